@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from plumbline import schemas
-from plumbline.base.errors import PlumbError
+from plumbline.base.errors import PlumbError, suggest
 from plumbline.parsers.application import CheckRule, FigureRule
 from plumbline.topology import binder
 from plumbline.witness.compare import Binds
@@ -34,10 +34,10 @@ class Program(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, f
     ``command`` is a line of words or a list; no shell reads it, and its first word is a file below the folder of
     plumb.yaml, or a program in PATH. It runs in an empty folder, with links to its ``inputs``; its first rank reads the
     file ``stdin``. ``placements`` are names of docs/placements.md, each a variant. ``memory`` is the memory policy,
-    ``threads`` those of a rank and ``ranks`` those of a node; without them the placement decides. ``binds`` says what
-    is bound: ``threads``, each to its CPU, as OpenMP does it, or ``ranks``, whose threads may run on any CPU of their
-    rank; with ``itself`` the program binds its threads, as the placement has them. ``mpi`` says whether it is an MPI
-    program. ``time_limit_s`` is that of a launch, ``launches`` how many a campaign makes.
+    ``threads`` those of a rank (a list: each a variant) and ``ranks`` those of a node; without them the placement
+    decides. ``binds`` says what is bound: ``threads``, each to its CPU, as OpenMP does it, or ``ranks``, whose threads
+    may run on any CPU of their rank; with ``itself`` the program binds its threads, as the placement has them. ``mpi``
+    says whether it is an MPI program. ``time_limit_s`` is that of a launch, ``launches`` how many a campaign makes.
     """
 
     command: Annotated[str, Meta(min_length=1)] | Annotated[list[str], Meta(min_length=1)]
@@ -47,7 +47,7 @@ class Program(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, f
     stdin: Inside | None = None
     placements: Annotated[list[str], Meta(min_length=1)] = msgspec.field(default_factory=lambda: ["core"])
     memory: str | None = None
-    threads: Count | None = None
+    threads: Count | Annotated[list[Count], Meta(min_length=1)] | None = None
     ranks: Count | None = None
     nodes: Count = 1
     binds: Binds = "threads"
@@ -73,6 +73,16 @@ class Application(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=Tru
         """The name of the test that measures ``program``, as records have it."""
         return self.application if program == self.application else f"{self.application}_{program}"
 
+    def tests(self, programs: Sequence[str], file: Path) -> str:
+        """The regular expression that names of the tests of ``programs``, or of all, begin with.
+
+        Raises :class:`PlumbError` for a program that is not one of ``file``.
+        """
+        for name in programs:
+            if name not in self.programs:
+                raise PlumbError(f"{file.name} has no program '{name}'", str(file), suggest(name, list(self.programs)))
+        return "|".join(f"{re.escape(self.test(name))}(%|$)" for name in programs or self.programs)
+
 
 def find(start: Path) -> Path | None:
     """The plumb.yaml of ``start`` or of the nearest folder above it; None if there is none."""
@@ -85,6 +95,11 @@ def here(named: Path | None) -> Path:
     if file is None:
         raise PlumbError(f"there is no {FILE} here or above", str(Path.cwd()), CURE)
     return file.resolve()
+
+
+def named_or_here(named: Path | None) -> Path | None:
+    """The plumb.yaml that is ``named``, or that of the present folder or above, if there is one."""
+    return here(named) if named or find(Path.cwd()) else None
 
 
 def load(file: Path) -> Application:

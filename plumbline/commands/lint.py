@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
+from plumbline.application import model
 from plumbline.base.errors import PlumbError
 from plumbline.commands import options
 from plumbline.references import match
-from plumbline.references.faults import faults
+from plumbline.references.faults import faults, is_own
+from plumbline.references.model import Document
 from plumbline.site import tests as suite
 
 
@@ -21,21 +25,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print a line per fault; 1 if there is one."""
     names, tests = options.sites_of(args), suite.expected()
-    found = {name: faults(name, tests) for name in names}
+    file = model.find(Path.cwd())
+    application = model.load(file) if file else None
+    programs = [application.test(name) for name in application.programs] if application else []
+    found = {name: faults(name, tests, programs) for name in names}
     if args.json:
         options.print_lines({"site": name, "fault": fault} for name in names for fault in found[name])
     else:
-        count = sum(map(_count, names))
+        entries = [(document.test, entry) for document in _documents(names) for entry in document.references]
+        own = list(dict.fromkeys(entry.test for family, entry in entries if is_own(entry, family, tests, programs)))
         total = sum(map(len, found.values()))
         print("".join(f"FAULT {fault}\n" for name in names for fault in found[name]), end="")
-        print(f"{len(names)} sites, {count} references, {total} faults")
+        if own:
+            print(f"not tests of the suite, but of applications, whose plumb.yaml has them: {', '.join(own)}")
+        print(f"{len(names)} sites, {len(entries)} references, {total} faults")
     return 1 if any(found.values()) else 0
 
 
-def _count(name: str) -> int:
-    """How many references a site has in the files that can be read."""
-    count = 0
-    for file in match.files(name):
+def _documents(names: Iterable[str]) -> Iterator[Document]:
+    """The reference files of some sites that can be read."""
+    for file in (file for name in names for file in match.files(name)):
         with contextlib.suppress(PlumbError):
-            count += len(match.read(file).references)
-    return count
+            yield match.read(file)

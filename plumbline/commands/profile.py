@@ -11,9 +11,10 @@ import msgspec
 from msgspec.structs import replace
 
 from plumbline import profiles, site
+from plumbline.application import model, source
 from plumbline.base.errors import PlumbError
 from plumbline.commands import options
-from plumbline.gate.variants import list_variants
+from plumbline.gate.variants import list_variants, of_application
 from plumbline.measure import profiled
 from plumbline.measure.session import passing_folder
 from plumbline.profiles import difference, export, maps, text
@@ -21,13 +22,15 @@ from plumbline.profiles.model import Profile, RankMap
 from plumbline.records import query
 from plumbline.records.model import Record
 from plumbline.records.variant import Variant
+from plumbline.reframe.built import first_stack
 from plumbline.stacks import manifest
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb profile``."""
     parser.usage = (
-        "plumb profile PATTERN --stack NAME [--json]\n"
+        "plumb profile PROGRAM [--stack NAME] [--json]\n"
+        "       plumb profile PATTERN --stack NAME [--json]\n"
         "       plumb profile --show ID [--against ID | --on MACHINE [--nodes N] | --export FORMAT] [--json]\n"
         "       plumb profile --compare ID ID\n"
         "       plumb profile --stack NAME --placement NAME [--nodes N] [--ranks N] [--threads N] [--memory POLICY] "
@@ -36,10 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "words",
         nargs="*",
-        metavar="PATTERN | -- PROGRAM ARG",
-        help="tests whose name begins with what one of these regular expressions matches, or a program with arguments",
+        metavar="PROGRAM | PATTERN | -- PROGRAM ARG",
+        help="programs of plumb.yaml where there is one; otherwise tests whose name begins with what one of these "
+        "regular expressions matches; or a program with arguments",
     )
-    options.add(parser, "--stack", "an installed stack: its launcher and library are used")
+    options.add(parser, "--stack", "an installed stack: its launcher and library are used (with plumb.yaml: the first)")
+    options.add(parser, "--application", "its programs are profiled (default: the plumb.yaml here, or above)")
     options.add_placement(parser, "of a program's ranks (docs/placements.md)")
     options.add(parser, "--partition", "default: the site's first")
     options.add(parser, "--time-limit", "of a program (default: 600)", default=600.0)
@@ -71,6 +76,9 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.on or args.export:
         raise PlumbError("--on and --export need an existing profile", "plumb profile", "name its record by --show")
+    own = None if args.placement else model.named_or_here(args.application)
+    if own and args.words and not args.stack:
+        args.stack = first_stack(_tell)
     if not args.words or not args.stack:
         cure = "plumb profile PATTERN --stack NAME, or --stack NAME --placement NAME -- PROGRAM"
         raise PlumbError("nothing to run, or no stack to run it on", "plumb profile", cure)
@@ -79,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     profiled.refuse_other_nodes(partition, args.stack)
     good = True
     with passing_folder("profile") as folder:
-        wanted = _program(args, known.name, partition.name) if args.placement else _tests(args, folder)
+        wanted = _program(args, known.name, partition.name) if args.placement else _tests(args, own, folder)
         for variant in wanted:
             more = {"PLUMB_PROFILE_WAIT": "1"} if args.wait else {}
             (record,) = profiled.measure([replace(variant, environment={**variant.environment, **more})], folder)
@@ -152,14 +160,23 @@ def _nodes(args: argparse.Namespace) -> int:
     return 1 if args.nodes is None else int(args.nodes)
 
 
-def _tests(args: argparse.Namespace, folder: Path) -> list[Variant]:
-    """The variants that ReFrame selects for the stack."""
+def _tests(args: argparse.Namespace, own: Path | None, folder: Path) -> list[Variant]:
+    """The variants that ReFrame selects for the stack, of the programs of plumb.yaml ``own``, or of the suite."""
     for name in ("nodes", "ranks", "threads", "memory"):
         if getattr(args, name) is not None:
             raise PlumbError(f"--{name} is of a program", "plumb profile", "name its --placement too, or leave it out")
     manifest.load(args.stack)  # ReFrame only says that it selects nothing for an unknown stack
-    found = list_variants([args.stack], "|".join(args.words), None, folder).of(args.stack)
-    return list(found.values())
+    system = f"{site.here()}:{args.partition}" if args.partition else None
+    if own:
+        test = model.load(own).tests(args.words, own)
+        listing = of_application(own, source.present(own), args.stack, test, system, folder, _tell)
+    else:
+        listing = list_variants([args.stack], "|".join(args.words), system, folder)
+    return list(listing.of(args.stack).values())
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def _program(args: argparse.Namespace, name: str, partition: str) -> list[Variant]:

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from plumbline.application import model, source
 from plumbline.base import paths, terminal
-from plumbline.base.errors import PlumbError, suggest
 from plumbline.commands import options
 from plumbline.reframe import campaign, settings
 from plumbline.reframe.built import offered_stacks, prepared
@@ -29,17 +28,13 @@ def run(args: argparse.Namespace) -> int:
     """Build the application with each stack, measure its programs, print the summary; the status is a campaign's."""
     file = model.here(args.application)
     application = model.load(file)
-    for name in args.programs:
-        if name not in application.programs:
-            cure = suggest(name, list(application.programs))
-            raise PlumbError(f"{file.name} has no program '{name}'", str(file), cure)
+    wanted = campaign.named(application.tests(args.programs, file))
     state = source.of_commit(file, args.commit) if args.commit else source.present(file)
     stacks = args.stack or offered_stacks()
     folder = paths.build() / "applications" / application.application
     tests = prepared(file, state, stacks, folder, terminal.say)
     environments = "|".join(re.escape(settings.environment_name(name)) for name in stacks)
-    names = "|".join(f"^{re.escape(application.test(name))}(%|$)" for name in args.programs or application.programs)
     given = [*([f"launches={args.launches}"] if args.launches else []), *args.S]
-    chosen = ["-p", f"^({environments})$", "-n", names, *(word for value in given for word in ("-S", value))]
+    chosen = ["-p", f"^({environments})$", *wanted, *(word for value in given for word in ("-S", value))]
     print(f"{application.application}: {state.label}, {file}", flush=True)
     return campaign.measure(replace(tests, options=chosen))

@@ -7,13 +7,18 @@ import secrets
 from pathlib import Path
 
 from plumbline import site
+from plumbline.application import model, source
+from plumbline.application.model import Program
 from plumbline.base import paths
-from plumbline.base.errors import PlumbError
+from plumbline.base.errors import PlumbError, suggest
 from plumbline.base.terminal import say
 from plumbline.commands import options
+from plumbline.gate.variants import of_application
 from plumbline.measure import jobs, session
 from plumbline.profiles import read as profiles
 from plumbline.records import query
+from plumbline.records.variant import Variant
+from plumbline.reframe.built import first_stack
 from plumbline.stacks import kernels
 from plumbline.stacks import manifest as manifests
 from plumbline.tune import emit, forecast, race, report, weights
@@ -44,6 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     text = "what counts is what the program of this record of plumb profile does, by calls and sizes"
     parser.add_argument("--profile-of", metavar="ID", help=text)
+    text = "a program of plumb.yaml: its profile chooses what is raced, and only its own gain is one"
+    parser.add_argument("--for", metavar="PROGRAM", dest="program", help=text)
+    options.add(parser, "--application", "where the program of --for is (default: the plumb.yaml here, or above)")
     options.add(parser, "--seed", "of all random orders (default: random, recorded)")
     options.add(parser, "--work", "folder of a new tuning (default: build/tune/STACK-SESSION)")
     options.add(parser, "--resume", "continue the tuning of this folder")
@@ -62,14 +70,21 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 def run(args: argparse.Namespace) -> int:
     """Tune; returns 0 whether there is a gain or not, or the exit status of the job that it took."""
+    if args.program and (args.profile_of or args.resume or args.nodes != 1):
+        cure = "leave out --profile-of, --nodes and --resume: its own profile counts, and its nodes are in plumb.yaml"
+        raise PlumbError("--for says all of a new tuning", "plumb tune", cure)
+    if args.program and args.stack is None:
+        args.stack = first_stack(say)
     if (args.stack is None) == (args.resume is None):
         raise PlumbError("give a stack, or --resume DIR", "plumb tune", "plumb stack list shows the installed ones")
     if args.dry_run:
         _counts(args)  # a record that is not there is an error now, not after the plan
         if args.stack is None:
             raise PlumbError("--dry-run needs a stack", "plumb tune", "give its name")
-        places = len(args.placement or ("core",))
-        print(forecast.text(args.stack, places, args.nodes, args.screen, args.minutes or MINUTES))
+        own = _described(args)[1] if args.program else None
+        places = len(args.placement or (own.placements if own else ("core",)))
+        minutes, nodes = args.minutes or MINUTES, own.nodes if own else args.nodes
+        print(forecast.text(args.stack, places, nodes, args.screen, minutes, args.program))
         return 0
 
     with options.progress(args.json):
@@ -101,7 +116,8 @@ def _measured(args: argparse.Namespace, folder: Path) -> str:
         bench = Bench(folder, TUNING.load(folder), say, args.minutes)
         say(f"folder {folder}: plumb tune --resume {folder} continues after an interruption")
         found = tune.screened(bench) if args.screen else tune.tuned(bench)
-    say(f"\n{report.screen(found)}")
+    if found.curves:
+        say(f"\n{report.screen(found)}")
     if found.raced:
         say(f"\n{report.race(found.raced)}")
     if found.confirmed:
@@ -132,12 +148,13 @@ def _asked(args: argparse.Namespace) -> Asked:
         under = session.before_a_job(under)
     family = manifests.load(args.stack).family
     race.chosen(race.wanted(family.knobs, (), True, args.nodes), args.knob)
+    program = _program(args, f"{name}:{partition}") if args.program else ()
     return Asked(
         site=name,
         partition=partition,
         stack=args.stack,
         family=family.name,
-        placements=tuple(args.placement or ("core",)),
+        placements=tuple(dict.fromkeys(one.placement for one in program) or args.placement or ("core",)),
         sizes=args.sizes,
         seed=secrets.randbits(32) if args.seed is None else args.seed,
         circumstances=under,
@@ -145,8 +162,28 @@ def _asked(args: argparse.Namespace) -> Asked:
         knobs=tuple(args.knob),
         minutes=args.minutes or MINUTES,
         counts=_counts(args),
-        nodes=args.nodes,
+        nodes=program[0].nodes if program else args.nodes,
+        program=program,
     )
+
+
+def _described(args: argparse.Namespace) -> tuple[str, Program]:
+    """The tests of the program of ``--for``, as a regular expression, and what plumb.yaml says of it."""
+    file = model.here(args.application)
+    application = model.load(file)
+    return application.tests([args.program], file), application.programs[args.program]
+
+
+def _program(args: argparse.Namespace, system: str) -> tuple[Variant, ...]:
+    """The variants of the program of ``--for`` on ``system``, which is built, under the placements that are wanted."""
+    file, (test, described) = model.here(args.application), _described(args)
+    for name in args.placement or ():
+        if name not in described.placements:
+            cure = suggest(name, described.placements)
+            raise PlumbError(f"{args.program} has no placement '{name}'", str(file), cure)
+    with session.passing_folder("tune") as folder:
+        found = of_application(file, source.present(file), args.stack, test, system, folder, say).of(args.stack)
+    return tuple(one for one in found.values() if not args.placement or one.placement in args.placement)
 
 
 def _counts(args: argparse.Namespace) -> tuple[tuple[str, int, int], ...]:

@@ -31,7 +31,8 @@ class Exported:
     """A figure, and what was measured.
 
     ``value``, ``smallest``, ``largest``, ``limit`` and ``reference`` are in ``unit``; ``lower`` and ``upper`` are the
-    reference's thresholds as fractions. None: there is none.
+    reference's thresholds as fractions. ``application`` and ``commit`` are of a program of one's own, of files in no
+    repository their digest. None: there is none.
     """
 
     id: str
@@ -63,6 +64,8 @@ class Exported:
     verdict: str
     valid: bool
     provenance: str
+    application: str | None
+    commit: str | None
 
 
 def figures(records: Iterable[Row]) -> list[Exported]:
@@ -71,7 +74,7 @@ def figures(records: Iterable[Row]) -> list[Exported]:
 
 
 def _exported(row: Row, figure: Figure) -> Exported:
-    known = figure.reference
+    known, code = figure.reference, row.variant.application
     return Exported(
         id=row.id,
         time=row.time,
@@ -102,6 +105,8 @@ def _exported(row: Row, figure: Figure) -> Exported:
         verdict=row.final_verdict,
         valid=row.is_valid,
         provenance=row.provenance,
+        application=code.name if code else None,
+        commit=(code.commit or code.digest) if code else None,
     )
 
 

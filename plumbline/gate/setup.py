@@ -20,7 +20,6 @@ from plumbline.measure import jobs, session
 from plumbline.measure.session import Kind, Say
 from plumbline.records import store
 from plumbline.records.variant import Variant
-from plumbline.reframe.built import prepared
 from plumbline.schemas.site import Partition
 from plumbline.stacks.manifest import Manifest
 from plumbline.statistics.paired import Rule
@@ -122,9 +121,9 @@ def _programs(request: Request, application: Path, folder: Path, say: Say) -> tu
     """The couples of an application's programs, each side built from its state of the code."""
     offers = []
     for side in request.both:
+        state = side.code or source.present(application)
         try:
-            tests = prepared(application, side.code or source.present(application), [side.stack], folder, say)
-            listing = variants.list_variants([side.stack], request.test, request.system, folder, tests)
+            listing = variants.of_application(application, state, side.stack, request.test, request.system, folder, say)
         except PlumbError as error:
             raise PlumbError(f"{side.role} {side.given}: {error.what}", error.where, error.cure) from None
         offers.append(Offer(side, listing.of(side.stack), listing.skips.get(side.stack, {})))

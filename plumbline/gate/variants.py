@@ -7,15 +7,17 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
+from plumbline.application.source import Source
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 from plumbline.records.variant import Variant, checked
 from plumbline.reframe import campaign, settings
+from plumbline.reframe.built import prepared
 
 #: ``[ DRY ] NAME /1a2b3c4d @local:default+mpich`` and ``[ SKIP ] (1/9) NAME /1a2b3c4d @local:default+mpich [WHY]``
 _CASE = re.compile(
@@ -64,6 +66,19 @@ def list_variants(
         _require(found, stack, log)
     shutil.rmtree(prefix)
     return found
+
+
+def of_application(
+    file: Path,
+    state: Source,
+    stack: str,
+    test: str | None,
+    system: str | None,
+    folder: Path,
+    say: Callable[[str], None],
+) -> Listing:
+    """The variants of ``stack`` of the application of ``file``, which is built in a ``state`` of its code."""
+    return list_variants([stack], test, system, folder, prepared(file, state, [stack], folder, say))
 
 
 def read(output: str, stage: Path, stacks: Mapping[str, str] = MappingProxyType({})) -> Listing:

@@ -46,14 +46,17 @@ class Verdict(Statement):
 
 
 def verdicts(records: Sequence[AnyRecord]) -> list[Verdict]:
-    """A verdict for each test, partition, stack, number of nodes and problem with valid ``records`` of both kinds."""
-    usable = [row for row in records if MODE in row.variant.params and row.is_valid and row.figures]
+    """A verdict for each test, partition, stack, number of nodes and problem with valid ``records`` of both kinds.
+
+    Those of applications count, too: with one thread a rank they are pure MPI codes, with more hybrid ones.
+    """
+    usable = [row for row in records if row.is_valid and row.figures and (_mode(row) or row.variant.application)]
     found = []
     oldest_first = sorted(usable, key=lambda row: row.time)
     for _, rows in sorted(group((_problem_on_a_machine(row), row) for row in oldest_first).items()):
         newest = {row.variant.name: row for row in rows}.values()
         pure, hybrid = ([row for row in newest if _is_pure(row) == wanted] for wanted in (True, False))
-        if hybrid and any(row.variant.params[MODE] == PURE for row in pure):
+        if hybrid and any(_mode(row) in (PURE, None) for row in pure):
             found.append(_verdict(hybrid, pure))
     return found
 
@@ -77,13 +80,20 @@ def _apart(records: Sequence[AnyRecord]) -> bool:
 
 def _is_pure(record: AnyRecord) -> bool:
     """Whether no rank had two threads at work."""
-    return record.variant.params[MODE] == PURE or record.placement.threads == 1
+    return _mode(record) == PURE or record.placement.threads == 1
+
+
+def _mode(record: AnyRecord) -> str | None:
+    """How a code is made; of an application nothing is known but its threads."""
+    return record.variant.params.get(MODE)
 
 
 def _problem_on_a_machine(record: AnyRecord) -> str:
     fixed = {key: value for key, value in record.variant.params.items() if key not in FREE}
     machine = (record.site, record.partition, record.placement.nodes)
-    return repr((record.variant.test, machine, fixed, record.figures[0].name, record.stack.name))
+    code = record.variant.application
+    state = (code.commit or code.digest, record.variant.arguments) if code else None
+    return repr((record.variant.test, machine, fixed, record.figures[0].name, record.stack.name, state))
 
 
 def _verdict(hybrid: Sequence[AnyRecord], pure: Sequence[AnyRecord]) -> Verdict:
@@ -120,5 +130,5 @@ def _speed(figure: Figure, value: float) -> float:
 
 
 def how(record: AnyRecord) -> str:
-    """Mode and placement."""
-    return f"{record.variant.params[MODE]} {summary.placement(record.placement)}"
+    """Mode, if there is one, and placement."""
+    return f"{_mode(record) or ''} {summary.placement(record.placement)}".lstrip()

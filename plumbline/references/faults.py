@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from plumbline import limits, site
@@ -28,8 +28,16 @@ MESSAGES = ("imb", "osu", "pairs")
 WIDEST = 1.0
 
 
-def faults(site_name: str, tests: set[str]) -> list[str]:
-    """Everything that is wrong with the references of a site, one line each, with the file."""
+def is_own(entry: Entry, family: str, tests: Collection[str], programs: Collection[str] = ()) -> bool:
+    """Whether an entry is of an application: of one of its ``programs``, or in a file of no ``family`` of ``tests``."""
+    return entry.test in programs or family not in set(map(suite.family, tests))
+
+
+def faults(site_name: str, tests: Collection[str], programs: Collection[str] = ()) -> list[str]:
+    """Everything that is wrong with the references of a site, one line each, with the file.
+
+    ``tests`` are the suite's, ``programs`` those of the application that is known here, as tests.
+    """
     try:
         description = site.load(site_name)
     except PlumbError as error:
@@ -49,7 +57,9 @@ def faults(site_name: str, tests: set[str]) -> list[str]:
             found.append(f"{file}: {other.name} is for test '{document.test}' too: keep them in one file")
         for number, entry in enumerate(document.references, start=1):
             where = f"{file}: reference {number} ({entry})"
-            found += [f"{where}: {fault}" for fault in entry_faults(entry, document.test, description, tests, nodes)]
+            own = is_own(entry, document.test, tests, programs)
+            wrong = entry_faults(entry, document.test, description, None if own else tests, nodes)
+            found += [f"{where}: {fault}" for fault in wrong]
             alike = seen.setdefault(entry.key, [])
             twins = [twin for other, twin in alike if other.overlaps(entry)]
             found += [f"{where}: {twin} matches the same records: remove one" for twin in twins]
@@ -58,26 +68,36 @@ def faults(site_name: str, tests: set[str]) -> list[str]:
 
 
 def entry_faults(
-    entry: Entry, family: str, description: Site, tests: set[str], nodes: Callable[[str], Machine]
+    entry: Entry, family: str, description: Site, tests: Collection[str] | None, nodes: Callable[[str], Machine]
 ) -> list[str]:
-    """What is wrong with one entry that obeys the schema. ``nodes`` gives the machine of a topology file."""
+    """What is wrong with one entry that obeys the schema. ``nodes`` gives the machine of a topology file.
+
+    ``tests``: those that it may be of, in the suite's units; None: it is an application's.
+    """
     found = []
-    if entry.test not in tests:
+    if tests is not None and entry.test not in tests:
         found.append(f"no test is called '{entry.test}'")
     if suite.family(entry.test) != family:
         found.append(f"the file is for the tests of '{family}'")
-    if entry.unit not in units.UNITS:
-        found.append(f"unit '{entry.unit}' is none of {', '.join(units.UNITS)}")
-    elif BETTER.get(entry.unit, entry.better) != entry.better:
-        found.append(f"figures in {entry.unit} are better when {BETTER[entry.unit]}")
-    if _is_rate(entry) and entry.unit != units.MB_S:
-        found.append(f"{entry.figure} is measured in {units.MB_S}, not in {entry.unit}")
+    found += _unit_faults(entry) if tests is not None else []
     found += _bound_faults(entry)
     part = next((part for part in description.partitions if part.name == entry.partition), None)
     if part is None:
         found.append(f"the site has no partition '{entry.partition}'")
     else:
         found += _limit_faults(entry, part, nodes)
+    return found
+
+
+def _unit_faults(entry: Entry) -> list[str]:
+    """What is wrong with the unit of an entry of the suite."""
+    found = []
+    if entry.unit not in units.UNITS:
+        found.append(f"unit '{entry.unit}' is none of {', '.join(units.UNITS)}")
+    elif BETTER.get(entry.unit, entry.better) != entry.better:
+        found.append(f"figures in {entry.unit} are better when {BETTER[entry.unit]}")
+    if _is_rate(entry) and entry.unit != units.MB_S:
+        found.append(f"{entry.figure} is measured in {units.MB_S}, not in {entry.unit}")
     return found
 
 

@@ -68,7 +68,8 @@ def _tests(built: Runnable) -> None:
             "tags": {"application"},
         }
         if program.threads:
-            body["threads"] = program.threads
+            several = isinstance(program.threads, list)
+            body["threads"] = parameter(program.threads) if several else program.threads
         rfm.simple_test(make_test(built.test(name), (ApplicationTest,), body, module=__name__))
 
 

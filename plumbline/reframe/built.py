@@ -38,3 +38,10 @@ def offered_stacks() -> list[str]:
     if not offered:
         raise PlumbError("the site offers no stack", str(paths.sites()), "plumb stack install makes some")
     return list(offered)
+
+
+def first_stack(say: Callable[[str], None]) -> str:
+    """The first stack that the site offers, which is said."""
+    name = offered_stacks()[0]
+    say(f"stack {name}, the first that the site offers (--stack NAME takes another)")
+    return name

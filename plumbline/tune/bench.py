@@ -34,8 +34,9 @@ class Asked(msgspec.Struct, frozen=True):
     """What a tuning was begun with.
 
     ``placements``: every configuration is launched under each of them; ``knobs``: those that are raced, empty: all.
-    ``counts``: operation, size and how often a program makes it; empty: all rows count alike. ``circumstances`` that
-    are None are those of the job that measures.
+    ``counts``: operation, size and how often a program makes it; empty: all rows count alike. ``program``: the variants
+    of the program that it is for, whose profile and figures then count. ``circumstances`` that are None are those of
+    the job that measures.
     """
 
     site: str
@@ -51,6 +52,7 @@ class Asked(msgspec.Struct, frozen=True):
     minutes: float = MINUTES
     counts: tuple[tuple[str, int, int], ...] = ()
     nodes: int = 1
+    program: tuple[Variant, ...] = ()
 
 
 class State(msgspec.Struct):
@@ -101,7 +103,9 @@ class Bench:
     def places(self) -> list[Place]:
         """Where each configuration is measured."""
         asked = self.asked
-        return [Place(asked.site, asked.partition, asked.stack, name, asked.nodes) for name in asked.placements]
+        ranks = {one.placement: one.ranks_per_node for one in asked.program}
+        place = (asked.site, asked.partition, asked.stack)
+        return [Place(*place, name, asked.nodes, ranks.get(name)) for name in asked.placements]
 
     def kept(self, stage: str) -> Path | None:
         """The session file of a stage that finished, None for any other."""
@@ -132,6 +136,11 @@ class Bench:
         """The records of each of ``candidates``, one for each placement, measured unless they were before."""
         variants = [one for each in candidates for one in self.variants(each, race.label(each), rounds)]
         return self._stage(name, variants, rounds)
+
+    def profiles(self) -> list[Record]:
+        """The records of the program that the tuning is for, each of its variants launched once under the profile."""
+        variants = [msgspec.structs.replace(one, profiled=True, launches=1) for one in self.asked.program]
+        return [record for found in self._stage("profile", variants, 1) for record in found]
 
     def contests(self, name: str, contests: Sequence[Contest], under: Configuration, rounds: int) -> list[list[Record]]:
         """The records of each of ``contests`` under a configuration, one for each placement."""

@@ -19,9 +19,10 @@ from plumbline.judge import decide, from_records
 from plumbline.measure.session import circumstances
 from plumbline.mpi.settings import Configuration
 from plumbline.records import store
+from plumbline.records.variant import Variant
 from plumbline.stacks import tuned
 from plumbline.statistics.paired import LOOKS, Rule, least_pairs
-from plumbline.tune import curves, programs
+from plumbline.tune import curves, own, programs
 from plumbline.tune.bench import Bench
 from plumbline.tune.curves import Row
 from plumbline.tune.programs import Launched, Point
@@ -39,12 +40,14 @@ Key = tuple[str, Point]
 class Confirmed:
     """The result of the gate for a configuration: a verdict for every point under every placement.
 
-    ``sessions`` are the gate's, that of the kernel first.
+    ``sessions`` are the gate's, that of the kernel first. ``own``: the verdicts are of the figures of a program that
+    the tuning is for.
     """
 
     configuration: Configuration
     verdicts: Mapping[Key, decide.Verdict]
     sessions: tuple[str, ...]
+    own: bool = False
 
     def keys(self, *states: str) -> list[Key]:
         """The placements and points whose verdict is one of ``states``."""
@@ -70,7 +73,8 @@ class Confirmed:
     def gaining(self) -> list[Row]:
         """The rows that gain: tame, certainly faster by one protocol at least, and changed by the configuration."""
         one = self.configuration
-        changed = [row for row in self.rows("GAIN") if one.settings or any(holds(rule, row) for rule in one.rules)]
+        everywhere = self.own or one.settings
+        changed = [row for row in self.rows("GAIN") if everywhere or any(holds(rule, row) for rule in one.rules)]
         return [row for row in changed if row in self.tame]
 
     @property
@@ -97,7 +101,13 @@ class Confirmed:
 
 def confirm(bench: Bench, name: str, configuration: Configuration) -> Confirmed:
     """Judge ``configuration`` against the default with pairs of the kernel, by every protocol."""
-    return _judged(bench, name, configuration, programs.own(configuration, bench.asked.sizes))
+    sizes = bench.asked.sizes
+    return _judged(bench, name, configuration, *_couples(bench, configuration, programs.own(configuration, sizes)))
+
+
+def by_program(bench: Bench, name: str, configuration: Configuration) -> Confirmed:
+    """Judge ``configuration`` against the default by the figures of the program that the tuning is for."""
+    return replace(_judged(bench, name, configuration, *own.couples(bench, configuration)), own=True)
 
 
 def by_others(bench: Bench, name: str, found: Confirmed, benchmarks: Mapping[str, Any]) -> Confirmed:
@@ -109,33 +119,33 @@ def by_others(bench: Bench, name: str, found: Confirmed, benchmarks: Mapping[str
     launched = programs.others(list(dict.fromkeys(row.operation for row in found.gaining)), benchmarks, ranks)
     if not launched:
         return found
-    more = _judged(bench, name, found.configuration, launched)
+    more = _judged(bench, name, found.configuration, *_couples(bench, found.configuration, launched))
     return replace(found, verdicts={**found.verdicts, **more.verdicts}, sessions=found.sessions + more.sessions)
 
 
-def _judged(bench: Bench, name: str, configuration: Configuration, launched: Sequence[Launched]) -> Confirmed:
-    """The verdicts of a session of pairs, or those of the records of a finished stage.
+Couples = Sequence[Sequence[Variant]]
+
+
+def _judged(bench: Bench, name: str, configuration: Configuration, couples: Couples, keys: Sequence[Key]) -> Confirmed:
+    """The verdicts of a session of pairs, or those of the records of a finished stage; ``keys``: of each figure.
 
     A stage that proved nothing has not finished: a tuning that is resumed measures more of its pairs.
     """
     file = bench.kept(name)
     if file is None:
-        verdicts, session_name = _measure(bench, name, configuration, launched)
+        verdicts, session_name = _measure(bench, name, couples, len(keys))
     else:
         verdicts, session_name = decide.decide(from_records.read(file), RULE), file.stem
-    keys = [(place, point) for one in launched for place in bench.asked.placements for point in one.points]
     found = Confirmed(configuration, dict(zip(keys, verdicts, strict=True)), (session_name,))
     if file is None and not found.unproven:
         bench.keep(name, store.session_file(bench.asked.site, session_name))
     return found
 
 
-def _measure(
-    bench: Bench, name: str, configuration: Configuration, launched: Sequence[Launched]
-) -> tuple[Sequence[decide.Verdict], str]:
+def _measure(bench: Bench, name: str, couples: Couples, series: int) -> tuple[Sequence[decide.Verdict], str]:
     folder = bench.folder / name
     if not (folder / setup.GATE.file).exists():
-        setup.GATE.begin(folder, _session(bench, configuration, launched))
+        setup.GATE.begin(folder, _session(bench, couples))
     begun = setup.GATE.peek(folder)
     log = (folder / "gate.out").open("a", encoding="utf-8")
     with log:
@@ -145,7 +155,6 @@ def _measure(
             if line.startswith("pair "):  # the rest of the line has every figure
                 bench.say(line.partition("  tune ")[0].rstrip())
 
-        series = sum(len(one.points) for one in launched) * len(bench.asked.placements)
         bench.say(
             f"{name}: pairs of default and tuned, {bench.asked.minutes:g} min at most; a GAIN needs "
             f"{least_pairs(series, decide.CAMPAIGN_ERROR)} pairs of each of {counted(len(begun.couples), 'program')}"
@@ -154,15 +163,21 @@ def _measure(
     return outcome.verdicts, begun.name
 
 
-def _session(bench: Bench, configuration: Configuration, launched: Iterable[Launched]) -> setup.Session:
-    asked = bench.asked
+def _couples(bench: Bench, configuration: Configuration, launched: Iterable[Launched]) -> tuple[Couples, list[Key]]:
+    """Default and tuned of each of ``launched`` under each placement, and what each of their figures is of."""
     settings = [bench.settings(one) for one in (DEFAULT, configuration)]
-    couples = []
+    couples, keys = [], []
     for one in launched:
         for place in bench.places():
             label = f"confirm {one.name}"
-            variants = [curves.variant_of(place, label, 1, each, one.program, TIME_LIMIT_S) for each in settings]
-            couples.append([rules.settle(variant, [], "", RULE) for variant in variants])
+            couples.append([curves.variant_of(place, label, 1, each, one.program, TIME_LIMIT_S) for each in settings])
+            keys += [(place.placement, point) for point in one.points]
+    return couples, keys
+
+
+def _session(bench: Bench, couples: Couples) -> setup.Session:
+    asked = bench.asked
+    settled = [[rules.settle(variant, [], "", RULE) for variant in couple] for couple in couples]
     terms = setup.Terms(RULE, asked.seed, ("plumb", "tune", asked.stack))
     candidate = asked.stack + tuned.suffix(asked.nodes)
-    return setup.Session(store.new_session(), asked.stack, candidate, couples, terms, circumstances([asked.stack]))
+    return setup.Session(store.new_session(), asked.stack, candidate, settled, terms, circumstances([asked.stack]))

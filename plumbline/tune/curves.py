@@ -74,6 +74,7 @@ class Place(NamedTuple):
     stack: str
     placement: str
     nodes: int = 1
+    ranks_per_node: int | None = None
 
 
 class Program(NamedTuple):
@@ -159,7 +160,7 @@ def variant_of(
         placement=place.placement,
         memory=None,
         threads=1,
-        ranks_per_node=None,
+        ranks_per_node=place.ranks_per_node,
         nodes=place.nodes,
         parser=program.parser,
         context=program.context,

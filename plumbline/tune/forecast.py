@@ -13,8 +13,13 @@ from plumbline.tune import stages as tune
 LAUNCH_S = 3.0
 
 
-def text(stack: str, places: int, nodes: int, only_screen: bool, minutes_of_pairs: float) -> str:
-    """How many launches at most on ``places`` placements, stage by stage, and about how long they take."""
+def text(
+    stack: str, places: int, nodes: int, only_screen: bool, minutes_of_pairs: float, program: str | None = None
+) -> str:
+    """How many launches at most on ``places`` placements, stage by stage, and about how long they take.
+
+    ``program``: the one that the tuning is for.
+    """
     knobs = race.wanted(manifests.load(stack).family.knobs, (), True, nodes)
     stages = {"screen": tune.SCREEN}
     count = len(race.alone(knobs)) + len(race.pairs(knobs)) + 1
@@ -27,10 +32,13 @@ def text(stack: str, places: int, nodes: int, only_screen: bool, minutes_of_pair
     stages["algorithms"] = (len(running) + (len(bundles) + 2 if bundles else 0)) * tune.ALGORITHM_ROUNDS
     if only_screen:
         stages = {"screen": tune.SCREEN}
+    elif program:
+        stages = {f"profile of {program}": 1, **stages}
     lines = [f"{name}: {counted(launches * places, 'launch')}" for name, launches in stages.items()]
     minutes = sum(stages.values()) * places * LAUNCH_S / 60
     lines.append(f"about {minutes:.0f} min, if a launch takes {LAUNCH_S:.0f} s")
     if not only_screen:
-        most = f"{minutes_of_pairs:g} min at most by the kernel, as much by OSU and IMB"
+        by = f"by {program}" if program else "by the kernel, as much by OSU and IMB"
+        most = f"{minutes_of_pairs:g} min at most {by}"
         lines.append(f"then pairs: {most}, up to {tune.TRIES} times")
     return "\n".join(lines)

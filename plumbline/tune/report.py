@@ -15,8 +15,9 @@ from plumbline.base import group
 from plumbline.base.units import counted, human_bytes, human_seconds, percent, significant
 from plumbline.base.verdicts import State
 from plumbline.judge.decide import Verdict
+from plumbline.tune import own
 from plumbline.tune.bench import Bench
-from plumbline.tune.confirm import Confirmed
+from plumbline.tune.confirm import Confirmed, Key
 from plumbline.tune.curves import BARRIER, OPERATIONS, Curve, Row, sizes_of
 from plumbline.tune.race import Score, label
 from plumbline.tune.screen import STEEPER, Finding
@@ -109,10 +110,20 @@ def _infeasible(scores: Sequence[Score]) -> list[str]:
 
 def confirmed(result: Confirmed) -> str:
     """Ratios tuned / default of the operations with a GAIN or a FAIL, a line for each protocol; the others counted."""
+    if result.own:
+        rows = [
+            (*_own(key), verdict.state, own.said(verdict), verdict.said) for key, verdict in result.verdicts.items()
+        ]
+        return table(("program", "figure", "verdict", "tuned, to default", ""), rows)
     marked = {row.operation for row in result.rows("GAIN", "FAIL")}
     return "\n\n".join(
         _of_placement(result, placement, marked) for placement in dict.fromkeys(place for place, _ in result.verdicts)
     )
+
+
+def _own(key: Key) -> tuple[str, str]:
+    """The variant of the program, and its figure."""
+    return key[1].way, key[1].row.operation
 
 
 def _of_placement(result: Confirmed, placement: str, marked: Container[str]) -> str:
@@ -152,10 +163,15 @@ def _range(low: int, high: int) -> str:
 
 def closing(tuning: Tuning) -> str:
     """The last line for people: what gains and by which protocols, or why nothing does."""
+    if tuning.idle:
+        return tuning.idle
     winner = tuning.winner
     if winner is None:
         why = tuning.confirmed[-1].unproven if tuning.confirmed else None
         return f"not proven: {why}; --resume measures more pairs" if why else NO_GAIN
+    if winner.own:
+        proven = [(_own(key), own.said(winner.verdicts[key])) for key in winner.keys("GAIN")]
+        return f"GAIN: {'; '.join(f'{name}: {figure} {gain}' for (name, figure), gain in proven)}"
     gaining = set(winner.gaining)
     parts = []
     for operation in dict.fromkeys(row.operation for row in winner.gaining):
@@ -193,7 +209,7 @@ def document(bench: Bench, tuning: Tuning) -> str:
         "confirmed": [_confirmed(one) for one in tuning.confirmed],
         "notes": tuning.notes,
         "cost": {"launches": launches, "seconds": round(seconds, 1)},
-        "result": closing(tuning) if tuning.raced or tuning.confirmed else None,
+        "result": closing(tuning) if tuning.raced or tuning.confirmed or tuning.idle else None,
     }
     return json.dumps(found, indent=1, allow_nan=False) + "\n"
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from plumbline.base.errors import PlumbError
+from plumbline.base.units import percent
 from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
 from plumbline.records.model import Record
 from plumbline.stacks import manifest as manifests
-from plumbline.tune import confirm, curves, inventory, race, rules, screen, weights
+from plumbline.tune import confirm, curves, inventory, own, race, rules, screen, weights
 from plumbline.tune.bench import Bench
 from plumbline.tune.confirm import Confirmed
 from plumbline.tune.curves import Curve, Row
@@ -31,7 +32,8 @@ class Tuning:
     """What was found so far; ``confirmed`` holds every attempt, the last of which is the result.
 
     ``weights``: the share of each row in a program's time; empty without a profile, when all rows count alike.
-    ``disturbed``: under each placement, how many launches of the screen were, and of how many.
+    ``disturbed``: under each placement, how many launches of the screen were, and of how many. ``idle``: why there is
+    nothing to tune; empty: there may be.
     """
 
     curves: dict[str, Curve]
@@ -41,6 +43,7 @@ class Tuning:
     notes: list[str] = field(default_factory=list)
     weights: dict[Row, float] = field(default_factory=dict)
     disturbed: dict[str, tuple[int, int]] = field(default_factory=dict)
+    idle: str = ""
 
     @property
     def winner(self) -> Confirmed | None:
@@ -70,12 +73,19 @@ def screened(bench: Bench) -> Tuning:
 
 def tuned(bench: Bench) -> Tuning:
     """Screen, race and confirm; raises :class:`PlumbError` as :func:`screened` does, and for an unknown knob."""
+    counted: Mapping[Row, int] = {Row(operation, size): count for operation, size, count in bench.asked.counts}
+    if bench.asked.program:
+        calls = own.calls(bench)
+        if not calls.counts:
+            few = f"{percent(calls.share)} of its time in MPI at most on any rank, less than {percent(own.LEAST)}"
+            return Tuning({}, {}, idle=f"nothing to tune: {bench.asked.program[0].test} spends {few}")
+        counted = calls.counts
     found = screened(bench)
     suspects = list(dict.fromkeys(name for each in found.findings.values() for name in screen.suspects(each)))
-    if bench.asked.counts:
-        counted = {Row(operation, size): count for operation, size, count in bench.asked.counts}
+    if counted:
         found.weights = weights.of(counted, next(iter(found.curves.values())))
-        suspects = [name for name in suspects if name in weights.used(counted)]
+        used = weights.used(counted)
+        suspects = sorted(used) if bench.asked.program else [name for name in suspects if name in used]
     stack = manifests.load(bench.asked.stack)
     offered = inventory.of(stack)
     found.notes += [f"not in this version: {name}" for name in offered.lacking]
@@ -218,6 +228,9 @@ def _confirm(
     after it stay.
     """
     queue = [one for one in dict.fromkeys(wanted) if one != DEFAULT]
+    if bench.asked.program:
+        _by_program(bench, found, queue[:TRIES])
+        return
     while queue and len(found.confirmed) < TRIES:
         name = f"confirm {len(found.confirmed) + 1}"
         one = queue.pop(0)
@@ -238,6 +251,17 @@ def _confirm(
         following = Configuration(() if blamed and kept else one.settings, kept)
         if following not in (DEFAULT, one, *queue):
             queue.insert(0, following)
+
+
+def _by_program(bench: Bench, found: Tuning, wanted: Sequence[Configuration]) -> None:
+    """Try ``wanted`` until the program that the tuning is for gains by one, or none can be proven."""
+    for number, one in enumerate(wanted, 1):
+        result = confirm.by_program(bench, f"confirm {number}", one)
+        found.confirmed.append(result)
+        if result.gains or result.unproven:
+            return
+        if result.harmful:
+            found.notes.append(f"withdrawn: {race.label(one)}: {_harm(result)}")
 
 
 def _proven(result: Confirmed, found: Tuning, knobs: Sequence[Knob]) -> Confirmed:

@@ -109,7 +109,7 @@ def described() -> dict[str, object]:
     }
     for name in ("pool", "alike"):
         programs[name] |= {"placements": ["numa"], "ranks": 1, "threads": 2}
-    programs["pool"]["binds"] = "ranks"
+    programs["pool"] |= {"binds": "ranks", "threads": [2]}
     programs["serial"] = program(command="./program alone", mpi=False, placements=["numa"], ranks=1, threads=1)
     rate = {"json": "rate", "file": "result.json", "unit": "GF/s", "better": "higher"}
     check = {"pattern": r'"sum": (\d+)', "value": 3, "file": "result.json"}
@@ -150,6 +150,11 @@ def test_a_program_without_mpi_and_a_script_are_measured(ran):
         assert ran[2][name]["reasons"] == []
     assert len(ran[2]["serial"]["launches"][0]["ranks"]) == 1
     assert [figure["name"] for figure in ran[2]["python"]["figures"]] == ["rate"]
+
+
+def test_several_numbers_of_threads_are_variants(ran):
+    assert ran[2]["pool"]["variant"]["name"] == "odd_pool %placement=numa %threads=2"
+    assert ran[2]["alike"]["variant"]["name"] == "odd_alike %placement=numa"
 
 
 def test_its_records_name_the_commit(ran):
@@ -211,3 +216,18 @@ def test_equal_code_under_two_placements_is_one_pair(repository):
     assert [record["variant"]["placement"] for record in records] == ["core", "numa"]
     assert len({record["variant"]["application"]["commit"] for record in records}) == 1
     assert len({record["variant"]["name"] for record in records}) == 1
+
+
+def test_a_program_is_profiled_by_its_name(repository):
+    folder, around = repository
+    command = [str(Path(sys.executable).parent / "plumb"), "profile", "code", "--stack", "mpich", "--json"]
+    answer = subprocess.run(command, env=around, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+    assert "verified" in answer.stderr
+    first, _ = json.JSONDecoder().raw_decode(answer.stdout)
+    assert first["variant"] == "code %placement=core"
+    assert [rank["rank"] for rank in first["ranks"]] == [0, 1]
+    command[2] = "cod"
+    answer = subprocess.run(command, env=around, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+    assert answer.returncode == 2
+    assert "plumb.yaml has no program 'cod'" in answer.stderr
+    assert "did you mean 'code'?" in answer.stderr

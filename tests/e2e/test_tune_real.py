@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -97,3 +99,71 @@ def test_a_stack_is_screened_raced_and_judged_and_goes_on_from_its_records(small
     assert cli.main(["tune", "--resume", str(work), "--output", str(document)]) == 0
     assert "launch 1/" not in capsys.readouterr().out, "what was measured is read, not measured again"
     assert json.loads(document.read_text())["race"] == found["race"]
+
+
+#: a program that mostly calls MPI_Allreduce, or never
+CODE = """
+#include <mpi.h>
+#include <stdio.h>
+static double data[1024], sum[1024];
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    double begin = MPI_Wtime(), work = 0;
+    for (int i = 0; argc < 2 ? MPI_Wtime() < begin + 0.3 : i < 2000; i++) {
+        if (argc > 1) MPI_Allreduce(data, sum, 1024, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        for (int k = 0; k < 1000; k++) work += k * 1e-9;
+    }
+    int rank;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 0) printf("Time: %.9f s (%g)\\n", MPI_Wtime() - begin, work);
+    return MPI_Finalize();
+}
+"""
+
+
+@pytest.fixture
+def code(small, monkeypatch):
+    """A repository with two programs is the present folder."""
+    folder = small / "code"
+    folder.mkdir()
+    (folder / "code.c").write_text(CODE)
+    time = {"time": {"pattern": r"Time: (\S+) s", "unit": "s"}}
+    programs = {"talk": {"command": "./code talk", "figures": time}, "quiet": {"command": "./code", "figures": time}}
+    document = {"application": "code", "build": ["mpicc -O1 -o code code.c"], "programs": programs}
+    (folder / "plumb.yaml").write_text(yaml.safe_dump(document))
+    monkeypatch.setenv("PLUMB_BUILD", str(small / "build"))
+    if "PLUMB_TOOLS" not in os.environ:
+        monkeypatch.setenv("PLUMB_TOOLS", str(Path(__file__).resolve().parents[2] / "build" / "tools"))
+    monkeypatch.chdir(folder)
+    return small
+
+
+def test_a_stack_is_tuned_for_a_program_whose_own_time_decides(code, capsys):
+    work, document = code / "work", code / "tune.json"
+    words = ["tune", "openmpi", "--for", "talk", "--sizes", "8K", "--minutes", "0.01", "--work", str(work)]
+    assert cli.main([*words, "--output", str(document)]) == 0
+    said = capsys.readouterr().out
+    assert said.splitlines()[-1].startswith(("tune: GAIN", "tune: not proven: ", "tune: no significant gain: "))
+    assert "profile: 1 launch" in said
+    found = json.loads(document.read_text())
+    assert found["asked"]["program"][0]["name"] == "code_talk %placement=core"
+    assert found["race"], "its allreduce makes the setting worth a race"
+    assert {one["row"] for each in found["confirmed"] for one in each["verdicts"]} <= {"time"}
+    assert cli.main(["tune", "--resume", str(work)]) == 0
+    assert "profile: 1 launch" not in capsys.readouterr().out, "what was measured is read, not measured again"
+
+
+def test_nothing_is_raced_for_a_program_without_communication(code, capsys):
+    assert cli.main(["tune", "openmpi", "--for", "quiet", "--work", str(code / "work")]) == 0
+    said = capsys.readouterr().out
+    assert said.splitlines()[-1].startswith("tune: nothing to tune: code_quiet spends ")
+    assert "screen" not in said
+    assert cli.main(["tune", "openmpi", "--for", "quit"]) == 2
+    assert "did you mean 'quiet'?" in capsys.readouterr().err
+
+
+def test_the_plan_of_a_tuning_for_a_program_has_its_profile_and_its_pairs(code, capsys):
+    assert cli.main(["tune", "openmpi", "--for", "talk", "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "profile of talk: 1 launch" in said
+    assert "then pairs: 60 min at most by talk, up to 4 times" in said

@@ -58,6 +58,14 @@ def test_csv_has_a_row_for_each_figure(results, capsys):
     assert (rows[0]["campaign"], rows[0]["stack"], rows[0]["mpi"]) == ("c1", "openmpi", "openmpi 5.0.11")
 
 
+def test_a_program_of_ones_own_has_its_application_and_commit(results, capsys):
+    state = {"name": "heat", "program": "fine", "commit": "c" * 40}
+    put(results, made(1, 1.0), made(2, 2.0, variant=variant(test="heat_fine", application=state)))
+    first, second = csv.DictReader(io.StringIO(export(capsys, "--format", "csv")[1]))
+    assert (first["application"], first["commit"]) == ("", "")
+    assert (second["application"], second["commit"]) == ("heat", "c" * 40)
+
+
 def test_conditions_choose_records(results, capsys, tmp_path):
     put(results, made(1, 1.0, campaign="c1"), made(2, 2.0, campaign="c2"), made(3, 3.0, campaign="c2"))
     target = tmp_path / "f.csv"

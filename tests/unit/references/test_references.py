@@ -1,6 +1,7 @@
 """References: matching, judging, calibrating, writing and checking; each guard with a file or record that breaks it."""
 
 import argparse
+import json
 import math
 import shutil
 
@@ -421,6 +422,35 @@ def test_sound_references_have_no_fault(local, capsys):
     put(local, entry())
     assert run(lint) == 0
     assert capsys.readouterr().out == "1 sites, 1 references, 0 faults\n"
+
+
+def test_references_of_an_application_are_not_those_of_the_suite(local, capsys):
+    """They have names and units of their own, but the bounds, the partition and the file must be right."""
+    mine = entry(test="heat_rate", figure="rate", unit="MLUP per day")
+    file = local / "references" / "heat.yaml"
+    file.write_text(json.dumps({"schema": 1, "test": "heat", "references": [mine]}))
+    assert run(lint) == 0
+    said = "not tests of the suite, but of applications, whose plumb.yaml has them: heat_rate\n"
+    assert said in capsys.readouterr().out
+    file.write_text(json.dumps({"schema": 1, "test": "other", "references": [{**mine, "partition": "gpu"}]}))
+    assert run(lint) == 1
+    said = capsys.readouterr().out
+    assert "the file is for the tests of 'other'" in said
+    assert "the site has no partition 'gpu'" in said
+
+
+def test_an_application_that_is_called_as_tests_of_the_suite_is_known_beside_its_file(
+    local, tmp_path, monkeypatch, capsys
+):
+    put(local, entry(test="stream_mine", figure="rate", unit="MLUP per day"))
+    assert run(lint) == 1
+    assert "no test is called 'stream_mine'" in capsys.readouterr().out
+    (tmp_path / "plumb.yaml").write_text(
+        "application: stream\nprograms: {mine: {command: mine, figures: {rate: {wall: true}}}}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert run(lint) == 0
+    assert "whose plumb.yaml has them: stream_mine" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

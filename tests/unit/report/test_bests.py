@@ -139,3 +139,21 @@ def test_the_report_has_the_verdict():
     ]
     assert found["entries"][finding["entry"]]["id"] == items[1].id
     assert "No data" in pieces.text(pieces.section(document(Scope(site="local"), items[:1]), "hybrids"))
+
+
+def of_program(threads, values, commit="a" * 40):
+    """A record of a program of plumb.yaml, which has no mode."""
+    document = reports.solver("any", "core" if threads == 1 else "numa", threads, values)
+    params = {"placement": document["placement"]["name"], "threads": threads}
+    state = {"name": "heat", "program": "heat", "commit": commit}
+    document["variant"] |= {"params": params, "name": f"heat %threads={threads}", "application": state}
+    return convert(document)
+
+
+def test_threads_of_a_program_of_ones_own_are_compared_commit_by_commit():
+    one, two = of_program(1, MIDDLE), of_program(4, FAST)
+    (found,) = hybrid.verdicts([one, two])
+    assert (found.state, found.pure.id, found.hybrid.id) == ("hybrid wins", one.id, two.id)
+    assert hybrid.how(found.hybrid).startswith("numa ")
+    assert hybrid.verdicts([of_program(1, MIDDLE, "b" * 40), two]) == []
+    assert hybrid.verdicts([one]) == []

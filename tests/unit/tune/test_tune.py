@@ -21,7 +21,7 @@ from plumbline.commands import cli
 from plumbline.commands import tune as command
 from plumbline.measure import session
 from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
-from plumbline.tune import confirm, programs, race, report, rules, screen, weights
+from plumbline.tune import confirm, own, programs, race, report, rules, screen, weights
 from plumbline.tune import stages as tune
 from plumbline.tune.bench import TUNING, Asked, Bench, State
 from plumbline.tune.confirm import Confirmed
@@ -323,10 +323,18 @@ class FakeBench:
     """
 
     disturbed = ()
+    program = ()
 
     def __init__(self, truth, verdicts, of_others):
         self.asked = SimpleNamespace(
-            stack="s", placements=("core",), sizes=SIZES, every=False, knobs=(), counts=(), nodes=1
+            stack="s",
+            placements=("core",),
+            sizes=SIZES,
+            every=False,
+            knobs=(),
+            counts=(),
+            nodes=1,
+            program=self.program,
         )
         self.truth, self.verdicts, self.seed, self.confirmed = truth, verdicts, itertools.count(), []
         self.stages, self.launched, self.of_others = [], [], of_others
@@ -808,3 +816,91 @@ class TestWeights:
         found, _ = tuned(truth, lambda _: {Row("bcast", 8): ("GAIN", 0.5)}, counts=(("bcast", 8, 100),))
         assert found.weights == {Row("bcast", 8): 1.0}
         assert all(score.cost < 0 for scores in found.raced for score in scores if score.configuration.settings)
+
+
+class TestForAProgram:
+    """A tuning for a program of one's own: its calls say what is raced, and its figures what gains."""
+
+    @pytest.fixture
+    def of_program(self, tuned, monkeypatch):
+        """Tune with such calls of the program, and such states of its figure by the settings that are tried."""
+
+        def run(calls, states=lambda one: ("GAIN", 0.9)):
+            wanted = samples.asked(name="heat %placement=core", placement="core")
+            monkeypatch.setattr(FakeBench, "program", (wanted,), raising=False)
+            monkeypatch.setattr(tune.own, "calls", lambda bench: calls)
+
+            def by_program(bench, name, one):
+                state, ratio = states(one)
+                verdict = verdict_of("time", state, 19, ratio, (ratio - 0.02, ratio + 0.02), reason=f"{state} of heat")
+                key = ("core", Point("heat %placement=core", Row("time", 0)))
+                return Confirmed(one, {key: verdict}, ("session",), own=True)
+
+            monkeypatch.setattr(tune.confirm, "by_program", by_program)
+            return tuned(lambda one: {"bcast_64": 0.5 if one.settings else 1.0}, lambda one: pytest.fail("a kernel"))
+
+        return run
+
+    def test_one_without_mpi_is_not_raced(self, of_program):
+        found, bench = of_program(own.Calls({}, 0.004))
+        assert (bench.stages, found.curves) == ([], {})
+        assert report.closing(found) == (
+            "nothing to tune: stream_threads spends 0.4 % of its time in MPI at most on any rank, less than 1.0 %"
+        )
+
+    def test_its_own_time_gains(self, of_program):
+        found, bench = of_program(own.Calls({Row("bcast", 64): 100}, 0.5))
+        assert found.weights == {Row("bcast", 64): 1.0}
+        tried = {one.name for configuration in bench.launched for one in configuration.settings}
+        assert tried, "what it calls is raced although the screen found nothing"
+        assert not {name for name in tried if name.startswith(("alltoall", "allreduce"))}
+        assert found.winner.own
+        assert report.closing(found) == "GAIN: heat %placement=core: time 10 % less (8.0 % to 12 %)"
+        last = report.confirmed(found.winner).splitlines()[-1]
+        assert last.split("  ")[0] == "heat %placement=core"
+        assert "10 % less (8.0 % to 12 %)  GAIN of heat" in last
+
+    def test_what_the_kernel_gains_alone_is_no_gain(self, of_program):
+        found, _ = of_program(own.Calls({Row("bcast", 64): 100}, 0.5), lambda one: ("PASS", 1.0))
+        assert found.winner is None
+        assert 1 <= len(found.confirmed) <= tune.TRIES
+        assert report.closing(found) == report.NO_GAIN
+
+    def test_what_is_slower_is_withdrawn_and_the_next_is_tried(self, of_program):
+        tried = []
+
+        def states(one):
+            tried.append(one)
+            return ("FAIL", 1.1) if len(tried) == 1 else ("INCONCLUSIVE", 0.99)
+
+        found, _ = of_program(own.Calls({Row("bcast", 64): 100}, 0.5), states)
+        assert any("time (heat %placement=core), placement core: FAIL of heat" in note for note in found.notes)
+        if len(found.confirmed) > 1:
+            assert report.closing(found) == "not proven: INCONCLUSIVE of heat; --resume measures more pairs"
+
+
+def test_the_sides_of_a_program_differ_in_the_tuned_settings_alone():
+    wanted = samples.asked(name="heat %placement=core", placement="core", launches=5, settings={"a": "1"})
+    bench = SimpleNamespace(
+        asked=SimpleNamespace(program=(wanted,)),
+        settings=lambda one: {setting.name: setting.value for setting in one.settings},
+    )
+    ((default, faster),), keys = own.couples(bench, Configuration((EAGER,)))
+    assert (default.settings, default.launches) == ({"a": "1"}, 1)
+    assert faster == msgspec.structs.replace(default, settings={"a": "1", EAGER.name: EAGER.value})
+    assert keys == [("core", Point("heat %placement=core", Row(figure.name, 0))) for figure in wanted.figures]
+
+
+def test_calls_of_a_program_are_counted_where_it_spends_time_in_mpi(monkeypatch):
+    busy = profile(rank_document(0, 1, [call("Bcast", "collective", sizes(7, 64, 300_000))], {}))
+    idle = profile(rank_document(0, 1, [call("Bcast", "collective", sizes(1, 8, 1_000))], {}))
+    records = [SimpleNamespace(verified=True, site="local", id=name) for name in ("busy", "idle")]
+    bench = SimpleNamespace(profiles=lambda: records, asked=SimpleNamespace(sizes=SIZES))
+    monkeypatch.setattr(own.read, "file_of", lambda site, ident: ident)
+    monkeypatch.setattr(own.read, "load", {"busy": busy, "idle": idle}.get)
+    found = own.calls(bench)
+    assert (found.counts, found.share) == ({Row("bcast", 64): 7}, pytest.approx(0.3, rel=0.01))
+    records[1].verified, records[1].reasons = False, ["launch 0: wrong answer"]
+    records[1].variant = SimpleNamespace(name="heat")
+    with pytest.raises(PlumbError, match="the program cannot be profiled: launch 0: wrong answer"):
+        own.calls(bench)

@@ -1,0 +1,69 @@
+"""A program of one's own that a tuning is for: its calls say what is raced, its own figures what is a gain."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from plumbline.base.errors import PlumbError
+from plumbline.base.units import percent
+from plumbline.judge.decide import Verdict
+from plumbline.mpi.settings import Configuration
+from plumbline.profiles import read, sums
+from plumbline.records.variant import Variant
+from plumbline.tune import weights
+from plumbline.tune.bench import Bench
+from plumbline.tune.curves import Row
+from plumbline.tune.programs import Point
+from plumbline.tune.race import DEFAULT
+
+#: A rank's share of time in MPI from which its settings may matter: a gain has to be above 1 %
+LEAST = 0.01
+
+
+@dataclass(frozen=True)
+class Calls:
+    """What the program does: how often it makes what a row measures, and the most that a rank spends in MPI."""
+
+    counts: Mapping[Row, int]
+    share: float
+
+
+def calls(bench: Bench) -> Calls:
+    """What profiles of the program say, one under each of its placements; those with little MPI are not counted.
+
+    Raises :class:`PlumbError` for a launch that is not verified, and where no call is one that the tuner measures.
+    """
+    counted: Counter[Row] = Counter()
+    most = 0.0
+    for record in bench.profiles():
+        if not record.verified:
+            raise PlumbError(f"the program cannot be profiled: {record.reasons[0]}", record.variant.name, "plumb run")
+        profile = read.load(read.file_of(record.site, record.id))
+        share = max(map(sums.mpi_share, profile.ranks), default=0.0)
+        if share >= LEAST:
+            counted.update(weights.counts(profile, bench.asked.sizes))
+        most = max(most, share)
+    return Calls(counted, most)
+
+
+def couples(bench: Bench, configuration: Configuration) -> tuple[list[list[Variant]], list[tuple[str, Point]]]:
+    """The program under the default and under ``configuration``, each variant; and what each figure of them is of."""
+    both = [bench.settings(one) for one in (DEFAULT, configuration)]
+    wanted = bench.asked.program
+    pairs = [[replace(one, settings={**one.settings, **each}, launches=1) for each in both] for one in wanted]
+    keys = [(one.placement, Point(one.name, Row(figure.name, 0))) for one in wanted for figure in one.figures]
+    return pairs, keys
+
+
+def said(verdict: Verdict) -> str:
+    """How much better the candidate is, in per cent with the interval: ``7.1 % less (6.2 % to 8.0 %)``."""
+    if verdict.ratio is None or verdict.interval is None:
+        return verdict.state
+    sign = 1 if verdict.pairs.better == "higher" else -1
+    low, high = sorted(sign * (ratio - 1) for ratio in verdict.interval)
+    word = "more" if sign > 0 else "less"
+    return f"{percent(sign * (verdict.ratio - 1))} {word} ({percent(low)} to {percent(high)})"
