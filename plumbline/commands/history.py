@@ -122,6 +122,7 @@ def _row(item: Followed, answer: Answer | None) -> tuple[str, ...]:
         suspected = "" if answer and answer.state == "confirmed" else "suspected: "
         change = f"{suspected}{item.ratio - 1:+.1%} {last['direction']} since {last['index']}"
         change += f" ({len(item.alarms)} in all)" if len(item.alarms) > 1 else ""
+        change += f", commits {'..'.join(commit[:12] for commit in last['commits'])}" if "commits" in last else ""
         change += f", noted: {'; '.join(last['notes'])}" if "notes" in last else ""
     visible = "too few" if item.detectable is None else f"{item.detectable:.1%}"
     return item.subject, str(item.count), value, unit, change, visible

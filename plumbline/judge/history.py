@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 #: parts of a series' key that are part of its name where they differ between series
 LABELS = ("site", "partition", "nodes", "environment", "provenance")
 #: ... and those that are part of it where two series would have one name
-UNLIKE = ("arguments", "unit", "better")
+UNLIKE = ("arguments", "settings", "unit", "better")
 
 
 @dataclass
@@ -31,12 +31,14 @@ class Series:
     times: list[str] = field(default_factory=list)
     #: what the series is of, for the records' series
     key: dict[str, Any] = field(default_factory=dict)
+    #: the commit of each point's program, for the records' series; None for tests of the suite
+    commits: list[str | None] = field(default_factory=list)
 
 
 def label(key: dict[str, Any], differing: Sequence[str]) -> str:
     """A series' name: variant, stack and figure, and the ``differing`` ones of its other members."""
     parts = [key["variant"], key["stack"], key["figure"]]
-    for name in differing:
+    for name in (each for each in differing if each in key):
         value = key[name]
         parts.append(("+" if name == "nodes" else " ").join(value) if isinstance(value, list) else value)
     return " ".join(parts)
@@ -77,7 +79,7 @@ def followed(series: Series, course: Course, settings: Settings, notes: Sequence
             "seen_at": series.index[change.seen_at],
             "ratio": round(change.ratio, 6),
             "direction": "worse" if (change.ratio > 1) == (series.better == "lower") else "better",
-            **given(notes=_noted(series, change.index, notes)),
+            **given(notes=_noted(series, change.index, notes), commits=_commits(series, change.index)),
         }
         for change in course.changes
     ]
@@ -92,6 +94,12 @@ def followed(series: Series, course: Course, settings: Settings, notes: Sequence
         alarms=alarms,
         last=course.changes[-1].index if course.changes else 0,
     )
+
+
+def _commits(series: Series, index: int) -> list[str]:
+    """The commits of the program at the last point before a change and at the first one after it, if they differ."""
+    around = [commit for commit in series.commits[index - 1 : index + 1] if commit]
+    return around if len(set(around)) == 2 else []
 
 
 def _noted(series: Series, index: int, notes: Sequence[Note]) -> list[str]:

@@ -160,7 +160,7 @@ def series(records: Iterable[AnyRecord]) -> list[Series]:
     """The series of valid and of imported ``records`` (rows or whole ones, oldest first), sorted by name.
 
     A series is of one site, partition, node set, environment (:func:`plumbline.host.provenance.fingerprint`),
-    provenance, stack, test variant, arguments, figure, unit and direction. Its index is the records' ids.
+    provenance, stack, settings, test variant, arguments, figure, unit and direction. Its index is the records' ids.
     """
     usable = group(
         (json.dumps(_key(*item), sort_keys=True), item) for item in measured(records) if 0 < item[1].value < math.inf
@@ -177,6 +177,7 @@ def series(records: Iterable[AnyRecord]) -> list[Series]:
             key["unit"],
             [row.time for row, _ in own],
             key,
+            [row.variant.application.commit if row.variant.application else None for row, _ in own],
         )
         for key, own in groups
     ]
@@ -184,6 +185,7 @@ def series(records: Iterable[AnyRecord]) -> list[Series]:
 
 
 def _key(row: AnyRecord, figure: Figure) -> dict[str, Any]:
+    settings = row.variant.settings if row.variant.application else {}  # a gate of two settings is of one variant
     return {
         "test": row.variant.test,
         "variant": row.variant.name,
@@ -197,4 +199,5 @@ def _key(row: AnyRecord, figure: Figure) -> dict[str, Any]:
         "nodes": sorted(row.nodes),
         "environment": provenance.fingerprint(row.host),
         "provenance": row.provenance,
+        **({"settings": [f"{name}={value}" for name, value in settings.items()]} if settings else {}),
     }

@@ -40,7 +40,7 @@ OTHERS = {
     *(("outliers", name) for name in ("--members", "--matrix")),
     *(("tune", name) for name in ("--work", "--resume")),
     *(("launch", "--work"), ("site", "--facts"), ("stack", "--from")),
-    *((command, "--application") for command in ("application", "gate", "run")),
+    *((command, "--application") for command in ("application", "ci", "gate", "hybrid", "profile", "run", "tune")),
 }
 #: how what is written may be called, of the fixture's files
 TARGETS = (

@@ -201,6 +201,30 @@ def test_load_is_no_environment():
     assert len(samples.series([convert(session(0, 1.0)), convert(second)])) == 1
 
 
+def test_a_change_of_a_program_names_its_commits(results, capsys):
+    for number in range(26):
+        state = {"name": "heat", "program": "heat", "commit": ("a" if number < 20 else "b") * 40}
+        value = (10000.0 if number < 20 else 9000.0) + number % 3 * 10
+        made = session(number, value, variant=variant(application=state))
+        store.write(store.session_file("local", made["session"]), [made])
+    assert plumb_history("--json") == 1
+    (line,) = lines(capsys)
+    assert [alarm["commits"] for alarm in line["alarms"]] == [["a" * 40, "b" * 40]]
+    assert plumb_history() == 1
+    assert f"worse since {20:012x}, commits {'a' * 12}..{'b' * 12}" in capsys.readouterr().out
+
+
+def test_other_settings_of_a_program_are_another_series():
+    code = variant(application={"name": "heat", "program": "heat", "commit": "a" * 40})
+    made = [
+        convert(session(0, 1.0, variant=code)),
+        convert(session(1, 1.0, variant=code | {"settings": {"eager": "8K"}})),
+    ]
+    names = [one.name for one in samples.series(made)]
+    assert len(names) == 2
+    assert "eager=8K" in names[1] or "eager=8K" in names[0]
+
+
 def test_a_damaged_record_is_said_and_the_rest_followed(results, capsys):
     store.write(store.session_file("local", "s0"), [session(0, 1.0)])
     (results / "local" / "s1.jsonl").write_text("{\n")

@@ -8,6 +8,7 @@ from msgspec import structs
 from plans import typed
 from samples import launch, plan, record, variant
 
+from plumbline.base import units
 from plumbline.records.model import convert
 from plumbline.report import findings
 
@@ -157,7 +158,7 @@ def test_two_tests_of_one_quantity_that_differ_are_said_and_not_compared(factor)
     ]
     (text,) = said(findings.contradictions, *records)
     assert text.startswith("these two disagree: half a round trip of 8 B between CPUs 0 and 1 on intelmpi is ")
-    assert f"{0.23 * factor:.3f} us by pairs_cores" in text
+    assert f"{units.digits(0.23 * factor)} us by pairs_cores" in text
     assert "0.230 us by imb_pair" in text
     assert said(findings.stacks_apart, *records) == []
 
