@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = f"of an application: what pip installs, such as a wheel (default: {_pinned()})"
     parser.add_argument("--install", metavar="WHAT", help=text)
     text = "of an application: its stacks and sites on the runner (default: in the user's data folder)"
-    parser.add_argument("--home", default="", metavar="FOLDER", help=text)
+    parser.add_argument("--home", type=Path, metavar="FOLDER", help=text)
     text = "write the file below this checkout (default: print it)"
     parser.add_argument("--checkout", type=files.Output, metavar="FOLDER", help=text)
 
@@ -67,12 +67,13 @@ def run(args: argparse.Namespace) -> int:
     if not own and (args.install or args.home):
         raise PlumbError("--install and --home are for a repository with a plumb.yaml", str(Path.cwd()), model.CURE)
     names = {field.name for field in dataclasses.fields(pipelines.Values)}
-    given = {name: getattr(args, name) for name in names - {"tags", "results", "application", "install"}}
+    given = {name: getattr(args, name) for name in names - {"tags", "results", "application", "install", "home"}}
     values = pipelines.Values(
         tags=tuple(options.names_of(args.tags)),
         results=str(args.results_folder or ""),
         application=own,
         install=(args.install or _pinned()) if own else "",
+        home=str(args.home or ""),
         **given,
     )
     if args.checkout is None:

@@ -39,7 +39,7 @@ OTHERS = {
     *(("gate", name) for name in ("records", "--pairs", "--rules", "--work", "--resume")),
     *(("outliers", name) for name in ("--members", "--matrix")),
     *(("tune", name) for name in ("--work", "--resume")),
-    *(("launch", "--work"), ("site", "--facts"), ("stack", "--from")),
+    *(("ci", "--home"), ("launch", "--work"), ("site", "--facts"), ("stack", "--from")),
     *((command, "--application") for command in ("application", "ci", "gate", "hybrid", "profile", "run", "tune")),
 }
 #: how what is written may be called, of the fixture's files
