@@ -12,8 +12,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from plumbline import schemas
+from plumbline.base import units
 from plumbline.base.errors import PlumbError, suggest
-from plumbline.parsers.application import CheckRule, FigureRule
+from plumbline.parsers.application import CheckRule, FigureRule, rate_name
 from plumbline.topology import binder
 from plumbline.witness.compare import Binds
 
@@ -141,6 +142,11 @@ def _faults(program: Program, folder: Path) -> Iterator[str]:
             yield from (f"{where}.pattern: {what}" for what in _pattern(rule.pattern, number=True))
         if not rule.wall and "unit" not in msgspec.to_builtins(rule):
             yield f"{where}.unit: missing: what the program prints behind the number, such as s or GB/s"
+        if rule.rates and units.multiple(rule.unit)[0] != units.US:
+            yield f"{where}.{rule.rates[0]}: {rule.unit} is not a unit of time, in which work is done"
+        for work in rule.rates:
+            if rate_name(name, work) in program.figures:
+                yield f"{where}.{work}: its rate is called {rate_name(name, work)}, as another figure"
     for place, check in enumerate(program.checks):
         wanted = check.value is not None
         yield from (f"checks.{place}.pattern: {what}" for what in _pattern(check.pattern, number=wanted))

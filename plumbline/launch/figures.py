@@ -55,9 +55,10 @@ def settle(record: Record, facts: Facts, host: Machine, expected: References, me
 def raised(record: Record, host: Machine, measured: Measured) -> Measured:
     """``measured`` with the ceilings raised that the undisturbed launches of ``record`` exceed in the median.
 
-    It is the same object where none is exceeded, and for a record that is not valid.
+    It is the same object where none is exceeded, for a record that is not valid, and for an application: nobody has
+    checked what it counts as work.
     """
-    if not record.is_valid:
+    if not record.is_valid or record.variant.application:
         return measured
     undisturbed = [not launch.disturbed for launch in record.counting()]
     for figure, wanted in zip(record.figures, _reported(record), strict=True):
@@ -88,8 +89,12 @@ def _figure(wanted: WantedFigure, record: Record, facts: Facts, host: Machine, m
     figure = Figure.of(wanted.name, chosen)
     used = packages_used(record.plan, host)
     about = _about(record, wanted, figure)
+    if record.variant.application and "work" not in about.params:
+        return figure  # its name says nothing: a user's "triad" may be anything, in any unit
     known = {**limits.reach(record.plan, host), **limits.kind(chosen[0].params), "unit": figure.unit}
-    limit = limits.of(wanted.metric, facts, used, record.placement.nodes, about.directions, **known)
+    limit = None
+    if not record.variant.application:
+        limit = limits.of(wanted.metric, facts, used, record.placement.nodes, about.directions, **known)
     own = _model(figure, chosen)
     if limit is not None:
         figure.limit = replace(limit, percent=round(100 * figure.value / limit.value, 2))

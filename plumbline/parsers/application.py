@@ -11,13 +11,14 @@ import json
 import math
 import re
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
 
+from plumbline.base import units
 from plumbline.base.units import Better
 from plumbline.parsers.measurement import Measurement, ParseError
 from plumbline.parsers.text import quote
@@ -39,6 +40,8 @@ _TAKE: dict[str, Callable[[Sequence[float]], float]] = {
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eEdD][+-]?[0-9]+)?")
 #: the unit of ``wall``
 SECONDS = "s"
+#: declared work -> the name of its rate behind that of the figure, its unit, and how much of it makes one a second
+RATES = {"flops": ("flop_rate", units.GFLOP_S, 1e9), "bytes": ("bandwidth", units.MB_S, 1e6)}
 
 
 class FigureRule(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -49,7 +52,9 @@ class FigureRule(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True
     joined by dots. ``csv`` is the name of a column. ``wall`` is the time between MPI_Init and MPI_Finalize of the rank
     that took longest, or of the whole program if it does not use MPI. ``file`` is the file that the program writes in
     the folder where it runs; without it the standard output is read. ``take`` says what is made of several values.
-    ``tolerance`` and ``must_detect`` are margins of the gate: slowdowns as fractions of 1.
+    ``flops`` and ``bytes`` (to and from memory) are what a run does in this time: their rates are figures too,
+    compared with what the machine reached. ``tolerance`` and ``must_detect`` are margins of the gate: slowdowns as
+    fractions of 1.
     """
 
     pattern: str | None = None
@@ -60,6 +65,8 @@ class FigureRule(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True
     take: Take = "only"
     unit: Unit = SECONDS
     better: Better = "lower"
+    flops: Annotated[float, Meta(gt=0, le=1e30)] | None = None
+    bytes: Annotated[float, Meta(gt=0, le=1e30)] | None = None
     tolerance: Annotated[float, Meta(ge=0, lt=1)] | None = None
     must_detect: Annotated[float, Meta(gt=0, lt=1)] | None = None
 
@@ -67,6 +74,11 @@ class FigureRule(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True
     def kinds(self) -> list[str]:
         """The ways that it names; exactly one if it is sound."""
         return [kind for kind in KINDS if getattr(self, kind)]
+
+    @property
+    def rates(self) -> list[str]:
+        """What it declares of the work that is done in its time, by the keys of :data:`RATES`."""
+        return [name for name in RATES if getattr(self, name)]
 
 
 class CheckRule(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -177,7 +189,25 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
         raise ParseError("the program printed nothing", output.name)
     for check in rules.checks:
         _check(check, _source(check.file, output, files))
-    return [_figure(name, rule, _source(rule.file, output, files)) for name, rule in rules.figures.items()]
+    found = {name: _figure(name, rule, _source(rule.file, output, files)) for name, rule in rules.figures.items()}
+    rates = [rate for name, rule in rules.figures.items() for rate in _rates(rule, found[name])]
+    return [*found.values(), *rates]
+
+
+def rate_name(figure: str, work: str) -> str:
+    """The name of the rate of declared ``work`` in the time ``figure``."""
+    return f"{figure}_{RATES[work][0]}"
+
+
+def _rates(rule: FigureRule, time: Measurement) -> Iterator[Measurement]:
+    """The rates of the declared work; ``work`` in their parameters says of what kind they are."""
+    for work in rule.rates:
+        if not time.value:
+            raise ParseError(f"figure {time.metric}: no time passed, and {work} are declared")
+        _, unit, one = RATES[work]
+        seconds = time.value * units.multiple(rule.unit)[1] / 1e6
+        value = getattr(rule, work) / seconds / one
+        yield Measurement(rate_name(time.metric, work), value, unit, "higher", {"work": work})
 
 
 def _source(name: str | None, output: Source, files: Mapping[str, Source]) -> Source:

@@ -17,7 +17,7 @@ from reframe.core.meta import make_test
 from plumbline.application.model import Program
 from plumbline.application.run import VARIABLE, Runnable
 from plumbline.launch.prepare import APPLICATION
-from plumbline.parsers.application import FigureRule
+from plumbline.parsers.application import FigureRule, rate_name
 from plumbline.records.variant import ApplicationState
 from plumbline.reframe import PlumbTest
 
@@ -51,6 +51,7 @@ def _margins(rule: FigureRule) -> dict[str, float]:
 
 def _tests(built: Runnable) -> None:
     for name, program in built.programs.items():
+        rates = [rate_name(figure, work) for figure, rule in program.figures.items() for work in rule.rates]
         body: dict[str, Any] = {
             "__doc__": f"{name} of {built.application}",
             "built": built,
@@ -63,7 +64,8 @@ def _tests(built: Runnable) -> None:
             "launches": program.launches,
             "launch_time_limit": program.time_limit_s,
             "benchmark_environment": program.environment,
-            "figures": [(figure, figure, {}) for figure in program.figures],
+            "figures": [(figure, figure, {}) for figure in [*program.figures, *rates]],
+            "optional_figures": tuple(rates),  # the gate judges the time that they are made of
             "margins": {figure: _margins(rule) for figure, rule in program.figures.items()},
             "tags": {"application"},
         }

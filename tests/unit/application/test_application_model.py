@@ -86,6 +86,15 @@ def repository(tmp_path) -> Path:
         (changed("programs.heat.figures.rate.pattern", "("), "pattern: not a regular expression: missing )"),
         (changed("programs.heat.figures.rate.pattern", "a"), "pattern: it has no group: put ( ) around"),
         (changed("programs.heat.figures.rate.pattern", "(a)(b)"), "pattern: it has several groups: name that of"),
+        (changed("programs.heat.figures.rate.flops", 1e9), "rate.flops: MLUP/s is not a unit of time, in"),
+        (changed("programs.heat.figures.time", {"wall": True, "flops": -1}), "figures.time.flops: -1 is less than or"),
+        (
+            changed("programs.heat.figures", {
+                "time": {"wall": True, "bytes": 1e9},
+                "time_bandwidth": {"pattern": "(a)", "unit": "GB/s"},
+            }),
+            "figures.time.bytes: its rate is called time_bandwidth, as another figure",
+        ),
         (changed("programs.heat.checks", [{"pattern": "a", "value": 1}]), "checks.0.pattern: it has no group"),
         (changed("programs.heat.inputs", ["../x"]), "programs.heat.inputs.0: '../x' does not match"),
         (changed("programs.heat.inputs", ["x"]), "programs.heat.inputs: there is no x beside plumb.yaml"),
@@ -204,7 +213,7 @@ class TestBuild:
 
 def test_the_files_in_the_documentation_are_in_order(tmp_path):
     page = (paths.root() / "docs" / "applications.md").read_text(encoding="utf-8")
-    examples = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    examples = re.findall(r"^```yaml\n(application: .*?)^```", page, re.MULTILINE | re.DOTALL)
     assert examples
     for text in examples:
         file = written(tmp_path, text)

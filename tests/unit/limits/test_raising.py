@@ -103,9 +103,54 @@ def job(host, best=8000.0, machine="a machine", **changes):
     return SimpleNamespace(record=made, host=host, facts=Facts(), ceilings=known)
 
 
+def of_application(host, metric, value, unit, **params):
+    """A record of a program of plumb.yaml on two cores; one core has ceilings of 4 GB/s and 20 GFlop/s."""
+    sample = record()
+    item = {
+        **sample["launches"][0]["measurements"][0],
+        "metric": metric,
+        "value": value,
+        "unit": unit,
+        "params": params,
+    }
+    wanted = {"name": metric, "metric": metric, "where": {}}
+    state = {"name": "code", "program": "code"}
+    variant = {**sample["variant"], "figures": [wanted], "application": state}
+    launches = [
+        {**launch, "measurements": [{**item, "value": value + number}]}
+        for number, launch in enumerate(sample["launches"])
+    ]
+    return job(host, variant=variant, launches=launches)
+
+
 def raise_by(job):
     said = []
     return driver._raise_ceilings(job, References([]), said.append), said
+
+
+class TestApplication:
+    @pytest.mark.parametrize(("metric", "unit"), [("triad", "GB/s"), ("rate", "GFlop/s"), ("latency", "us")])
+    def test_a_name_of_a_user_means_nothing(self, host, metric, unit):
+        """HPC Challenge prints its triad in GB/s: compared by name, it had 0.1 % of what memory reached in MB/s."""
+        (figure,) = of_application(host, metric, 39.4, unit).record.figures
+        assert figure.limit is None
+        assert figure.ceiling is None
+
+    @pytest.mark.parametrize(
+        ("metric", "unit", "work", "reached", "percent"),
+        [("time_bandwidth", "MB/s", "bytes", 3999.0, 50.0), ("time_flop_rate", "GFlop/s", "flops", 19.0, 50.0)],
+    )
+    def test_declared_work_is_compared_with_memory_and_peak(self, host, metric, unit, work, reached, percent):
+        made = of_application(host, metric, reached, unit, work=work)
+        (figure,) = made.record.figures
+        assert figure.ceiling.percent == percent
+
+    def test_declared_work_never_raises_a_ceiling(self, host, sites):
+        made = of_application(host, "time_bandwidth", 10_000.0, "MB/s", work="bytes")
+        assert made.record.figures[0].ceiling.percent > 120
+        file_of.save("ulysses", made.ceilings)
+        assert raise_by(made)[1] == []
+        assert file_of.read("ulysses") == [made.ceilings]
 
 
 class TestRecord:

@@ -48,6 +48,23 @@ def test_the_wall_time_is_the_witness_s():
     assert parsed({"wall": True}, "", wall_s=1.25) == 1.25
 
 
+@pytest.mark.parametrize(("unit", "factor"), [("s", 1.0), ("ms", 1e-3), ("min", 60.0)])
+def test_declared_work_becomes_rates(unit, factor):
+    rule = {"pattern": "took (.*)", "unit": unit, "flops": 3e9, "bytes": 6e9}
+    found = parsers.parse("application", "took 2.0", {"rules": {"figures": {"solve": rule}}})
+    seconds = 2.0 * factor
+    assert [(one.metric, one.unit, one.better, one.params) for one in found[1:]] == [
+        ("solve_flop_rate", "GFlop/s", "higher", {"work": "flops"}),
+        ("solve_bandwidth", "MB/s", "higher", {"work": "bytes"}),
+    ]
+    assert [one.value for one in found[1:]] == pytest.approx([3.0 / seconds, 6000.0 / seconds])
+
+
+def test_work_in_no_time_is_refused():
+    with pytest.raises(PlumbError, match="figure rate: no time passed, and flops are declared"):
+        parsed({"pattern": "took (.*)", "unit": "s", "flops": 1e9}, "took 0.0")
+
+
 def test_a_figure_may_be_in_a_file():
     assert parsed(pattern("rate ([0-9.]+)", file="log.txt"), "nothing", files={"log.txt": "rate 4.5"}) == 4.5
 

@@ -1,0 +1,92 @@
+"""Gates of a small code of one's own: how often equal commits FAIL, how often a slower one is found, what one costs.
+
+Run as ``python tests/rates/own_code.py [--equal N] [--slower M] [--stack NAME]`` in a checkout that is set up. The code
+is docs/examples/heat; the slower commit is that of docs/tutorial-code.md. Every gate is the real one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PLUMB = Path(sys.executable).parent / "plumb"
+#: commit -> what is replaced in heat.c, and by what
+CHANGES = {"equal": ("cools", "is cooling"), "slower": ("CHECK_EVERY 1000", "CHECK_EVERY 50")}
+
+
+def repository(folder: Path) -> None:
+    """The code, with a branch for each of :data:`CHANGES`."""
+    shutil.copytree(ROOT / "docs" / "examples" / "heat", folder)
+    git = ["git", "-C", str(folder), "-c", "user.name=x", "-c", "user.email=x@example.org"]
+
+    def run(*words: str) -> None:
+        subprocess.run([*git, *words], check=True, stdout=subprocess.DEVNULL)
+
+    run("init", "--quiet", "--initial-branch=main")
+    run("add", ".")
+    run("commit", "--quiet", "--message", "first")
+    source = folder / "heat.c"
+    text = source.read_text()
+    for name, (old, new) in CHANGES.items():
+        run("switch", "--quiet", "--create", name, "main")
+        source.write_text(text.replace(old, new))
+        run("commit", "--quiet", "--all", "--message", name)
+
+
+def gate(folder: Path, candidate: str, stack: str) -> tuple[dict[str, object], float]:
+    """What one gate says of its only series, and the seconds that it took."""
+    file = folder.parent / "gate.json"
+    words = ["gate", "--baseline", "main", "--candidate", candidate, "--stack", stack, "--test", "heat%placement=core"]
+    around = {**os.environ, "PLUMB_RESULTS": str(folder.parent / "results")}
+    begin = time.monotonic()
+    done = subprocess.run(
+        [PLUMB, *words, "--output", str(file)], cwd=folder, env=around, capture_output=True, text=True, check=False
+    )
+    seconds = time.monotonic() - begin
+    if done.returncode not in (0, 1, 2):
+        sys.exit(done.stderr + done.stdout[-2000:])
+    (series,) = json.loads(file.read_text())["series"]
+    return series, seconds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--equal", type=int, default=200, metavar="N", help="gates of equal commits (default: 200)")
+    parser.add_argument("--slower", type=int, default=50, metavar="M", help="gates of a slower commit (default: 50)")
+    parser.add_argument("--stack", default="mpich")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "heat"
+        repository(folder)
+        for candidate, number in (("equal", args.equal), ("slower", args.slower)):
+            said, seconds, ratios = Counter[str](), [], []
+            for count in range(number):
+                series, took = gate(folder, candidate, args.stack)
+                said[str(series["verdict"])] += 1
+                seconds.append(took)
+                ratios.append(float(str(series["ratio"])))
+                why = f": {series['reason']}" if series["verdict"] == "INCONCLUSIVE" else ""
+                line = (
+                    f"{candidate} {count + 1:3}  {series['verdict']:12} {series['ratio']:.4f}  {series['pairs']} pairs"
+                )
+                print(f"{line}  {took:.0f} s{why}", flush=True)
+            if number:
+                verdicts = ", ".join(f"{many} {name}" for name, many in said.most_common())
+                print(
+                    f"{candidate}: {number} gates: {verdicts}; median ratio {statistics.median(ratios):.4f}, "
+                    f"median time {statistics.median(seconds):.0f} s\n"
+                )
+
+
+if __name__ == "__main__":
+    main()
