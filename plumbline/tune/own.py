@@ -53,7 +53,7 @@ def calls(bench: Bench) -> Calls:
 def couples(bench: Bench, configuration: Configuration) -> tuple[list[list[Variant]], list[tuple[str, Point]]]:
     """The program under the default and under ``configuration``, each variant; and what each figure of them is of."""
     both = [bench.settings(one) for one in (DEFAULT, configuration)]
-    wanted = bench.asked.program
+    wanted = [replace(one, figures=[each for each in one.figures if not each.optional]) for one in bench.asked.program]
     pairs = [[replace(one, settings={**one.settings, **each}, launches=1) for each in both] for one in wanted]
     keys = [(one.placement, Point(one.name, Row(figure.name, 0))) for one in wanted for figure in one.figures]
     return pairs, keys

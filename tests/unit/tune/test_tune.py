@@ -881,6 +881,8 @@ class TestForAProgram:
 
 def test_the_sides_of_a_program_differ_in_the_tuned_settings_alone():
     wanted = samples.asked(name="heat %placement=core", placement="core", launches=5, settings={"a": "1"})
+    rate = msgspec.structs.replace(wanted.figures[0], name="time_flop_rate", optional=True)
+    wanted = msgspec.structs.replace(wanted, figures=[*wanted.figures, rate])
     bench = SimpleNamespace(
         asked=SimpleNamespace(program=(wanted,)),
         settings=lambda one: {setting.name: setting.value for setting in one.settings},
@@ -888,7 +890,8 @@ def test_the_sides_of_a_program_differ_in_the_tuned_settings_alone():
     ((default, faster),), keys = own.couples(bench, Configuration((EAGER,)))
     assert (default.settings, default.launches) == ({"a": "1"}, 1)
     assert faster == msgspec.structs.replace(default, settings={"a": "1", EAGER.name: EAGER.value})
-    assert keys == [("core", Point("heat %placement=core", Row(figure.name, 0))) for figure in wanted.figures]
+    assert [figure.name for figure in faster.figures] == ["triad"], "a rate of declared work is its time again"
+    assert keys == [("core", Point("heat %placement=core", Row("triad", 0)))]
 
 
 def test_calls_of_a_program_are_counted_where_it_spends_time_in_mpi(monkeypatch):
