@@ -223,11 +223,12 @@ def test_a_merge_request_of_ones_own_code_is_gated_by_an_installed_plumbline(
     assert {file.name for file in made.iterdir()} >= {"gate.json", "gate.xml", "gate.md", "gate.html", "work"}, said
     (judged,) = json.loads((made / "gate.json").read_text())["series"]
     assert judged["series"].startswith("own %placement=core")
-    assert judged["ratio"] > 1.3
-    # beside other tests most pairs may be disturbed
-    assert judged["verdict"] in ("FAIL", "INCONCLUSIVE"), judged
-    verdict = "FAIL 1" if judged["verdict"] == "FAIL" else "WARN 2"
-    assert re.search(rf"^plumb-gate +finished in [0-9.]+ m?s +{verdict}", said, re.MULTILINE), said
+    if judged["verdict"] == "INVALID":  # a machine that is busy may make too few pairs in that time
+        assert "pairs: 13 are needed" in judged["reason"]
+    else:
+        assert judged["ratio"] > 1.3
+    job = {"FAIL": "FAIL 1", "INCONCLUSIVE": "WARN 2", "INVALID": "FAIL 3"}[judged["verdict"]]
+    assert re.search(rf"^plumb-gate +finished in [0-9.]+ \w+ +{job}", said, re.MULTILINE), said
 
 
 def test_the_tutorial_for_ones_own_code_is_true(ready: Path) -> None:

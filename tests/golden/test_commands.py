@@ -165,7 +165,10 @@ def test_no_golden_file_is_left_over() -> None:
 
 def test_launch_loads_no_more_than_before(tmp_path: Path) -> None:
     """It runs beside measurements: modules are counted, packages of others written down, and none judges or shows."""
-    code = "import sys; from plumbline.commands.cli import main; main(['launch', 'absent.json']); print(*sys.modules)"
+    code = "import sys; begun = set(sys.modules)  # some distributions have a sitecustomize\n"
+    code += (
+        "from plumbline.commands.cli import main; main(['launch', 'absent.json']); print(*(set(sys.modules) - begun))"
+    )
     ended = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(paths.root())},
         capture_output=True, text=True, timeout=60, check=True,
