@@ -20,6 +20,8 @@ from plumbline.base.errors import PlumbError
 
 #: where each host looks for its file, below the top of a checkout
 FILES = {"gitlab": Path(".gitlab/plumbline.yml"), "github": Path(".github/workflows/plumbline.yml")}
+#: how templates begin a step of job.sh
+JOB = "bash plumbline/ci/job.sh "
 #: where a job of an application's pipeline installs Plumbline
 ENVIRONMENT = ".plumbline"
 #: the first line of a rendered file: only files that begin so are replaced
@@ -112,12 +114,12 @@ def _plain(name: str, value: str) -> None:
         raise PlumbError("'${{' begins an expression of the pipeline", f"plumb ci --{name}", "leave it out")
 
 
-def _steps(name: str, values: Values) -> list[str]:
-    """The commands of the step ``name`` of job.sh; an application has that file by a wheel, installed for each job."""
+def _commands(line: str, values: Values) -> list[str]:
+    """What runs the ``line`` of a template; an application has job.sh by a wheel, installed for each job."""
     if not values.application:
-        return [f"bash plumbline/ci/job.sh {name}"]
-    run = f"{ENVIRONMENT}/bin/python -m plumbline.ci {name}"
-    if name == "comment":  # of a job that has installed it
+        return [line]
+    run = f"{ENVIRONMENT}/bin/python -m plumbline.ci {line.removeprefix(JOB)}"
+    if line == f"{JOB}comment":  # of a job that has installed it
         return [run]
     pip = f"{ENVIRONMENT}/bin/python -m pip install --quiet --no-input --disable-pip-version-check"
     return [f"python3 -m venv --clear {ENVIRONMENT}", f'{pip} -- "$PLUMB_CI_INSTALL"', run]
@@ -133,9 +135,12 @@ def gitlab(values: Values) -> str:
     common |= {"tags": tags, "timeout": f"{math.ceil(values.minutes) + 60} minutes", "variables": variables}
     if values.inconclusive != "warn":
         common["allow_failure"] = False
-    for job, name in (("plumb-gate", "gate"), ("plumb-nightly", "nightly"), ("pages", "pages")):
-        jobs[job]["script"] = _steps(name, values)
-    jobs["plumb-gate"]["after_script"] = _steps("comment", values)
+    for job in jobs.values():
+        job |= {
+            part: [command for line in job[part] for command in _commands(line, values)]
+            for part in ("script", "after_script")
+            if part in job
+        }
     if not values.comment:
         del jobs["plumb-gate"]["after_script"]
     jobs["pages"]["tags"] = tags
@@ -157,8 +162,8 @@ def github(values: Values) -> str:
     }
     for name in ("gate", "nightly"):
         jobs[name] |= common
-        jobs[name]["steps"][1]["run"] = "\n".join(_steps(name, values))
-    jobs["gate"]["steps"][2]["run"] = "\n".join(_steps("comment", values))
+    for step in (step for job in jobs.values() for step in job["steps"] if "run" in step):
+        step["run"] = "\n".join(_commands(step["run"], values))
     if not values.comment:
         del jobs["gate"]["permissions"]["pull-requests"], jobs["gate"]["steps"][2]
     if not values.pages:

@@ -51,14 +51,14 @@ def _pinned() -> str:
 
 def _application(named: Path | None) -> str:
     """The plumb.yaml that is ``named``, or that of the present folder, below its repository's top; empty if none is."""
-    file = named or model.find(Path.cwd())
+    file = model.named_or_here(named)
     if file is None:
         return ""
     model.load(file)
-    top = git.top(file.absolute().parent)
+    top = git.top(file.parent)
     if top is None:
-        raise PlumbError("this is not a git repository", str(file.absolute().parent), "git init")
-    return str(file.resolve().relative_to(top))
+        raise PlumbError("this is not a git repository", str(file.parent), "git init")
+    return str(file.relative_to(top))
 
 
 def run(args: argparse.Namespace) -> int:

@@ -269,16 +269,12 @@ def _is_message(figure: Quantity, used: Taken) -> bool:
     return "bytes" in figure.params and apart
 
 
-def _declared(figure: Quantity, used: Taken, measured: Measured) -> Bound | None:
-    return (_peak if figure.unit == units.GFLOP_S else _memory)(figure, used, measured)
-
-
 #: which figure is compared with which ceiling: the first rule that applies
 TABLE = (
     Rule(
-        "`flops` and `bytes` that a plumb.yaml declares: the multiply-add peak of the cores used, and memory",
-        lambda figure, _: "work" in figure.params,
-        _declared,
+        "the rate of `bytes` that a plumb.yaml declares: memory",
+        lambda figure, _: figure.params.get("work") == "bytes",
+        _memory,
     ),
     Rule(
         "STREAM's four: memory; the lower of cores x one core and of what all cores have of the NUMA nodes used",
