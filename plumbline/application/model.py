@@ -72,7 +72,7 @@ class Application(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=Tru
 
     def test(self, program: str) -> str:
         """The name of the test that measures ``program``, as records have it."""
-        return self.application if program == self.application else f"{self.application}_{program}"
+        return test_name(self.application, program)
 
     def tests(self, programs: Sequence[str], file: Path) -> str:
         """The regular expression that names of the tests of ``programs``, or of all, begin with.
@@ -83,6 +83,11 @@ class Application(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=Tru
             if name not in self.programs:
                 raise PlumbError(f"{file.name} has no program '{name}'", str(file), suggest(name, list(self.programs)))
         return "|".join(f"{re.escape(self.test(name))}(%|$)" for name in programs or self.programs)
+
+
+def test_name(application: str, program: str) -> str:
+    """The name of the test that measures a program: the application's for the program of that name."""
+    return application if program == application else f"{application}_{program}"
 
 
 def find(start: Path) -> Path | None:

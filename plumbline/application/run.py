@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from plumbline.application.build import Built, executable
-from plumbline.application.model import Program
+from plumbline.application.model import Program, test_name
 from plumbline.parsers.application import Rules
 from plumbline.records.variant import ApplicationState
 from plumbline.stacks import manifest as manifests
@@ -44,7 +44,7 @@ class Runnable(Struct, frozen=True, kw_only=True):
 
     def test(self, program: str) -> str:
         """The name of the test that measures ``program``."""
-        return self.application if program == self.application else f"{self.application}_{program}"
+        return test_name(self.application, program)
 
     def state(self, program: str) -> ApplicationState:
         """The state of the code, as the records of ``program`` have it."""
