@@ -95,16 +95,17 @@ publish() {
 nightly() {
     local status=0 alarm=0 options=() results=()
     setup
-    [ -z "${PLUMB_CI_SITE:-}" ] || options+=(-- "--system=$PLUMB_CI_SITE${PLUMB_CI_PARTITION:+:$PLUMB_CI_PARTITION}")
     [ -z "${PLUMB_CI_RESULTS:-}" ] || results+=("--results=$PLUMB_CI_RESULTS")
-    local measure=(campaign --profile "${PLUMB_CI_PROFILE:-quick}" "${options[@]}")
+    local measure=run
     if [ -n "$own" ]; then
-        options=()
         add --stack "$stack"
         add --application "$own"
-        measure=(run "${options[@]}")
+    else
+        measure=campaign
+        options+=(--profile "${PLUMB_CI_PROFILE:-quick}")
+        [ -z "${PLUMB_CI_SITE:-}" ] || options+=(-- "--system=$PLUMB_CI_SITE${PLUMB_CI_PARTITION:+:$PLUMB_CI_PARTITION}")
     fi
-    plumb "${results[@]}" "${measure[@]}" | tee "$out/campaign.txt" || status=1
+    plumb "${results[@]}" "$measure" "${options[@]}" | tee "$out/campaign.txt" || status=1
     plumb "${results[@]}" history --json >"$out/history.jsonl" || alarm=$?
     [ -s "$out/history.jsonl" ] || [ "$alarm" -eq 3 ] || stop "plumb history ended with $alarm and wrote nothing"
     [ "${PLUMB_CI_PAGES:-no}" != yes ] || publish
