@@ -98,7 +98,7 @@ def ran(tmp_path_factory):
             "command": command.replace("CAGE", str(caged / "cgroup.procs" if caged else "")),
             "figures": {"rate": RATE},
             "launches": 1,
-            "time_limit_s": 30,
+            "time_limit_s": 120,
             **members,
         }
         for name, (command, members, _) in PROGRAMS.items()

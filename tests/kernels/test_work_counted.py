@@ -71,11 +71,10 @@ def test_products_and_the_peak_are_both_work(one_stack: KernelStack, json_of: Js
 
 
 def test_counters_run_while_something_is_timed(one_stack: KernelStack, json_of: JsonOf, soft: dict[str, str]) -> None:
-    """Nanoseconds of CPU time stand for instructions (soft_counters.c)."""
+    """Nanoseconds of CPU time stand for instructions (soft_counters.c); no core does 1000 operations in one."""
     document = json_of(one_stack.mpirun(1, *DGEMM, env={**soft, "OMP_NUM_THREADS": "2"}))
     assert "missing" not in work(document)
-    rate = next(item for item in document["measurements"] if item["metric"] == "rate")
-    assert work(document)["counted"]["instructions"] > 2 * 256**3 * rate["samples"] / rate["value"]
+    assert work(document)["counted"]["instructions"] > work(document)["flop"] / 1000
 
 
 @pytest.mark.parametrize(
