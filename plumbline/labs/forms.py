@@ -1,0 +1,232 @@
+"""A lab as a text, as a page, and as a hand-out."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from plumbline.base import terminal, units
+from plumbline.judge import pivot as pivots
+from plumbline.judge.pivot import Pivot, Shown, Values
+from plumbline.labs.evidence import Filled, Finding, said
+from plumbline.labs.model import Lab
+from plumbline.labs.printed import Output
+from plumbline.pages import blocks, looks
+from plumbline.pages.blocks import Block, Piece, block, section
+from plumbline.views.table import table
+
+#: what the lines of a row are called that are not of a publication
+HERE, RATIO = "here", "here / published"
+DASH = "–"
+#: characters of a line of sentences
+WIDTH = 110
+
+
+@dataclass(frozen=True)
+class Done:
+    """A lab with all that is shown of it; ``last`` is its closing line."""
+
+    lab: Lab
+    filled: Sequence[Filled]
+    outputs: Sequence[Output]
+    findings: Sequence[Finding]
+    last: str
+
+    @property
+    def tables(self) -> list[Filled]:
+        """The tables with a figure, published or measured."""
+        return [one for one in self.filled if one.measured.cells or one.published]
+
+
+def text(done: Done) -> str:
+    """Question, tables, lesson, what each comparison found, and the closing line."""
+    lab = done.lab
+    parts = [f"{lab.name}  {lab.title}\n{lab.document}", _wrapped(lab.question)]
+    parts += [f"$ {one.command}\n{one.text}" for one in done.outputs]
+    parts += map(_table, done.tables)
+    parts += [_wrapped(lab.lesson), _wrapped(lab.elsewhere)]
+    parts += ["\n".join(map(said, done.findings))] if len(done.findings) > 1 else []
+    return "\n\n".join(filter(None, [*parts, done.last]))
+
+
+def _wrapped(sentences: str) -> str:
+    return textwrap.fill(sentences, min(terminal.width() or WIDTH, WIDTH))
+
+
+def as_json(done: Done) -> str:
+    """Name, findings and closing line, and the tables as they are printed."""
+    tables = []
+    for one in done.tables:
+        header, rows = cells(one)
+        tables.append({"title": one.table.title, "unit": _unit(one), "header": header, "rows": rows})
+    known = {"lab": done.lab.name, "findings": [finding.to_dict() for finding in done.findings], "closing": done.last}
+    return json.dumps({**known, "tables": tables}, indent=1, ensure_ascii=False) + "\n"
+
+
+def commands(lab: Lab) -> list[str]:
+    """What a lab runs, as one would type it."""
+    tests = [f"reframe -c reframe-tests -r -n {shlex.quote(lab.pattern)} {shlex.join(lab.options)}".rstrip()]
+    return (tests if lab.tests else []) + [shlex.join(one.command) for one in lab.prints]
+
+
+def _table(one: Filled) -> str:
+    header, rows = cells(one)
+    unit = _unit(one)
+    return f"{one.table.title}{f', {unit}' if unit else ''}\n" + table(header, rows, right=header[len(_heads(one)) :])
+
+
+def _heads(one: Filled) -> list[str]:
+    """The columns before those of the figures."""
+    return [*one.measured.by_row, *([""] if one.published else [])]
+
+
+def _unit(one: Filled) -> str | None:
+    found = {pivot.unit for pivot in _pivots(one)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _pivots(one: Filled) -> list[Pivot]:
+    return [pivot for pivot in (*one.published.values(), one.measured) if pivot.cells]
+
+
+def cells(one: Filled, empty: bool = False) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Header and rows: each row as published, as measured here, and the ratio of both.
+
+    ``empty``: to be filled by hand, so that nothing measured is in it.
+    """
+    unit, columns, labels = _unit(one), _columns(one), one.table.labels
+    names = [" ".join(labels.get(value, value) for value in column) or "value" for column in columns]
+    rows = []
+    for row in _rows(one):
+        head = tuple(labels.get(value, value) for value in row)
+        lines = [
+            (place, [_said(pivot.cells.get((_own(row, pivot, one), column)), unit) for column in columns])
+            for place, pivot in one.published.items()
+        ]
+        here = [one.measured.cells.get((row, column)) for column in columns]
+        lines.append((HERE, ["" if empty else _said(shown, unit) for shown in here]))
+        if len(one.published) == 1 and not empty:
+            (pivot,) = one.published.values()
+            ratios = [_ratio(shown, pivot.cells.get((_own(row, pivot, one), column)))
+                      for shown, column in zip(here, columns, strict=True)]  # fmt: skip
+            lines += [(RATIO, ratios)] if any(ratio != DASH for ratio in ratios) else []
+        lines = [line for line in lines if any(value != DASH for value in line[1])]
+        for number, (source, values) in enumerate(lines):
+            shown_head = head if number == 0 else ("",) * len(head)
+            rows.append((*shown_head, *([source] if one.published else []), *values))
+    return [*_heads(one), *names], rows
+
+
+def _own(row: Values, pivot: Pivot, one: Filled) -> Values:
+    """A row of the measured table as a publication has it, whose stacks and parameters may not be among its rows."""
+    given = dict(zip(one.measured.by_row or tuple(one.table.rows), row, strict=True))
+    return tuple(given.get(name, "") for name in pivot.by_row)
+
+
+def _rows(one: Filled) -> list[Values]:
+    """The rows that were measured, then those that were only published."""
+    rows = list(one.measured.rows)
+    names = one.measured.by_row or tuple(one.table.rows)
+    for pivot in one.published.values():
+        known = {_own(row, pivot, one) for row in rows}
+        missing = [dict(zip(pivot.by_row, row, strict=True)) for row in pivot.rows if row not in known]
+        rows += [tuple(row.get(name, "") for name in names) for row in missing]
+    return rows
+
+
+def _columns(one: Filled) -> list[Values]:
+    found = {column for pivot in _pivots(one) for column in pivot.columns}
+    return list(pivots.ordered(found, tuple(one.table.columns), one.table.columns))
+
+
+def _said(shown: Shown | None, unit: str | None) -> str:
+    if shown is None:
+        return DASH
+    return units.digits(shown.value) if unit else " ".join(units.human(shown.value, shown.unit))
+
+
+def _ratio(here: Shown | None, there: Shown | None) -> str:
+    if here is None or there is None or not there.value:
+        return DASH
+    one, other = (shown.value * units.multiple(shown.unit)[1] for shown in (here, there))
+    return units.digits(one / other) if units.multiple(here.unit)[0] == units.multiple(there.unit)[0] else DASH
+
+
+def document(done: Done) -> Block:
+    """The page of a lab."""
+    lab = done.lab
+    return {
+        "title": f"{lab.name}  {lab.title}",
+        "head": [block("paragraph", done.last, id="closing"), block("paragraph", lab.document)],
+        "sections": [
+            section("question", "Question", lab.question,
+                    block("bullets", *(block("code", one) for one in commands(lab)))),
+            *(section(f"output-{number}", one.command, "What it prints.", block("output", one.text))
+              for number, one in enumerate(done.outputs)),
+            *(_figure(number, one) for number, one in enumerate(done.tables)),
+            section("lesson", "Lesson", lab.lesson, lab.elsewhere and block("paragraph", lab.elsewhere),
+                    bool(done.findings) and block("bullets", *map(said, done.findings))),
+        ],
+    }  # fmt: skip
+
+
+def _figure(number: int, one: Filled) -> Block:
+    about = f"In {unit}." if (unit := _unit(one)) else "Each value with its unit."
+    pieces: list[Piece] = [_curve(one)] if one.table.curve else []
+    return section(f"table-{number}", one.table.title, about, *pieces, _as_block(one))
+
+
+def _as_block(one: Filled, empty: bool = False) -> Block:
+    header, rows = cells(one, empty)
+    heads = len(_heads(one))
+    columns = [*header[:heads], *map(blocks.number, header[heads:])]
+    return blocks.table(one.table.title, columns, rows, beside=True)
+
+
+def _curve(one: Filled) -> Block:
+    """A line for each row of each source, over the numbers of the columns."""
+    unit, axis = _unit(one) or "", one.table.curve or ""
+    lines = [
+        (place, pivot, row) for place, pivot in (*one.published.items(), (HERE, one.measured)) for row in pivot.rows
+    ]
+    names = [" ".join(filter(None, (*row, place if one.published else ""))) for place, _, row in lines]
+    numbers = [float(column[0]) for column in _columns(one)]
+    columns = [[pivot.cells.get((row, column)) for column in _columns(one)] for _, pivot, row in lines]
+    return blocks.chart(
+        one.table.title,
+        f"Over {axis}{'; dashed: published' if one.published else ''}.",
+        [blocks.number(axis), *(blocks.number(name, unit) for name in names)],
+        [
+            (units.digits(number), *(shown and units.digits(shown.value) for shown in row))
+            for number, row in zip(numbers, zip(*columns, strict=True), strict=True)
+        ],
+        series=[
+            blocks.series(
+                name,
+                looks.colour(place),
+                [(row, numbers[row], shown.value, " ".join(units.human(shown.value, shown.unit)))
+                 for row, shown in enumerate(column) if shown],
+                look=looks.line(0 if source == HERE else 1, symbolSize=6),
+            )
+            for place, ((source, *_), name, column) in enumerate(zip(lines, names, columns, strict=True))
+        ],
+        together=True,
+        height=330,
+        x={"name": axis, "type": "value"},
+        y={"name": unit, "type": "value", "scale": False},
+    )  # fmt: skip
+
+
+def handout(done: Done) -> Block:
+    """A page for a class: question, commands and tables to be filled; the solution begins on a sheet of its own."""
+    whole = document(done)
+    question, *solution = whole["sections"]
+    empty = [
+        section(f"empty-{number}", one.table.title, "To be filled.", _as_block(one, empty=True))
+        for number, one in enumerate(done.tables)
+    ]
+    first = section("solution", "Solution", done.last, look="sheet")
+    return {**whole, "head": [block("paragraph", done.lab.document)], "sections": [question, *empty, first, *solution]}
