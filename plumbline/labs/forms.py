@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from plumbline.base import terminal, units
@@ -52,6 +52,11 @@ def text(done: Done) -> str:
     return "\n\n".join(filter(None, [*parts, done.last]))
 
 
+def summary(shown: Sequence[Done], drawn: Callable[..., str]) -> str:
+    """A row for each lab with its closing line, ``drawn`` for a terminal or in Markdown."""
+    return drawn(("lab", "experiment", "here"), [(done.lab.name, done.lab.title, done.last) for done in shown])
+
+
 def _wrapped(sentences: str) -> str:
     return textwrap.fill(sentences, min(terminal.width() or WIDTH, WIDTH))
 
@@ -68,8 +73,11 @@ def as_json(done: Done) -> str:
 
 def commands(lab: Lab) -> list[str]:
     """What a lab runs, as one would type it."""
-    tests = [f"reframe -c reframe-tests -r -n {shlex.quote(lab.pattern)} {shlex.join(lab.options)}".rstrip()]
-    return (tests if lab.tests else []) + [shlex.join(one.command) for one in lab.prints]
+    tests = [
+        f"plumb lab {lab.name}",
+        f"reframe -c reframe-tests -r -n {shlex.quote(lab.pattern)} {shlex.join(lab.options)}".rstrip(),
+    ]
+    return tests[: 2 if lab.tests else 1] + [shlex.join(one.command) for one in lab.prints]
 
 
 def _table(one: Filled) -> str:
@@ -169,14 +177,15 @@ def document(done: Done) -> Block:
     lab = done.lab
     return {
         "title": f"{lab.name}  {lab.title}",
-        "head": [block("paragraph", done.last, id="closing"), block("paragraph", lab.document)],
+        "head": [block("paragraph", block("strong", done.last), id="closing"), block("paragraph", lab.document)],
         "sections": [
-            section("question", "Question", lab.question,
+            section("question", "Question", "", block("paragraph", lab.question),
                     block("bullets", *(block("code", one) for one in commands(lab)))),
             *(section(f"output-{number}", one.command, "What it prints.", block("output", one.text))
               for number, one in enumerate(done.outputs)),
             *(_figure(number, one) for number, one in enumerate(done.tables)),
-            section("lesson", "Lesson", lab.lesson, lab.elsewhere and block("paragraph", lab.elsewhere),
+            section("lesson", "Lesson", "", block("paragraph", lab.lesson),
+                    lab.elsewhere and block("paragraph", lab.elsewhere),
                     bool(done.findings) and block("bullets", *map(said, done.findings))),
         ],
     }  # fmt: skip
@@ -191,8 +200,9 @@ def _figure(number: int, one: Filled) -> Block:
 def _as_block(one: Filled, empty: bool = False) -> Block:
     header, rows = cells(one, empty)
     heads = len(_heads(one))
-    columns = [*header[:heads], *map(blocks.number, header[heads:])]
-    return blocks.table(one.table.title, columns, rows, beside=True)
+    kinds = ("test", *["placement"] * (heads - 1))
+    columns = [*map(blocks.column, header[:heads], kinds), *map(blocks.number, header[heads:])]
+    return blocks.table(one.table.title, columns, rows, look="cards")
 
 
 def _curve(one: Filled) -> Block:
@@ -223,10 +233,18 @@ def _curve(one: Filled) -> Block:
             for place, ((source, *_), name, column) in enumerate(zip(lines, names, columns, strict=True))
         ],
         together=True,
+        beside=True,
         height=330,
         x={"name": axis, "type": "value"},
-        y={"name": unit, "type": "value", "scale": False},
+        y={"name": unit, **_scale([shown.value for column in columns for shown in column if shown])},
     )  # fmt: skip
+
+
+def _scale(values: Sequence[float]) -> Block:
+    """The kind of axis: logarithmic where the largest value is more than twenty times the least, else from 0."""
+    if values and 0 < 20 * min(values) < max(values):
+        return {"type": "log", "scale": False, "boundaryGap": 0}
+    return {"type": "value", "scale": False}
 
 
 def handout(done: Done) -> Block:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from plumbline.records.model import Record, convert
 from plumbline.records.variant import Variant
 from plumbline.schemas.site import Partition, Site
 
@@ -170,3 +171,13 @@ def _record(**changes: Any) -> dict[str, Any]:
         "environment": {"PLUMB_SEED": "1"},
         **changes,
     }
+
+
+def barrier(value: float, name: str = "time_spin", **changes: object) -> Record:
+    """A record of three launches around ``value`` ns, whose parameters are ``changes`` but for the stack."""
+    stack = str(changes.pop("stack", "openmpi"))
+    figure = {"name": name, "value": value, "unit": "ns", "better": "lower", "launches": 3, "limit": None}
+    figure |= {"samples": [value * 0.99, value, value * 1.01], "reference": None}
+    made = record(variant=variant(test="barrier_pair", params=changes), figures=[figure])
+    made["stack"]["name"] = stack
+    return convert(made)
