@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from plumbline.base import terminal, units
 from plumbline.judge import pivot as pivots
 from plumbline.judge.pivot import Pivot, Shown, Values
+from plumbline.labs import evidence, model
 from plumbline.labs.evidence import Filled, Finding, said
 from plumbline.labs.model import Lab
 from plumbline.labs.printed import Output
 from plumbline.pages import blocks, looks
 from plumbline.pages.blocks import Block, Piece, block, section
+from plumbline.records import query
+from plumbline.records.model import AnyRecord
 from plumbline.views.table import table
 
 #: what the lines of a row are called that are not of a publication
@@ -245,6 +248,24 @@ def _scale(values: Sequence[float]) -> Block:
     if values and 0 < 20 * min(values) < max(values):
         return {"type": "log", "scale": False, "boundaryGap": 0}
     return {"type": "value", "scale": False}
+
+
+def of_campaign(usable: Sequence[AnyRecord]) -> Block:
+    """The section of a report: which labs valid records fill, and what they say of the lessons."""
+    rows = []
+    for lab in model.every().values():
+        own = [row for row in usable if lab.tests and query.begins(row.variant, f"(?:{lab.pattern})")]
+        if own:
+            last = evidence.closing(lab, evidence.findings(lab, own), "")
+            rows.append((f"{lab.name}  {lab.title}", last, block("code", f"plumb lab {lab.name} --show")))
+    columns = ["lab", blocks.column("the lesson", "notes"), blocks.column("as a table", "whole")]
+    return section(
+        "labs",
+        "Experiments of the documents",
+        "Published experiments that this campaign repeats, and whether their lesson holds in its figures alone.",
+        bool(rows) and blocks.table("Experiments of the documents", columns, rows, look="cards"),
+        otherwise=blocks.absent("plumb lab"),
+    )
 
 
 def handout(done: Done) -> Block:

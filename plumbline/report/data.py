@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plumbline.compare import hybrid
+from plumbline.labs import forms as labs
 from plumbline.profiles.model import Profile
 from plumbline.records.model import Record, Row
 from plumbline.records.notes import Note
@@ -73,6 +74,7 @@ def document(
             messages(usable),
             collectives(usable),
             hybrid.section(usable),
+            labs.of_campaign([record for record, _ in usable]),
             matrices.section(usable),
             profiled(profiles),
             work(usable),

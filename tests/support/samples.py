@@ -178,6 +178,7 @@ def barrier(value: float, name: str = "time_spin", **changes: object) -> Record:
     stack = str(changes.pop("stack", "openmpi"))
     figure = {"name": name, "value": value, "unit": "ns", "better": "lower", "launches": 3, "limit": None}
     figure |= {"samples": [value * 0.99, value, value * 1.01], "reference": None}
-    made = record(variant=variant(test="barrier_pair", params=changes), figures=[figure])
+    name = " ".join(["barrier_pair", *(f"%{key}={value}" for key, value in changes.items())])
+    made = record(variant=variant(test="barrier_pair", name=name, params=changes), figures=[figure])
     made["stack"]["name"] = stack
     return convert(made)
