@@ -13,6 +13,7 @@ from plumbline.profiles.model import Profile
 from plumbline.records.model import Record, Row
 from plumbline.records.notes import Note
 from plumbline.report import history, matrices
+from plumbline.report.answer import answer
 from plumbline.report.circumstances import circumstances, devices
 from plumbline.report.collectives import collectives
 from plumbline.report.curves import messages
@@ -66,6 +67,7 @@ def document(
         "entries": entries,
         "shared": shared.pieces,
         "sections": [
+            answer(campaign),
             findings(campaign),
             stacks(campaign),
             overview(scope.site, numbered),
