@@ -6,7 +6,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -147,23 +147,24 @@ def _cells(own: list[list[Measured]], unit: str) -> tuple[str, tuple[Cell | None
     """The unit of a line, ``unit`` if the figures have several, and what each side measured in it."""
     units = {figure.unit for side in own for *_, figure in side}
     shown = units.pop() if len(units) == 1 else unit
-    return shown, tuple(_cell(side, shown) if side else None for side in own)
+    return shown, tuple(cell([measured for _, *measured in side], shown) if side else None for side in own)
 
 
-def _cell(side: list[Measured], unit: str) -> Cell:
-    factors = [1.0 if figure.unit == unit else multiple(figure.unit)[1] for *_, figure in side]
+def cell(measured: Sequence[Sequence[Any]], unit: str) -> Cell:
+    """What (record, figure) pairs of one kind measured, in ``unit``."""
+    factors = [1.0 if figure.unit == unit else multiple(figure.unit)[1] for _, figure in measured]
     sessions = group(
         (row.session, sample * factor)
-        for (_, row, figure), factor in zip(side, factors, strict=True)
+        for (row, figure), factor in zip(measured, factors, strict=True)
         for sample in figure.samples
     )
     return Cell(
         float(np.median([float(np.median(samples)) for samples in sessions.values()])),
-        tuple(row.id for _, row, _ in side),
+        tuple(row.id for row, _ in measured),
         tuple(tuple(samples) for samples in sessions.values()),
-        sum(row.disturbed_count for _, row, _ in side),
-        sum(row.launch_count for _, row, _ in side),
-        min(step_of(map(repr, figure.samples)) * factor for (*_, figure), factor in zip(side, factors, strict=True)),
+        sum(row.disturbed_count for row, _ in measured),
+        sum(row.launch_count for row, _ in measured),
+        min(step_of(map(repr, figure.samples)) * factor for (_, figure), factor in zip(measured, factors, strict=True)),
     )
 
 

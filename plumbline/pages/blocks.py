@@ -20,13 +20,13 @@ def block(kind: str, *pieces: Piece, **parts: Any) -> Block:
     return {"is": kind, "pieces": pieces, **parts}
 
 
-def section(name: str, title: str, about: str, *pieces: Piece, otherwise: Piece = "") -> Block:
+def section(name: str, title: str, about: str, *pieces: Piece, otherwise: Piece = "", look: str = "") -> Block:
     """A section of a page; ``about`` is one line that says what it shows, ``name`` its place in links.
 
-    Where all pieces are empty, ``otherwise`` is said.
+    Where all pieces are empty, ``otherwise`` is said. The ``look`` ``sheet``: printed, it begins on a new sheet.
     """
     shown = pieces if any(pieces) else [block("paragraph", otherwise)]
-    return block("section", *shown, id=name, title=title, about=about)
+    return block("section", *shown, id=name, title=title, about=about, **({"look": look} if look else {}))
 
 
 def absent(command: str) -> Piece:

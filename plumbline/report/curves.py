@@ -9,10 +9,9 @@ from typing import Any
 
 from plumbline.base import group, units
 from plumbline.judge.samples import of_launches
-from plumbline.pages import blocks
+from plumbline.pages import blocks, looks
 from plumbline.pages.blocks import Block, Piece, absent, block, number, section
 from plumbline.records.model import Measurement, Record
-from plumbline.report import figures
 from plumbline.topology import binder
 from plumbline.views import summary
 
@@ -75,7 +74,7 @@ def benchmark_name(record: Record) -> str:
 
 def messages(usable: Sequence[tuple[Record, int]]) -> Block:
     """The section of all curves of the valid records ``usable``, each with the number of its entry."""
-    colours = figures.palette(record.stack.name for record, _ in usable)
+    colours = looks.palette(record.stack.name for record, _ in usable)
     found = [
         {**one, "of": record, "colour": colours[record.stack.name], "y": [_finite(launches) for launches in one["y"]]}
         for record, entry in usable
@@ -121,7 +120,7 @@ def _toggled(pictures: dict[str, list[dict[str, Any]]]) -> Block:
         (name, block("icon", look="swatch round", colour=tint)) for name, tint in sorted(tints.items())
     ]
     marks: list[tuple[str, Piece]] = [
-        (name, block("icon", look=f"mark mark-{place % len(figures.MARKS)}")) for place, name in enumerate(placements)
+        (name, block("icon", look=f"mark mark-{place % len(looks.MARKS)}")) for place, name in enumerate(placements)
     ]
     charts = [_picture(key, found, placements) for key, found in pictures.items()]
     return blocks.toggled([("Stack", stacks), ("Placement", marks)], *charts)
@@ -146,7 +145,7 @@ def _picture(key: str, found: Sequence[dict[str, Any]], placements: Sequence[str
                 name,
                 one["colour"],
                 [(row, x, middle, text) for row, x, middle, _, _, text in own],
-                look=figures.line(placements.index(one["of"].placement.name), symbolSize=6),
+                look=looks.line(placements.index(one["of"].placement.name), symbolSize=6),
                 ranges=[(x, low, high) for _, x, _, low, high, _ in own if low < high],
                 target=one["entry"],
                 keys=[one["of"].stack.name, one["of"].placement.name],

@@ -10,7 +10,7 @@ import msgspec
 
 from plumbline.base import units
 from plumbline.base.units import cpu_ranges
-from plumbline.pages import blocks
+from plumbline.pages import blocks, looks
 from plumbline.pages.blocks import Block, Piece, block, column, number
 from plumbline.records.model import Figure, Launch, Record
 from plumbline.report import figures
@@ -136,7 +136,7 @@ def _picture(record: Record) -> Block:
     series = [
         figures.series(
             figure.name,
-            figures.colour(number),
+            looks.colour(number),
             [
                 (dot, (dot.place, dot.place, units.significant(dot.far, 6), dot.seen))
                 for dot in figures.dots(record, figure)

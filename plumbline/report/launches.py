@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 
 from plumbline.base import units
-from plumbline.pages import blocks
+from plumbline.pages import blocks, looks
 from plumbline.pages.blocks import Block, Piece, block, column, link, number, section
 from plumbline.records.model import Figure, Record
 from plumbline.report import figures
@@ -23,7 +23,7 @@ Row = tuple[Record, int, str, Figure]
 def launches(usable: Sequence[tuple[Record, int]]) -> Block:
     """The pictures of the valid records ``usable``, each with the number of its entry."""
     shown = [(record, entry) for record, entry in usable if record.figures]
-    colours = figures.palette(record.stack.name for record, _ in usable)
+    colours = looks.palette(record.stack.name for record, _ in usable)
     key: list[Piece] = [
         [block("icon", look="swatch round", colour=tint), f" {name}  "] for name, tint in colours.items()
     ]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plumbline.base import group, units
-from plumbline.pages import blocks
+from plumbline.pages import blocks, looks
 from plumbline.pages.blocks import Block, Piece, absent, block, cell, column, link, number, section
 from plumbline.records.model import Figure, Record
 from plumbline.report import figures
@@ -47,7 +47,7 @@ class Cell:
 def stream(usable: Sequence[tuple[Record, int]]) -> Block:
     """The section of the valid records ``usable``, each with the number of its entry."""
     own = [(record, entry) for record, entry in usable if record.benchmark.suite == "stream" and record.figures]
-    colours = figures.palette(record.stack.name for record, _ in usable)
+    colours = looks.palette(record.stack.name for record, _ in usable)
     cells = [
         Cell(record, entry, figure, colours[record.stack.name]) for record, entry in own for figure in record.figures
     ]
@@ -147,7 +147,7 @@ def _threads(kernel: str, cells: Sequence[Cell]) -> Piece:
                 f"{found[0].stack}, {found[0].record.placement.name}",
                 found[0].colour,
                 [(places[id(one)], one.param("threads"), one.figure.value / factor) for one in found],
-                look=figures.line(names.index(found[0].record.placement.name)),
+                look=looks.line(names.index(found[0].record.placement.name)),
             )
             for found in lines
         ],

@@ -10,6 +10,7 @@ import msgspec
 
 from plumbline import schemas
 from plumbline.application import model as applications
+from plumbline.labs import model as labs
 from plumbline.limits import ceilings
 from plumbline.nodes.model import Node
 from plumbline.profiles import model as profiles
@@ -26,6 +27,7 @@ from plumbline.witness.model import Witness
 TYPES: dict[str, type[msgspec.Struct]] = {
     "application": applications.Application,
     "ceilings": ceilings.Document,
+    "lab": labs.Lab,
     "manifest": manifest.Manifest,
     "module-stacks": module.Descriptions,
     "node": Node,

@@ -55,9 +55,9 @@ function draw(piece) {
   return h(tag, { ...attributes, id, title }, draw(pieces));
 }
 
-function drawSection({ id, title, about, pieces }) {
+function drawSection({ id, title, about, pieces, look }) {
   const head = [h('h2', { id: `${id}-title` }, title), about && h('p', { class: 'about' }, about)];
-  return h('section', { id, 'aria-labelledby': `${id}-title` }, head, draw(pieces));
+  return h('section', { id, class: look, 'aria-labelledby': `${id}-title` }, head, draw(pieces));
 }
 
 function drawFacts({ caption, rows, more }) {

@@ -1,0 +1,123 @@
+"""``plumb lab``: an experiment of a document, this machine's figures beside it, and whether the lesson holds."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from plumbline import site
+from plumbline.base import files, paths, terminal, units
+from plumbline.base.errors import PlumbError
+from plumbline.commands import options
+from plumbline.labs import evidence, forms, machine, model, printed
+from plumbline.labs.forms import Done
+from plumbline.labs.model import Lab
+from plumbline.pages import page
+from plumbline.records import query
+from plumbline.records.store import Damage
+from plumbline.views import table
+
+#: launches of each variant: with fewer no difference can be claimed
+LAUNCHES = 5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb lab``."""
+    parser.add_argument("labs", nargs="*", metavar="LAB", help="such as R7; all: every lab (default: list them)")
+    parser.add_argument("--show", action="store_true", help="measure nothing, use the records that there are")
+    options.add(parser, "--minutes", "begin no lab that would end after so many minutes")
+    options.add_output(parser, "write the lab to a file", ".html", ".json", ".md", ".txt")
+    text = "write a page for a class: question, commands, empty table, and the solution on a new sheet"
+    parser.add_argument("--handout", type=files.Output, metavar="FILE", help=text)
+    options.add_records(parser, "site", "stack", "campaign", "since", "until")
+
+
+def run(args: argparse.Namespace) -> int:
+    """List the labs, or measure and show some; 1 if a case failed or records are damaged."""
+    names = list(model.every()) if args.labs == ["all"] else args.labs
+    labs, lacks = [model.named(name) for name in names], _lacking()
+    if not labs:
+        terminal.page(listing(lacks))
+        return 0
+    single = [file for file in args.output if file.suffix != ".md"]
+    if len(labs) > 1 and (single or args.handout):
+        raise PlumbError("this file shows one lab", str((*single, args.handout)[0]), "name one lab, or write .md")
+    status, left, shown = 0, args.minutes, []
+    for lab in labs:
+        if left is not None and lab.minutes > left:
+            print(f"{lab.name} left out: it takes {lab.minutes:g} min, {left:.0f} min are left")
+            continue
+        left = None if left is None else left - lab.minutes
+        if not args.show:
+            status = max(status, _measure(lab))
+        done, damages = _done(lab, lacks(lab), args)
+        status = max(status, int(options.report_damage(damages)))
+        shown.append(done)
+        terminal.page(forms.text(done))
+    if len(labs) > 1:
+        print("\n" + forms.summary(shown, table.table))
+    _write(shown, args)
+    return status
+
+
+def listing(lacks: Callable[[Lab], str]) -> str:
+    """The labs by document: minutes, and what they need that is not here."""
+    header = ("lab", "experiment", "min", "needs", "here")
+    parts = []
+    for letter, document in model.DOCUMENTS.items():
+        own = [lab for lab in model.every().values() if lab.name.startswith(letter)]
+        rows = [(lab.name, lab.title, f"{lab.minutes:g}", machine.words(lab.needs), _here(lacks(lab))) for lab in own]
+        parts.append(f"{document}\n{table.table(header, rows, right=('min',))}")
+    count = units.counted(len(model.every()), "lab")
+    return "\n\n".join([*parts, f"{count}; plumb lab R7 measures one, plumb lab R7 --show uses the records"])
+
+
+def _here(lacks: str) -> str:
+    return f"no: {lacks}" if lacks else "yes"
+
+
+def _lacking() -> Callable[[Lab], str]:
+    """What says of a lab what the site of this host lacks for it."""
+    here = site.claiming(site.load_all())
+    if here is None:
+        return lambda lab: "no site is configured for this host: plumb site init"
+    offers = machine.offered(here)
+    return lambda lab: machine.lacking(lab.needs, offers)
+
+
+def _measure(lab: Lab) -> int:
+    """Run the tests of a lab as a campaign; returns its exit status."""
+    if not lab.tests:
+        return 0
+    from plumbline.reframe import campaign  # here: a list of labs needs no ReFrame
+
+    chosen = ["-n", lab.pattern, *lab.options]
+    if not any(option.startswith("launches=") for option in lab.options):
+        chosen += ["-S", f"launches={LAUNCHES}"]
+    print(f"{lab.name}: {lab.question}", flush=True)
+    return campaign.measure(campaign.Tests(paths.suite() / "reframe-tests", "lab", chosen))
+
+
+def _done(lab: Lab, lacks: str, args: argparse.Namespace) -> tuple[Done, list[Damage]]:
+    """A lab with the records that the options choose, by default those of this host's site; and what is damaged."""
+    where = options.selection(args, test=f"(?:{lab.pattern})" if lab.tests else "(?!)")
+    rows, damages = query.records(where if where.site else replace(where, site=site.here()))
+    outputs = [printed.run(one) for one in lab.prints if not (args.show and one.measures)]
+    found = [*evidence.findings(lab, rows), *(finding for one in outputs for finding in one.findings)]
+    return Done(lab, evidence.filled(lab, rows), outputs, found, evidence.closing(lab, found, lacks)), damages
+
+
+def _write(shown: Sequence[Done], args: argparse.Namespace) -> None:
+    """The files that the options name."""
+    if not shown:
+        return
+    done = shown[0]
+    options.write("the lab", args.output, {
+        ".html": lambda: page.render(forms.document(done)),
+        ".json": lambda: forms.as_json(done),
+        ".md": lambda: f"{forms.summary(shown, table.markdown)}\n",
+        ".txt": lambda: f"{forms.text(done)}\n",
+    })  # fmt: skip
+    if args.handout:
+        files.write("the hand-out", args.handout, page.render(forms.handout(done)))

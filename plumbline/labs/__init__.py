@@ -1,0 +1,1 @@
+"""The experiments of the teaching documents, as their readers know them: question, table, lesson."""

@@ -1,0 +1,197 @@
+"""Whether the lesson of a lab holds here: by its figures, compared as any two sides of records are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from plumbline.base import group, units
+from plumbline.base.units import Better
+from plumbline.judge import pivot
+from plumbline.judge.compare import Cell, cell
+from plumbline.judge.pivot import Item, Pivot
+from plumbline.judge.statement import Statement
+from plumbline.labs.model import Lab, Lesson, Table
+from plumbline.records.model import AnyRecord
+from plumbline.references import match
+from plumbline.statistics import Floats, unpaired
+from plumbline.statistics.basic import holm
+
+#: states of findings
+HOLDS, OPPOSITE, UNSEEN, MISSING = "holds", "does not hold", "no difference seen", "not measured"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding(Statement):
+    """What figures say of one lesson; ``subject`` is the lesson's sentence and what the figures are of.
+
+    The ``ratio`` is how many times better the figure is that should be better; None where one of them is 0.
+    """
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object of it."""
+        found = {"lesson": self.subject, "state": self.state, "launches": self.count, "reason": self.reason}
+        return {**found, "ratio": self.ratio, "interval": self.interval}
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A table of a lab: what was published by ``SITE:PARTITION``, and what was measured here."""
+
+    table: Table
+    published: dict[str, Pivot]
+    measured: Pivot
+
+
+@dataclass(frozen=True)
+class Couple:
+    """Two figures that a lesson compares, the one first that should be better, in one ``unit``."""
+
+    lesson: Lesson
+    of: str
+    better: Cell
+    than: Cell
+    unit: str
+    direction: Better
+
+
+def filled(lab: Lab, rows: Sequence[AnyRecord]) -> list[Filled]:
+    """The tables of a lab from records, and from the published references of the partitions that it names."""
+    return [
+        Filled(
+            table,
+            {place: pivot.table(own, table.rows, table.columns) for place in table.published
+             if (own := _published(place, table))},
+            pivot.table(_items(table, rows), table.rows, table.columns),
+        )
+        for table in lab.tables
+    ]  # fmt: skip
+
+
+def _items(table: Table, rows: Iterable[AnyRecord]) -> list[Item]:
+    return [item for item in pivot.measured(rows, table.figures, table.tests) if item.has(table.where)]
+
+
+def _published(place: str, table: Table) -> list[Item]:
+    name, _, partition = place.partition(":")
+    entries = [entry for file in match.files(name) for entry in match.read(file).references]
+    found = pivot.published(name, entries, table.figures, table.tests)
+    return [item for item in found if item.get("partition") == partition and item.has(table.where)]
+
+
+def findings(lab: Lab, rows: Sequence[AnyRecord]) -> list[Finding]:
+    """What the records say of each lesson of a lab, one for each stack, machine and further parameter."""
+    compared = [lesson for lesson in lab.seen if lesson.better]
+    couples = [one for lesson in compared for one in _couples(lesson, _items(lab.tables[lesson.table], rows))]
+    differences = [_difference(couple, len(couples)) for couple in couples]
+    claimed = holm(np.array([p for *_, p in differences]), max(len(couples), 1), unpaired.ERROR)
+    judged = group(
+        (couple.lesson.says, _finding(couple, ratio, interval, bool(sure)))
+        for couple, (ratio, interval, _), sure in zip(couples, differences, claimed, strict=True)
+    )
+    return [
+        finding for lesson in lab.seen for finding in judged.get(lesson.says, []) or [_without_figures(lesson, rows)]
+    ]
+
+
+def _without_figures(lesson: Lesson, rows: Sequence[AnyRecord]) -> Finding:
+    """Of a comparison that nothing was measured for, and of programs that check their answers."""
+    if lesson.better:
+        return Finding(subject=lesson.says, state=MISSING, count=0)
+    count = sum(row.launch_count for row in rows if row.is_valid)
+    wrong = next((row.faults[0] for row in rows if row.faults), None)
+    state = OPPOSITE if wrong else HOLDS if count else MISSING
+    return Finding(subject=lesson.says, state=state, count=count, reason=wrong)
+
+
+def _couples(lesson: Lesson, items: Sequence[Item]) -> list[Couple]:
+    first, second = (
+        group(
+            (_rest(item, point), item)
+            for item in items
+            if all(item.get(name) == value for name, value in point.items())
+        )
+        for point in (lesson.better, lesson.than)
+    )
+    shared = [rest for rest in first if rest in second]
+    shown = {name for rest in shared for name, value in rest if len({dict(one).get(name) for one in shared}) > 1}
+    found = []
+    for rest in shared:
+        unit = pivot.unit_of([*first[rest], *second[rest]])
+        better, than = (cell([item.measured for item in side[rest] if item.measured], unit) for side in (first, second))
+        of = " ".join(value for name, value in rest if name in shown)
+        found.append(Couple(lesson, of, better, than, unit, first[rest][0].better))
+    return found
+
+
+def _rest(item: Item, point: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    """All that was asked for, but for what a lesson names; its tests may differ if it names figures."""
+    return tuple(sorted((name, value) for name, value in item.asked.items() if name not in {*point, "test"}))
+
+
+def _difference(couple: Couple, tests: int) -> tuple[float | None, tuple[float, float] | None, float]:
+    """How many times better, with its interval, and p; only p where a figure is 0."""
+    one, other, higher = couple.than, couple.better, couple.direction == "higher"
+    if not (one.has_ratio and other.has_ratio):
+        worse, better = (_values(side.sessions) * (1 if higher else -1) for side in (one, other))
+        ranked = 2 * unpaired.p_not_larger(better, worse)
+        return None, None, min(1.0, ranked)
+    found = unpaired.compare(one.sessions, other.sessions, min(one.step, other.step), tests)
+    bounds = None if found.low is None or found.high is None else (found.low, found.high)
+    if higher:
+        return found.ratio, bounds, found.p
+    return 1 / found.ratio, bounds and (1 / bounds[1], 1 / bounds[0]), found.p
+
+
+def _values(sessions: Sequence[Sequence[float]]) -> Floats:
+    return np.concatenate([np.asarray(session, dtype=np.float64) for session in sessions])
+
+
+def _finding(couple: Couple, ratio: float | None, interval: tuple[float, float] | None, sure: bool) -> Finding:
+    state = UNSEEN
+    if sure:
+        state = HOLDS if ratio is None or ratio > 1 else OPPOSITE
+    values = [" ".join(units.human(side.value, couple.unit)) for side in (couple.better, couple.than)]
+    sides = {side.records: side for side in (couple.better, couple.than)}.values()  # one, of figures of one record
+    launches, disturbed = sum(side.launches for side in sides), sum(side.disturbed for side in sides)
+    few = state == UNSEEN and min(side.launches for side in sides) < unpaired.ENOUGH
+    reason = f"{values[0]} against {values[1]}" + (", too few launches" if few else "")
+    reason += f", {disturbed} of {units.counted(launches, 'launch')} disturbed" if disturbed else ""
+    subject = couple.lesson.says + (f" ({couple.of})" if couple.of else "")
+    return Finding(subject, state, launches, ratio, interval, reason=reason)
+
+
+def closing(lab: Lab, found: Sequence[Finding], lacks: str) -> str:
+    """The line that ends a lab: holds here, does not hold here and why, or cannot be shown here and what is missing."""
+    measured = [finding for finding in found if finding.state != MISSING]
+    against = [finding for finding in measured if finding.state != HOLDS]
+    if not measured:
+        return f"cannot be shown here: {lacks}" if lacks else f"not measured here yet: plumb lab {lab.name}"
+    if against:
+        some = len(against) < len(measured)
+        holding = (
+            f"holds here in {len(measured) - len(against)} of {len(measured)} comparisons, not in: " if some else ""
+        )
+        return f"{holding or 'does not hold here: '}{said(against[0])}"
+    if len(measured) < len(found):
+        missing = lacks or f"plumb lab {lab.name} measures the others"
+        return f"holds here in {len(measured)} of {len(found)} comparisons; {missing}"
+    if len(found) > 1:
+        return f"holds here in all {len(found)} comparisons"
+    return f"holds here: {measured[0].subject}: {_how_much(measured[0])}"
+
+
+def said(finding: Finding) -> str:
+    """A finding in a line: sentence, state, how many times, and the values."""
+    return f"{finding.subject}: {'; '.join(filter(None, (finding.state, _how_much(finding))))}"
+
+
+def _how_much(finding: Finding) -> str:
+    parts = []
+    if finding.ratio is not None:
+        ends = " to ".join(map(units.digits, finding.interval)) if finding.interval else ""
+        parts.append(f"{units.digits(finding.ratio)} times{f' ({ends})' if ends else ''}")
+    return ", ".join([*parts, *([finding.reason] if finding.reason else [])])

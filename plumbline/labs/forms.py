@@ -1,0 +1,280 @@
+"""A lab as a text, as a page, and as a hand-out."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from plumbline.base import terminal, units
+from plumbline.judge import pivot as pivots
+from plumbline.judge.pivot import Pivot, Shown, Values
+from plumbline.labs import evidence, model
+from plumbline.labs.evidence import Filled, Finding, said
+from plumbline.labs.model import Lab
+from plumbline.labs.printed import Output
+from plumbline.pages import blocks, looks
+from plumbline.pages.blocks import Block, Piece, block, section
+from plumbline.records import query
+from plumbline.records.model import AnyRecord
+from plumbline.views.table import table
+
+#: what the lines of a row are called that are not of a publication
+HERE, RATIO = "here", "here / published"
+DASH = "–"
+#: characters of a line of sentences
+WIDTH = 110
+
+
+@dataclass(frozen=True)
+class Done:
+    """A lab with all that is shown of it; ``last`` is its closing line."""
+
+    lab: Lab
+    filled: Sequence[Filled]
+    outputs: Sequence[Output]
+    findings: Sequence[Finding]
+    last: str
+
+    @property
+    def tables(self) -> list[Filled]:
+        """The tables with a figure, published or measured."""
+        return [one for one in self.filled if one.measured.cells or one.published]
+
+
+def text(done: Done) -> str:
+    """Question, tables, lesson, what each comparison found, and the closing line."""
+    lab = done.lab
+    parts = [f"{lab.name}  {lab.title}\n{lab.document}", _wrapped(lab.question)]
+    parts += [f"$ {one.command}\n{one.text}" for one in done.outputs]
+    parts += map(_table, done.tables)
+    parts += [_wrapped(lab.lesson), _wrapped(lab.elsewhere)]
+    parts += ["\n".join(map(said, done.findings))] if len(done.findings) > 1 else []
+    return "\n\n".join(filter(None, [*parts, done.last]))
+
+
+def summary(shown: Sequence[Done], drawn: Callable[..., str]) -> str:
+    """A row for each lab with its closing line, ``drawn`` for a terminal or in Markdown."""
+    return drawn(("lab", "experiment", "here"), [(done.lab.name, done.lab.title, done.last) for done in shown])
+
+
+def _wrapped(sentences: str) -> str:
+    return textwrap.fill(sentences, min(terminal.width() or WIDTH, WIDTH))
+
+
+def as_json(done: Done) -> str:
+    """Name, findings and closing line, and the tables as they are printed."""
+    tables = []
+    for one in done.tables:
+        header, rows = cells(one)
+        tables.append({"title": one.table.title, "unit": _unit(one), "header": header, "rows": rows})
+    known = {"lab": done.lab.name, "findings": [finding.to_dict() for finding in done.findings], "closing": done.last}
+    return json.dumps({**known, "tables": tables}, indent=1, ensure_ascii=False) + "\n"
+
+
+def commands(lab: Lab) -> list[str]:
+    """What a lab runs, as one would type it."""
+    tests = [
+        f"plumb lab {lab.name}",
+        f"reframe -c reframe-tests -r -n {shlex.quote(lab.pattern)} {shlex.join(lab.options)}".rstrip(),
+    ]
+    return tests[: 2 if lab.tests else 1] + [shlex.join(one.command) for one in lab.prints]
+
+
+def _table(one: Filled) -> str:
+    header, rows = cells(one)
+    unit = _unit(one)
+    return f"{one.table.title}{f', {unit}' if unit else ''}\n" + table(header, rows, right=header[len(_heads(one)) :])
+
+
+def _heads(one: Filled) -> list[str]:
+    """The columns before those of the figures."""
+    return [*one.table.rows, *([""] if _has_sources(one) else [])]
+
+
+def _has_sources(one: Filled) -> bool:
+    """Whether a row has several lines: something published, or figures of several stacks or further parameters."""
+    return bool(one.published) or one.measured.added > 0
+
+
+def _unit(one: Filled) -> str | None:
+    found = {pivot.unit for pivot in _pivots(one)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _pivots(one: Filled) -> list[Pivot]:
+    return [pivot for pivot in (*one.published.values(), one.measured) if pivot.cells]
+
+
+def cells(one: Filled, empty: bool = False) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Header and rows: each row as published, as measured here, and the ratio of both.
+
+    ``empty``: to be filled by hand, so that nothing measured is in it.
+    """
+    labels = one.table.labels
+    names = [" ".join(labels.get(value, value) for value in column) or "value" for column in _columns(one)]
+    rows = []
+    for row in _rows(one):
+        head = tuple(labels.get(value, value) for value in row)
+        for number, (source, values) in enumerate(_lines(one, row, empty)):
+            start = head if number == 0 else ("",) * len(head)
+            rows.append((*start, *([source] if _has_sources(one) else []), *values))
+    return [*_heads(one), *names], rows
+
+
+def _lines(one: Filled, row: Values, empty: bool) -> Iterator[tuple[str, list[str]]]:
+    """What each source says of a row, and the ratio to the publication if there is one."""
+    unit, columns = _unit(one), _columns(one)
+    labels = one.table.labels
+    there = [line for place, pivot in one.published.items() for line in _sources(place, pivot, row, columns, labels)]
+    here = list(_sources(HERE, one.measured, row, columns, labels))
+    for source, shown in there:
+        yield source, [_said(value, unit) for value in shown]
+    if empty:
+        yield HERE, [""] * len(columns)
+        return
+    for source, shown in here:
+        yield source, [_said(value, unit) for value in shown]
+        if len(there) == 1:
+            ratios = [_ratio(*pair) for pair in zip(shown, there[0][1], strict=True)]
+            if any(ratio != DASH for ratio in ratios):
+                yield RATIO, ratios
+
+
+def _sources(
+    place: str, pivot: Pivot, row: Values, columns: Sequence[Values], labels: Mapping[str, str]
+) -> Iterator[tuple[str, list[Shown | None]]]:
+    """The lines of one source: one, or one for each stack or further parameter."""
+    for own in pivot.rows:
+        if own[pivot.added :] == row:
+            names = [labels.get(value, value) for value in own[: pivot.added]]
+            yield " ".join((place, *names)), [pivot.cells.get((own, column)) for column in columns]
+
+
+def _rows(one: Filled) -> list[Values]:
+    """The rows of all sources, in the order of the table."""
+    found = {row[pivot.added :] for pivot in _pivots(one) for row in pivot.rows}
+    return list(pivots.ordered(found, tuple(one.table.rows), one.table.rows))
+
+
+def _columns(one: Filled) -> list[Values]:
+    found = {column for pivot in _pivots(one) for column in pivot.columns}
+    return list(pivots.ordered(found, tuple(one.table.columns), one.table.columns))
+
+
+def _said(shown: Shown | None, unit: str | None) -> str:
+    return DASH if shown is None else pivots.said(shown, unit)
+
+
+def _ratio(here: Shown | None, there: Shown | None) -> str:
+    if here is None or there is None or not there.value:
+        return DASH
+    one, other = (shown.value * units.multiple(shown.unit)[1] for shown in (here, there))
+    return units.digits(one / other) if units.multiple(here.unit)[0] == units.multiple(there.unit)[0] else DASH
+
+
+def document(done: Done) -> Block:
+    """The page of a lab."""
+    lab = done.lab
+    return {
+        "title": f"{lab.name}  {lab.title}",
+        "head": [block("paragraph", block("strong", done.last), id="closing"), block("paragraph", lab.document)],
+        "sections": [
+            section("question", "Question", "", block("paragraph", lab.question),
+                    block("bullets", *(block("code", one) for one in commands(lab)))),
+            *(section(f"output-{number}", one.command, "What it prints.", block("output", one.text))
+              for number, one in enumerate(done.outputs)),
+            *(_figure(number, one) for number, one in enumerate(done.tables)),
+            section("lesson", "Lesson", "", block("paragraph", lab.lesson),
+                    lab.elsewhere and block("paragraph", lab.elsewhere),
+                    bool(done.findings) and block("bullets", *map(said, done.findings))),
+        ],
+    }  # fmt: skip
+
+
+def _figure(number: int, one: Filled) -> Block:
+    about = f"In {unit}." if (unit := _unit(one)) else "Each value with its unit."
+    pieces: list[Piece] = [_curve(one)] if one.table.curve else []
+    return section(f"table-{number}", one.table.title, about, *pieces, _as_block(one))
+
+
+def _as_block(one: Filled, empty: bool = False) -> Block:
+    header, rows = cells(one, empty)
+    heads = len(_heads(one))
+    kinds = ("test", *["placement"] * (heads - 1))
+    columns = [*map(blocks.column, header[:heads], kinds), *map(blocks.number, header[heads:])]
+    return blocks.table(one.table.title, columns, rows, look="cards")
+
+
+def _curve(one: Filled) -> Block:
+    """A line for each row of each source, over the numbers of the columns."""
+    unit, axis = _unit(one) or "", one.table.curve or ""
+    lines = [
+        (place, pivot, row) for place, pivot in (*one.published.items(), (HERE, one.measured)) for row in pivot.rows
+    ]
+    names = [" ".join(filter(None, (*row, place if one.published else ""))) for place, _, row in lines]
+    numbers = [float(column[0]) for column in _columns(one)]
+    columns = [[pivot.cells.get((row, column)) for column in _columns(one)] for _, pivot, row in lines]
+    return blocks.chart(
+        one.table.title,
+        f"Over {axis}{'; dashed: published' if one.published else ''}.",
+        [blocks.number(axis), *(blocks.number(name, unit) for name in names)],
+        [
+            (units.digits(number), *(shown and units.digits(shown.value) for shown in row))
+            for number, row in zip(numbers, zip(*columns, strict=True), strict=True)
+        ],
+        series=[
+            blocks.series(
+                name,
+                looks.colour(place),
+                [(row, numbers[row], shown.value, " ".join(units.human(shown.value, shown.unit)))
+                 for row, shown in enumerate(column) if shown],
+                look=looks.line(0 if source == HERE else 1, symbolSize=6),
+            )
+            for place, ((source, *_), name, column) in enumerate(zip(lines, names, columns, strict=True))
+        ],
+        together=True,
+        beside=True,
+        height=330,
+        x={"name": axis, "type": "value"},
+        y={"name": unit, **_scale([shown.value for column in columns for shown in column if shown])},
+    )  # fmt: skip
+
+
+def _scale(values: Sequence[float]) -> Block:
+    """The kind of axis: logarithmic where the largest value is more than twenty times the least, else from 0."""
+    if values and 0 < 20 * min(values) < max(values):
+        return {"type": "log", "scale": False, "boundaryGap": 0}
+    return {"type": "value", "scale": False}
+
+
+def of_campaign(usable: Sequence[AnyRecord]) -> Block:
+    """The section of a report: which labs valid records fill, and what they say of the lessons."""
+    rows = []
+    for lab in model.every().values():
+        own = [row for row in usable if lab.tests and query.begins(row.variant, f"(?:{lab.pattern})")]
+        if own:
+            last = evidence.closing(lab, evidence.findings(lab, own), "")
+            rows.append((f"{lab.name}  {lab.title}", last, block("code", f"plumb lab {lab.name} --show")))
+    columns = ["lab", blocks.column("the lesson", "notes"), blocks.column("as a table", "whole")]
+    return section(
+        "labs",
+        "Experiments of the documents",
+        "Published experiments that this campaign repeats, and whether their lesson holds in its figures alone.",
+        bool(rows) and blocks.table("Experiments of the documents", columns, rows, look="cards"),
+        otherwise=blocks.absent("plumb lab"),
+    )
+
+
+def handout(done: Done) -> Block:
+    """A page for a class: question, commands and tables to be filled; the solution begins on a sheet of its own."""
+    whole = document(done)
+    question, *solution = whole["sections"]
+    empty = [
+        section(f"empty-{number}", one.table.title, "To be filled.", _as_block(one, empty=True))
+        for number, one in enumerate(done.tables)
+    ]
+    first = section("solution", "Solution", done.last, look="sheet")
+    return {**whole, "head": [block("paragraph", done.lab.document)], "sections": [question, *empty, first, *solution]}
