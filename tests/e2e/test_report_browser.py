@@ -23,8 +23,8 @@ from plumbline.report.collectives import collectives
 
 pytestmark = chromium.needed
 SECTIONS = (
-    "findings", "stacks", "overview", "left-out", "stream", "curves", "collectives", "hybrids", "pairs", "profiles",
-    "work", "launches", "history", "devices", "circumstances",
+    "answer", "findings", "stacks", "overview", "left-out", "stream", "curves", "collectives", "hybrids", "labs",
+    "pairs", "profiles", "work", "launches", "history", "devices", "circumstances",
 )  # fmt: skip
 #: how many pixels of a picture are not transparent, and in how many colours; the library may draw in several layers
 INK = """drawing => {
