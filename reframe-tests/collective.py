@@ -48,7 +48,7 @@ class collective_start(CollectiveTest):
 
 @rfm.simple_test
 class collective_ranks(CollectiveTest):
-    """More and more ranks of a node, close together, every call from a common start (experiment D5)."""
+    """More and more ranks of a node, close together, every call behind a barrier (experiment D5)."""
 
     operation = parameter(["bcast", "reduce", "allreduce", "gather", "scatter", "alltoall"])
     rank_count = parameter([count for count in counts.node_threads(machines()) if count > 1])
@@ -56,8 +56,9 @@ class collective_ranks(CollectiveTest):
 
     @run_after("init")
     def choose_ranks(self):
-        """One thread each, on cores one after the other."""
+        """One thread each, on cores one after the other; a common start is too much to ask of a full node."""
         self.ranks_per_node = self.rank_count
+        self.arguments = [*self.arguments, "--protocol", "barrier"]
 
 
 @rfm.simple_test
@@ -84,6 +85,7 @@ class collective_algorithms(KernelTest):
         line, tree = family.linear_and_tree[self.operation]
         self.library_settings = {one.name: one.value for one in knob.needs}
         self.arguments = ["--operation", self.operation, "--race", f"{knob.name}={line},{tree}", "--bytes", "8,64K"]
+        self.arguments += ["--protocol", "barrier"]
         self.figures = [
             (f"{name}_{size}", "time", {"bytes": count, knob.name: int(value)})
             for size, count in (("8B", 8), ("64KiB", 1 << 16))
