@@ -19,6 +19,8 @@ class rank_ring(KernelTest):
     arguments = ["--bytes", "512K"]
     placement = parameter(["compact", "roundrobin"])
     node_count = parameter([1, *node_counts()])
+    #: over a slow network the losing map of ranks takes more than a minute
+    launch_time_limit = 300.0
     min_ranks = 2
     threads = 1
     quick_placements = ()
@@ -44,6 +46,8 @@ class rank_map(KernelTest):
     kernel = "rank_map"
     placement = parameter(["compact", "roundrobin"])
     node_count = parameter([1, *node_counts()])
+    #: over a slow network the losing map of ranks takes more than a minute
+    launch_time_limit = 300.0
     dimensions = parameter([2, 3])
     min_ranks = 2
     threads = 1
