@@ -76,9 +76,15 @@ class pi_sum(KernelTest):
 
 @rfm.simple_test
 class heat1d_steps(KernelTest):
-    """The 1D heat equation, its published values to 15 digits (experiment D2)."""
+    """The 1D heat equation, its published values to 15 digits (experiment D2); ``none``: three ranks, as published."""
 
     kernel = "heat1d"
-    placement = parameter(["core", "node"])
+    placement = parameter(["core", "node", "none"])
     quick_placements = ("core",)
     figures = [("time", "time", {})]
+
+    @run_after("init")
+    def take_published_ranks(self):
+        """Three ranks of one thread, on as many cores as the launcher gives them."""
+        if self.placement == "none":
+            self.ranks_per_node, self.threads = 3, 1

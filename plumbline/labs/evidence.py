@@ -181,7 +181,7 @@ def closing(lab: Lab, found: Sequence[Finding], lacks: str) -> str:
         return f"holds here in {len(measured)} of {len(found)} comparisons; {missing}"
     if len(found) > 1:
         return f"holds here in all {len(found)} comparisons"
-    return f"holds here: {measured[0].subject}: {_how_much(measured[0])}"
+    return f"holds here: {': '.join(filter(None, (measured[0].subject, _how_much(measured[0]))))}"
 
 
 def said(finding: Finding) -> str:
