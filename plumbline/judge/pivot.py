@@ -11,12 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from plumbline.base import group
-from plumbline.base.units import Better, multiple
+from plumbline.base import group, units
+from plumbline.base.units import RATIO, Better, multiple
 from plumbline.judge.compare import Cell, cell
 from plumbline.judge.samples import Measured
 from plumbline.records.model import AnyRecord
 from plumbline.references.model import Entry
+from plumbline.views.table import sparkline
+from plumbline.views.table import table as drawn
 
 #: the values of some attributes, in the order of their names
 Values: TypeAlias = tuple[str, ...]
@@ -60,8 +62,12 @@ class Shown:
 
 @dataclass(frozen=True)
 class Pivot:
-    """``cells`` by values of the attributes ``by_row`` and ``by_column``; both in the order in which they are shown."""
+    """``cells`` by values of the attributes ``by_row`` and ``by_column``; both in the order in which they are shown.
 
+    Of the attributes ``by_row`` the first ``added`` ones are those that would have varied inside cells.
+    """
+
+    added: int
     by_row: tuple[str, ...]
     by_column: tuple[str, ...]
     rows: tuple[Values, ...]
@@ -71,8 +77,8 @@ class Pivot:
     @property
     def unit(self) -> str | None:
         """The unit of all cells; None where they have several."""
-        units = {one.unit for one in self.cells.values()}
-        return units.pop() if len(units) == 1 else None
+        found = {one.unit for one in self.cells.values()}
+        return found.pop() if len(found) == 1 else None
 
 
 def measured(rows: Iterable[AnyRecord], figures: str = ".*", tests: str = ".*") -> list[Item]:
@@ -130,6 +136,7 @@ def table(items: Sequence[Item], rows: Axis, columns: Axis) -> Pivot:
     by_row, by_column = (*_varying(kept, [*rows, *columns]), *rows), tuple(columns)
     found = group(((_values(item, by_row), _values(item, by_column)), item) for item in kept)
     return Pivot(
+        len(by_row) - len(rows),
         by_row,
         by_column,
         ordered({row for row, _ in found}, by_row, rows),
@@ -184,5 +191,24 @@ def shown(items: Sequence[Item]) -> Shown:
 
 def unit_of(items: Sequence[Item]) -> str:
     """The unit that the values of ``items`` are compared in: their own, or what all are multiples of."""
-    units = {item.unit for item in items}
-    return units.pop() if len(units) == 1 else multiple(items[0].unit)[0]
+    found = {item.unit for item in items}
+    return found.pop() if len(found) == 1 else multiple(items[0].unit)[0]
+
+
+def text(found: Pivot, plot: bool = False) -> str:
+    """The table for a terminal: the unit above it where all cells have one; then ``plot`` adds a sparkline to rows."""
+    unit = found.unit
+    names = [" ".join(column) or "value" for column in found.columns]
+    rows = []
+    for row in found.rows:
+        shown = [found.cells.get((row, column)) for column in found.columns]
+        cells = ["–" if one is None else said(one, unit) for one in shown]
+        drawing = sparkline([one.value for one in shown if one]) if unit else ""
+        rows.append((*row, *cells, *([drawing] if plot else [])))
+    header = (*found.by_row, *names, *(["plot"] if plot else []))
+    return "\n".join([*([f"in {unit}"] if unit else []), drawn(header, rows, right=names)])
+
+
+def said(one: Shown, unit: str | None) -> str:
+    """The value of a cell; with its unit where no ``unit`` is said of the whole table. A ratio has none."""
+    return units.digits(one.value) if unit or one.unit == RATIO else " ".join(units.human(one.value, one.unit))

@@ -154,14 +154,14 @@ def _finding(couple: Couple, ratio: float | None, interval: tuple[float, float] 
     state = UNSEEN
     if sure:
         state = HOLDS if ratio is None or ratio > 1 else OPPOSITE
-    sides = [" ".join(units.human(side.value, couple.unit)) for side in (couple.better, couple.than)]
-    launches = [side.launches for side in (couple.better, couple.than)]
-    few = state == UNSEEN and min(launches) < unpaired.ENOUGH
-    disturbed = sum(side.disturbed for side in (couple.better, couple.than))
-    reason = f"{sides[0]} against {sides[1]}" + (", too few launches" if few else "")
-    reason += f", {disturbed} of {units.counted(sum(launches), 'launch')} disturbed" if disturbed else ""
+    values = [" ".join(units.human(side.value, couple.unit)) for side in (couple.better, couple.than)]
+    sides = {side.records: side for side in (couple.better, couple.than)}.values()  # one, of figures of one record
+    launches, disturbed = sum(side.launches for side in sides), sum(side.disturbed for side in sides)
+    few = state == UNSEEN and min(side.launches for side in sides) < unpaired.ENOUGH
+    reason = f"{values[0]} against {values[1]}" + (", too few launches" if few else "")
+    reason += f", {disturbed} of {units.counted(launches, 'launch')} disturbed" if disturbed else ""
     subject = couple.lesson.says + (f" ({couple.of})" if couple.of else "")
-    return Finding(subject, state, sum(launches), ratio, interval, reason=reason)
+    return Finding(subject, state, launches, ratio, interval, reason=reason)
 
 
 def closing(lab: Lab, found: Sequence[Finding], lacks: str) -> str:

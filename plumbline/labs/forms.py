@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from plumbline.base import terminal, units
@@ -80,7 +80,12 @@ def _table(one: Filled) -> str:
 
 def _heads(one: Filled) -> list[str]:
     """The columns before those of the figures."""
-    return [*one.measured.by_row, *([""] if one.published else [])]
+    return [*one.table.rows, *([""] if _has_sources(one) else [])]
+
+
+def _has_sources(one: Filled) -> bool:
+    """Whether a row has several lines: something published, or figures of several stacks or further parameters."""
+    return bool(one.published) or one.measured.added > 0
 
 
 def _unit(one: Filled) -> str | None:
@@ -97,44 +102,50 @@ def cells(one: Filled, empty: bool = False) -> tuple[list[str], list[tuple[str, 
 
     ``empty``: to be filled by hand, so that nothing measured is in it.
     """
-    unit, columns, labels = _unit(one), _columns(one), one.table.labels
-    names = [" ".join(labels.get(value, value) for value in column) or "value" for column in columns]
+    labels = one.table.labels
+    names = [" ".join(labels.get(value, value) for value in column) or "value" for column in _columns(one)]
     rows = []
     for row in _rows(one):
         head = tuple(labels.get(value, value) for value in row)
-        lines = [
-            (place, [_said(pivot.cells.get((_own(row, pivot, one), column)), unit) for column in columns])
-            for place, pivot in one.published.items()
-        ]
-        here = [one.measured.cells.get((row, column)) for column in columns]
-        lines.append((HERE, ["" if empty else _said(shown, unit) for shown in here]))
-        if len(one.published) == 1 and not empty:
-            (pivot,) = one.published.values()
-            ratios = [_ratio(shown, pivot.cells.get((_own(row, pivot, one), column)))
-                      for shown, column in zip(here, columns, strict=True)]  # fmt: skip
-            lines += [(RATIO, ratios)] if any(ratio != DASH for ratio in ratios) else []
-        lines = [line for line in lines if any(value != DASH for value in line[1])]
-        for number, (source, values) in enumerate(lines):
-            shown_head = head if number == 0 else ("",) * len(head)
-            rows.append((*shown_head, *([source] if one.published else []), *values))
+        for number, (source, values) in enumerate(_lines(one, row, empty)):
+            start = head if number == 0 else ("",) * len(head)
+            rows.append((*start, *([source] if _has_sources(one) else []), *values))
     return [*_heads(one), *names], rows
 
 
-def _own(row: Values, pivot: Pivot, one: Filled) -> Values:
-    """A row of the measured table as a publication has it, whose stacks and parameters may not be among its rows."""
-    given = dict(zip(one.measured.by_row or tuple(one.table.rows), row, strict=True))
-    return tuple(given.get(name, "") for name in pivot.by_row)
+def _lines(one: Filled, row: Values, empty: bool) -> Iterator[tuple[str, list[str]]]:
+    """What each source says of a row, and the ratio to the publication if there is one."""
+    unit, columns = _unit(one), _columns(one)
+    labels = one.table.labels
+    there = [line for place, pivot in one.published.items() for line in _sources(place, pivot, row, columns, labels)]
+    here = list(_sources(HERE, one.measured, row, columns, labels))
+    for source, shown in there:
+        yield source, [_said(value, unit) for value in shown]
+    if empty:
+        yield HERE, [""] * len(columns)
+        return
+    for source, shown in here:
+        yield source, [_said(value, unit) for value in shown]
+        if len(there) == 1:
+            ratios = [_ratio(*pair) for pair in zip(shown, there[0][1], strict=True)]
+            if any(ratio != DASH for ratio in ratios):
+                yield RATIO, ratios
+
+
+def _sources(
+    place: str, pivot: Pivot, row: Values, columns: Sequence[Values], labels: Mapping[str, str]
+) -> Iterator[tuple[str, list[Shown | None]]]:
+    """The lines of one source: one, or one for each stack or further parameter."""
+    for own in pivot.rows:
+        if own[pivot.added :] == row:
+            names = [labels.get(value, value) for value in own[: pivot.added]]
+            yield " ".join((place, *names)), [pivot.cells.get((own, column)) for column in columns]
 
 
 def _rows(one: Filled) -> list[Values]:
-    """The rows that were measured, then those that were only published."""
-    rows = list(one.measured.rows)
-    names = one.measured.by_row or tuple(one.table.rows)
-    for pivot in one.published.values():
-        known = {_own(row, pivot, one) for row in rows}
-        missing = [dict(zip(pivot.by_row, row, strict=True)) for row in pivot.rows if row not in known]
-        rows += [tuple(row.get(name, "") for name in names) for row in missing]
-    return rows
+    """The rows of all sources, in the order of the table."""
+    found = {row[pivot.added :] for pivot in _pivots(one) for row in pivot.rows}
+    return list(pivots.ordered(found, tuple(one.table.rows), one.table.rows))
 
 
 def _columns(one: Filled) -> list[Values]:
@@ -143,9 +154,7 @@ def _columns(one: Filled) -> list[Values]:
 
 
 def _said(shown: Shown | None, unit: str | None) -> str:
-    if shown is None:
-        return DASH
-    return units.digits(shown.value) if unit else " ".join(units.human(shown.value, shown.unit))
+    return DASH if shown is None else pivots.said(shown, unit)
 
 
 def _ratio(here: Shown | None, there: Shown | None) -> str:
