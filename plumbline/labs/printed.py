@@ -36,7 +36,15 @@ def run(printed: Printed) -> Output:
         errors = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
         text, failure = "\n".join([*filter(None, [text]), *errors]), errors[-1]
     findings = [_found(pattern, says, text, failure) for pattern, says in printed.lines.items()]
-    return Output(shlex.join(printed.command), text, findings)
+    return Output(shlex.join(printed.command), _parts(printed.shows, text), findings)
+
+
+def _parts(pattern: str | None, text: str) -> str:
+    """What ``pattern`` finds, all else as dots; the whole if it finds nothing."""
+    if pattern is None:
+        return text
+    parts = [found[0].strip("\n") for found in re.finditer(pattern, text, re.MULTILINE)]
+    return "\n…\n".join(parts) or text
 
 
 def _found(pattern: str, says: str, text: str, failure: str | None) -> Finding:
