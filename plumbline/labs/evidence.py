@@ -72,7 +72,8 @@ def filled(lab: Lab, rows: Sequence[AnyRecord]) -> list[Filled]:
 
 
 def _items(table: Table, rows: Iterable[AnyRecord]) -> list[Item]:
-    return [item for item in pivot.measured(rows, table.figures, table.tests) if item.has(table.where)]
+    found = [item for item in pivot.measured(rows, table.figures, table.tests) if item.has(table.where)]
+    return list(map(pivot.spread, found)) if table.spread else found
 
 
 def _published(place: str, table: Table) -> list[Item]:
