@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from plumbline import site
@@ -11,9 +11,11 @@ from plumbline.base import files, paths, terminal, units
 from plumbline.base.errors import PlumbError
 from plumbline.commands import options
 from plumbline.labs import evidence, forms, machine, model, printed
+from plumbline.labs.forms import Done
 from plumbline.labs.model import Lab
 from plumbline.pages import page
 from plumbline.records import query
+from plumbline.records.store import Damage
 from plumbline.views import table
 
 #: launches of each variant: with fewer no difference can be claimed
@@ -25,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("labs", nargs="*", metavar="LAB", help="such as R7; all: every lab (default: list them)")
     parser.add_argument("--show", action="store_true", help="measure nothing, use the records that there are")
     options.add(parser, "--minutes", "begin no lab that would end after so many minutes")
-    options.add_output(parser, "write the lab to a file", ".html", ".json", ".txt")
+    options.add_output(parser, "write the lab to a file", ".html", ".json", ".md", ".txt")
     text = "write a page for a class: question, commands, empty table, and the solution on a new sheet"
     parser.add_argument("--handout", type=files.Output, metavar="FILE", help=text)
     options.add_records(parser, "site", "stack", "campaign", "since", "until")
@@ -38,9 +40,10 @@ def run(args: argparse.Namespace) -> int:
     if not labs:
         terminal.page(listing(lacks))
         return 0
-    if len(labs) > 1 and (args.output or args.handout):
-        raise PlumbError("a file shows one lab", "plumb lab", "name one lab with --output or --handout")
-    status, left = 0, args.minutes
+    single = [file for file in args.output if file.suffix != ".md"]
+    if len(labs) > 1 and (single or args.handout):
+        raise PlumbError("this file shows one lab", str((*single, args.handout)[0]), "name one lab, or write .md")
+    status, left, shown = 0, args.minutes, []
     for lab in labs:
         if left is not None and lab.minutes > left:
             print(f"{lab.name} left out: it takes {lab.minutes:g} min, {left:.0f} min are left")
@@ -48,7 +51,13 @@ def run(args: argparse.Namespace) -> int:
         left = None if left is None else left - lab.minutes
         if not args.show:
             status = max(status, _measure(lab))
-        status = max(status, _show(lab, lacks(lab), args))
+        done, damages = _done(lab, lacks(lab), args)
+        status = max(status, int(options.report_damage(damages)))
+        shown.append(done)
+        terminal.page(forms.text(done))
+    if len(labs) > 1:
+        print("\n" + forms.summary(shown, table.table))
+    _write(shown, args)
     return status
 
 
@@ -90,19 +99,25 @@ def _measure(lab: Lab) -> int:
     return campaign.measure(campaign.Tests(paths.suite() / "reframe-tests", "lab", chosen))
 
 
-def _show(lab: Lab, lacks: str, args: argparse.Namespace) -> int:
-    """Print a lab, and write its files."""
+def _done(lab: Lab, lacks: str, args: argparse.Namespace) -> tuple[Done, list[Damage]]:
+    """A lab with the records that the options choose, by default those of this host's site; and what is damaged."""
     where = options.selection(args, test=f"(?:{lab.pattern})" if lab.tests else "(?!)")
     rows, damages = query.records(where if where.site else replace(where, site=site.here()))
     outputs = [printed.run(one) for one in lab.prints if not (args.show and one.measures)]
     found = [*evidence.findings(lab, rows), *(finding for one in outputs for finding in one.findings)]
-    done = forms.Done(lab, evidence.filled(lab, rows), outputs, found, evidence.closing(lab, found, lacks))
+    return Done(lab, evidence.filled(lab, rows), outputs, found, evidence.closing(lab, found, lacks)), damages
+
+
+def _write(shown: Sequence[Done], args: argparse.Namespace) -> None:
+    """The files that the options name."""
+    if not shown:
+        return
+    done = shown[0]
     options.write("the lab", args.output, {
         ".html": lambda: page.render(forms.document(done)),
         ".json": lambda: forms.as_json(done),
+        ".md": lambda: f"{forms.summary(shown, table.markdown)}\n",
         ".txt": lambda: f"{forms.text(done)}\n",
     })  # fmt: skip
     if args.handout:
         files.write("the hand-out", args.handout, page.render(forms.handout(done)))
-    terminal.page(forms.text(done))
-    return int(options.report_damage(damages))

@@ -36,7 +36,7 @@ GROUPS = {
             "plumb hybrid --test jacobi",
         ),
         "history": ("change points in the records, or in given numbers", "plumb history --test stream"),
-        "lab": ("experiments of teaching documents: their table, this machine's beside it, the lesson", "plumb lab R7"),
+        "lab": ("experiments of teaching documents, with this machine's figures and the lesson", "plumb lab R7"),
         "outliers": ("nodes and links that differ from their class", "plumb outliers --test stream --figure triad"),
         "topology": (
             "draw a machine, with a plan's ranks and threads in their places",

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import shlex
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from plumbline.base import terminal, units
 from plumbline.judge import pivot as pivots
 from plumbline.judge.pivot import Pivot, Shown, Values
+from plumbline.labs import evidence, model
 from plumbline.labs.evidence import Filled, Finding, said
 from plumbline.labs.model import Lab
 from plumbline.labs.printed import Output
 from plumbline.pages import blocks, looks
 from plumbline.pages.blocks import Block, Piece, block, section
+from plumbline.records import query
+from plumbline.records.model import AnyRecord
 from plumbline.views.table import table
 
 #: what the lines of a row are called that are not of a publication
@@ -52,6 +55,11 @@ def text(done: Done) -> str:
     return "\n\n".join(filter(None, [*parts, done.last]))
 
 
+def summary(shown: Sequence[Done], drawn: Callable[..., str]) -> str:
+    """A row for each lab with its closing line, ``drawn`` for a terminal or in Markdown."""
+    return drawn(("lab", "experiment", "here"), [(done.lab.name, done.lab.title, done.last) for done in shown])
+
+
 def _wrapped(sentences: str) -> str:
     return textwrap.fill(sentences, min(terminal.width() or WIDTH, WIDTH))
 
@@ -68,8 +76,11 @@ def as_json(done: Done) -> str:
 
 def commands(lab: Lab) -> list[str]:
     """What a lab runs, as one would type it."""
-    tests = [f"reframe -c reframe-tests -r -n {shlex.quote(lab.pattern)} {shlex.join(lab.options)}".rstrip()]
-    return (tests if lab.tests else []) + [shlex.join(one.command) for one in lab.prints]
+    tests = [
+        f"plumb lab {lab.name}",
+        f"reframe -c reframe-tests -r -n {shlex.quote(lab.pattern)} {shlex.join(lab.options)}".rstrip(),
+    ]
+    return tests[: 2 if lab.tests else 1] + [shlex.join(one.command) for one in lab.prints]
 
 
 def _table(one: Filled) -> str:
@@ -169,14 +180,15 @@ def document(done: Done) -> Block:
     lab = done.lab
     return {
         "title": f"{lab.name}  {lab.title}",
-        "head": [block("paragraph", done.last, id="closing"), block("paragraph", lab.document)],
+        "head": [block("paragraph", block("strong", done.last), id="closing"), block("paragraph", lab.document)],
         "sections": [
-            section("question", "Question", lab.question,
+            section("question", "Question", "", block("paragraph", lab.question),
                     block("bullets", *(block("code", one) for one in commands(lab)))),
             *(section(f"output-{number}", one.command, "What it prints.", block("output", one.text))
               for number, one in enumerate(done.outputs)),
             *(_figure(number, one) for number, one in enumerate(done.tables)),
-            section("lesson", "Lesson", lab.lesson, lab.elsewhere and block("paragraph", lab.elsewhere),
+            section("lesson", "Lesson", "", block("paragraph", lab.lesson),
+                    lab.elsewhere and block("paragraph", lab.elsewhere),
                     bool(done.findings) and block("bullets", *map(said, done.findings))),
         ],
     }  # fmt: skip
@@ -191,8 +203,9 @@ def _figure(number: int, one: Filled) -> Block:
 def _as_block(one: Filled, empty: bool = False) -> Block:
     header, rows = cells(one, empty)
     heads = len(_heads(one))
-    columns = [*header[:heads], *map(blocks.number, header[heads:])]
-    return blocks.table(one.table.title, columns, rows, beside=True)
+    kinds = ("test", *["placement"] * (heads - 1))
+    columns = [*map(blocks.column, header[:heads], kinds), *map(blocks.number, header[heads:])]
+    return blocks.table(one.table.title, columns, rows, look="cards")
 
 
 def _curve(one: Filled) -> Block:
@@ -223,10 +236,36 @@ def _curve(one: Filled) -> Block:
             for place, ((source, *_), name, column) in enumerate(zip(lines, names, columns, strict=True))
         ],
         together=True,
+        beside=True,
         height=330,
         x={"name": axis, "type": "value"},
-        y={"name": unit, "type": "value", "scale": False},
+        y={"name": unit, **_scale([shown.value for column in columns for shown in column if shown])},
     )  # fmt: skip
+
+
+def _scale(values: Sequence[float]) -> Block:
+    """The kind of axis: logarithmic where the largest value is more than twenty times the least, else from 0."""
+    if values and 0 < 20 * min(values) < max(values):
+        return {"type": "log", "scale": False, "boundaryGap": 0}
+    return {"type": "value", "scale": False}
+
+
+def of_campaign(usable: Sequence[AnyRecord]) -> Block:
+    """The section of a report: which labs valid records fill, and what they say of the lessons."""
+    rows = []
+    for lab in model.every().values():
+        own = [row for row in usable if lab.tests and query.begins(row.variant, f"(?:{lab.pattern})")]
+        if own:
+            last = evidence.closing(lab, evidence.findings(lab, own), "")
+            rows.append((f"{lab.name}  {lab.title}", last, block("code", f"plumb lab {lab.name} --show")))
+    columns = ["lab", blocks.column("the lesson", "notes"), blocks.column("as a table", "whole")]
+    return section(
+        "labs",
+        "Experiments of the documents",
+        "Published experiments that this campaign repeats, and whether their lesson holds in its figures alone.",
+        bool(rows) and blocks.table("Experiments of the documents", columns, rows, look="cards"),
+        otherwise=blocks.absent("plumb lab"),
+    )
 
 
 def handout(done: Done) -> Block:

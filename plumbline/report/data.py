@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from plumbline.compare import hybrid
+from plumbline.labs import forms as labs
 from plumbline.profiles.model import Profile
 from plumbline.records.model import Record, Row
 from plumbline.records.notes import Note
 from plumbline.report import history, matrices
+from plumbline.report.answer import answer
 from plumbline.report.circumstances import circumstances, devices
 from plumbline.report.collectives import collectives
 from plumbline.report.curves import messages
@@ -65,6 +67,7 @@ def document(
         "entries": entries,
         "shared": shared.pieces,
         "sections": [
+            answer(campaign),
             findings(campaign),
             stacks(campaign),
             overview(scope.site, numbered),
@@ -73,6 +76,7 @@ def document(
             messages(usable),
             collectives(usable),
             hybrid.section(usable),
+            labs.of_campaign([record for record, _ in usable]),
             matrices.section(usable),
             profiled(profiles),
             work(usable),

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from plumbline.records.model import Record, convert
 from plumbline.records.variant import Variant
 from plumbline.schemas.site import Partition, Site
 
@@ -170,3 +171,14 @@ def _record(**changes: Any) -> dict[str, Any]:
         "environment": {"PLUMB_SEED": "1"},
         **changes,
     }
+
+
+def barrier(value: float, name: str = "time_spin", **changes: object) -> Record:
+    """A record of three launches around ``value`` ns, whose parameters are ``changes`` but for the stack."""
+    stack = str(changes.pop("stack", "openmpi"))
+    figure = {"name": name, "value": value, "unit": "ns", "better": "lower", "launches": 3, "limit": None}
+    figure |= {"samples": [value * 0.99, value, value * 1.01], "reference": None}
+    name = " ".join(["barrier_pair", *(f"%{key}={value}" for key, value in changes.items())])
+    made = record(variant=variant(test="barrier_pair", name=name, params=changes), figures=[figure])
+    made["stack"]["name"] = stack
+    return convert(made)

@@ -13,7 +13,7 @@ import msgspec
 import pieces
 import pytest
 import reports
-from samples import launch, record, variant
+from samples import barrier, launch, record, variant
 
 from plumbline.base import units
 from plumbline.pages import page
@@ -455,3 +455,13 @@ def test_the_newest_profile_of_each_test_and_stack(tmp_path, monkeypatch):
             empty = msgspec.structs.replace(reports.ring(), ranks=[]) if stack == "d" else reports.ring()
             read.save("local", msgspec.structs.replace(empty, record=ident))
     assert [one.record for one in profiled.stored(rows)] == [f"{2:012x}", f"{1:012x}"]
+
+
+def test_experiments_that_the_records_repeat_are_there_with_what_they_say():
+    records = [barrier(267.0, "spin_cycles", placement="pair:l3")]
+    shown = pieces.section(data.document(data.Scope(site="local"), records), "labs")
+    (row,) = pieces.rows(shown)
+    assert row[0].startswith("R7 ")
+    assert row[1] == "not measured here yet: plumb lab R7"
+    assert row[2] == "plumb lab R7 --show"
+    assert "No data" in pieces.text(pieces.section(data.document(data.Scope(site="local"), []), "labs"))

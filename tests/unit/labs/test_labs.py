@@ -1,0 +1,244 @@
+"""Labs: what is declared, what is seen, and what is said of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from samples import barrier as measured
+
+from plumbline import site
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli
+from plumbline.labs import evidence, forms, machine, model
+from plumbline.labs.model import Lab, Lesson, Needs, Table
+from plumbline.records.model import Record
+from plumbline.references import match
+from plumbline.site import tests
+
+#: a lab of one table: kinds of barriers by placement, beside what was published of a machine of the past
+LAB = Lab(
+    name="R7",
+    title="Barriers",
+    question="Which is cheap?",
+    minutes=1,
+    tests=["barrier_pair"],
+    tables=[
+        Table(
+            title="By kind",
+            tests="barrier_pair",
+            figures=r"(?:time_)?(?P<kind>spin|pthread)(?:_cycles)?",
+            rows={"kind": []},
+            columns={"placement": []},
+            labels={"pair:l3": "shared L3"},
+            published=["rrze-nehalem:ep"],
+        )
+    ],
+    lesson="Spin.",
+    seen=[
+        Lesson(
+            says="A spin loop is cheaper",
+            better={"kind": "spin", "placement": "pair:l3"},
+            than={"kind": "pthread", "placement": "pair:l3"},
+        )
+    ],
+)
+
+
+def several(spin: float, pthread: float, launches: int = 5, **params: object) -> list[Record]:
+    """Records of both kinds with so many launches each."""
+    made = [
+        measured(spin, placement="pair:l3", **params),
+        measured(pthread, "time_pthread", placement="pair:l3", **params),
+    ]
+    for record in made:
+        (figure,) = record.figures
+        figure.samples = [figure.value * (1 + 0.001 * (number - launches // 2)) for number in range(launches)]
+        record.launches = [record.launches[0]] * launches
+    return made
+
+
+@pytest.mark.parametrize(
+    ("records", "state"),
+    [
+        (several(5.0, 50.0), "holds"),
+        (several(50.0, 5.0), "does not hold"),
+        (several(50.0, 50.4), "no difference seen"),
+        (several(5.0, 50.0, launches=2), "no difference seen"),
+        (several(5.0, 50.0)[:1], "not measured"),
+        ([], "not measured"),
+    ],
+)
+def test_a_lesson_is_seen_by_a_comparison(records: list[Record], state: str) -> None:
+    (finding,) = evidence.findings(LAB, records)
+    assert finding.state == state
+
+
+def test_a_figure_of_zero_has_no_ratio_and_is_still_compared() -> None:
+    """RRZE: no library hides a receive, which is 0 %."""
+    records = several(5.0, 50.0)
+    records[0].figures[0].samples = [0.0] * 5
+    (finding,) = evidence.findings(LAB, records)
+    assert (finding.state, finding.ratio) == ("holds", None)
+
+
+def test_each_stack_is_compared_with_itself() -> None:
+    records = [*several(5.0, 50.0), *several(50.0, 5.0, stack="mpich")]
+    found = evidence.findings(LAB, records)
+    assert [(one.subject, one.state) for one in found] == [
+        ("A spin loop is cheaper (openmpi)", "holds"),
+        ("A spin loop is cheaper (mpich)", "does not hold"),
+    ]
+    assert evidence.closing(LAB, found, "").startswith(
+        "holds here in 1 of 2 comparisons, not in: A spin loop is cheaper (mpich)"
+    )
+
+
+def test_a_lesson_without_a_comparison_needs_verified_records() -> None:
+    lab = Lab(name="D2", title="Heat", question="?", minutes=1, lesson="!", seen=[Lesson(says="15 digits")])
+    assert [one.state for one in evidence.findings(lab, [])] == ["not measured"]
+    record = measured(1.0)
+    assert [one.state for one in evidence.findings(lab, [record])] == ["holds"]
+    record.verified, record.reasons = False, ["a wrong answer"]
+    (finding,) = evidence.findings(lab, [record])
+    assert (finding.state, finding.reason) == ("does not hold", "a wrong answer")
+
+
+def test_the_last_line_says_what_is_missing_here() -> None:
+    found = evidence.findings(LAB, [])
+    assert evidence.closing(LAB, found, "") == "not measured here yet: plumb lab R7"
+    lacks = machine.lacking(Needs(packages=2, cores=2), [Needs(cores=2)])
+    assert evidence.closing(LAB, found, lacks) == "cannot be shown here: 2 packages needed, here 1"
+
+
+def test_the_partition_that_lacks_least_counts() -> None:
+    offers = [Needs(cores=1), Needs(cores=64, packages=2, nodes=1)]
+    assert machine.lacking(Needs(packages=2, nodes=2), offers) == "2 nodes needed, here 1"
+    assert machine.lacking(Needs(packages=2), offers) == ""
+
+
+def test_what_was_published_and_what_was_measured_stand_in_one_table() -> None:
+    """Cycles there and nanoseconds here: each with its unit, and no ratio between them."""
+    (filled,) = evidence.filled(LAB, several(5.0, 50.0))
+    header, rows = forms.cells(filled)
+    assert header == ["kind", "", "shared L3", "pair:smt", "pair:xsocket"]
+    assert rows == [
+        ("pthread", "rrze-nehalem:ep", "4796 cycles", "23352 cycles", "49237 cycles"),
+        ("", "here", "50.00 ns", "–", "–"),
+        ("spin", "rrze-nehalem:ep", "267.0 cycles", "17388 cycles", "787.0 cycles"),
+        ("", "here", "5.000 ns", "–", "–"),
+    ]
+
+
+def test_the_ratio_stands_below_both() -> None:
+    records = several(5.0, 50.0)
+    for record in records:
+        record.figures[0].unit = "cycles"
+    (filled,) = evidence.filled(LAB, records)
+    _, rows = forms.cells(filled)
+    assert rows[2] == ("", "here / published", "0.0104", "–", "–")
+    assert rows[5] == ("", "here / published", "0.0187", "–", "–")
+
+
+def test_what_a_class_fills_in_has_nothing_measured() -> None:
+    (filled,) = evidence.filled(LAB, several(5.0, 50.0))
+    _, rows = forms.cells(filled, empty=True)
+    assert [row[1:] for row in rows if row[1] == "here"] == [("here", "", "", "")] * 2
+    assert "5.000" not in str(rows)
+
+
+def test_a_lab_that_is_not_there_is_refused() -> None:
+    with pytest.raises(PlumbError, match=r"there is no lab 'R77'.*did you mean 'R7'"):
+        model.named("R77")
+
+
+# --- what is declared
+
+
+@pytest.mark.parametrize("name", model.every())
+def test_each_lab_is_of_tests_and_figures_that_there_are(name: str) -> None:
+    lab = model.named(name)
+    assert lab.name == name
+    known = tests.expected()
+    for pattern in lab.tests:
+        test = pattern.partition("[")[0].partition(".")[0].partition("%")[0].strip("^$")
+        assert test in known, pattern
+    for table in lab.tables:
+        assert any(re.fullmatch(table.tests, test) for test in known), table.title
+        assert [place for place in table.published if place.partition(":")[0] not in site.names()] == []
+    assert lab.tests or lab.prints
+    assert lab.seen or any(one.lines for one in lab.prints)
+
+
+def test_each_published_figure_is_in_a_lab() -> None:
+    """The tables of the documents can be found in what labs print, figure by figure."""
+    shown = {
+        (place, cell.value)
+        for lab in model.every().values()
+        for filled in evidence.filled(lab, [])
+        for place, found in filled.published.items()
+        for cell in found.cells.values()
+    }
+    missing = [
+        f"{name}:{entry.partition} {entry.test} {entry.figure} {entry.params} {entry.value:g}"
+        for name in site.names()
+        for file in match.files(name)
+        for entry in match.read(file).references
+        if entry.method == "published" and (f"{name}:{entry.partition}", entry.value) not in shown
+    ]
+    assert missing == []
+
+
+def test_there_is_a_lab_for_each_experiment() -> None:
+    counts = {"T": 5, "R": 9, "U": 4, "S": 7, "D": 8}
+    assert list(model.every()) == [
+        f"{letter}{number}" for letter, last in counts.items() for number in range(1, last + 1)
+    ]
+
+
+# --- the command
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A folder of results with nothing in it."""
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
+    return tmp_path
+
+
+def test_it_lists_the_labs_by_document(alone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["lab"]) == 0
+    said = capsys.readouterr().out
+    assert [line for line in said.splitlines() if line.startswith("R7 ")]
+    assert all(document in said for document in model.DOCUMENTS.values())
+
+
+def test_a_lab_without_records_shows_what_was_published(alone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [alone / "lab.html", alone / "lab.json", alone / "lab.txt"]
+    words = [word for file in files for word in ("--output", str(file))]
+    assert cli.main(["lab", "R7", "--show", *words, "--handout", str(alone / "class.html")]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == json.loads(files[1].read_text())["closing"] == files[2].read_text().splitlines()[-1]
+    assert "49237" in files[0].read_text()
+    assert "To be filled." in (alone / "class.html").read_text()
+
+
+def test_a_file_shows_one_lab(alone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["lab", "R7", "D3", "--show", "--output", str(alone / "lab.html")]) == 2
+    assert "this file shows one lab" in capsys.readouterr().err
+
+
+def test_several_labs_end_with_a_table(alone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = alone / "labs.md"
+    assert cli.main(["lab", "R7", "D3", "--show", "--output", str(file)]) == 0
+    said = capsys.readouterr().out.splitlines()[-2:]
+    assert [line.split()[0] for line in said] == ["R7", "D3"]
+    assert [line.split(" | ")[0] for line in file.read_text().splitlines()[2:]] == ["| R7", "| D3"]
+
+
+def test_labs_that_would_end_too_late_are_left_out(alone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    minutes = model.named("D3").minutes
+    assert cli.main(["lab", "D3", "R7", "--show", "--minutes", str(minutes + 0.5)]) == 0
+    assert "R7 left out: it takes" in capsys.readouterr().out
