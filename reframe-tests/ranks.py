@@ -19,6 +19,8 @@ class rank_ring(KernelTest):
     arguments = ["--bytes", "512K"]
     placement = parameter(["compact", "roundrobin"])
     node_count = parameter([1, *node_counts()])
+    #: over a slow network the losing map of ranks takes more than a minute
+    launch_time_limit = 300.0
     min_ranks = 2
     threads = 1
     quick_placements = ()
@@ -42,6 +44,8 @@ class rank_map(KernelTest):
     kernel = "rank_map"
     placement = parameter(["compact", "roundrobin"])
     node_count = parameter([1, *node_counts()])
+    #: over a slow network the losing map of ranks takes more than a minute
+    launch_time_limit = 300.0
     dimensions = parameter([2, 3])
     min_ranks = 2
     threads = 1
@@ -97,9 +101,15 @@ class pi_sum(KernelTest):
 
 @rfm.simple_test
 class heat1d_steps(KernelTest):
-    """The 1D heat equation, its published values to 15 digits (experiment D2)."""
+    """The 1D heat equation, its published values to 15 digits (experiment D2); ``none``: three ranks, as published."""
 
     kernel = "heat1d"
-    placement = parameter(["core", "node"])
+    placement = parameter(["core", "node", "none"])
     quick_placements = ("core",)
     figures = [("time", "time", {})]
+
+    @run_after("init")
+    def take_published_ranks(self):
+        """Three ranks of one thread, on as many cores as the launcher gives them."""
+        if self.placement == "none":
+            self.ranks_per_node, self.threads = 3, 1

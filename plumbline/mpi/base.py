@@ -28,7 +28,7 @@ TRANSPORT_SETTINGS = ("etc/ucx/ucx.conf", "etc/libfabric.conf", "etc/psm3.conf")
 class Layout:
     """How many ranks run where. ``hosts`` is empty when they are those of the scheduler's allocation, or this host.
 
-    ``ssh``: the hosts are reached by ssh, not through a scheduler.
+    ``ssh``: the hosts are reached by ssh, not through a scheduler. ``crowded``: a node has fewer cores than ranks.
     """
 
     nodes: int
@@ -36,6 +36,7 @@ class Layout:
     hosts: tuple[str, ...] = ()
     round_robin: bool = False
     ssh: bool = False
+    crowded: bool = False
 
     @property
     def ranks(self) -> int:
@@ -113,6 +114,10 @@ class Family(ABC):
     setting_prefix: str = ""
     #: the settings that are worth a try
     knobs: tuple[Knob, ...] = ()
+    #: the setting of how many bytes a rank of a node sends to another without asking it; empty: there is none to set
+    eager_limit: str = ""
+    #: collective -> the values of its algorithm's knob for a line of messages and for a binomial tree
+    linear_and_tree: Mapping[str, tuple[str, str]] = MappingProxyType({})
     #: variables that make the library print what settings it takes, where MPI_T does not tell all of them
     telling: Mapping[str, str] = MappingProxyType({})
     #: patterns of how the lines begin that it then prints, and of what it prints about a setting that it does not take

@@ -29,11 +29,14 @@ COLLECTIVES = (
 
 
 def prrte(request: Request) -> Command:
-    """PRRTE: https://docs.open-mpi.org/en/v5.0.x/launching-apps/; ssh is what plm_ssh_agent says."""
+    """PRRTE: https://docs.open-mpi.org/en/v5.0.x/launching-apps/; ssh is what plm_ssh_agent says.
+
+    OVERSUBSCRIBE switches its default binding off, so on one node the control has it only where nothing starts without.
+    """
     layout, arguments = request.layout, []
     if layout.nodes > 1:
         arguments += ["--map-by", f"{_mapping(layout)}:OVERSUBSCRIBE"]
-    elif request.bound:
+    elif request.bound or layout.crowded:
         arguments += ["--map-by", "slot:OVERSUBSCRIBE"]
     if layout.ssh:
         arguments += ["--prtemca", "plm", "ssh", "--prtemca", "plm_ssh_agent", SSH]
@@ -177,6 +180,8 @@ class OpenMpi(Family):
     pmi = "pmix"
     setting_prefix = "OMPI_MCA_"
     knobs = KNOBS
+    eager_limit = "btl_sm_eager_limit"
+    linear_and_tree = MappingProxyType({"bcast": ("1", "6"), "reduce": ("1", "5")})
     parts = ("openmpi*/**/*.so*", "pmix*/**/*.so*", "prte*/**/*.so*")
     host_settings = ("etc/openmpi*/*mca-params*.conf", "etc/pmix*/*mca-params*.conf", "etc/prte*/*mca-params*.conf")
     settings = ("etc/*mca-params*.conf", "share/pmix/*mca-params*.conf")

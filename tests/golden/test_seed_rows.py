@@ -66,10 +66,32 @@ def test_each_selection_makes_job_scripts(tmp_path: Path) -> None:
     described = [check for check in variants("gpc") if any(re.search(one, words_of(check)) for one in patterns)]
     fitting = [check for check in described if has_room(check)]
     selected = {one: [words_of(check) for check in fitting if re.search(one, words_of(check))] for one in patterns}
-    chosen = {name for names in selected.values() for name in (*names[:1], *names[-1:])}
-    stages = dry_run("gpc", "|".join(f"^{re.escape(name)}$" for name in chosen), "openmpi", tmp_path / "dry")
-    made = [words_of(json.loads((stage / "variant.json").read_text(encoding="utf-8"))) for stage in stages]
+    made = [
+        words_of(variant) for variant in prepared({one for names in selected.values() for one in ends(names)}, tmp_path)
+    ]
     assert [one for one in patterns if not any(re.search(one, name) for name in made)] == NEED_GPUS
+
+
+def ends(names: list[str]) -> list[str]:
+    """The first and the last of ``names``."""
+    return [*names[:1], *names[-1:]]
+
+
+def prepared(names: set[str], folder: Path) -> list[dict[str, Any]]:
+    """What ``plumb launch`` is given for the variants ``names`` on gpc, as a dry run writes it."""
+    stages = dry_run("gpc", "|".join(f"^{re.escape(name)}$" for name in names), "openmpi", folder)
+    return [json.loads((stage / "variant.json").read_text(encoding="utf-8")) for stage in stages]
+
+
+def test_every_kernel_is_asked_for_json(tmp_path: Path) -> None:
+    """Of each class, the first and the last variant for which gpc has room: nothing else can be read."""
+    kernels: dict[str, list[str]] = {}
+    for check in variants("gpc"):
+        if check.get("parser") == "kernel" and check["kernel"] != "gpu_memory" and has_room(check):
+            kernels.setdefault(check["@class"], []).append(words_of(check))
+    found = prepared({one for names in kernels.values() for one in ends(names)}, tmp_path)
+    assert {variant["test"] for variant in found} == set(kernels)
+    assert [variant["name"] for variant in found if "--json" not in variant["arguments"]] == []
 
 
 @pytest.mark.parametrize("words", commands("plumb", "plumb-bind"), ids=" ".join)

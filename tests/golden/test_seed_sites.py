@@ -121,7 +121,7 @@ def test_published_references_are_of_variants_and_figures_that_there_are(name: s
             check
             for check in checks
             if check["@class"] == entry.test
-            and {f"%{key}={value}" for key, value in entry.params.items()} == set(check["name"].split()[1:])
+            and {f"{key}={value}" for key, value in entry.params.items()} == set(check["name"].split(" %")[1:])
         ]
         assert len(found) == 1, str(entry)
         assert entry.figure in [figure[0] for figure in found[0]["figures"]], str(entry)
@@ -138,6 +138,15 @@ def test_the_ring_has_32_ranks_on_4_nodes() -> None:
     """S4, by default; on the other counts of nodes ranks fill them."""
     checks = variants("gpc", "rank_ring")
     assert {check["node_count"]: check["ranks_per_node"] for check in checks} == {1: 0, 2: 0, 4: 8}
+
+
+def test_a_launch_over_nodes_may_take_minutes() -> None:
+    """The slower one of two maps is the lesson: a limit for fast networks would cut it off."""
+    limits = {
+        check["@class"]: check["launch_time_limit"] for check in variants("gpc") if check.get("node_count", 1) > 1
+    }
+    assert limits.keys() >= {"rank_ring", "rank_map"}
+    assert {name for name, limit in limits.items() if limit < 300} == set()
 
 
 def test_modes_of_the_stencil_scale_on_the_same_cores_and_points() -> None:
