@@ -80,11 +80,13 @@ class Lesson(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
 class Printed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A command of ``plumb`` whose output shows the lesson.
 
-    ``lines``: what each text of the output proves, by a regular expression that finds it. A command that ``measures``
-    starts programs; ``--show`` leaves it out.
+    ``lines``: what each text of the output proves, by a regular expression that finds it. ``shows``: the parts of the
+    output that are shown, all that the expression finds; without it the whole. A command that ``measures`` starts
+    programs; ``--show`` leaves it out.
     """
 
     command: Annotated[list[Text], Meta(min_length=2)]
+    shows: Pattern | None = None
     lines: dict[Pattern, Text] = {}
     measures: bool = False
 
@@ -156,6 +158,12 @@ def _faults(lab: Lab) -> list[tuple[str, str]]:
         columns = list(table.columns)
         if table.curve is not None and columns != [table.curve]:
             found.append((f"tables[{number}].curve", f"the columns are by {', '.join(columns)}"))
+    for number, command in enumerate(lab.prints):
+        for member, pattern in (("shows", command.shows or ""), *(("lines", line) for line in command.lines)):
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                found.append((f"prints[{number}].{member}", str(error)))
     for number, one in enumerate(lab.seen):
         if one.table >= len(lab.tables):
             found.append((f"seen[{number}].table", f"there are {len(lab.tables)} tables"))

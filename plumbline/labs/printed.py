@@ -22,14 +22,29 @@ class Output:
 
 
 def run(printed: Printed) -> Output:
-    """The output of a command in the suite's folder; its own last line is the reason where it fails."""
+    """The output of a command in the suite's folder.
+
+    Where it fails, its errors are part of what it shows, such as of a program that was ended, and their last line is
+    the reason why an expected line is missing.
+    """
     program = paths.program("plumb")
     done = subprocess.run(
         [program, *printed.command[1:]], cwd=paths.suite(), capture_output=True, text=True, check=False
     )
-    failure = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1] if done.returncode else None
-    findings = [_found(pattern, says, done.stdout, failure) for pattern, says in printed.lines.items()]
-    return Output(shlex.join(printed.command), done.stdout.rstrip("\n"), findings)
+    text, failure = done.stdout.rstrip("\n"), None
+    if done.returncode:
+        errors = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        text, failure = "\n".join([*filter(None, [text]), *errors]), errors[-1]
+    findings = [_found(pattern, says, text, failure) for pattern, says in printed.lines.items()]
+    return Output(shlex.join(printed.command), _parts(printed.shows, text), findings)
+
+
+def _parts(pattern: str | None, text: str) -> str:
+    """What ``pattern`` finds, all else as dots; the whole if it finds nothing."""
+    if pattern is None:
+        return text
+    parts = [found[0].strip("\n") for found in re.finditer(pattern, text, re.MULTILINE)]
+    return "\n…\n".join(parts) or text
 
 
 def _found(pattern: str, says: str, text: str, failure: str | None) -> Finding:

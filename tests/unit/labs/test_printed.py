@@ -1,0 +1,52 @@
+"""Commands whose output shows a lesson: what is found in it, and why something is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plumbline.base import paths
+from plumbline.labs import printed
+from plumbline.labs.evidence import HOLDS, OPPOSITE
+from plumbline.labs.model import Printed
+
+
+def output(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, script: str, shows: str | None = None, **lines: str
+) -> printed.Output:
+    """Of a command that is this shell script; each line's text is what it says."""
+    program = folder / "plumb"
+    program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setattr(paths, "program", lambda name: str(program))
+    wanted = {pattern: says for says, pattern in lines.items()}
+    return printed.run(Printed(command=["plumb", "x"], shows=shows, lines=wanted))
+
+
+def test_a_line_of_the_output_proves_what_is_said_of_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    one = output(monkeypatch, tmp_path, "echo 'sent   12'; echo news >&2", twelve="^sent +12$", thirteen="^sent +13$")
+    assert one.text == "sent   12"
+    assert [(found.state, found.reason) for found in one.findings] == [
+        (HOLDS, "sent 12"),
+        (OPPOSITE, "the output has no such line"),
+    ]
+
+
+def test_errors_are_shown_of_a_command_that_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A program that hangs is ended, and what says so are errors."""
+    one = output(
+        monkeypatch, tmp_path, "echo table; echo 'ended: rank 0' >&2; echo last >&2; exit 1",
+        where="rank 0", nowhere="rank 7",
+    )  # fmt: skip
+    assert one.text == "table\nended: rank 0\nlast"
+    assert [(found.state, found.reason) for found in one.findings] == [(HOLDS, "rank 0"), (OPPOSITE, "last")]
+
+
+@pytest.mark.parametrize(("shows", "text"), [("^[bd]$", "b\n…\nd"), ("^x$", "a\nb\nc\nd"), (None, "a\nb\nc\nd")])
+def test_parts_of_a_long_output_are_shown(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, shows: str | None, text: str
+) -> None:
+    """Facts are looked for in the whole."""
+    one = output(monkeypatch, tmp_path, "printf 'a\\nb\\nc\\nd\\n'", shows, third="^c$")
+    assert (one.text, [found.state for found in one.findings]) == (text, [HOLDS])
