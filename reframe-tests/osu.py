@@ -69,7 +69,16 @@ class osu_device(OsuTest):
 
     def suit_stack(self):
         """Buffers are those of the GPUs that the programs were built for."""
-        self.arguments = ["-d", self.current_environ.extras["accelerator"], *self.buffers.split()]
+        self.arguments = ["-d", self.accelerator, *self.buffers.split()]
+
+
+@rfm.simple_test
+class osu_device_nodes(osu_device):
+    """Two ranks on two nodes, each with the first GPU of its node, near to it and on another socket (experiment D7)."""
+
+    placement = parameter(["gpu", "gpu:far"], inherit_params=False)
+    node_count = parameter(node_counts()[:1])
+    ranks_per_node = 1
 
 
 @rfm.simple_test

@@ -6,7 +6,7 @@ Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``ker
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
-from plumbline.reframe import KernelTest, node_counts
+from plumbline.reframe import KernelTest, machines, node_counts
 
 #: seconds of a launch at most: those that move much memory take longer on large nodes
 MINUTES = 300.0
@@ -37,6 +37,24 @@ class jacobi_modes(JacobiTest):
         if self.node_count > 1:
             self.tags -= {"quick"}
         self.arguments = ["--mode", self.operation, "--sweeps", "4"]
+
+
+@rfm.simple_test
+class jacobi_binding(JacobiTest):
+    """One rank with a thread for each core, placed and as the launcher binds it by default (experiment S7).
+
+    A launcher that is not told of threads may give the rank one core for all of them.
+    """
+
+    placement = parameter(["node", "none"])
+    arguments = ["--mode", "vector", "--sweeps", "4"]
+    ranks_per_node = 1
+    quick_placements = ()
+
+    @run_after("init")
+    def fill_node(self):
+        """The placement ``node`` has as many threads; for ``none`` nobody counts cores."""
+        self.threads = self.threads_asked or max((len(one.cores) for one in machines()), default=1)
 
 
 #: modes that are held against one another as cores or nodes grow in number

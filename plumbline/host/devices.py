@@ -29,6 +29,9 @@ WORDS = {
     "SYS": "between NUMA nodes",
 }
 
+#: PCI vendor of a GPU -> what programs for its memory are built with
+BUILT_WITH = {"10de": "cuda", "1002": "rocm"}
+
 
 class Device(Struct, frozen=True):
     """A PCI device. ``ids`` are vendor and device, ``names`` the operating system's.
@@ -52,6 +55,12 @@ class Devices(Struct, frozen=True):
 
     devices: tuple[Device, ...]
     ways: tuple[tuple[str, ...], ...]
+
+
+def built_with(topology: str | Path) -> str | None:
+    """What programs for the GPUs of a machine are built with; None where it has no GPU."""
+    gpus = [one for one in load(topology).devices if one.label.startswith("GPU")]
+    return BUILT_WITH[gpus[0].ids.partition(":")[0]] if gpus else None
 
 
 def load(topology: str | Path | None = None) -> Devices:

@@ -40,11 +40,15 @@ def run(printed: Printed) -> Output:
 
 
 def _parts(pattern: str | None, text: str) -> str:
-    """What ``pattern`` finds, all else as dots; the whole if it finds nothing."""
+    """What ``pattern`` finds, with dots for lines between; the whole if it finds nothing."""
     if pattern is None:
         return text
-    parts = [found[0].strip("\n") for found in re.finditer(pattern, text, re.MULTILINE)]
-    return "\n…\n".join(parts) or text
+    shown, end = "", 0
+    for found in re.finditer(pattern, text, re.MULTILINE):
+        between = "\n…\n" if text[end : found.start()].strip("\n") else "\n"
+        shown += (between if shown else "") + found[0].strip("\n")
+        end = found.end()
+    return shown or text
 
 
 def _found(pattern: str, says: str, text: str, failure: str | None) -> Finding:

@@ -113,6 +113,10 @@ class Family(ABC):
     setting_prefix: str = ""
     #: the settings that are worth a try
     knobs: tuple[Knob, ...] = ()
+    #: the setting of how many bytes a rank of a node sends to another without asking it; empty: there is none to set
+    eager_limit: str = ""
+    #: collective -> the values of its algorithm's knob for a line of messages and for a binomial tree
+    linear_and_tree: Mapping[str, tuple[str, str]] = MappingProxyType({})
     #: variables that make the library print what settings it takes, where MPI_T does not tell all of them
     telling: Mapping[str, str] = MappingProxyType({})
     #: patterns of how the lines begin that it then prints, and of what it prints about a setting that it does not take

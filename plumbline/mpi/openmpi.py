@@ -177,6 +177,8 @@ class OpenMpi(Family):
     pmi = "pmix"
     setting_prefix = "OMPI_MCA_"
     knobs = KNOBS
+    eager_limit = "btl_sm_eager_limit"
+    linear_and_tree = MappingProxyType({"bcast": ("1", "6"), "reduce": ("1", "5")})
     parts = ("openmpi*/**/*.so*", "pmix*/**/*.so*", "prte*/**/*.so*")
     host_settings = ("etc/openmpi*/*mca-params*.conf", "etc/pmix*/*mca-params*.conf", "etc/prte*/*mca-params*.conf")
     settings = ("etc/*mca-params*.conf", "share/pmix/*mca-params*.conf")

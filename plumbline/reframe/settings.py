@@ -106,13 +106,14 @@ def _environment(manifest: Manifest) -> dict[str, Any]:
             "stack": manifest.name,
             "benchmarks": sorted(manifest.benchmarks),
             "accelerator": manifest.accelerator,
+            "family": manifest.mpi.family,
         },
     }
 
 
 def _elsewhere(name: str) -> dict[str, Any]:
     """A stack of another site that is not installed here: job scripts can be made for it, nothing can run."""
-    extras = {"stack": name, "benchmarks": None, "accelerator": None}
+    extras = {"stack": name, "benchmarks": None, "accelerator": None, "family": None}
     return {"name": environment_name(name), "features": [FEATURE], "extras": extras}
 
 

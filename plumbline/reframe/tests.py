@@ -15,9 +15,10 @@ from reframe.core.builtins import run_after, run_before, sanity_function, variab
 from reframe.core.exceptions import PerformanceError, SanityError
 from reframe.core.runtime import runtime
 
-from plumbline import schedulers, site
+from plumbline import mpi, schedulers, site
 from plumbline.base import paths, units
 from plumbline.base.errors import PlumbError
+from plumbline.host import devices
 from plumbline.launch import process
 from plumbline.launch.prepare import APPLICATION
 from plumbline.measure import jobs
@@ -182,6 +183,8 @@ class PlumbTest(RecordShown, WaitingTest):
     mpi_matters = variable(bool, value=True)
     #: whether its messages are in GPU memory, which needs a stack whose manifest has an ``accelerator``
     on_devices = variable(bool, value=False)
+    #: settings of the MPI library by its own names; a launch that does not have them is not verified
+    library_settings = variable(dict, value={})
     #: further variables of the benchmark's environment
     benchmark_environment = variable(dict, value={})
 
@@ -246,7 +249,7 @@ class PlumbTest(RecordShown, WaitingTest):
         else:
             missing = self.benchmark != APPLICATION and self.benchmark not in offered
             self.skip_if(missing, f"stack {stack} has no {self.benchmark}")
-        without = self.on_devices and self.current_environ.extras["accelerator"] is None
+        without = self.on_devices and offered is not None and self.accelerator is None
         self.skip_if(without, f"stack {stack} has no accelerator: its MPI library is not known to take GPU memory")
         self.suit_stack()
 
@@ -365,6 +368,7 @@ class PlumbTest(RecordShown, WaitingTest):
             launches=self.launches,
             time_limit_s=self.launch_time_limit,
             environment=self.benchmark_environment,
+            settings=self.library_settings,
             params={name: getattr(self, name) for name in sorted(type(self).param_space.params)},
             application=self.application_state(),
         )
@@ -372,6 +376,20 @@ class PlumbTest(RecordShown, WaitingTest):
     def application_state(self) -> ApplicationState | None:
         """The application that the test measures; None for a benchmark of the suite."""
         return None
+
+    @property
+    def accelerator(self) -> str | None:
+        """What the stack's programs for GPUs were built with; of a stack that is not installed here, would be."""
+        known = self.current_environ.extras
+        planned = known["benchmarks"] is None
+        return devices.built_with(self.current_partition.extras["topology"]) if planned else known["accelerator"]
+
+    def require_family(self, has: str) -> mpi.Family:
+        """The line of the stack's MPI library; skip a stack where nothing is known of it under the name ``has``."""
+        family = self.current_environ.extras["family"]
+        known = family and getattr(mpi.TABLE[family], has)
+        self.skip_if(not known, f"stack {self.current_environ.name}: {has.replace('_', ' ')} of its library not known")
+        return mpi.TABLE[family]
 
     @property
     def scheduler(self) -> schedulers.Scheduler:

@@ -314,6 +314,18 @@ def test_messages_between_gpus_are_asked_of_osu_in_its_own_words(tmp_path: Path)
     assert {item["context"]["buffers"] for item in found} == {"D D", "D H"}
 
 
+def test_a_stack_that_is_not_here_is_planned_for_the_gpus_of_its_machine(tmp_path: Path) -> None:
+    """D7, between nodes."""
+    selection = "osu_device_nodes.*operation=latency%placement=gpu.*%buffers=DD"
+    stages = dry_run("comet", selection, "mvapich2-gdr", tmp_path)
+    found = [json.loads((stage / "variant.json").read_text(encoding="utf-8")) for stage in stages]
+    assert sorted((item["partition"], item["placement"], item["nodes"], *item["arguments"]) for item in found) == [
+        (part, placement, 2, "-d", "cuda", "D", "D")
+        for part in ("gpu-k80", "gpu-p100")
+        for placement in ("gpu", "gpu:far")
+    ]
+
+
 def test_imb_is_told_whose_memory_its_buffers_are(tmp_path: Path) -> None:
     """D7."""
     comet_stack(tmp_path, "imb", "imb-mpi1-gpu")

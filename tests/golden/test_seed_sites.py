@@ -121,7 +121,7 @@ def test_published_references_are_of_variants_and_figures_that_there_are(name: s
             check
             for check in checks
             if check["@class"] == entry.test
-            and {f"%{key}={value}" for key, value in entry.params.items()} == set(check["name"].split()[1:])
+            and {f"{key}={value}" for key, value in entry.params.items()} == set(check["name"].split(" %")[1:])
         ]
         assert len(found) == 1, str(entry)
         assert entry.figure in [figure[0] for figure in found[0]["figures"]], str(entry)

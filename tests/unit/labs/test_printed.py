@@ -43,7 +43,10 @@ def test_errors_are_shown_of_a_command_that_fails(monkeypatch: pytest.MonkeyPatc
     assert [(found.state, found.reason) for found in one.findings] == [(HOLDS, "rank 0"), (OPPOSITE, "last")]
 
 
-@pytest.mark.parametrize(("shows", "text"), [("^[bd]$", "b\n…\nd"), ("^x$", "a\nb\nc\nd"), (None, "a\nb\nc\nd")])
+@pytest.mark.parametrize(
+    ("shows", "text"),
+    [("^[bd]$", "b\n…\nd"), ("^[bc]$", "b\nc"), ("^x$", "a\nb\nc\nd"), (None, "a\nb\nc\nd")],
+)
 def test_parts_of_a_long_output_are_shown(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, shows: str | None, text: str
 ) -> None:

@@ -48,7 +48,7 @@ def test_another_site_may_offer_what_is_not_installed(here):
     assert partition["environs"] == ["nonesuch"]
     assert partition["extras"]["archived"] is True
     (environment,) = (item for item in found["environments"] if item["name"] == "nonesuch")
-    assert environment["extras"] == {"stack": "nonesuch", "benchmarks": None, "accelerator": None}
+    assert environment["extras"] == {"stack": "nonesuch", "benchmarks": None, "accelerator": None, "family": None}
     assert found["systems"][-1]["name"] == "unconfigured"
 
 
