@@ -106,7 +106,7 @@ def _without_figures(lesson: Lesson, rows: Sequence[AnyRecord]) -> Finding:
     if lesson.better:
         return Finding(subject=lesson.says, state=MISSING, count=0)
     count = sum(row.launch_count for row in rows if row.is_valid)
-    wrong = next((row.faults[0] for row in rows if row.faults), None)
+    wrong = next((row.reasons[0] for row in rows if row.reasons), None)  # a record that runs has no answer yet
     state = OPPOSITE if wrong else HOLDS if count else MISSING
     return Finding(subject=lesson.says, state=state, count=count, reason=wrong)
 
@@ -126,7 +126,7 @@ def _couples(lesson: Lesson, items: Sequence[Item]) -> list[Couple]:
     for rest in shared:
         unit = pivot.unit_of([*first[rest], *second[rest]])
         better, than = (cell([item.measured for item in side[rest] if item.measured], unit) for side in (first, second))
-        of = " ".join(value for name, value in rest if name in shown)
+        of = " ".join(f"{name} {value}" if value.isdigit() else value for name, value in rest if name in shown)
         found.append(Couple(lesson, of, better, than, unit, first[rest][0].better))
     return found
 

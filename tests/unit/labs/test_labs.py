@@ -97,12 +97,22 @@ def test_each_stack_is_compared_with_itself() -> None:
     )
 
 
+def test_a_number_is_said_with_its_name() -> None:
+    found = evidence.findings(LAB, [*several(5.0, 50.0, threads=2), *several(6.0, 60.0, threads=4)])
+    assert [one.subject for one in found] == [
+        "A spin loop is cheaper (threads 2)",
+        "A spin loop is cheaper (threads 4)",
+    ]
+
+
 def test_a_lesson_without_a_comparison_needs_verified_records() -> None:
     lab = Lab(name="D2", title="Heat", question="?", minutes=1, lesson="!", seen=[Lesson(says="15 digits")])
     assert [one.state for one in evidence.findings(lab, [])] == ["not measured"]
     record = measured(1.0)
     assert [one.state for one in evidence.findings(lab, [record])] == ["holds"]
-    record.verified, record.reasons = False, ["a wrong answer"]
+    record.state = "running"
+    assert [one.state for one in evidence.findings(lab, [record])] == ["not measured"]
+    record.state, record.verified, record.reasons = "complete", False, ["a wrong answer"]
     (finding,) = evidence.findings(lab, [record])
     assert (finding.state, finding.reason) == ("does not hold", "a wrong answer")
 
