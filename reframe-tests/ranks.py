@@ -63,6 +63,31 @@ class rank_map(KernelTest):
 
 
 @rfm.simple_test
+class rank_map_plan(KernelTest):
+    """Halo bytes between nodes counted for ranks that need not exist: the curve of theory (experiment R4)."""
+
+    kernel = "rank_map"
+    mpi_matters = False
+    placement = "core"
+    ranks_per_node = 1
+    threads = 1
+    #: the ranks of each node that is counted
+    each_node = parameter([4, 8])
+    ranks = parameter([16, 32, 64, 128, 256, 512])
+    quick_placements = ()
+    figures = [
+        (f"{figure}_{name}", figure, {"map": word})
+        for figure in ("between_nodes", "busiest_node")
+        for name, word in (("row_major", "row-major"), ("node_aware", "node-aware"))
+    ]
+
+    @run_after("init")
+    def ask_for_plan(self):
+        """Count, and exchange nothing."""
+        self.arguments = ["--plan", str(self.ranks), "--ranks-per-node", str(self.each_node)]
+
+
+@rfm.simple_test
 class pi_sum(KernelTest):
     """Pi by ranks and threads: the simplest hybrid code, its answer known (experiment D1)."""
 

@@ -72,7 +72,8 @@ def filled(lab: Lab, rows: Sequence[AnyRecord]) -> list[Filled]:
 
 
 def _items(table: Table, rows: Iterable[AnyRecord]) -> list[Item]:
-    return [item for item in pivot.measured(rows, table.figures, table.tests) if item.has(table.where)]
+    found = [item for item in pivot.measured(rows, table.figures, table.tests) if item.has(table.where)]
+    return list(map(pivot.spread, found)) if table.spread else found
 
 
 def _published(place: str, table: Table) -> list[Item]:
@@ -154,7 +155,10 @@ def _finding(couple: Couple, ratio: float | None, interval: tuple[float, float] 
     state = UNSEEN
     if sure:
         state = HOLDS if ratio is None or ratio > 1 else OPPOSITE
-    values = [" ".join(units.human(side.value, couple.unit)) for side in (couple.better, couple.than)]
+    values = [
+        pivot.said(pivot.Shown(side.value, couple.unit, couple.direction), None)
+        for side in (couple.better, couple.than)
+    ]
     sides = {side.records: side for side in (couple.better, couple.than)}.values()  # one, of figures of one record
     launches, disturbed = sum(side.launches for side in sides), sum(side.disturbed for side in sides)
     few = state == UNSEEN and min(side.launches for side in sides) < unpaired.ENOUGH

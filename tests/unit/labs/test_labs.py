@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from samples import barrier as measured
 
 from plumbline import site
@@ -140,6 +141,17 @@ def test_the_ratio_stands_below_both() -> None:
     _, rows = forms.cells(filled)
     assert rows[2] == ("", "here / published", "0.0104", "–", "–")
     assert rows[5] == ("", "here / published", "0.0187", "–", "–")
+
+
+def test_a_ratio_has_no_unit() -> None:
+    records = several(5.0, 50.0)
+    for record in records:
+        record.figures[0].unit = "1"
+    lab = structs.replace(LAB, tables=[structs.replace(LAB.tables[0], published=[])])
+    found = evidence.findings(lab, records)
+    assert found[0].reason == "5.000 against 50.00"
+    shown = forms.text(forms.Done(lab, evidence.filled(lab, records), [], found, ""))
+    assert "\n\nBy kind\nkind " in shown
 
 
 def test_what_a_class_fills_in_has_nothing_measured() -> None:
