@@ -124,8 +124,6 @@ class imb_nodes(ImbTest):
     operation = parameter(["Bcast", "Allreduce", "Alltoall"])
     placement = parameter(["core", "node", "roundrobin"])
     node_count = parameter(node_counts())
-    #: over a slow network calls of many ranks with the largest message take seconds
-    launch_time_limit = 300.0
     threads = 1
     quick_placements = ()
     largest = 1 << 20

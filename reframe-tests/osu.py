@@ -132,8 +132,6 @@ class osu_nodes(OsuTest):
     operation = parameter(["bcast", "allgather", "alltoall"])
     placement = parameter(["core", "node", "roundrobin"])
     node_count = parameter(node_counts())
-    #: over a slow network calls of many ranks with the largest message take seconds
-    launch_time_limit = 300.0
     threads = 1
     quick_placements = ()
     last_bytes = 1 << 20

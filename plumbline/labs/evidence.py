@@ -28,8 +28,11 @@ HOLDS, OPPOSITE, UNSEEN, MISSING = "holds", "does not hold", "no difference seen
 class Finding(Statement):
     """What figures say of one lesson; ``subject`` is the lesson's sentence and what the figures are of.
 
-    The ``ratio`` is how many times better the figure is that should be better; None where one of them is 0.
+    The ``ratio`` is how many times better the figure is that should be better; None where one of them is 0. What is
+    ``planned`` follows from a topology: it is true of any machine, and nothing was measured.
     """
+
+    planned: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of it."""
@@ -170,22 +173,25 @@ def _finding(couple: Couple, ratio: float | None, interval: tuple[float, float] 
 
 def closing(lab: Lab, found: Sequence[Finding], lacks: str) -> str:
     """The line that ends a lab: holds here, does not hold here and why, or cannot be shown here and what is missing."""
-    measured = [finding for finding in found if finding.state != MISSING]
-    against = [finding for finding in measured if finding.state != HOLDS]
-    if not measured:
-        return f"cannot be shown here: {lacks}" if lacks else f"not measured here yet: plumb lab {lab.name}"
+    planned = [finding for finding in found if finding.planned]
+    known = [finding for finding in found if finding.state != MISSING]
+    against = [finding for finding in known if finding.state != HOLDS]
+    measured = len(known) - len(planned)
     if against:
-        some = len(against) < len(measured)
-        holding = (
-            f"holds here in {len(measured) - len(against)} of {len(measured)} comparisons, not in: " if some else ""
-        )
-        return f"{holding or 'does not hold here: '}{said(against[0])}"
-    if len(measured) < len(found):
+        some = f"holds here in {len(known) - len(against)} of {len(known)} comparisons, not in"
+        return f"{some if len(against) < len(known) else 'does not hold here'}: {said(against[0])}"
+    plans = f"what the document says of plans is true, in {units.counted(len(planned), 'line')}" if planned else ""
+    if measured == 0 and (len(planned) < len(found) or not found):
+        missing = f"cannot be shown here: {lacks}" if lacks else f"not measured here yet: plumb lab {lab.name}"
+        return "; ".join(filter(None, (missing, plans)))
+    if measured == 0:
+        return f"holds: {plans}"
+    if len(known) < len(found):
         missing = lacks or f"plumb lab {lab.name} measures the others"
-        return f"holds here in {len(measured)} of {len(found)} comparisons; {missing}"
+        return f"holds here in {len(known)} of {len(found)} comparisons; {missing}"
     if len(found) > 1:
         return f"holds here in all {len(found)} comparisons"
-    return f"holds here: {measured[0].subject}: {_how_much(measured[0])}"
+    return f"holds here: {': '.join(filter(None, (known[0].subject, _how_much(known[0]))))}"
 
 
 def said(finding: Finding) -> str:

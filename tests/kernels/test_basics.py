@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from kernel_stack import JsonOf, KernelStack
 
 from plumbline.parsers import ParseError, parse
+from plumbline.records import model
+from plumbline.views import show
 
 
 def test_help_names_every_option_the_method_and_the_figure(one_stack: KernelStack) -> None:
@@ -95,6 +98,15 @@ def test_pi_is_right_and_reports_itself(kernel_stack: KernelStack, json_of: Json
     assert found.unit == "us"
     with pytest.raises(ParseError, match=f"ran with ranks = {ranks}"):
         parse("kernel", done.stdout, {"ranks": ranks + 1})
+
+
+@pytest.mark.e2e
+def test_a_record_shows_pi(one_stack: KernelStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = one_stack.record(
+        tmp_path, monkeypatch, "pi", arguments=["--intervals", "100M", "--json"], ranks_per_node=1,
+        figures=[{"name": "time", "metric": "time", "where": {}}],
+    )  # fmt: skip
+    assert "\npi = 3.141592653590\n" in show.text(model.convert(record))
 
 
 def test_table_is_for_people(one_stack: KernelStack) -> None:

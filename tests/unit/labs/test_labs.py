@@ -264,3 +264,8 @@ def test_labs_that_would_end_too_late_are_left_out(alone: Path, capsys: pytest.C
     minutes = model.named("D3").minutes
     assert cli.main(["lab", "D3", "R7", "--show", "--minutes", str(minutes + 0.5)]) == 0
     assert "R7 left out: it takes" in capsys.readouterr().out
+
+
+def test_an_answer_that_is_right_ends_a_lab_without_a_number() -> None:
+    found = evidence.Finding(subject="Pi is right", state="holds", count=5)
+    assert evidence.closing(LAB, [found], "") == "holds here: Pi is right"

@@ -1,14 +1,11 @@
-"""``docs/seeds.md``: a row for every experiment of the seed documents, with a command that does something."""
+"""Labs: what each selects has job scripts, and what each prints is there."""
 
 from __future__ import annotations
 
 import functools
 import json
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +14,20 @@ from test_seed_sites import dry_run, topology, variants
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
+from plumbline.labs import evidence, model, printed
 from plumbline.topology.plan import resolve
 
-PAGE = (paths.root() / "docs" / "seeds.md").read_text(encoding="utf-8").replace(r"\|", "\0")
-#: row -> its command
-ROWS = dict(re.findall(r"^\| ([A-Z]\d) \| .+? \| (.+?) \| .*\|$", PAGE, re.MULTILINE))
 #: no variant of these fits on a machine without GPUs; tests/golden/test_devices.py has what they ask of OSU
-NEED_GPUS = ["osu_device"]
+NEED_GPUS = ["osu_device", "osu_device_nodes"]
+LABS = model.every()
 
 
-def commands(*programs: str) -> list[list[str]]:
-    """The words of every command of ``programs`` on the page; of ReFrame's, those of this suite on this site."""
-    found = [shlex.split(code.replace("\0", "|")) for code in re.findall("`(.+?)`", PAGE)]
-    return [words for words in found if words[0] in programs and len(words) > 2 and words[1] != "-c"]
-
-
-def test_every_experiment_has_a_row_with_a_command() -> None:
-    counts = {"T": 5, "R": 9, "U": 4, "S": 7, "D": 8}
-    assert list(ROWS) == [f"{letter}{number}" for letter, last in counts.items() for number in range(1, last + 1)]
-    assert [name for name, command in ROWS.items() if not re.fullmatch("`(reframe -n|plumb).+`", command)] == []
+@functools.cache
+def patterns() -> set[str]:
+    """Selections of tests: of all labs, and of the commands of the page."""
+    page = (paths.root() / "docs" / "labs.md").read_text(encoding="utf-8").replace(r"\|", "|")
+    also = [shlex.split(code)[2] for code in re.findall(r"`(reframe -n .+?)`", page)]
+    return {one for lab in LABS.values() for one in lab.tests} | {one for words in also for one in words.split("|")}
 
 
 def words_of(check: dict[str, Any]) -> str:
@@ -62,14 +54,13 @@ def holds(placement: str, memory: str | None, ranks: int | None, threads: int | 
 
 def test_each_selection_makes_job_scripts(tmp_path: Path) -> None:
     """Of each test that a command selects, the first and the last variant for which gpc has room: 4 nodes of 2 x 4."""
-    patterns = {one for words in commands("reframe") for one in words[2].split("|")}
-    described = [check for check in variants("gpc") if any(re.search(one, words_of(check)) for one in patterns)]
+    described = [check for check in variants("gpc") if any(re.search(one, words_of(check)) for one in patterns())]
     fitting = [check for check in described if has_room(check)]
-    selected = {one: [words_of(check) for check in fitting if re.search(one, words_of(check))] for one in patterns}
+    selected = {one: [words_of(check) for check in fitting if re.search(one, words_of(check))] for one in patterns()}
     made = [
         words_of(variant) for variant in prepared({one for names in selected.values() for one in ends(names)}, tmp_path)
     ]
-    assert [one for one in patterns if not any(re.search(one, name) for name in made)] == NEED_GPUS
+    assert [one for one in sorted(patterns()) if not any(re.search(one, name) for name in made)] == NEED_GPUS
 
 
 def ends(names: list[str]) -> list[str]:
@@ -94,13 +85,10 @@ def test_every_kernel_is_asked_for_json(tmp_path: Path) -> None:
     assert [variant["name"] for variant in found if "--json" not in variant["arguments"]] == []
 
 
-@pytest.mark.parametrize("words", commands("plumb", "plumb-bind"), ids=" ".join)
-def test_each_other_command_runs(words: list[str], tmp_path: Path) -> None:
-    results = {"PLUMB_RESULTS": str(tmp_path)} if words[1] in ("profile", "tune") else {}
-    path = f"{Path(sys.executable).parent}:{paths.tools() / 'bin'}:{os.environ['PATH']}"
-    done = subprocess.run(
-        words, cwd=paths.root(), env={**os.environ, **results, "PATH": path}, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
+@pytest.mark.parametrize("name", [name for name, lab in LABS.items() if lab.prints])
+def test_what_the_documents_say_is_in_the_output_of_each_command(name: str, tmp_path: Path) -> None:
+    """Plans and counts are facts of any machine; a command that measures here has its records elsewhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
+        outputs = [printed.run(one) for one in LABS[name].prints]
+    assert [finding for output in outputs for finding in output.findings if finding.state != evidence.HOLDS] == []
