@@ -137,10 +137,12 @@ def _rest(item: Item, point: dict[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def _difference(couple: Couple, tests: int) -> tuple[float | None, tuple[float, float] | None, float]:
-    """How many times better, with its interval, and p; only p where a figure is 0."""
+    """How many times better, with its interval, and p; only p where a figure is 0. Bytes are counted: all alike."""
     one, other, higher = couple.than, couple.better, couple.direction == "higher"
     if not (one.has_ratio and other.has_ratio):
         worse, better = (_values(side.sessions) * (1 if higher else -1) for side in (one, other))
+        if couple.unit == units.BYTES and all(len(set(side)) == 1 for side in (worse, better)):
+            return None, None, float(better[0] <= worse[0])
         ranked = 2 * unpaired.p_not_larger(better, worse)
         return None, None, min(1.0, ranked)
     found = unpaired.compare(one.sessions, other.sessions, min(one.step, other.step), tests)

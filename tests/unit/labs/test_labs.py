@@ -85,6 +85,19 @@ def test_a_figure_of_zero_has_no_ratio_and_is_still_compared() -> None:
     assert (finding.state, finding.ratio) == ("holds", None)
 
 
+@pytest.mark.parametrize(
+    ("unit", "samples", "state"),
+    [("bytes", [0.0], "holds"), ("us", [0.0], "no difference seen"), ("bytes", [0.0, 8.0], "no difference seen")],
+)
+def test_bytes_are_counted_and_need_no_launches(unit: str, samples: list[float], state: str) -> None:
+    """SciNet: one map sends nothing between nodes; as time, and where launches differ, that would be chance."""
+    records = several(5.0, 50.0, launches=1)
+    for record, values in zip(records, (samples, [50.0]), strict=True):
+        record.figures[0].unit, record.figures[0].samples = unit, values
+    (finding,) = evidence.findings(LAB, records)
+    assert (finding.state, finding.ratio) == (state, None)
+
+
 def test_each_stack_is_compared_with_itself() -> None:
     records = [*several(5.0, 50.0), *several(50.0, 5.0, stack="mpich")]
     found = evidence.findings(LAB, records)
