@@ -52,7 +52,7 @@ class collective_ranks(CollectiveTest):
 
     operation = parameter(["bcast", "reduce", "allreduce", "gather", "scatter", "alltoall"])
     rank_count = parameter([count for count in counts.node_threads(machines()) if count > 1])
-    placement = "compact"
+    placement = parameter(["compact"])
 
     @run_after("init")
     def choose_ranks(self):
@@ -68,7 +68,7 @@ class collective_algorithms(KernelTest):
     kernel = "collective"
     operation = parameter(["bcast", "reduce"])
     rank_count = parameter([count for count in counts.node_threads(machines()) if count > 1])
-    placement = "compact"
+    placement = parameter(["compact"])
     threads = 1
     min_ranks = 2
     quick_placements = ()

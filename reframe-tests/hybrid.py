@@ -12,6 +12,8 @@ from .placements import PAIRS, QUICK_PAIRS
 
 #: bytes of the larger messages: 400,000 words of eight bytes, and 80 MiB
 SMALL_BYTES, LARGE_BYTES = 3200000, 80 << 20
+#: work beside a message, in percent of the message's time
+WORKS = (1, 25, 50, 75, 100, 150, 200)
 
 
 #: for two ranks with threads: beside each other in a node, or filling a node each (``node``)
@@ -118,3 +120,25 @@ class overlap_helped(OverlapTest):
         spread(self)
         if self.placement == "compact":
             self.threads = self.threads_asked or 2
+
+
+@rfm.simple_test
+class overlap_work(KernelTest):
+    """Time of 80 MiB together with more and more work, by distance (experiment R5: flat where the work is hidden)."""
+
+    kernel = "overlap"
+    min_ranks = 2
+    placement = parameter(PAIRS)
+    quick_placements = ()
+    #: seven amounts of work in both directions, of a message that takes long over a slow network
+    launch_time_limit = 300.0
+    arguments = [
+        *("--mode", "none", "--bytes", str(LARGE_BYTES), "--repetitions", "3"),
+        *("--work", ",".join(map(str, WORKS))),
+    ]
+    figures = [
+        (f"{figure}_{direction}_{work}", metric, {"direction": direction, "work": work})
+        for figure, metric in (("time", "total"), ("work", "computation"))
+        for direction in ("isend", "irecv")
+        for work in WORKS
+    ]

@@ -11,7 +11,7 @@ from reframe.core.builtins import parameter, run_after, variable
 from plumbline.reframe import PlumbTest, node_counts
 from plumbline.stacks.manifest import imb_arguments
 
-from .placements import GPU_PAIRS, GROUPS, PAIRS, QUICK_PAIRS
+from .placements import GPU_PAIRS, GROUPS, PAIRS, QUICK_PAIRS, SIZES
 
 #: operations whose bandwidth adds up what goes both ways
 BOTH_WAYS = (
@@ -55,6 +55,16 @@ class imb_pair(ImbTest):
         """PingPong and PingPing print one time, Sendrecv and Exchange minimum, maximum and average over the ranks."""
         time = "latency" if self.operation.startswith("Ping") else "time_avg"
         self.figures = [("time_8B", time, {"bytes": 8}), ("bandwidth", "bandwidth", {})]
+
+
+@rfm.simple_test
+class imb_sizes(ImbTest):
+    """PingPong's bandwidth by message size and distance of the two ranks (experiment R6: the curve)."""
+
+    operation = "PingPong"
+    placement = parameter(PAIRS)
+    quick_placements = ()
+    figures = [(f"bandwidth_{size}", "bandwidth", {"bytes": size}) for size in SIZES]
 
 
 @rfm.simple_test

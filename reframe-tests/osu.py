@@ -79,6 +79,7 @@ class osu_device_nodes(osu_device):
     placement = parameter(["gpu", "gpu:far"], inherit_params=False)
     node_count = parameter(node_counts()[:1])
     ranks_per_node = 1
+    launch_time_limit = 300.0
 
 
 @rfm.simple_test

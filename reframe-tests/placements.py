@@ -4,6 +4,8 @@
 PAIRS = ["pair:smt", "pair:l2", "pair:l3", "pair:numa", "pair:socket", "pair:xsocket", "pair:node"]
 #: those of the quick campaign: all but hardware threads of one core and cores with one L2
 QUICK_PAIRS = tuple(PAIRS[2:])
+#: sizes of messages that a curve is drawn over
+SIZES = tuple(1 << power for power in range(6, 23, 2))
 #: two ranks with a GPU each, by the way between the GPUs, and one far from its CPUs
 GPU_PAIRS = [*(f"pair:gpu:{way}" for way in ("self", "pix", "pxb", "phb", "node", "sys")), "gpu:far"]
 #: one rank per object, and the two orders; ``none`` is the control

@@ -19,11 +19,11 @@ class rank_ring(KernelTest):
     arguments = ["--bytes", "512K"]
     placement = parameter(["compact", "roundrobin"])
     node_count = parameter([1, *node_counts()])
+    #: over a slow network the losing map of ranks takes more than a minute
+    launch_time_limit = 300.0
     min_ranks = 2
     threads = 1
     quick_placements = ()
-    #: over a slow network the map that sends most takes minutes, and it is the one to be seen
-    launch_time_limit = 300.0
     figures = [
         (f"{figure}_{name}", figure, {"map": word})
         for figure in ("sendrecv", "allreduce", "in_mpi", "between_nodes")
@@ -44,6 +44,8 @@ class rank_map(KernelTest):
     kernel = "rank_map"
     placement = parameter(["compact", "roundrobin"])
     node_count = parameter([1, *node_counts()])
+    #: over a slow network the losing map of ranks takes more than a minute
+    launch_time_limit = 300.0
     dimensions = parameter([2, 3])
     min_ranks = 2
     threads = 1
@@ -58,6 +60,31 @@ class rank_map(KernelTest):
     def ask_for_dimensions(self):
         """The grid of ranks in 2D or 3D."""
         self.arguments = ["--dimensions", str(self.dimensions)]
+
+
+@rfm.simple_test
+class rank_map_plan(KernelTest):
+    """Halo bytes between nodes counted for ranks that need not exist: the curve of theory (experiment R4)."""
+
+    kernel = "rank_map"
+    mpi_matters = False
+    placement = "core"
+    ranks_per_node = 1
+    threads = 1
+    #: the ranks of each node that is counted
+    each_node = parameter([4, 8])
+    ranks = parameter([16, 32, 64, 128, 256, 512])
+    quick_placements = ()
+    figures = [
+        (f"{figure}_{name}", figure, {"map": word})
+        for figure in ("between_nodes", "busiest_node")
+        for name, word in (("row_major", "row-major"), ("node_aware", "node-aware"))
+    ]
+
+    @run_after("init")
+    def ask_for_plan(self):
+        """Count, and exchange nothing."""
+        self.arguments = ["--plan", str(self.ranks), "--ranks-per-node", str(self.each_node)]
 
 
 @rfm.simple_test

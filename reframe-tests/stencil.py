@@ -175,3 +175,32 @@ class jacobi_depth(TemporalTest):
     def take_depth(self):
         """Passes of ``depth`` sweeps."""
         self.choose_depth(self.depth)
+
+
+@rfm.simple_test
+class jacobi_looseness(KernelTest):
+    """Temporal blocking by how far threads may drift apart: d_l is 1 tile, d_u more and more (experiment R9)."""
+
+    kernel = "jacobi_temporal"
+    placement = "compact"
+    threads = parameter([2, 4, 8])
+    scheme = parameter(["wavefront", "pipelined"])
+    launch_time_limit = MINUTES
+    quick_placements = ()
+    #: d_u, the most tiles between two threads
+    upper = (1, 2, 4, 8, 16, 32)
+
+    @run_after("init")
+    def choose_distances(self):
+        """All threads wait for all after each tile, or each for its neighbours only."""
+        lists = ["--lower", ",".join("1" for _ in self.upper), "--upper", ",".join(map(str, self.upper))]
+        self.arguments = ["--scheme", self.scheme, "--sweeps", "16", "--repetitions", "1", *lists]
+        relaxed = {"mode": self.scheme, "sync": "relaxed", "lower": 1}
+        self.figures = [
+            (f"{figure}_{name}", figure, where)
+            for figure in ("rate", "speedup")
+            for name, where in (
+                ("barrier", {"mode": self.scheme, "sync": "barrier"}),
+                *((str(upper), {**relaxed, "upper": upper}) for upper in self.upper),
+            )
+        ]

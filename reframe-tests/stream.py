@@ -61,9 +61,10 @@ class stream_ranks(StreamTest):
     """A rank per object, its threads filling it; the ranks' rates are added (experiments T3, R3).
 
     ``node`` and ``spread`` have one rank with a thread on each core, in core order and dealt over the sockets in turn.
+    ``ways:4`` has four ranks: on two sockets, two on each.
     """
 
-    placement = parameter(["numa", "core", "l3", "socket", "node", "smt", "spread"])
+    placement = parameter(["numa", "core", "l3", "socket", "ways:4", "node", "smt", "spread"])
     memory = parameter(["local", "interleave", "remote"])
     mpi_matters = False
     quick_placements = ("numa", "core")

@@ -80,7 +80,12 @@ class sharing_pair(KernelTest):
     ranks_per_node = 1
     figures = [
         ("shared", "time", {"mode": "atomic", "padding": 8}),
+        ("aligned", "time", {"mode": "atomic", "padding": 64}),
         ("padded", "time", {"mode": "atomic", "padding": 256}),
+        ("plain_shared", "time", {"mode": "plain", "padding": 8}),
+        ("plain_aligned", "time", {"mode": "plain", "padding": 64}),
+        ("plain_padded", "time", {"mode": "plain", "padding": 256}),
+        ("plain_own", "time", {"mode": "own", "padding": 8}),
         ("ratio", "ratio", {"mode": "atomic", "padding": 8}),
         ("ratio_plain", "ratio", {"mode": "plain", "padding": 8}),
     ]

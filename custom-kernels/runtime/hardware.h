@@ -24,6 +24,9 @@ struct cpus {
 /* The CPUs that the calling thread may run on; false, and none, if the kernel does not say. */
 bool cpus_allowed(struct cpus *cpus);
 
+/* The CPUs that any of the `threads` of the rank may run on: each may be bound to a place of its own. */
+bool cpus_of_threads(int threads, struct cpus *cpus);
+
 int cpus_count(const struct cpus *cpus);
 
 /* The same CPUs as text such as "0-3,8". Free it. */

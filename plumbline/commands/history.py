@@ -14,9 +14,9 @@ from plumbline.base import units
 from plumbline.base.errors import PlumbError
 from plumbline.base.terminal import say
 from plumbline.commands import options
-from plumbline.commands.note import listing
 from plumbline.judge.history import Followed, followed
 from plumbline.records import notes
+from plumbline.views import notes as notes_shown
 from plumbline.views.table import table
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _records(args: argparse.Namespace, settings: Settings) -> int:
         cells = [_row(item, answers.get(place)) for place, item in enumerate(said)]
         print(table(HEADER, cells, right=("n", "last", "smallest visible")))
         if noted:
-            print(f"\n{listing(noted)}")
+            print(f"\n{notes_shown.listing(noted)}")
         for place, answered in answers.items():
             print(f"\n{answered.state}: {said[place].subject}: {answered.text}")
         print(f"\n{_closing(said, answers if args.confirm else None)}")

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         done, damages = _done(lab, lacks(lab), args)
         status = max(status, int(options.report_damage(damages)))
         shown.append(done)
-        terminal.page(forms.text(done))
+        terminal.page(forms.text(done) + ("\n" if len(labs) > 1 else ""))
     if len(labs) > 1:
         print("\n" + forms.summary(shown, table.table))
     _write(shown, args)

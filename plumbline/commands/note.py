@@ -10,7 +10,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.base.units import counted
 from plumbline.commands import options
 from plumbline.records import notes, sources, store
-from plumbline.views.table import table
+from plumbline.views import notes as shown
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
         raise PlumbError("--json goes with the list of notes", "plumb note", "leave it out")
     site = args.site or sources.only_site("plumb note")
     if args.remove:
-        print(f"removed: {line(notes.remove(site, args.remove))}")
+        print(f"removed: {shown.line(notes.remove(site, args.remove))}")
         return 0
     text = " ".join(args.text.split())
     if not text or not text.isprintable():
@@ -42,19 +42,8 @@ def run(args: argparse.Namespace) -> int:
     if len(text) > notes.LONGEST:
         cure = f"say it in {notes.LONGEST}, and where the rest is"
         raise PlumbError(f"the text has {len(text)} characters", "plumb note", cure)
-    print(f"noted: {line(notes.add(site, text, notes.moment(args.time) if args.time else store.now()))}")
+    print(f"noted: {shown.line(notes.add(site, text, notes.moment(args.time) if args.time else store.now()))}")
     return 0
-
-
-def line(note: notes.Note) -> str:
-    """A note on one line."""
-    return f"{note.time[:16].replace('T', ' ')} {note.site}: {note.text} ({note.id})"
-
-
-def listing(found: list[notes.Note]) -> str:
-    """A table of notes, oldest first."""
-    rows = [(note.id, note.time[:16].replace("T", " "), note.site, note.text) for note in found]
-    return table(("note", "time (UTC)", "site", "what happened"), rows)
 
 
 def _list(sites: list[str], as_json: bool) -> int:
@@ -62,7 +51,7 @@ def _list(sites: list[str], as_json: bool) -> int:
     if as_json:
         options.print_lines(map(msgspec.to_builtins, found))
     elif found:
-        print(f"{listing(found)}\n\n{counted(len(found), 'note')}")
+        print(f"{shown.listing(found)}\n\n{counted(len(found), 'note')}")
     else:
         print("no notes yet: plumb note TEXT writes one")
     return int(options.report_damage(damages, "note"))

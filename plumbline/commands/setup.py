@@ -12,8 +12,7 @@ from plumbline import stacks
 from plumbline.base import paths, terminal
 from plumbline.base.errors import PlumbError
 from plumbline.commands import options
-from plumbline.commands import site as site_command
-from plumbline.commands import stack as stack_command
+from plumbline.measure import ceilings
 from plumbline.site import site, write
 from plumbline.stacks import manifest
 from plumbline.topology import binder
@@ -51,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     """Do the steps in order and print a line for each; the exit status is returned."""
     default = stacks.provider(stacks.DEFAULT_PROVIDER)
     wanted = [stacks.origin(spec) for spec in args.stack or default.names()]
-    stack_command.check(wanted)
+    stacks.check(wanted)
     print(f"tools: {len(binder.placements())} placements, {paths.binder()}", flush=True)
     if absent := missing(NEEDED):
         what = f"missing: {', '.join(absent)}; without them no stack is built: plumb topology, doctor and records work"
@@ -65,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     here = _site([stacks.label(kind, name) for kind, name in wanted])
     if not args.no_ceilings:
         try:
-            site_command.measure(here, site.load(here).partitions, if_needed=True)
+            ceilings.measure_all(here, site.load(here).partitions, None, terminal.say, if_needed=True)
         except PlumbError as error:  # a site without ceilings is a whole one
             print(f"ceilings: {error}; plumb site measure tries again")
     activate = "" if paths.is_installed() else ". ./activate, then "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable
 
 from plumbline import schedulers, stacks
 from plumbline.base import paths, terminal
@@ -15,7 +14,6 @@ from plumbline.nodes import compare
 from plumbline.records.model import document
 from plumbline.references import References
 from plumbline.schedulers.names import expand
-from plumbline.schemas.site import Partition
 from plumbline.site import ceilings_file as site_ceilings
 from plumbline.site import site, write
 from plumbline.stacks import manifest
@@ -161,17 +159,4 @@ def _measure(args: argparse.Namespace) -> int:
     if document.archived:
         raise PlumbError(f"site {name} is archived", "plumb site measure", "its machines are not measured any more")
     parts = [site.partition(document, args.partition)] if args.partition else document.partitions
-    return measure(name, parts, stack=args.stack, add=args.add, if_needed=args.if_needed)
-
-
-def measure(
-    name: str, parts: Iterable[Partition], *, stack: str | None = None, add: bool = False, if_needed: bool = False
-) -> int:
-    """Measure the ceilings of ``parts`` of site ``name``; the worst status of :func:`ceilings.measure` is returned."""
-    worst = 0
-    for part in parts:
-        if if_needed and ceilings.is_current(name, part):
-            print(f"site {name}: the ceilings of partition {part.name} are up to date")
-            continue
-        worst = max(worst, ceilings.measure(name, part, stack, terminal.say, add))
-    return worst
+    return ceilings.measure_all(name, parts, args.stack, terminal.say, add=args.add, if_needed=args.if_needed)

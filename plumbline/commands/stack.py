@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import shutil
-from collections.abc import Iterable
 from pathlib import Path
 
 from tabulate import tabulate
@@ -64,7 +62,7 @@ def _install(args: argparse.Namespace) -> int:
     wanted = [stacks.origin(spec) for spec in args.stacks]
     if args.all:
         wanted += [(stacks.DEFAULT_PROVIDER, name) for name in stacks.provider(stacks.DEFAULT_PROVIDER).names()]
-    check(wanted)
+    stacks.check(wanted)
     if args.sha256 is not None and args.archive is None:
         raise PlumbError("--sha256 goes with --from", "plumb stack install", "name the archive")
     if args.archive:
@@ -77,15 +75,6 @@ def _install(args: argparse.Namespace) -> int:
         for kind, name in dict.fromkeys(wanted):
             stacks.install(kind, name, force=args.force, dry_run=args.dry_run)
     return 0
-
-
-def check(wanted: Iterable[tuple[str, str]]) -> None:
-    """Raise :class:`PlumbError` where stacks, as (provider, name), cannot be installed whatever the machine has."""
-    for kind, _ in wanted:
-        stacks.provider(kind)
-    if re.search(r"[\s:]", str(paths.stacks())):
-        what = "the path of the stacks has a blank or a colon, at which interpreter lines and search paths end"
-        raise PlumbError(what, str(paths.stacks()), "name another folder with --stacks")
 
 
 def _list(args: argparse.Namespace) -> int:

@@ -17,6 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", help="hwloc XML file or synthetic description; left out: this host")
     options.add_placement(parser, "draw the ranks of this placement, such as numa or ways:4")
     options.add_json(parser, "print its devices, their links and ways as JSON")
+    parser.add_argument("--caches", action="store_true", help="show which CPUs share which cache, of every level")
     parser.add_argument("--allowed", metavar="LIST", help="use these CPUs only, such as 0-6,8")
 
 
@@ -39,5 +40,5 @@ def run(args: argparse.Namespace) -> int:
         )
     elif any(value is not None for value in (args.threads, args.memory, args.ranks, args.allowed)):
         raise PlumbError("--threads, --memory, --ranks and --allowed describe a placement", None, "add --placement P")
-    print(draw(args.file, plan), end="")
+    print(draw(args.file, plan, caches=args.caches), end="")
     return 0

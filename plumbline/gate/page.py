@@ -21,6 +21,8 @@ COLUMNS = (
     *map(blocks.number, ("ratio", "interval", "pairs", "measured again", "ruled out from")),
     blocks.column("reason", "notes"),
 )
+#: facts that are said before anything else
+HEAD = ("baseline", "candidate", "site", "measured", "launches")
 #: series whose pairs are drawn, the worst first; the table has them all
 DRAWN = 200
 #: pairs of a series that are drawn, the first ones
@@ -41,7 +43,8 @@ def document(verdicts: Sequence[Verdict], rule: Rule, facts: Sequence[tuple[str,
         f"{len(found) - len(drawn)} series without a picture: nothing that could be judged, or better than the "
         f"{len(drawn)} worst."
     )
-    rest = [fact for fact in facts if fact[0] != "repeat"]
+    first = [fact for fact in facts if fact[0] in HEAD]
+    rest = [fact for fact in facts if fact[0] not in (*HEAD, "repeat")]
     commands = [
         [block("heading", name), block("command", text, label=name)] for name, text in facts if name == "repeat"
     ]
@@ -52,6 +55,7 @@ def document(verdicts: Sequence[Verdict], rule: Rule, facts: Sequence[tuple[str,
         "title": f"Gate: {state}",
         "heading": ["Gate: ", block("badge", state, verdict=state)],
         "head": [
+            bool(first) and blocks.facts("What was compared", first),
             block("paragraph", closing(verdicts), id="closing"),
             block("tiles", *(block("tile", name, count=counts[name], verdict=name) for name in EXIT if counts[name])),
         ],

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from plumbline.base import units
 from plumbline.base.units import counted
 from plumbline.gate import live
 from plumbline.gate.live import Bench
@@ -17,7 +18,7 @@ from plumbline.judge import decide, from_records
 from plumbline.measure import driver
 from plumbline.measure.session import Say
 from plumbline.records import notes, store
-from plumbline.records.model import Side
+from plumbline.records.model import Launch, Side
 from plumbline.statistics.paired import Rule
 
 #: the largest number of commands that compare profiles that is shown
@@ -99,6 +100,8 @@ def _judged(begun: Session, contests: list[live.Contest], file: Path, say: Say) 
     facts = [
         ("baseline", begun.baseline),
         ("candidate", begun.candidate),
+        ("site", begun.site),
+        *_measured([launch for contest in contests for record in contest.records for launch in record.launches]),
         ("session", begun.name),
         ("seed", str(begun.terms.seed)),
         ("records", str(file)),
@@ -117,6 +120,15 @@ def _explaining(failed: Sequence[live.Contest]) -> list[str]:
         if all(any(seen.mpi for launch in record.launches for seen in launch.ranks) for record in contest.records)
     }
     return list(found.values())[:MOST]
+
+
+def _measured(launches: Sequence[Launch]) -> list[tuple[str, str]]:
+    """When the launches of a gate began, and how many of them were disturbed."""
+    if not launches:
+        return []
+    first, last = (units.second(end(launch.start for launch in launches)) for end in (min, max))
+    disturbed = sum(launch.disturbed for launch in launches)
+    return [("measured", f"{first} to {last}"), ("launches", f"{len(launches)}, {disturbed} of them disturbed")]
 
 
 def _started_again(contests: list[live.Contest]) -> list[str]:

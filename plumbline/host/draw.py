@@ -23,13 +23,15 @@ ANYWHERE = "*"
 Labels = dict[int, str]
 
 
-def draw(topology: str | Path | None, plan: Plan | None = None, name: str | None = None) -> str:
+def draw(
+    topology: str | Path | None, plan: Plan | None = None, name: str | None = None, *, caches: bool = False
+) -> str:
     """The machine (an hwloc XML file, a synthetic description or, with ``None``, this host) as text.
 
     One cell per core, one row of cells per group of cores that share socket, NUMA node and L3; further hardware
-    threads stand below the first. GPUs, network cards and NVMe drives follow, if there are any. With a plan,
-    ``RANK.THREAD`` stands below each CPU that is used, and the last lines say where the memory is. ``name`` replaces
-    the path of the description in the title.
+    threads stand below the first. The CPUs that share each of the ``caches`` follow if asked for, then GPUs, network
+    cards and NVMe drives, if there are any. With a plan, ``RANK.THREAD`` stands below each CPU that is used, and the
+    last lines say where the memory is. ``name`` replaces the path of the description in the title.
     """
     machine = machines.load(topology)
     machine = replace(machine, name=name or machine.name)
@@ -44,6 +46,7 @@ def draw(topology: str | Path | None, plan: Plan | None = None, name: str | None
     if away:
         lines += ["", "no socket ".ljust(WIDTH, "=")]
         lines += [f"  {_node(node)}, no CPU of its own" for node in away]
+    lines += [*_caches(machine)] if caches else []
     found = devices.load(topology)
     if found.devices:
         here = links.read() if topology is None else {}
@@ -67,6 +70,18 @@ def _cpu_count(machine: Machine, cpus: Cpus) -> str:
     cores = sum(1 for core in machine.cores if set(core.cpus) & set(cpus))
     threads = f", {len(cpus)} hardware threads" if len(cpus) != cores else ""
     return counted(cores, "core") + threads
+
+
+def _caches(machine: Machine) -> Iterator[str]:
+    """Which hardware threads share which data cache, level by level."""
+    if machine.caches:
+        yield from ("", "caches ".ljust(WIDTH, "="))
+    for kind, groups in group(
+        (f"L{cache.level} {human_bytes(cache.size)}", cache.cpus) for cache in machine.caches
+    ).items():
+        start = f"    {kind}".ljust(MARGIN - 4)
+        words = [f"({' '.join(map(str, cpus))})" for cpus in groups]
+        yield from textwrap.wrap(" ".join(words), WIDTH, initial_indent=start, subsequent_indent=" " * len(start))
 
 
 def _node(node: NumaNode) -> str:

@@ -7,9 +7,12 @@ name. What varies inside a cell is named before the rows, so that a cell is alwa
 from __future__ import annotations
 
 import re
+import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
+
+from msgspec import structs
 
 from plumbline.base import group, units
 from plumbline.base.units import RATIO, Better, multiple
@@ -128,6 +131,16 @@ def _item(
     kept = {name: where[name] for name in ("stack", "partition", "site")}
     others = {name: value for name, value in where.items() if name not in kept}
     return Item({"test": test, **kept, **asked, **groups}, {**others, "figure": figure}, unit, better, **of)
+
+
+def spread(item: Item) -> Item:
+    """How far the launches of a measured figure are from their median, in percent of it."""
+    if item.measured is None:
+        return item
+    row, figure = item.measured
+    away = [100 * abs(sample - figure.value) / abs(figure.value) if figure.value else 0.0 for sample in figure.samples]
+    changed = structs.replace(figure, value=statistics.median(away), samples=away, unit="%", better="lower")
+    return replace(item, unit="%", better="lower", measured=(row, changed))
 
 
 def table(items: Sequence[Item], rows: Axis, columns: Axis) -> Pivot:

@@ -28,8 +28,11 @@ HOLDS, OPPOSITE, UNSEEN, MISSING = "holds", "does not hold", "no difference seen
 class Finding(Statement):
     """What figures say of one lesson; ``subject`` is the lesson's sentence and what the figures are of.
 
-    The ``ratio`` is how many times better the figure is that should be better; None where one of them is 0.
+    The ``ratio`` is how many times better the figure is that should be better; None where one of them is 0. What is
+    ``planned`` follows from a topology: it is true of any machine, and nothing was measured.
     """
+
+    planned: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of it."""
@@ -72,7 +75,8 @@ def filled(lab: Lab, rows: Sequence[AnyRecord]) -> list[Filled]:
 
 
 def _items(table: Table, rows: Iterable[AnyRecord]) -> list[Item]:
-    return [item for item in pivot.measured(rows, table.figures, table.tests) if item.has(table.where)]
+    found = [item for item in pivot.measured(rows, table.figures, table.tests) if item.has(table.where)]
+    return list(map(pivot.spread, found)) if table.spread else found
 
 
 def _published(place: str, table: Table) -> list[Item]:
@@ -102,7 +106,7 @@ def _without_figures(lesson: Lesson, rows: Sequence[AnyRecord]) -> Finding:
     if lesson.better:
         return Finding(subject=lesson.says, state=MISSING, count=0)
     count = sum(row.launch_count for row in rows if row.is_valid)
-    wrong = next((row.faults[0] for row in rows if row.faults), None)
+    wrong = next((row.reasons[0] for row in rows if row.reasons), None)  # a record that runs has no answer yet
     state = OPPOSITE if wrong else HOLDS if count else MISSING
     return Finding(subject=lesson.says, state=state, count=count, reason=wrong)
 
@@ -122,7 +126,7 @@ def _couples(lesson: Lesson, items: Sequence[Item]) -> list[Couple]:
     for rest in shared:
         unit = pivot.unit_of([*first[rest], *second[rest]])
         better, than = (cell([item.measured for item in side[rest] if item.measured], unit) for side in (first, second))
-        of = " ".join(value for name, value in rest if name in shown)
+        of = " ".join(f"{name} {value}" if value.isdigit() else value for name, value in rest if name in shown)
         found.append(Couple(lesson, of, better, than, unit, first[rest][0].better))
     return found
 
@@ -133,10 +137,12 @@ def _rest(item: Item, point: dict[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def _difference(couple: Couple, tests: int) -> tuple[float | None, tuple[float, float] | None, float]:
-    """How many times better, with its interval, and p; only p where a figure is 0."""
+    """How many times better, with its interval, and p; only p where a figure is 0. Bytes are counted: all alike."""
     one, other, higher = couple.than, couple.better, couple.direction == "higher"
     if not (one.has_ratio and other.has_ratio):
         worse, better = (_values(side.sessions) * (1 if higher else -1) for side in (one, other))
+        if couple.unit == units.BYTES and all(len(set(side)) == 1 for side in (worse, better)):
+            return None, None, float(better[0] <= worse[0])
         ranked = 2 * unpaired.p_not_larger(better, worse)
         return None, None, min(1.0, ranked)
     found = unpaired.compare(one.sessions, other.sessions, min(one.step, other.step), tests)
@@ -154,7 +160,10 @@ def _finding(couple: Couple, ratio: float | None, interval: tuple[float, float] 
     state = UNSEEN
     if sure:
         state = HOLDS if ratio is None or ratio > 1 else OPPOSITE
-    values = [" ".join(units.human(side.value, couple.unit)) for side in (couple.better, couple.than)]
+    values = [
+        pivot.said(pivot.Shown(side.value, couple.unit, couple.direction), None)
+        for side in (couple.better, couple.than)
+    ]
     sides = {side.records: side for side in (couple.better, couple.than)}.values()  # one, of figures of one record
     launches, disturbed = sum(side.launches for side in sides), sum(side.disturbed for side in sides)
     few = state == UNSEEN and min(side.launches for side in sides) < unpaired.ENOUGH
@@ -166,22 +175,25 @@ def _finding(couple: Couple, ratio: float | None, interval: tuple[float, float] 
 
 def closing(lab: Lab, found: Sequence[Finding], lacks: str) -> str:
     """The line that ends a lab: holds here, does not hold here and why, or cannot be shown here and what is missing."""
-    measured = [finding for finding in found if finding.state != MISSING]
-    against = [finding for finding in measured if finding.state != HOLDS]
-    if not measured:
-        return f"cannot be shown here: {lacks}" if lacks else f"not measured here yet: plumb lab {lab.name}"
+    planned = [finding for finding in found if finding.planned]
+    known = [finding for finding in found if finding.state != MISSING]
+    against = [finding for finding in known if finding.state != HOLDS]
+    measured = len(known) - len(planned)
     if against:
-        some = len(against) < len(measured)
-        holding = (
-            f"holds here in {len(measured) - len(against)} of {len(measured)} comparisons, not in: " if some else ""
-        )
-        return f"{holding or 'does not hold here: '}{said(against[0])}"
-    if len(measured) < len(found):
+        some = f"holds here in {len(known) - len(against)} of {len(known)} comparisons, not in"
+        return f"{some if len(against) < len(known) else 'does not hold here'}: {said(against[0])}"
+    plans = f"what the document says of plans is true, in {units.counted(len(planned), 'line')}" if planned else ""
+    if measured == 0 and (len(planned) < len(found) or not found):
+        missing = f"cannot be shown here: {lacks}" if lacks else f"not measured here yet: plumb lab {lab.name}"
+        return "; ".join(filter(None, (missing, plans)))
+    if measured == 0:
+        return f"holds: {plans}"
+    if len(known) < len(found):
         missing = lacks or f"plumb lab {lab.name} measures the others"
-        return f"holds here in {len(measured)} of {len(found)} comparisons; {missing}"
+        return f"holds here in {len(known)} of {len(found)} comparisons; {missing}"
     if len(found) > 1:
         return f"holds here in all {len(found)} comparisons"
-    return f"holds here: {measured[0].subject}: {_how_much(measured[0])}"
+    return f"holds here: {': '.join(filter(None, (known[0].subject, _how_much(known[0]))))}"
 
 
 def said(finding: Finding) -> str:

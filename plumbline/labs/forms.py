@@ -86,7 +86,8 @@ def commands(lab: Lab) -> list[str]:
 def _table(one: Filled) -> str:
     header, rows = cells(one)
     unit = _unit(one)
-    return f"{one.table.title}{f', {unit}' if unit else ''}\n" + table(header, rows, right=header[len(_heads(one)) :])
+    of = f", {unit}" if unit and unit != units.RATIO else ""
+    return f"{one.table.title}{of}\n" + table(header, rows, right=header[len(_heads(one)) :])
 
 
 def _heads(one: Filled) -> list[str]:
@@ -195,7 +196,8 @@ def document(done: Done) -> Block:
 
 
 def _figure(number: int, one: Filled) -> Block:
-    about = f"In {unit}." if (unit := _unit(one)) else "Each value with its unit."
+    unit = _unit(one)
+    about = "Ratios." if unit == units.RATIO else f"In {unit}." if unit else "Each value with its unit."
     pieces: list[Piece] = [_curve(one)] if one.table.curve else []
     return section(f"table-{number}", one.table.title, about, *pieces, _as_block(one))
 
@@ -214,7 +216,11 @@ def _curve(one: Filled) -> Block:
     lines = [
         (place, pivot, row) for place, pivot in (*one.published.items(), (HERE, one.measured)) for row in pivot.rows
     ]
-    names = [" ".join(filter(None, (*row, place if one.published else ""))) for place, _, row in lines]
+    labels = one.table.labels
+    names = [
+        " ".join(labels.get(word, word) for word in (*row, place if one.published else "") if word)
+        for place, _, row in lines
+    ]
     numbers = [float(column[0]) for column in _columns(one)]
     columns = [[pivot.cells.get((row, column)) for column in _columns(one)] for _, pivot, row in lines]
     return blocks.chart(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from plumbline.base import paths
 from plumbline.labs.evidence import HOLDS, OPPOSITE, Finding
@@ -35,7 +35,8 @@ def run(printed: Printed) -> Output:
     if done.returncode:
         errors = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
         text, failure = "\n".join([*filter(None, [text]), *errors]), errors[-1]
-    findings = [_found(pattern, says, text, failure) for pattern, says in printed.lines.items()]
+    planned = not printed.measures
+    findings = [replace(_found(*line, text, failure), planned=planned) for line in printed.lines.items()]
     return Output(shlex.join(printed.command), _parts(printed.shows, text), findings)
 
 

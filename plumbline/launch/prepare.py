@@ -99,12 +99,14 @@ def prepare(variant: Variant, session: str) -> Prepared:
     around = {**inherited.kept, **stack, **given}
     launcher = manifest.launcher_on(partition, around)
     by_ssh = named if named or launcher.reaches(os.environ) else hosts.of_job(variant.nodes, os.environ)
+    host = machine.load()
     layout = mpi.Layout(
         nodes=variant.nodes,
-        ranks_per_node=variant.ranks_per_node or len(resolved.ranks),
+        ranks_per_node=len(resolved.ranks),
         hosts=by_ssh or hosts.share(variant.nodes, os.environ),
         round_robin=resolved.map == "cyclic",
         ssh=bool(by_ssh),
+        crowded=len(resolved.ranks) > len(host.cores),
     )
     exported = tuple({"HOME": "", **stack, **given})
     start = launcher.command(layout, bound=bool(resolved.bound), exported=exported, environment=around)
@@ -120,7 +122,6 @@ def prepare(variant: Variant, session: str) -> Prepared:
     record.environment = {**inherited.stated, **changes}
     record.removed_variables = inherited.removed(changes)
     kept = {name: value for name, value in inherited.kept.items() if name not in start.removed}
-    host = machine.load()
     return Prepared(
         record,
         manifest,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -106,6 +106,25 @@ def measure(name: str, part: Partition, stack: str | None, say: Callable[[str], 
         words += [*(["--stack", stack] if stack else []), *(["--add"] if add else [])]
         return jobs.run_plumb(words, part, 1, (work / f"job-{part.name}").resolve(), say)
     return _here(name, part, stack or _stack(part), work, say, add)
+
+
+def measure_all(
+    name: str,
+    parts: Iterable[Partition],
+    stack: str | None,
+    say: Callable[[str], None],
+    *,
+    add: bool = False,
+    if_needed: bool = False,
+) -> int:
+    """Measure the ceilings of ``parts`` of site ``name``; the worst status of :func:`measure` is returned."""
+    worst = 0
+    for part in parts:
+        if if_needed and is_current(name, part):
+            say(f"site {name}: the ceilings of partition {part.name} are up to date")
+            continue
+        worst = max(worst, measure(name, part, stack, say, add))
+    return worst
 
 
 def is_current(name: str, part: Partition) -> bool:

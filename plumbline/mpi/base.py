@@ -28,7 +28,7 @@ TRANSPORT_SETTINGS = ("etc/ucx/ucx.conf", "etc/libfabric.conf", "etc/psm3.conf")
 class Layout:
     """How many ranks run where. ``hosts`` is empty when they are those of the scheduler's allocation, or this host.
 
-    ``ssh``: the hosts are reached by ssh, not through a scheduler.
+    ``ssh``: the hosts are reached by ssh, not through a scheduler. ``crowded``: a node has fewer cores than ranks.
     """
 
     nodes: int
@@ -36,6 +36,7 @@ class Layout:
     hosts: tuple[str, ...] = ()
     round_robin: bool = False
     ssh: bool = False
+    crowded: bool = False
 
     @property
     def ranks(self) -> int:

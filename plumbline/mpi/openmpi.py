@@ -29,11 +29,14 @@ COLLECTIVES = (
 
 
 def prrte(request: Request) -> Command:
-    """PRRTE: https://docs.open-mpi.org/en/v5.0.x/launching-apps/; ssh is what plm_ssh_agent says."""
+    """PRRTE: https://docs.open-mpi.org/en/v5.0.x/launching-apps/; ssh is what plm_ssh_agent says.
+
+    OVERSUBSCRIBE switches its default binding off, so on one node the control has it only where nothing starts without.
+    """
     layout, arguments = request.layout, []
     if layout.nodes > 1:
         arguments += ["--map-by", f"{_mapping(layout)}:OVERSUBSCRIBE"]
-    elif request.bound:
+    elif request.bound or layout.crowded:
         arguments += ["--map-by", "slot:OVERSUBSCRIBE"]
     if layout.ssh:
         arguments += ["--prtemca", "plm", "ssh", "--prtemca", "plm_ssh_agent", SSH]

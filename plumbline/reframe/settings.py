@@ -8,7 +8,7 @@ from typing import Any
 
 from reframe.core.runtime import runtime
 
-from plumbline import schedulers, site
+from plumbline import mpi, schedulers, site
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.nodes import pinned
@@ -112,8 +112,12 @@ def _environment(manifest: Manifest) -> dict[str, Any]:
 
 
 def _elsewhere(name: str) -> dict[str, Any]:
-    """A stack of another site that is not installed here: job scripts can be made for it, nothing can run."""
-    extras = {"stack": name, "benchmarks": None, "accelerator": None, "family": None}
+    """A stack of another site that is not installed here: job scripts can be made for it, nothing can run.
+
+    One that is called like a family of MPI libraries is taken for one of it.
+    """
+    family = name if name in mpi.TABLE else None
+    extras = {"stack": name, "benchmarks": None, "accelerator": None, "family": family}
     return {"name": environment_name(name), "features": [FEATURE], "extras": extras}
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import reframe as rfm
 import reframe.utility.sanity as sn
+from msgspec.structs import replace
 from reframe.core.builtins import run_after, run_before, sanity_function, variable
 from reframe.core.exceptions import PerformanceError, SanityError
 from reframe.core.runtime import runtime
@@ -420,11 +421,10 @@ class KernelTest(PlumbTest):
         self.benchmark = f"{self.kernel}-abi" if self.optional("build") == "abi" else self.kernel
         self.context = {"kernel": self.kernel}
 
-    @run_after("setup")
-    def ask_for_json(self) -> None:
-        """Add ``--json`` to the arguments: the parser reads JSON."""
-        if "--json" not in self.arguments:
-            self.arguments = [*self.arguments, "--json"]
+    def variant(self) -> Variant:
+        """The description of what is to be launched; its parser reads JSON."""
+        found = super().variant()
+        return found if "--json" in found.arguments else replace(found, arguments=[*found.arguments, "--json"])
 
 
 class SuiteTest(WaitingTest):

@@ -15,7 +15,8 @@ which provider made it. A provider is a module with these functions:
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
@@ -75,6 +76,15 @@ def origin(spec: str) -> tuple[str, str]:
             if label(kind, name) == spec:
                 return kind, name
     return split(spec)
+
+
+def check(wanted: Iterable[tuple[str, str]]) -> None:
+    """Raise :class:`PlumbError` where stacks, as (provider, name), cannot be installed whatever the machine has."""
+    for kind, _ in wanted:
+        provider(kind)
+    if re.search(r"[\s:]", str(paths.stacks())):
+        what = "the path of the stacks has a blank or a colon, at which interpreter lines and search paths end"
+        raise PlumbError(what, str(paths.stacks()), "name another folder with --stacks")
 
 
 def install(kind: str, name: str, *, force: bool = False, dry_run: bool = False) -> None:

@@ -45,6 +45,7 @@ def test_every_series_stands_in_the_table_the_worst_first(visit, gate):
     for row, state in zip(rows.all(), ("INVALID", "FAIL", "INCONCLUSIVE", "PASS"), strict=True):
         expect(row).to_contain_text(state)
     expect(rows.nth(0)).to_contain_text("5 pairs: 13 are needed")
+    expect(tab.get_by_label("What was compared")).to_contain_text("old")
     expect(tab.locator("#circumstances")).to_contain_text("plumb gate --baseline old")
     assert tab.evaluate("window.broken") is None
 

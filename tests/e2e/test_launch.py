@@ -19,6 +19,7 @@ from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.measure import driver
 from plumbline.records import model
+from plumbline.topology import machine
 
 pytestmark = pytest.mark.e2e
 STACKS = ("openmpi", "mpich", "intelmpi")
@@ -59,6 +60,13 @@ def test_rates_of_ranks_are_added(bench, base):
     assert record["verified"] is True, record["reasons"]
     assert record["figures"][0]["value"] == 40000.0
     assert sorted(rank["rank"] for rank in record["launches"][0]["ranks"]) == [0, 1]
+
+
+@pytest.mark.parametrize("base", STACKS)
+def test_the_control_may_have_more_ranks_than_cores(bench, base):
+    ranks = len(machine.load().cores) + 1
+    record = run(bench, STREAM_OUTPUT, base, placement="none", ranks_per_node=ranks)
+    assert (record["reasons"], len(record["launches"][0]["ranks"])) == ([], ranks)
 
 
 @pytest.mark.parametrize("base", STACKS)

@@ -94,7 +94,7 @@ def test_all_sections_are_there_and_nothing_hostile_ran(visit, report):
 def test_findings_and_stacks_come_first_and_open_their_records(visit, report, campaign):
     tab = visit(report)
     headings = tab.locator("main h2").all_inner_texts()
-    assert headings[:2] == ["Findings", "Stacks side by side"]
+    assert headings[:3] == ["Is this machine fine?", "Findings", "Stacks side by side"]
     shown = tab.locator("#findings li").all_inner_texts()
     assert any("not valid" in text for text in shown)
     assert any("times apart" in text for text in shown)

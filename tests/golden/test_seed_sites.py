@@ -140,6 +140,14 @@ def test_the_ring_has_32_ranks_on_4_nodes() -> None:
     assert {check["node_count"]: check["ranks_per_node"] for check in checks} == {1: 0, 2: 0, 4: 8}
 
 
+def test_a_kernel_over_nodes_may_take_minutes() -> None:
+    """The slower one of two maps is the lesson: a limit for fast networks would cut it off."""
+    kernels = [check for check in variants("gpc") if check.get("parser") == "kernel" and check.get("node_count", 1) > 1]
+    limits = {check["@class"]: check["launch_time_limit"] for check in kernels}
+    assert limits.keys() >= {"rank_ring", "rank_map"}
+    assert {name for name, limit in limits.items() if limit < 300} == set()
+
+
 def test_modes_of_the_stencil_scale_on_the_same_cores_and_points() -> None:
     """R8: "apples to apples"; and R9 has figures for each looseness at each depth."""
     checks = variants("gpc", "jacobi_scaling", "jacobi_depth")

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from kernel_stack import JsonOf, KernelStack
 
 from plumbline.parsers import ParseError, parse
+from plumbline.records import model
+from plumbline.views import show
 
 
-def test_help_names_every_option_and_the_method(one_stack: KernelStack) -> None:
+def test_help_names_every_option_the_method_and_the_figure(one_stack: KernelStack) -> None:
     done = one_stack.mpirun(2, "pi", "--help")
     assert done.returncode == 0
     assert done.stdout.count("usage: mpirun") == 1  # one rank speaks
-    for word in ("--intervals", "--repetitions", "--json", "default 5", "Exit status"):
+    for word in ("--intervals", "--repetitions", "--json", "default 5", "time: ", "Exit status"):
         assert word in done.stdout
+    assert "per second" not in done.stdout  # pi prints no rate
 
 
 @pytest.mark.parametrize(
@@ -88,6 +92,7 @@ def test_pi_is_right_and_reports_itself(kernel_stack: KernelStack, json_of: Json
     assert document["ranks"] == ranks == len(document["binding"])
     assert all(len(item["cpus"].split()) == 2 for item in document["binding"])
     assert document["arguments"]["intervals"] == "1M"
+    assert document["remarks"] == ["pi = 3.141592653590"]
     assert 0 < document["timer"]["resolution_ns"] < 1e5
     (found,) = parse("kernel", done.stdout, {"kernel": "pi", "ranks": ranks, "threads": 2})
     assert found.unit == "us"
@@ -95,10 +100,20 @@ def test_pi_is_right_and_reports_itself(kernel_stack: KernelStack, json_of: Json
         parse("kernel", done.stdout, {"ranks": ranks + 1})
 
 
+@pytest.mark.e2e
+def test_a_record_shows_pi(one_stack: KernelStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = one_stack.record(
+        tmp_path, monkeypatch, "pi", arguments=["--intervals", "100M", "--json"], ranks_per_node=1,
+        figures=[{"name": "time", "metric": "time", "where": {}}],
+    )  # fmt: skip
+    assert "\npi = 3.141592653590\n" in show.text(model.convert(record))
+
+
 def test_table_is_for_people(one_stack: KernelStack) -> None:
     lines = one_stack.mpirun(1, "pi", "--intervals", "1K").stdout.splitlines()
     assert re.fullmatch(r"1 rank x 1 thread on \S+; timer \S+, resolution [\d.]+ ns", lines[1])
     assert any(re.fullmatch(r"intervals  +time us", line) for line in lines)
+    assert "pi = 3.141592733063" in lines  # 1/(12 n^2) too much
     assert re.fullmatch(r"check: pi: right \(error \S+, tolerance \S+\)", lines[-1])
 
 

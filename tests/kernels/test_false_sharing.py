@@ -18,7 +18,7 @@ def test_every_padding_and_mode(kernel_stack: KernelStack, json_of: JsonOf) -> N
     for item in document["measurements"]:
         place = item["params"]["mode"], item["params"]["padding"]
         figures.setdefault(item["metric"], {})[place] = item["value"]
-    assert set(figures["time"]) == {(m, p) for m in ("plain", "atomic") for p in (8, 16, 32, 64, 128, 256)}
+    assert set(figures["time"]) == {(m, p) for m in ("plain", "atomic", "own") for p in (8, 16, 32, 64, 128, 256)}
     for (mode, padding), time in figures["time"].items():
         assert figures["ratio"][mode, padding] == pytest.approx(time / figures["time"][mode, 256])
 

@@ -22,11 +22,14 @@ def test_a_row_for_each_load_schedule_and_chunk(kernel_stack: KernelStack, json_
     assert found == [(load, *kind) for load in ("even", "ramp") for kind in kinds]
 
 
+@pytest.mark.parametrize("bound", [{}, {"OMP_PROC_BIND": "close", "OMP_PLACES": "threads"}], ids=["free", "bound"])
 @pytest.mark.parametrize("more", [0, 1])
-def test_more_threads_than_cpus_are_remarked(one_stack: KernelStack, json_of: JsonOf, more: int) -> None:
+def test_more_threads_than_cpus_are_remarked(
+    one_stack: KernelStack, json_of: JsonOf, more: int, bound: dict[str, str]
+) -> None:
     cpus = len(os.sched_getaffinity(0))
     threads = {"OMP_NUM_THREADS": str(cpus + more)}
-    document = json_of(one_stack.mpirun(1, "loop_schedule", *FEW, env=threads))
+    document = json_of(one_stack.mpirun(1, "loop_schedule", *FEW, env=threads | bound))
     line = f"oversubscribed: {cpus + 1} threads on {cpus} CPUs wait for each other's time slices"
     assert document["remarks"] == [line] * more
 

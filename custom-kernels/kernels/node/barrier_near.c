@@ -32,14 +32,8 @@ static int first_sharer(int cpu) {
 
 int near_groups(int threads, int *group) {
     struct cpus all;
-    CPU_ZERO_S(sizeof all, all.set);
 #pragma omp parallel num_threads(threads)
-    {
-        struct cpus own;
-        group[omp_get_thread_num()] = first_sharer(sched_getcpu());
-        cpus_allowed(&own);
-#pragma omp critical
-        CPU_OR_S(sizeof all, all.set, all.set, own.set);
-    }
+    group[omp_get_thread_num()] = first_sharer(sched_getcpu());
+    cpus_of_threads(threads, &all);
     return cpus_count(&all);
 }

@@ -6,10 +6,8 @@
 #include "samples.h"
 #include "timer.h"
 
-#include <errno.h>
 #include <omp.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { EVEN, RAMP, LOADS };
 
@@ -101,8 +99,7 @@ static void measure(struct result *result, int load, int schedule, int chunk, lo
 static void remark_on_crowd(struct result *result) {
     int threads = program_threads();
     struct cpus cpus;
-    bool known = cpus_allowed(&cpus);
-    require(known, "the CPUs of this process cannot be read: %s", strerror(errno));
+    require(cpus_of_threads(threads, &cpus), "the CPUs of the threads cannot be read");
     MPI_Allreduce(MPI_IN_PLACE, &threads, 1, MPI_INT, MPI_SUM, program_node());
     MPI_Allreduce(MPI_IN_PLACE, &cpus, sizeof cpus, MPI_BYTE, MPI_BOR, program_node());
     if (threads > cpus_count(&cpus))

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from samples import barrier as measured
 
 from plumbline import site
@@ -84,6 +85,19 @@ def test_a_figure_of_zero_has_no_ratio_and_is_still_compared() -> None:
     assert (finding.state, finding.ratio) == ("holds", None)
 
 
+@pytest.mark.parametrize(
+    ("unit", "samples", "state"),
+    [("bytes", [0.0], "holds"), ("us", [0.0], "no difference seen"), ("bytes", [0.0, 8.0], "no difference seen")],
+)
+def test_bytes_are_counted_and_need_no_launches(unit: str, samples: list[float], state: str) -> None:
+    """SciNet: one map sends nothing between nodes; as time, and where launches differ, that would be chance."""
+    records = several(5.0, 50.0, launches=1)
+    for record, values in zip(records, (samples, [50.0]), strict=True):
+        record.figures[0].unit, record.figures[0].samples = unit, values
+    (finding,) = evidence.findings(LAB, records)
+    assert (finding.state, finding.ratio) == (state, None)
+
+
 def test_each_stack_is_compared_with_itself() -> None:
     records = [*several(5.0, 50.0), *several(50.0, 5.0, stack="mpich")]
     found = evidence.findings(LAB, records)
@@ -96,12 +110,22 @@ def test_each_stack_is_compared_with_itself() -> None:
     )
 
 
+def test_a_number_is_said_with_its_name() -> None:
+    found = evidence.findings(LAB, [*several(5.0, 50.0, threads=2), *several(6.0, 60.0, threads=4)])
+    assert [one.subject for one in found] == [
+        "A spin loop is cheaper (threads 2)",
+        "A spin loop is cheaper (threads 4)",
+    ]
+
+
 def test_a_lesson_without_a_comparison_needs_verified_records() -> None:
     lab = Lab(name="D2", title="Heat", question="?", minutes=1, lesson="!", seen=[Lesson(says="15 digits")])
     assert [one.state for one in evidence.findings(lab, [])] == ["not measured"]
     record = measured(1.0)
     assert [one.state for one in evidence.findings(lab, [record])] == ["holds"]
-    record.verified, record.reasons = False, ["a wrong answer"]
+    record.state = "running"
+    assert [one.state for one in evidence.findings(lab, [record])] == ["not measured"]
+    record.state, record.verified, record.reasons = "complete", False, ["a wrong answer"]
     (finding,) = evidence.findings(lab, [record])
     assert (finding.state, finding.reason) == ("does not hold", "a wrong answer")
 
@@ -140,6 +164,17 @@ def test_the_ratio_stands_below_both() -> None:
     _, rows = forms.cells(filled)
     assert rows[2] == ("", "here / published", "0.0104", "–", "–")
     assert rows[5] == ("", "here / published", "0.0187", "–", "–")
+
+
+def test_a_ratio_has_no_unit() -> None:
+    records = several(5.0, 50.0)
+    for record in records:
+        record.figures[0].unit = "1"
+    lab = structs.replace(LAB, tables=[structs.replace(LAB.tables[0], published=[])])
+    found = evidence.findings(lab, records)
+    assert found[0].reason == "5.000 against 50.00"
+    shown = forms.text(forms.Done(lab, evidence.filled(lab, records), [], found, ""))
+    assert "\n\nBy kind\nkind " in shown
 
 
 def test_what_a_class_fills_in_has_nothing_measured() -> None:
@@ -242,3 +277,8 @@ def test_labs_that_would_end_too_late_are_left_out(alone: Path, capsys: pytest.C
     minutes = model.named("D3").minutes
     assert cli.main(["lab", "D3", "R7", "--show", "--minutes", str(minutes + 0.5)]) == 0
     assert "R7 left out: it takes" in capsys.readouterr().out
+
+
+def test_an_answer_that_is_right_ends_a_lab_without_a_number() -> None:
+    found = evidence.Finding(subject="Pi is right", state="holds", count=5)
+    assert evidence.closing(LAB, [found], "") == "holds here: Pi is right"

@@ -1,6 +1,7 @@
 """MPI library families: launcher command lines by kind and layout, variables, ranks, settings."""
 
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -53,6 +54,12 @@ def test_binding_is_switched_off(family, layout, expected):
 @pytest.mark.parametrize("family", ["prrte", "orte", "hydra", "srun"])
 def test_the_control_keeps_the_launchers_default(family):
     assert "bind" not in line(family, ONE, bound=False)
+
+
+def test_prrte_is_told_to_oversubscribe_in_the_control_only_where_it_starts_nothing_otherwise():
+    """The word switches off its default binding, which is what the control measures."""
+    assert line("prrte", ONE, bound=False) == "RUN -n 4"
+    assert line("prrte", replace(ONE, crowded=True), bound=False) == "RUN -n 4 --map-by slot:OVERSUBSCRIBE"
 
 
 @pytest.mark.parametrize("kind", ["intel-hydra", "srun"])

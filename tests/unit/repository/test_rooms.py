@@ -90,3 +90,20 @@ def test_test_files_have_names_of_their_own() -> None:
     """Pytest imports them by their names."""
     names = [file.name for file in (paths.root() / "tests").rglob("test_*.py")]
     assert sorted(name for name in set(names) if names.count(name) > 1) == []
+
+
+#: modules of commands/ that are no command
+SHARED = {"cli", "ended", "options", "table", "stack_of_spack"}
+
+
+def test_no_command_takes_anything_from_another():
+    """What two commands need belongs into a room below them."""
+    taken = {}
+    for file in (PACKAGE / "commands").glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("plumbline.commands"):
+                names = {node.module.rpartition(".")[2], *(alias.name for alias in node.names)}
+                taken.setdefault(file.stem, set()).update(names)
+    commands = {file.stem for file in (PACKAGE / "commands").glob("*.py")} - SHARED - {"__init__"}
+    # the shell's completion is of all commands, and the command line starts it
+    assert {name: found & commands for name, found in taken.items() if found & commands} == {"cli": {"completion"}}

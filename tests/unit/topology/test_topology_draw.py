@@ -78,6 +78,15 @@ def test_a_small_machine_in_full() -> None:
     ]
 
 
+def test_cpus_that_share_a_cache_are_in_groups() -> None:
+    lines = draw(FOLDER / "gpc-2x4.xml", caches=True).splitlines()
+    assert lines[lines.index("caches ".ljust(100, "=")) + 1 :] == [
+        "    L1 32 KiB     (0 8) (2 10) (4 12) (6 14) (1 9) (3 11) (5 13) (7 15)",
+        "    L2 256 KiB    (0 8) (2 10) (4 12) (6 14) (1 9) (3 11) (5 13) (7 15)",
+        "    L3 8 MiB      (0 8 2 10 4 12 6 14) (1 9 3 11 5 13 7 15)",
+    ]
+
+
 def test_the_largest_machine_fits_on_a_page() -> None:
     assert len(draw(FOLDER / "epyc-2x64-smt2.xml").splitlines()) < 60
 

@@ -1,0 +1,94 @@
+"""Labs: what each selects has job scripts, and what each prints is there."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_seed_sites import dry_run, topology, variants
+
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.labs import evidence, model, printed
+from plumbline.topology.plan import resolve
+
+#: no variant of these fits on a machine without GPUs; tests/golden/test_devices.py has what they ask of OSU
+NEED_GPUS = ["osu_device", "osu_device_nodes"]
+LABS = model.every()
+
+
+@functools.cache
+def patterns() -> set[str]:
+    """Selections of tests: of all labs, and of the commands of the page."""
+    page = (paths.root() / "docs" / "labs.md").read_text(encoding="utf-8").replace(r"\|", "|")
+    also = [shlex.split(code)[2] for code in re.findall(r"`(reframe -n .+?)`", page)]
+    return {one for lab in LABS.values() for one in lab.tests} | {one for words in also for one in words.split("|")}
+
+
+def words_of(check: dict[str, Any]) -> str:
+    """A variant's name as ReFrame's ``-n`` sees it."""
+    return str(check["name"]).replace(" ", "")
+
+
+def has_room(check: dict[str, Any]) -> bool:
+    """Whether a node of gpc holds the variant. What a class sets (two threads of a pair) ReFrame does not describe."""
+    counts = [check["threads"]] if "threads" in check else [None, 2]
+    where = check.get("placement", "node"), check.get("memory"), check["ranks_per_node"] or None
+    return any(holds(*where, threads) for threads in counts)
+
+
+@functools.cache
+def holds(placement: str, memory: str | None, ranks: int | None, threads: int | None) -> bool:
+    """Whether a node of gpc has room for a placement."""
+    try:
+        resolve(placement, threads=threads, memory=memory, ranks=ranks, topology=topology("gpc", "default"))
+    except PlumbError:
+        return False
+    return True
+
+
+def test_each_selection_makes_job_scripts(tmp_path: Path) -> None:
+    """Of each test that a command selects, the first and the last variant for which gpc has room: 4 nodes of 2 x 4."""
+    described = [check for check in variants("gpc") if any(re.search(one, words_of(check)) for one in patterns())]
+    fitting = [check for check in described if has_room(check)]
+    selected = {one: [words_of(check) for check in fitting if re.search(one, words_of(check))] for one in patterns()}
+    made = [
+        words_of(variant) for variant in prepared({one for names in selected.values() for one in ends(names)}, tmp_path)
+    ]
+    assert [one for one in sorted(patterns()) if not any(re.search(one, name) for name in made)] == NEED_GPUS
+
+
+def ends(names: list[str]) -> list[str]:
+    """The first and the last of ``names``."""
+    return [*names[:1], *names[-1:]]
+
+
+def prepared(names: set[str], folder: Path) -> list[dict[str, Any]]:
+    """What ``plumb launch`` is given for the variants ``names`` on gpc, as a dry run writes it."""
+    stages = dry_run("gpc", "|".join(f"^{re.escape(name)}$" for name in names), "openmpi", folder)
+    return [json.loads((stage / "variant.json").read_text(encoding="utf-8")) for stage in stages]
+
+
+def test_every_kernel_is_asked_for_json(tmp_path: Path) -> None:
+    """Of each class, the first and the last variant for which gpc has room: nothing else can be read."""
+    kernels: dict[str, list[str]] = {}
+    for check in variants("gpc"):
+        if check.get("parser") == "kernel" and check["kernel"] != "gpu_memory" and has_room(check):
+            kernels.setdefault(check["@class"], []).append(words_of(check))
+    found = prepared({one for names in kernels.values() for one in ends(names)}, tmp_path)
+    assert {variant["test"] for variant in found} == set(kernels)
+    assert [variant["name"] for variant in found if "--json" not in variant["arguments"]] == []
+
+
+@pytest.mark.parametrize("name", [name for name, lab in LABS.items() if lab.prints])
+def test_what_the_documents_say_is_in_the_output_of_each_command(name: str, tmp_path: Path) -> None:
+    """Plans and counts are facts of any machine; a command that measures here has its records elsewhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
+        outputs = [printed.run(one) for one in LABS[name].prints]
+    assert [finding for output in outputs for finding in output.findings if finding.state != evidence.HOLDS] == []

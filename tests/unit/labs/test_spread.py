@@ -1,0 +1,39 @@
+"""Tables of how far launches are from their median."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plumbline.judge import pivot
+from plumbline.records.model import Figure
+
+
+def item(samples: list[float]) -> pivot.Item:
+    """Of a figure whose launches measured this."""
+    middle = sorted(samples)[len(samples) // 2]
+    figure = Figure(
+        name="triad", value=middle, unit="MB/s", better="higher", launches=len(samples), samples=samples,
+        limit=None, reference=None,
+    )  # fmt: skip
+    row: Any = None
+    return pivot.Item({"test": "t"}, {}, "MB/s", "higher", measured=(row, figure))
+
+
+def test_the_spread_of_a_figure_is_the_distance_of_its_launches_from_their_median() -> None:
+    changed = pivot.spread(item([90.0, 100.0, 100.0, 103.0, 50.0]))
+    assert changed.measured is not None
+    figure = changed.measured[1]
+    assert (figure.samples, figure.value) == ([10.0, 0.0, 0.0, 3.0, 50.0], 3.0)
+    assert {(changed.unit, changed.better), (figure.unit, figure.better)} == {("%", "lower")}
+    assert changed.asked == {"test": "t"}
+
+
+def test_a_figure_of_zero_has_no_spread() -> None:
+    changed = pivot.spread(item([0.0, 0.0, 1.0]))
+    assert changed.measured is not None
+    assert changed.measured[1].samples == [0.0, 0.0, 0.0]
+
+
+def test_a_published_figure_has_no_launches() -> None:
+    published = pivot.Item({"test": "t"}, {}, "MB/s", "higher", published=7.0)
+    assert pivot.spread(published) == published
