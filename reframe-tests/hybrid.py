@@ -38,7 +38,8 @@ MODES = {
 class pingpong_threads(KernelTest):
     """One large against 16 small messages, from serial and parallel regions, by thread level (experiment T5).
 
-    ``ordered`` is the mode of that name as the first exchange of its launches, with the time of each message.
+    ``ordered`` is the mode of that name as the first exchange of its launches, with the time of each message. ``one``
+    is from thread 0 in a parallel region.
     """
 
     kernel = "threaded_pingpong"
@@ -56,19 +57,26 @@ class pingpong_threads(KernelTest):
         if self.placement == "compact" and max((len(item.cores) for item in machines()), default=0) >= 4:
             self.threads = 2
         small = {"operation": "pingpong", "bytes": SMALL_BYTES, "messages": 16}
-        large = {**small, "messages": 1, "mode": "serial"}
         self.arguments, self.figures = ["--bytes", str(SMALL_BYTES)], []
         if self.operation == "ordered":
             self.arguments += ["--mode", "ordered", "--level", "serialized", "--first"]
         else:
             self.arguments += ["--level", self.operation]
-            self.figures += [("time_large", "time", large), ("cold_time_large", "cold_time", large)]
+            for name, mode in (("", "serial"), ("_one", "one")):
+                self.take_both(f"large{name}", {**small, "messages": 1, "mode": mode})
         for mode in MODES[self.operation]:
-            self.figures.append((f"time_16_{mode}", "time", {**small, "mode": mode}))
-            self.figures.append((f"cold_time_16_{mode}", "cold_time", {**small, "mode": mode}))
+            self.take_both(f"16_{mode}", {**small, "mode": mode})
         if self.operation == "ordered":
             each = {**small, "operation": "message", "mode": "ordered"}
-            self.figures += [(f"cold_message_{n}", "cold_latency", {**each, "message": n}) for n in range(16)]
+            for metric, name in (("cold_latency", "cold_message"), ("latency", "message")):
+                self.figures += [(f"{name}_{n}", metric, {**each, "message": n}) for n in range(16)]
+        else:
+            for mode in ("serial", "one"):
+                self.take_both(f"broadcast_{mode}", {"operation": "broadcast", "mode": mode})
+
+    def take_both(self, name, where):
+        """Add the median of an exchange, and the first one."""
+        self.figures += [(f"time_{name}", "time", where), (f"cold_time_{name}", "cold_time", where)]
 
 
 class OverlapTest(KernelTest):

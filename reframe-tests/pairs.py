@@ -10,6 +10,8 @@ from plumbline.reframe import KernelTest, node_counts
 
 from .placements import GROUPS
 
+WHATS = ("latency", "bandwidth")
+
 
 class PairsTest(KernelTest):
     """Latency and bandwidth of all pairs: median, and the pair that is worst."""
@@ -18,9 +20,7 @@ class PairsTest(KernelTest):
     min_ranks = 2
     threads = 1
     figures = [
-        (f"{which}_{what}", f"{which}_{what}", {"class": "all"})
-        for what in ("latency", "bandwidth")
-        for which in ("class", "worst")
+        (f"{which}_{what}", f"{which}_{what}", {"class": "all"}) for what in WHATS for which in ("class", "worst")
     ]
     quick_operations = ("tournament",)
     launch_time_limit = 900.0
@@ -31,13 +31,27 @@ class PairsTest(KernelTest):
         self.arguments = ["--mode", self.operation, "--bandwidth-bytes", "2M"]
 
 
+#: distances of two cores of a node, and the cores that were published with core 0
+NEAR, PARTNERS = ("smt", "l2", "l3", "numa", "socket", "xsocket"), (1, 5, 9, 11, 15, 17, 19)
+
+
 @rfm.simple_test
 class pairs_cores(PairsTest):
-    """Every pair of cores of a node, one at a time or half of the cores with the other half (experiments U2, R6)."""
+    """Every pair of cores of a node, one at a time or half of the cores with the other half (experiments U2, R6).
+
+    By distance the median of its pairs; and core 0 with those of :data:`PARTNERS` that there are.
+    """
 
     operation = parameter(["tournament", "serial"])
     build = parameter(["stack", "abi"])
     placement = "core"
+    figures = [
+        *PairsTest.figures,
+        *((f"{what}_{near}", f"class_{what}", {"class": f"pair:{near}"}) for what in WHATS for near in NEAR),
+        *((f"{what}_0_{other}", what, {"first": 0, "second": other}) for what in WHATS for other in PARTNERS),
+    ]
+    #: a machine has some distances only, and maybe fewer cores
+    optional_figures = tuple(name for name, _, _ in figures[len(PairsTest.figures) :])
 
 
 @rfm.simple_test

@@ -189,7 +189,7 @@ def closing(lab: Lab, found: Sequence[Finding], lacks: str) -> str:
     if measured == 0:
         return f"holds: {plans}"
     if len(known) < len(found):
-        missing = lacks or f"plumb lab {lab.name} measures the others"
+        missing = lacks or "the others have no figures"
         return f"holds here in {len(known)} of {len(found)} comparisons; {missing}"
     if len(found) > 1:
         return f"holds here in all {len(found)} comparisons"
