@@ -9,7 +9,7 @@ from reframe.core.builtins import parameter, run_after
 
 from plumbline.reframe import PlumbTest, node_counts
 
-from .placements import GPU_PAIRS, GROUPS, PAIRS, QUICK_PAIRS
+from .placements import GPU_PAIRS, GROUPS, PAIRS, PUBLISHED_GPU_PAIRS, QUICK_PAIRS
 
 
 class OsuTest(PlumbTest):
@@ -51,7 +51,7 @@ class osu_device(OsuTest):
     """
 
     operation = parameter(["latency", "bw", "bibw"])
-    placement = parameter(GPU_PAIRS)
+    placement = parameter([*GPU_PAIRS, *PUBLISHED_GPU_PAIRS])
     buffers = parameter(["D D", "D H", "H D", "H H"])
     on_devices = True
     ranks_per_node = 2
@@ -74,9 +74,9 @@ class osu_device(OsuTest):
 
 @rfm.simple_test
 class osu_device_nodes(osu_device):
-    """Two ranks on two nodes, each with the first GPU of its node, near to it and on another socket (experiment D7)."""
+    """Two ranks on two nodes, each with the same GPU of its node, near to it or on another socket (experiment D7)."""
 
-    placement = parameter(["gpu", "gpu:far"], inherit_params=False)
+    placement = parameter(["gpu:0", "gpu:far:0", "gpu:2", "gpu:far:2"], inherit_params=False)
     node_count = parameter(node_counts()[:1])
     ranks_per_node = 1
     launch_time_limit = 300.0

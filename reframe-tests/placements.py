@@ -8,5 +8,7 @@ QUICK_PAIRS = tuple(PAIRS[2:])
 SIZES = tuple(1 << power for power in range(6, 23, 2))
 #: two ranks with a GPU each, by the way between the GPUs, and one far from its CPUs
 GPU_PAIRS = [*(f"pair:gpu:{way}" for way in ("self", "pix", "pxb", "phb", "node", "sys")), "gpu:far"]
+#: those of Comet's document whose GPUs are not the first ones
+PUBLISHED_GPU_PAIRS = ["pair:gpu:1,2", "pair:gpu:2,3"]
 #: one rank per object, and the two orders; ``none`` is the control
 GROUPS = ["none", "core", "l3", "numa", "socket", "scatter"]

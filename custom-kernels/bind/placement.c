@@ -22,6 +22,12 @@ static const struct placement known[] = {
     {.name = "roundrobin", .kind = PLACE_ROUND_ROBIN, .level = LEVEL_CORE},
     {.name = "gpu", .kind = PLACE_DEVICE, .level = LEVEL_CORE, .device = DEVICE_GPU},
     {.name = "gpu:far", .kind = PLACE_DEVICE_FAR, .level = LEVEL_CORE, .device = DEVICE_GPU},
+    {.name = "gpu:far:",
+     .argument = "N",
+     .kind = PLACE_DEVICE_FAR,
+     .level = LEVEL_CORE,
+     .device = DEVICE_GPU},
+    {.name = "gpu:", .argument = "N", .kind = PLACE_DEVICE, .level = LEVEL_CORE, .device = DEVICE_GPU},
     {.name = "nic", .kind = PLACE_DEVICE, .level = LEVEL_CORE, .device = DEVICE_NIC},
     {.name = "numa:", .argument = "N", .kind = PLACE_ONE_OBJECT, .level = LEVEL_NUMA},
     {.name = "socket:", .argument = "N", .kind = PLACE_ONE_OBJECT, .level = LEVEL_PACKAGE},
@@ -34,12 +40,12 @@ static const struct placement known[] = {
     {.name = "pair:xsocket", .kind = PLACE_PAIR_CLASS, .level = LEVEL_MACHINE},
     {.name = "pair:node", .kind = PLACE_PAIR_NODE, .level = LEVEL_MACHINE},
     {.name = "pair:gpu:",
-     .argument = "WAY",
+     .argument = "WAY|I,J",
      .kind = PLACE_DEVICE_PAIR,
      .level = LEVEL_CORE,
      .device = DEVICE_GPU},
     {.name = "pair:nic:",
-     .argument = "WAY",
+     .argument = "WAY|I,J",
      .kind = PLACE_DEVICE_PAIR,
      .level = LEVEL_CORE,
      .device = DEVICE_NIC},
@@ -165,7 +171,9 @@ static void parse_argument(struct placement *placement, const char *argument) {
         return;
     }
     if (placement->kind == PLACE_DEVICE_PAIR) {
-        placement->way = parse_way(name, argument);
+        placement->way = WAYS;
+        if (!parse_two_numbers(argument, &placement->first, &placement->second))
+            placement->way = parse_way(name, argument);
         return;
     }
     if (!parse_number(argument, &placement->first))
@@ -174,11 +182,12 @@ static void parse_argument(struct placement *placement, const char *argument) {
         fail("placement %s: the number of ranks must be at least 1", name);
 }
 
-/* Other names begin with "pair:" too: it takes CPU numbers only if a digit follows. */
+/* Other names begin with "pair:" and "gpu:" too: these take numbers only if a digit follows. */
 static bool takes_argument(const struct placement *placement, const char *name) {
     size_t length = strlen(placement->name);
     return !strncmp(name, placement->name, length) &&
-           (placement->kind != PLACE_PAIR_CPUS || (name[length] >= '0' && name[length] <= '9'));
+           ((placement->kind != PLACE_PAIR_CPUS && placement->kind != PLACE_DEVICE) ||
+            (name[length] >= '0' && name[length] <= '9'));
 }
 
 struct placement parse_placement(const char *name) {

@@ -18,9 +18,9 @@ enum placement_kind {
     PLACE_OBJECT,     /* l3, numa, socket, node: one rank per object of `level` */
     PLACE_ONE_OBJECT, /* numa:N, socket:N: one rank on object `first` of `level` */
     PLACE_SMT,
-    PLACE_DEVICE,      /* a rank for each device of kind `device`, on CPUs near to it */
+    PLACE_DEVICE,      /* a rank for each device of kind `device`, or for the `first`, on CPUs near to it */
     PLACE_DEVICE_FAR,  /* a rank for each such device, on CPUs of another package */
-    PLACE_DEVICE_PAIR, /* a rank on each of two devices of kind `device` with this `way` between them */
+    PLACE_DEVICE_PAIR, /* ranks on two devices with this `way` between, or (WAYS) on `first` and `second` */
     PLACE_WAYS,        /* `first` ranks a node, spread evenly over its packages */
     PLACE_PAIR_CLASS,  /* two ranks whose smallest common object is of `level` */
     PLACE_PAIR_NODE,
@@ -29,7 +29,7 @@ enum placement_kind {
 
 struct placement {
     const char *name;     /* as given */
-    const char *argument; /* what follows the name: numbers "N" or "I,J", or "WAY"; NULL: nothing */
+    const char *argument; /* what follows the name: numbers "N" or "I,J", or "WAY|I,J"; NULL: nothing */
     enum placement_kind kind;
     enum level level;
     enum device_kind device;

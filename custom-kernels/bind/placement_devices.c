@@ -130,19 +130,41 @@ static struct layout beside(const struct request *request, struct device *device
     return layout;
 }
 
+/* The device with this number, by PCI address, of those that take ranks. */
+static const struct device *numbered(const struct request *request, const struct device_list *devices,
+                                     unsigned number) {
+    if (number >= devices->count)
+        cannot(request, "there is no %s %u", device_name(request->placement->device), number);
+    return &devices->device[number];
+}
+
+static unsigned one_rank(const struct request *request) {
+    if (request->ranks > 1)
+        cannot(request, "%u ranks asked, this placement has one", request->ranks);
+    return 1;
+}
+
 struct layout lay_out_devices(const struct request *request) {
     struct device_list devices = usable_devices(request);
-    unsigned ranks = ranks_on(request, &devices);
+    bool single = request->placement->argument;
+    unsigned ranks = single ? one_rank(request) : ranks_on(request, &devices);
     struct device *device = allocate(ranks, sizeof *device);
     for (unsigned rank = 0; rank < ranks; rank++)
-        device[rank] = devices.device[rank % devices.count];
+        device[rank] = single ? *numbered(request, &devices, request->placement->first)
+                              : devices.device[rank % devices.count];
     free_devices(&devices);
     return beside(request, device, ranks);
 }
 
-/* The first two by PCI address; GPUs of one maker. */
+/* Those that are named, or the first two by PCI address; then GPUs are of one maker. */
 static struct device *pair_of(const struct request *request, const struct device_list *devices) {
     enum way way = request->placement->way;
+    if (way == WAYS) {
+        struct device *pair = allocate(2, sizeof *pair);
+        pair[0] = *numbered(request, devices, request->placement->first);
+        pair[1] = *numbered(request, devices, request->placement->second);
+        return pair;
+    }
     for (const struct device *a = devices->device, *end = a + devices->count; a < end; a++)
         for (const struct device *b = a; b < end; b++)
             if (a->maker == b->maker && way_between(a, b, request->machine->topology) == way) {

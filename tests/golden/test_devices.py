@@ -34,6 +34,12 @@ CASES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("gpu", {"ranks": 2}),
     ("gpu", {"threads": 1}),
     ("gpu:far", {}),
+    ("gpu:2", {}),
+    ("gpu:far:2", {}),
+    ("gpu:0", {"ranks": 2}),
+    ("pair:gpu:2,3", {}),
+    ("pair:gpu:1,2", {}),
+    ("pair:nic:0,9", {}),
     ("nic", {}),
     ("nic", {"ranks": 4, "threads": 1}),
     *((f"pair:{kind}:{way}", {}) for kind in ("gpu", "nic") for way in WAYS),
@@ -142,7 +148,7 @@ def check(plan: dict[str, Any], path: Path, allowed: set[int] | None = None) -> 
         assert allowed is None or cpus <= allowed
         used |= cpus
         pci = known[address]
-        assert not cpus & pci.socket if plan["placement"] == "gpu:far" else cpus <= pci.cpus
+        assert not cpus & pci.socket if plan["placement"].startswith("gpu:far") else cpus <= pci.cpus
         if "nic" in plan["placement"]:
             assert "environment" not in rank
             continue
@@ -153,15 +159,19 @@ def check(plan: dict[str, Any], path: Path, allowed: set[int] | None = None) -> 
     if plan["placement"].startswith("pair:"):
         check_pair(plan["placement"], chosen, path)
     elif plan["placement"] != "nic":
-        assert chosen == gpus[: len(chosen)]
+        number = plan["placement"].rpartition(":")[2]
+        assert chosen == ([gpus[int(number)]] if number.isdigit() else gpus[: len(chosen)])
 
 
 def check_pair(placement: str, chosen: list[str], path: Path) -> None:
-    """The way between the two is the one asked for, and no pair of one maker before them has it."""
+    """They are those named, or the way between them is the one asked for, and no pair of one maker before has it."""
     _, kind, way = placement.split(":")
     known = load(path)
     of_kind = [place for place, device in enumerate(known.devices) if device.label.lower().startswith(kind)]
     named = [device.address for device in known.devices]
+    if "," in way:
+        assert chosen == [named[of_kind[int(number)]] for number in way.split(",")]
+        return
     fit = [
         [named[a], named[b]]
         for a in of_kind
@@ -316,13 +326,13 @@ def test_messages_between_gpus_are_asked_of_osu_in_its_own_words(tmp_path: Path)
 
 def test_a_stack_that_is_not_here_is_planned_for_the_gpus_of_its_machine(tmp_path: Path) -> None:
     """D7, between nodes."""
-    selection = "osu_device_nodes.*operation=latency%placement=gpu.*%buffers=DD"
+    selection = "osu_device_nodes.*operation=latency%placement=gpu.*:2%buffers=DD"
     stages = dry_run("comet", selection, "mvapich2-gdr", tmp_path)
     found = [json.loads((stage / "variant.json").read_text(encoding="utf-8")) for stage in stages]
     assert sorted((item["partition"], item["placement"], item["nodes"], *item["arguments"]) for item in found) == [
         (part, placement, 2, "-d", "cuda", "D", "D")
         for part in ("gpu-k80", "gpu-p100")
-        for placement in ("gpu", "gpu:far")
+        for placement in ("gpu:2", "gpu:far:2")
     ]
 
 

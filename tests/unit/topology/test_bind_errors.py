@@ -37,9 +37,9 @@ def on(topology: str, placement: str, *more: str) -> str:
 
 
 KNOWN = (
-    "known are none, compact, scatter, spread, core, l3, numa, socket, node, smt, roundrobin, gpu, gpu:far, nic, "
-    "numa:N, socket:N, ways:N, pair:smt, pair:l2, pair:l3, pair:numa, pair:socket, pair:xsocket, pair:node, "
-    "pair:gpu:WAY, pair:nic:WAY, pair:I,J"
+    "known are none, compact, scatter, spread, core, l3, numa, socket, node, smt, roundrobin, gpu, gpu:far, "
+    "gpu:far:N, gpu:N, nic, numa:N, socket:N, ways:N, pair:smt, pair:l2, pair:l3, pair:numa, pair:socket, "
+    "pair:xsocket, pair:node, pair:gpu:WAY|I,J, pair:nic:WAY|I,J, pair:I,J"
 )
 
 

@@ -17,11 +17,11 @@ from plumbline.topology import binder
 TOPOLOGIES = paths.root() / "tests" / "data" / "topologies"
 RANGER = TOPOLOGIES / "ranger-4x4.xml"
 #: one placement of each name, on two nodes where one is not enough
-WORDS = {"N": "1", "I,J": "0,4", "WAY": "self", "": ""}
+WORDS = {"N": "1", "I,J": "0,4", "WAY|I,J": "self", "": ""}
 #: those that Ranger's nodes, without hardware threads, NUMA nodes inside of a package or shared caches, cannot hold
 ABSENT = {"pair:smt", "pair:l2", "pair:numa", "pair:socket"}
 #: nor are there any devices in them
-BESIDE_DEVICES = {"gpu", "gpu:far", "nic", "pair:gpu:self", "pair:nic:self"}
+BESIDE_DEVICES = {"gpu", "gpu:far", "gpu:1", "gpu:far:1", "nic", "pair:gpu:self", "pair:nic:self"}
 WITH_DEVICES = TOPOLOGIES / "devices" / "gpu4-uneven.xml"
 
 
@@ -47,7 +47,7 @@ def test_the_control_is_not_bound_and_roundrobin_alone_deals_ranks_over_nodes() 
 
 def test_pairs_are_listed_from_near_to_far() -> None:
     pairs = [item.name + item.argument for item in binder.placements() if item.pair]
-    names = ["smt", "l2", "l3", "numa", "socket", "xsocket", "node", "gpu:WAY", "nic:WAY", "I,J"]
+    names = ["smt", "l2", "l3", "numa", "socket", "xsocket", "node", "gpu:WAY|I,J", "nic:WAY|I,J", "I,J"]
     assert pairs == [f"pair:{name}" for name in names]
 
 
