@@ -190,7 +190,7 @@ def closing(lab: Lab, found: Sequence[Finding], lacks: str) -> str:
     if not measured:
         return f"holds: {plans}"
     if len(known) < len(found):
-        missing = lacks or f"plumb lab {lab.name} measures the others"
+        missing = lacks or "the others have no figures"
         return f"holds here in {len(measured)} of {len(found) - len(planned)} comparisons; {missing}"
     if len(measured) > 1:
         return f"holds here in all {len(measured)} comparisons"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shlex
 import textwrap
@@ -244,9 +245,16 @@ def _curve(one: Filled) -> Block:
         together=True,
         beside=True,
         height=330,
-        x={"name": axis, "type": "value"},
+        legend=True,
+        x={"name": axis, "min": "dataMin", "max": "dataMax", **_spacing(numbers)},
         y={"name": unit, **_scale([shown.value for column in columns for shown in column if shown])},
     )  # fmt: skip
+
+
+def _spacing(numbers: Sequence[float]) -> Block:
+    """The kind of axis for the numbers of the columns: logarithmic where each is at least twice the one before."""
+    doubled = all(0 < 2 * one <= other for one, other in itertools.pairwise(numbers))
+    return {"type": "log", "logBase": 2} if doubled and len(numbers) > 2 else {"type": "value"}
 
 
 def _scale(values: Sequence[float]) -> Block:

@@ -60,7 +60,8 @@ def test_each_selection_makes_job_scripts(tmp_path: Path) -> None:
     made = [
         words_of(variant) for variant in prepared({one for names in selected.values() for one in ends(names)}, tmp_path)
     ]
-    assert [one for one in sorted(patterns()) if not any(re.search(one, name) for name in made)] == NEED_GPUS
+    nothing = [one for one in sorted(patterns()) if not any(re.search(one, name) for name in made)]
+    assert [one.partition("%")[0] for one in nothing] == NEED_GPUS
 
 
 def ends(names: list[str]) -> list[str]:
@@ -90,5 +91,6 @@ def test_what_the_documents_say_is_in_the_output_of_each_command(name: str, tmp_
     """Plans and counts are facts of any machine; a command that measures here has its records elsewhere."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
-        outputs = [printed.run(one) for one in LABS[name].prints]
+        # the newest record is that of the lab's own run: tests/e2e/test_labs_real.py
+        outputs = [printed.run(one) for one in LABS[name].prints if one.command[1:] != ["show", "last"]]
     assert [finding for output in outputs for finding in output.findings if finding.state != evidence.HOLDS] == []

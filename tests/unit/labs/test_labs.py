@@ -187,6 +187,16 @@ def test_a_ratio_has_no_unit() -> None:
     assert "\n\nBy kind\nkind " in shown
 
 
+@pytest.mark.parametrize(("threads", "kind"), [((2, 4, 8), "log"), ((2, 4, 6), "value"), ((2, 4), "value")])
+def test_a_curve_has_a_legend_and_an_axis_that_suits_its_numbers(threads: tuple[int, ...], kind: str) -> None:
+    over = structs.replace(LAB.tables[0], columns={"threads": []}, curve="threads", published=[])
+    lab = structs.replace(LAB, tables=[over])
+    filled = evidence.filled(lab, [one for number in threads for one in several(5.0, 50.0, threads=number)])
+    picture = str(forms.document(forms.Done(lab, filled, [], [], "")))
+    assert "'legend': True" in picture
+    assert f"'max': 'dataMax', 'type': '{kind}'" in picture
+
+
 def test_what_a_class_fills_in_has_nothing_measured() -> None:
     (filled,) = evidence.filled(LAB, several(5.0, 50.0))
     _, rows = forms.cells(filled, empty=True)
