@@ -6,7 +6,7 @@ Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``ker
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
-from plumbline.reframe import KernelTest, node_counts
+from plumbline.reframe import KernelTest, machines, node_counts
 
 from .placements import GROUPS
 
@@ -31,8 +31,11 @@ class PairsTest(KernelTest):
         self.arguments = ["--mode", self.operation, "--bandwidth-bytes", "2M"]
 
 
-#: distances of two cores of a node, and the cores that were published with core 0
-NEAR, PARTNERS = ("smt", "l2", "l3", "numa", "socket", "xsocket"), (1, 5, 9, 11, 15, 17, 19)
+#: distances of two cores of a node
+NEAR = ("smt", "l2", "l3", "numa", "socket", "xsocket")
+#: the cores that were published with core 0, as far as there are so many
+CORES = max((len(item.cores) for item in machines()), default=0)
+PARTNERS = [other for other in (1, 5, 9, 11, 15, 17, 19) if other < CORES]
 
 
 @rfm.simple_test
@@ -50,7 +53,7 @@ class pairs_cores(PairsTest):
         *((f"{what}_{near}", f"class_{what}", {"class": f"pair:{near}"}) for what in WHATS for near in NEAR),
         *((f"{what}_0_{other}", what, {"first": 0, "second": other}) for what in WHATS for other in PARTNERS),
     ]
-    #: a machine has some distances only, and maybe fewer cores
+    #: a machine has some distances only
     optional_figures = tuple(name for name, _, _ in figures[len(PairsTest.figures) :])
 
 

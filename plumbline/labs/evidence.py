@@ -177,24 +177,24 @@ def closing(lab: Lab, found: Sequence[Finding], lacks: str) -> str:
     """The line that ends a lab: holds here, does not hold here and why, or cannot be shown here and what is missing."""
     planned = [finding for finding in found if finding.planned]
     known = [finding for finding in found if finding.state != MISSING]
+    measured = [finding for finding in known if not finding.planned]
     against = [finding for finding in known if finding.state != HOLDS]
-    measured = len(known) - len(planned)
     if against:
-        some = f"holds here in {len(known) - len(against)} of {len(known)} comparisons, not in"
-        said_against = f"{some if len(against) < len(known) else 'does not hold here'}: {said(against[0])}"
-        return "; ".join(filter(None, (said_against, lacks)))
+        holding = sum(finding.state == HOLDS for finding in measured)
+        some = f"holds here in {holding} of {len(measured)} comparisons, not in" if holding else "does not hold here"
+        return "; ".join(filter(None, (f"{some}: {said(against[0])}", lacks)))
     plans = f"what the document says of plans is true, in {units.counted(len(planned), 'line')}" if planned else ""
-    if measured == 0 and (len(planned) < len(found) or not found):
+    if not measured and (len(planned) < len(found) or not found):
         missing = f"cannot be shown here: {lacks}" if lacks else f"not measured here yet: plumb lab {lab.name}"
         return "; ".join(filter(None, (missing, plans)))
-    if measured == 0:
+    if not measured:
         return f"holds: {plans}"
     if len(known) < len(found):
         missing = lacks or "the others have no figures"
-        return f"holds here in {len(known)} of {len(found)} comparisons; {missing}"
-    if len(found) > 1:
-        return f"holds here in all {len(found)} comparisons"
-    return f"holds here: {': '.join(filter(None, (known[0].subject, _how_much(known[0]))))}"
+        return f"holds here in {len(measured)} of {len(found) - len(planned)} comparisons; {missing}"
+    if len(measured) > 1:
+        return f"holds here in all {len(measured)} comparisons"
+    return f"holds here: {': '.join(filter(None, (measured[0].subject, _how_much(measured[0]))))}"
 
 
 def said(finding: Finding) -> str:

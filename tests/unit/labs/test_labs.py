@@ -139,6 +139,14 @@ def test_the_last_line_says_what_is_missing_here() -> None:
     assert evidence.closing(LAB, same, lacks) == f"{evidence.closing(LAB, same, '')}; {lacks}"
 
 
+def test_plans_are_no_comparisons_that_hold_here() -> None:
+    plan = evidence.Finding(subject="Rank 0 is on CPU 0", state=evidence.HOLDS, count=1, planned=True)
+    same, better = (evidence.findings(LAB, several(5.0, other)) for other in (5.02, 50.0))
+    assert evidence.closing(LAB, [*same, plan, plan], "").startswith("does not hold here: A spin loop is cheaper")
+    assert evidence.closing(LAB, [*better, plan], "").startswith("holds here: A spin loop is cheaper")
+    assert evidence.closing(LAB, [*better, *same, plan], "").startswith("holds here in 1 of 2 comparisons, not in")
+
+
 def test_the_partition_that_lacks_least_counts() -> None:
     offers = [Needs(cores=1), Needs(cores=64, packages=2, nodes=1)]
     assert machine.lacking(Needs(packages=2, nodes=2), offers) == "2 nodes needed, here 1"
