@@ -181,7 +181,8 @@ def closing(lab: Lab, found: Sequence[Finding], lacks: str) -> str:
     measured = len(known) - len(planned)
     if against:
         some = f"holds here in {len(known) - len(against)} of {len(known)} comparisons, not in"
-        return f"{some if len(against) < len(known) else 'does not hold here'}: {said(against[0])}"
+        said_against = f"{some if len(against) < len(known) else 'does not hold here'}: {said(against[0])}"
+        return "; ".join(filter(None, (said_against, lacks)))
     plans = f"what the document says of plans is true, in {units.counted(len(planned), 'line')}" if planned else ""
     if measured == 0 and (len(planned) < len(found) or not found):
         missing = f"cannot be shown here: {lacks}" if lacks else f"not measured here yet: plumb lab {lab.name}"

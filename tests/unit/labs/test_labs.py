@@ -135,6 +135,8 @@ def test_the_last_line_says_what_is_missing_here() -> None:
     assert evidence.closing(LAB, found, "") == "not measured here yet: plumb lab R7"
     lacks = machine.lacking(Needs(packages=2, cores=2), [Needs(cores=2)])
     assert evidence.closing(LAB, found, lacks) == "cannot be shown here: 2 packages needed, here 1"
+    same = evidence.findings(LAB, several(50.0, 50.4))
+    assert evidence.closing(LAB, same, lacks) == f"{evidence.closing(LAB, same, '')}; {lacks}"
 
 
 def test_the_partition_that_lacks_least_counts() -> None:
