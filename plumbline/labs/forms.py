@@ -261,7 +261,7 @@ def _scale(values: Sequence[float]) -> Block:
     """The kind of axis: logarithmic where the largest value is more than twenty times the least, else from 0."""
     if values and 0 < 20 * min(values) < max(values):
         return {"type": "log", "scale": False, "boundaryGap": 0}
-    return {"type": "value", "scale": False}
+    return {"type": "value", "scale": False, "boundaryGap": 0}
 
 
 def of_campaign(usable: Sequence[AnyRecord]) -> Block:
