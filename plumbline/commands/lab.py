@@ -12,7 +12,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.commands import options
 from plumbline.labs import evidence, forms, machine, model, printed
 from plumbline.labs.forms import Done
-from plumbline.labs.model import Lab
+from plumbline.labs.model import RECORD, Lab
 from plumbline.pages import page
 from plumbline.records import query
 from plumbline.records.store import Damage
@@ -103,7 +103,9 @@ def _done(lab: Lab, lacks: str, args: argparse.Namespace) -> tuple[Done, list[Da
     """A lab with the records that the options choose, by default those of this host's site; and what is damaged."""
     where = options.selection(args, test=f"(?:{lab.pattern})" if lab.tests else "(?!)")
     rows, damages = query.records(where if where.site else replace(where, site=site.here()))
-    outputs = [printed.run(one) for one in lab.prints if not (args.show and one.measures)]
+    newest = rows[-1].id if rows else ""
+    wanted = [one for one in lab.prints if not (args.show and one.measures) and (newest or RECORD not in one.command)]
+    outputs = [printed.run(one, newest) for one in wanted]
     found = [*evidence.findings(lab, rows), *(finding for one in outputs for finding in one.findings)]
     return Done(lab, evidence.filled(lab, rows), outputs, found, evidence.closing(lab, found, lacks)), damages
 

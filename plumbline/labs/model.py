@@ -79,8 +79,12 @@ class Lesson(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
     than: Point = {}
 
 
+#: the word of a command that stands for the newest record of its lab
+RECORD = "RECORD"
+
+
 class Printed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A command of ``plumb`` whose output shows the lesson.
+    """A command of ``plumb`` whose output shows the lesson; RECORD in it is the newest record of the lab.
 
     ``lines``: what each text of the output proves, by a regular expression that finds it. ``shows``: the parts of the
     output that are shown, all that the expression finds; without it the whole. A command that ``measures`` starts

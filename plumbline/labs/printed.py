@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from plumbline.base import paths
 from plumbline.labs.evidence import HOLDS, OPPOSITE, Finding
-from plumbline.labs.model import Printed
+from plumbline.labs.model import RECORD, Printed
 
 
 @dataclass(frozen=True)
@@ -21,23 +21,22 @@ class Output:
     findings: list[Finding]
 
 
-def run(printed: Printed) -> Output:
-    """The output of a command in the suite's folder.
+def run(printed: Printed, record: str = "") -> Output:
+    """The output of a command in the suite's folder; ``record`` is the id of the lab's newest one.
 
     Where it fails, its errors are part of what it shows, such as of a program that was ended, and their last line is
     the reason why an expected line is missing.
     """
     program = paths.program("plumb")
-    done = subprocess.run(
-        [program, *printed.command[1:]], cwd=paths.suite(), capture_output=True, text=True, check=False
-    )
+    words = [record if word == RECORD else word for word in printed.command[1:]]
+    done = subprocess.run([program, *words], cwd=paths.suite(), capture_output=True, text=True, check=False)
     text, failure = done.stdout.rstrip("\n"), None
     if done.returncode:
         errors = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
         text, failure = "\n".join([*filter(None, [text]), *errors]), errors[-1]
-    planned = not printed.measures
+    planned = not (printed.measures or record in words)
     findings = [replace(_found(*line, text, failure), planned=planned) for line in printed.lines.items()]
-    return Output(shlex.join(printed.command), _parts(printed.shows, text), findings)
+    return Output(shlex.join([printed.command[0], *words]), _parts(printed.shows, text), findings)
 
 
 def _parts(pattern: str | None, text: str) -> str:

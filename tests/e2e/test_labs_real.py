@@ -36,7 +36,7 @@ def test_it_measures_and_ends_with_what_was_seen(ran: Ran) -> None:
 
 
 def test_the_map_of_the_records_ranks_is_in_it(ran: Ran) -> None:
-    lines = ran.output.partition("$ plumb show last")[2].splitlines()
+    lines = ran.output.partition("$ plumb show ")[2].splitlines()
     assert [line.split()[0] for line in lines if line.split()[2:3] == line.split()[3:4] != []][:2] == ["0", "1"]
 
 

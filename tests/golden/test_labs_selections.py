@@ -92,5 +92,5 @@ def test_what_the_documents_say_is_in_the_output_of_each_command(name: str, tmp_
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
         # the newest record is that of the lab's own run: tests/e2e/test_labs_real.py
-        outputs = [printed.run(one) for one in LABS[name].prints if one.command[1] != "show"]
+        outputs = [printed.run(one) for one in LABS[name].prints if model.RECORD not in one.command]
     assert [finding for output in outputs for finding in output.findings if finding.state != evidence.HOLDS] == []

@@ -53,3 +53,13 @@ def test_parts_of_a_long_output_are_shown(
     """Facts are looked for in the whole."""
     one = output(monkeypatch, tmp_path, "printf 'a\\nb\\nc\\nd\\n'", shows, third="^c$")
     assert (one.text, [found.state for found in one.findings]) == (text, [HOLDS])
+
+
+def test_the_newest_record_of_the_lab_takes_its_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What was measured is no fact of any machine."""
+    (tmp_path / "plumb").write_text('#!/bin/sh\necho "$@"\n', encoding="utf-8")
+    (tmp_path / "plumb").chmod(0o755)
+    monkeypatch.setattr(paths, "program", lambda name: str(tmp_path / "plumb"))
+    shown = printed.run(Printed(command=["plumb", "show", "RECORD"], lines={"^show 4f89ff$": "there"}), "4f89ff")
+    assert (shown.command, shown.text) == ("plumb show 4f89ff", "show 4f89ff")
+    assert [(one.state, one.planned) for one in shown.findings] == [(HOLDS, False)]
