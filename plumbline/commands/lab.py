@@ -104,9 +104,13 @@ def _done(lab: Lab, lacks: str, args: argparse.Namespace) -> tuple[Done, list[Da
     where = options.selection(args, test=f"(?:{lab.pattern})" if lab.tests else "(?!)")
     rows, damages = query.records(where if where.site else replace(where, site=site.here()))
     newest = rows[-1].id if rows else ""
-    wanted = [one for one in lab.prints if not (args.show and one.measures) and (newest or RECORD not in one.command)]
-    outputs = [printed.run(one, newest) for one in wanted]
-    found = [*evidence.findings(lab, rows), *(finding for one in outputs for finding in one.findings)]
+    outputs, found = [], evidence.findings(lab, rows)
+    for one in lab.prints:
+        if (args.show and one.measures) or (RECORD in one.command and not newest):
+            found += printed.missing(one)
+            continue
+        outputs.append(printed.run(one, newest))
+        found += outputs[-1].findings
     return Done(lab, evidence.filled(lab, rows), outputs, found, evidence.closing(lab, found, lacks)), damages
 
 

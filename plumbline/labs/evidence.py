@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from plumbline.base import group, units
+from plumbline.base import group, paths, units
 from plumbline.base.units import Better
 from plumbline.judge import pivot
 from plumbline.judge.compare import Cell, cell
@@ -81,7 +81,8 @@ def _items(table: Table, rows: Iterable[AnyRecord]) -> list[Item]:
 
 def _published(place: str, table: Table) -> list[Item]:
     name, _, partition = place.partition(":")
-    entries = [entry for file in match.files(name) for entry in match.read(file).references]
+    files = sorted((paths.suite() / "site-configs" / name / "references").glob("*.yaml"))
+    entries = [entry for file in files for entry in match.read(file).references]
     found = pivot.published(name, entries, table.figures, table.tests)
     return [item for item in found if item.get("partition") == partition and item.has(table.where)]
 
@@ -175,12 +176,14 @@ def _finding(couple: Couple, ratio: float | None, interval: tuple[float, float] 
 
 def closing(lab: Lab, found: Sequence[Finding], lacks: str) -> str:
     """The line that ends a lab: holds here, does not hold here and why, or cannot be shown here and what is missing."""
-    planned = [finding for finding in found if finding.planned]
     known = [finding for finding in found if finding.state != MISSING]
+    planned = [finding for finding in known if finding.planned]
     measured = [finding for finding in known if not finding.planned]
     against = [finding for finding in known if finding.state != HOLDS]
+    holding = sum(finding.state == HOLDS for finding in measured)
+    if lacks and not holding and all(finding.state == UNSEEN for finding in against):
+        measured, against = [], []  # nothing else could be seen here
     if against:
-        holding = sum(finding.state == HOLDS for finding in measured)
         some = f"holds here in {holding} of {len(measured)} comparisons, not in" if holding else "does not hold here"
         return "; ".join(filter(None, (f"{some}: {said(against[0])}", lacks)))
     plans = f"what the document says of plans is true, in {units.counted(len(planned), 'line')}" if planned else ""

@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass, replace
 
 from plumbline.base import paths
-from plumbline.labs.evidence import HOLDS, OPPOSITE, Finding
+from plumbline.labs.evidence import HOLDS, MISSING, OPPOSITE, Finding
 from plumbline.labs.model import RECORD, Printed
 
 
@@ -28,7 +28,7 @@ def run(printed: Printed, record: str = "") -> Output:
     the reason why an expected line is missing.
     """
     program = paths.program("plumb")
-    words = [record if word == RECORD else word for word in printed.command[1:]]
+    words = [record if word == RECORD else _here(word) for word in printed.command[1:]]
     done = subprocess.run([program, *words], cwd=paths.suite(), capture_output=True, text=True, check=False)
     text, failure = done.stdout.rstrip("\n"), None
     if done.returncode:
@@ -37,6 +37,16 @@ def run(printed: Printed, record: str = "") -> Output:
     planned = not (printed.measures or record in words)
     findings = [replace(_found(*line, text, failure), planned=planned) for line in printed.lines.items()]
     return Output(shlex.join([printed.command[0], *words]), _parts(printed.shows, text), findings)
+
+
+def missing(printed: Printed) -> list[Finding]:
+    """What is said of a command that was not run."""
+    return [Finding(subject=says, state=MISSING, count=0) for says in printed.lines.values()]
+
+
+def _here(word: str) -> str:
+    """A word of a command, with the folder of stacks that is in use."""
+    return str(paths.stacks() / word.removeprefix("stacks/")) if word.startswith("stacks/") else word
 
 
 def _parts(pattern: str | None, text: str) -> str:
@@ -55,4 +65,6 @@ def _found(pattern: str, says: str, text: str, failure: str | None) -> Finding:
     found = re.search(pattern, text, re.MULTILINE)
     if found:
         return Finding(subject=says, state=HOLDS, count=1, reason=" ".join(found[0].split()))
-    return Finding(subject=says, state=OPPOSITE, count=1, reason=failure or "the output has no such line")
+    if failure:
+        return Finding(subject=says, state=MISSING, count=0, reason=failure)
+    return Finding(subject=says, state=OPPOSITE, count=1, reason="the output has no such line")

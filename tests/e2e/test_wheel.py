@@ -24,7 +24,11 @@ pytestmark = pytest.mark.e2e
 BIN = Path(sys.executable).parent
 TOOLS = ("bin/plumb-bind", "lib/libplumbwitness.so", "lib/libplumbprofile.so", "lib/libplumbyields.so")
 #: what of a checkout is in a wheel, below plumbline/suite
-SUITE = ("custom-kernels", "docs/examples/heat", "reframe-tests", "spack-env")
+MACHINES = ("comet", "gpc", "ranger", "rrze-nehalem", "rrze-westmere", "rrze-woodcrest", "ulysses")
+SUITE = (
+    "custom-kernels", "docs/examples/heat", "reframe-tests", "spack-env",
+    *(f"site-configs/{name}" for name in MACHINES),
+)  # fmt: skip
 FILES = ("requirements.txt", "site-configs/settings.py")
 PROGRAM = r"""
 #include <mpi.h>
@@ -151,6 +155,11 @@ def test_set_up_again_changes_nothing(ready: Path) -> None:
     assert "mpich: up to date\nsite local: unchanged" in said
     after = files()
     assert [path for path in before | after if before.get(path) != after.get(path) and path.is_file()] == []
+
+
+def test_labs_have_the_machines_of_the_documents(ready: Path) -> None:
+    assert plumb(ready, "lab", "T4", "--show").splitlines()[-1].startswith("holds: what the document says of plans")
+    assert "49237" in plumb(ready, "lab", "R7", "--show")
 
 
 def test_a_program_of_ones_own_is_measured_and_the_package_stays(ready: Path) -> None:

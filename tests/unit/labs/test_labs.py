@@ -135,8 +135,6 @@ def test_the_last_line_says_what_is_missing_here() -> None:
     assert evidence.closing(LAB, found, "") == "not measured here yet: plumb lab R7"
     lacks = machine.lacking(Needs(packages=2, cores=2), [Needs(cores=2)])
     assert evidence.closing(LAB, found, lacks) == "cannot be shown here: 2 packages needed, here 1"
-    same = evidence.findings(LAB, several(50.0, 50.4))
-    assert evidence.closing(LAB, same, lacks) == f"{evidence.closing(LAB, same, '')}; {lacks}"
 
 
 def test_plans_are_no_comparisons_that_hold_here() -> None:
@@ -145,6 +143,17 @@ def test_plans_are_no_comparisons_that_hold_here() -> None:
     assert evidence.closing(LAB, [*same, plan, plan], "").startswith("does not hold here: A spin loop is cheaper")
     assert evidence.closing(LAB, [*better, plan], "").startswith("holds here: A spin loop is cheaper")
     assert evidence.closing(LAB, [*better, *same, plan], "").startswith("holds here in 1 of 2 comparisons, not in")
+
+
+def test_no_difference_where_none_could_be_seen_is_not_against_the_lesson() -> None:
+    """On one NUMA node all memory is local."""
+    found = evidence.findings(LAB, several(50.0, 50.4))
+    assert evidence.closing(LAB, found, "").startswith("does not hold here: A spin loop is cheaper: no difference seen")
+    assert (
+        evidence.closing(LAB, found, "2 packages needed, here 1") == "cannot be shown here: 2 packages needed, here 1"
+    )
+    opposite = evidence.findings(LAB, several(50.0, 5.0))
+    assert evidence.closing(LAB, opposite, "2 packages needed, here 1").startswith("does not hold here")
 
 
 def test_the_partition_that_lacks_least_counts() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from plumbline.base import paths
 from plumbline.labs import printed
-from plumbline.labs.evidence import HOLDS, OPPOSITE
+from plumbline.labs.evidence import HOLDS, MISSING, OPPOSITE
 from plumbline.labs.model import Printed
 
 
@@ -40,7 +40,7 @@ def test_errors_are_shown_of_a_command_that_fails(monkeypatch: pytest.MonkeyPatc
         where="rank 0", nowhere="rank 7",
     )  # fmt: skip
     assert one.text == "table\nended: rank 0\nlast"
-    assert [(found.state, found.reason) for found in one.findings] == [(HOLDS, "rank 0"), (OPPOSITE, "last")]
+    assert [(found.state, found.reason) for found in one.findings] == [(HOLDS, "rank 0"), (MISSING, "last")]
 
 
 @pytest.mark.parametrize(
