@@ -58,9 +58,9 @@ class Devices(Struct, frozen=True):
 
 
 def built_with(topology: str | Path) -> str | None:
-    """What programs for the GPUs of a machine are built with; None where it has no GPU."""
+    """What programs for the GPUs of a machine are built with; None where it has no GPU, or one of another maker."""
     gpus = [one for one in load(topology).devices if one.label.startswith("GPU")]
-    return BUILT_WITH[gpus[0].ids.partition(":")[0]] if gpus else None
+    return BUILT_WITH.get(gpus[0].ids.partition(":")[0]) if gpus else None
 
 
 def load(topology: str | Path | None = None) -> Devices:

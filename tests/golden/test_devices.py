@@ -358,3 +358,11 @@ def test_a_stack_that_does_not_say_that_it_takes_gpu_memory_is_skipped(tmp_path:
     selection = "osu_device.*bw%placement=pair:gpu:pix%buffers=DD"
     output = reframe("comet", "--dry-run", "-n", selection, "-p", "^mvapich2-gdr$", prefix=tmp_path)
     assert "[stack mvapich2-gdr has no accelerator: its MPI library is not known to take GPU memory]" in output
+
+
+@pytest.mark.parametrize(
+    ("name", "found"), [("comet-gpu-k80", "cuda"), ("gpu8-amd-nodes", "rocm"), ("gpu8-switches", "cuda")]
+)
+def test_programs_for_gpus_are_built_with_what_their_maker_has(name: str, found: str) -> None:
+    assert devices.built_with(NODES[name]) == found
+    assert devices.built_with(topology("comet", "compute")) is None
