@@ -127,7 +127,7 @@ def cells(one: Filled, empty: bool = False) -> tuple[list[str], list[tuple[str, 
 
 
 def _lines(one: Filled, row: Values, empty: bool) -> Iterator[tuple[str, list[str]]]:
-    """What each source says of a row, and the ratio to the publication if there is one."""
+    """What each source says of a row, and the ratio to the first publication with a value for a column."""
     unit, columns = _unit(one), _columns(one)
     labels = one.table.labels
     there = [line for place, pivot in one.published.items() for line in _sources(place, pivot, row, columns, labels)]
@@ -139,10 +139,11 @@ def _lines(one: Filled, row: Values, empty: bool) -> Iterator[tuple[str, list[st
         return
     for source, shown in here:
         yield source, [_said(value, unit) for value in shown]
-        if len(there) == 1:
-            ratios = [_ratio(*pair) for pair in zip(shown, there[0][1], strict=True)]
+        for place, published in there:
+            ratios = [_ratio(*pair) for pair in zip(shown, published, strict=True)]
             if any(ratio != DASH for ratio in ratios):
-                yield RATIO, ratios
+                yield (RATIO if len(there) == 1 else f"{source} / {place}"), ratios
+                break
 
 
 def _sources(

@@ -311,3 +311,19 @@ def test_labs_that_would_end_too_late_are_left_out(alone: Path, capsys: pytest.C
 def test_an_answer_that_is_right_ends_a_lab_without_a_number() -> None:
     found = evidence.Finding(subject="Pi is right", state="holds", count=5)
     assert evidence.closing(LAB, [found], "") == "holds here: Pi is right"
+
+
+def test_of_several_machines_the_ratio_is_to_the_first_that_has_the_figure() -> None:
+    """A Woodcrest has no shared L3 cache."""
+    (table,) = LAB.tables
+    places = ["rrze-woodcrest:e5420", "rrze-nehalem:ep"]
+    lab = structs.replace(LAB, tables=[structs.replace(table, published=places)])
+    records = several(5.0, 50.0)
+    for record in records:
+        record.figures[0].unit = "cycles"
+    (filled,) = evidence.filled(lab, records)
+    header, rows = forms.cells(filled)
+    (found,) = [
+        row for row in rows if row[1] == "here / rrze-nehalem:ep" and row[header.index("shared L3")] == "0.0187"
+    ]
+    assert set(found) == {"", "here / rrze-nehalem:ep", "0.0187", "–"}
