@@ -18,8 +18,8 @@ from plumbline.records import query
 from plumbline.records.store import Damage
 from plumbline.views import table
 
-#: launches of each variant: with fewer no difference can be claimed
-LAUNCHES = 5
+#: launches of each variant: what three comparisons on each of three stacks need to claim something
+LAUNCHES = 6
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

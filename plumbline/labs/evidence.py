@@ -94,7 +94,7 @@ def findings(lab: Lab, rows: Sequence[AnyRecord]) -> list[Finding]:
     differences = [_difference(couple, len(couples)) for couple in couples]
     claimed = holm(np.array([p for *_, p in differences]), max(len(couples), 1), unpaired.ERROR)
     judged = group(
-        (couple.lesson.says, _finding(couple, ratio, interval, bool(sure)))
+        (couple.lesson.says, _finding(couple, ratio, interval, bool(sure), _is_enough(couple, len(couples))))
         for couple, (ratio, interval, _), sure in zip(couples, differences, claimed, strict=True)
     )
     return [
@@ -157,8 +157,18 @@ def _values(sessions: Sequence[Sequence[float]]) -> Floats:
     return np.concatenate([np.asarray(session, dtype=np.float64) for session in sessions])
 
 
-def _finding(couple: Couple, ratio: float | None, interval: tuple[float, float] | None, sure: bool) -> Finding:
-    state = UNSEEN
+def _is_enough(couple: Couple, tests: int) -> bool:
+    """Whether so few launches could show any difference, of so many comparisons."""
+    sides = (couple.than, couple.better)
+    if min(len(side.sessions) for side in sides) >= unpaired.ENOUGH:
+        return True
+    return unpaired.critical(*(sum(map(len, side.sessions)) for side in sides), unpaired.ERROR / 2 / tests) >= 0
+
+
+def _finding(
+    couple: Couple, ratio: float | None, interval: tuple[float, float] | None, sure: bool, enough: bool
+) -> Finding:
+    state = UNSEEN if enough else MISSING
     if sure:
         state = HOLDS if ratio is None or ratio > 1 else OPPOSITE
     values = [
@@ -167,8 +177,7 @@ def _finding(couple: Couple, ratio: float | None, interval: tuple[float, float] 
     ]
     sides = {side.records: side for side in (couple.better, couple.than)}.values()  # one, of figures of one record
     launches, disturbed = sum(side.launches for side in sides), sum(side.disturbed for side in sides)
-    few = state == UNSEEN and min(side.launches for side in sides) < unpaired.ENOUGH
-    reason = f"{values[0]} against {values[1]}" + (", too few launches" if few else "")
+    reason = f"{values[0]} against {values[1]}" + (", too few launches to say more" if state == MISSING else "")
     reason += f", {disturbed} of {units.counted(launches, 'launch')} disturbed" if disturbed else ""
     subject = couple.lesson.says + (f" ({couple.of})" if couple.of else "")
     return Finding(subject, state, launches, ratio, interval, reason=reason)

@@ -1,0 +1,69 @@
+"""The page of a lab, and the sheet for a class, as a browser shows them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import chromium
+import pytest
+from msgspec import structs
+from playwright.sync_api import expect
+from samples import barrier
+
+from plumbline.labs import evidence, forms, model
+from plumbline.pages.page import render
+from plumbline.records.model import Record
+
+pytestmark = [chromium.needed, pytest.mark.e2e]
+
+
+def records() -> list[Record]:
+    """Two kinds of barrier between two threads, and one kind in teams of two and four."""
+    made = []
+    for kind, cycles in (("spin", 267.0), ("pthread", 4796.0)):
+        made.append(barrier(cycles, f"{kind}_cycles", placement="pair:l3"))
+    for threads in (2, 4):
+        team = barrier(100.0 * threads, "spin_cycles", placement="compact", threads=threads)
+        team.variant = structs.replace(team.variant, test="barrier_threads")
+        made.append(team)
+    for record in made:
+        (figure,) = record.figures
+        figure.unit, figure.samples = "cycles", [figure.value * (1 + 0.001 * number) for number in range(-3, 4)]
+        record.launches = [record.launches[0]] * 7
+    return made
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the lab R7 as ``lab.html`` and ``class.html``."""
+    folder, lab = tmp_path_factory.mktemp("lab"), model.named("R7")
+    found = evidence.findings(lab, records())
+    done = forms.Done(lab, evidence.filled(lab, records()), [], found, evidence.closing(lab, found, ""))
+    (folder / "lab.html").write_text(render(forms.document(done)), encoding="utf-8")
+    (folder / "class.html").write_text(render(forms.handout(done)), encoding="utf-8")
+    return folder
+
+
+def test_it_begins_with_what_was_seen_and_shows_published_beside_measured(visit: Any, pages: Path) -> None:
+    tab = visit(pages / "lab.html")
+    expect(tab.locator("#closing")).to_contain_text("holds here")
+    first = tab.locator("#table-0 table").first
+    expect(first).to_contain_text("49237")
+    expect(first).to_contain_text("here / rrze-nehalem:i7-920")
+    chromium.draw_all(tab)
+    assert tab.locator("figure").count() >= 1
+
+
+def test_on_a_phone_nothing_is_beyond_the_edge(visit: Any, pages: Path) -> None:
+    tab = visit(pages / "lab.html", width=420)
+    assert tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_the_solution_is_on_a_sheet_of_its_own(visit: Any, pages: Path) -> None:
+    tab = visit(pages / "class.html")
+    tab.emulate_media(media="print")
+    assert tab.locator("#solution").evaluate("element => getComputedStyle(element).breakBefore") == "page"
+    filled, empty = (tab.locator(f"#{name} table").first.inner_text() for name in ("table-0", "empty-0"))
+    assert ("49237" in filled, "49237" in empty) == (True, True)
+    assert ("here / " in filled, "here / " in empty) == (True, False)
