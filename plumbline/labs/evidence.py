@@ -197,7 +197,9 @@ def closing(lab: Lab, found: Sequence[Finding], lacks: str) -> str:
         return "; ".join(filter(None, (f"{some}: {said(against[0])}", lacks)))
     plans = f"what the document says of plans is true, in {units.counted(len(planned), 'line')}" if planned else ""
     if not measured and (len(planned) < len(found) or not found):
-        missing = f"cannot be shown here: {lacks}" if lacks else f"not measured here yet: plumb lab {lab.name}"
+        few = any(finding.count for finding in found if finding.state == MISSING)
+        why = "too few launches to say it" if few else "not measured here yet"
+        missing = f"cannot be shown here: {lacks}" if lacks else f"{why}: plumb lab {lab.name}"
         return "; ".join(filter(None, (missing, plans)))
     if not measured:
         return f"holds: {plans}"

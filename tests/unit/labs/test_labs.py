@@ -133,6 +133,8 @@ def test_a_lesson_without_a_comparison_needs_verified_records() -> None:
 def test_the_last_line_says_what_is_missing_here() -> None:
     found = evidence.findings(LAB, [])
     assert evidence.closing(LAB, found, "") == "not measured here yet: plumb lab R7"
+    few = evidence.findings(LAB, several(5.0, 50.0, launches=3))
+    assert evidence.closing(LAB, few, "") == "too few launches to say it: plumb lab R7"
     lacks = machine.lacking(Needs(packages=2, cores=2), [Needs(cores=2)])
     assert evidence.closing(LAB, found, lacks) == "cannot be shown here: 2 packages needed, here 1"
 
