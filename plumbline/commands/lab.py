@@ -25,7 +25,7 @@ LAUNCHES = 6
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb lab``."""
     parser.add_argument("labs", nargs="*", metavar="LAB", help="such as R7; all: every lab (default: list them)")
-    parser.add_argument("--show", action="store_true", help="measure nothing, use the records that there are")
+    parser.add_argument("--recorded", action="store_true", help="measure nothing, use the records that there are")
     options.add(parser, "--minutes", "begin no lab that would end after so many minutes")
     options.add_output(parser, "write the lab to a file", ".html", ".json", ".md", ".txt")
     text = "write a page for a class: question, commands, empty table, and the solution on a new sheet"
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
             print(f"{lab.name} left out: it takes {lab.minutes:g} min, {left:.0f} min are left")
             continue
         left = None if left is None else left - lab.minutes
-        if not args.show:
+        if not args.recorded:
             status = max(status, _measure(lab))
         done, damages = _done(lab, lacks(lab), args)
         status = max(status, int(options.report_damage(damages)))
@@ -70,7 +70,7 @@ def listing(lacks: Callable[[Lab], str]) -> str:
         rows = [(lab.name, lab.title, f"{lab.minutes:g}", machine.words(lab.needs), _here(lacks(lab))) for lab in own]
         parts.append(f"{document}\n{table.table(header, rows, right=('min',))}")
     count = units.counted(len(model.every()), "lab")
-    return "\n\n".join([*parts, f"{count}; plumb lab R7 measures one, plumb lab R7 --show uses the records"])
+    return "\n\n".join([*parts, f"{count}; plumb lab R7 measures one, plumb lab R7 --recorded uses the records"])
 
 
 def _here(lacks: str) -> str:
@@ -106,7 +106,7 @@ def _done(lab: Lab, lacks: str, args: argparse.Namespace) -> tuple[Done, list[Da
     newest = rows[-1].id if rows else ""
     outputs, found = [], evidence.findings(lab, rows)
     for one in lab.prints:
-        if (args.show and one.measures) or (RECORD in one.command and not newest):
+        if (args.recorded and one.measures) or (RECORD in one.command and not newest):
             found += printed.missing(one)
             continue
         outputs.append(printed.run(one, newest))

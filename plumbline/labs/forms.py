@@ -272,7 +272,7 @@ def of_campaign(usable: Sequence[AnyRecord]) -> Block:
         own = [row for row in usable if lab.tests and query.begins(row.variant, f"(?:{lab.pattern})")]
         if own:
             last = evidence.closing(lab, evidence.findings(lab, own), "")
-            rows.append((f"{lab.name}  {lab.title}", last, block("code", f"plumb lab {lab.name} --show")))
+            rows.append((f"{lab.name}  {lab.title}", last, block("code", f"plumb lab {lab.name} --recorded")))
     columns = ["lab", blocks.column("the lesson", "notes"), blocks.column("as a table", "whole")]
     return section(
         "labs",

@@ -88,7 +88,7 @@ class Printed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
 
     ``lines``: what each text of the output proves, by a regular expression that finds it. ``shows``: the parts of the
     output that are shown, all that the expression finds; without it the whole. A command that ``measures`` starts
-    programs; ``--show`` leaves it out.
+    programs; ``--recorded`` leaves it out.
     """
 
     command: Annotated[list[Text], Meta(min_length=2)]

@@ -34,6 +34,8 @@ _KILLED = re.compile(r"\bsignal:? 9\b", re.I)
 _KILLED_STATUS = (9, 137)
 #: words of Open MPI's message about a rank that ended without MPI_Finalize
 IMPROPERLY = "exiting improperly"
+#: what PRRTE's daemon says of ranks that it could not reach because they had ended
+_LOST = re.compile(r"PMIX ERROR: PMIX_ERR_(?:UNREACH|LOST_CONNECTION)")
 #: characters of a line that are shown
 WIDTH = 200
 #: bytes: an MPI library that finds less in /dev/shm fails, or dies by SIGBUS when it writes
@@ -64,7 +66,10 @@ def named(lines: Sequence[str], messages: Sequence[str] = ()) -> str | None:
     'open: No space left on device'
     >>> named(["starting", "error: no peer", "rank 1 failed", "-----"])
     'rank 1 failed'
+    >>> named(["a lattice of side 7 has no checkerboard", "[vm:30964] PMIX ERROR: PMIX_ERR_UNREACH in file x.c"])
+    'a lattice of side 7 has no checkerboard'
     """
+    lines = [line for line in lines if not _LOST.search(line)] or lines
     system = (line for line in [*lines, *messages] if _SYSTEM.search(line))
     program = (line for line in reversed(lines) if _PROGRAM.search(line))
     telling = (line for line in messages if not _ENDED.search(line))

@@ -25,6 +25,8 @@ WRITTEN = {
     ("compare", "--output"): "compare openmpi mpich",
     ("export", "--output"): "export --format csv",
     ("gate", "--output"): "gate --pairs pairs.csv --better lower",
+    ("lab", "--output"): "lab R7 --recorded",
+    ("lab", "--handout"): "lab R7 --recorded",
     ("launch", "--records"): "launch variant.json",
     ("nodes", "folder"): "nodes facts",
     ("publish", "folder"): "publish",

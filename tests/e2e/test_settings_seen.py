@@ -86,7 +86,7 @@ def test_a_tuned_stack_has_its_settings(bench, stack):
     assert launch["reasons"] == []
     assert launch["settings"]["seen"] == launch["settings"]["asked"] == manifest.load(f"{stack}+tuned").settings
     assert len(launch["settings"]["seen"]) == {"openmpi": 4, "mpich": 4, "intelmpi": 1}[stack]
-    assert launch.get("remarks", []) == []
+    assert [remark for remark in launch["remarks"] if not remark.startswith("pi = ")] == []
     assert "export " in (folder / "environment.sh").read_text()
 
 

@@ -158,8 +158,8 @@ def test_set_up_again_changes_nothing(ready: Path) -> None:
 
 
 def test_labs_have_the_machines_of_the_documents(ready: Path) -> None:
-    assert plumb(ready, "lab", "T4", "--show").splitlines()[-1].startswith("holds: what the document says of plans")
-    assert "49237" in plumb(ready, "lab", "R7", "--show")
+    assert plumb(ready, "lab", "T4", "--recorded").splitlines()[-1].startswith("holds: what the document says of plans")
+    assert "49237" in plumb(ready, "lab", "R7", "--recorded")
 
 
 def test_a_program_of_ones_own_is_measured_and_the_package_stays(ready: Path) -> None:

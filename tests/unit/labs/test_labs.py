@@ -284,7 +284,7 @@ def test_it_lists_the_labs_by_document(alone: Path, capsys: pytest.CaptureFixtur
 def test_a_lab_without_records_shows_what_was_published(alone: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = [alone / "lab.html", alone / "lab.json", alone / "lab.txt"]
     words = [word for file in files for word in ("--output", str(file))]
-    assert cli.main(["lab", "R7", "--show", *words, "--handout", str(alone / "class.html")]) == 0
+    assert cli.main(["lab", "R7", "--recorded", *words, "--handout", str(alone / "class.html")]) == 0
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == json.loads(files[1].read_text())["closing"] == files[2].read_text().splitlines()[-1]
     assert "49237" in files[0].read_text()
@@ -292,13 +292,13 @@ def test_a_lab_without_records_shows_what_was_published(alone: Path, capsys: pyt
 
 
 def test_a_file_shows_one_lab(alone: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["lab", "R7", "D3", "--show", "--output", str(alone / "lab.html")]) == 2
+    assert cli.main(["lab", "R7", "D3", "--recorded", "--output", str(alone / "lab.html")]) == 2
     assert "this file shows one lab" in capsys.readouterr().err
 
 
 def test_several_labs_end_with_a_table(alone: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = alone / "labs.md"
-    assert cli.main(["lab", "R7", "D3", "--show", "--output", str(file)]) == 0
+    assert cli.main(["lab", "R7", "D3", "--recorded", "--output", str(file)]) == 0
     said = capsys.readouterr().out.splitlines()[-2:]
     assert [line.split()[0] for line in said] == ["R7", "D3"]
     assert [line.split(" | ")[0] for line in file.read_text().splitlines()[2:]] == ["| R7", "| D3"]
@@ -306,7 +306,7 @@ def test_several_labs_end_with_a_table(alone: Path, capsys: pytest.CaptureFixtur
 
 def test_labs_that_would_end_too_late_are_left_out(alone: Path, capsys: pytest.CaptureFixture[str]) -> None:
     minutes = model.named("D3").minutes
-    assert cli.main(["lab", "D3", "R7", "--show", "--minutes", str(minutes + 0.5)]) == 0
+    assert cli.main(["lab", "D3", "R7", "--recorded", "--minutes", str(minutes + 0.5)]) == 0
     assert "R7 left out: it takes" in capsys.readouterr().out
 
 

@@ -463,5 +463,5 @@ def test_experiments_that_the_records_repeat_are_there_with_what_they_say():
     (row,) = pieces.rows(shown)
     assert row[0].startswith("R7 ")
     assert row[1] == "not measured here yet: plumb lab R7"
-    assert row[2] == "plumb lab R7 --show"
+    assert row[2] == "plumb lab R7 --recorded"
     assert "No data" in pieces.text(pieces.section(data.document(data.Scope(site="local"), []), "labs"))
