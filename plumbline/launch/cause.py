@@ -35,7 +35,7 @@ _KILLED_STATUS = (9, 137)
 #: words of Open MPI's message about a rank that ended without MPI_Finalize
 IMPROPERLY = "exiting improperly"
 #: what PRRTE's daemon says of ranks that it could not reach because they had ended
-_LOST = re.compile(r"PMIX ERROR: PMIX_ERR_(?:UNREACH|LOST_CONNECTION)")
+_LOST = re.compile(r"PMIX ERROR: \w+_(?:UNREACH|LOST_CONNECTION)\b")
 #: characters of a line that are shown
 WIDTH = 200
 #: bytes: an MPI library that finds less in /dev/shm fails, or dies by SIGBUS when it writes
