@@ -11,6 +11,7 @@ from msgspec import structs
 from samples import barrier as measured
 
 from plumbline import site
+from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.labs import evidence, forms, machine, model
@@ -18,6 +19,7 @@ from plumbline.labs.model import Lab, Lesson, Needs, Table
 from plumbline.records.model import Record
 from plumbline.references import match
 from plumbline.site import tests
+from plumbline.views.table import escaped
 
 #: a lab of one table: kinds of barriers by placement, beside what was published of a machine of the past
 LAB = Lab(
@@ -329,3 +331,10 @@ def test_of_several_machines_the_ratio_is_to_the_first_that_has_the_figure() -> 
         row for row in rows if row[1] == "here / rrze-nehalem:ep" and row[header.index("shared L3")] == "0.0187"
     ]
     assert set(found) == {"", "here / rrze-nehalem:ep", "0.0187", "–"}
+
+
+def test_the_page_has_a_line_for_each_lab() -> None:
+    """``plumb lab all --recorded --output labs.md`` writes them."""
+    page = (paths.root() / "docs" / "labs.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([A-Z]\d) \| (.+?) \| .+ \|$", page, re.MULTILINE)
+    assert rows == [(name, escaped(lab.title)) for name, lab in model.every().items()]
