@@ -92,7 +92,7 @@ def _measure(lab: Lab) -> int:
         return 0
     from plumbline.reframe import campaign  # here: a list of labs needs no ReFrame
 
-    chosen = ["-n", lab.pattern, *lab.options]
+    chosen = [*campaign.named(lab.pattern), *lab.options]
     if not any(option.startswith("launches=") for option in lab.options):
         chosen += ["-S", f"launches={LAUNCHES}"]
     print(f"{lab.name}: {lab.question}", flush=True)

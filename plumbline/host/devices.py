@@ -57,10 +57,15 @@ class Devices(Struct, frozen=True):
     ways: tuple[tuple[str, ...], ...]
 
 
+def gpus(topology: str | Path) -> list[Device]:
+    """The GPUs of a machine, by PCI address."""
+    return [one for one in load(topology).devices if one.label.startswith("GPU")]
+
+
 def built_with(topology: str | Path) -> str | None:
     """What programs for the GPUs of a machine are built with; None where it has no GPU, or one of another maker."""
-    gpus = [one for one in load(topology).devices if one.label.startswith("GPU")]
-    return BUILT_WITH.get(gpus[0].ids.partition(":")[0]) if gpus else None
+    found = gpus(topology)
+    return BUILT_WITH.get(found[0].ids.partition(":")[0]) if found else None
 
 
 def load(topology: str | Path | None = None) -> Devices:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from plumbline.judge.statement import Statement
 from plumbline.labs.model import Lab, Lesson, Table
 from plumbline.records.model import AnyRecord
 from plumbline.references import match
+from plumbline.references.model import Entry
 from plumbline.statistics import Floats, unpaired
 from plumbline.statistics.basic import holm
 
@@ -81,10 +83,15 @@ def _items(table: Table, rows: Iterable[AnyRecord]) -> list[Item]:
 
 def _published(place: str, table: Table) -> list[Item]:
     name, _, partition = place.partition(":")
-    files = sorted((paths.suite() / "site-configs" / name / "references").glob("*.yaml"))
-    entries = [entry for file in files for entry in match.read(file).references]
-    found = pivot.published(name, entries, table.figures, table.tests)
+    found = pivot.published(name, _references(name), table.figures, table.tests)
     return [item for item in found if item.get("partition") == partition and item.has(table.where)]
+
+
+@functools.cache
+def _references(name: str) -> list[Entry]:
+    """The references of a machine of the documents, read once: several tables show them."""
+    files = sorted((paths.suite() / "site-configs" / name / "references").glob("*.yaml"))
+    return [entry for file in files for entry in match.read(file).references]
 
 
 def findings(lab: Lab, rows: Sequence[AnyRecord]) -> list[Finding]:

@@ -115,21 +115,20 @@ def cells(one: Filled, empty: bool = False) -> tuple[list[str], list[tuple[str, 
 
     ``empty``: to be filled by hand, so that nothing measured is in it.
     """
-    labels = one.table.labels
-    names = [" ".join(labels.get(value, value) for value in column) or "value" for column in _columns(one)]
+    labels, columns = one.table.labels, _columns(one)
+    names = [" ".join(labels.get(value, value) for value in column) or "value" for column in columns]
     rows = []
     for row in _rows(one):
         head = tuple(labels.get(value, value) for value in row)
-        for number, (source, values) in enumerate(_lines(one, row, empty)):
+        for number, (source, values) in enumerate(_lines(one, row, columns, empty)):
             start = head if number == 0 else ("",) * len(head)
             rows.append((*start, *([source] if _has_sources(one) else []), *values))
     return [*_heads(one), *names], rows
 
 
-def _lines(one: Filled, row: Values, empty: bool) -> Iterator[tuple[str, list[str]]]:
+def _lines(one: Filled, row: Values, columns: Sequence[Values], empty: bool) -> Iterator[tuple[str, list[str]]]:
     """What each source says of a row, and the ratio to the first publication with a value for a column."""
-    unit, columns = _unit(one), _columns(one)
-    labels = one.table.labels
+    unit, labels = _unit(one), one.table.labels
     there = [line for place, pivot in one.published.items() for line in _sources(place, pivot, row, columns, labels)]
     here = list(_sources(HERE, one.measured, row, columns, labels))
     for source, shown in there:
@@ -223,8 +222,9 @@ def _curve(one: Filled) -> Block:
         " ".join(labels.get(word, word) for word in (*row, place if one.published else "") if word)
         for place, _, row in lines
     ]
-    numbers = [float(column[0]) for column in _columns(one)]
-    columns = [[pivot.cells.get((row, column)) for column in _columns(one)] for _, pivot, row in lines]
+    places = _columns(one)
+    numbers = [float(column[0]) for column in places]
+    columns = [[pivot.cells.get((row, column)) for column in places] for _, pivot, row in lines]
     return blocks.chart(
         one.table.title,
         f"Over {axis}{'; dashed: published' if one.published else ''}.",

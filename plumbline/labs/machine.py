@@ -41,7 +41,7 @@ def _of(part: Partition, topology: Path) -> Needs:
         numa_nodes=len(node.numa_nodes),
         hardware_threads=max(len(core.cpus) for core in node.cores),
         cores_of_l3=max((len({cores[cpu] for cpu in cache.cpus}) for cache in node.l3s), default=1),
-        gpus=sum(one.label.startswith("GPU") for one in devices.load(topology).devices),
+        gpus=len(devices.gpus(topology)),
         nodes=part.nodes_offered,
     )
 
