@@ -24,6 +24,10 @@ FOLDERS = {
 _named: dict[str, Path] = {}
 
 
+#: what was changed on this host by a process that sets it back (:mod:`plumbline.host.change`)
+HOST_SETTINGS = Path("/run/plumbline-host-settings.json")
+
+
 def use(named: Mapping[str, Path | None]) -> None:
     """Use the folders that options name, by the keys of :data:`FOLDERS`; None leaves the choice to the variable."""
     _named.clear()

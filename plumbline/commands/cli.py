@@ -23,7 +23,7 @@ from plumbline.records import sources
 
 #: commands whose exit status is a verdict: whatever goes wrong in them is INVALID, because 1 is a FAIL, and a CI that
 #: tolerates INCONCLUSIVE tolerates 2
-OF_VERDICTS = ("gate", "history", "outliers")
+OF_VERDICTS = ("gate", "history", "outliers", "why")
 BAD_INPUT = 2
 
 
@@ -82,6 +82,7 @@ def main(argv: list[str] | None = None) -> int:
 def _run(words: Sequence[str]) -> int:
     bad_input = EXIT["INVALID"] if set(OF_VERDICTS) & set(words) else BAD_INPUT  # until the words are understood
     try:
+        _restore_host()
         ended.refuse(words)
         folders, words = _take_folders(words, bad_input)
         if words[:1] == ["help"]:
@@ -115,6 +116,15 @@ def _run(words: Sequence[str]) -> int:
         return bad_input
     finally:
         paths.use({})
+
+
+def _restore_host() -> None:
+    """Set back what a search that was killed had changed on this host, and say so."""
+    if paths.HOST_SETTINGS.exists():
+        from plumbline.host import change  # only then: all commands come here
+
+        for file in change.restore_left():
+            print(f"plumb: set back after a search that was killed: {file}", file=sys.stderr)
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:

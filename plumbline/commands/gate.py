@@ -24,6 +24,7 @@ from plumbline.measure import jobs
 from plumbline.pages.page import render
 from plumbline.records import notes
 from plumbline.statistics.paired import Rule
+from plumbline.why import offer
 
 #: options that a job of a gate gets, and those that measure the same again
 OF_A_JOB = ("minutes", "first_fail", "output")
@@ -31,6 +32,8 @@ REPEAT = (
     "baseline", "candidate", "stack", "test", "site", "partition", "rules", "tolerance", "must_detect", "minutes",
     "application", "common", "first_fail", "disturbed_by_itself", "gain",
 )  # fmt: skip
+#: commands that look for causes that are shown, at most
+MOST_WHYS = 3
 #: options that only a live gate has, as argparse calls them
 LIVE = (
     "application", "candidate", "stack", "test", "site", "partition", "rules", "common", "seed", "work", "minutes",
@@ -146,8 +149,10 @@ def _live(args: argparse.Namespace, rule: Rule) -> int:
     if outcome is None:
         nodes = max(couple[0].nodes for couple in begun.couples)
         return options.in_job(args, OF_A_JOB, GATE, folder, part, nodes)
-    _write_all(args, outcome.verdicts, outcome.rule, outcome.facts)
+    why = [("why", command) for both in outcome.failed[:MOST_WHYS] if (command := offer.command(*both))]
+    _write_all(args, outcome.verdicts, outcome.rule, [*outcome.facts, *why])
     with options.progress(args.json):
+        print("\n".join(f"{name + ':':<8} {command}" for name, command in why), end="\n" if why else "")
         print(f"\n{decide.closing(outcome.verdicts)}", flush=True)
     return EXIT[statement.overall(outcome.verdicts)]
 

@@ -50,6 +50,7 @@ GROUPS = {
             "PASS, FAIL, INCONCLUSIVE or INVALID for a candidate compared with its baseline",
             "plumb gate --baseline main --candidate HEAD --stack openmpi --test 'stream|osu_pair'",
         ),
+        "why": ("which of all that differs makes B slower than A, measured", "plumb why 4f89ff 2cb145"),
         "calibrate": (
             "make references from the records of verified sessions",
             "plumb calibrate --test stream --dry-run",

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 
 from plumbline.base import units
-from plumbline.compare.page import closing, document, legend, members, ratio
+from plumbline.compare.page import closing, document, legend, members, ratio, why
 from plumbline.judge.compare import Comparison, Line
 from plumbline.pages import page
 from plumbline.views import table
@@ -27,6 +27,7 @@ def text(comparison: Comparison) -> str:
     header, body = _cells(comparison)
     blocks.append(table.table(header, body, right=comparison.sides))
     blocks.append("\n".join(legend(comparison)))
+    blocks += [told] if (told := why(comparison)) else []
     blocks.append(closing(comparison))
     return "\n\n".join(block for block in blocks if block)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
@@ -62,6 +63,22 @@ def closing(comparison: Comparison) -> str:
     none = sum(len(line.best) != 1 for line in comparison.lines)
     alone = f"; {units.counted(comparison.alone, 'figure')} of one side only" if comparison.alone else ""
     return f"{units.counted(len(comparison.lines), 'figure')}: {', '.join(counts)}, no single best in {none}{alone}"
+
+
+def why(comparison: Comparison) -> str | None:
+    """The command that looks for the cause of the largest difference that is claimed; None where none is."""
+    found = [
+        (abs(math.log(difference.ratio)), line, number)
+        for line in comparison.lines
+        for number, (difference, known) in enumerate(zip(line.differences, line.claimed, strict=True))
+        if known and difference and difference.ratio > 0 and line.key.site
+    ]
+    if not found:
+        return None
+    _, line, number = max(found, key=lambda one: one[0])
+    first, other = next(cell for cell in line.cells if cell), line.cells[number]
+    ids = [cell.records[-1] for cell in (first, other) if cell]
+    return f"the cause of the largest difference: plumb why {' '.join(ids)} --figure {shlex.quote(line.key.figure)}"
 
 
 def legend(comparison: Comparison) -> list[str]:

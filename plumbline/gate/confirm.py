@@ -89,8 +89,11 @@ class Confirmer:
         found = next((item for item in verdicts if item.subject == name), None)
         if found is None:
             return Answer("open", f"a gate does not judge this figure, which is optional; {fresh_sessions(alarm)}")
-        sides_ = f"{both[1].measured} against {both[0].measured}, {found.count} pairs"
-        return Answer(STATES[found.state], f"{sides_}: {found.reason or 'no slowdown that matters'}")
+        text = f"{both[1].measured} against {both[0].measured}, {found.count} pairs: "
+        text += found.reason or "no slowdown that matters"
+        if STATES[found.state] == "confirmed":
+            text += f"; the cause: plumb why {alarm.good.id} {alarm.bad.id}"
+        return Answer(STATES[found.state], text)
 
     def _measured(self, alarm: Alarm, both: tuple[Side, Side]) -> list[Verdict]:
         variant = alarm.bad.variant

@@ -158,10 +158,11 @@ class Contest:
         if not self.kept and all(launch.verified for pair in self.launches for launch in pair):
             return [FigureState(item.name, "open", 0) for item in self.records[0].variant.figures]
         every = from_records.pairs_of(self.records[0], self.records[1], "running", self.by_itself)
-        return [_figure_state(pairs, self.rule, self.kept, self.total) for pairs in every]
+        return [figure_state(pairs, self.rule, self.kept, self.total) for pairs in every]
 
 
-def _figure_state(pairs: Pairs, rule: Rule, kept: int, total: int) -> FigureState:
+def figure_state(pairs: Pairs, rule: Rule, kept: int, total: int) -> FigureState:
+    """How the figure of ``pairs`` stands, of which ``kept`` count, among the ``total`` of all that are measured."""
     name = pairs.name.rpartition(": ")[2]
     values = (*pairs.baseline.values, *pairs.candidate.values)
     if pairs.faults or not all(np.isfinite(value) and value > 0 for value in values):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from plumbline.base import units
@@ -18,7 +18,7 @@ from plumbline.judge import decide, from_records
 from plumbline.measure import driver
 from plumbline.measure.session import Say
 from plumbline.records import notes, store
-from plumbline.records.model import Launch, Side
+from plumbline.records.model import Launch, Record, Side
 from plumbline.statistics.paired import Rule
 
 #: the largest number of commands that compare profiles that is shown
@@ -30,11 +30,12 @@ MakeBench = Callable[[Session, Path], Bench]
 
 @dataclass(frozen=True)
 class Outcome:
-    """The verdicts by ``rule``, and ``facts`` of the gate as (name, text)."""
+    """The verdicts by ``rule``, ``facts`` of the gate as (name, text), and both records of what ``failed``."""
 
     rule: Rule
     verdicts: list[decide.Verdict]
     facts: list[tuple[str, str]]
+    failed: list[tuple[Record, Record]] = field(default_factory=list)
 
 
 def resume(folder: Path, stop: live.Stop, say: Say, make: MakeBench | None = None) -> Outcome:
@@ -91,12 +92,13 @@ def _judged(begun: Session, contests: list[live.Contest], file: Path, say: Say) 
     found = decide.decide([item for _, item in owned], begun.terms.rule)
     judged = list(zip((contest for contest, _ in owned), found, strict=True))
     explain = _explaining([contest for contest, item in judged if item.state == "FAIL"])
-    repeat = shlex.join([*begun.terms.command, "--seed", str(begun.terms.seed)])
+    repeat = shlex.join([*begun.terms.command, "--seed", str(begun.terms.seed)]) if begun.terms.command else None
     say("\n" + verdicts(contests, judged))
     told = [*begun.notes, *_started_again(contests), *notes.before(begun.site, store.now())]
     for note in told:
         say(note)
-    say("\n".join([f"records: {file}", f"repeat:  {repeat}", *(f"explain: {command}" for command in explain)]))
+    commands = [*([("repeat", repeat)] if repeat else []), *(("explain", command) for command in explain)]
+    say("\n".join([f"records: {file}", *(f"{name + ':':<8} {command}" for name, command in commands)]))
     facts = [
         ("baseline", begun.baseline),
         ("candidate", begun.candidate),
@@ -105,11 +107,11 @@ def _judged(begun: Session, contests: list[live.Contest], file: Path, say: Say) 
         ("session", begun.name),
         ("seed", str(begun.terms.seed)),
         ("records", str(file)),
-        ("repeat", repeat),
-        *(("explain", command) for command in explain),
+        *commands,
         *(("note", note) for note in told),
     ]
-    return Outcome(begun.terms.rule, found, facts)
+    failed = {contest.position: contest for contest, item in judged if item.state == "FAIL"}.values()
+    return Outcome(begun.terms.rule, found, facts, [(one.records[0], one.records[1]) for one in failed])
 
 
 def _explaining(failed: Sequence[live.Contest]) -> list[str]:

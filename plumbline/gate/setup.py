@@ -27,7 +27,7 @@ from plumbline.statistics.paired import Rule
 
 @dataclass(frozen=True)
 class Terms:
-    """What holds for every pair of a gate: margins, seed (drawn), the command that measures the same again.
+    """What holds for every pair of a gate: margins, seed (drawn), the command that measures the same again, if any.
 
     ``rule`` is that of every figure without its own margins. ``by_itself`` claims that the candidate disturbs
     itself.
@@ -110,24 +110,46 @@ def _benchmarks(
     request: Request, folder: Path, say: Say, build: sides.Build | None
 ) -> tuple[list[list[Variant]], list[str]]:
     """The couples of the suite's benchmarks."""
-    manifests = [sides.install_side(side, build) for side in request.both]
-    say("variants: a dry run of ReFrame")
-    stacks = list(dict.fromkeys(side.stack for side in request.both))
-    listing = variants.list_variants(stacks, request.test, request.system, folder)
+    listing, manifests = _listed(request.both, request, folder, say, build)
     return pair_up(listing, request.both, manifests, request.common)
 
 
 def _programs(request: Request, application: Path, folder: Path, say: Say) -> tuple[list[list[Variant]], list[str]]:
     """The couples of an application's programs, each side built from its state of the code."""
-    offers = []
-    for side in request.both:
+    offers = _offers_of_application(request.both, request, application, folder, say)
+    return couple(offers[0], offers[1], request.common)
+
+
+def offers(every: Sequence[sides.Side], request: Request, folder: Path, say: Say) -> list[Offer]:
+    """What each of ``every`` side can run of the tests of ``request``; what a side is built of is built."""
+    if request.application:
+        return _offers_of_application(every, request, request.application, folder, say)
+    listing, manifests = _listed(every, request, folder, say, None)
+    return [_offer(listing, side, manifest) for side, manifest in zip(every, manifests, strict=True)]
+
+
+def _listed(
+    every: Sequence[sides.Side], request: Request, folder: Path, say: Say, build: sides.Build | None
+) -> tuple[variants.Listing, list[Manifest]]:
+    """What ReFrame offers for the stacks of the sides, and the manifest of each side."""
+    manifests = [sides.install_side(side, build) for side in every]
+    say("variants: a dry run of ReFrame")
+    stacks = list(dict.fromkeys(side.stack for side in every))
+    return variants.list_variants(stacks, request.test, request.system, folder), manifests
+
+
+def _offers_of_application(
+    every: Sequence[sides.Side], request: Request, application: Path, folder: Path, say: Say
+) -> list[Offer]:
+    found = []
+    for side in every:
         state = side.code or source.present(application)
         try:
             listing = variants.of_application(application, state, side.stack, request.test, request.system, folder, say)
         except PlumbError as error:
             raise PlumbError(f"{side.role} {side.given}: {error.what}", error.where, error.cure) from None
-        offers.append(Offer(side, listing.of(side.stack), listing.skips.get(side.stack, {})))
-    return couple(offers[0], offers[1], request.common)
+        found.append(Offer(side, listing.of(side.stack), listing.skips.get(side.stack, {})))
+    return found
 
 
 @dataclass(frozen=True)
@@ -157,6 +179,16 @@ def partition_of(begun: Session) -> Partition:
     return site.partition(site.load(first.site), first.partition)
 
 
+def _offer(listing: variants.Listing, side: sides.Side, manifest: Manifest) -> Offer:
+    """What ``side``, whose stack has this manifest, can run of the suite's tests."""
+    found = {
+        name: structs.replace(variant, stack=side.measured)
+        for name, variant in listing.of(side.stack).items()
+        if variant.benchmark in manifest.benchmarks
+    }
+    return Offer(side, found, listing.skips.get(side.stack, {}))
+
+
 def pair_up(
     listing: variants.Listing,
     both: tuple[sides.Side, sides.Side],
@@ -168,14 +200,7 @@ def pair_up(
     Raises :class:`PlumbError` for variants that the candidate alone cannot run, unless ``common`` accepts that, and
     where no couple is left, or couples of several partitions.
     """
-    offers = []
-    for side, manifest in zip(both, manifests, strict=True):
-        found = {
-            name: structs.replace(variant, stack=side.measured)
-            for name, variant in listing.of(side.stack).items()
-            if variant.benchmark in manifest.benchmarks
-        }
-        offers.append(Offer(side, found, listing.skips.get(side.stack, {})))
+    offers = [_offer(listing, side, manifest) for side, manifest in zip(both, manifests, strict=True)]
     same: list[str] = []
     if both[0].stack == both[1].stack and (both[0].commit or both[1].commit):
         of_both = ((name, item) for name, item in offers[0].variants.items() if name in offers[1].variants)

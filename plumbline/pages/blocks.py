@@ -113,7 +113,8 @@ def series(name: str, colour: str | None, points: Iterable[Sequence[object]], **
     """Points of a chart in one ``colour``.
 
     ``look`` says how they are drawn, in the chart library's words; ``hollow`` are the places of points that are not
-    filled, ``ranges`` are x and the ends of a line upwards; ``target`` is what a click opens, ``keys`` are those of
+    filled, ``ranges`` are x and the ends of a line upwards,
+    ``bars`` y and the ends of a thick line to the right; ``target`` is what a click opens, ``keys`` are those of
     :func:`toggled`.
     """
     look = {"name": name, **parts.pop("look", {})}

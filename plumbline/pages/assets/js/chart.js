@@ -167,8 +167,8 @@ function chartAxis({ name, labels, ticks, ...rest }, heat, vertical, left) {
   return axis(name, { ...free, ...rest, axisLine: { show: false }, axisLabel });
 }
 
-/** Dots or a line in one colour; what is `hollow` is not filled, `ranges` are vertical lines. */
-function chartSeries({ targets, marks = [] }, { points, hollow = [], ranges = [], colour: own, look }, number) {
+/** Dots or a line in one colour; what is `hollow` is not filled, `ranges` are vertical lines, `bars` lie. */
+function chartSeries({ targets, marks = [] }, { points, hollow = [], ranges = [], bars = [], colour: own, look }, number) {
   const tint = (row, open) => colour(own ?? (open || targets?.[row] === null ? 'muted' : 'accent'));
   const style = (row, open) =>
     open
@@ -176,6 +176,7 @@ function chartSeries({ targets, marks = [] }, { points, hollow = [], ranges = []
       : { color: tint(row), opacity: own && !look?.lineStyle ? 0.75 : 1 };
   const point = ([row, x, y, ...texts], place) => ({ value: [x, y], row, number, texts, itemStyle: style(row, hollow.includes(place)) });
   const range = ([x, low, high]) => [{ coord: [x, low] }, { coord: [x, high] }];
+  const bar = ([y, low, high]) => [{ coord: [low, y], lineStyle: { width: 14 } }, { coord: [high, y] }];
   return {
     type: 'scatter',
     symbolSize: 8,
@@ -189,7 +190,7 @@ function chartSeries({ targets, marks = [] }, { points, hollow = [], ranges = []
       animation: false,
       label: { show: false },
       lineStyle: { width: 1.2, type: 'solid', opacity: 0.55 },
-      data: [...(number ? [] : marks.map(chartMark)), ...ranges.map(range)],
+      data: [...(number ? [] : marks.map(chartMark)), ...ranges.map(range), ...bars.map(bar)],
     },
   };
 }

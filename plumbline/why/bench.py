@@ -1,0 +1,121 @@
+"""The launches of a search: what is measured is kept in its folder, and read again when the search continues.
+
+``records/N.jsonl`` has the record of configuration N, written whole after each launch; the index of a launch is the
+number of its round. A search that is repeated takes the same way, and starts only what is missing.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from plumbline.base.errors import PlumbError
+from plumbline.host.change import Host
+from plumbline.judge import disturbed
+from plumbline.launch.signals import held_back
+from plumbline.measure import driver
+from plumbline.measure.session import Say
+from plumbline.records import store
+from plumbline.records.model import Launch, Record
+from plumbline.why.model import Asked
+from plumbline.why.rounds import Seen
+
+AGAIN = "start a new search"
+
+
+class Bench:
+    """The configurations of the search of ``folder``; ``figure`` is the name of the figure that is followed.
+
+    ``minutes``: no round begins after so many, None for no limit. ``host`` is where settings of the host are changed.
+    """
+
+    def __init__(
+        self, folder: Path, asked: Asked, figure: str, say: Say, host: Host, minutes: float | None = None
+    ) -> None:
+        self.folder, self.asked, self.say, self.host = folder, asked, say, host
+        self.reasons: dict[int, str] = {}
+        self._figure = next(one for one in asked.ends.first.figures if one.name == figure)
+        self._made: dict[int, driver.Launches] = {}
+        self._ends = None if minutes is None else time.monotonic() + 60 * minutes
+        self._order = sum(len(record.launches) for file in self._files() for record in store.whole(file, AGAIN))
+
+    def _files(self) -> list[Path]:
+        return sorted((self.folder / "records").glob("*.jsonl"))
+
+    def _file(self, configuration: int) -> Path:
+        return self.folder / "records" / f"{configuration}.jsonl"
+
+    def stop(self) -> str | None:
+        """Why no further round may begin, or None."""
+        return "time is up" if self._ends is not None and time.monotonic() > self._ends else None
+
+    def records(self) -> list[Record]:
+        """The records of all configurations."""
+        return [record for file in self._files() for record in store.whole(file, AGAIN)]
+
+    def launch(self, configuration: int, number: int) -> Seen | None:
+        """The figure of the launch of ``configuration`` in round ``number``, started unless it was before.
+
+        A launch that was disturbed is started again, within the limits of the gate. None: it failed, and
+        :attr:`reasons` says why. Raises :class:`PlumbError` where A or B cannot be measured.
+        """
+        try:
+            made = self._prepared(configuration)
+        except PlumbError as error:
+            self._fail(configuration, error)
+            return None
+        found = self._kept(made, number) or self._started(configuration, made, number)
+        if not found.verified or found.status != "ok":
+            self._fail(configuration, PlumbError((found.reasons or ["it failed"])[0], f"launch {found.order}"))
+            return None
+        try:
+            return Seen(found.measurement(self._figure).value, found.disturbed)
+        except PlumbError as error:
+            self._fail(configuration, error)
+            return None
+
+    def _fail(self, configuration: int, error: PlumbError) -> None:
+        name = self.asked.ends.mixture(configuration)
+        if configuration in (0, (1 << len(self.asked.ends.factors)) - 1):
+            raise PlumbError(f"{name} cannot be measured: {error.what}", error.where, error.cure) from error
+        self.reasons[configuration] = error.what
+        self.say(f"left out: {name}: {error.what}")
+
+    def _prepared(self, configuration: int) -> driver.Launches:
+        """The configuration, with the launches that it had before."""
+        if configuration not in self._made:
+            self.host.set(self.asked.ends.host(configuration))
+            kept = f"what was measured before is kept: plumb why --resume {self.folder}"
+            variant = self.asked.ends.variant(configuration)
+            made = driver.Launches([variant], self.asked.session, self.folder, self.asked.seed, kept)
+            if (file := self._file(configuration)).exists():
+                [old] = store.whole(file, AGAIN)
+                job = made.jobs[0]
+                for name in ("plan", "command", "benchmark"):
+                    if getattr(old, name) != getattr(job.record, name):
+                        what = f"the {name} of {old.variant.name} is another one now"
+                        raise PlumbError(what, str(self.folder), AGAIN)
+                job.record = old
+            self._made[configuration] = made
+        return self._made[configuration]
+
+    @staticmethod
+    def _kept(made: driver.Launches, number: int) -> Launch | None:
+        [record] = made.all_records
+        return next((one for one in record.launches if one.index == number and not one.superseded), None)
+
+    def _started(self, configuration: int, made: driver.Launches, number: int) -> Launch:
+        self.host.set(self.asked.ends.host(configuration))
+        [record] = made.all_records
+        while True:
+            found = made.launch(0, number, self._order)
+            self._order += 1
+            kept = len(record.counting())
+            again = disturbed.is_due(found.verified, found.disturbed, kept, len(record.launches) - kept)
+            found.superseded = again
+            with held_back():
+                record.launches.append(found)
+                made.settle(0)
+                store.write(self._file(configuration), [record])
+            if not again:
+                return found

@@ -1,0 +1,184 @@
+"""Configurations between two ends, and what is compared among them to get the effect of each factor.
+
+A configuration is a number whose bits are the factors that are as in B, the others as in A: 0 is A, all bits are B. An
+effect is a log ratio, so effects add up. Each round launches every configuration once, and gives one log ratio for each
+contrast; over the rounds these are pairs, as the gate judges them.
+
+The share of a factor is the mean of what it makes when it is put into A and when it is taken out of B. Where factors
+interact in pairs at most, that is its Shapley value, and all shares add up to the whole difference (L. S. Shapley, in
+Contributions to the Theory of Games II, Princeton 1953). It is also the main effect of a two-level design of resolution
+IV, in which every launch counts for every factor (Box, Hunter, Technometrics 3 (1961) 311; Plackett, Burman, Biometrika
+33 (1946) 305).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import hadamard
+from scipy.stats import norm
+
+from plumbline.statistics.paired import CAP, FAIL_SPENDING, LOOKS, PASS_SPENDING, Rule
+
+#: first row of the design of Plackett and Burman for 11 factors; the others are its cyclic shifts, and one of minus
+_TWELVE = "++-+++---+-"
+#: factors of a two-level design, at most
+MOST_CROSSED = 12
+
+#: weights of configurations; the weights of each side of a contrast add up to 1
+Weights = tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Two weighted geometric means of configurations; their log ratio, times ``scale``, is the effect."""
+
+    low: Weights
+    high: Weights
+    scale: float = 1.0
+
+    @property
+    def configurations(self) -> set[int]:
+        """All that it needs."""
+        return {one for one, _ in (*self.low, *self.high)}
+
+    def rule(self, rule: Rule) -> Rule:
+        """The margins of its log ratio where ``rule`` has those of the effect."""
+        tolerance, detected = (
+            math.expm1(math.log1p(margin) / self.scale) for margin in (rule.tolerance, rule.must_detect)
+        )
+        return Rule(tolerance, detected, gain=True)
+
+
+def _mean(configurations: Iterable[int]) -> Weights:
+    found = tuple(configurations)
+    return tuple((one, 1 / len(found)) for one in found)
+
+
+def against(low: Iterable[int], high: Iterable[int], scale: float = 1.0) -> Contrast:
+    """The contrast of two geometric means."""
+    return Contrast(_mean(low), _mean(high), scale)
+
+
+def bits(members: Iterable[int]) -> int:
+    """The configuration in which these factors are as in B."""
+    return sum(1 << one for one in members)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """How the effect of ``members``, one factor or several together, is measured among ``factors`` factors."""
+
+    members: tuple[int, ...]
+    factors: int
+
+    @property
+    def _four(self) -> tuple[int, int, int, int]:
+        """A, A with the members of B, B with the members of A, B."""
+        whole, own = (1 << self.factors) - 1, bits(self.members)
+        return 0, own, whole ^ own, whole
+
+    @property
+    def put_in(self) -> Contrast:
+        """The members alone put into A."""
+        a, with_own, _, _ = self._four
+        return against([a], [with_own])
+
+    @property
+    def taken_out(self) -> Contrast:
+        """What B has that B without the members has not."""
+        _, _, without, b = self._four
+        return against([without], [b])
+
+    @property
+    def share(self) -> Contrast:
+        """The mean of both."""
+        a, with_own, without, b = self._four
+        return against([a, without], [with_own, b])
+
+    @property
+    def disagreement(self) -> Contrast:
+        """How much more they make in A than in B."""
+        a, with_own, without, b = self._four
+        return against([a, b], [with_own, without], scale=2.0)
+
+
+def whole(factors: int) -> Contrast:
+    """B against A."""
+    return against([0], [(1 << factors) - 1])
+
+
+def excess(members: Sequence[int]) -> Contrast:
+    """What the members make in A together, beyond what each makes there alone."""
+    number = len(members)
+    high = ((bits(members), 1 / number), (0, 1 - 1 / number))
+    return Contrast(_mean(1 << one for one in members), high, scale=float(number))
+
+
+def remainder(effects: Sequence[Effect]) -> Contrast:
+    """What of B against A the shares of all of ``effects`` leave: a contrast of everything."""
+    total: dict[int, float] = {}
+    parts = [(whole(effects[0].factors), 1.0), *((one.share, -1.0) for one in effects)]
+    for contrast, sign in parts:
+        for side, weights in ((-1, contrast.low), (1, contrast.high)):
+            for configuration, weight in weights:
+                total[configuration] = total.get(configuration, 0.0) + sign * side * weight
+    low = {key: -weight for key, weight in total.items() if weight < -1e-12}
+    high = {key: weight for key, weight in total.items() if weight > 1e-12}
+    scale = sum(high.values())
+    if not scale:
+        return Contrast((), ())
+    below, above = (tuple((key, weight / scale) for key, weight in side.items()) for side in (low, high))
+    return Contrast(below, above, scale)
+
+
+def crossed(factors: int) -> tuple[list[int], list[Contrast]]:
+    """A two-level design of resolution IV: its configurations, A and B among them, and a contrast for each factor."""
+    size = next(size for size in (4, 8, 12) if size >= factors)
+    rows = _plackett_burman() if size == 12 else np.asarray(hadamard(size))
+    rows = np.concatenate([rows, -rows])[:, :factors] > 0
+    configurations = [bits(np.flatnonzero(row)) for row in rows]
+    contrasts = []
+    for factor in range(factors):
+        low, high = ([one for one in configurations if one >> factor & 1 == level] for level in (0, 1))
+        contrasts.append(against(low, high))
+    return configurations, contrasts
+
+
+def _plackett_burman() -> npt.NDArray[np.int64]:
+    """The 12 by 12 matrix, its first row and first column of ones."""
+    first = np.array([1 if sign == "+" else -1 for sign in _TWELVE])
+    shifted = [np.roll(first, number) for number in range(len(first))]
+    minus = np.ones((12, 12), dtype=np.int64)
+    minus[1:, 1:] = -np.array(shifted)
+    return minus
+
+
+def rounds_needed(spread: float, rule: Rule) -> int:
+    """About how many rounds decide a contrast whose rounds scatter by ``spread`` (a log ratio): one of the looks."""
+    distance = math.log1p(rule.must_detect) - math.log1p(rule.tolerance)
+    quantiles = norm.isf(FAIL_SPENDING.error / 4) + norm.isf(PASS_SPENDING.error * 5)
+    number = (spread * quantiles / distance) ** 2
+    return next((look for look in LOOKS if look >= number), CAP)
+
+
+def launches_alone(factors: int, noise: float, rule: Rule) -> int:
+    """About how many launches it takes with each factor alone; ``noise`` is that of one launch (a log ratio)."""
+    return rounds_needed(noise, rule) * len(alone_configurations(factors))
+
+
+def launches_crossed(factors: int, noise: float, rule: Rule) -> int:
+    """The same of a two-level design, before what is named is put in and taken out alone."""
+    configurations = len(crossed(factors)[0])
+    return rounds_needed(2 * noise / math.sqrt(configurations), rule) * configurations
+
+
+def alone_configurations(factors: int) -> set[int]:
+    """Those of a search with each factor alone."""
+    every = (Effect((one,), factors).share.configurations for one in range(factors))
+    return set(itertools.chain.from_iterable(every))

@@ -1,0 +1,90 @@
+"""What two ends differ in: factors that can be set here, and what cannot be set."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from plumbline.host import change
+from plumbline.records.model import Record
+from plumbline.records.variant import Variant
+from plumbline.stacks.manifest import Manifest
+from plumbline.views import diff
+from plumbline.why.model import ATTRIBUTES, MAPPINGS, Factor, Fixed
+
+#: files that are linked with by their names; plugins of MPI libraries are loaded by their paths
+_LIBRARY = re.compile(r"lib.+\.so(\.\d+)+")
+#: variables of records that are the suite's own
+OWN = "PLUMB_"
+#: keys of differences that follow from a factor or are said by one, and those that say where and when
+FOLLOWING = ("stack", "benchmark", "variant", "placement", "plan", "environment", "settings", "loaded", "transports")
+
+
+def of_variants(first: Variant, second: Variant) -> list[Factor]:
+    """The factors of two variants, apart from what they run (stack and code)."""
+    found = []
+    for name in ATTRIBUTES:
+        before, after = getattr(first, name), getattr(second, name)
+        if before != after:
+            found.append(Factor(name, "", _shown(before), _shown(after)))
+    for member, kind in MAPPINGS.items():
+        before, after = getattr(first, member), getattr(second, member)
+        found += [
+            Factor(kind, name, before.get(name), after.get(name))
+            for name in {**before, **after}
+            if before.get(name) != after.get(name)
+        ]
+    return found
+
+
+def _shown(value: Any) -> str | None:
+    if isinstance(value, list):
+        return " ".join(value)
+    return None if value is None else str(value)
+
+
+def of_libraries(first: Manifest, second: Manifest) -> list[Factor]:
+    """The libraries that two stacks of one family and binary interface both have, and that differ.
+
+    The MPI library itself is not among them: a launch on another one than the stack's is never verified.
+    """
+    if (first.mpi.family, first.mpi.abi) != (second.mpi.family, second.mpi.abi) or not (first.loads and second.loads):
+        return []
+    both = [
+        {Path(file).name: (file, digest) for file, digest in loads.files.items() if file != loads.library}
+        for loads in (first.loads, second.loads)
+    ]
+    return [
+        Factor("library", name, both[0][name][0], both[1][name][0])
+        for name in both[0]
+        if _LIBRARY.fullmatch(name) and name in both[1] and both[0][name][1] != both[1][name][1]
+    ]
+
+
+def of_host(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Factor]:
+    """Settings in which the hosts of two records differ, and that this process may change."""
+    return [
+        Factor("host", name, str(first[name]), str(second[name]))
+        for name in change.TABLE
+        if change.can_set(name) and None not in (first.get(name), second.get(name)) and first[name] != second[name]
+    ]
+
+
+def fixed(first: Record, second: Record) -> list[Fixed]:
+    """What differs between two records and follows from no factor."""
+    found = []
+    for key, before, after in diff.differences(first, second):
+        part, _, name = key.partition(".")
+        if part not in FOLLOWING:
+            found.append(Fixed(key, before, after, "root only" if part == "host" and name in change.TABLE else "no"))
+    days = first.time[:10], second.time[:10]
+    return [*found, *([Fixed("date", *days, "no")] if days[0] != days[1] else [])]
+
+
+def key_of(variant: Variant) -> str:
+    """What two variants must share to be ends of one search: what is measured, and where."""
+    figures = [(one.name, one.metric, one.where) for one in variant.figures]
+    return json.dumps([variant.site, variant.partition, variant.test, variant.parser, variant.nodes, figures])

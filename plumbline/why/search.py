@@ -1,0 +1,221 @@
+"""The search from the difference of two ends to the factors that make it; numbers only.
+
+First each factor alone is put into A and taken out of B, or all are varied at once by a two-level design, whichever
+takes fewer launches, and then those that act are put in and taken out alone. Where putting in and taking out disagree,
+the factor acts together with others: delta debugging finds the smallest group, which then counts as one factor.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from plumbline.judge.decide import Verdict
+from plumbline.why import delta, designs
+from plumbline.why.designs import Contrast, Effect
+from plumbline.why.rounds import Rounds, Stopped
+
+#: states of a verdict that say that a factor acts: it makes B worse, or better
+ACTS = ("FAIL", "GAIN")
+#: groups of factors that act together are searched in so many factors at most
+MOST_TOGETHER = 6
+
+
+@dataclass(frozen=True)
+class Named:
+    """What was found of one factor, or of ``members`` that act together.
+
+    ``share``: the mean of what it makes, ``put_in`` to A and ``taken_out`` of B; None where that could not be measured.
+    """
+
+    members: tuple[int, ...]
+    share: Verdict | None
+    put_in: Verdict | None = None
+    taken_out: Verdict | None = None
+
+    @property
+    def acts(self) -> bool:
+        """Whether it certainly makes a difference."""
+        return self.share is not None and self.share.state in ACTS
+
+    @property
+    def measured(self) -> bool:
+        """Whether there is any figure of it."""
+        return self.share is not None
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found: the ``whole`` difference, each factor or group, and what their shares leave of the whole.
+
+    ``alone`` are factors whose effects in A and in B differ, and that no group was found for. ``design`` says how the
+    factors were varied. ``broken`` are configurations that failed. ``stopped``: time was up before all was decided.
+    """
+
+    whole: Verdict | None
+    named: list[Named]
+    remainder: Verdict | None
+    design: str
+    alone: tuple[int, ...] = ()
+    broken: frozenset[int] = frozenset()
+    stopped: bool = False
+
+
+class Search:
+    """A search among ``factors`` factors by ``rounds``; ``noise`` is that of one launch (a log ratio)."""
+
+    def __init__(self, factors: int, rounds: Rounds, noise: float, say: Callable[[str], None]) -> None:
+        self.factors, self.rounds, self.noise, self.say = factors, rounds, noise, say
+        self._design = "each factor alone"
+        self._groups: list[tuple[int, ...]] = []
+        self._without_group: tuple[int, ...] = ()
+        self._crossed: dict[str, Verdict] = {}
+
+    def run(self) -> Found:
+        """All stages; what was found before time was up counts."""
+        try:
+            self._stages()
+        except Stopped:
+            return self._found(stopped=True)
+        return self._found()
+
+    def _stages(self) -> None:
+        singles = self._effects((one,) for one in range(self.factors))
+        if self._is_crossed():
+            acting = self._cross()
+            if acting is not None:
+                singles = self._effects((one,) for one in acting)
+        self.say(f"effects: {self._design}, {len(self._configurations(singles))} configurations")
+        self._measure(singles)
+        suspects = self._disagreeing(singles)
+        if len(suspects) > 1:
+            self._groups = self._together(suspects)
+            self._without_group = tuple(one for one in suspects if not any(one in group for group in self._groups))
+            self._measure(self._effects(self._groups))
+        else:
+            self._without_group = suspects
+
+    def _effects(self, groups: Iterable[tuple[int, ...]]) -> list[Effect]:
+        return [Effect(members, self.factors) for members in groups]
+
+    @staticmethod
+    def _configurations(effects: Sequence[Effect]) -> set[int]:
+        return set().union(*(one.share.configurations for one in effects))
+
+    def _is_crossed(self) -> bool:
+        if not 4 <= self.factors <= designs.MOST_CROSSED:
+            return False
+        rule = self.rounds.rule
+        return designs.launches_crossed(self.factors, self.noise, rule) < designs.launches_alone(
+            self.factors, self.noise, rule
+        )
+
+    def _cross(self) -> list[int] | None:
+        """The factors that a two-level design does not clear; None where one of its configurations fails."""
+        configurations, contrasts = designs.crossed(self.factors)
+        self.say(f"effects: a two-level design of {len(configurations)} configurations")
+        named = {f"crossed {factor}": one for factor, one in enumerate(contrasts)}
+        self.rounds.run(named)
+        if self.rounds.broken & set(configurations):
+            self.say("a configuration of the two-level design fails: each factor alone")
+            return None
+        self._design = "a two-level design, then those that act alone"
+        self._crossed = self.rounds.judge(named)
+        return [place for place, name in enumerate(named) if self._crossed[name].state != "PASS"]
+
+    def _measure(self, effects: Sequence[Effect]) -> None:
+        """Until each share is decided; a factor that fails in A or in B is measured in the other alone."""
+        contrasts = {_name("share", one): one.share for one in effects}
+        self.rounds.run(contrasts)
+        rest: dict[str, Contrast] = {}
+        for effect in effects:
+            if not self.rounds.usable(effect.share):
+                name, contrast = self._usable(effect)
+                rest |= {name: contrast} if contrast else {}
+        if rest:
+            self.rounds.run(rest)
+
+    def _usable(self, effect: Effect) -> tuple[str, Contrast | None]:
+        """The share of an effect, or else the part of it that does not fail."""
+        ways = (("share", effect.share), ("in", effect.put_in), ("out", effect.taken_out))
+        found = next(((kind, one) for kind, one in ways if self.rounds.usable(one)), None)
+        return (_name(found[0], effect), found[1]) if found else ("", None)
+
+    def _disagreeing(self, effects: Sequence[Effect]) -> tuple[int, ...]:
+        """Factors that certainly make another difference in A than in B."""
+        both = {_name("differ", one): one.disagreement for one in effects if self.rounds.usable(one.disagreement)}
+        verdicts = self.rounds.judge(both)
+        return tuple(
+            one.members[0] for one in effects if (said := verdicts.get(_name("differ", one))) and said.state in ACTS
+        )
+
+    def _together(self, suspects: tuple[int, ...]) -> list[tuple[int, ...]]:
+        """Groups of ``suspects`` that act together."""
+        left, found = suspects[:MOST_TOGETHER], list[tuple[int, ...]]()
+        group: tuple[int, ...]
+        while len(left) > 1:
+            if len(left) == 2:
+                group = left
+            elif self._acts_together(left):
+                group = delta.smallest(left, self._acts_together)
+            else:  # what two pairs make together may cancel
+                group = next((pair for pair in itertools.combinations(left, 2) if self._acts_together(pair)), ())
+            if not group:
+                break
+            found.append(group)
+            left = tuple(one for one in left if one not in group)
+        return found
+
+    def _acts_together(self, group: tuple[int, ...]) -> bool | None:
+        """Whether ``group`` makes more, or less, in A than its members do there alone; None: not decided."""
+        name, contrast = f"together {group}", designs.excess(group)
+        if not self.rounds.usable(contrast):
+            return None
+        self.say(f"do they act together: factors {', '.join(str(one + 1) for one in group)}")
+        self.rounds.run({name: contrast})
+        if not self.rounds.usable(contrast):
+            return None
+        verdict = self.rounds.judge({name: contrast})[name]
+        return {"FAIL": True, "GAIN": True, "PASS": False}.get(verdict.state)
+
+    def _found(self, stopped: bool = False) -> Found:
+        grouped = {one for group in self._groups for one in group}
+        members = [*self._groups, *((one,) for one in range(self.factors) if one not in grouped)]
+        effects = self._effects(members)
+        chosen = {effect.members: self._usable(effect) for effect in effects}
+        shares = self.rounds.judge({name: one for name, one in chosen.values() if one})
+        parts = {}
+        for effect in effects:
+            for kind, contrast in (("in", effect.put_in), ("out", effect.taken_out)):
+                if self.rounds.usable(contrast):
+                    parts[_name(kind, effect)] = contrast
+        ends = self.rounds.judge(parts)
+        named = [
+            Named(
+                effect.members,
+                shares.get(chosen[effect.members][0]) or self._crossed.get(f"crossed {effect.members[0]}"),
+                ends.get(_name("in", effect)),
+                ends.get(_name("out", effect)),
+            )
+            for effect in effects
+        ]
+        measured = [effect for effect, one in zip(effects, named, strict=True) if one.acts]
+        return Found(
+            self._one("whole", designs.whole(self.factors)),
+            named,
+            self._one("remainder", designs.remainder(measured)) if measured else None,
+            self._design,
+            self._without_group,
+            frozenset(self.rounds.broken),
+            stopped,
+        )
+
+    def _one(self, name: str, contrast: Contrast) -> Verdict | None:
+        if not contrast.low or not self.rounds.usable(contrast):
+            return None
+        return self.rounds.judge({name: contrast}).get(name)
+
+
+def _name(kind: str, effect: Effect) -> str:
+    return f"{kind} {' '.join(map(str, effect.members))}"
