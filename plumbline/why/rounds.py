@@ -105,7 +105,8 @@ class Rounds:
         pairs = self.pairs(name, contrast)
         if not pairs.baseline.values:
             return FigureState(name, "open", 0)
-        return figure_state(pairs, self.rule, len(pairs.baseline.values), total)
+        said, other = (figure_state(one, self.rule, len(one.baseline.values), total) for one in (pairs, _turned(pairs)))
+        return said if said.state != "PASS" or other.state != "open" else replace(said, state="open")
 
     def run(self, contrasts: dict[str, Contrast]) -> None:
         """Launch until each of ``contrasts`` is decided, or has a configuration that fails.
@@ -144,8 +145,23 @@ class Rounds:
         """The verdicts of ``contrasts``, those that could not be measured apart, decided as one search (Holm)."""
         measured = {name: self.pairs(name, one) for name, one in contrasts.items() if self.usable(one)}
         ready = [pairs for pairs in measured.values() if len(pairs.baseline.values) >= LOOKS[0]]
-        found = decide.decide(ready, self.rule) if ready else []
+        both = [decide.decide(one, self.rule) if ready else [] for one in (ready, [*map(_turned, ready)])]
+        found = [_both_ways(*one) for one in zip(*both, strict=True)]
         return {item.subject: _as_effect(item, contrasts[item.subject].scale) for item in found}
+
+
+def _turned(pairs: Pairs) -> Pairs:
+    """The same pairs with the other direction: an effect is ruled out only if it is neither a loss nor a gain."""
+    return replace(pairs, better="higher" if pairs.better == "lower" else "lower")
+
+
+def _both_ways(said: Verdict, other: Verdict) -> Verdict:
+    """A PASS only where nothing that matters is possible either way."""
+    if said.state != "PASS":
+        return said
+    if other.state != "PASS":
+        return replace(said, state="INCONCLUSIVE", reason=f"it may make it faster: {other.said or 'undecided'}")
+    return replace(said, detectable=max(said.detectable or 0.0, other.detectable or 0.0))
 
 
 def _as_effect(verdict: Verdict, scale: float) -> Verdict:

@@ -143,8 +143,11 @@ class Search:
         return (_name(found[0], effect), found[1]) if found else ("", None)
 
     def _disagreeing(self, effects: Sequence[Effect]) -> tuple[int, ...]:
-        """Factors that certainly make another difference in A than in B."""
+        """Factors that certainly make another difference in A than in B; of those that act that is decided first."""
         both = {_name("differ", one): one.disagreement for one in effects if self.rounds.usable(one.disagreement)}
+        shares = self.rounds.judge({_name("share", one): one.share for one in effects if self.rounds.usable(one.share)})
+        acting = [one for one in effects if (said := shares.get(_name("share", one))) and said.state in ACTS]
+        self.rounds.run({name: both[name] for one in acting if (name := _name("differ", one)) in both})
         verdicts = self.rounds.judge(both)
         return tuple(
             one.members[0] for one in effects if (said := verdicts.get(_name("differ", one))) and said.state in ACTS
@@ -155,9 +158,7 @@ class Search:
         left, found = suspects[:MOST_TOGETHER], list[tuple[int, ...]]()
         group: tuple[int, ...]
         while len(left) > 1:
-            if len(left) == 2:
-                group = left
-            elif self._acts_together(left):
+            if self._acts_together(left):
                 group = delta.smallest(left, self._acts_together)
             else:  # what two pairs make together may cancel
                 group = next((pair for pair in itertools.combinations(left, 2) if self._acts_together(pair)), ())

@@ -1,0 +1,133 @@
+"""``plumb why`` on real launches of a program whose figure is a count, so that its causes are known."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import own_code
+import pytest
+
+pytestmark = [pytest.mark.e2e, pytest.mark.alone]
+
+PROGRAM = """#!/usr/bin/env python3
+import os, random
+steps = 1000.0
+if os.environ.get("ALLOCATOR") == "slow":
+    steps *= 1.25
+if os.environ.get("MODE") == "safe" and os.environ.get("CHECKS") == "all":
+    steps *= 1.4
+if os.environ.get("NEVER") == "starts" and not os.environ.get("ALLOCATOR"):
+    raise SystemExit("this never starts alone")
+print(f"steps: {steps * (1 + 0.002 * random.random()):.3f}")
+"""
+SLOW = "stack:mpich,variable:ALLOCATOR=slow,variable:MODE=safe,variable:CHECKS=all,variable:COLOUR=red"
+PLUMB = str(Path(sys.executable).parent / "plumb")
+
+
+@pytest.fixture
+def place(tmp_path) -> tuple[Path, dict[str, str]]:
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "count").write_text(PROGRAM)
+    (folder / "count").chmod(0o755)
+    document = {
+        "application": "toy",
+        "programs": {
+            "count": {
+                "command": "./count",
+                "figures": {"steps": {"pattern": "steps: ([0-9.]+)", "unit": "steps", "better": "lower"}},
+                "ranks": 1,
+                "mpi": False,
+                "time_limit_s": 60,
+            }
+        },
+    }
+    own_code.commit(folder, document, "first")
+    return folder, own_code.variables(tmp_path)
+
+
+def why(place, *words: object, timeout: float = 400) -> subprocess.CompletedProcess[str]:
+    folder, around = place
+    command = [PLUMB, "why", *map(str, words)]
+    return subprocess.run(command, env=around, cwd=folder, capture_output=True, text=True, check=False, timeout=timeout)
+
+
+def causes(document: dict) -> dict[str, float]:
+    """What is named, with what it makes."""
+    return {one["cause"]: one["ratio"] for one in document["causes"] if one["state"] == "FAIL"}
+
+
+def is_disturbed(document: dict) -> bool:
+    """Whether other programs disturbed so many launches that the gate refuses to say anything."""
+    told = [document["ends"].get("reason") or "", *(one.get("reason", "") for one in document["causes"])]
+    return any("disturbed" in one for one in told)
+
+
+def test_causes_are_named_and_a_search_continues_after_an_interruption(place, tmp_path):
+    folder, around = place
+    work = tmp_path / "why"
+    command = [PLUMB, "why", "stack:mpich", SLOW, "--work", str(work), "--seed", "1"]
+    with subprocess.Popen(command, env=around, cwd=folder, stdout=subprocess.PIPE, text=True) as child:
+        for line in child.stdout:
+            if line.startswith(("round   2", "why: ")):
+                break
+        child.send_signal(signal.SIGINT)
+        child.stdout.read()
+    files = [tmp_path / f"answer.{ending}" for ending in ("json", "md", "html")]
+    answer = why(place, "--resume", work, *(word for file in files for word in ("--output", file)))
+    document = json.loads(files[0].read_text())
+    if is_disturbed(document):
+        assert answer.returncode == 2, answer.stdout
+        pytest.skip(f"other programs disturbed the launches: {document['line']}")
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    found = causes(document)
+    assert found == {
+        "variables MODE and CHECKS": pytest.approx(1.4, rel=0.01),
+        "variable ALLOCATOR": pytest.approx(1.25, rel=0.01),
+    }
+    assert answer.stdout.splitlines()[-1] == document["line"]
+    assert "variable COLOUR" in files[1].read_text()
+    assert '"bars":' in files[2].read_text().replace('"bars": ', '"bars":')
+    again = why(place, "--resume", work, "--json")
+    assert json.loads(again.stdout)["causes"] == document["causes"]
+    assert json.loads(again.stdout)["launches"] == document["launches"]
+
+
+def test_a_factor_that_fails_alone_is_said(place, tmp_path):
+    sides = ("stack:mpich", "stack:mpich,variable:ALLOCATOR=slow,variable:NEVER=starts")
+    answer = why(place, *sides, "--seed", "2", "--work", tmp_path / "why", "--json")
+    document = json.loads(answer.stdout)
+    if is_disturbed(document):
+        pytest.skip(f"other programs disturbed the launches: {document['line']}")
+    assert document["failed"] == [next(one for one in document["failed"] if "A with variable NEVER" in one)]
+    assert causes(document) == {"variable ALLOCATOR": pytest.approx(1.25, rel=0.01)}
+
+
+def test_equal_ends_are_said_to_be_equal(place, tmp_path):
+    sides = ("stack:mpich", "stack:mpich,variable:COLOUR=red,variable:SHAPE=round")
+    answer = why(place, *sides, "--work", tmp_path / "why", "--json")
+    document = json.loads(answer.stdout)
+    if is_disturbed(document):
+        pytest.skip(f"other programs disturbed the launches: {document['line']}")
+    assert answer.returncode == 1
+    assert document["answer"] == "outside"
+    assert "B is not slower than A when both run here and now" in document["line"]
+
+
+def test_what_cannot_be_asked_is_one_line(place):
+    for words, said in (
+        (("stack:mpich",), "one side alone"),
+        (("stack:mpich", "stack:mpich"), "do not differ in anything that can be set here"),
+        (("stack:mpich", "stack:mpich,variable:X=1", "--figure", "speed"), "'speed' is no figure of toy_count"),
+        ((), "no gate ended with FAIL here"),
+        (("stack:mpich", "stack:mpich,placement:pair:xsocket"), None),
+    ):
+        answer = why(place, *words)
+        assert answer.returncode == 3, answer.stdout
+        if said:
+            assert said in answer.stderr
+        assert answer.stderr.count("\n") == 1

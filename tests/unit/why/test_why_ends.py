@@ -1,0 +1,143 @@
+"""Two ends: in what they differ, who can set that, and every mixture of them as a variant."""
+
+import msgspec
+import pytest
+import samples
+import stack_manifest
+
+from plumbline import site
+from plumbline.base.errors import PlumbError
+from plumbline.gate import confirm
+from plumbline.records import model
+from plumbline.stacks import manifest as manifests
+from plumbline.why import ends, factors
+from plumbline.why.model import Ends, Factor
+
+
+def quiet(line):
+    """Say nothing."""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "stacks"))
+    monkeypatch.setattr(site, "here", lambda: "local")
+    for name in ("openmpi", "other"):
+        (tmp_path / "stacks" / name).mkdir(parents=True)
+        manifests.save(stack_manifest.made(name, "openmpi"))
+    monkeypatch.setattr(confirm, "installed", lambda record, kernels=True: record.stack.name)
+
+
+def record(number=1, stack="openmpi", host=None, **changes):
+    made = samples.record(id=f"{number:012x}", variant=samples.variant(stack=stack, **changes))
+    made["stack"]["name"] = stack
+    made["host"] |= host or {}
+    return model.convert(made)
+
+
+def between(first, second, roots=False):
+    return ends.of_records(first, second, roots, quiet)
+
+
+def test_each_member_that_differs_is_a_factor():
+    one = record(placement="core", settings={"a": "1", "b": "2"}, environment={"X": "1", "Y": "2"})
+    two = record(2, placement="numa", threads=4, settings={"a": "1", "b": "3"}, environment={"X": "1"})
+    found = between(one, two)
+    assert [(item.label, item.before, item.after) for item in found.factors] == [
+        ("placement", "core", "numa"),
+        ("threads", "2", "4"),
+        ("setting b", "2", "3"),
+        ("variable Y", "2", None),
+    ]
+
+
+def test_every_mixture_has_what_its_bits_say():
+    one = record(placement="core", settings={"a": "1"}, environment={"KEPT": "1", "Y": "2"})
+    two = record(2, stack="other", placement="numa", settings={"a": "2"}, environment={"KEPT": "1"})
+    found = between(one, two)
+    whole = (1 << len(found.factors)) - 1
+    for configuration, end in ((0, one.variant), (whole, two.variant)):
+        made = found.variant(configuration)
+        assert msgspec.structs.replace(made, name="") == msgspec.structs.replace(end, name="")
+    places = {item.label: place for place, item in enumerate(found.factors)}
+    mixed = found.variant(1 << places["stack"] | 1 << places["setting a"])
+    assert (mixed.stack, mixed.placement, mixed.settings) == ("other", "core", {"a": "2"})
+    assert mixed.environment == {"KEPT": "1", "Y": "2"}
+    assert found.mixture(1 << places["placement"]) == "A with placement"
+    assert found.mixture(whole ^ 1 << places["placement"]) == "B without placement"
+    assert mixed.name.endswith("A with stack, setting a")
+
+
+def test_settings_of_a_tuned_stack_are_factors():
+    fingerprint = manifests.Fingerprint("x", "cpu", "6.1", 2, "core")
+    tuned = manifests.Tuned("openmpi", "2026", "s", fingerprint, manifests.Configuration())
+    base = stack_manifest.made("openmpi", "openmpi")
+    made = msgspec.structs.replace(
+        base, name="openmpi+tuned", settings={"one": "1", "two": "2"}, tuned=tuned,
+        loads=manifests.Loads(library=None, files={}),
+    )  # fmt: skip
+    manifests.path("openmpi+tuned").parent.mkdir()
+    manifests.save(made)
+    found = between(record(), record(2, stack="openmpi+tuned"))
+    assert [item.label for item in found.factors] == ["setting one", "setting two"]
+    assert found.variant(1).stack == "openmpi"
+    assert found.variant(1).settings == {"one": "1"}
+
+
+def test_a_library_of_the_other_stack_is_preloaded(tmp_path):
+    for name, digest in (("openmpi", "1" * 64), ("other", "2" * 64)):
+        files = {f"/{name}/libmpi.so.40": digest, f"/{name}/libucp.so.0": digest, f"/{name}/mca_pml.so": digest}
+        loads = manifests.Loads(library=f"/{name}/libmpi.so.40", files=files)
+        manifests.save(msgspec.structs.replace(manifests.load(name), loads=loads))
+    found = between(record(), record(2, stack="other", environment={"LD_PRELOAD": "/own.so"}))
+    labels = [item.label for item in found.factors]
+    assert labels == ["stack", "library libucp.so.0", "variable LD_PRELOAD"]
+    assert found.variant(0b010).environment == {"LD_PRELOAD": "/other/libucp.so.0"}
+    assert found.variant(0b101).environment == {"LD_PRELOAD": "/openmpi/libucp.so.0:/own.so"}
+    assert found.variant(0b011).environment == {}
+
+
+def test_what_cannot_be_set_is_said_apart(monkeypatch):
+    monkeypatch.setattr(factors.change, "can_set", lambda name: name == "thp")
+    one = record(placement="core", host={"thp": "always", "kernel": "6.1"})
+    two = record(2, placement="numa", host={"thp": "never", "kernel": "6.2"})
+    without = {item.key: item.why for item in between(one, two).fixed}
+    assert without["host.thp"] == "root only"
+    assert without["host.kernel"] == "no"
+    assert not any(key.startswith(("placement", "variant", "plan")) for key in without)
+    with_root = between(one, two, roots=True)
+    assert Factor("host", "thp", "always", "never") in with_root.factors
+    assert "host.thp" not in {item.key for item in with_root.fixed}
+    place = with_root.factors.index(Factor("host", "thp", "always", "never"))
+    assert with_root.host(1 << place) == {"thp": "never"}
+    assert with_root.host(0) == {"thp": "always"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "do not differ in anything that can be set here"),
+        ({"test": "another"}, "do not measure the same"),
+        ({"nodes": 2}, "do not measure the same"),
+        ({"figures": [{"name": "triad", "metric": "copy", "where": {}}]}, "do not measure the same"),
+        ({"profiled": True}, "is a profile"),
+    ],
+)
+def test_what_is_no_pair_of_ends_is_one_line(changes, said):
+    with pytest.raises(PlumbError, match=said):
+        between(record(), record(2, **changes))
+
+
+def test_records_of_another_site_and_programs_that_are_gone(monkeypatch):
+    monkeypatch.setattr(site, "here", lambda: "elsewhere")
+    with pytest.raises(PlumbError, match="this host belongs to elsewhere"):
+        between(record(), record(2, threads=1))
+    monkeypatch.setattr(site, "here", lambda: "local")
+    monkeypatch.setattr(confirm, "installed", lambda record, kernels=True: None)
+    with pytest.raises(PlumbError, match="not installed any more"):
+        between(record(), record(2, threads=1))
+
+
+def test_ends_are_kept_as_json():
+    found = between(record(), record(2, threads=1))
+    assert msgspec.json.decode(msgspec.json.encode(found), type=Ends) == found
