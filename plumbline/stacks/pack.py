@@ -12,7 +12,7 @@ from typing import Any
 from plumbline import stacks
 from plumbline.base import files, git, paths
 from plumbline.base.errors import PlumbError, suggest
-from plumbline.stacks import archive, blas, fetch, manifest, wheel
+from plumbline.stacks import archive, blas, fetch, manifest, stream, wheel
 from plumbline.stacks.spack import bootstrap, environments
 
 #: glibc that the older names of wheel platforms stand for.
@@ -51,7 +51,9 @@ def pack(wanted: list[tuple[str, str]], target: Path) -> str:
             locks = [paths.suite() / "requirements.txt"]
             for name in names["wheel"]:
                 locks += [*wheel.lock_files(name), *blas.lock_files()]  # the kernels are linked with one of these
-            locks = list(dict.fromkeys([*locks, *([environments.requirements()] if names["spack"] else [])]))
+            if names["spack"]:
+                locks += [environments.requirements(), stream.LOCK]
+            locks = list(dict.fromkeys(locks))
             needed = _wheels(locks, Path(scratch), folder / archive.WHEELS)
             if names["spack"]:
                 bootstrap.fill(names["spack"], folder / archive.SPACK)
