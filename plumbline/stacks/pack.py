@@ -72,7 +72,7 @@ def _wheels(locks: list[Path], scratch: Path, target: Path) -> dict[str, list[st
     for number, lock in enumerate(locks):
         print(f"{archive.OWNER}: packages of {_name(lock)}", flush=True)
         stem, binary = str(lock.with_suffix("")), lock.stem != "sources"
-        options = bootstrap.wheel_options() if lock == environments.requirements() else []
+        options = bootstrap.wheel_options() if lock in (environments.requirements(), stream.LOCK) else []
         found = fetch.download(stem, scratch / str(number), archive.OWNER, binary=binary, options=options)
         for file in found.values():
             file.replace(target / file.name)

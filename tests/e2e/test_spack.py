@@ -20,7 +20,7 @@ import stored
 import yaml
 
 from plumbline.base import paths
-from plumbline.stacks import manifest
+from plumbline.stacks import manifest, stream
 from plumbline.stacks.spack import bootstrap, environments
 from plumbline.stacks.spack.runner import Spack
 
@@ -175,9 +175,13 @@ def elsewhere(installed, folder, *kept):
 
 
 def bootstrapped(variables):
-    """Bring the private Spack with its solver, as long as there is a network and room."""
+    """Bring the private Spack with its solver, and STREAM's source, as long as there is a network and room."""
     code = "from plumbline.stacks.spack import bootstrap; raise SystemExit(bootstrap.main())"
     subprocess.run([sys.executable, "-c", code], env=variables, check=True)
+    folder = Path(variables["PLUMB_STACKS"]).with_name("wheels")
+    options = ["--no-deps", "--require-hashes", "--no-binary", ":all:", "--no-build-isolation", "--dest", str(folder)]
+    subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", *options, "-r", str(stream.LOCK)], check=True)
+    variables["PLUMB_SPACK_WHEELS"] = str(folder)
 
 
 def with_index(installed, home):
@@ -215,11 +219,13 @@ def test_a_recipe_of_ours_that_was_changed_is_refused(installed, tmp_path):
     """By a repository of the same name that the site puts before that of the checkout."""
     site = tmp_path / "site"
     shutil.copytree(installed["PLUMB_SPACK_SITE"], site)
-    repository = tmp_path / "plumbline"
+    repository = tmp_path / "spack_repo" / "plumbline"
     shutil.copytree(environments.folder() / "repo" / "spack_repo" / "plumbline", repository)
     recipe = repository / "packages" / "plumbline_kernels" / "package.py"
     recipe.write_text(recipe.read_text().replace('"PLUMB_NATIVE", False', '"PLUMB_NATIVE", True'))
-    (site / "repos.yaml").write_text(yaml.safe_dump({"repos:": {"plumbline": str(repository)}}))
+    file = site / "repos.yaml"
+    given = yaml.safe_load(file.read_text())["repos"] if file.exists() else {}
+    file.write_text(yaml.safe_dump({"repos": {**given, "plumbline": str(repository)}}))
     status, said = attempt({**installed, "PLUMB_SPACK_SITE": str(site)}, "install", "--dry-run", "spack:openmpi")
     assert (status, "the recipe of plumbline-kernels is not that of the lock" in said) == (2, True), said
 

@@ -130,7 +130,8 @@ def _stream(label: str, packages: dict[str, Package]) -> tuple[Source, Benchmark
     """
     print(f"{label}: STREAM", flush=True)
     with tempfile.TemporaryDirectory(prefix=f"plumb-{label}-") as folder:
-        source = fetch.download(stream.LOCK.stem, Path(folder), label, binary=False)[stream.PACKAGE]
+        options = bootstrap.wheel_options()
+        source = fetch.download(stream.LOCK.stem, Path(folder), label, binary=False, options=options)[stream.PACKAGE]
         origin = manifest.source(stream.PACKAGE, source)
         return origin, stream.install(source, paths.stacks() / label, programs.stream_compiler(packages), origin)
 

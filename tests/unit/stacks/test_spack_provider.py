@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from plumbline import stacks
 from plumbline.base.errors import PlumbError
 from plumbline.commands import stack as command
-from plumbline.stacks import manifest, spack, stream
+from plumbline.stacks import fetch, manifest, spack, stream
 from plumbline.stacks.manifest import Compiler, Launcher, Mpi
 from plumbline.stacks.spack import bootstrap, environments, programs, runner, sites
 from plumbline.stacks.spack.lock import Architecture, Node, Target
@@ -129,6 +129,22 @@ def test_stream_is_made_for_the_caches_of_the_machine_and_the_lock_stays(root, s
     assert second.facts["array_elements"] == stream.array_elements(1 << 30)
     assert second.sha256 != first.sha256
     assert environments.lock("openmpi").read_bytes() == lock
+
+
+def test_streams_source_is_taken_from_the_given_folder(root, monkeypatch, tmp_path):
+    """Machines without a registry have the solver's packages in this folder, too."""
+    seen = []
+
+    def pip(arguments, lock, owner):
+        seen.append((lock, arguments))
+        spack_site.registry(arguments, lock, owner)
+
+    monkeypatch.setattr(fetch, "pip", pip)
+    monkeypatch.setenv("PLUMB_SPACK_WHEELS", str(tmp_path / "wheels"))
+    stacks.install("spack", "openmpi")
+    ((lock, arguments),) = seen
+    assert lock == stream.LOCK.stem
+    assert arguments[arguments.index("--no-index") :][:3] == ["--no-index", "--find-links", str(tmp_path / "wheels")]
 
 
 V3 = "mmx sse sse2 sse3 cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3 abm avx avx2 bmi1 bmi2 f16c fma movbe xsave"
