@@ -1,8 +1,9 @@
 """Run by ``spack python``: which packages of a lock have another content than the hash they stand under.
 
 Spack itself takes the hashes of a lock as they stand there. Here each package's hash is computed again from its
-content, as Spack does it when it concretizes. Prints ``changed HASH`` for each that differs,
-then ``compared N``.
+content, as Spack does it when it concretizes. Prints ``changed HASH`` for each that differs, ``recipe HASH`` for each
+whose recipe is another one now (those of Spack's own repository are in a checkout of a known commit), then
+``compared N``.
 """
 
 import json
@@ -10,6 +11,7 @@ import sys
 
 import spack.deptypes
 import spack.hash_types
+import spack.repo
 from spack.spec import SpecfileV5
 
 with open(sys.argv[1], encoding="utf-8") as stream:
@@ -22,8 +24,15 @@ for digest, node in nodes.items():
 for spec in specs.values():
     spec._mark_root_concrete()
 for digest, spec in specs.items():
-    if spec.external:
-        spec.namespace = None  # Spack computes the hash of an external before it gives it a namespace
-    if spec.spec_hash(spack.hash_types.dag_hash) != digest:
+    if not spec.external and spec.namespace != "builtin":
+        recipe = spack.repo.PATH.get_pkg_class(f"{spec.namespace}.{spec.name}")
+        if recipe(spec).content_hash() != nodes[digest]["package_hash"]:
+            print(f"recipe {digest}")
+hashes = {digest: {spec.spec_hash(spack.hash_types.dag_hash)} for digest, spec in specs.items()}
+for digest, spec in specs.items():
+    if spec.external:  # Spack 1.1 computes the hash of an external before it gives it a namespace, 1.2 after that
+        spec.namespace = None
+        hashes[digest].add(spec.spec_hash(spack.hash_types.dag_hash))
+    if digest not in hashes[digest]:
         print(f"changed {digest}")
 print(f"compared {len(specs)}")

@@ -1,15 +1,20 @@
-"""``plumb stack lock``, ``push`` and ``externals``: what only Spack stacks have."""
+"""``plumb stack lock``, ``diff``, ``push`` and ``externals``: what only Spack stacks have."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+
+import msgspec
+from tabulate import tabulate
 
 from plumbline import stacks
 from plumbline.base import files, units
 from plumbline.base.errors import PlumbError
 from plumbline.commands import options
 from plumbline.stacks import spack
-from plumbline.stacks.spack import buildcache, sites
+from plumbline.stacks.spack import buildcache, difference, environments, sites
+from plumbline.stacks.spack.lock import Lock
 
 #: most packages of a lock whose changes are printed
 MOST_LINES = 20
@@ -20,6 +25,11 @@ def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     lock = actions.add_parser("lock", help="concretize Spack environments and write the site's locks")
     lock.add_argument("stacks", nargs="+", metavar="spack:NAME", help="the environments")
     lock.add_argument("--check", action="store_true", help="change nothing; status 1 if a lock would change")
+    diff = actions.add_parser("diff", help="the packages in which the locks of two Spack stacks differ")
+    diff.add_argument(
+        "stacks", nargs=2, metavar="spack:NAME|LOCK", help="an environment of the site, or any file NAME.lock"
+    )
+    options.add_json(diff, "print JSON: a line for each package")
     push = actions.add_parser("push", help="put installed Spack stacks into a buildcache that others install from")
     push.add_argument("stacks", nargs="+", metavar="spack:NAME", help="installed stacks")
     push.add_argument(
@@ -29,13 +39,13 @@ def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     externals = actions.add_parser("externals", help="give the MPI of installed stacks to Spack")
     externals.add_argument("stacks", nargs="+", metavar="NAME", help="installed stacks")
     options.add(externals, "--site", "the Spack site to write (default: local)", default="local")
-    for action, do in ((lock, _lock), (push, _push), (externals, _externals)):
+    for action, do in ((lock, _lock), (diff, _diff), (push, _push), (externals, _externals)):
         action.set_defaults(do=do)
 
 
 def _of_spack(specs: list[str], action: str) -> list[str]:
     """The environments' names in ``spack:NAME``."""
-    pairs = [stacks.split(spec) for spec in specs]
+    pairs = [stacks.origin(spec) for spec in specs]
     other = next((spec for spec, (kind, _) in zip(specs, pairs, strict=True) if kind != "spack"), None)
     if other:
         raise PlumbError(
@@ -56,6 +66,27 @@ def _lock(args: argparse.Namespace) -> int:
         done = "the lock would change" if args.check else "lock written"
         print(f"spack:{name}: {done if differing else 'unchanged'}")
     return 0 if agree or not args.check else 1
+
+
+def _diff(args: argparse.Namespace) -> int:
+    found = difference.between(*map(_read, args.stacks))
+    if args.json:
+        options.print_lines([msgspec.to_builtins(item) for item in found])
+    elif found:
+        rows = [row for item in found for row in item.rows()]
+        print(tabulate(rows, ["PACKAGE", "WHAT", *args.stacks], tablefmt="plain", disable_numparse=True))
+    else:
+        print(f"{', '.join(args.stacks)}: the same packages")
+    return 0
+
+
+def _read(spec: str) -> Lock:
+    """The lock of an environment of the site, or of any file whose name ends in ``.lock``."""
+    if spec.endswith(".lock"):
+        return environments.load(Path(spec))
+    (name,) = _of_spack([spec], "diff")
+    environments.named(name, "plumb stack diff")
+    return environments.load(environments.lock(name))
 
 
 def _push(args: argparse.Namespace) -> int:

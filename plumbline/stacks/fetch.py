@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -63,6 +64,20 @@ def download(lock: str, folder: Path, owner: str, *, binary: bool, options: Sequ
     pip(["download", *kind, *options, "--dest", str(folder)], lock, owner)
     names = {file: file.name.removesuffix(".tar.gz").split("-")[0].replace("_", "-") for file in folder.iterdir()}
     return {names[file]: file for file in sorted(names)}
+
+
+def extract(archive: Path, member: str, target: Path) -> None:
+    """Copy one file out of a source archive, whose members all lie below one folder."""
+    with tarfile.open(archive) as tar:
+        top = tar.getnames()[0].split("/")[0]
+        try:
+            content = tar.extractfile(f"{top}/{member}")
+        except KeyError:
+            content = None
+        if content is None:
+            raise PlumbError(f"no {member} in the source archive", archive.name, "the lock names another archive")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content.read())
 
 
 def unpack(wheel: Path, ending: str, target: Path) -> None:

@@ -57,10 +57,15 @@ def loads(stack: Manifest, library: Path | None = None, more: Iterable[Path] = (
     parts = manifest.parts(stack, str(library) if library else None) | ({library} if library else set())
     for part in (file for file in parts if ".so" in file.name):  # a part that lacks a library is not loaded
         found |= {file for file in _linked(str(part), environment).values() if file is not None}
-    own = {file for file in found if not _SYSTEM.fullmatch(str(file.parent))}
+    own = {file for file in found if not is_of_system(file.parent)}
     files = sorted({*own, *parts, *(file.resolve() for file in more)})
     hashes = {str(file): manifest.sha256(file) for file in files}
     return Loads(library=str(library) if library else None, files=hashes)
+
+
+def is_of_system(folder: Path) -> bool:
+    """Whether libraries in ``folder`` are the system's own."""
+    return _SYSTEM.fullmatch(str(folder)) is not None
 
 
 def of_family(stack: Manifest, described: Path) -> Path:

@@ -280,6 +280,12 @@ def benchmark(
     )
 
 
+def source(package: str, archive: Path) -> Source:
+    """An element of ``sources``: an archive of the package registry, which has the package's version in its name."""
+    version = archive.name.removesuffix(".tar.gz").split("-")[1]
+    return Source(name=package, version=version, hash=f"sha256:{sha256(archive)}")
+
+
 def problems(manifest: Manifest, leave_out: str | None = None) -> list[str]:
     """What is wrong with an installed stack, one line each; empty if everything is there and unchanged.
 

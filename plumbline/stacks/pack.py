@@ -12,7 +12,7 @@ from typing import Any
 from plumbline import stacks
 from plumbline.base import files, git, paths
 from plumbline.base.errors import PlumbError, suggest
-from plumbline.stacks import archive, blas, fetch, manifest, wheel
+from plumbline.stacks import archive, blas, fetch, manifest, stream, wheel
 from plumbline.stacks.spack import bootstrap, environments
 
 #: glibc that the older names of wheel platforms stand for.
@@ -51,7 +51,9 @@ def pack(wanted: list[tuple[str, str]], target: Path) -> str:
             locks = [paths.suite() / "requirements.txt"]
             for name in names["wheel"]:
                 locks += [*wheel.lock_files(name), *blas.lock_files()]  # the kernels are linked with one of these
-            locks = list(dict.fromkeys([*locks, *([environments.requirements()] if names["spack"] else [])]))
+            if names["spack"]:
+                locks += [environments.requirements(), stream.LOCK]
+            locks = list(dict.fromkeys(locks))
             needed = _wheels(locks, Path(scratch), folder / archive.WHEELS)
             if names["spack"]:
                 bootstrap.fill(names["spack"], folder / archive.SPACK)
@@ -70,7 +72,7 @@ def _wheels(locks: list[Path], scratch: Path, target: Path) -> dict[str, list[st
     for number, lock in enumerate(locks):
         print(f"{archive.OWNER}: packages of {_name(lock)}", flush=True)
         stem, binary = str(lock.with_suffix("")), lock.stem != "sources"
-        options = bootstrap.wheel_options() if lock == environments.requirements() else []
+        options = bootstrap.wheel_options() if lock in (environments.requirements(), stream.LOCK) else []
         found = fetch.download(stem, scratch / str(number), archive.OWNER, binary=binary, options=options)
         for file in found.values():
             file.replace(target / file.name)

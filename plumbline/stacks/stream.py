@@ -1,4 +1,4 @@
-"""STREAM: how large its arrays must be on a machine, and how it is compiled.
+"""STREAM: how large its arrays must be on a machine, and how it is compiled, for stacks of every provider.
 
 Source of the rules: J. D. McCalpin, STREAM benchmark reference information and run rules,
 https://www.cs.virginia.edu/stream/ref.html.
@@ -11,12 +11,20 @@ import platform
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from plumbline.base.errors import PlumbError
 from plumbline.host.collector import CPUS, Reader
+from plumbline.stacks import fetch, manifest
+from plumbline.stacks.manifest import Benchmark, Manifest, Source
+
+#: The lock with the archive that has STREAM's source, its package, and the source in it.
+LOCK = fetch.LOCKS / "sources.txt"
+PACKAGE = "reframe-hpc"
+SOURCE = "examples/tutorial/stream/src/stream.c"
 
 #: STREAM's run rule: each array at least this many times the sum of the last-level caches.
 CACHE_FACTOR = 4
@@ -57,10 +65,16 @@ def repetitions(elements: int) -> int:
 
 @dataclass(frozen=True)
 class Compiler:
-    """The C compiler that programs are built with."""
+    """The C compiler that programs are built with.
+
+    ``target`` are its options for a processor, if that is not this machine's; ``links`` those for its own libraries.
+    """
 
     path: str
     version: str
+    name: str = "gcc"
+    target: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
 
     @classmethod
     def find(cls) -> Compiler:
@@ -79,10 +93,10 @@ class Compiler:
         return "native"
 
 
-def flags(elements: int, machine: str | None = None) -> list[str]:
-    """Compiler options for arrays of ``elements``."""
+def flags(elements: int, machine: str | None = None, target: Sequence[str] = ()) -> list[str]:
+    """Compiler options for arrays of ``elements``, and for the processor that ``target`` names in place of this one."""
     machine = machine or platform.machine()
-    options = ["-O3", "-march=native" if machine == "x86_64" else "-mcpu=native", "-fopenmp"]
+    options = ["-O3", *(target or ["-march=native" if machine == "x86_64" else "-mcpu=native"]), "-fopenmp"]
     if 3 * elements * ELEMENT_BYTES > SMALL_MODEL_BYTES:
         options += ["-fno-pie", "-no-pie", "-mcmodel=medium" if machine == "x86_64" else "-mcmodel=large"]
     return [*options, f"-DSTREAM_ARRAY_SIZE={elements}", f"-DNTIMES={repetitions(elements)}"]
@@ -91,7 +105,7 @@ def flags(elements: int, machine: str | None = None) -> list[str]:
 def build(source: Path, program: Path, compiler: Compiler, llc_bytes: int | None) -> dict[str, Any]:
     """Compile STREAM and return the facts that a test must know; raises :class:`PlumbError` if it does not compile."""
     elements = array_elements(llc_bytes)
-    options = flags(elements)
+    options = [*flags(elements, target=compiler.target), *compiler.links]
     command = [compiler.path, *options, "-o", str(program), str(source)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -102,8 +116,29 @@ def build(source: Path, program: Path, compiler: Compiler, llc_bytes: int | None
         "llc_bytes": llc_bytes,
         "ntimes": repetitions(elements),
         "flags": options,
-        "march": compiler.native(),
+        "march": " ".join(compiler.target) or compiler.native(),
     }
+
+
+def install(archive: Path, prefix: Path, compiler: Compiler, origin: Source) -> Benchmark:
+    """Compile STREAM for this machine's caches below ``prefix``, from ``archive``, which is ``origin``.
+
+    Returns its entry for the manifest.
+    """
+    source, program = prefix / "share" / "stream" / "stream.c", prefix / "bin" / "stream"
+    fetch.extract(archive, SOURCE, source)
+    program.parent.mkdir(parents=True, exist_ok=True)
+    facts = build(source, program, compiler, last_level_cache_bytes())
+    facts["source_sha256"] = manifest.sha256(source)
+    made_by = f"{compiler.name} {compiler.version} {' '.join(facts['flags'])}"
+    built = f"{made_by}, source, from {origin.name} {origin.version} ({origin.hash})"
+    return manifest.benchmark("stream", VERSION, program, built, facts=facts)
+
+
+def outgrown(stack: Manifest) -> str | None:
+    """Why STREAM of an installed stack is not valid on this machine: its arrays are too small; else None."""
+    small = stack.benchmarks["stream"].facts["array_elements"] < array_elements(last_level_cache_bytes())
+    return "STREAM's arrays are too small for this machine's caches" if small else None
 
 
 def _ask(command: list[str]) -> str:

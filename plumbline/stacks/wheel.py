@@ -18,7 +18,6 @@ import platform
 import re
 import shutil
 import sys
-import tarfile
 import tempfile
 import time
 from collections.abc import Iterator
@@ -43,7 +42,6 @@ OSU = (
 )  # fmt: skip
 #: IMB's own version as its programs carry it.
 IMB_VERSION = re.compile(rb"(?<![/\w.])(20\d\d\.\d{1,2})(?![\w.])")
-STREAM_SOURCE = "examples/tutorial/stream/src/stream.c"
 OPENMP_LIBRARY = "libiomp5.so"
 #: Which MPI library a program really gets, asked in the stack's own environment.
 PROBE = """
@@ -127,11 +125,7 @@ def work(name: str, force: bool) -> Work | None:
 def stale(name: str) -> str | None:
     """Why stack ``name`` must be made (again); None when it is complete and of the present locks."""
     reason = manifest.stale(name, fingerprint(name), "pinned versions or its place changed", leave_out="kernels")
-    if reason is None:
-        elements = manifest.load(name).benchmarks["stream"].facts["array_elements"]
-        if elements < stream.array_elements(stream.last_level_cache_bytes()):
-            return "STREAM's arrays are too small for this machine's caches"
-    return reason
+    return reason or stream.outgrown(manifest.load(name))
 
 
 def lock_files(name: str) -> list[Path]:
@@ -217,7 +211,7 @@ class Installation:
             self.step("OSU benchmarks")
             self.add_osu(archives["mpi4py"])
             self.step("STREAM")
-            self.add_stream(archives["reframe-hpc"], scratch, compiler)
+            self.add_stream(archives[stream.PACKAGE], compiler)
             self.step("check")
             self.finish(compiler)
         with files.replaced(self.place, self.prefix):
@@ -279,23 +273,17 @@ class Installation:
         folder = self.prefix / "share" / "osu"
         for ident in OSU:
             script = folder / f"{ident}.py"
-            self.extract(archive, f"demo/{ident}.py", script)
+            fetch.extract(archive, f"demo/{ident}.py", script)
             files.replace(script, more_decimals(script.read_text(), script.name))
             command = [str(self.python), "-I", str(script)]
             how = "Python port, demo of mpi4py with four decimals"
             self.add(ident, "osu", f"mpi4py-{origin.version}", command, script, how, origin)
-        self.extract(archive, "LICENSE.rst", folder / "LICENSE.rst")
+        fetch.extract(archive, "LICENSE.rst", folder / "LICENSE.rst")
 
-    def add_stream(self, archive: Path, scratch: Path, compiler: stream.Compiler) -> None:
+    def add_stream(self, archive: Path, compiler: stream.Compiler) -> None:
         """McCalpin's STREAM, compiled for this machine."""
-        source = self.prefix / "share" / "stream" / "stream.c"
-        self.extract(archive, STREAM_SOURCE, source)
-        program = self.prefix / "bin" / "stream"
-        facts = stream.build(source, program, compiler, stream.last_level_cache_bytes())
-        origin = self.package("reframe-hpc", archive)
-        how = f"gcc {compiler.version} {' '.join(facts['flags'])}, source"
-        facts["source_sha256"] = manifest.sha256(source)
-        self.add("stream", "stream", stream.VERSION, [str(program)], program, how, origin, facts)
+        origin = self.package(stream.PACKAGE, archive)
+        self.benchmarks["stream"] = stream.install(archive, self.prefix, compiler, origin)
 
     def add(
         self,
@@ -397,20 +385,5 @@ class Installation:
     def download(self, lock: str, scratch: Path, *, binary: bool) -> dict[str, Path]:
         """Fetch the archives of a lock and note them as sources: package -> file."""
         archives = fetch.download(lock, scratch / lock, self.name, binary=binary)
-        for package, file in archives.items():
-            version = file.name.removesuffix(".tar.gz").split("-")[1]
-            self.sources.append(Source(name=package, version=version, hash=f"sha256:{manifest.sha256(file)}"))
+        self.sources += [manifest.source(package, file) for package, file in archives.items()]
         return archives
-
-    def extract(self, archive: Path, member: str, target: Path) -> None:
-        """Copy one file out of a source archive, whose members all lie below one folder."""
-        with tarfile.open(archive) as tar:
-            top = tar.getnames()[0].split("/")[0]
-            try:
-                content = tar.extractfile(f"{top}/{member}")
-            except KeyError:
-                content = None
-            if content is None:
-                raise PlumbError(f"no {member} in the source archive", archive.name, "the lock names another archive")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content.read())

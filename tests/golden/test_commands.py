@@ -41,7 +41,7 @@ NOT_FOR_LAUNCH = {
 #: what argparse prints of options differs between versions of Python
 HELP_OF = (3, 11)
 ACTIONS = {
-    "stack": ("list", "names", "install", "show", "check", "remove", "pack", "lock", "push", "externals"),
+    "stack": ("list", "names", "install", "show", "check", "remove", "pack", "lock", "diff", "push", "externals"),
     "site": ("init", "list", "check", "measure"),
     "nodes": ("facts", "states", "compare"),
 }

@@ -1,16 +1,16 @@
 """A checkout with the real ``spack-env/``, the fake Spack as a git repository, and one stack that it can install."""
 
-import json
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import yaml
 
 from plumbline.base import paths
-from plumbline.stacks import stream
+from plumbline.stacks import fetch, stream
 from plumbline.stacks.spack import bootstrap, environments, sites
 
 REAL = paths.root()
@@ -27,8 +27,8 @@ VARIABLES = (
 
 
 def foreign_paths(lock):
-    """Absolute paths in ``lock`` that are not the same on every machine of a site, sorted."""
-    texts = re.findall(r'"(/[^"]*)"', json.dumps(lock))
+    """Absolute paths in the file ``lock`` that are not the same on every machine of a site, sorted."""
+    texts = re.findall(r'"(/[^"]*)"', lock.read_text())
     return sorted({text for text in texts if not re.match("/(usr|bin|lib|lib64|etc|opt)(/|$)", text)})
 
 
@@ -79,9 +79,27 @@ def pin(root, part, commit):
     file.write_text(yaml.safe_dump(document))
 
 
+def registry(arguments, lock, _):
+    """In place of pip: a package of each kind of lock, STREAM's source among them; what is installed is empty."""
+    if "--dest" not in arguments:
+        return
+    folder = Path(arguments[arguments.index("--dest") + 1])
+    folder.mkdir(parents=True, exist_ok=True)
+    if lock.endswith(stream.LOCK.stem):
+        source = folder / "stream.c"
+        source.write_text("int main(void) { return STREAM_ARRAY_SIZE / NTIMES < 0; }\n")
+        with tarfile.open(folder / f"{stream.PACKAGE.replace('-', '_')}-4.10.4.tar.gz", "w:gz") as tar:
+            tar.add(source, f"reframe_hpc-4.10.4/{stream.SOURCE}")
+        source.unlink()
+    else:
+        (folder / "clingo.whl").write_text("wheel\n")
+
+
 def suit_any_machine(set_attribute):
     """Locks fit this machine, whatever its processor, caches and compilers are; ``set_attribute`` is as setattr."""
     set_attribute(stream, "last_level_cache_bytes", lambda: 1 << 20)
+    set_attribute(fetch, "pip", registry)
+    set_attribute(sites, "target_options", lambda *_: ["-DTARGET"])
     for check in ("check_target", "check_system", "check_compilers"):
         set_attribute(sites, check, lambda *_, **__: None)
 

@@ -9,20 +9,22 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 from plumbline.base import files, paths, terminal, units
 from plumbline.base.errors import PlumbError
-from plumbline.stacks import Work, kernels, manifest, stream
+from plumbline.stacks import Work, archive, fetch, kernels, manifest, stream
+from plumbline.stacks.manifest import Benchmark, Source
 from plumbline.stacks.spack import bootstrap, buildcache, environments, programs, sites
 from plumbline.stacks.spack.buildcache import KERNELS
+from plumbline.stacks.spack.lock import Lock
 from plumbline.stacks.spack.programs import Package
 from plumbline.stacks.spack.runner import Spack
 
 #: Increased when the manifest is composed differently: installed stacks are then made again.
-RECIPE = 3
+RECIPE = 4
 _INSTALLING = re.compile(r"==> Installing (\S+)-[a-z0-9]{32} \[(\d+)/(\d+)\]")
 
 
@@ -47,7 +49,8 @@ def work(name: str, force: bool) -> Work | None:
 def _stale(name: str) -> str | None:
     """Why environment ``name`` must be installed (again); None when it is complete and of the present lock."""
     if name in names():
-        return manifest.stale(stack(name), fingerprint(name), "the lock, the kernels or its place changed")
+        reason = manifest.stale(stack(name), fingerprint(name), "the lock, the kernels or its place changed")
+        return reason or stream.outgrown(manifest.load(stack(name)))
     if not (environments.view(name) / "bin").is_dir():
         return "not there"
     return None if files.holds(_mark(name), fingerprint(name)) else "the lock or its place changed"
@@ -61,7 +64,8 @@ def _mark(name: str) -> Path:
 def fingerprint(name: str) -> str:
     """SHA-256 that changes when the lock, the kernels' sources or the folders of stacks, Spack and site change."""
     digest = hashlib.sha256(f"{RECIPE} {paths.stacks()} {environments.home()} {environments.site()}".encode())
-    digest.update(environments.lock(name).read_bytes())
+    for lock in (environments.lock(name), stream.LOCK):
+        digest.update(lock.read_bytes())
     digest.update(_kernel_sources().encode())
     return digest.hexdigest()
 
@@ -71,24 +75,14 @@ def _kernel_sources() -> str:
 
 
 def _check_machine(name: str) -> None:
-    """Refuse, before an hour of building, a lock whose target, system, compiler or arrays do not fit this machine."""
+    """Refuse, before an hour of building, a lock whose target, system or compiler does not fit this machine."""
     document, file = environments.read(name), str(environments.lock(name))
-    node = document["concrete_specs"][document["roots"][0]["hash"]]
+    node = document.concrete_specs[document.roots[0].hash]
     sites.check_target(node, file)
     sites.check_system(node, file)
     sites.check_compilers(document, file)
-    if name not in names():
-        return
-    _, node = environments.node(document, "stream")
-    elements = int(node["parameters"]["stream_array_size"])
-    needed = stream.array_elements(stream.last_level_cache_bytes())
-    if elements < needed:
-        raise PlumbError(
-            f"STREAM's arrays have {elements} elements in the lock; this machine's caches need {needed}",
-            file,
-            f"set stream_array_size in {environments.site() / 'packages.yaml'}, then "
-            + environments.command(f"plumb stack lock spack:{name}"),
-        )
+    if name in names():
+        archive.pip_options(stream.LOCK)  # refuses an unpacked archive without STREAM's source
 
 
 def _checked(name: str, fetch: bool) -> Spack | None:
@@ -115,18 +109,31 @@ def _install(name: str, spack: Spack) -> None:
     packages = _built(name, spack)
     if name not in names():
         files.replace(mark, fingerprint(name) + "\n")
-        roots = {root["hash"] for root in environments.read(name)["roots"]}
+        roots = {root.hash for root in environments.read(name).roots}
         found = ", ".join(f"{item.name} {item.version}" for item in packages.values() if item.hash in roots)
         print(f"{spack.owner}: {found}; programs in {environments.view(name)}/bin", flush=True)
         return
     files.replace(_kernel_mark(packages[KERNELS].hash), _kernel_sources() + "\n")
-    result = programs.compose(name, spack.owner, packages, _kernel_sources())
+    result = programs.compose(name, spack.owner, packages, _kernel_sources(), _stream(spack.owner, packages))
     files.replace(mark, fingerprint(name) + "\n")
     manifest.check(result)
     manifest.save(result)
     mpi, count = result.mpi, len(result.benchmarks)
     seconds = time.monotonic() - started
     print(f"{spack.owner}: {mpi.family} {mpi.version}; {count} benchmarks ({seconds:.0f} s)", flush=True)
+
+
+def _stream(label: str, packages: dict[str, Package]) -> tuple[Source, Benchmark]:
+    """STREAM, compiled for this machine's caches by the compiler of the other programs, and what it was made from.
+
+    It is no package of the lock, because the size of its arrays would differ between machines that share the lock.
+    """
+    print(f"{label}: STREAM", flush=True)
+    with tempfile.TemporaryDirectory(prefix=f"plumb-{label}-") as folder:
+        options = bootstrap.wheel_options()
+        source = fetch.download(stream.LOCK.stem, Path(folder), label, binary=False, options=options)[stream.PACKAGE]
+        origin = manifest.source(stream.PACKAGE, source)
+        return origin, stream.install(source, paths.stacks() / label, programs.stream_compiler(packages), origin)
 
 
 def _built(name: str, spack: Spack) -> dict[str, Package]:
@@ -147,8 +154,8 @@ def _built(name: str, spack: Spack) -> dict[str, Package]:
     there = set(spack.run("find", "--no-groups", "--format", "{hash}").split())
     wanted = [
         f"/{digest}"
-        for digest, node in document["concrete_specs"].items()
-        if "external" not in node and digest not in there and not buildcache.holds(digest, node)
+        for digest, node in document.concrete_specs.items()
+        if node.external is None and digest not in there and not buildcache.holds(digest, node)
     ]
     if wanted:
         print(f"{label}: fetching the sources of {units.counted(len(wanted), 'package')}", flush=True)
@@ -164,9 +171,9 @@ def _kernel_mark(digest: str) -> Path:
     return environments.home() / "kernels" / digest
 
 
-def _drop_old_kernels(spack: Spack, document: dict[str, Any]) -> None:
+def _drop_old_kernels(spack: Spack, document: Lock) -> None:
     """Spack knows the kernels by recipe, not by source: those built from other sources are removed and built again."""
-    digest, _ = environments.node(document, KERNELS)
+    digest, _ = document.node(KERNELS)
     mark = _kernel_mark(digest)
     if files.holds(mark, _kernel_sources()):
         return
@@ -179,18 +186,18 @@ def _drop_old_kernels(spack: Spack, document: dict[str, Any]) -> None:
         raise PlumbError(what, f"stack {spack.owner}", f"uninstall {KERNELS} there: each checkout builds its own")
 
 
-def _packages(spack: Spack, document: dict[str, Any]) -> dict[str, Package]:
+def _packages(spack: Spack, document: Lock) -> dict[str, Package]:
     """The packages of the lock that are installed, by name."""
     listed = spack.run("find", "--no-groups", "--format", "{name}|{version}|{hash}|{prefix}")
     found = {}
     for line in listed.splitlines():
         parts = line.strip().split("|")
-        if len(parts) == 4 and parts[2] in document["concrete_specs"]:
+        if len(parts) == 4 and parts[2] in document.concrete_specs:
             name, version, digest, prefix = parts
-            found[name] = Package(name, version, digest, Path(prefix), document["concrete_specs"][digest])
-    for root in document["roots"]:
-        if root["hash"] not in {package.hash for package in found.values()}:
-            raise PlumbError(f"{root['spec']} was not installed", str(spack.folder), f"see {spack.log}")
+            found[name] = Package(name, version, digest, Path(prefix), document.concrete_specs[digest])
+    for root in document.roots:
+        if root.hash not in {package.hash for package in found.values()}:
+            raise PlumbError(f"{root.spec} was not installed", str(spack.folder), f"see {spack.log}")
     return found
 
 

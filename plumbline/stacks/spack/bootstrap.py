@@ -1,8 +1,8 @@
 """Installs exactly the pinned Spack, packages and solver below ``stacks/spack``; nothing outside it is changed.
 
 ``SPACK_ROOT`` and ``PLUMB_SPACK_PACKAGES`` name checkouts that are there already, ``PLUMB_SPACK_WHEELS`` a folder with
-the wheels of ``requirements.txt``, ``PLUMB_SPACK_MIRROR`` and ``PLUMB_SPACK_BUILDCACHE`` mirrors of sources and of
-binaries: for sites without network. Commits are checked like those of fresh clones.
+the wheels of ``requirements.txt`` and STREAM's source, ``PLUMB_SPACK_MIRROR`` and ``PLUMB_SPACK_BUILDCACHE`` mirrors of
+sources and of binaries: for sites without network. Commits are checked like those of fresh clones.
 
 :func:`fill` packs all of it for a machine without network, as the part ``spack/`` of an archive
 (:mod:`plumbline.stacks.archive`). Inside: ``git/*.git`` (Spack and its packages, one commit each), ``mirror/`` (sources
@@ -131,7 +131,7 @@ def solver_mark(place: Path) -> str:
 
 
 def wheel_options() -> list[str]:
-    """Options that make pip take the solver's packages from the folder ``PLUMB_SPACK_WHEELS``, if that is set."""
+    """Options that make pip take packages from the folder ``PLUMB_SPACK_WHEELS``, if that is set."""
     given = os.environ.get("PLUMB_SPACK_WHEELS")
     return ["--no-index", "--find-links", given] if given else []
 

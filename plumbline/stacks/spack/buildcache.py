@@ -19,11 +19,11 @@ import tempfile
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from plumbline.base import files
 from plumbline.base.errors import PlumbError
 from plumbline.stacks import archive
+from plumbline.stacks.spack.lock import Lock, Node
 from plumbline.stacks.spack.runner import Spack, keyring
 
 VARIABLE = "PLUMB_SPACK_KEYS"
@@ -55,19 +55,19 @@ def must_be_signed(folder: Path) -> bool:
     return bool(os.environ.get(VARIABLE)) and (local is None or not folder.is_relative_to(local))
 
 
-def holds(digest: str, node: dict[str, Any]) -> bool:
+def holds(digest: str, node: Node) -> bool:
     """Whether some buildcache has the binary of a lock's package."""
     return any(_description(folder, digest, node).is_file() for folder in folders().values())
 
 
-def _description(folder: Path, digest: str, node: dict[str, Any]) -> Path:
-    return folder / _MANIFESTS / node["name"] / f"{node['name']}-{node['version']}-{digest}.spec.manifest.json"
+def _description(folder: Path, digest: str, node: Node) -> Path:
+    return folder / _MANIFESTS / node.name / f"{node.name}-{node.version}-{digest}.spec.manifest.json"
 
 
-def check(document: dict[str, Any]) -> None:
+def check(document: Lock) -> None:
     """Raise :class:`PlumbError` for the first file of a package of the lock that a buildcache has changed or lost."""
     for folder in folders().values():
-        described = (_description(folder, digest, node) for digest, node in document["concrete_specs"].items())
+        described = (_description(folder, digest, node) for digest, node in document.concrete_specs.items())
         for description in filter(Path.is_file, described):
             for file, wanted in chain([(description, _listed(description))], _blobs(folder, description)):
                 if wanted is None or (file.is_file() and files.sha256(file) == wanted):
@@ -103,15 +103,15 @@ def _blobs(folder: Path, file: Path) -> Iterator[tuple[Path, str]]:
         raise PlumbError(f"cannot read the buildcache: {error!r}", str(file), "push the package again") from None
 
 
-def push(spack: Spack, document: dict[str, Any], folder: Path, *signed: str) -> int:
+def push(spack: Spack, document: Lock, folder: Path, *signed: str) -> int:
     """Push the installed packages of a lock into the buildcache ``folder``; returns how many.
 
     The kernels are left out: their sources are in the checkout. ``signed`` are Spack's options for signing.
     """
     hashes = [
         f"/{digest}"
-        for digest, node in document["concrete_specs"].items()
-        if "external" not in node and node["name"] != KERNELS
+        for digest, node in document.concrete_specs.items()
+        if node.external is None and node.name != KERNELS
     ]
     spack.run("buildcache", "push", *signed, "--only", "package", str(folder), *hashes)
     spack.run("buildcache", "update-index", str(folder))

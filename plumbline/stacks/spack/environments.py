@@ -9,7 +9,6 @@ import os
 import re
 import shlex
 import shutil
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,11 +18,12 @@ import yaml
 from plumbline import schemas
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
+from plumbline.stacks.spack.lock import Lock, decode
 
 DEFAULT_SITE = "debian12-x86_64_v3"
 ONEAPI = "intel-oneapi-mpi"
-#: MPI family -> Spack's package
-MPIS = {"openmpi": "openmpi", "mpich": "mpich", "mvapich": "mvapich", "intelmpi": ONEAPI}
+#: Spack's package of an MPI library -> its family
+MPIS = {"openmpi": "openmpi", "mpich": "mpich", "cray-mpich": "mpich", "mvapich": "mvapich", ONEAPI: "intelmpi"}
 FILE = "environments.yaml"
 VIEWS = "views"
 
@@ -45,7 +45,7 @@ class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def family(self) -> str:
         """The MPI family of that package."""
-        return next(family for family, package in MPIS.items() if package == self.package)
+        return MPIS[self.package]
 
 
 class Repository(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -129,8 +129,8 @@ def known() -> dict[str, Environment]:
         document = schemas.read_yaml(file, "the list of Spack environments", "restore it from git")
         found |= (described := schemas.convert(FILE, document, dict[str, Environment], str(file)))
         for name, environment in described.items():
-            if environment.package not in MPIS.values():
-                cure = f"mpi is one of: {', '.join(MPIS.values())}"
+            if environment.package not in MPIS:
+                cure = f"mpi is one of: {', '.join(MPIS)}"
                 raise PlumbError(f"environment '{name}' has no MPI library", str(file), cure)
     return found
 
@@ -157,19 +157,38 @@ def render(name: str) -> str:
     spack["specs"] = [f"{root} target={wanted.target}" if wanted.target else root for root in roots]
     if wanted.roots:
         spack["view"] = {"default": {"root": f"${{PLUMB_SPACK_HOME}}/{VIEWS}/{name}", "link": "roots"}}
-    required = wanted.package if _is_given(wanted.package) else wanted.mpi
+    required = wanted.package if _only_externals(wanted.package) else wanted.mpi
     spack["packages"] = {"mpi": {"require": [required]}, **wanted.packages}
     return yaml.safe_dump(document, sort_keys=False)
 
 
-def _is_given(package: str) -> bool:
-    """Whether the site has the package as an external only, which is then used whatever its version."""
+def _only_externals(package: str) -> list[str]:
+    """The specs of ``package`` at the site, if it is used as an external only, whatever its version; else none."""
     for scope in scopes():
         packages = yaml.safe_load((scope / "packages.yaml").read_text(encoding="utf-8"))["packages"]
         entry = packages.get(f"{package}:") or packages.get(package)
         if entry and "buildable" in entry:
-            return entry["buildable"] is False
-    return False
+            return [] if entry["buildable"] else [str(item["spec"]) for item in entry.get("externals") or ()]
+    return []
+
+
+def check_externals(name: str) -> None:
+    """Raise :class:`PlumbError` if environment ``name`` requires a version that the site has not and may not build.
+
+    Spack says of this, after a minute, only that no external satisfies the request. Ranges of versions are left to it.
+    """
+    for package, entry in (yaml.safe_load(description(name))["spack"].get("packages") or {}).items():
+        required = entry.get("require") or ()
+        for spec in [required] if isinstance(required, str) else filter(lambda item: isinstance(item, str), required):
+            found = re.match(r"([\w-]+)@=?([\w.-]+)(?![\w.:,-])", spec)
+            there = _only_externals(found[1]) if found else []
+            if found and there and not any(re.match(rf"{found[1]}@=?{found[2]}(?![\w-])", item) for item in there):
+                own = site() / f"{name}.yaml"
+                raise PlumbError(
+                    f"environment '{name}' requires {found[0]} of {package}, and the site has only {', '.join(there)}",
+                    str(own if own.exists() else site() / "packages.yaml"),
+                    f"require {found[1]} without a version, or leave out `buildable: false`",
+                )
 
 
 def description(name: str) -> str:
@@ -188,36 +207,32 @@ def roots(name: str) -> list[str]:
     return list(yaml.safe_load(description(name))["spack"]["specs"])
 
 
-def read(name: str) -> dict[str, Any]:
+def read(name: str) -> Lock:
     """The lock of environment ``name``; raises :class:`PlumbError` unless it is complete and of the pinned Spack."""
     file = lock(name)
     cure = command(f"plumb stack lock spack:{name}")
-    try:
-        document = dict(schemas.parse_json(file.read_text(encoding="utf-8")))
-        pairs = [(root["spec"], root["hash"]) for root in document["roots"]]
-        specs, spack = document["concrete_specs"], document["spack"]
-    except FileNotFoundError:
-        raise PlumbError(f"environment '{name}' has no lock at site {site().name}", str(file), cure) from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise PlumbError(f"cannot read the lock: {error!r}", str(file), cure) from None
-    differing = sorted({_ordered(spec) for spec, _ in pairs} ^ {_ordered(spec) for spec in roots(name)})
+    found = load(file)
+    differing = sorted({_ordered(root.spec) for root in found.roots} ^ {_ordered(spec) for spec in roots(name)})
     if differing:
         raise PlumbError(f"the lock does not match environment '{name}': {', '.join(differing)}", str(file), cure)
-    needed = chain(
-        ((digest, f"{spec} (/{digest[:7]})") for spec, digest in pairs),
-        (
-            (part["hash"], f"{part['name']} (/{part['hash'][:7]}), which {node['name']} needs")
-            for node in specs.values()
-            for part in node.get("dependencies", ())
-        ),
-    )
-    absent = next((package for digest, package in needed if digest not in specs), None)
-    if absent:
+    if absent := found.absent():
         raise PlumbError(f"the lock lacks {absent}", str(file), cure)
     pinned = versions().spack.commit
-    if spack.get("commit", pinned) != pinned:
-        raise PlumbError(f"the lock was made by Spack {spack['commit'][:12]}, not {pinned[:12]}", str(file), cure)
-    return document
+    if (commit := found.spack.commit or pinned) != pinned:
+        raise PlumbError(f"the lock was made by Spack {commit[:12]}, not {pinned[:12]}", str(file), cure)
+    return found
+
+
+def load(file: Path) -> Lock:
+    """A lock as it is on disk; raises :class:`PlumbError` if it is not there or is no lock."""
+    cure = command(f"plumb stack lock spack:{file.stem}")
+    try:
+        return decode(file.read_bytes())
+    except FileNotFoundError:
+        what = f"environment '{file.stem}' has no lock at site {file.parent.name}"
+        raise PlumbError(what, str(file), cure) from None
+    except (OSError, ValueError) as error:
+        raise PlumbError(f"cannot read the lock: {error}", str(file), cure) from None
 
 
 def _ordered(spec: str) -> str:
@@ -231,26 +246,22 @@ def _ordered(spec: str) -> str:
     return " ".join([package, *sorted(key + sign + ",".join(sorted(value.split(","))) for key, sign, value in parted)])
 
 
-def node(document: dict[str, Any], package: str) -> tuple[str, dict[str, Any]]:
-    """Hash and element of ``package`` in a lock; raises :class:`PlumbError` if the lock lacks it."""
-    for digest, element in document["concrete_specs"].items():
-        if element["name"] == package:
-            return digest, element
-    raise PlumbError(f"the lock lacks {package}", "spack.lock", "plumb stack lock writes a new one")
-
-
-def target(node: dict[str, Any]) -> str:
-    """The name of the processor that an element of a lock is for."""
-    wanted = node["arch"]["target"]
-    return wanted if isinstance(wanted, str) else str(wanted["name"])
-
-
 def workplace(name: str, *, locked: bool = True) -> Path:
-    """The folder that Spack works in: copies of the description and, with ``locked``, of the lock."""
+    """The folder that Spack works in: copies of the description and, with ``locked``, of the lock.
+
+    Without ``locked`` the store is an empty one, because Spack takes compilers in the store for candidates: a lock must
+    not depend on what was installed before.
+    """
     place = home() / "environments" / site().name / name
+    text = description(name)
     if not locked:
         shutil.rmtree(place, ignore_errors=True)
-    files.replace(place / "spack.yaml", description(name))
+        document = yaml.safe_load(text)
+        spack = document["spack"]
+        spack["config"] = {**(spack.get("config") or {}), "install_tree": {"root": str(place / "no-store")}}
+        spack["upstreams:"] = {}  # the second colon replaces what the site says
+        text = yaml.safe_dump(document, sort_keys=False)
+    files.replace(place / "spack.yaml", text)
     if locked:
         read(name)
         files.replace(place / "spack.lock", lock(name).read_text(encoding="utf-8"))

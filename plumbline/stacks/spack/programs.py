@@ -7,16 +7,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from msgspec.structs import replace
 
 from plumbline.base.errors import PlumbError
 from plumbline.mpi import TABLE as FAMILIES
 from plumbline.mpi import Family
-from plumbline.stacks import libraries, manifest
+from plumbline.stacks import libraries, manifest, stream
 from plumbline.stacks.manifest import Benchmark, Compiler, Launcher, Manifest, Mpi, Source
-from plumbline.stacks.spack import buildcache, environments
+from plumbline.stacks.spack import buildcache, environments, sites
+from plumbline.stacks.spack.lock import Node
 
 
 @dataclass(frozen=True)
@@ -27,19 +27,22 @@ class Package:
     version: str
     hash: str
     prefix: Path
-    node: dict[str, Any]
+    node: Node
 
     def built(self, compiler: Compiler) -> str:
         """How it was made, for the manifest."""
-        spec = f"{self.node['namespace']}.{self.name}@{self.version}"
-        made_by = f"{compiler.name} {compiler.version}, target {environments.target(self.node)}"
+        spec = f"{self.node.namespace}.{self.name}@{self.version}"
+        made_by = f"{compiler.name} {compiler.version}, target {self.node.target}"
         return f"Spack DAG hash {self.hash}: {spec}, {made_by}"
 
 
-def compose(name: str, label: str, packages: Mapping[str, Package], sources: str) -> Manifest:
+def compose(
+    name: str, label: str, packages: Mapping[str, Package], sources: str, other: tuple[Source, Benchmark]
+) -> Manifest:
     """The stack manifest: MPI, launcher and environment from Spack's MPI, or from the stack that is its external.
 
-    ``sources`` is the SHA-256 of those of the kernels, because the recipe's version does not say which they are.
+    ``sources`` is the SHA-256 of those of the kernels, because the recipe's version does not say which they are;
+    ``other`` is STREAM, which is no package, and what it was made from.
     """
     wanted = environments.known()[name]
     family, mpi = FAMILIES[wanted.family], packages[wanted.package]
@@ -58,8 +61,11 @@ def compose(name: str, label: str, packages: Mapping[str, Package], sources: str
         environment=variables,
         modules=[],
         accelerator=_accelerator(packages),
-        benchmarks=_benchmarks(packages, merged, prefix, sources[:12]),
-        sources=[Source(name=item.name, version=item.version, hash=f"spack:{item.hash}") for item in packages.values()],
+        benchmarks=dict(sorted((_benchmarks(packages, merged, prefix, sources[:12]) | {"stream": other[1]}).items())),
+        sources=[
+            *(Source(name=item.name, version=item.version, hash=f"spack:{item.hash}") for item in packages.values()),
+            other[0],
+        ],
         settings=base.settings if base else {},
     )
     return replace(stack, loads=libraries.loads(stack), tuned=base.tuned if base else None)
@@ -67,28 +73,37 @@ def compose(name: str, label: str, packages: Mapping[str, Package], sources: str
 
 def _accelerator(packages: Mapping[str, Package]) -> str | None:
     """The manifest's ``accelerator``: what the OSU programs were built for, if they were."""
-    built = packages["osu-micro-benchmarks"].node.get("parameters", {})
+    built = packages["osu-micro-benchmarks"].node.parameters
     return next((name for name in ("cuda", "rocm") if built.get(name) is True), None)
 
 
 def _external_stack(mpi: Package) -> Manifest | None:
     """The manifest of the stack that the MPI was taken from (:func:`~plumbline.stacks.spack.sites.write_externals`)."""
-    attributes = (mpi.node.get("external") or {}).get("extra_attributes") or {}
-    return manifest.load(attributes["plumb_stack"]) if "plumb_stack" in attributes else None
+    name = mpi.node.external and mpi.node.external.attributes.plumb_stack
+    return manifest.load(name) if name else None
 
 
 def compiler(packages: Mapping[str, Package]) -> Compiler:
     """The C compiler of the benchmarks; raises :class:`PlumbError` if the lock names none."""
-    needed = packages["osu-micro-benchmarks"].node.get("dependencies", ())
-    digest = next((item["hash"] for item in needed if "c" in item["parameters"]["virtuals"]), None)
+    digest = packages["osu-micro-benchmarks"].node.compiler("c")
     found = next((package for package in packages.values() if package.hash == digest), None)
     if found is None:
         cure = "make the lock again: plumb stack lock"
         raise PlumbError("the lock names no C compiler", "osu-micro-benchmarks", cure)
-    external = found.node.get("external") or {}
-    path = (external.get("extra_attributes") or {}).get("compilers", {}).get("c")
+    path = found.node.external and found.node.external.attributes.compilers.get("c")
     own = found.prefix / "bin" / {"llvm": "clang", "intel-oneapi-compilers": "icx"}.get(found.name, found.name)
     return Compiler(name=found.name, version=found.version, path=str(path or own))
+
+
+def stream_compiler(packages: Mapping[str, Package]) -> stream.Compiler:
+    """That compiler for STREAM, with the options for the target of the lock."""
+    found = compiler(packages)
+    target = sites.target_options(packages["osu-micro-benchmarks"].node, found.name, found.version)
+    program = str(found.path)
+    folders = (Path(program).parents[1] / name for name in ("lib", "lib64"))
+    own = [folder for folder in folders if folder.is_dir() and not libraries.is_of_system(folder)]
+    links = tuple(f"-Wl,-rpath,{folder}" for folder in own)
+    return stream.Compiler(program, found.version, found.name, tuple(target), links)
 
 
 def _launcher(family: Family, mpi: Package) -> Launcher:
@@ -103,7 +118,7 @@ def _launcher(family: Family, mpi: Package) -> Launcher:
 def _benchmarks(
     packages: Mapping[str, Package], environment: dict[str, str], mpi: Path, sources: str
 ) -> dict[str, Benchmark]:
-    """The manifest's ``benchmarks``; every MPI program must get the library below ``mpi``.
+    """The manifest's MPI ``benchmarks``; every program must get the library below ``mpi``.
 
     The version of the kernels is that of their ``sources``.
     """
@@ -115,27 +130,22 @@ def _benchmarks(
         library = next((needed[name] for name in needed if re.match(r"libmpi\.so", name)), None)
         if library is not None and not library.is_relative_to(mpi.resolve()):
             raise PlumbError(f"{ident} gets another MPI library: {library}", str(file), "unset LD_PRELOAD")
-        if suite == "stream":
-            built = package.node["parameters"]
-            facts: dict[str, Any] = {"array_elements": int(built["stream_array_size"]), "ntimes": int(built["ntimes"])}
-        elif library is None:
+        if library is None:
             raise PlumbError(f"{ident} is not linked with an MPI library", str(file), "install the stack with --force")
-        else:
-            facts = {"library": str(library), "library_sha256": manifest.sha256(library)}
+        facts = {"library": str(library), "library_sha256": manifest.sha256(library)}
         found[ident] = manifest.benchmark(suite, version, file, how[package.name], facts=facts)
-    return dict(sorted(found.items()))
+    return found
 
 
 def _programs(packages: Mapping[str, Package]) -> list[tuple[str, str, Package, Path]]:
-    """(benchmark id, suite, package, program) of all programs in the environment's packages."""
-    osu, imb, stream = (packages[name] for name in ("osu-micro-benchmarks", "intel-mpi-benchmarks", "stream"))
+    """(benchmark id, suite, package, program) of all MPI programs in the environment's packages."""
+    osu, imb = (packages[name] for name in ("osu-micro-benchmarks", "intel-mpi-benchmarks"))
     kernels = packages[buildcache.KERNELS]
     own = sorted((osu.prefix / "libexec/osu-micro-benchmarks/mpi").rglob("osu_*"))
     found = [(file.name, "osu", osu, file) for file in own if file.is_file() and os.access(file, os.X_OK)]
     where = str(osu.prefix) if not found else ""
     found += [(ident, "imb", imb, imb.prefix / "bin" / name) for ident, name in manifest.IMB_PROGRAMS.items()]
     found += [(file.name, "kernels", kernels, file) for file in sorted((kernels.prefix / "bin").iterdir())]
-    found.append(("stream", "stream", stream, stream.prefix / "bin" / "stream"))
     missing = next((str(file) for *_, file in found if not file.is_file()), where)
     if missing:
         raise PlumbError("a benchmark was not installed", missing, "install the stack with --force")

@@ -15,33 +15,43 @@ import yaml
 from archspec import cpu
 from archspec.cpu import detect
 
-from plumbline.base import files, paths
+from plumbline.base import files, paths, units
 from plumbline.base.errors import PlumbError
 from plumbline.stacks import locked, manifest
 from plumbline.stacks.manifest import Manifest
 from plumbline.stacks.spack import bootstrap, environments
+from plumbline.stacks.spack.difference import Difference, between
+from plumbline.stacks.spack.lock import LANGUAGES, WRAPPER, Lock, Node, decode
 from plumbline.stacks.spack.runner import Spack
 
+#: Spack's package of a compiler -> archspec's name
+_COMPILERS = {"llvm": "clang", "intel-oneapi-compilers": "oneapi"}
 
-def check_target(node: dict[str, Any], where: str) -> None:
+
+def check_target(node: Node, where: str) -> None:
     """Raise :class:`PlumbError` if this host's processor cannot run the target of a lock's ``node``.
 
     Only generic targets are compared, such as the levels of the x86-64 psABI; that of a processor model (``zen4``) is
     not checked. Source: archspec, which Spack uses too.
     """
-    name = environments.target(node)
-    wanted = cpu.TARGETS.get(name)
+    wanted = cpu.TARGETS.get(node.target)
     if wanted is None or wanted.vendor != "generic" or wanted <= cpu.host():
         return
     missing = sorted(wanted.features - detect.detected_info().features) or [f"instructions of {wanted.family}"]
     raise PlumbError(
-        f"the lock is for {name}, this processor has no {', '.join(missing)}",
+        f"the lock is for {node.target}, this processor has no {', '.join(missing)}",
         where,
         "choose or make a site with a lower target (PLUMB_SPACK_SITE)",
     )
 
 
-def check_system(node: dict[str, Any], where: str) -> None:
+def target_options(node: Node, compiler: str, version: str) -> list[str]:
+    """A compiler's options for the target of a lock's ``node``: those that Spack's wrapper adds."""
+    target = cpu.TARGETS[node.target]
+    return str(target.optimization_flags(_COMPILERS.get(compiler, compiler), version)).split()
+
+
+def check_system(node: Node, where: str) -> None:
     """Raise :class:`PlumbError` if this host's system is not that of a lock's ``node``.
 
     Spack's names are those of ``/etc/os-release`` with the whole version or its first number: ``debian12``,
@@ -49,33 +59,27 @@ def check_system(node: dict[str, Any], where: str) -> None:
     """
     release = platform.freedesktop_os_release()
     name, version = release.get("ID", "unknown"), release.get("VERSION_ID", "")
-    wanted = node["arch"]["platform_os"]
+    wanted = node.arch.platform_os
     if wanted not in (f"{name}{version}", f"{name}{version.split('.')[0]}"):
         cure = "choose or make a site for this system (PLUMB_SPACK_SITE)"
         raise PlumbError(f"the lock is for {wanted}, this machine has {name} {version}", where, cure)
 
 
-def check_compilers(document: dict[str, Any], where: str, *, absent: bool = True) -> None:
+def check_compilers(document: Lock, where: str, *, absent: bool = True) -> None:
     """Raise :class:`PlumbError` if a compiler that the lock takes from this host has another version.
 
     With ``absent`` a compiler that is not there is an error too. Spack does not check ``packages.yaml`` about an
     external compiler. Only compilers of languages that something in the lock is built with are checked.
     """
-    used = {
-        (dependency["hash"], language)
-        for node in document["concrete_specs"].values()
-        for dependency in node.get("dependencies", ())
-        for language in dependency["parameters"]["virtuals"]
-    }
-    for digest, node in document["concrete_specs"].items():
-        attributes = (node.get("external") or {}).get("extra_attributes") or {}
-        for language, program in (attributes.get("compilers") or {}).items():
+    used = {(node.compiler(language), language) for node in document.nodes for language in LANGUAGES}
+    for digest, node in document.concrete_specs.items():
+        for language, program in node.external.attributes.compilers.items() if node.external else ():
             if (digest, language) not in used:
                 continue
             found = _version(Path(program))
-            if found != node["version"] and (found or absent):
+            if found != node.version and (found or absent):
                 has = f"is {found}" if found else "is not there"
-                what = f"the lock is for {node['name']} {node['version']}, {program} {has}"
+                what = f"the lock is for {node.name} {node.version}, {program} {has}"
                 raise PlumbError(what, where, "correct packages.yaml of the site, then make the lock again")
 
 
@@ -92,73 +96,78 @@ def _version(program: Path) -> str | None:
 
 
 def check_content(spack: Spack, name: str) -> None:
-    """Raise :class:`PlumbError` if packages of the lock are not what their hashes stand for: it was edited.
+    """Raise :class:`PlumbError` if packages of the lock are not what their hashes stand for.
 
-    Spack computes the hashes again (``spack-env/rehash.py``); without that it uses the hashes in a lock as they are.
+    The lock was edited, or one of our recipes was changed. Spack computes the hashes again (``spack-env/rehash.py``);
+    without that it uses the hashes in a lock as they are.
     """
     file = environments.lock(name)
     said = spack.run("python", str(environments.folder() / "rehash.py"), str(file)).splitlines()
-    specs = environments.read(name)["concrete_specs"]
-    changed = sorted(specs[line.split()[1]]["name"] for line in said if line.startswith("changed "))
-    if changed or f"compared {len(specs)}" not in said:
-        raise PlumbError(
-            f"the lock was edited: {', '.join(changed) or 'its packages'} cannot have the hash in it",
-            str(file),
-            f"restore it, or make it again: {environments.command(f'plumb stack lock spack:{name}')}",
-        )
+    nodes = environments.read(name).concrete_specs
+    words = [line.split() for line in said]
+    changed, recipes = (
+        ", ".join(sorted(nodes[word[1]].name for word in words if word[:1] == [kind])) for kind in ("changed", "recipe")
+    )
+    cure = f"restore it, or make the lock again: {environments.command(f'plumb stack lock spack:{name}')}"
+    if changed or f"compared {len(nodes)}" not in said:
+        what = f"the lock was edited: {changed or 'its packages'} cannot have the hash in it"
+        raise PlumbError(what, str(file), cure)
+    if recipes:
+        raise PlumbError(f"the recipe of {recipes} is not that of the lock", str(file), cure)
 
 
-def lock(name: str, *, check: bool = False) -> list[str]:
+def lock(name: str, *, check: bool = False) -> list[Difference]:
     """Concretize environment ``name`` and write the site's lock; with ``check`` only compare.
 
-    Returns the differences, a line for each package; empty if the lock is what Spack makes of the environment.
+    Returns the differences; empty if the lock is what Spack makes of the environment. Raises :class:`PlumbError` for a
+    result that cannot be built.
     """
     environments.named(name, "plumb stack lock")
+    environments.check_externals(name)
     label = f"spack-{name}"
     with files.writing(f"the lock of '{name}'", paths.stacks()), locked(label):
         base = bootstrap.prepare()
         place = environments.workplace(name, locked=False)
+        # Spack keeps what it found out of a compiler, also that it does not run
+        shutil.rmtree(bootstrap.cache() / "compilers", ignore_errors=True)
         Spack(base, place, label).run("concretize", "--force", "--fresh")
-        fresh = json.loads((place / "spack.lock").read_text(encoding="utf-8"))
+        text = (place / "spack.lock").read_text(encoding="utf-8")
+        fresh = decode(text)
+        _check_compiled(fresh)
         file = environments.lock(name)
         differing = _differences(file, fresh)
         if differing and not check:
-            # a lock may be made on a machine that lacks the compilers
+            # the C compiler ran, others need not be on the machine that makes the lock
             check_compilers(fresh, str(environments.site() / "packages.yaml"), absent=False)
-            files.replace(file, json.dumps(fresh, indent=1, sort_keys=True) + "\n")
+            files.replace(file, json.dumps(json.loads(text), indent=1, sort_keys=True) + "\n")
         shutil.rmtree(place)
     return differing
 
 
-def _differences(file: Path, fresh: dict[str, Any]) -> list[str]:
-    """What differs between the lock ``file`` and a ``fresh`` one: for each package the members with both values."""
+def _check_compiled(fresh: Lock) -> None:
+    """Raise :class:`PlumbError` for a result in which something is compiled without Spack's wrapper.
+
+    Spack makes such a result where the compiler does not run, and cannot build it: the wrapper adds the target's flags.
+    """
+    without = sorted(fresh.without_wrapper())
+    if without:
+        what = f"{units.counted(len(without), 'package')} would be compiled without {WRAPPER}, {without[0]} first"
+        where = str(environments.site() / "packages.yaml")
+        raise PlumbError(what, where, "its compiler does not run here: make the lock where it does")
+
+
+def _differences(file: Path, fresh: Lock) -> list[Difference]:
+    """What differs between the lock ``file`` and a ``fresh`` one."""
+    if not file.exists():
+        return [Difference("the lock", {"state": "missing"}, {"state": "new"})]
     try:
-        locks = (json.loads(file.read_text(encoding="utf-8")), fresh)
-        sides = [{node["name"]: node for node in document["concrete_specs"].values()} for document in locks]
-        found = []
-        for name in sorted(sides[0].keys() | sides[1].keys()):
-            one, other = (side.get(name) for side in sides)
-            if one is None or other is None:
-                found.append(f"{name}: only in the {'second' if one is None else 'first'}")
-            elif one != other:
-                members = [_change(key, one.get(key), other.get(key)) for key in sorted(one.keys() | other.keys())]
-                found.append(f"{name}: {'; '.join(filter(None, members))}")
-    except FileNotFoundError:
-        return ["there is no lock"]
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return ["the lock cannot be read"]
-    roots = [sorted((root["spec"], root["hash"]) for root in document["roots"]) for document in locks]
-    return found or (["other roots"] if roots[0] != roots[1] else [])
-
-
-def _change(key: str, one: Any, other: Any) -> str:
-    """Values that differ, of a member or of its members; of dependencies and hashes only that they do."""
-    if one == other or key == "hash":
-        return ""
-    if isinstance(one, dict) and isinstance(other, dict):
-        inner = [_change(name, one.get(name), other.get(name)) for name in sorted(one.keys() | other.keys())]
-        return ", ".join(filter(None, inner))
-    return f"{key} {one} and {other}" if key not in ("dependencies", "package_hash") else f"other {key}"
+        old = decode(file.read_bytes())
+    except ValueError:
+        return [Difference("the lock", {"state": "cannot be read"}, {"state": "new"})]
+    roots = [{root.spec for root in document.roots} for document in (old, fresh)]
+    alone = [", ".join(sorted(one - other)) or "-" for one, other in (roots, reversed(roots))]
+    changed = [Difference("roots", {"specs": alone[0]}, {"specs": alone[1]})] if roots[0] != roots[1] else []
+    return between(old, fresh) + changed
 
 
 def write_externals(names: list[str], site: str) -> Path:
@@ -186,7 +195,7 @@ def write_externals(names: list[str], site: str) -> Path:
 def _external(stack: Manifest) -> tuple[str, dict[str, Any]]:
     """Spack's package and its entry in ``packages.yaml`` for the MPI of a stack."""
     name, version = stack.name, stack.mpi.version
-    package = environments.MPIS[stack.mpi.family]
+    package = next(package for package, family in environments.MPIS.items() if family == stack.mpi.family)
     prefix = Path(stack.prefix)
     if not any((prefix / "bin" / wrapper).exists() for wrapper in stack.family.compiler_wrappers):
         raise PlumbError(f"stack '{name}' has no compiler wrapper", f"{prefix}/bin", "its MPI cannot be an external")

@@ -12,7 +12,7 @@ import spack_site
 from plumbline import stacks
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
-from plumbline.stacks import archive, fetch, pack, spack
+from plumbline.stacks import archive, pack, spack
 from plumbline.stacks.spack import bootstrap, buildcache, environments
 
 
@@ -20,13 +20,6 @@ from plumbline.stacks.spack import bootstrap, buildcache, environments
 def root(tmp_path, monkeypatch):
     spack_site.suit_any_machine(monkeypatch.setattr)
     root = spack_site.make(tmp_path, monkeypatch)
-
-    def pip(arguments, lock, owner):
-        folder = Path(arguments[arguments.index("--dest") + 1])
-        folder.mkdir(parents=True)
-        (folder / "clingo.whl").write_text("wheel\n")
-
-    monkeypatch.setattr(fetch, "pip", pip)
     (root / "requirements.txt").write_text("clingo==1.0\n")
     return root
 
@@ -56,7 +49,7 @@ def test_it_holds_everything_and_no_kernels(root, packed, capsys):
     assert {name[0] for name in names} == {"SHA256SUMS", "index.json", "wheels", "spack"}
     assert {name[1] for name in names if name[0] == "spack"} == {"git", "mirror", "buildcache", "index"}
     assert len(digest) == 64
-    kernels, _ = environments.node(environments.read("openmpi"), "plumbline-kernels")
+    kernels, _ = environments.read("openmpi").node("plumbline-kernels")
     pushes = [call for call in (root.parent / "fake" / "calls").read_text().splitlines() if "buildcache push" in call]
     assert pushes
     assert not any(kernels in push for push in pushes)

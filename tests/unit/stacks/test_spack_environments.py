@@ -10,7 +10,7 @@ import yaml
 from plumbline import stacks
 from plumbline.base.errors import PlumbError
 from plumbline.stacks import manifest, spack
-from plumbline.stacks.spack import environments
+from plumbline.stacks.spack import environments, sites
 
 
 @pytest.fixture
@@ -53,6 +53,33 @@ def test_what_the_site_has_is_required_in_its_own_version(root, key):
     file.write_text(yaml.safe_dump(document))
     assert rendered("openmpi")["packages"]["mpi"] == {"require": ["openmpi"]}
     assert rendered("mpich")["packages"]["mpi"] == {"require": [environments.known()["mpich"].mpi]}
+
+
+@pytest.mark.parametrize(
+    ("required", "told"),
+    [
+        ("openmpi@5.0.10", r"requires openmpi@5\.0\.10 of mpi, and the site has only openmpi@5\.0\.11~fortran"),
+        ("openmpi@=5.0.1", r"requires openmpi@=5\.0\.1 of mpi, and the site has only openmpi@5\.0\.11~fortran"),
+        *(("openmpi@5.0", None), ("openmpi@5.0.11", None), ("openmpi@5.0.12:", None), ("openmpi", None)),
+        ("mpich@5.0.1", None),
+    ],
+)
+def test_a_version_that_the_site_cannot_have_is_named_before_it_is_concretized(root, required, told):
+    """Of this Spack says only, after a minute, that no external satisfies the request."""
+    file = environments.site() / "packages.yaml"
+    document = yaml.safe_load(file.read_text())
+    external = {"spec": "openmpi@5.0.11~fortran", "prefix": "/opt/mpi"}
+    document["packages"]["openmpi"] = {"buildable": False, "externals": [external]}
+    file.write_text(yaml.safe_dump(document))
+    described = {"spack": {"specs": ["openmpi"], "packages": {"mpi": {"require": [required]}}}}
+    (environments.site() / "openmpi.yaml").write_text(yaml.safe_dump(described))
+    if told is None:
+        environments.check_externals("openmpi")
+    else:
+        with pytest.raises(PlumbError, match=told) as error:
+            sites.lock("openmpi")
+        assert "own/openmpi.yaml" in str(error.value)
+        assert not (root.parent / "fake" / "calls").exists()
 
 
 def test_a_site_adds_environments_and_their_packages(root):

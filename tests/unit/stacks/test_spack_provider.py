@@ -17,9 +17,10 @@ from msgspec.structs import replace
 from plumbline import stacks
 from plumbline.base.errors import PlumbError
 from plumbline.commands import stack as command
-from plumbline.stacks import manifest, spack, stream
+from plumbline.stacks import fetch, manifest, spack, stream
 from plumbline.stacks.manifest import Compiler, Launcher, Mpi
 from plumbline.stacks.spack import bootstrap, environments, programs, runner, sites
+from plumbline.stacks.spack.lock import Architecture, Node, Target
 
 PLUMB = Path(sys.executable).parent / "plumb"
 
@@ -64,13 +65,14 @@ def test_it_ends_in_a_valid_manifest(root, state, capsys):
         "imb-p2p",
     }
     assert set(document.benchmarks) == expected
-    digest, _ = environments.node(environments.read("openmpi"), "osu-micro-benchmarks")
+    digest, _ = environments.read("openmpi").node("osu-micro-benchmarks")
     latency = document.benchmarks["osu_latency"]
     assert digest in latency.built
     assert latency.sha256 == manifest.sha256(Path(latency.file))
     assert latency.facts["library"] == str(state / "store/openmpi/lib/libmpi.so.40")
-    assert document.benchmarks["stream"].facts["array_elements"] == 80_000_000
-    assert "[1/37]" in capsys.readouterr().out
+    assert document.benchmarks["stream"].built.startswith("gcc 12.2.0 -O3 -DTARGET ")
+    assert document.sources[-1].name == stream.PACKAGE
+    assert "[1/36]" in capsys.readouterr().out
 
 
 def test_the_second_time_nothing_is_done(root, state, capsys):
@@ -96,7 +98,7 @@ def test_a_changed_program_is_seen_and_a_dry_run_only_says_so(root, state, capsy
 def test_kernels_of_other_sources_are_built_again(root, state, monkeypatch):
     stacks.install("spack", "openmpi")
     assert not [call for call in calls(state) if call.startswith("uninstall")]
-    digest, _ = environments.node(environments.read("openmpi"), "plumbline-kernels")
+    digest, _ = environments.read("openmpi").node("plumbline-kernels")
     monkeypatch.setattr(spack, "_kernel_sources", lambda: "other sources")
     stacks.install("spack", "openmpi")
     assert f"uninstall --yes-to-all --force /{digest}" in calls(state)
@@ -105,18 +107,44 @@ def test_kernels_of_other_sources_are_built_again(root, state, monkeypatch):
 
 def test_kernels_of_an_upstream_store_are_refused(root, state):
     """Spack would take them for built, whatever their sources were."""
-    kernels, _ = environments.node(environments.read("openmpi"), "plumbline-kernels")
+    kernels, _ = environments.read("openmpi").node("plumbline-kernels")
     (state / "upstream").write_text(kernels)
     with pytest.raises(PlumbError, match="an upstream store has plumbline-kernels, from unknown sources"):
         stacks.install("spack", "openmpi")
     assert not any("uninstall" in call for call in calls(state))
 
 
-def test_arrays_that_are_too_small_are_told_before_anything_is_built(root, state, monkeypatch):
+def test_stream_is_made_for_the_caches_of_the_machine_and_the_lock_stays(root, state, monkeypatch, capsys):
+    lock = environments.lock("openmpi").read_bytes()
+    stacks.install("spack", "openmpi")
+    first = manifest.load("spack-openmpi").benchmarks["stream"]
+    assert first.facts["array_elements"] == stream.MINIMUM_ELEMENTS
+    assert first.facts["march"] == "-DTARGET"
     monkeypatch.setattr(stream, "last_level_cache_bytes", lambda: 1 << 30)
-    with pytest.raises(PlumbError, match="80000000 elements in the lock; this machine's caches need 537000000"):
-        stacks.install("spack", "openmpi")
-    assert not (state / "calls").exists()
+    capsys.readouterr()
+    stacks.install("spack", "openmpi", dry_run=True)
+    assert "would be installed (STREAM's arrays are too small for this machine's caches)" in capsys.readouterr().out
+    stacks.install("spack", "openmpi")
+    second = manifest.load("spack-openmpi").benchmarks["stream"]
+    assert second.facts["array_elements"] == stream.array_elements(1 << 30)
+    assert second.sha256 != first.sha256
+    assert environments.lock("openmpi").read_bytes() == lock
+
+
+def test_streams_source_is_taken_from_the_given_folder(root, monkeypatch, tmp_path):
+    """Machines without a registry have the solver's packages in this folder, too."""
+    seen = []
+
+    def pip(arguments, lock, owner):
+        seen.append((lock, arguments))
+        spack_site.registry(arguments, lock, owner)
+
+    monkeypatch.setattr(fetch, "pip", pip)
+    monkeypatch.setenv("PLUMB_SPACK_WHEELS", str(tmp_path / "wheels"))
+    stacks.install("spack", "openmpi")
+    ((lock, arguments),) = seen
+    assert lock == stream.LOCK.stem
+    assert arguments[arguments.index("--no-index") :][:3] == ["--no-index", "--find-links", str(tmp_path / "wheels")]
 
 
 V3 = "mmx sse sse2 sse3 cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3 abm avx avx2 bmi1 bmi2 f16c fma movbe xsave"
@@ -148,7 +176,7 @@ def processor(monkeypatch):
 )
 def test_a_processor_below_the_target_is_named_with_what_it_lacks(processor, name, flags, missing):
     processor(flags)
-    node = {"arch": {"target": {"name": name} if name.startswith("x86") else name}}
+    node = Node("osu", "7.5", Architecture("debian12", Target(name) if name.startswith("x86") else name))
     if missing is None:
         sites.check_target(node, "here")
     else:
@@ -306,13 +334,13 @@ def test_the_lock_is_written_or_only_compared(root, state):
     document["concrete_specs"]["b" * 32] = document["concrete_specs"].pop(digest) | {"version": "9.9"}
     before = file.read_text()
     (state / "fresh.lock").write_text(json.dumps(document))
-    (line,) = sites.lock("openmpi", check=True)
-    assert re.search(r"^[a-z-]+: version \S+ and 9\.9$", line)
+    (found,) = sites.lock("openmpi", check=True)
+    assert re.search(r"^[a-z-]+: version \S+ and 9\.9$", str(found))
     assert file.read_text() == before
-    assert sites.lock("openmpi") == [line]
+    assert sites.lock("openmpi") == [found]
     assert json.loads(file.read_text()) == document
     file.write_text("not JSON")
-    assert sites.lock("openmpi") == ["the lock cannot be read"]
+    assert [str(found) for found in sites.lock("openmpi")] == ["the lock: state cannot be read and new"]
     assert json.loads(file.read_text()) == document
 
 
@@ -329,9 +357,9 @@ def edit(file, name, change):
     [
         ("openmpi", lambda node: node["arch"].update(target="x86_64"), "openmpi: target x86_64 and x86_64_v3"),
         (
-            "stream",
-            lambda node: node["parameters"].update(stream_array_size="90000000"),
-            "stream: stream_array_size 90000000 and 80000000",
+            "openmpi",
+            lambda node: node["parameters"].update(fortran=True),
+            "openmpi: fortran true and false",
         ),
     ],
 )
@@ -339,9 +367,46 @@ def test_an_edited_lock_is_refused_and_its_changes_are_named(root, state, name, 
     file = environments.lock("openmpi")
     (state / "fresh.lock").write_text(file.read_text())
     edit(file, name, change)
-    assert sites.lock("openmpi", check=True) == [told]
+    assert list(map(str, sites.lock("openmpi", check=True))) == [told]
     for dry_run in (True, False):
         with pytest.raises(PlumbError, match=rf"the lock was edited: {name} cannot have the hash"):
+            stacks.install("spack", "openmpi", dry_run=dry_run)
+    assert not installs(state)
+
+
+def test_a_lock_without_spacks_compiler_wrapper_is_refused(root, state):
+    """Spack makes it where the compiler does not run, and can build nothing of it."""
+    file = environments.lock("openmpi")
+    document = json.loads(file.read_text())
+    for node in document["concrete_specs"].values():
+        node["dependencies"] = [part for part in node.get("dependencies", ()) if part["name"] != "compiler-wrapper"]
+    (state / "fresh.lock").write_text(json.dumps(document))
+    before = file.read_text()
+    for check in (True, False):
+        with pytest.raises(PlumbError, match=r"\d+ packages would be compiled without compiler-wrapper, .* first"):
+            sites.lock("openmpi", check=check)
+    assert file.read_text() == before
+
+
+def test_a_lock_does_not_depend_on_what_was_done_before(root, state):
+    """What Spack found out of the compilers is forgotten, and it sees an empty store and no upstream."""
+    (state / "fresh.lock").write_text(environments.lock("openmpi").read_text())
+    (environments.site() / "openmpi.yaml").write_text(environments.render("openmpi") + "  config: {build_jobs: 1}\n")
+    remembered = bootstrap.cache() / "compilers" / "compilers.json"
+    remembered.parent.mkdir(parents=True)
+    remembered.write_text('{"gcc": {"c_compiler_output": null}}')
+    assert sites.lock("openmpi", check=True) == []
+    assert not remembered.exists()
+    described = yaml.safe_load((state / "concretized.yaml").read_text())["spack"]
+    store = environments.home() / "environments" / environments.DEFAULT_SITE / "openmpi" / "no-store"
+    assert described["config"] == {"build_jobs": 1, "install_tree": {"root": str(store)}}
+    assert described["upstreams:"] == {}
+
+
+def test_a_changed_recipe_is_not_built_under_the_locked_hash(root, state):
+    (state / "recipes").write_text("plumbline-kernels")
+    for dry_run in (True, False):
+        with pytest.raises(PlumbError, match="the recipe of plumbline-kernels is not that of the lock"):
             stacks.install("spack", "openmpi", dry_run=dry_run)
     assert not installs(state)
 
@@ -375,7 +440,7 @@ def test_a_source_that_cannot_be_had_ends_it_before_anything_is_built(root, stat
     (state / "unreachable").unlink()
     stacks.install("spack", "openmpi")
     (fetched,) = (call for call in calls(state)[-6:] if call.startswith("fetch"))
-    external = [digest for digest, node in environments.read("openmpi")["concrete_specs"].items() if "external" in node]
+    external = [digest for digest, node in environments.read("openmpi").concrete_specs.items() if node.external]
     assert not any(digest in fetched for digest in external)
 
 
@@ -457,7 +522,8 @@ def test_settings_of_a_tuned_external_are_carried(root, state, monkeypatch):
     [({"cuda": True, "rocm": False}, "cuda"), ({"rocm": True}, "rocm"), ({}, None)],
 )
 def test_the_accelerator_is_what_osus_programs_were_built_for(tmp_path, parameters, found):
-    package = programs.Package("osu-micro-benchmarks", "7.5", "abc", tmp_path, {"parameters": parameters})
+    node = Node("osu-micro-benchmarks", "7.5", Architecture("debian12", "x86_64_v3"), parameters=parameters)
+    package = programs.Package(node.name, node.version, "abc", tmp_path, node)
     assert programs._accelerator({package.name: package}) == found
 
 

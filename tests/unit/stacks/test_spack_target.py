@@ -1,13 +1,14 @@
 """Whether this host is the one that a lock of Spack is for: its system, and the compilers that are there."""
 
-import json
 import platform
 
+import msgspec
 import pytest
 
 from plumbline.base.errors import PlumbError
 from plumbline.stacks.manifest import Compiler
 from plumbline.stacks.spack import environments, programs, sites
+from plumbline.stacks.spack.lock import Architecture, Attributes, Dependency, Edge, External, Lock, Node
 from plumbline.stacks.spack.programs import Package
 
 
@@ -32,7 +33,7 @@ def release(monkeypatch):
 )
 def test_a_lock_of_another_system_is_refused(release, system, name, version, fits):
     release(name, version)
-    node = {"arch": {"platform_os": system}}
+    node = Node("stream", "5.10", Architecture(system, "x86_64"))
     if fits:
         sites.check_system(node, "here")
     else:
@@ -47,11 +48,14 @@ def script(folder, text):
     return file
 
 
-def lock(program, version="12.2.0", fortran="/nowhere/gfortran"):
-    compilers = {"c": str(program), "fortran": fortran}
-    gcc = {"name": "gcc", "version": version, "external": {"extra_attributes": {"compilers": compilers}}}
-    needed = [{"hash": "g", "name": "gcc", "parameters": {"virtuals": ["c"]}}]
-    return {"concrete_specs": {"g": gcc, "s": {"name": "stream", "version": "5.10", "dependencies": needed}}}
+def lock(program, *languages):
+    """A lock with one package, which is compiled by ``program``."""
+    arch = {"arch": {"platform_os": "debian12", "target": "x86_64"}}
+    compilers = {"c": str(program), "fortran": "/nowhere/gfortran"}
+    gcc = {"name": "gcc", "version": "12.2.0", "external": {"extra_attributes": {"compilers": compilers}}}
+    needed = [{"hash": "g", "name": "gcc", "parameters": {"virtuals": ["c", *languages]}}]
+    nodes = {"g": gcc | arch, "s": {"name": "osu", "version": "7.5", "dependencies": needed} | arch}
+    return msgspec.convert({"roots": [], "spack": {}, "concrete_specs": nodes}, Lock)
 
 
 @pytest.mark.parametrize(
@@ -74,24 +78,47 @@ def test_the_compiler_is_asked_for_its_version(tmp_path, answer, told):
 
 def test_an_absent_compiler_counts_if_something_is_built_with_it(tmp_path):
     program = script(tmp_path, "echo 12.2.0")
-    document = lock(program)
-    sites.check_compilers(document, "here")
-    document["concrete_specs"]["s"]["dependencies"][0]["parameters"]["virtuals"].append("fortran")
+    sites.check_compilers(lock(program), "here")
+    document = lock(program, "fortran")
     with pytest.raises(PlumbError, match="/nowhere/gfortran is not there"):
         sites.check_compilers(document, "here")
     sites.check_compilers(document, "here", absent=False)
 
 
 def test_the_committed_locks_are_for_one_compiler():
-    file = environments.lock("openmpi")
-    document = json.loads(file.read_text())
-    names = {node["name"] for node in document["concrete_specs"].values() if node["name"] in ("gcc", "llvm")}
+    names = {node.name for node in environments.read("openmpi").nodes if node.name in ("gcc", "llvm")}
     assert names == {"gcc"}
 
 
 def test_another_compiler_than_gcc_is_named(tmp_path):
-    needed = [{"hash": "l", "name": "llvm", "parameters": {"virtuals": ["c"]}}]
-    llvm = Package("llvm", "19.1.0", "l", tmp_path, {})
-    osu = Package("osu-micro-benchmarks", "7.5.2", "o", tmp_path, {"dependencies": needed})
+    arch = Architecture("debian12", "x86_64_v3")
+    needed = (Dependency("llvm", "l", Edge(virtuals=("c",))),)
+    llvm = Package("llvm", "19.1.0", "l", tmp_path, Node("llvm", "19.1.0", arch))
+    node = Node("osu-micro-benchmarks", "7.5.2", arch, dependencies=needed)
+    osu = Package(node.name, node.version, "o", tmp_path, node)
     found = programs.compiler({"llvm": llvm, "osu-micro-benchmarks": osu})
     assert found == Compiler(name="llvm", version="19.1.0", path=str(tmp_path / "bin" / "clang"))
+
+
+@pytest.mark.parametrize(
+    ("target", "compiler", "version", "options"),
+    [
+        ("x86_64_v3", "gcc", "12.2.0", ["-march=x86-64-v3", "-mtune=generic"]),
+        ("neoverse_v2", "gcc", "12.2.0", ["-march=armv9-a+i8mm+bf16", "-mtune=cortex-a710"]),
+        ("x86_64_v3", "llvm", "14.0.6", ["-march=x86-64-v3", "-mtune=generic"]),
+    ],
+)
+def test_stream_is_compiled_for_the_target_of_the_lock(target, compiler, version, options):
+    assert sites.target_options(Node("osu", "7.5", Architecture("debian12", target)), compiler, version) == options
+
+
+def test_a_compiler_elsewhere_is_linked_with_its_own_openmp(tmp_path):
+    for name in ("bin", "lib"):
+        (tmp_path / name).mkdir()
+    arch, program = Architecture("debian12", "x86_64_v3"), str(tmp_path / "bin" / "clang")
+    attributes = Attributes(compilers={"c": program})
+    llvm = Node("llvm", "14.0.6", arch, external=External(extra_attributes=attributes))
+    osu = Node("osu-micro-benchmarks", "7.5.2", arch, dependencies=(Dependency("llvm", "l", Edge(("c",))),))
+    packages = {node.name: Package(node.name, node.version, node.name[0], tmp_path, node) for node in (llvm, osu)}
+    found = programs.stream_compiler(packages)
+    assert (found.path, found.name, found.links) == (program, "llvm", (f"-Wl,-rpath,{tmp_path / 'lib'}",))

