@@ -16,9 +16,9 @@ static char *summary(const struct outcome *outcome) {
                 : verdict->state == DOUBT ? verdict->doubt_count
                                           : 0;
     enum { SHOWN = 3 };
-    char *line = text("%s", count            ? lines[0]
-                            : outcome->count ? "as fast as its kind"
-                                             : "nothing was measured");
+    const char *fine =
+        verdict->state == BUSY ? verdict->remarks[verdict->remark_count - 1] : "as fast as its kind";
+    char *line = text("%s", count ? lines[0] : fine);
     for (int index = 1; index < count && index < SHOWN; index++)
         line = text("%s; %s", line, lines[index]);
     return count > SHOWN ? text("%s; and %d more", line, count - SHOWN) : line;
