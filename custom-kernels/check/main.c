@@ -51,7 +51,7 @@ static void watch(double seconds) {
     if (options.form == NAGIOS)
         snprintf(late, sizeof late, "PLUMB WARNING - %s\n", why);
     else if (options.form == JSON)
-        snprintf(late, sizeof late, "{\"schema\":1,\"state\":\"doubt\",\"line\":\"%s\"}\n", why);
+        snprintf(late, sizeof late, "{\"schema\":1,\"age\":0,\"state\":\"doubt\",\"line\":\"%s\"}\n", why);
     else if (options.form == TEXT)
         snprintf(late, sizeof late, "doubt: %s\n", why);
     late_status = outcome_status(DOUBT, options.form);
@@ -202,8 +202,9 @@ static int check_once(void) {
     struct outcome outcome;
     watch(options.seconds);
     check(&outcome);
-    /* Without --state the file system may be read-only: the result is then only printed. */
-    const char *why = options.state ? last_keep(options.state, &outcome) : NULL;
+    /* What was found before a job came stays the last result. A file system may be read-only: the result is then
+     * only printed. */
+    const char *why = options.state && outcome.verdict.state != BUSY ? last_keep(options.state, &outcome) : NULL;
     if (why && options.detach)
         fail("%s: give --state", why);
     return put(outcome_text(&outcome, options.form, "0"),
@@ -238,7 +239,7 @@ static int last(void) {
         return put(content, status);
     /* nothing to show is not a fault of the node */
     if (options.form == JSON)
-        return put("{\"schema\":1,\"state\":\"doubt\",\"line\":\"no check has ended yet\"}\n", 0);
+        return put("{\"schema\":1,\"age\":0,\"state\":\"doubt\",\"line\":\"no check has ended yet\"}\n", 0);
     if (options.form == NAGIOS)
         return put("PLUMB WARNING - no check has ended yet\n", 1);
     return put(options.form == TEXT ? "doubt: no check has ended yet\n" : "", 0);
