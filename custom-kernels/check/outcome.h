@@ -2,9 +2,9 @@
 #ifndef PLUMB_CHECK_OUTCOME_H
 #define PLUMB_CHECK_OUTCOME_H
 
+#include "check_options.h"
 #include "class.h"
 #include "judge.h"
-#include "options.h"
 
 struct outcome {
     const struct class *class;

@@ -50,8 +50,9 @@ GROUPS = {
             "PASS, FAIL, INCONCLUSIVE or INVALID for a candidate compared with its baseline",
             "plumb gate --baseline main --candidate HEAD --stack openmpi --test 'stream|osu_pair'",
         ),
+        "check": ("is this node as fast as its kind, within seconds", "plumb check --seconds 55 --form json"),
         "calibrate": (
-            "make references from the records of verified sessions",
+            "make references from the records of verified sessions, or a class of nodes for plumb check",
             "plumb calibrate --test stream --dry-run",
         ),
         "lint": ("check every reference of every site", "plumb lint"),

@@ -1,5 +1,6 @@
 /* plumb-check: is this node as fast as its kind? One static program without a topology library, for nodes in
  * production. */
+#include "check_options.h"
 #include "child.h"
 #include "class.h"
 #include "facts.h"
@@ -8,7 +9,6 @@
 #include "judge.h"
 #include "last.h"
 #include "loops.h"
-#include "options.h"
 #include "others.h"
 #include "outcome.h"
 #include "quota.h"
@@ -202,9 +202,10 @@ static int check_once(void) {
     struct outcome outcome;
     watch(options.seconds);
     check(&outcome);
-    /* What was found before a job came stays the last result. A file system may be read-only: the result is then
-     * only printed. */
-    const char *why = options.state && outcome.verdict.state != BUSY ? last_keep(options.state, &outcome) : NULL;
+    /* What was found before a job came stays the last result. A file system may be read-only: the result is
+     * then only printed. */
+    const char *why =
+        options.state && outcome.verdict.state != BUSY ? last_keep(options.state, &outcome) : NULL;
     if (why && options.detach)
         fail("%s: give --state", why);
     return put(outcome_text(&outcome, options.form, "0"),

@@ -1,4 +1,4 @@
-#include "options.h"
+#include "check_options.h"
 
 #include "fail.h"
 
