@@ -4,13 +4,13 @@
 
 #include "class.h"
 
-#include <stdatomic.h>
+#include <stdalign.h>
 #include <stdbool.h>
-#include <stdint.h>
 
-/* What a thread works with, and what it found in the last call. */
+/* What a thread works with, and what it found in the last call: on cache lines of its own. */
 struct worker {
-    int number, cpu, numa;
+    alignas(128) int number;
+    int cpu, numa;
     bool bound; /* to its CPU, and found running there after each call */
     double work, seconds;
     double extra; /* a second result */

@@ -94,7 +94,7 @@ char *last_text(const char *folder, enum form form, int *status) {
         return NULL;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    double age = (double)now.tv_sec - when;
+    double age = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - when;
     char *part = part_of(content, form), *found = text("%s", "");
     if (!part)
         return NULL;

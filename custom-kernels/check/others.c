@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_PIDS = 1 << 16 };
+enum { MOST_PIDS = 1 << 16, LEAST_TICKS = 10 };
 
 static double busy, own, began, looked;
 
@@ -107,5 +107,6 @@ const char *processes_end(int except) {
     look_at_all(true);
     double seconds = clock_s(CLOCK_MONOTONIC) - looked;
     double cpus = most_ticks / (double)sysconf(_SC_CLK_TCK) / (seconds > 0.0 ? seconds : 1.0);
-    return cpus > 0.1 ? text("%s (%d), %.1f CPUs", most_name, most_pid, cpus) : NULL;
+    return cpus > 0.1 && most_ticks >= LEAST_TICKS ? text("%s (%d), %.1f CPUs", most_name, most_pid, cpus)
+                                                   : NULL;
 }
