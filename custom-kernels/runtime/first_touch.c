@@ -1,10 +1,8 @@
 #include "first_touch.h"
 
-#include "fail_together.h"
+#include "fail.h"
 #include "procfile.h"
-#include "program.h"
 
-#include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,15 +40,6 @@ static size_t cgroup_available(void) {
 size_t memory_available(void) {
     size_t whole = meminfo_available(), group = cgroup_available();
     return whole < group ? whole : group;
-}
-
-void memory_need(size_t bytes) {
-    double mine = (double)bytes, together;
-    MPI_Allreduce(&mine, &together, 1, MPI_DOUBLE, MPI_SUM, program_node());
-    double available = (double)memory_available();
-    const double gib = 1024.0 * 1024.0 * 1024.0;
-    require(together <= available, "%.3g GiB needed on a node, %.3g GiB available: choose a smaller size",
-            together / gib, available / gib);
 }
 
 void *memory_take(size_t bytes) {

@@ -81,19 +81,6 @@ bool cpus_allowed(struct cpus *cpus) {
     return sched_getaffinity(0, sizeof *cpus, cpus->set) == 0;
 }
 
-bool cpus_of_threads(int threads, struct cpus *cpus) {
-    bool known = true;
-    CPU_ZERO_S(sizeof *cpus, cpus->set);
-#pragma omp parallel num_threads(threads) reduction(&& : known)
-    {
-        struct cpus own;
-        known = cpus_allowed(&own);
-#pragma omp critical
-        CPU_OR_S(sizeof own, cpus->set, cpus->set, own.set);
-    }
-    return known;
-}
-
 int cpus_count(const struct cpus *cpus) {
     return CPU_COUNT_S(sizeof *cpus, cpus->set);
 }

@@ -130,6 +130,11 @@ def binder() -> Path:
     return tools() / "bin" / "plumb-bind"
 
 
+def checker() -> Path:
+    """The ``plumb-check`` program, which nodes in production run."""
+    return tools() / "bin" / "plumb-check"
+
+
 def profile_library() -> Path:
     """The preloaded library of profiles."""
     return tools() / "lib" / "libplumbprofile.so"

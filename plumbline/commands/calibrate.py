@@ -1,4 +1,4 @@
-"""``plumb calibrate``: references from the records."""
+"""``plumb calibrate``: references from the records, and classes of nodes for ``plumb check``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 from plumbline import site
 from plumbline.base import units
-from plumbline.commands import options
+from plumbline.commands import calibrate_nodes, options
 from plumbline.records import query
 from plumbline.views.table import table
 
@@ -25,10 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--min-sessions", type=int, default=3, metavar="N", help="sessions needed (default: 3)")
     parser.add_argument("--dry-run", action="store_true", help="show what would change and write nothing")
     options.add_json(parser)
+    calibrate_nodes.add_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Calibrate; 0 if there is a reference to show, 1 if the records gave none."""
+    if args.nodes or args.node:
+        return calibrate_nodes.run(args)
     from plumbline.references import calibrate  # not above: scipy takes longer to load than most commands to run
 
     name = args.site or site.here()

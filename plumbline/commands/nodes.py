@@ -1,4 +1,4 @@
-"""``plumb nodes``: facts of the nodes of a partition, which of them differ, and which can be used."""
+"""``plumb nodes``: facts of the nodes of a partition, which of them differ, which can be used; out of work and back."""
 
 from __future__ import annotations
 
@@ -40,11 +40,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     comparison = actions.add_parser("compare", help="nodes that differ from the largest group of like nodes")
     comparison.add_argument("folder", type=Path, metavar="FOLDER", help="where plumb nodes facts put the facts")
     options.add_json(comparison, "print all differences as JSON")
+    drain = actions.add_parser("drain", help="keep new jobs away from nodes; what is out of work stays as it is")
+    resume = actions.add_parser("resume", help="let jobs on nodes again, if this or a health check has drained them")
+    for action in (drain, resume):
+        options.add_scheduler(action)
+        options.add(action, "--node", "this node, repeated; node[1-4] too", action="append", required=True)
+    drain.add_argument("--reason", required=True, metavar="TEXT", help="why, for whoever looks at the node")
 
 
 def run(args: argparse.Namespace) -> int:
     """Do what ``plumb nodes ACTION`` says; the exit status is returned."""
-    return {"facts": _facts, "states": _states, "compare": _compare}[args.action](args)
+    actions = {"facts": _facts, "states": _states, "compare": _compare, "drain": _drain, "resume": _drain}
+    return actions[args.action](args)
 
 
 def _facts(args: argparse.Namespace) -> int:
@@ -131,6 +138,14 @@ def _compare(args: argparse.Namespace) -> int:
     verb = "differs" if number == 1 else "differ"
     print(f"{number} of {result.asked} nodes {verb}: {lines}{f'; and {more} more' if more > 0 else ''}")
     return 1
+
+
+def _drain(args: argparse.Namespace) -> int:
+    scheduler = schedulers.named(args.scheduler)
+    for node in (name for text in args.node for name in names.expand(text, "--node")):
+        said = scheduler.resume(node) if args.action == "resume" else scheduler.drain(node, args.reason)
+        print(said or f"{node} is left as it is")
+    return 0
 
 
 def _queue(args: argparse.Namespace) -> str | None:

@@ -89,6 +89,7 @@ VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--placement": ("NAME", str),
     "--ranks": ("N", _count),
     "--resume": ("FOLDER", Path),
+    "--seconds": ("S", _positive),
     "--seed": ("N", int),
     "--since": ("TIME", _time),
     "--site": ("SITE", _of_site),

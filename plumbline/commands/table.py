@@ -51,8 +51,9 @@ GROUPS = {
             "plumb gate --baseline main --candidate HEAD --stack openmpi --test 'stream|osu_pair'",
         ),
         "why": ("which of all that differs makes B slower than A, measured", "plumb why 4f89ff 2cb145"),
+        "check": ("is this node as fast as its kind, within seconds", "plumb check --seconds 55 --form json"),
         "calibrate": (
-            "make references from the records of verified sessions",
+            "make references from the records of verified sessions, or a class of nodes for plumb check",
             "plumb calibrate --test stream --dry-run",
         ),
         "lint": ("check every reference of every site", "plumb lint"),

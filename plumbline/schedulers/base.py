@@ -21,10 +21,12 @@ from typing import Any, NamedTuple, Protocol
 
 from plumbline.base.errors import PlumbError
 from plumbline.schedulers import names
-from plumbline.schedulers.program import Done, late, run
+from plumbline.schedulers.program import Done, answer, late, run
 
 #: absolute paths that every scheduler's command line carries unchanged
 PLAIN_PATH = re.compile(r"/[A-Za-z0-9_./+=-]*")
+#: shell scripts for nodes: what asks schedulers for jobs, drains and resumes
+HEALTH = Path(__file__).resolve().parent / "health"
 WHERE_STATES = "plumb nodes states"
 WHERE_FACTS = "plumb nodes facts"
 
@@ -287,6 +289,27 @@ class Scheduler(ABC):
         """The option that names ``queue``; none for None."""
         option = self.queue_options[0]
         return [] if queue is None else [f"{option}={queue}"] if option.startswith("--") else [option, queue]
+
+    # --- the health of nodes
+
+    #: its part of plumbline/schedulers/health, which nodes run without this package; empty: it can drain no node
+    health = ""
+
+    def drain(self, node: str, reason: str) -> str:
+        """Keep new jobs away from ``node``; returns what was done, in a line. Where it is out of work, nothing changes.
+
+        Raises :class:`PlumbError` where the scheduler refuses, or cannot do so.
+        """
+        return self._health("drain", names.host(node, "--node"), reason)
+
+    def resume(self, node: str) -> str:
+        """Let jobs on ``node`` again, if :meth:`drain` or a health check has drained it; what was done, or nothing."""
+        return self._health("resume", names.host(node, "--node"))
+
+    def _health(self, *words: str) -> str:
+        if not self.health:
+            raise PlumbError(f"scheduler {self.name} cannot drain nodes", f"plumb nodes {words[0]}", "name another")
+        return answer(["sh", str(HEALTH / "health.sh"), self.health, *words], f"{words[0]} {words[1]}").strip()
 
     # --- ReFrame
 

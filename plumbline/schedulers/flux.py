@@ -27,6 +27,7 @@ class Flux(Scheduler):
     """Flux. A job script runs in its own instance, which ends with it."""
 
     name = "flux"
+    health = "flux"
     programs = ("flux",)
     queue_options = ("--queue", "-q")
     job_variable = "FLUX_URI"

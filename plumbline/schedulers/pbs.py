@@ -26,6 +26,7 @@ class Pbs(Scheduler):
     """OpenPBS."""
 
     name = "pbs"
+    health = "pbs"
     programs = ("qsub", "qstat", "pbsnodes")
     no_restart = ("-r", "n")
     job_variable = "PBS_JOBID"

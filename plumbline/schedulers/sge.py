@@ -41,6 +41,7 @@ class Sge(Scheduler):
     """Grid Engine. It gives no reason for the state of a node; jobs are put on chosen nodes one by one."""
 
     name = "sge"
+    health = "sge"
     programs = ("qsub", "qstat", "qhost")
     no_restart = ("-r", "n")
     #: the script gets SIGUSR2 too, and when it ends, SIGKILL comes: it has to wait for the driver

@@ -129,6 +129,7 @@ class Slurm(Scheduler):
     """Slurm, under one of its two names."""
 
     can_pin = True
+    health = "slurm"
     queue_options = ("--partition", "-p")
     #: set in the shell of an allocation too
     job_variable = "SLURM_JOB_ID"

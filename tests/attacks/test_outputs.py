@@ -21,6 +21,7 @@ from plumbline.records import model, notes, sources
 
 #: every argument that names something to write, after words with which its command can be understood
 WRITTEN = {
+    ("check", "--write"): "check --class node.class",
     ("ci", "--checkout"): "ci gitlab --tags a --stack s",
     ("compare", "--output"): "compare openmpi mpich",
     ("export", "--output"): "export --format csv",
@@ -42,6 +43,7 @@ OTHERS = {
     *(("outliers", name) for name in ("--members", "--matrix")),
     *(("tune", name) for name in ("--work", "--resume")),
     *(("ci", "--home"), ("launch", "--work"), ("site", "--facts"), ("stack", "--from")),
+    *(("check", "--class"), ("check", "--state"), ("check", "--measured")),
     *((command, "--application") for command in ("application", "ci", "gate", "hybrid", "profile", "run", "tune")),
 }
 #: how what is written may be called, of the fixture's files

@@ -22,7 +22,13 @@ UNREACHABLE = "NewConnectionError|ConnectTimeoutError|NameResolutionError|Tempor
 pytestmark = pytest.mark.e2e
 
 BIN = Path(sys.executable).parent
-TOOLS = ("bin/plumb-bind", "lib/libplumbwitness.so", "lib/libplumbprofile.so", "lib/libplumbyields.so")
+TOOLS = (
+    "bin/plumb-bind",
+    "bin/plumb-check",
+    "lib/libplumbwitness.so",
+    "lib/libplumbprofile.so",
+    "lib/libplumbyields.so",
+)
 #: what of a checkout is in a wheel, below plumbline/suite
 MACHINES = ("comet", "gpc", "ranger", "rrze-nehalem", "rrze-westmere", "rrze-woodcrest", "ulysses")
 SUITE = (

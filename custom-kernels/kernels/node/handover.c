@@ -6,15 +6,12 @@
 #include "result.h"
 #include "samples.h"
 #include "timer.h"
+#include "turns.h"
 
 #include <omp.h>
-#include <sched.h>
-#include <stdalign.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
-/* Two lines: processors fetch the neighbour of a line too. */
-enum { APART = 128, BATCH = 1000, SPINS = 10000 };
+enum { BATCH = 1000 };
 
 static long repetitions = 201;
 
@@ -39,27 +36,13 @@ static const struct program program = {
     .arguments = arguments,
 };
 
-struct word {
-    alignas(APART) _Atomic uint64_t turn;
-};
-
-/* The turns of one thread in a batch: the even ones for thread 0, the odd ones for thread 1. */
-static void take_turns(struct word *word, uint64_t first, int thread) {
-    for (uint64_t turn = first + (uint64_t)thread; turn < first + 2 * BATCH; turn += 2) {
-        for (long looks = 1; atomic_load_explicit(&word->turn, memory_order_acquire) != turn; looks++)
-            if (looks % SPINS == 0) /* the other thread has no CPU */
-                sched_yield();
-        atomic_store_explicit(&word->turn, turn + 1, memory_order_release);
-    }
-}
-
 /* ns of half a round trip in each batch. */
 static void hand_over(struct word *word, double *each) {
 #pragma omp parallel num_threads(2)
     for (long batch = 0; batch < repetitions; batch++) {
         int thread = omp_get_thread_num();
         uint64_t begin = ticks();
-        take_turns(word, 2 * BATCH * (uint64_t)batch, thread);
+        take_turns(word, 2 * BATCH * (uint64_t)batch, BATCH, thread);
         if (thread == 0)
             each[batch] = ticks_ns(ticks() - begin) / (2.0 * BATCH);
     }

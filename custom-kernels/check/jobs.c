@@ -1,0 +1,90 @@
+#include "jobs.h"
+
+#include "fail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static double now_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Starts the program in a group of its own, its output in the pipe. */
+static pid_t start(const struct class *class, const char *node, int output) {
+    char *words[MOST_JOB_WORDS + 2];
+    memcpy(words, class->jobs, sizeof words);
+    words[class->job_words] = (char *)(uintptr_t)node;
+    words[class->job_words + 1] = NULL;
+    pid_t child = fork();
+    if (child != 0)
+        return child;
+    setpgid(0, 0);
+    int nothing = open("/dev/null", O_RDWR);
+    dup2(nothing, STDIN_FILENO);
+    dup2(nothing, STDERR_FILENO);
+    dup2(output, STDOUT_FILENO);
+    execve(words[0], words, environ);
+    _exit(EXIT_NOT_FOUND);
+}
+
+/* Reads until the end of the output or the deadline; false at the deadline. */
+static bool read_until(int input, double deadline, char *answer, size_t size) {
+    size_t used = 0;
+    for (;;) {
+        double left = deadline - now_s();
+        struct pollfd wanted = {input, POLLIN, 0};
+        if (left <= 0.0 || poll(&wanted, 1, (int)(left * 1e3) + 1) == 0)
+            return false;
+        char some[512];
+        ssize_t got = read(input, some, sizeof some);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            break;
+        for (ssize_t at = 0; at < got && used + 1 < size; at++)
+            answer[used++] = some[at];
+    }
+    answer[used] = '\0';
+    answer[strcspn(answer, "\n")] = '\0';
+    return true;
+}
+
+enum jobs jobs_ask(const struct class *class, const char *node, double seconds, const char **said) {
+    char answer[256] = "";
+    int ends[2], status = 0;
+    *said = "";
+    if (class->job_words == 0)
+        return NO_JOBS;
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        fail("no pipe: %s", strerror(errno));
+    double deadline = now_s() + seconds;
+    pid_t child = start(class, node, ends[1]);
+    close(ends[1]);
+    bool ended = child > 0 && read_until(ends[0], deadline, answer, sizeof answer);
+    close(ends[0]);
+    if (child > 0 && !ended)
+        kill(-child, SIGKILL);
+    if (child > 0)
+        waitpid(child, &status, 0);
+    if (child < 0 || !ended) {
+        *said = text("%s did not answer within %g s", class->jobs[0], seconds);
+        return JOBS_UNKNOWN;
+    }
+    if (WIFEXITED(status) && WEXITSTATUS(status) <= 1) {
+        *said = text("%s", answer);
+        return WEXITSTATUS(status) ? JOBS : NO_JOBS;
+    }
+    *said = text("%s failed%s%s", class->jobs[0], *answer ? ": " : "", answer);
+    return JOBS_UNKNOWN;
+}

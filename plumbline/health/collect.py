@@ -1,0 +1,103 @@
+"""Measuring for a class: plumb-check on each node, by the scheduler. What it measured is kept in the site folder."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline import schedulers, site
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError
+from plumbline.health import classes, model
+from plumbline.health.model import Check
+from plumbline.schedulers import names
+from plumbline.schemas.site import Partition, Site
+from plumbline.topology import plan
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which nodes of a partition are measured: ``checks`` of ``seconds`` on each."""
+
+    found: Site
+    part: Partition
+    nodes: Sequence[str]
+    checks: int
+    seconds: float
+    #: how long the job may wait for its nodes and take, in seconds
+    limit: float
+
+    @property
+    def name(self) -> str:
+        """What the class is called."""
+        return f"{self.found.name}:{self.part.name}"
+
+    @property
+    def file(self) -> Path:
+        """The class file."""
+        return class_file(self.found.name, self.part.name)
+
+    @property
+    def kept(self) -> Path:
+        """What was measured, a line for each check."""
+        return self.file.with_suffix(".jsonl")
+
+
+def class_file(site_name: str, partition: str) -> Path:
+    """The class of a partition."""
+    return site.folder(site_name) / "health" / f"{partition}.class"
+
+
+def plan_lines(request: Request) -> list[str]:
+    """What is measured on a node of the partition."""
+    topology = site.folder(request.found.name) / request.part.topology
+    cores = plan.resolve("core", memory="local", topology=topology, machine=request.name)
+    return classes.plan_lines(request.name, cores)
+
+
+def choose(part: Partition, count: int | None, named: Sequence[str]) -> list[str]:
+    """The nodes to measure: ``named``, or the first ``count`` of the partition that can be used."""
+    scheduler = schedulers.named(part.scheduler)
+    if named or scheduler.is_one_host:
+        return list(named) or [scheduler.host_name({})]
+    found = schedulers.nodes(scheduler, scheduler.queue(None, part.access), part.hosts, part.access)
+    usable = [node.name for node in found if node.usable]
+    if not usable:
+        raise PlumbError("no node can be used", f"partition {part.name}", "see plumb nodes states")
+    return usable[:count]
+
+
+def collect(request: Request) -> list[Check]:
+    """Measure; all checks of the partition, earlier ones too. Raises :class:`PlumbError` if no node answers."""
+    if not paths.checker().is_file():
+        raise PlumbError("plumb-check is not built", str(paths.checker()), paths.setup())
+    for name in request.nodes:
+        names.host(name, "--node")
+    folder = paths.build() / "health" / request.found.name / request.part.name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    files.write("the plan", folder / "plan.class", classes.plan_text(plan_lines(request), request.seconds))
+    scheduler = schedulers.named(request.part.scheduler)
+    words = names.words_of_all(request.part.access)
+    minutes = int(request.checks * request.seconds / 60) + 2
+    queue = scheduler.queue(None, request.part.access)
+    job = schedulers.Job("plumb-check", len(request.nodes), folder / ".job.log", words, request.nodes, queue, minutes)
+    done = scheduler.run_on_every_node(job, lambda host: _command(request, folder, host), request.limit)
+    found = model.read(sorted(folder.glob("*.jsonl")))
+    if not found:
+        raise PlumbError(f"no node answered: {done.last()}", request.name, "run plumb nodes states")
+    before = model.read([request.kept]) if request.kept.exists() else []
+    added = "".join(file.read_text(encoding="utf-8") for file in sorted(folder.glob("*.jsonl")))
+    kept = request.kept.read_text(encoding="utf-8") if request.kept.exists() else ""
+    files.write("what was measured", request.kept, kept + added)
+    return [*before, *found]
+
+
+def _command(request: Request, folder: Path, host: str | None) -> list[str]:
+    """plumb-check for the class; in a job that has the node, so that it asks for no jobs."""
+    plan_file = str((folder / "plan.class").resolve())
+    words = [str(paths.checker().resolve()), "--class", plan_file, "--collect", str(folder.resolve())]
+    words += ["--checks", str(request.checks), "--seconds", f"{request.seconds:g}"]
+    return [*words, "--node", host.split(".")[0]] if host else words

@@ -1,0 +1,300 @@
+"""How plumb-check is started, answers and ends: its forms, jobs, budget, and what may be broken around it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from check_runs import CPU, FINE, class_file, judged, rounds, run
+
+from plumbline.base import paths
+
+SLOW = {"memory": 70.0}
+#: more rounds than there is time for
+ENDLESS = ("4 1001",)
+
+
+def program(folder: Path, text: str) -> str:
+    """A program that answers whether jobs are on a node."""
+    file = folder / "jobs"
+    file.write_text(f"#!/bin/sh\n{text}\n")
+    file.chmod(0o755)
+    return f"jobs {file} busy"
+
+
+def wait(true: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+class TestForms:
+    """One result in every form."""
+
+    def said(self, folder: Path, given: list[dict[str, float]], form: str) -> subprocess.CompletedProcess[str]:
+        words = ["--class", class_file(folder), "--node", "here", "--measured", rounds(folder, *given)]
+        return run(*words, "--form", form, "--state", folder / "state")
+
+    def test_nhc_is_silent_or_one_line(self, tmp_path: Path) -> None:
+        for given, status, lines in (([FINE] * 5, 0, 0), ([FINE], 0, 0), ([SLOW] * 5, 1, 1)):
+            done = self.said(tmp_path, given, "nhc")
+            assert (done.returncode, done.stdout.count("\n"), done.stderr) == (status, lines, "")
+        assert done.stdout.startswith("plumb-check: memory is 70 GB/s (limit 90 GB/s, 5 of 5 rounds)")
+
+    def test_nagios(self, tmp_path: Path) -> None:
+        for given, status, word in (([FINE] * 5, 0, "OK"), ([FINE], 1, "WARNING"), ([SLOW] * 5, 2, "CRITICAL")):
+            done = self.said(tmp_path, given, "nagios")
+            assert done.returncode == status
+            text, _, data = done.stdout.partition("|")
+            assert text.startswith(f"PLUMB {word} - ")
+            assert re.fullmatch(r"age=0s( [\w.]+=[\d.]+[\w/]+(;;[\d.]+:?)?)+\n", data), data
+        assert "memory=70GB/s;;90:" in data
+        assert "handover=100ns;;110" in data
+
+    def test_openmetrics_is_read_by_a_reader(self, tmp_path: Path) -> None:
+        done = self.said(tmp_path, [SLOW] * 5, "openmetrics")
+        lines = done.stdout.splitlines()
+        assert done.returncode == 1
+        assert lines[-1] == "# EOF"
+        sample = re.compile(r'plumb_check_\w+\{(\w+="[^"]*",?)+\} -?[\d.e+]+')
+        assert all(line.startswith("# TYPE ") or sample.fullmatch(line) for line in lines[:-1]), lines
+        assert 'plumb_check_state{node="here",class="test",state="bad"} 1' in lines
+        assert 'plumb_check_figure{node="here",figure="memory",unit="GB/s"} 70' in lines
+
+    def test_a_result_is_written_in_one_step(self, tmp_path: Path) -> None:
+        words = ["--class", class_file(tmp_path), "--measured", rounds(tmp_path, *[FINE] * 5)]
+        done = run(*words, "--form", "openmetrics", "--output", tmp_path / "plumb.prom", status=0)
+        assert done.stdout == ""
+        assert (tmp_path / "plumb.prom").read_text().endswith("# EOF\n")
+        assert sorted(item.name for item in tmp_path.iterdir()) == ["node.class", "plumb.prom", "rounds"]
+        done = run(*words, "--output", tmp_path / "absent" / "plumb.prom", status=2)
+        assert "cannot be written" in done.stderr
+
+    def test_what_a_class_finds_is_printed(self, tmp_path: Path) -> None:
+        done = run("--class", class_file(tmp_path, "fact cpu.online 0-1", "room /tmp 1e9"), "--plan", status=0)
+        assert re.search(r"^ +25 +5 memory +GB/s +90 +80 +10$", done.stdout, re.MULTILINE)
+        assert "equal: cpu.online 0-1\n" in done.stdout
+
+
+class TestLast:
+    """The last result at once."""
+
+    def last(self, folder: Path, form: str, *more: str) -> subprocess.CompletedProcess[str]:
+        return run("--class", folder / "node.class", "--state", folder / "state", "--form", form, *more)
+
+    def test_in_every_form_with_its_age(self, tmp_path: Path) -> None:
+        assert judged(tmp_path, *[SLOW] * 5)["state"] == "bad"
+        kept = tmp_path / "state" / "last"
+        text = kept.read_text()
+        first = text.splitlines()[0].split()
+        kept.write_text(text.replace(first[2], str(float(first[2]) - 1000), 1))
+        for form, status in (("nhc", 1), ("nagios", 2), ("json", 1), ("openmetrics", 1), ("text", 1)):
+            done = self.last(tmp_path, form, "--last")
+            assert done.returncode == status
+            assert ("\x01" in done.stdout, done.stderr) == (False, "")
+            assert form == "openmetrics" or re.search(r"\b10\d\d", done.stdout)
+        assert json.loads(self.last(tmp_path, "json", "--last").stdout)["age"] >= 1000
+
+    def test_without_one_nothing_is_bad(self, tmp_path: Path) -> None:
+        class_file(tmp_path)
+        assert self.last(tmp_path, "nhc", "--last").returncode == 0
+        assert json.loads(self.last(tmp_path, "json", "--last").stdout)["state"] == "doubt"
+        (tmp_path / "state").mkdir()
+        (tmp_path / "state" / "last").write_text("plumb-check 1 17.0 3\n5\nab")
+        assert json.loads(self.last(tmp_path, "json", "--last").stdout)["state"] == "doubt"
+
+    def test_a_check_in_the_background(self, tmp_path: Path) -> None:
+        """It holds no file of whoever started it, so this does not wait for it; another one is not begun."""
+        class_file(tmp_path, program(tmp_path, f"echo $$ >> {tmp_path}/asked; sleep 3"), limits=())
+        more = ["--measured", str(rounds(tmp_path, *[FINE] * 5)), "--detach"]
+        assert self.last(tmp_path, "json", *more).returncode == 0
+        wait((tmp_path / "asked").exists)
+        assert not (tmp_path / "state" / "last").exists()
+        self.last(tmp_path, "json", *more)
+        wait((tmp_path / "state" / "last").exists)
+        assert json.loads(self.last(tmp_path, "json", "--last").stdout)["rounds"] == 5
+        assert len((tmp_path / "asked").read_text().splitlines()) == 1
+
+
+class TestJobs:
+    """Never beside a job."""
+
+    def said(self, folder: Path, answer: str, *more: str) -> dict[str, object]:
+        return judged(folder, *[SLOW] * 5, lines=[program(folder, answer)], more=more)
+
+    def test_a_job_on_the_node(self, tmp_path: Path) -> None:
+        found = self.said(tmp_path, "echo job 4711; exit 1")
+        assert (found["state"], found["rounds"], found["bad"]) == ("busy", 0, [])
+        assert found["line"] == "a job is on the node: nothing was measured: job 4711"
+
+    def test_no_job_and_told_to_measure_beside_one(self, tmp_path: Path) -> None:
+        assert self.said(tmp_path, "exit 0")["state"] == "bad"
+        assert self.said(tmp_path, "exit 1", "--beside-jobs")["state"] == "bad"
+
+    @pytest.mark.parametrize("answer", ["exit 3", "kill -9 $$", "sleep 100"])
+    def test_nobody_can_say(self, tmp_path: Path, answer: str) -> None:
+        found = self.said(tmp_path, answer)
+        assert (found["state"], found["rounds"]) == ("doubt", 0)
+        assert str(found["line"]).startswith("nobody can say whether jobs are on the node")
+
+    def test_no_such_program(self, tmp_path: Path) -> None:
+        assert judged(tmp_path, *[SLOW] * 5, lines=["jobs /nowhere/squeue"])["state"] == "doubt"
+
+    def test_a_job_that_began_meanwhile(self, tmp_path: Path) -> None:
+        found = self.said(tmp_path, f"[ -e {tmp_path}/once ] && exit 1; touch {tmp_path}/once")
+        assert (found["state"], found["bad"]) == ("doubt", [])
+        assert any("a job may have begun" in line for line in found["doubts"])  # type: ignore[attr-defined]
+
+
+class TestBudget:
+    """The time is over when it is over. These measure; what they find is not looked at."""
+
+    def begin(self, folder: Path) -> subprocess.Popen[str]:
+        words = ["--class", class_file(folder, budgets=ENDLESS, limits=()), "--seconds", "4", "--form", "json"]
+        command = [str(paths.checker()), *map(str, words), "--state", str(folder / "state")]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    def measuring(self, parent: int) -> list[int]:
+        found = Path(f"/proc/{parent}/task/{parent}/children")
+        return [int(word) for word in found.read_text().split()] if found.exists() else []
+
+    def end(self, check: subprocess.Popen[str]) -> dict[str, object]:
+        out = check.communicate(timeout=60)[0]
+        assert check.returncode == 0, out
+        return dict(json.loads(out))
+
+    def test_it_ends_and_says_what_is_left_out(self, tmp_path: Path) -> None:
+        found = self.end(self.begin(tmp_path))
+        assert found["state"] == "doubt"
+        assert f"the time was over after {found['rounds']} of 1001 rounds" in str(found["doubts"])
+        assert 0 < float(str(found["seconds"])) < 4
+
+    @pytest.mark.parametrize(
+        ("number", "said"),
+        [(signal.SIGSTOP, "the time was over"), (signal.SIGBUS, "measuring was ended by signal 7 (Bus error)")],
+    )
+    def test_measuring_that_hangs_or_dies(self, tmp_path: Path, number: int, said: str) -> None:
+        check = self.begin(tmp_path)
+        wait(lambda: self.measuring(check.pid) != [])
+        os.kill(self.measuring(check.pid)[0], number)
+        found = self.end(check)
+        assert (found["state"], found["bad"]) == ("doubt", [])
+        assert said in str(found["doubts"])
+
+    def test_a_system_that_does_not_answer(self, tmp_path: Path) -> None:
+        """The question for jobs hangs in a program that keeps its output open and cannot be waited for."""
+        check = self.begin(tmp_path)
+        wait(lambda: self.measuring(check.pid) != [])
+        os.kill(check.pid, signal.SIGALRM)
+        assert json.loads(check.communicate(timeout=60)[0])["line"].startswith("the system did not answer")
+        assert check.returncode == 0
+
+    def test_who_is_killed_leaves_nothing_behind(self, tmp_path: Path) -> None:
+        check = self.begin(tmp_path)
+        wait(lambda: self.measuring(check.pid) != [])
+        (child,) = self.measuring(check.pid)
+        check.kill()
+        check.wait()
+        assert check.stdout is not None
+        check.stdout.close()
+        wait(lambda: not Path(f"/proc/{child}/stat").exists() or "Z" in Path(f"/proc/{child}/stat").read_text())
+
+
+class TestSurroundings:
+    """What a node may be like."""
+
+    def test_a_cpu_that_may_not_be_used(self, tmp_path: Path) -> None:
+        file = class_file(tmp_path, "cpu 4095 0", limits=())
+        found = json.loads(run("--class", file, "--form", "json", status=0).stdout)
+        assert (found["state"], found["rounds"]) == ("doubt", 0)
+        assert "may not use CPU 4095: start it without taskset and outside of a cpuset" in found["doubts"][0]
+
+    def test_by_taskset(self, tmp_path: Path) -> None:
+        others = sorted(os.sched_getaffinity(0) - {CPU})
+        if not others:
+            pytest.skip("one CPU only")
+        shell = ["taskset", "-c", str(others[0]), str(paths.checker()), "--class", str(class_file(tmp_path))]
+        done = subprocess.run([*shell, "--form", "text"], capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == 0
+        assert f"this process may not use CPU {CPU}" in done.stdout
+
+    def test_a_quota_of_cpu_time(self, tmp_path: Path) -> None:
+        """In a control group of version 1 with half a CPU."""
+        group = Path("/sys/fs/cgroup/cpu") / f"plumb-check-{os.getpid()}"
+        try:
+            group.mkdir()
+        except OSError as error:
+            pytest.skip(f"no control group of version 1 can be made: {error.strerror}")
+        try:
+            (group / "cpu.cfs_quota_us").write_text("50000")
+            line = f"echo $$ > {group}/tasks; exec {paths.checker()} --class {class_file(tmp_path)} --form text"
+            done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False, timeout=60)
+        finally:
+            group.rmdir()
+        assert done.returncode == 0
+        assert "this process may use 0.5 CPUs of 1: its control group has a quota" in done.stdout
+
+    def test_a_file_system_that_is_read_only(self, tmp_path: Path) -> None:
+        if os.geteuid() != 0:
+            pytest.skip("no root")
+        words = f"--class {class_file(tmp_path)} --node here --measured {rounds(tmp_path, *[SLOW] * 5)}"
+        shell = f"mount -t tmpfs -o ro none /run; exec {paths.checker()} {words}"
+        done = subprocess.run(["unshare", "-m", "sh", "-c", shell], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (1, "")
+        assert done.stdout.startswith("plumb-check: memory is 70 GB/s")
+
+    def test_a_user_without_a_folder_of_the_session(self, tmp_path: Path) -> None:
+        own = {name: text for name, text in os.environ.items() if name != "XDG_RUNTIME_DIR"}
+        as_user = {"user": 65534} if os.geteuid() == 0 else {}
+        folder = Path("/tmp") / f"plumb-check-{os.getpid()}"
+        folder.mkdir()
+        try:
+            words = ["--class", class_file(folder), "--node", "here"]
+            given = ["--measured", rounds(folder, *[SLOW] * 5)]
+            folder.chmod(0o755)
+            copy = folder / "plumb-check"  # the checkout may be a folder that others may not enter
+            copy.write_bytes(paths.checker().read_bytes())
+            copy.chmod(0o755)
+            command = [str(copy), *map(str, words)]
+            done = subprocess.run(
+                [*command, *map(str, given)], env=own, capture_output=True, text=True, check=False, **as_user
+            )
+            assert (done.returncode, done.stderr) == (1, "")
+            done = subprocess.run([*command, "--last"], env=own, capture_output=True, text=True, check=False, **as_user)
+            assert done.returncode == 2
+            assert done.stderr == "plumb-check: nowhere to keep the last result: give --state FOLDER\n"
+        finally:
+            for file in folder.iterdir():
+                file.unlink()
+            folder.rmdir()
+
+    def test_it_needs_no_library_where_the_host_has_a_static_one(self) -> None:
+        if not any(Path("/usr/lib").rglob("libc.a")):
+            pytest.skip("there is no static C library here")
+        done = subprocess.run(["readelf", "-d", paths.checker()], capture_output=True, text=True, check=False)
+        assert "NEEDED" not in done.stdout
+
+
+class TestCollect:
+    """Rounds for a class."""
+
+    def test_each_check_is_a_line_with_facts_and_rounds(self, tmp_path: Path) -> None:
+        file = class_file(tmp_path, limits=())
+        given = rounds(tmp_path, FINE, SLOW, FINE, FINE, FINE)
+        run("--class", file, "--collect", tmp_path, "--checks", 3, "--node", "n1", "--measured", given, status=0)
+        lines = [json.loads(line) for line in (tmp_path / "n1.jsonl").read_text().splitlines()]
+        assert [line["node"] for line in lines] == ["n1"] * 3
+        (memory,) = [figure for figure in lines[0]["figures"] if figure["name"] == "memory"]
+        assert memory["rounds"] == [100, 70, 100, 100, 100]
+        assert lines[0]["facts"]["cpu.online"]
+
+    def test_a_node_cannot_be_a_path(self, tmp_path: Path) -> None:
+        run("--class", class_file(tmp_path), "--collect", tmp_path, "--node", "../n1", status=2)
