@@ -30,11 +30,15 @@ MakeBench = Callable[[Session, Path], Bench]
 
 @dataclass(frozen=True)
 class Outcome:
-    """The verdicts by ``rule``, and ``facts`` of the gate as (name, text)."""
+    """The verdicts by ``rule``, and ``facts`` of the gate as (name, text).
+
+    ``faulty`` are the sides that have a launch which is not valid.
+    """
 
     rule: Rule
     verdicts: list[decide.Verdict]
     facts: list[tuple[str, str]]
+    faulty: tuple[Side, ...] = ()
 
 
 def resume(folder: Path, stop: live.Stop, say: Say, make: MakeBench | None = None) -> Outcome:
@@ -109,7 +113,8 @@ def _judged(begun: Session, contests: list[live.Contest], file: Path, say: Say) 
         *(("explain", command) for command in explain),
         *(("note", note) for note in told),
     ]
-    return Outcome(begun.terms.rule, found, facts)
+    faulty = [side for place, side in enumerate(SIDES) if any(contest.records[place].reasons for contest in contests)]
+    return Outcome(begun.terms.rule, found, facts, tuple(faulty))
 
 
 def _explaining(failed: Sequence[live.Contest]) -> list[str]:
