@@ -50,6 +50,10 @@ GROUPS = {
             "PASS, FAIL, INCONCLUSIVE or INVALID for a candidate compared with its baseline",
             "plumb gate --baseline main --candidate HEAD --stack openmpi --test 'stream|osu_pair'",
         ),
+        "bisect": (
+            "which commit makes a figure slower: git bisect with a gate as its judge",
+            "plumb bisect v1.2 main --test heat",
+        ),
         "calibrate": (
             "make references from the records of verified sessions",
             "plumb calibrate --test stream --dry-run",
