@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from plumbline.base import files, paths
+from plumbline.base.verdicts import severity
 from plumbline.bisect.commits import Commits
 from plumbline.bisect.model import Comparison, Found
 from plumbline.bisect.search import Search
@@ -197,9 +198,9 @@ class Bench:
         return outcome
 
     def _followed(self, verdicts: Sequence[Verdict]) -> Verdict:
-        """The verdict of the ends on what is followed: that which differs most among the certain ones."""
+        """The verdict of the ends on what is followed: the certain one that differs most, or else the worst."""
         failed = [item for item in verdicts if item.state == "FAIL"]
-        worst = max(failed or verdicts, key=_slower)
+        worst = max(failed or verdicts, key=lambda item: (severity(item.state), _slower(item)))
         variant, _, figure = worst.subject.rpartition(": ")
         self.state.series = variant, figure
         self.state.others = [item.subject for item in failed if item is not worst]

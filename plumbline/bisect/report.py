@@ -97,7 +97,14 @@ class Report:
         return [*told, cost, *replay]
 
     def rows(self) -> Iterator[Row]:
-        """All comparisons, range by range."""
+        """All comparisons, range by range, each once."""
+        shown: list[Comparison] = []
+        for row in self._rows():
+            if row.comparison not in shown:
+                shown.append(row.comparison)
+                yield row
+
+    def _rows(self) -> Iterator[Row]:
         found = self.found
         if found.ends:
             yield Row(found.ends, "slower" if found.ends.state == "FAIL" else "nothing to search")

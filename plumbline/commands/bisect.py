@@ -85,6 +85,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     with options.progress(args.json):
         folder = args.resume.resolve() if args.resume else _begun(args)
+        BISECTION.peek(folder)  # the lock would make a folder that is not there
         with BISECTION.locked(folder):
             bench = Bench(folder, BISECTION.peek(folder), say, args.minutes)
             part, nodes = bench.partition(), bench.nodes()

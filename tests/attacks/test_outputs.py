@@ -21,6 +21,7 @@ from plumbline.records import model, notes, sources
 
 #: every argument that names something to write, after words with which its command can be understood
 WRITTEN = {
+    ("bisect", "--output"): "bisect --resume absent",
     ("ci", "--checkout"): "ci gitlab --tags a --stack s",
     ("compare", "--output"): "compare openmpi mpich",
     ("export", "--output"): "export --format csv",
@@ -40,9 +41,12 @@ OTHERS = {
     *(("doctor", "--facts"), ("import", "logs"), ("history", "--series"), ("launch", "variant"), ("nodes", "folder")),
     *(("gate", name) for name in ("records", "--pairs", "--rules", "--work", "--resume")),
     *(("outliers", name) for name in ("--members", "--matrix")),
-    *(("tune", name) for name in ("--work", "--resume")),
+    *((command, name) for command in ("bisect", "tune") for name in ("--work", "--resume")),
     *(("ci", "--home"), ("launch", "--work"), ("site", "--facts"), ("stack", "--from")),
-    *((command, "--application") for command in ("application", "ci", "gate", "hybrid", "profile", "run", "tune")),
+    *(
+        (command, "--application")
+        for command in ("application", "bisect", "ci", "gate", "hybrid", "profile", "run", "tune")
+    ),
 }
 #: how what is written may be called, of the fixture's files
 TARGETS = (
