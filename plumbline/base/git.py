@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,13 @@ def is_checkout() -> bool:
     return (paths.root() / ".git").exists()
 
 
-def run(*arguments: str, at: Path | None = None) -> str:
+def run(*arguments: str, at: Path | None = None, accepted: Collection[int] = (0,)) -> str:
     """What git prints in the folder ``at`` (default: this checkout), without the blanks around it.
 
-    Raises :class:`PlumbError` if it refuses, does not answer or is not there.
+    Raises :class:`PlumbError` if it refuses (its exit status is not ``accepted``), does not answer or is not there.
     """
     done = _run(arguments, at)
-    if done.returncode != 0:
+    if done.returncode not in accepted:
         raise _refusal(arguments, done, at)
     return done.stdout.strip()
 

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TextIO, cast
 
 from plumbline.base import files, git, paths, terminal
 from plumbline.base.errors import PlumbError, suggest
-from plumbline.base.verdicts import EXIT
+from plumbline.base.verdicts import EXIT, GIT_ENDS
 from plumbline.commands import ended, options
 from plumbline.commands.table import COMMANDS, HEADINGS
 from plumbline.launch.signals import Interrupted
@@ -23,7 +23,9 @@ from plumbline.records import sources
 
 #: commands whose exit status is a verdict: whatever goes wrong in them is INVALID, because 1 is a FAIL, and a CI that
 #: tolerates INCONCLUSIVE tolerates 2
-OF_VERDICTS = ("gate", "history", "outliers", "why")
+OF_VERDICTS = ("bisect", "gate", "history", "outliers", "why")
+#: what ``--for-git-bisect`` of the gate, abbreviated or not, begins with
+FOR_GIT = "--fo"
 BAD_INPUT = 2
 
 
@@ -80,7 +82,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(words: Sequence[str]) -> int:
-    bad_input = EXIT["INVALID"] if set(OF_VERDICTS) & set(words) else BAD_INPUT  # until the words are understood
+    bad_input = _bad_input(words, words)  # until the words are understood
     try:
         _restore_host()
         ended.refuse(words)
@@ -125,6 +127,13 @@ def _restore_host() -> None:
 
         for file in change.restore_left():
             print(f"plumb: set back after a search that was killed: {file}", file=sys.stderr)
+
+
+def _bad_input(commands: Sequence[str], words: Sequence[str]) -> int:
+    """The exit status of what goes wrong in one of ``commands``, called with ``words``."""
+    if not set(OF_VERDICTS) & set(commands):
+        return BAD_INPUT
+    return GIT_ENDS if any(word.startswith(FOR_GIT) for word in words) else EXIT["INVALID"]
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
@@ -178,7 +187,7 @@ def _parser(words: Sequence[str]) -> _Parser:
         if name in words:
             loaded = importlib.import_module(f"plumbline.commands.{'import_' if name == 'import' else name}")
             loaded.add_arguments(command)
-            command.bad_input = EXIT["INVALID"] if name in OF_VERDICTS else BAD_INPUT
+            command.bad_input = _bad_input([name], words)
             command.set_defaults(run=loaded.run, parser=command)
     return parser
 

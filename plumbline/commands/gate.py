@@ -12,7 +12,7 @@ from pathlib import Path
 from plumbline.application import model
 from plumbline.base.errors import PlumbError
 from plumbline.base.terminal import say
-from plumbline.base.verdicts import EXIT
+from plumbline.base.verdicts import EXIT, FOR_GIT, GIT_ENDS
 from plumbline.commands import options
 from plumbline.gate import page
 from plumbline.gate.rules import MARGINS
@@ -27,7 +27,7 @@ from plumbline.statistics.paired import Rule
 from plumbline.why import offer
 
 #: options that a job of a gate gets, and those that measure the same again
-OF_A_JOB = ("minutes", "first_fail", "output")
+OF_A_JOB = ("minutes", "first_fail", "for_git_bisect", "output")
 REPEAT = (
     "baseline", "candidate", "stack", "test", "site", "partition", "rules", "tolerance", "must_detect", "minutes",
     "application", "common", "first_fail", "disturbed_by_itself", "gain",
@@ -75,6 +75,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add(parser, "--minutes", "start no pair after M minutes")
     text = "stop when a FAIL is certain, even if other figures are undecided"
     parser.add_argument("--first-fail", action="store_true", help=text)
+    text = "exit statuses for git bisect run: 0 good, 1 bad, 125 to skip (docs/bisect.md)"
+    parser.add_argument("--for-git-bisect", action="store_true", help=text)
     options.add(parser, "--seed", "of the order of pairs (default: random, recorded)")
     options.add(parser, "--work", "folder of a new gate (default: build/gate/SESSION)")
     options.add(parser, "--resume", "continue the gate of this folder")
@@ -85,7 +87,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Judge given numbers, or measure; returns 0 for PASS and GAIN, 1 FAIL, 2 INCONCLUSIVE, 3 INVALID.
 
-    Given numbers: a JSON line per series, the closing line on stderr. Measured: progress, table, closing line.
+    With ``--for-git-bisect`` 125 stands for both last, and for a candidate that cannot be measured. Given numbers: a
+    JSON line per series, the closing line on stderr. Measured: progress, table, closing line.
     """
     _check(args)
     rule = Rule(**{name: getattr(args, name) for name in MARGINS if getattr(args, name) is not None}, gain=args.gain)
@@ -124,7 +127,14 @@ def _given(args: argparse.Namespace, rule: Rule) -> int:
         print(statement.lines(verdicts), flush=True)
     for line in (*told, decide.closing(verdicts)):
         print(line, file=sys.stderr)
-    return EXIT[statement.overall(verdicts)]
+    return _status(args, statement.overall(verdicts))
+
+
+def _status(args: argparse.Namespace, state: str, faulty: Sequence[str] = ()) -> int:
+    """The exit status of the verdict ``state``; where the baseline alone is ``faulty``, git has nothing to skip."""
+    if args.for_git_bisect:
+        return GIT_ENDS if state == "INVALID" and list(faulty) == ["baseline"] else FOR_GIT[state]
+    return EXIT[state]
 
 
 def _recorded(args: argparse.Namespace) -> tuple[list[Pairs], list[str]]:
@@ -140,9 +150,16 @@ def _live(args: argparse.Namespace, rule: Rule) -> int:
     from plumbline.gate import run, setup  # not above: what judges numbers need not load the launch driver
     from plumbline.gate.live import Stop
     from plumbline.gate.setup import GATE
+    from plumbline.gate.sides import Unusable
 
     with options.progress(args.json):
-        folder = args.resume or _begin(args, rule)
+        try:
+            folder = args.resume or _begin(args, rule)
+        except Unusable as error:
+            if not args.for_git_bisect or error.side.role != "candidate":
+                raise
+            print(f"plumb: {error}", file=sys.stderr)
+            return FOR_GIT["INVALID"]
         begun = GATE.peek(folder)
         part = setup.partition_of(begun)
         outcome = None if jobs.needed(part) else run.resume(folder, Stop(args.minutes, args.first_fail), say)
@@ -154,7 +171,7 @@ def _live(args: argparse.Namespace, rule: Rule) -> int:
     with options.progress(args.json):
         print("\n".join(f"{name + ':':<8} {command}" for name, command in why), end="\n" if why else "")
         print(f"\n{decide.closing(outcome.verdicts)}", flush=True)
-    return EXIT[statement.overall(outcome.verdicts)]
+    return _status(args, statement.overall(outcome.verdicts), outcome.faulty)
 
 
 def _begin(args: argparse.Namespace, rule: Rule) -> Path:

@@ -78,6 +78,7 @@ VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--application": ("FILE", Path),
     "--campaign": ("ID", str),
     "--facts": ("FOLDER", Path),
+    "--figure": ("NAME", str),
     "--hosts": ("A,B", str),
     "--memory": ("POLICY", str),
     "--minutes": ("M", _positive),

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add(parser, "--tolerance", "smallest difference that counts (default: 0.02, 2 %%)", default=0.02)
     options.add(parser, "--must-detect", "INCONCLUSIVE if this is hidden (default: 0.1, 10 %%)", default=0.10)
     options.add_records(parser)
-    parser.add_argument("--figure", metavar="NAME", help="only figures of this name, such as triad")
+    options.add(parser, "--figure", "only figures of this name, such as triad")
     options.add_json(parser, "print JSON of records too: a line for each class")
 
 

@@ -58,8 +58,17 @@ def settle(variant: Variant, entries: list[dict[str, Any]], where: str, default:
             raise PlumbError(
                 f"{variant.name}: {figure.name}: {error.what}", where or "plumb gate", error.cure
             ) from error
-        figures.append(structs.replace(figure, tolerance=rule.tolerance, must_detect=rule.must_detect))
+        figures.append(_with(figure, rule))
     return structs.replace(variant, figures=figures)
+
+
+def impose(variant: Variant, rule: Rule) -> Variant:
+    """``variant`` with the margins of ``rule`` in each of its figures, optional ones left out as by :func:`settle`."""
+    return structs.replace(variant, figures=[_with(one, rule) for one in variant.figures if not one.optional])
+
+
+def _with(figure: WantedFigure, rule: Rule) -> WantedFigure:
+    return structs.replace(figure, tolerance=rule.tolerance, must_detect=rule.must_detect)
 
 
 def _matches(entry: dict[str, Any], variant: Variant, figure: WantedFigure) -> bool:

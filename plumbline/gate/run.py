@@ -30,12 +30,16 @@ MakeBench = Callable[[Session, Path], Bench]
 
 @dataclass(frozen=True)
 class Outcome:
-    """The verdicts by ``rule``, ``facts`` of the gate as (name, text), and both records of what ``failed``."""
+    """The verdicts by ``rule``, ``facts`` of the gate as (name, text), and both records of what ``failed``.
+
+    ``faulty`` are the sides that have a launch which is not valid.
+    """
 
     rule: Rule
     verdicts: list[decide.Verdict]
     facts: list[tuple[str, str]]
     failed: list[tuple[Record, Record]] = field(default_factory=list)
+    faulty: tuple[Side, ...] = ()
 
 
 def resume(folder: Path, stop: live.Stop, say: Say, make: MakeBench | None = None) -> Outcome:
@@ -111,7 +115,9 @@ def _judged(begun: Session, contests: list[live.Contest], file: Path, say: Say) 
         *(("note", note) for note in told),
     ]
     failed = {contest.position: contest for contest, item in judged if item.state == "FAIL"}.values()
-    return Outcome(begun.terms.rule, found, facts, [(one.records[0], one.records[1]) for one in failed])
+    faulty = [side for place, side in enumerate(SIDES) if any(contest.records[place].reasons for contest in contests)]
+    both = [(contest.records[0], contest.records[1]) for contest in failed]
+    return Outcome(begun.terms.rule, found, facts, both, tuple(faulty))
 
 
 def _explaining(failed: Sequence[live.Contest]) -> list[str]:

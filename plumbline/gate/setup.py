@@ -14,7 +14,7 @@ from msgspec import structs
 from plumbline import site
 from plumbline.application import source
 from plumbline.base import paths
-from plumbline.base.errors import PlumbError
+from plumbline.base.errors import PlumbError, suggest
 from plumbline.gate import rules, sides, variants
 from plumbline.measure import jobs, session
 from plumbline.measure.session import Kind, Say
@@ -68,7 +68,9 @@ GATE = Kind("gate", "gate", "state.json", Session)
 class Request:
     """What was asked for: two sides, in which tests of which system; ``common``: those that both can run will do.
 
-    ``application`` is the plumb.yaml whose programs are measured; without it the suite's tests are.
+    ``application`` is the plumb.yaml whose programs are measured; without it the suite's tests are. ``variant`` and
+    ``figure``: only the variant, and the figures, of this name. ``imposed``: the rule of ``terms`` holds for all
+    figures, whatever margins of their own they have.
     """
 
     both: tuple[sides.Side, sides.Side]
@@ -79,12 +81,15 @@ class Request:
     common: bool = False
     folder: Path | None = None
     application: Path | None = None
+    variant: str | None = None
+    figure: str | None = None
+    imposed: bool = False
 
 
 def prepare(request: Request, say: Say, build: sides.Build | None = None) -> Path:
     """Begin a gate and measure nothing; returns its folder, for :func:`plumbline.gate.run.resume`, here or in a job.
 
-    Raises :class:`PlumbError` when a side cannot be measured here.
+    Raises :class:`PlumbError` when a side cannot be measured here, :class:`sides.Unusable` where that is its own fault.
     """
     name = store.new_session()
     folder = (request.folder or paths.build() / "gate" / name).resolve()
@@ -93,10 +98,14 @@ def prepare(request: Request, say: Say, build: sides.Build | None = None) -> Pat
             couples, notes = _programs(request, request.application, folder, say)
         else:
             couples, notes = _benchmarks(request, folder, say, build)
-        entries, where = rules.load(request.rules, couples[0][0].site)
-        couples = [
-            [rules.settle(variant, entries, where, request.terms.rule) for variant in couple] for couple in couples
-        ]
+        couples = _with_figure(request.figure, couples) if request.figure else couples
+        if request.imposed:
+            couples = [[rules.impose(variant, request.terms.rule) for variant in couple] for couple in couples]
+        else:
+            entries, where = rules.load(request.rules, couples[0][0].site)
+            couples = [
+                [rules.settle(variant, entries, where, request.terms.rule) for variant in couple] for couple in couples
+            ]
         under = session.circumstances(sorted({side.measured for side in request.both}))
         old, new = (side.label for side in request.both)
         begun = Session(name, old, new, couples, request.terms, under, notes)
@@ -111,13 +120,13 @@ def _benchmarks(
 ) -> tuple[list[list[Variant]], list[str]]:
     """The couples of the suite's benchmarks."""
     listing, manifests = _listed(request.both, request, folder, say, build)
-    return pair_up(listing, request.both, manifests, request.common)
+    return pair_up(listing, request.both, manifests, request.common, request.variant)
 
 
 def _programs(request: Request, application: Path, folder: Path, say: Say) -> tuple[list[list[Variant]], list[str]]:
     """The couples of an application's programs, each side built from its state of the code."""
     offers = _offers_of_application(request.both, request, application, folder, say)
-    return couple(offers[0], offers[1], request.common)
+    return couple(offers[0], offers[1], request.common, variant=request.variant)
 
 
 def offers(every: Sequence[sides.Side], request: Request, folder: Path, say: Say) -> list[Offer]:
@@ -132,7 +141,12 @@ def _listed(
     every: Sequence[sides.Side], request: Request, folder: Path, say: Say, build: sides.Build | None
 ) -> tuple[variants.Listing, list[Manifest]]:
     """What ReFrame offers for the stacks of the sides, and the manifest of each side."""
-    manifests = [sides.install_side(side, build) for side in every]
+    manifests = []
+    for side in every:
+        try:
+            manifests.append(sides.install_side(side, build))
+        except PlumbError as error:
+            raise sides.Unusable.of(side, error) from None
     say("variants: a dry run of ReFrame")
     stacks = list(dict.fromkeys(side.stack for side in every))
     return variants.list_variants(stacks, request.test, request.system, folder), manifests
@@ -147,9 +161,21 @@ def _offers_of_application(
         try:
             listing = variants.of_application(application, state, side.stack, request.test, request.system, folder, say)
         except PlumbError as error:
-            raise PlumbError(f"{side.role} {side.given}: {error.what}", error.where, error.cure) from None
+            raise sides.Unusable.of(side, error) from None
         found.append(Offer(side, listing.of(side.stack), listing.skips.get(side.stack, {})))
     return found
+
+
+def _with_figure(name: str, couples: list[list[Variant]]) -> list[list[Variant]]:
+    """The couples with the figure that is asked for alone; raises :class:`PlumbError` where there is none."""
+    names = {figure.name for couple in couples for figure in couple[0].figures if not figure.optional}
+    if name not in names:
+        raise PlumbError(f"no figure '{name}'", "--figure", suggest(name, sorted(names)))
+    kept = [
+        [structs.replace(variant, figures=[one for one in variant.figures if one.name == name]) for variant in couple]
+        for couple in couples
+    ]
+    return [couple for couple in kept if all(variant.figures for variant in couple)]
 
 
 @dataclass(frozen=True)
@@ -194,8 +220,9 @@ def pair_up(
     both: tuple[sides.Side, sides.Side],
     manifests: list[Manifest],
     common: bool,
+    variant: str | None = None,
 ) -> tuple[list[list[Variant]], list[str]]:
-    """The couples of variants that both sides can run, and notes on what is not compared.
+    """The couples of variants that both sides can run, or that of the ``variant``; and notes on what is not compared.
 
     Raises :class:`PlumbError` for variants that the candidate alone cannot run, unless ``common`` accepts that, and
     where no couple is left, or couples of several partitions.
@@ -210,22 +237,30 @@ def pair_up(
             for offer in offers
         ]
     told = [f"not compared: {len(same)} variants whose program is the stack's on both sides"] if same else []
-    return couple(offers[0], offers[1], common, told)
+    return couple(offers[0], offers[1], common, told, variant)
 
 
 def couple(
-    baseline: Offer, candidate: Offer, common: bool, told: Sequence[str] = ()
+    baseline: Offer, candidate: Offer, common: bool, told: Sequence[str] = (), variant: str | None = None
 ) -> tuple[list[list[Variant]], list[str]]:
-    """The couples of variants that both sides can run, and ``told`` with notes on what is not compared."""
+    """The couples of variants that both sides can run, and ``told`` with notes on what is not compared.
+
+    ``variant`` is the only one that is compared; raises :class:`sides.Unusable` for a side that cannot run it.
+    """
     differing = baseline.side.changes.params | candidate.side.changes.params
     offered = [offer.changed(differing) for offer in (baseline, candidate)]
     labels = [offer.side.measured for offer in (baseline, candidate)]
+    if variant:
+        for offer, found in zip((baseline, candidate), offered, strict=True):
+            if variant not in found:
+                raise sides.Unusable(offer.side, f"it cannot run {variant}", offer.skips.get(variant))
+        offered = [{variant: found[variant]} for found in offered]
     lost = sorted(offered[0].keys() - offered[1].keys())
     if lost and not common:
         why = candidate.skips.get(lost[0], f"stack {labels[1]} has no {offered[0][lost[0]].benchmark}")
         what = f"{labels[1]} cannot run {len(lost)} of the {len(offered[0])} variants of {labels[0]}"
         cure = "select others with --test, or add --common to compare what both can run"
-        raise PlumbError(f"{what}, such as {lost[0]}", why, cure)
+        raise sides.Unusable(candidate.side, f"{what}, such as {lost[0]}", why, cure)
     names = [name for name in offered[0] if name in offered[1]]
     notes = [f"not compared: {name} (only {labels[0]} can run it)" for name in lost] + list(told)
     if not names:

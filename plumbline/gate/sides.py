@@ -103,6 +103,19 @@ class Side:
         return f"{self.measured} ({self.given})" if self.changes != Changes() else self.measured
 
 
+class Unusable(PlumbError):
+    """A ``side`` that cannot be measured, whatever the other one is: it does not build, or has not what is measured."""
+
+    def __init__(self, side: Side, what: str, where: str | None = None, cure: str | None = None) -> None:
+        super().__init__(f"{side.role} {side.given or side.measured}: {what}", where, cure)
+        self.side, self.fault = side, PlumbError(what, where, cure)
+
+    @classmethod
+    def of(cls, side: Side, error: PlumbError) -> Unusable:
+        """The ``error`` that preparing ``side`` ended with."""
+        return cls(side, error.what, error.where, error.cure)
+
+
 def resolve(role: str, given: str, stack: str | None, file: Path | None = None) -> Side:
     """What ``given`` names; a commit alone is built against ``stack``. ``file`` is the plumb.yaml of an application.
 

@@ -22,6 +22,7 @@ from plumbline.records import model, notes, sources
 #: every argument that names something to write, after words with which its command can be understood
 WRITTEN = {
     ("check", "--write"): "check --class node.class",
+    ("bisect", "--output"): "bisect --resume absent",
     ("ci", "--checkout"): "ci gitlab --tags a --stack s",
     ("compare", "--output"): "compare openmpi mpich",
     ("export", "--output"): "export --format csv",
@@ -35,16 +36,20 @@ WRITTEN = {
     ("stack", "--to"): "stack push spack:openmpi",
     ("stack", "file"): "stack pack",
     ("tune", "--output"): "tune openmpi --screen",
+    ("why", "--output"): "why --resume absent",
 }
 #: every other argument that is a path: it is only read, or a folder for the work whose entries have names of their own
 OTHERS = {
     *(("doctor", "--facts"), ("import", "logs"), ("history", "--series"), ("launch", "variant"), ("nodes", "folder")),
     *(("gate", name) for name in ("records", "--pairs", "--rules", "--work", "--resume")),
     *(("outliers", name) for name in ("--members", "--matrix")),
-    *(("tune", name) for name in ("--work", "--resume")),
+    *((command, name) for command in ("bisect", "tune", "why") for name in ("--work", "--resume")),
     *(("ci", "--home"), ("launch", "--work"), ("site", "--facts"), ("stack", "--from")),
     *(("check", "--class"), ("check", "--state"), ("check", "--measured")),
-    *((command, "--application") for command in ("application", "ci", "gate", "hybrid", "profile", "run", "tune")),
+    *(
+        (command, "--application")
+        for command in ("application", "bisect", "ci", "gate", "hybrid", "profile", "run", "tune", "why")
+    ),
 }
 #: how what is written may be called, of the fixture's files
 TARGETS = (

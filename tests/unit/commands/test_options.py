@@ -18,11 +18,23 @@ TABLE = {
     "--since": "TIME", "--until": "TIME", "--output": "FILE", "--nodes": "N", "--facts": "FOLDER", "--members": "FILE",
     "--tolerance": "X", "--must-detect": "X", "--minutes": "M", "--time-limit": "S",
 }  # fmt: skip
-WHICH_TESTS = ("list", "compare", "history", "calibrate", "export", "outliers", "gate", "ci", "campaign", "hybrid")
+WHICH_TESTS = (
+    "bisect",
+    "list",
+    "compare",
+    "history",
+    "calibrate",
+    "export",
+    "outliers",
+    "gate",
+    "ci",
+    "campaign",
+    "hybrid",
+)
 #: commands that print data that exist as objects
 AS_JSON = (
     *("list", "show", "diff", "doctor", "compare", "calibrate", "lint", "history", "outliers", "knobs", "topology"),
-    *("profile", "tune", "gate", "note"),
+    *("profile", "tune", "gate", "bisect", "note"),
 )
 
 

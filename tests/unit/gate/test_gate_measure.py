@@ -7,10 +7,10 @@ import signal
 from types import SimpleNamespace
 
 import msgspec
-import numpy as np
 import pytest
 import samples
 import stack_manifest
+from fake_bench import FakeBench
 
 from plumbline.base.errors import PlumbError
 from plumbline.base.verdicts import worst
@@ -22,63 +22,11 @@ from plumbline.launch import signals
 from plumbline.launch.signals import Interrupted
 from plumbline.measure import driver, jobs, session
 from plumbline.records import model, store
-from plumbline.records.model import Launch
 from plumbline.statistics.paired import CAP, LOOKS, Rule
 
 
 class Crash(Exception):
     """What nothing catches."""
-
-
-class FakeBench:
-    """Values depend on variant, side and index only, so an interrupted gate can be held against a whole one."""
-
-    def __init__(self, begun, ratio=1.0, noise=0.01, disturbed=None, flag=None, spoil=None, stop=None):
-        self.begun, self.ratio, self.noise = begun, ratio, noise
-        self.disturbed = disturbed or (lambda order: False)
-        self.flag = flag or (lambda side, index: False)
-        self.spoil, self.stop = spoil or {}, stop
-        self.started = []
-        self.made = {}
-
-    def records(self, position, found):
-        if found is None:
-            found = [
-                model.convert(
-                    samples.record(
-                        id=f"{2 * position + side:012x}",
-                        session=self.begun.name,
-                        variant=variant,
-                        state="running",
-                        launches=[],
-                        figures=[],
-                    )
-                )
-                for side, variant in enumerate(self.begun.couples[position])
-            ]
-        self.made[position] = found
-        return found
-
-    def launch(self, which, index, order):
-        position, side = divmod(which, 2)
-        if self.stop is not None and order == self.stop[0]:
-            raise self.stop[1]
-        self.started.append((position, side, index, order))
-        draw = np.random.default_rng([7, position, side, index])
-        slower = self.ratio[position] if isinstance(self.ratio, list) else self.ratio
-        value = 10000 / (slower if side else 1) * math.exp(draw.normal(0, self.noise))
-        launch = samples.launch(order, value, index=index)
-        if self.disturbed(order) or self.flag(side, index):
-            launch["disturbed"] = True
-            launch["disturbance"] = {"disturbed": True, "causes": ["steal"], "figures": {}}
-        launch.update(self.spoil.get((position, side, index), {}))
-        return msgspec.convert(launch, Launch)
-
-    def settle(self, which):
-        record = self.made[which // 2][which % 2]
-        record.reasons = [reason for launch in record.launches for reason in launch.reasons]
-        record.verified = not record.reasons
-        record.verdict = "invalid" if record.reasons else "unreferenced"
 
 
 CIRCUMSTANCES = {"commit": "c", "stacks": {"old": "1", "new": "2"}, "nodes": "node1", "environment": "e"}
@@ -650,3 +598,48 @@ def test_margins_are_refused_when_a_gate_goes_on(gate, command_line, tmp_path, c
     err = capsys.readouterr().err
     assert err.startswith("plumb: --resume continues a gate that was started")
     assert err.count("\n") == 1
+
+
+BROKEN = {"verified": False, "reasons": ["wrong answer: 3, 4 expected"]}
+
+
+@pytest.mark.parametrize(
+    ("bench", "status"),
+    [
+        ({"noise": 0.002}, 0),
+        ({"noise": 0.002, "ratio": 1.1}, 1),
+        ({"noise": 0.2, "ratio": 1.03}, 125),
+        ({"spoil": {(0, 1, 3): BROKEN}}, 125),
+        ({"spoil": {(0, 0, 3): BROKEN}}, 128),
+    ],
+)
+def test_git_bisect_run_is_told_what_to_skip(command_line, tmp_path, monkeypatch, bench, status):
+    """git calls a commit bad for any other status from 1 to 127, and ends at 128."""
+    monkeypatch.setattr(live, "DriverBench", lambda begun, folder: FakeBench(begun, **bench))
+    sides_ = ("--baseline", "old", "--candidate", "new", "--work", tmp_path / "work")
+    assert command_line(*sides_, "--for-git-bisect") == status
+
+
+@pytest.mark.parametrize(("role", "status"), [("candidate", 125), ("baseline", 128)])
+def test_git_bisect_skips_a_candidate_that_does_not_build(command_line, tmp_path, monkeypatch, capsys, role, status):
+    def install(side, build=None):
+        if side.role == role:
+            raise PlumbError("error: expected ';'", "kernel.c", "correct it")
+        return stack_manifest.made()
+
+    monkeypatch.setattr(sides, "install_side", install)
+    sides_ = ("--baseline", "old", "--candidate", "new", "--work", tmp_path / "work")
+    assert command_line(*sides_, "--for-git-bisect") == status
+    name = {"baseline": "old", "candidate": "new"}[role]
+    assert capsys.readouterr().err == f"plumb: {role} {name}: error: expected ';' (kernel.c): correct it\n"
+
+
+@pytest.mark.parametrize("words", [["--tests", "x"], ["--baseline", "old"], ["--resume", "absent"], ["--stack", "x"]])
+def test_a_mistake_on_the_line_ends_git_bisect_run(words, capsys):
+    for option in ("--for-git-bisect", "--for-git"):
+        try:
+            status = cli.main(["gate", option, *words])
+        except SystemExit as ended:
+            status = ended.code
+        assert status == 128
+    capsys.readouterr()

@@ -450,3 +450,28 @@ def test_the_page_is_written(tmp_path, capsys):
     options = ["--pairs", str(tmp_path / "pairs.csv"), "--better", "lower", "--output", str(file)]
     assert cli.main(["gate", *options]) == 0
     assert [len(chart["series"][0]["points"]) for chart in pieces.blocks(read_page(file.read_text()), "chart")] == [30]
+
+
+def test_one_variant_and_one_figure_may_be_asked_for(checkout):
+    both = [sides.resolve(role, "mpich", None) for role in ("baseline", "candidate")]
+    figures = [{"name": name, "metric": name, "where": {}, "must_detect": 0.2} for name in ("triad", "copy")]
+    every = {name: samples.asked(name=name, figures=figures) for name in ("one", "two")}
+    offers = [setup.Offer(both[0], every, {}), setup.Offer(both[1], {"one": every["one"]}, {"two": "no memory"})]
+    couples, _ = setup.couple(*offers, common=False, variant="one")
+    assert [variant.name for couple in couples for variant in couple] == ["one", "one"]
+    with pytest.raises(sides.Unusable) as caught:
+        setup.couple(*offers, common=False, variant="two")
+    assert str(caught.value) == "candidate mpich: it cannot run two (no memory)"
+    ((variant, _),) = setup._with_figure("copy", couples)
+    assert [figure.name for figure in variant.figures] == ["copy"]
+    with pytest.raises(PlumbError, match=r"no figure 'cpy'.*did you mean 'copy'"):
+        setup._with_figure("cpy", couples)
+
+
+def test_margins_may_be_imposed():
+    figures = [
+        {"name": "triad", "metric": "triad", "where": {}, "tolerance": 0.1, "must_detect": 0.2},
+        {"name": "steps", "metric": "steps", "where": {}, "optional": True},
+    ]
+    (figure,) = rules.impose(samples.asked(figures=figures), Rule(0.02, 0.03)).figures
+    assert (figure.name, figure.tolerance, figure.must_detect) == ("triad", 0.02, 0.03)

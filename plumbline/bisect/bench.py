@@ -1,0 +1,275 @@
+"""The live gates of a bisection, and what it keeps: each comparison of two commits is measured once, then read again.
+
+The folder of a bisection has ``bisect.json`` (what was asked, and every comparison that finished), the folders of all
+gates below ``gates``, and ``bisect-N.log`` for ``git bisect replay``. All else is worked out from these. A bisection
+that was interrupted therefore begins again: comparisons that finished are read, the gate in flight is resumed.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from plumbline.base import files, paths
+from plumbline.base.verdicts import severity
+from plumbline.bisect.commits import Commits
+from plumbline.bisect.model import Comparison, Found
+from plumbline.bisect.search import Search
+from plumbline.gate import live, run, setup, sides
+from plumbline.gate.setup import GATE, Request, Terms
+from plumbline.gate.sides import Side, Unusable
+from plumbline.judge.decide import Verdict
+from plumbline.measure.session import Kind, Say
+from plumbline.schemas.site import Partition
+from plumbline.stacks import kernels
+from plumbline.statistics.paired import CAP, Rule
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a bisection was begun with.
+
+    ``good`` and ``bad`` are commits of the repository of ``application``, a plumb.yaml, or without it of this suite;
+    ``given`` is how they were named. ``system`` is ``SITE`` or ``SITE:PARTITION``. ``circumstances`` that are None are
+    those of the job that measures.
+    """
+
+    good: str
+    bad: str
+    given: tuple[str, str]
+    stack: str
+    tolerance: float
+    must_detect: float
+    seed: int
+    circumstances: dict[str, Any]
+    application: str | None = None
+    test: str | None = None
+    figure: str | None = None
+    system: str | None = None
+    first_parent: bool = False
+
+    @property
+    def rule(self) -> Rule:
+        """The margins of the whole."""
+        return Rule(self.tolerance, self.must_detect)
+
+    @property
+    def file(self) -> Path | None:
+        """The plumb.yaml, if there is one."""
+        return Path(self.application) if self.application else None
+
+    def commits(self, place: Path) -> Commits:
+        """The commits, in a clone in ``place``; of the suite only those that change the kernels."""
+        if self.file:
+            return Commits(self.file.parent, place, (), self.first_parent)
+        return Commits(paths.root(), place, (kernels.FOLDER,), self.first_parent)
+
+
+class State(msgspec.Struct):
+    """What a bisection keeps: ``series`` is the one that it follows (variant and figure), ``others`` those that FAIL.
+
+    ``comparisons`` are those that finished, in the order measured; the first is that of the ends.
+    """
+
+    asked: Asked
+    comparisons: list[Comparison] = []
+    series: tuple[str, str] | None = None
+    others: list[str] = []
+
+    @property
+    def circumstances(self) -> dict[str, Any]:
+        """Those that it was begun under."""
+        return self.asked.circumstances
+
+
+#: how often a gate is measured that disturbance leaves open, at most
+ATTEMPTS = 3
+BISECTION = Kind("bisection", "bisect", "bisect.json", State)
+
+
+class TimeUp(Exception):
+    """The minutes that were given have passed; what was measured is kept."""
+
+
+class Bench:
+    """The gates of the bisection of ``folder``, which was begun or loaded by :data:`BISECTION`.
+
+    After ``minutes`` no pair is started: :class:`TimeUp`. ``make`` is that of :func:`plumbline.gate.run.resume`.
+    """
+
+    def __init__(
+        self, folder: Path, state: State, say: Say, minutes: float | None = None, make: run.MakeBench | None = None
+    ) -> None:
+        self.folder, self.state, self.say, self.make = folder, state, say, make
+        self.asked = state.asked
+        self.until = None if minutes is None else time.monotonic() + 60 * minutes
+        self._known = {_key(one.baseline, one.candidate, one.rule): one for one in state.comparisons}
+
+    def series(self) -> str:
+        """What is followed, as gates call it."""
+        if self.state.series is None:
+            return "the figures"
+        return ": ".join(self.state.series)
+
+    def partition(self) -> Partition:
+        """Where it is measured; begins the gate of the ends, and measures nothing."""
+        asked = self.asked
+        folder = self._begun(0, asked.good, asked.bad, asked.rule)
+        return setup.partition_of(GATE.peek(folder))
+
+    def nodes(self) -> int:
+        """On how many nodes it is measured, after :meth:`partition`."""
+        begun = GATE.peek(self._place(0, self.asked.good, self.asked.bad))
+        return max(couple[0].nodes for couple in begun.couples)
+
+    def search(self, found: Found) -> None:
+        """Measure and search until all is found; whatever ends it, ``found`` and the logs have what is known."""
+        asked = self.asked
+        search = Search(asked.commits(self.folder / "commits.git"), self.compare, asked.rule, self.say, self.series)
+        try:
+            search.run(found, asked.good, asked.bad)
+        finally:
+            for number, log in enumerate(found.logs, 1):
+                files.write("the log", self.folder / f"bisect-{number}.log", log)
+
+    def compare(self, baseline: str, candidate: str, rule: Rule) -> Comparison:
+        """A gate of two commits, measured unless it was before.
+
+        Raises :class:`TimeUp`, and PlumbError where the fault is not that of a commit.
+        """
+        key = _key(baseline, candidate, rule)
+        if key not in self._known:
+            made = self._measured(len(self.state.comparisons), baseline, candidate, rule)
+            self.state.comparisons.append(made)
+            BISECTION.save(self.folder, self.state)
+            self._known[key] = made
+        return self._known[key]
+
+    def _measured(self, number: int, baseline: str, candidate: str, rule: Rule) -> Comparison:
+        made = Comparison(
+            baseline=baseline,
+            candidate=candidate,
+            tolerance=rule.tolerance,
+            must_detect=rule.must_detect,
+            state="INVALID",
+        )
+        both = {"baseline": baseline, "candidate": candidate}
+        launches = 0
+        for attempt in range(ATTEMPTS):
+            try:
+                folder = self._begun(number, baseline, candidate, rule, attempt)
+            except Unusable as error:
+                if not number:
+                    raise  # an end: there is nothing to search
+                return msgspec.structs.replace(made, reason=str(error.fault), unusable=(both[error.side.role],))
+            outcome = self._judged(folder)
+            verdict = outcome.verdicts[0] if number else self._followed(outcome.verdicts)
+            launches += _launches(folder)
+            if verdict.state != "INCONCLUSIVE" or not _in_doubt(verdict):
+                break
+        faulty = [both[side] for side in outcome.faulty] if verdict.state == "INVALID" else []
+        return msgspec.structs.replace(
+            made,
+            state=verdict.state,
+            pairs=verdict.count,
+            launches=launches,
+            ratio=verdict.ratio,
+            interval=verdict.interval,
+            detectable=verdict.detectable,
+            better=verdict.pairs.better,
+            reason=verdict.reason,
+            unusable=tuple(faulty) if len(faulty) == 1 else (),
+            folder=str(folder.relative_to(self.folder)),
+        )
+
+    def _judged(self, folder: Path) -> run.Outcome:
+        """What the gate of ``folder`` says; raises :class:`TimeUp` where more pairs could decide it."""
+        left = None if self.until is None else (self.until - time.monotonic()) / 60
+        if left is not None and left <= 0:
+            raise TimeUp
+        outcome = run.resume(folder, live.Stop(left), self._say(folder), self.make)
+        if self.until is not None and time.monotonic() >= self.until and any(map(_is_open, outcome.verdicts)):
+            raise TimeUp
+        return outcome
+
+    def _followed(self, verdicts: Sequence[Verdict]) -> Verdict:
+        """The verdict of the ends on what is followed: the certain one that differs most, or else the worst."""
+        failed = [item for item in verdicts if item.state == "FAIL"]
+        worst = max(failed or verdicts, key=lambda item: (severity(item.state), _slower(item)))
+        variant, _, figure = worst.subject.rpartition(": ")
+        self.state.series = variant, figure
+        self.state.others = [item.subject for item in failed if item is not worst]
+        return worst
+
+    def _begun(self, number: int, baseline: str, candidate: str, rule: Rule, attempt: int = 0) -> Path:
+        """The folder of a gate, which is begun unless that was done before."""
+        folder = self._place(number, baseline, candidate, attempt)
+        if (folder / GATE.file).exists():
+            return folder
+        shutil.rmtree(folder, ignore_errors=True)  # what an interrupted beginning left
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        asked, series = self.asked, self.state.series
+        both = (self._side("baseline", baseline), self._side("candidate", candidate))
+        seed = random.Random(f"{asked.seed}/{number}/{attempt}").getrandbits(32)  # noqa: S311 - a design, not a secret
+        words = ["--baseline", baseline, "--candidate", candidate, "--stack", asked.stack]
+        words += ["--tolerance", f"{rule.tolerance:g}", "--must-detect", f"{rule.must_detect:g}"]
+        words += ["--application", asked.application] if asked.application else []
+        words += ["--test", asked.test] if asked.test else []
+        variant, figure = series if series and number else (None, asked.figure)
+        request = Request(
+            both,
+            Terms(rule, seed, ("plumb", "gate", *words)),
+            asked.test,
+            asked.system,
+            folder=folder,
+            application=asked.file,
+            variant=variant,
+            figure=figure,
+            imposed=True,
+        )
+        return setup.prepare(request, self.say)
+
+    def _place(self, number: int, baseline: str, candidate: str, attempt: int = 0) -> Path:
+        again = f"-{attempt + 1}" if attempt else ""
+        return self.folder / "gates" / f"{number:03}-{baseline[:8]}-{candidate[:8]}{again}"
+
+    def _side(self, role: str, commit: str) -> Side:
+        return sides.resolve(role, f"commit:{commit}", self.asked.stack, self.asked.file)
+
+    def _say(self, folder: Path) -> Say:
+        """What a gate says, but how all of it is resumed."""
+        return lambda line: self.say(
+            line.replace(f"plumb gate --resume {folder}", f"plumb bisect --resume {self.folder}")
+        )
+
+
+def _key(baseline: str, candidate: str, rule: Rule) -> tuple[str, str, float, float]:
+    return baseline, candidate, rule.tolerance, rule.must_detect
+
+
+def _is_open(verdict: Verdict) -> bool:
+    """Whether more pairs could decide it."""
+    return verdict.state in ("INCONCLUSIVE", "INVALID") and len(verdict.pairs.baseline.values) < CAP
+
+
+def _in_doubt(verdict: Verdict) -> bool:
+    """Whether disturbance left it open. That is seen in causes and counts, so to measure again favours no verdict."""
+    return verdict.pairs.disturbed is not None and verdict.pairs.disturbed.doubt() is not None
+
+
+def _slower(verdict: Verdict) -> float:
+    """By which factor it is slower."""
+    if verdict.ratio is None:
+        return 0.0
+    return verdict.ratio if verdict.pairs.better == "lower" else 1 / verdict.ratio
+
+
+def _launches(folder: Path) -> int:
+    """How many launches the gate of ``folder`` made."""
+    every = (live.kept_records(folder, position) or [] for position in range(len(GATE.peek(folder).couples)))
+    return sum(len(record.launches) for couple in every for record in couple)

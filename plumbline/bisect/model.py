@@ -1,0 +1,201 @@
+"""What a bisection knows: comparisons of two commits, what follows for a commit, and the commits that are found."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from plumbline.base.units import Better, percent, significant
+from plumbline.bisect.commits import Term
+from plumbline.judge.statement import Statement, given, rounded
+from plumbline.statistics.paired import Rule
+
+#: margins of the whole: what may be between two commits, and what must be found. A step of 3 % is found at 3 % noise
+TOLERANCE, MUST_DETECT = 0.005, 0.03
+
+
+class Comparison(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a gate of the commit ``candidate`` against the commit ``baseline`` said, by its margins.
+
+    ``pairs`` decided it, ``launches`` were made. ``ratio`` is candidate / baseline, as measured. ``unusable`` are those
+    of the two that could not be built, or gave no valid answer; ``folder`` is the gate's.
+    """
+
+    baseline: str
+    candidate: str
+    tolerance: float
+    must_detect: float
+    state: str
+    pairs: int = 0
+    launches: int = 0
+    ratio: float | None = None
+    interval: tuple[float, float] | None = None
+    detectable: float | None = None
+    better: Better = "lower"
+    reason: str | None = None
+    unusable: tuple[str, ...] = ()
+    folder: str = ""
+
+    @property
+    def rule(self) -> Rule:
+        """The margins that it was decided by."""
+        return Rule(self.tolerance, self.must_detect)
+
+    @property
+    def slower(self) -> tuple[float, float, float]:
+        """Lower bound, estimate and upper bound of the slowdown, as log ratios; without an interval nothing is known.
+
+        Positive is slower.
+        """
+        if self.ratio is None or self.interval is None:
+            return -math.inf, 0.0, math.inf
+        sign = 1 if self.better == "lower" else -1
+        low, high = sorted(sign * math.log(end) for end in self.interval)
+        return low, sign * math.log(self.ratio), high
+
+    @property
+    def swapped(self) -> Comparison:
+        """The same with the commits exchanged: where the baseline was slower, its candidate is faster."""
+        ends = (1 / self.interval[1], 1 / self.interval[0]) if self.interval else None
+        return msgspec.structs.replace(
+            self,
+            baseline=self.candidate,
+            candidate=self.baseline,
+            state={"FAIL": "GAIN", "GAIN": "FAIL"}.get(self.state, self.state),
+            ratio=None if self.ratio is None else 1 / self.ratio,
+            interval=ends,
+        )
+
+    @property
+    def by(self) -> str:
+        """The change for people: ``slower by 9.7 % (9.1 % to 10 %)``."""
+        low, centre, high = self.slower
+        if centre >= 0:
+            return (
+                f"slower by {percent(math.expm1(centre))} ({percent(math.expm1(low))} to {percent(math.expm1(high))})"
+            )
+        ends = (-math.expm1(one) for one in (centre, high, low))
+        return "faster by {} ({} to {})".format(*map(percent, ends))
+
+
+@dataclass(frozen=True)
+class Part:
+    """A range in which the commit ``bad`` differs from ``good``, certainly: slower or faster.
+
+    ``size`` is by how much, as a log ratio above 0.
+    """
+
+    good: str
+    bad: str
+    slower: bool
+    size: float
+
+    @property
+    def rule(self) -> Rule:
+        """Of a step: with at most a quarter of the difference a commit is good, with two thirds or more it is bad.
+
+        Between them either is right: then there are several steps, and the rest is looked for later. Half instead of
+        two thirds takes more pairs and decides less (tests/rates/bisection.py).
+        """
+        tolerance, must_detect = (significant(math.expm1(self.size * share), 6) for share in (1 / 4, 2 / 3))
+        return Rule(tolerance, must_detect)
+
+    @property
+    def state(self) -> str:
+        """What a gate of a bad commit against a good one says."""
+        return "FAIL" if self.slower else "GAIN"
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a ``commit`` of a range is, and the comparisons that say so."""
+
+    part: Part
+    commit: str
+    term: Term
+    comparisons: tuple[Comparison, ...]
+
+    @property
+    def why(self) -> str:
+        """Why it was skipped; empty for any other."""
+        return (self.comparisons[-1].reason or "") if self.term == "skip" else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Culprit(Statement):
+    """A commit that makes the figure slower (FAIL) or faster (GAIN) than ``before`` it; of ``candidates`` it is one.
+
+    INCONCLUSIVE: the gate of both did not confirm it. ``subject`` is the commit for people, or all candidates;
+    ``series`` is the figure, ``part`` the range in which it was found. ``notes`` say why candidates were skipped.
+    """
+
+    series: str
+    part: Part
+    before: str
+    candidates: tuple[str, ...]
+    comparison: Comparison
+
+    @property
+    def commit(self) -> str:
+        """The commit, or the newest of the candidates."""
+        return self.comparison.candidate
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether it is one commit, which its gate confirms."""
+        return len(self.candidates) == 1 and self.is_confirmed
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether its gate against what is before it says the same as the steps."""
+        return self.state in ("FAIL", "GAIN")
+
+    @property
+    def line(self) -> str:
+        """The answer in a line."""
+        makes = f"makes {self.series} {self.comparison.by}"
+        if not self.is_confirmed:
+            makes = f"is where {self.series} changes, by the steps; not confirmed: {self.reason}"
+        if len(self.candidates) == 1:
+            return f"{self.subject} {makes}"
+        return f"one of {len(self.candidates)} commits {makes}: {self.subject}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object that ``plumb bisect`` prints for it, numbers to six digits."""
+        numbers = {"ratio": self.ratio, "interval": self.interval, "detectable": self.detectable}
+        return {
+            "series": self.series,
+            "verdict": self.state,
+            "commit": self.commit,
+            "label": self.subject,
+            "before": self.before,
+            "candidates": list(self.candidates),
+            "pairs": self.count,
+            **rounded(numbers, 6),
+            **given(reason=self.reason, notes=list(self.notes)),
+        }
+
+
+@dataclass
+class Found:
+    """What a bisection found so far.
+
+    ``ends`` is the gate of the last commit against the first; ``rest`` are the comparisons that say what else is
+    between them. ``logs`` are those of git, one of each range. ``unknown`` says what could not be found out.
+    """
+
+    ends: Comparison | None = None
+    steps: list[Step] = field(default_factory=list)
+    culprits: list[Culprit] = field(default_factory=list)
+    rest: list[Comparison] = field(default_factory=list)
+    logs: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every change that was looked for is one commit, confirmed."""
+        return bool(self.culprits) and not self.unknown and all(one.is_certain for one in self.culprits)

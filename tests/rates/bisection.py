@@ -1,0 +1,236 @@
+"""Measure how often ``plumb bisect`` names the right commit, on simulated launches of 64 commits with known truth.
+
+    python tests/rates/bisection.py [--full]
+
+git chooses the commits of a real repository, the rule of the gate judges simulated pairs (simulate.py has the models of
+noise). Beside it stands plain bisection: the middle commit is launched a fixed number of times, and is bad if its
+median is nearer to that of the last commit than to that of the first; a commit that does not build is skipped too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import simulate
+from scipy import stats
+
+from plumbline.bisect.commits import Commits, Term
+from plumbline.bisect.model import MUST_DETECT, TOLERANCE, Comparison, Found
+from plumbline.bisect.search import Search
+from plumbline.statistics import paired
+from plumbline.statistics.paired import CAP, SCALE, Rule
+
+#: commits after the good one
+COMMITS = 64
+NAMES = {paired.FAIL: "FAIL", paired.GAIN: "GAIN", paired.PASS: "PASS", paired.GO_ON: "INCONCLUSIVE"}
+#: margins of plumb bisect
+RULE = Rule(TOLERANCE, MUST_DETECT)
+#: launches of each commit in plain bisection
+PLAIN = (5, 15)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What changes in the range: ``steps`` of the time as fractions, each at a commit that is drawn.
+
+    ``broken`` is the probability that a commit does not build.
+    """
+
+    name: str
+    steps: tuple[float, ...]
+    broken: float = 0.0
+
+
+KINDS = (
+    Kind("one step of 3 %", (0.03,)),
+    Kind("one step of 5 %", (0.05,)),
+    Kind("one step of 10 %", (0.10,)),
+    Kind("10 %, one commit in ten does not build", (0.10,), 0.1),
+    Kind("10 %, and a gain of 5 % that hides half of it", (0.10, -0.05)),
+    Kind("two steps of 5 %", (0.05, 0.05)),
+)
+MODELS = ("quiet", "bimodal", "drift", "noisy", "2 %")
+
+
+@dataclass
+class World:
+    """64 commits with a known time each: log ratios to the first; ``broken`` ones do not build."""
+
+    names: list[str]
+    levels: np.ndarray
+    changed: list[int]
+    broken: set[int]
+    model: str
+    draw: np.random.Generator
+    launches: int = 0
+    gates: int = 0
+    places: dict[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.places = {name: place for place, name in enumerate(self.names)}
+
+    @classmethod
+    def drawn(cls, names: list[str], kind: Kind, model: str, draw: np.random.Generator) -> World:
+        """Steps and broken commits at places of their own."""
+        changed = [int(place) for place in draw.choice(np.arange(1, len(names)), len(kind.steps), replace=False)]
+        levels = np.zeros(len(names))
+        for place, step in zip(changed, kind.steps, strict=True):
+            levels[place:] += np.log1p(step)
+        broken = {int(place) for place in np.flatnonzero(draw.random(len(names)) < kind.broken)}
+        return cls(names, levels, changed, broken - {0, len(names) - 1}, model, draw)
+
+    def compare(self, baseline: str, candidate: str, rule: Rule) -> Comparison:
+        """A gate of simulated pairs."""
+        margins = {"tolerance": rule.tolerance, "must_detect": rule.must_detect}
+        both = {"baseline": baseline, "candidate": candidate}
+        unusable = tuple(name for name in (baseline, candidate) if self.places[name] in self.broken)
+        if unusable:
+            return Comparison(**both, **margins, state="INVALID", reason="does not build", unusable=unusable)
+        slowdown = float(np.expm1(self.levels[self.places[candidate]] - self.levels[self.places[baseline]]))
+        logs = simulate.pairs(self.model, slowdown, 1, self.draw)
+        found = paired.decisions(logs, np.array([CAP]), rule)
+        pairs = int(found.pairs[0])
+        state = int(simulate.steady(logs[:, :pairs], found.state, rule)[0])
+        estimates = paired.estimate(logs[:, :pairs])
+        ratio, low, high = (
+            float(np.exp(part[0] / SCALE)) for part in (estimates.centre, estimates.low, estimates.high)
+        )
+        self.launches += 2 * pairs
+        self.gates += 1
+        return Comparison(
+            **both, **margins, state=NAMES[state], pairs=pairs, launches=2 * pairs, ratio=ratio, interval=(low, high)
+        )
+
+    def median(self, name: str, count: int) -> float:
+        """Log of the median time of ``count`` launches in a row, in a session of their own."""
+        self.launches += count
+        noise = simulate.launches(self.model, 1, self.draw)[0].ravel()[:count]
+        return float(self.levels[self.places[name]] + np.median(noise))
+
+    def acceptable(self, place: int) -> set[str]:
+        """The commits that cannot be told apart from the one that changed at ``place``, which is one of them."""
+        start, end = place, place
+        while start - 1 in self.broken:
+            start -= 1
+        while end in self.broken:
+            end += 1
+        return set(self.names[start : end + 1])
+
+
+def bisected(world: World, commits: Commits) -> list[tuple[str, ...]]:
+    """What ``plumb bisect`` names: the candidates of each change."""
+    found = Found()
+    search = Search(commits, world.compare, RULE, lambda line: None, lambda: "figure")
+    search.run(found, world.names[0], world.names[-1])
+    return [one.candidates for one in found.culprits if one.state != "INCONCLUSIVE"]
+
+
+def plain(count: int) -> Callable[[World, Commits], list[tuple[str, ...]]]:
+    """Bisection with ``count`` launches of each commit."""
+
+    def run(world: World, commits: Commits) -> list[tuple[str, ...]]:
+        good, bad = world.names[0], world.names[-1]
+        middle = (world.median(good, count) + world.median(bad, count)) / 2
+        judged: list[tuple[str, Term]] = []
+        while (said := commits.ask(good, bad, judged)).commit:
+            if world.places[said.commit] in world.broken:
+                judged.append((said.commit, "skip"))
+            else:
+                judged.append((said.commit, "bad" if world.median(said.commit, count) > middle else "good"))
+        return [said.left]
+
+    return run
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Of ``searches``: how many named all changes and nothing else, and how many named a commit that changes
+    nothing."""
+
+    kind: Kind
+    model: str
+    searches: int
+    right: int
+    wrong: int
+    launches: float
+    gates: float
+
+    @property
+    def at_least(self) -> float:
+        """Lower 95 % bound of the probability to be right (Clopper-Pearson)."""
+        return float(stats.beta.ppf(0.05, self.right, self.searches - self.right + 1)) if self.right else 0.0
+
+
+def measure(
+    kind: Kind,
+    model: str,
+    searches: int,
+    seed: int,
+    commits: Commits,
+    names: list[str],
+    way: Callable[[World, Commits], list[tuple[str, ...]]] = bisected,
+) -> Rate:
+    """Search ``searches`` times; the worlds are the same whatever the ``way``."""
+    right = wrong = launches = gates = 0
+    for number in range(searches):
+        draw = np.random.default_rng([seed, number, *kind.name.encode(), *model.encode()])
+        world = World.drawn(names, kind, model, draw)
+        named = [set(one) for one in way(world, commits)]
+        true = [world.acceptable(place) for place in world.changed]
+        is_right = sorted(map(sorted, named)) == sorted(map(sorted, true))
+        right += is_right
+        wrong += any(not any(one & each for each in true) for one in named)
+        launches += world.launches
+        gates += world.gates
+    return Rate(kind, model, searches, right, wrong, launches / searches, gates / searches)
+
+
+def repository(folder: Path) -> tuple[Commits, list[str]]:
+    """A repository of a first commit and 64 after it, and their names, the oldest first."""
+    git = ["git", "-C", str(folder), "-c", "user.name=x", "-c", "user.email=x@example.org"]
+    subprocess.run([*git, "init", "--quiet"], check=True)
+    for number in range(COMMITS + 1):
+        subprocess.run([*git, "commit", "--quiet", "--allow-empty", "-m", f"commit {number}"], check=True)
+    done = subprocess.run([*git, "rev-list", "--reverse", "HEAD"], check=True, capture_output=True, text=True)
+    return Commits(folder, folder / "clone"), done.stdout.split()
+
+
+def table(kinds: tuple[Kind, ...], models: tuple[str, ...], searches: int, seed: int) -> str:
+    """Markdown; shares in percent, the lower 95 % bound in brackets."""
+    heads = "".join(f" | {count} launches each: right %, launches" for count in PLAIN)
+    lines = [
+        "| what changes in 64 commits | noise of launches | searches | right % | another commit % | gates | launches"
+        f"{heads} |",
+        f"|---|---|{'--:|' * (5 + len(PLAIN))}",
+    ]
+    with tempfile.TemporaryDirectory() as place:
+        commits, names = repository(Path(place))
+        for kind in kinds:
+            for model in models:
+                found = measure(kind, model, searches, seed, commits, names)
+                cells = [kind.name, model, str(searches)]
+                cells += [f"{100 * found.right / searches:.1f} (≥ {100 * found.at_least:.1f})"]
+                cells += [f"{100 * found.wrong / searches:.1f}", f"{found.gates:.1f}", f"{found.launches:.0f}"]
+                for count in PLAIN:
+                    other = measure(kind, model, searches, seed, commits, names, plain(count))
+                    cells.append(f"{100 * other.right / searches:.1f}, {other.launches:.0f}")
+                lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--full", action="store_true", help="200 searches a line instead of 50")
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    print(table(KINDS, MODELS, 200 if args.full else 50, args.seed))
+
+
+if __name__ == "__main__":
+    main()

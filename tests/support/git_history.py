@@ -1,0 +1,107 @@
+"""Repositories whose commits have made-up times, and searches in them."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from plumbline.bisect.commits import Commits
+from plumbline.bisect.model import MUST_DETECT, TOLERANCE, Comparison, Found
+from plumbline.bisect.search import Search
+from plumbline.statistics.paired import Rule
+
+RULE = Rule(TOLERANCE, MUST_DETECT)
+
+
+@dataclass
+class History:
+    """A repository below ``folder``; ``names`` has each commit by its subject."""
+
+    folder: Path
+    names: dict[str, str] = field(default_factory=dict)
+
+    def git(self, *words: str) -> str:
+        """What git prints."""
+        command = ["git", "-C", str(self.folder), "-c", "user.name=a", "-c", "user.email=a@b", *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    def commit(self, subject: str, *words: str) -> str:
+        """A commit (of no files) on what is checked out."""
+        self.git(*(words or ("commit", "--allow-empty")), "-qm", subject)
+        self.names[subject] = self.git("rev-parse", "HEAD")
+        return self.names[subject]
+
+    @property
+    def subjects(self) -> dict[str, str]:
+        """The subject of each commit."""
+        return {commit: subject for subject, commit in self.names.items()}
+
+
+def linear(folder: Path, number: int) -> History:
+    """Commits ``0`` to ``number``, one after the other."""
+    folder.mkdir()
+    made = History(folder)
+    made.git("init", "-q", "-b", "main")
+    for place in range(number + 1):
+        made.commit(str(place))
+    return made
+
+
+@dataclass
+class Judge:
+    """Gates that are always right: ``times`` by subject, ``broken`` ones do not build.
+
+    ``open_``: pairs of subjects whose gate is INCONCLUSIVE. ``asked`` has every gate that was made.
+    """
+
+    history: History
+    times: Mapping[str, float]
+    broken: Iterable[str] = ()
+    open_: Iterable[tuple[str, str]] = ()
+    asked: list[tuple[str, str]] = field(default_factory=list)
+
+    def compare(self, baseline: str, candidate: str, rule: Rule) -> Comparison:
+        """As :data:`plumbline.bisect.search.Compare`."""
+        known = self.history.subjects
+        both = known[baseline], known[candidate]
+        self.asked.append(both)
+        unusable = tuple(self.history.names[name] for name in both if name in self.broken)
+        ratio = self.times[both[1]] / self.times[both[0]]
+        state = "FAIL" if ratio > 1 + rule.tolerance else "PASS"
+        if unusable:
+            state = "INVALID"
+        elif both in self.open_:
+            state = "INCONCLUSIVE"
+        return Comparison(
+            baseline=baseline,
+            candidate=candidate,
+            tolerance=rule.tolerance,
+            must_detect=rule.must_detect,
+            state=state,
+            pairs=13,
+            launches=26,
+            ratio=ratio,
+            interval=(ratio * 0.999, ratio * 1.001),
+            detectable=rule.must_detect,
+            reason=None if state in ("PASS", "FAIL") else f"{state.lower()} because of a test",
+            unusable=unusable,
+        )
+
+    def search(self, place: Path, good: str, bad: str, first_parent: bool = False) -> Found:
+        """What a search between two subjects finds."""
+        found = Found()
+        commits = Commits(self.history.folder, place, (), first_parent)
+        search = Search(commits, self.compare, RULE, lambda line: None, lambda: "heat: time")
+        search.run(found, self.history.names[good], self.history.names[bad])
+        return found
+
+
+def stepped(number: int, steps: Mapping[int, float]) -> dict[str, float]:
+    """The times of commits ``0`` to ``number``: at each of ``steps`` the time changes by a factor."""
+    times, now = {}, 1.0
+    for place in range(number + 1):
+        now *= steps.get(place, 1.0)
+        times[str(place)] = now
+    return times
