@@ -22,6 +22,7 @@ from plumbline.report.entry import Shared, entry, severity
 from plumbline.report.findings import Campaign, compared, findings, stacks
 from plumbline.report.launches import launches
 from plumbline.report.overview import head, left_out, overview
+from plumbline.report.placements import placements
 from plumbline.report.profiles import profiled
 from plumbline.report.stream import stream
 
@@ -72,6 +73,7 @@ def document(
             stacks(campaign),
             overview(scope.site, numbered),
             left_out(numbered, scope.outcome, (scope.left_out, scope.left_out_invalid), scope.damages),
+            placements(usable),
             stream(usable),
             messages(usable),
             collectives(usable),

@@ -23,8 +23,8 @@ from plumbline.report.collectives import collectives
 
 pytestmark = chromium.needed
 SECTIONS = (
-    "answer", "findings", "stacks", "overview", "left-out", "stream", "curves", "collectives", "hybrids", "labs",
-    "pairs", "profiles", "work", "launches", "history", "devices", "circumstances",
+    "answer", "findings", "stacks", "overview", "left-out", "placements", "stream", "curves", "collectives", "hybrids",
+    "labs", "pairs", "profiles", "work", "launches", "history", "devices", "circumstances",
 )  # fmt: skip
 #: how many pixels of a picture are not transparent, and in how many colours; the library may draw in several layers
 INK = """drawing => {
@@ -183,7 +183,7 @@ def test_search_and_filters(visit, report, campaign):
     expect(rows).to_have_count(4)
     tab.get_by_role("button", name="below 1").click()
     tab.get_by_role("button", name="invalid 3").click()
-    tab.get_by_label("Test").select_option("pairs")
+    tab.locator("#overview").get_by_label("Test").select_option("pairs")
     expect(rows).to_have_count(1)
     expect(tab.locator(".count")).to_have_text(f"1 of {len(campaign)} variants shown")
 
