@@ -13,7 +13,7 @@ from plumbline.profiles.model import Profile
 from plumbline.records.model import Record, Row
 from plumbline.records.notes import Note
 from plumbline.report import history, matrices
-from plumbline.report.answer import answer
+from plumbline.report.answer import answer, sentence
 from plumbline.report.circumstances import circumstances, devices
 from plumbline.report.collectives import collectives
 from plumbline.report.curves import messages
@@ -65,6 +65,7 @@ def document(
         "heading": "Plumbline report",
         "head": head(scope.site, scope.campaign, records, scope.outcome, shared.parts["suite"]),
         "history": len(found["series"]) if found else 0,
+        "answer": sentence(campaign),
         "entries": entries,
         "shared": shared.pieces,
         "sections": [
