@@ -22,7 +22,7 @@ from plumbline.records.model import Figure, Record
 from plumbline.references.match import side
 from plumbline.report import agreement
 from plumbline.report.agreement import Claim
-from plumbline.views import summary
+from plumbline.views import maps, summary
 from plumbline.witness import disturbance
 
 #: findings of one rule that a page shows: the largest
@@ -220,6 +220,15 @@ def hybrid_or_pure(campaign: Campaign) -> Iterator[Finding]:
             yield Finding(f"{text} ({hybrid.how(one.pure)})", numbers[one.hybrid.id])
 
 
+def maps_of_ranks(campaign: Campaign) -> Iterator[Finding]:
+    """What maps of ranks send between nodes, against the best one; what several records say alike, once."""
+    found = [
+        (f"{_called(record)}: {cost}", number) for record, number in campaign.usable for cost in maps.costs(record)
+    ]
+    for text, numbers in group(found).items():
+        yield Finding(text, numbers[0])
+
+
 def disturbed(campaign: Campaign) -> Iterator[Finding]:
     """How many launches were disturbed, and by what most."""
     launches = [launch for record, _ in campaign.entries for launch in record.counting()]
@@ -274,6 +283,7 @@ RULES = (
     contradictions,
     stacks_apart,
     hybrid_or_pure,
+    maps_of_ranks,
     disturbed,
 )
 
