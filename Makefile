@@ -49,7 +49,7 @@ lint: .venv/.stamp-dev ## formatting and static checks of every language here
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/lint.sh
 
 docs: .venv/.stamp-dev ## the documentation as a site, in build/site
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet && echo "build/site/index.html; with its search: .venv/bin/mkdocs serve"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet && echo build/site/index.html
 
 pictures: .venv/.stamp-dev ## the pictures of docs/pictures: a machine, and the report of the newest campaign
 	@$(BIN)/python tests/pictures/make.py

@@ -33,6 +33,7 @@ class daxpy_numa(DaxpyTest):
     def place(self):
         """One thread on the node."""
         self.placement = f"numa:{self.cpu_node}"
+        self.slow_on_purpose = counts.is_far(machines(), self.cpu_node, self.memory)
 
 
 @rfm.simple_test
@@ -120,6 +121,7 @@ class membw_numa(KernelTest):
     def place(self):
         """A thread count on one CPU node, the pages on one memory node."""
         self.placement, self.memory = f"numa:{self.cpu_node}", f"node:{self.memory_node}"
+        self.slow_on_purpose = counts.is_far(machines(), self.cpu_node, self.memory)
 
 
 @rfm.simple_test

@@ -11,12 +11,9 @@ from plumbline.reframe import KernelTest, machines, node_counts
 from .placements import GROUPS
 
 
-@rfm.simple_test
-class rank_ring(KernelTest):
-    """A ring of Sendrecv along the columns of a 2D grid of ranks, by placement and by rank map (experiment S4)."""
+class MapTest(KernelTest):
+    """What tests of maps of ranks share: the maps of the launcher, on one node and on several."""
 
-    kernel = "rank_ring"
-    arguments = ["--bytes", "512K"]
     placement = parameter(["compact", "roundrobin"])
     node_count = parameter([1, *node_counts()])
     #: over a slow network the losing map of ranks takes more than a minute
@@ -24,6 +21,14 @@ class rank_ring(KernelTest):
     min_ranks = 2
     threads = 1
     quick_placements = ()
+
+
+@rfm.simple_test
+class rank_ring(MapTest):
+    """A ring of Sendrecv along the columns of a 2D grid of ranks, by placement and by rank map (experiment S4)."""
+
+    kernel = "rank_ring"
+    arguments = ["--bytes", "512K"]
     figures = [
         (f"{figure}_{name}", figure, {"map": word})
         for figure in ("sendrecv", "allreduce", "in_mpi", "between_nodes")
@@ -38,18 +43,11 @@ class rank_ring(KernelTest):
 
 
 @rfm.simple_test
-class rank_map(KernelTest):
+class rank_map(MapTest):
     """Halo bytes between nodes and halo time of a stencil code, by rank-to-subdomain map (experiment R4)."""
 
     kernel = "rank_map"
-    placement = parameter(["compact", "roundrobin"])
-    node_count = parameter([1, *node_counts()])
-    #: over a slow network the losing map of ranks takes more than a minute
-    launch_time_limit = 300.0
     dimensions = parameter([2, 3])
-    min_ranks = 2
-    threads = 1
-    quick_placements = ()
     figures = [
         (f"{figure}_{name}", figure, {"map": word})
         for figure in ("time", "between_nodes")

@@ -52,6 +52,7 @@ class stream_numa(StreamTest):
     def place(self):
         """Quick: one thread on the first node, with its own memory and with every other node's."""
         self.placement, self.memory = f"numa:{self.cpu_node}", f"node:{self.memory_node}"
+        self.slow_on_purpose = counts.is_far(machines(), self.cpu_node, self.memory)
         if self.threads == 1 and self.cpu_node == min(counts.cpu_nodes(machines())):
             self.tags |= {"quick"}
 
@@ -73,5 +74,6 @@ class stream_ranks(StreamTest):
     def keep_quick_short(self):
         """Quick: local memory only."""
         self.ranks_per_node = int(self.placement == "spread")
+        self.slow_on_purpose = self.memory == "remote"
         if self.memory != "local":
             self.tags -= {"quick"}

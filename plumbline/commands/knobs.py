@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from plumbline.base import group
+from plumbline.base import group, units
 from plumbline.base.errors import PlumbError
 from plumbline.commands import options
 from plumbline.mpi.base import Family
@@ -44,7 +44,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.names:
         chosen = [item for item in found.settings.values() if any(part in item.name for part in args.names)]
-        print("\n\n".join(_described(item, found.knobs, family) for item in chosen) or "no such setting")
+        described = [_described(item, found, family) for item in chosen]
+        print("\n\n".join(described) or "no such setting")
         return 0 if chosen else 1
     print(f"{args.stack}: {found.library}, {len(found.settings)} settings\n")
     print(_everything(found.settings.values()) if args.all else _curated(args.stack, found, family))
@@ -84,19 +85,35 @@ def _everything(settings: Iterable[Known]) -> str:
     return table(("setting", "type", "default", "now", "when", "values"), rows)
 
 
-def _described(item: Known, knobs: tuple[Knob, ...], family: Family) -> str:
+def _described(item: Known, found: Inventory, family: Family) -> str:
     lines = [item.name, f"  variable  {family.setting_variable(item.name)}", f"  type      {item.type}"]
     lines += [f"  default   {item.default or '–'}", f"  now       {item.now or '–'}", f"  when      {_when(item)}"]
     if item.allowed:
         lines.append(f"  values    {item.allowed}")
-    for knob in knobs:
+    for knob in found.knobs:
         if knob.name == item.name:
             lines.append(f"  curated   {knob.when}, {knob.scope}: {' '.join(knob.values)}")
             if _note(knob):
                 lines.append(f"            {_note(knob)}")
+    lines += [f"  memory    {cost}" for cost in _memory(item, found, family)]
     text = " ".join(item.about.replace("$", " ").split())
     lines += textwrap.wrap(text, 100, initial_indent="  ", subsequent_indent="  ")
     return "\n".join(lines)
+
+
+def _memory(item: Known, found: Inventory, family: Family) -> Iterator[str]:
+    """What eager buffers of this setting take of a node's memory: bytes per peer x peers."""
+    if family.eager_buffers is None or item.name != family.eager_buffers[0]:
+        return
+    most = found.settings.get(family.eager_buffers[1])
+    if most is None or not (item.now or "").isdigit() or not (most.now or "").isdigit():
+        return
+    each, peers = int(item.now or 0), int(most.now or 0)
+    rank, node = (units.human_bytes(count * each) for count in (peers, peers * (peers + 1)))
+    yield (
+        f"{units.human_bytes(each)} for each peer that a rank often sends to, {peers} at most ({most.name}): "
+        f"{rank} a rank, {node} for {peers + 1} ranks that all send to all"
+    )
 
 
 def _when(item: Known) -> str:

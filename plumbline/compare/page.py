@@ -53,7 +53,7 @@ def figures(comparison: Comparison, entries: Mapping[str, int] = MappingProxyTyp
         ]
         for line in comparison.lines
     ]
-    return [block("bullets", "★: best", *legend(comparison)), table("Figures by side", columns, rows, look="cards")]
+    return [block("bullets", "★: best", *legend(comparison)), table("Figures by side", columns, rows)]
 
 
 def closing(comparison: Comparison) -> str:

@@ -206,9 +206,9 @@ def _figure(number: int, one: Filled) -> Block:
 def _as_block(one: Filled, empty: bool = False) -> Block:
     header, rows = cells(one, empty)
     heads = len(_heads(one))
-    kinds = ("test", *["placement"] * (heads - 1))
+    kinds = ("test", *["notes"] * (heads - 1))
     columns = [*map(blocks.column, header[:heads], kinds), *map(blocks.number, header[heads:])]
-    return blocks.table(one.table.title, columns, rows, look="cards")
+    return blocks.table(one.table.title, columns, rows)
 
 
 def _curve(one: Filled) -> Block:
@@ -278,7 +278,7 @@ def of_campaign(usable: Sequence[AnyRecord]) -> Block:
         "labs",
         "Experiments of the documents",
         "Published experiments that this campaign repeats, and whether their lesson holds in its figures alone.",
-        bool(rows) and blocks.table("Experiments of the documents", columns, rows, look="cards"),
+        bool(rows) and blocks.table("Experiments of the documents", columns, rows),
         otherwise=blocks.absent("plumb lab"),
     )
 

@@ -116,6 +116,9 @@ class Family(ABC):
     knobs: tuple[Knob, ...] = ()
     #: the setting of how many bytes a rank of a node sends to another without asking it; empty: there is none to set
     eager_limit: str = ""
+    #: the settings of the bytes that a rank keeps for each peer that it often sends to without asking, and of the most
+    #: peers that it keeps some for; None: there is none to set
+    eager_buffers: tuple[str, str] | None = None
     #: collective -> the values of its algorithm's knob for a line of messages and for a binomial tree
     linear_and_tree: Mapping[str, tuple[str, str]] = MappingProxyType({})
     #: variables that make the library print what settings it takes, where MPI_T does not tell all of them

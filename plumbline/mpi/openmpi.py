@@ -181,6 +181,7 @@ class OpenMpi(Family):
     setting_prefix = "OMPI_MCA_"
     knobs = KNOBS
     eager_limit = "btl_sm_eager_limit"
+    eager_buffers = ("btl_sm_fbox_size", "btl_sm_fbox_max")
     linear_and_tree = MappingProxyType({"bcast": ("1", "6"), "reduce": ("1", "5")})
     parts = ("openmpi*/**/*.so*", "pmix*/**/*.so*", "prte*/**/*.so*")
     host_settings = ("etc/openmpi*/*mca-params*.conf", "etc/pmix*/*mca-params*.conf", "etc/prte*/*mca-params*.conf")

@@ -35,6 +35,7 @@ SYSTEMS = (
     "system",
     CHANGES,
     TIME | {"title": "newest campaign"},
+    column("is it fine?", "notes"),
     *map(number, ("not valid", "variants", "campaigns", "nodes")),
     column("processor", "notes"),
 )
@@ -60,11 +61,12 @@ def counts(rows: Sequence[Row]) -> dict[str, int]:
     }
 
 
-def campaign_line(name: str, rows: Sequence[Row], href: str | None) -> dict[str, Any]:
-    """A campaign in the list of its system; ``href`` is None where its page could not be made."""
+def campaign_line(name: str, rows: Sequence[Row], href: str | None, answer: str | None) -> dict[str, Any]:
+    """A campaign in the list of its system, and what its page answers; both are None where it could not be made."""
     return {
         "name": name,
         "href": href,
+        "answer": answer,
         "time": rows[0].time,
         "stacks": sorted({row.stack.name for row in rows}),
         **counts(rows),
@@ -75,7 +77,7 @@ def series(
     name: str, rows: Sequence[Row], notes: Sequence[Note], trail: list[list[str]]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The page of a test: its series with change points and notes; and its changes, for the system's page."""
-    found = history.history(rows, notes, MOST_POINTS)
+    found = history.history(rows, notes, MOST_POINTS, least=1)
     targets = {row.id: f"../campaigns/{slug(row.campaign)}.html#record-{row.id}" for row in rows if row.campaign}
     changes = [
         {"series": one["name"], "time": time, **{key: alarm.get(key) for key in ("ratio", "direction", "notes")}}
@@ -97,8 +99,20 @@ def series(
         "worse": directions["worse"],
         "better": directions["better"],
         "changes": changes[:MOST_CHANGES],
+        "newest": newest_figures(rows),
     }
     return document, facts
+
+
+def newest_figures(rows: Sequence[Row]) -> str | None:
+    """The first figure of a test in the newest campaign that has one: its name, its least and its largest value."""
+    usable = [row for row in rows if row.is_comparable and row.figures]
+    if not usable:
+        return None
+    first = usable[-1].figures[0]
+    own = [figure for row in usable if row.campaign == usable[-1].campaign and (figure := row.figure(first.name))]
+    ends = [" ".join(units.human(end(one.value for one in own), first.unit)) for end in (min, max)]
+    return f"{first.name} {' … '.join(dict.fromkeys(ends))}"
 
 
 def machine(name: str, rows: Sequence[Row], trail: list[list[str]]) -> dict[str, Any]:
@@ -162,7 +176,7 @@ def systems(lines: Sequence[dict[str, Any]], together: dict[str, str] | None) ->
         "systems",
         "Systems",
         "A line per system: its newest campaign, and the change points of all its figures.",
-        together
+        together is not None
         and block(
             "paragraph",
             link("Systems side by side", together["href"]),
@@ -178,15 +192,21 @@ def _line(one: dict[str, Any]) -> list[Piece]:
     return [
         link(one["name"], one["href"]),
         _changes(one),
-        *((link(minute(last["time"]), last["href"]), _not_valid(last), last["variants"]) if last else (None,) * 3),
+        *((link(minute(last["time"]), last["href"]), last["answer"], _not_valid(last), last["variants"])
+          if last else (None,) * 4),
         one["campaigns"],
         len(one["nodes"]),
         "; ".join(one["processors"]) or None,
+    ]  # fmt: skip
+
+
+def system(name: str, known: dict[str, Any], sections: Sequence[Block], campaigns: Sequence[Any]) -> dict[str, Any]:
+    """The page of a system: ``sections`` below what is ``known`` of it, and what its newest campaign answers."""
+    newest = [
+        block("paragraph", block("strong", one["answer"]), " ", link("The newest campaign", one["href"]), ".")
+        for one in campaigns[:1]
+        if one["answer"]
     ]
-
-
-def system(name: str, known: dict[str, Any], sections: Sequence[Block], campaigns: int) -> dict[str, Any]:
-    """The page of a system: ``sections`` below what is ``known`` of it."""
     rows = [
         ("processor", "; ".join(known["processors"]) or "unknown"),
         ("node" if len(known["nodes"]) == 1 else "nodes", some(known["nodes"])),
@@ -194,12 +214,12 @@ def system(name: str, known: dict[str, Any], sections: Sequence[Block], campaign
         ("machine", link("topology and hosts", "machine.html")),
     ]
     tiles = [
-        block("tile", "campaign" if campaigns == 1 else "campaigns", count=campaigns),
+        block("tile", "campaign" if len(campaigns) == 1 else "campaigns", count=len(campaigns)),
         block("tile", "record" if known["records"] == 1 else "records", count=known["records"]),
         block("tile", "changes for the worse", count=known["worse"], verdict=known["worse"] and MARKS["worse"]),
         block("tile", "for the better", count=known["better"], verdict=known["better"] and MARKS["better"]),
     ]
-    head = [facts("System", rows), block("tiles", *tiles)]
+    head = [facts("System", rows), *newest, block("tiles", *tiles)]
     return {"title": f"{name}: Plumbline", "heading": name, "head": head, "sections": sections}
 
 
@@ -233,12 +253,26 @@ def tests(found: Sequence[dict[str, Any]]) -> Block:
     return section(
         "tests",
         "Tests",
-        "Each leads to its figures over time. A series needs two sessions.",
+        "Each leads to its figures over time. The newest ones: first figure, least and largest of its variants.",
         table(
             "Tests",
-            ("test", number("series"), number("records"), TIME | {"title": "last measured"}, CHANGES),
+            (
+                "test",
+                column("newest figures", "notes"),
+                number("series"),
+                number("records"),
+                TIME | {"title": "last measured"},
+                CHANGES,
+            ),
             [
-                (link(one["name"], one["href"]), one["series"], one["records"], minute(one["time"]), _changes(one))
+                (
+                    link(one["name"], one["href"]),
+                    one["newest"],
+                    one["series"],
+                    one["records"],
+                    minute(one["time"]),
+                    _changes(one),
+                )
                 for one in found
             ],
         ),

@@ -68,7 +68,7 @@ class System:
         listed = documents.campaigns(campaigns)
         sections = [documents.changes(changes[: documents.MOST_CHANGES]), documents.tests(tests), listed]
         sections += [documents.noted(noted)] if noted else []
-        page = documents.system(self.name, facts, sections, len(campaigns))
+        page = documents.system(self.name, facts, sections, campaigns)
         self.folder.show(f"{self.path}/index.html", {**page, "trail": [[TOP, "../../index.html"]]})
         line = {"name": self.name, "href": f"{self.path}/index.html", "campaigns": len(campaigns), **facts}
         if newest:
@@ -82,7 +82,7 @@ class System:
             rows = [row for row, _ in own]
             path = f"campaigns/{slug(name)}.html"
             made = self._made(path, *self._campaign(name, own))
-            lines.append(documents.campaign_line(name, rows, None if made is None else path))
+            lines.append(documents.campaign_line(name, rows, *((path, made["answer"]) if made else (None, None))))
         return sorted(lines, key=_when, reverse=True)
 
     def _campaign(self, name: str, own: list[Known]) -> tuple[Any, Callable[[], Made]]:
@@ -95,7 +95,7 @@ class System:
 
         def make() -> Made:
             made = compose(self.name, name, [row for row, _ in own], ended)
-            return {**made.document, "trail": self._trail("../")}, {}
+            return {**made.document, "trail": self._trail("../")}, {"answer": made.document["answer"]}
 
         return [sorted(total for _, total in own), ended], make
 
@@ -109,7 +109,7 @@ class System:
             make = functools.partial(documents.series, name, rows, noted, self._trail("../"))
             facts = self._made(path, inputs, make)
             line = {"name": name, "href": None if facts is None else path, "records": len(rows), "time": rows[-1].time}
-            found = facts or {"series": 0, "worse": 0, "better": 0, "changes": []}
+            found = facts or {"series": 0, "worse": 0, "better": 0, "changes": [], "newest": None}
             changes = [{**change, "href": path} for change in found["changes"]]
             lines.append({**line, **found, "changes": changes})
         return lines

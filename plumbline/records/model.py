@@ -502,6 +502,11 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
         """Those that the ranks had open in any launch that counts."""
         return sorted({word for launch in self.counting() for word in launch.transports})
 
+    @property
+    def is_slow_on_purpose(self) -> bool:
+        """Whether it shows what is lost, so that no limit is expected of it: its test says so, or nothing is bound."""
+        return self.variant.slow_on_purpose or self.plan.bound is False
+
     def contradiction(self) -> str | None:
         """How the figures contradict themselves or the number of launches that count; None if they do not.
 

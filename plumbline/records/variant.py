@@ -70,6 +70,7 @@ class Variant(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     environment: dict[str, str]
     settings: dict[str, str] = {}
     params: dict[str, Any]
+    slow_on_purpose: bool = False
     profiled: bool = False
     application: ApplicationState | None = None
 
@@ -82,8 +83,9 @@ class Asked(Variant, frozen=True, gc=False, kw_only=True, omit_defaults=True, fo
     object; ``ranks_per_node`` null: as many as the placement has room for. ``parser`` none: what it prints is not
     read; ``context`` is what the parser must know: benchmark, last_bytes, and so on. ``time_limit_s`` is that of one
     launch. ``settings`` are the MPI library's, by its own names, over those of the stack; ``environment`` has
-    variables. By ``params``, the test's parameters, references are found. What is ``profiled`` runs under
-    libplumbprofile.so and gives no figure; all others have one figure at least, and a parser.
+    variables. By ``params``, the test's parameters, references are found. ``slow_on_purpose``: it shows what is lost,
+    such as by far memory, and no limit is expected of it. What is ``profiled`` runs under libplumbprofile.so and gives
+    no figure; all others have one figure at least, and a parser.
     """
 
     test: Line

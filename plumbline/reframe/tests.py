@@ -39,7 +39,7 @@ PLUMB = shlex.quote(paths.suite_program("plumb"))
 #: parameters that only say where ranks, threads and pages are: the plan has their effect
 PLACING = ("placement", "memory", "threads")
 #: members in which two variants with the same job may differ
-MAY_DIFFER = ("name", "ranks_per_node", "params", *PLACING)
+MAY_DIFFER = ("name", "ranks_per_node", "params", "slow_on_purpose", *PLACING)
 
 #: the parameters of the variant of each job that came first in this run of ReFrame
 _first_of_job: dict[bytes, dict[str, Any]] = {}
@@ -186,6 +186,8 @@ class PlumbTest(RecordShown, WaitingTest):
     on_devices = variable(bool, value=False)
     #: settings of the MPI library by its own names; a launch that does not have them is not verified
     library_settings = variable(dict, value={})
+    #: whether the variant shows what is lost, such as by far memory: then no limit is expected of it
+    slow_on_purpose = variable(bool, value=False)
     #: further variables of the benchmark's environment
     benchmark_environment = variable(dict, value={})
 
@@ -371,6 +373,7 @@ class PlumbTest(RecordShown, WaitingTest):
             environment=self.benchmark_environment,
             settings=self.library_settings,
             params={name: getattr(self, name) for name in sorted(type(self).param_space.params)},
+            slow_on_purpose=self.slow_on_purpose,
             application=self.application_state(),
         )
 

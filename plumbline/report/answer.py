@@ -10,7 +10,6 @@ from plumbline.pages import blocks, looks
 from plumbline.pages.blocks import Block, block, number, section
 from plumbline.records.model import Figure, Record
 from plumbline.references.match import side
-from plumbline.report import findings
 from plumbline.report.findings import Campaign
 from plumbline.views import summary
 
@@ -22,13 +21,14 @@ LAST = 200
 
 def answer(campaign: Campaign) -> Block:
     """The section that begins a report."""
-    shown = [one for one in campaign.usable if _percent(one[0].figures[0]) is not None]
+    known = [one for one in campaign.usable if _percent(one[0].figures[0]) is not None]
+    shown = [one for one in known if not _is_unexpected(one[0])]
     return section(
         "answer",
         "Is this machine fine?",
         "",
         block("paragraph", block("strong", sentence(campaign)), id="answer-sentence"),
-        bool(shown) and _picture(shown),
+        bool(shown) and _picture(shown, len(known) - len(shown)),
     )
 
 
@@ -39,7 +39,7 @@ def sentence(campaign: Campaign) -> str:
         return "Nothing can be said: no record is valid and has a figure."
     expected = [figure for record, _ in usable for figure in record.figures if figure.reference]
     below = sum(side(figure) == "below" for figure in expected)
-    low = len(list(findings.far_from_reach(campaign)))
+    low = len(campaign.far)
     invalid = len(records) - sum(record.is_valid for record in records)
     of = [
         (invalid, f"of {counted(len(records), 'variant')}", "not valid"),
@@ -69,8 +69,13 @@ def _percent(figure: Figure) -> float | None:
     return figure.reached.percent if figure.reached else None
 
 
-def _picture(shown: Sequence[tuple[Record, int]]) -> Block:
-    """A row for each test and placement, with a point for each stack."""
+def _is_unexpected(record: Record) -> bool:
+    """Whether it is slow on purpose, so that nobody expects it at a limit; its own reference may be expected."""
+    return record.is_slow_on_purpose and record.figures[0].reference is None
+
+
+def _picture(shown: Sequence[tuple[Record, int]], slow: int) -> Block:
+    """A row for each test and placement, with a point for each stack; ``slow`` variants are left out on purpose."""
     colours = looks.palette(record.stack.name for record, _ in shown)
     values = [
         (f"{summary.name(record.variant)}, {summary.placement(record.placement)}", record, entry,
@@ -81,10 +86,13 @@ def _picture(shown: Sequence[tuple[Record, int]]) -> Block:
     labels = sorted(worst, key=lambda label: worst[label])[:MOST][::-1]
     kept = sorted((one for one in values if one[0] in labels), key=lambda one: one[3])
     more = len(worst) - len(labels)
+    aside = f"{counted(slow, 'variant')} that {'is' if slow == 1 else 'are'} slow on purpose (no placement, far memory)"
     return blocks.chart(
         "Reached, in percent",
         "The first figure of each variant: of its reference, else of the physical limit or of what the machine reached "
-        f"at set-up; the worst first{f', {more} better ones are left out' if more else ''}. Colour: stack.",
+        f"at set-up; the worst first{f', {more} better ones are left out' if more else ''}. "
+        + (f"Not here: {aside}. " if slow else "")
+        + "Colour: stack.",
         ["variant", "stack", "figure", number("value"), number("reached", "%"), "of"],
         [_line(label, record, value) for label, record, _, value in kept],
         targets=[entry for _, _, entry, _ in kept],

@@ -13,7 +13,7 @@ from plumbline.profiles.model import Profile
 from plumbline.records.model import Record, Row
 from plumbline.records.notes import Note
 from plumbline.report import history, matrices
-from plumbline.report.answer import answer
+from plumbline.report.answer import answer, sentence
 from plumbline.report.circumstances import circumstances, devices
 from plumbline.report.collectives import collectives
 from plumbline.report.curves import messages
@@ -22,6 +22,7 @@ from plumbline.report.entry import Shared, entry, severity
 from plumbline.report.findings import Campaign, compared, findings, stacks
 from plumbline.report.launches import launches
 from plumbline.report.overview import head, left_out, overview
+from plumbline.report.placements import placements
 from plumbline.report.profiles import profiled
 from plumbline.report.stream import stream
 
@@ -64,6 +65,7 @@ def document(
         "heading": "Plumbline report",
         "head": head(scope.site, scope.campaign, records, scope.outcome, shared.parts["suite"]),
         "history": len(found["series"]) if found else 0,
+        "answer": sentence(campaign),
         "entries": entries,
         "shared": shared.pieces,
         "sections": [
@@ -72,6 +74,7 @@ def document(
             stacks(campaign),
             overview(scope.site, numbered),
             left_out(numbered, scope.outcome, (scope.left_out, scope.left_out_invalid), scope.damages),
+            placements(usable),
             stream(usable),
             messages(usable),
             collectives(usable),

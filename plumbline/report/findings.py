@@ -5,6 +5,7 @@ A rule is a function that yields :class:`Finding`; those of :data:`RULES` are th
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections import Counter
@@ -20,7 +21,8 @@ from plumbline.pages.blocks import Block, absent, block, link, section
 from plumbline.records.model import Figure, Record
 from plumbline.references.match import side
 from plumbline.report import agreement
-from plumbline.views import summary
+from plumbline.report.agreement import Claim
+from plumbline.views import maps, summary
 from plumbline.witness import disturbance
 
 #: findings of one rule that a page shows: the largest
@@ -50,10 +52,20 @@ class Campaign:
     entries: Sequence[tuple[Record, int]]
     comparison: Comparison | None
 
-    @property
+    @functools.cached_property
     def usable(self) -> list[tuple[Record, int]]:
         """The entries that are valid and have figures."""
         return [(record, number) for record, number in self.entries if record.is_valid and record.figures]
+
+    @functools.cached_property
+    def far(self) -> list[Finding]:
+        """Benchmarks that should come close to what the machine can do, and do not; the farthest first."""
+        return _far_from_reach(self.usable)
+
+    @functools.cached_property
+    def disagreements(self) -> list[tuple[Claim, Claim]]:
+        """Tests that measure the same quantity on the same cores and do not agree."""
+        return agreement.disagreements(self.usable)
 
 
 def findings(campaign: Campaign) -> Block:
@@ -114,20 +126,25 @@ def below_reference(campaign: Campaign) -> Iterator[Finding]:
 
 def far_from_reach(campaign: Campaign) -> Iterator[Finding]:
     """Benchmarks that should come close to what the machine can do, and do not."""
+    yield from campaign.far
+
+
+def _far_from_reach(usable: Sequence[tuple[Record, int]]) -> list[Finding]:
     found: dict[tuple[str, str, str], tuple[float, Finding]] = {}
-    for record, number in campaign.usable:
+    for record, number in usable:
         if record.benchmark.suite not in MEANT_TO_REACH and record.variant.benchmark not in MEANT_TO_REACH:
             continue
-        if record.plan.bound is False:
+        if record.is_slow_on_purpose:
             continue  # the control without placement is compared with the others by another rule
         figure = record.figures[0]
-        if figure.reached is None or figure.reached.percent >= LOW_PERCENT:
+        if figure.reached is None:
             continue
         key = (record.variant.test, figure.name, figure.reached.bound)
         if figure.reached.percent > found.get(key, (0.0,))[0]:
             what = f"{_called(record)} reaches {figure.reached} ({figure.name} {_value(figure)})"
             found[key] = (figure.reached.percent, Finding(f"{what} at best, on {record.stack.name}", number))
-    yield from (finding for _, finding in sorted(found.values(), key=lambda item: item[0]))
+    low = [one for one in found.values() if one[0] < LOW_PERCENT]
+    return [finding for _, finding in sorted(low, key=lambda item: item[0])]
 
 
 def unbound(campaign: Campaign) -> Iterator[Finding]:
@@ -168,7 +185,7 @@ def stacks_apart(campaign: Campaign) -> Iterator[Finding]:
     numbers = {record.id: number for record, number in campaign.entries}
     doubtful = {
         (claim.record.id, figure)
-        for pair in agreement.disagreements(campaign.usable)
+        for pair in campaign.disagreements
         for claim in pair
         for figure in claim.quantity.figures
     }
@@ -203,6 +220,15 @@ def hybrid_or_pure(campaign: Campaign) -> Iterator[Finding]:
             yield Finding(f"{text} ({hybrid.how(one.pure)})", numbers[one.hybrid.id])
 
 
+def maps_of_ranks(campaign: Campaign) -> Iterator[Finding]:
+    """What maps of ranks send between nodes, against the best one; what several records say alike, once."""
+    found = [
+        (f"{_called(record)}: {cost}", number) for record, number in campaign.usable for cost in maps.costs(record)
+    ]
+    for text, numbers in group(found).items():
+        yield Finding(text, numbers[0])
+
+
 def disturbed(campaign: Campaign) -> Iterator[Finding]:
     """How many launches were disturbed, and by what most."""
     launches = [launch for record, _ in campaign.entries for launch in record.counting()]
@@ -234,7 +260,7 @@ def shortfalls(campaign: Campaign) -> Iterator[Finding]:
 def contradictions(campaign: Campaign) -> Iterator[Finding]:
     """Tests that measure the same quantity on the same cores and stack and do not agree; two tests and a stack once."""
     seen = set()
-    for pair in agreement.disagreements(campaign.usable):
+    for pair in campaign.disagreements:
         first, _ = pair
         tests = frozenset(claim.record.variant.test for claim in pair)
         if (tests, first.record.stack.name, first.quantity) in seen:
@@ -257,6 +283,7 @@ RULES = (
     contradictions,
     stacks_apart,
     hybrid_or_pure,
+    maps_of_ranks,
     disturbed,
 )
 

@@ -34,16 +34,19 @@ COLUMNS = (
 MIN_POINTS = 2
 
 
-def history(rows: Iterable[Row], notes: Sequence[Note] = (), most: int = MAX_POINTS) -> dict[str, Any]:
+def history(
+    rows: Iterable[Row], notes: Sequence[Note] = (), most: int = MAX_POINTS, least: int = MIN_POINTS
+) -> dict[str, Any]:
     """``{"series", "left_out", "single", "notes"}`` of records ``rows`` (oldest first) of one site, and its ``notes``.
 
     A series has ``name``, ``unit``, ``better``, ``points`` (``[time, value, record id]``), ``older`` (points left
     out), ``alarms`` and ``smallest_visible`` as ``plumb history --json`` gives them, for the points shown, and ``key``
-    (``test``, ``variant``, ``figure``, ``stack``). ``single`` counts the series of one point only, ``left_out`` the
-    longer ones beyond :data:`MAX_SERIES`. ``most`` points of each series are shown. ``notes`` are ``[time, text]``.
+    (``test``, ``variant``, ``figure``, ``stack``). ``single`` counts the series of fewer than ``least`` points,
+    ``left_out`` the longer ones beyond :data:`MAX_SERIES`. ``most`` points of each series are shown. ``notes`` are
+    ``[time, text]``.
     """
     everything = samples.series(rows)
-    long = [series for series in everything if len(series.values) >= MIN_POINTS]
+    long = [series for series in everything if len(series.values) >= least]
     long.sort(key=lambda series: (-len(series.values), series.name))
     found = [_series(series, notes, most) for series in long[:MAX_SERIES]]
     found.sort(key=lambda item: (-_worst(item), -len(item["alarms"]), -len(item["points"]), item["name"]))

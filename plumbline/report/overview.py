@@ -92,7 +92,6 @@ def overview(site: str, entries: Numbered) -> Block:
             "is": "listing",
             "rows": [_row(record, entry) for record, entry in entries],
             "id": "variants",
-            "look": "cards",
             "noun": counted(len(entries), "variant"),
             "placeholder": "test, placement, id, reason …",
             "more": "every figure",

@@ -1,16 +1,14 @@
-"""STREAM: CPU node x memory node as tables in colour, curves over threads, and every other placement as dots."""
+"""STREAM: CPU node x memory node as tables in colour, and curves over threads."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plumbline.base import group, units
 from plumbline.pages import blocks, looks
-from plumbline.pages.blocks import Block, Piece, absent, block, cell, column, link, number, section
+from plumbline.pages.blocks import Block, Piece, absent, block, cell, link, number, section
 from plumbline.records.model import Figure, Record
-from plumbline.report import figures
 from plumbline.views import summary
 
 #: the order of its figures
@@ -32,11 +30,6 @@ class Cell:
     def stack(self) -> str:
         """The stack's name."""
         return self.record.stack.name
-
-    @property
-    def label(self) -> str:
-        """The placement, behind the test's own name."""
-        return f"{self.record.variant.test.removeprefix('stream_')} {summary.placement(self.record.placement)}"
 
     def param(self, name: str) -> int | None:
         """A parameter that is a number."""
@@ -74,7 +67,7 @@ def _parts(kernel: str, cells: Sequence[Cell]) -> list[Piece]:
     ]
     return [
         _matrices(kernel, nodes) if nodes else block("paragraph", without),
-        block("stacked", _threads(kernel, others), bool(others) and _dots(kernel, others)),
+        block("stacked", _threads(kernel, others)),
     ]
 
 
@@ -156,51 +149,3 @@ def _threads(kernel: str, cells: Sequence[Cell]) -> Piece:
         x={"name": "threads", "type": "log", "logBase": 2, "min": "dataMin", "max": "dataMax"},
         y={"name": unit, "min": 0, "boundaryGap": 0},
     )
-
-
-def _dots(kernel: str, cells: Sequence[Cell]) -> Block:
-    """Every launch of every placement: a row of dots, the bar is the median; stacks one below the other."""
-    most = max(value for one in cells for value in (one.figure.value, *one.figure.samples))
-    factor, unit = units.scale(most, cells[0].figure.unit)
-    labels = sorted({one.label for one in cells}, key=_natural, reverse=True)
-    stacks = sorted({one.stack for one in cells})
-    series = []
-    for place, name in enumerate(stacks):
-        aside = (place - (len(stacks) - 1) / 2) * 0.7 / len(stacks)
-        own = [(row, labels.index(one.label) + aside, one) for row, one in enumerate(cells) if one.stack == name]
-        dots = [
-            (dot, (row, dot.value / factor, lane, f"{dot.launch.order}: {dot.seen}", dot.causes))
-            for row, lane, one in own
-            for dot in figures.dots(one.record, one.figure)
-        ]
-        bars = [(row, one.figure.value / factor, lane) for row, lane, one in own]
-        tint = own[0][2].colour
-        series.append(figures.series(name, tint, dots))
-        series.append(blocks.series(name, tint, bars, look={"symbol": "rect", "symbolSize": [3, 13]}))
-    return blocks.chart(
-        f"{kernel} by placement",
-        "A dot per launch, a bar at the median. Colour: stack. Open dots: disturbed.",
-        ["placement", column("stack", "named"), column("median", "number named", unit), number("launches", unit)],
-        [
-            (
-                link(one.label, entry=one.entry),
-                one.stack,
-                units.digits(one.figure.value / factor),
-                "  ".join(units.digits(value / factor) for value in one.figure.samples),
-            )
-            for one in cells
-        ],
-        targets=[one.entry for one in cells],
-        series=series,
-        each=["launch", "disturbed"],
-        legend=True,
-        wide=210,
-        height=100 + len(labels) * max(30, 13 * len(stacks)),
-        x={"name": unit, "boundaryGap": 0},
-        y={"min": -0.5, "max": len(labels) - 0.5, "interval": 1, "ticks": list(enumerate(labels))},
-    )
-
-
-def _natural(text: str) -> list[int | str]:
-    """A key that sorts the numbers in texts by their value."""
-    return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"(\d+)", text))]

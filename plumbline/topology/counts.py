@@ -39,6 +39,12 @@ def memory_nodes(machines: Iterable[Machine]) -> list[int]:
     return sorted({node.index for machine in machines for node in machine.numa_nodes}) or [0]
 
 
+def is_far(machines: Iterable[Machine], cpu_node: int, memory: str) -> bool:
+    """Whether a memory policy puts the pages of ``cpu_node`` on other CPUs' memory; high-bandwidth memory has none."""
+    others = {f"node:{node}" for node in cpu_nodes(machines)} - {f"node:{cpu_node}"}
+    return memory in {"remote", *others}
+
+
 def memories(machines: Iterable[Machine]) -> list[str]:
     """Memory policies of one rank: without a distance table, which node is ``remote`` is unknown, and all are taken."""
     found = {"local": None, "interleave": None}

@@ -9,7 +9,7 @@ from plumbline.base import group, units
 from plumbline.host import devices
 from plumbline.records.model import Figure, Record
 from plumbline.views import efficiency as spent
-from plumbline.views import summary
+from plumbline.views import maps, summary
 from plumbline.views.ranks import rank_map
 from plumbline.views.table import sparkline, table
 
@@ -59,12 +59,13 @@ def _figures(record: Record) -> str:
 
 
 def _remarks(record: Record) -> str:
-    """What the program said of its launches, each remark once; those of some launches name them."""
+    """What maps of ranks cost, and what the program said of its launches, each once; of some launches with these."""
     said = group((remark, launch.order) for launch in record.launches for remark in launch.remarks)
-    return "\n".join(
+    remarks = [
         remark if len(orders) == len(record.launches) else f"launch {' '.join(map(str, orders))}: {remark}"
         for remark, orders in said.items()
-    )
+    ]
+    return "\n".join([*maps.said(record), *remarks])
 
 
 def _bound(figure: Figure) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 import stored
+import tutorial
 import yaml
 from testbed import inventory, layout, slurm
 from testbed.client import Bed
@@ -29,12 +30,6 @@ pytestmark = pytest.mark.e2e
 
 ROOT = Path(__file__).resolve().parents[2]
 STACKS = {"intelmpi", "mpich", "openmpi"}
-#: the tutorial's steps: name -> shell lines
-STEPS = dict(
-    re.findall(
-        r"^<!-- step: (\w+) -->\n```sh\n(.*?)^```", (ROOT / "docs/tutorial.md").read_text(), re.MULTILINE | re.DOTALL
-    )
-)
 #: a copy by hard links of what was onboarded, for test_schedulers_bed.py
 KEPT = "/shared/kept"
 ONE = ["-n", "osu_pair.*operation=latency.*placement=pair:node", "-p", "mpich", "-S", "launches=1"]
@@ -49,7 +44,7 @@ def play(bed: Bed, name: str, *options: str, **variables: object) -> subprocess.
 
 def step(name: str) -> subprocess.CompletedProcess[str]:
     """A step of the tutorial, from the top of the checkout as a reader types it."""
-    return call(["bash", "-euo", "pipefail", "-c", STEPS[name]])
+    return call(["bash", "-euo", "pipefail", "-c", tutorial.STEPS[name]])
 
 
 def call(command: list[str]) -> subprocess.CompletedProcess[str]:

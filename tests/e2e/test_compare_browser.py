@@ -3,6 +3,7 @@
 import chromium
 import pytest
 import reports
+from chromium import sideways
 from playwright.sync_api import expect
 
 from plumbline.compare import forms
@@ -63,6 +64,10 @@ def test_what_differs_stands_first_and_is_no_markup(visit, page):
     assert tab.evaluate("window.broken") is None
 
 
+def test_a_phone_shows_all_values_without_scrolling_sideways(visit, page):
+    assert sideways(visit(page[0], width=420)) == []
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_follows_the_system_and_fits_a_phone(visit, page, scheme):
     tab = visit(page[0], width=360, color_scheme=scheme)
@@ -71,10 +76,10 @@ def test_it_follows_the_system_and_fits_a_phone(visit, page, scheme):
 
 
 def test_a_wide_table_is_reached_and_scrolled_by_the_keyboard(visit, page):
-    tab = visit(page[0], width=360)
-    wide = tab.locator("#differs .scroll")
+    tab = visit(page[0], width=730)
+    wide = tab.locator("#figures .scroll")
     expect(wide).to_have_attribute("tabindex", "0")
-    for _ in range(30):
+    for _ in range(300):
         tab.keyboard.press("Tab")
         if wide.evaluate("element => element === document.activeElement"):
             break

@@ -18,11 +18,17 @@ pytestmark = needed
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    """A web server with the site as `make docs` builds it."""
+def folder(tmp_path_factory):
+    """The site as `make docs` builds it."""
     folder = tmp_path_factory.mktemp("site")
     mkdocs = str(Path(sys.executable).parent / "mkdocs")
     subprocess.run([mkdocs, "build", "--quiet", "--site-dir", folder], cwd=paths.root(), timeout=120, check=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(folder):
+    """A web server with the site."""
 
     class Quiet(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *_):
@@ -70,6 +76,19 @@ def test_the_keyboard_finds_a_page(tab, address):
     tab.keyboard.press("ArrowDown")
     tab.keyboard.press("Enter")
     expect(tab).to_have_url(re.compile("kernels|seeds"))
+
+
+def test_it_is_searched_from_a_disk(browser, folder):
+    """Without a server and without a network."""
+    page = browser.new_page()
+    asked = []
+    page.on("request", lambda one: asked.append(one.url))
+    page.goto(f"file://{folder / 'gate.html'}")
+    page.keyboard.press("/")
+    page.keyboard.type("false sharing")
+    expect(page.locator(".md-search-result__item a").first).to_be_visible()
+    page.close()
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
 
 
 def test_types_of_the_package_are_there(tab, address):

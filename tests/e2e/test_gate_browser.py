@@ -3,7 +3,7 @@
 import chromium
 import numpy as np
 import pytest
-from chromium import SERIES, draw_all
+from chromium import SERIES, draw_all, sideways
 from gate_pairs import pairs_of
 from playwright.sync_api import expect
 
@@ -71,6 +71,10 @@ def test_every_pair_is_drawn_and_stands_in_a_table(visit, gate):
     fine = figures.filter(has_text="fine")
     assert fine.locator("tbody tr", has_text="measured again").count() == 2
     expect(figures.filter(has_text="noisy")).to_contain_text("2.0 % tolerated, 8.0 % must be seen")
+
+
+def test_a_phone_shows_all_values_without_scrolling_sideways(visit, gate):
+    assert sideways(visit(gate[0], width=420)) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

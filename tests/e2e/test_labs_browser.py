@@ -55,9 +55,9 @@ def test_it_begins_with_what_was_seen_and_shows_published_beside_measured(visit:
     assert tab.locator("figure").count() >= 1
 
 
-def test_on_a_phone_nothing_is_beyond_the_edge(visit: Any, pages: Path) -> None:
-    tab = visit(pages / "lab.html", width=420)
-    assert tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+@pytest.mark.parametrize("name", ["lab", "class"])
+def test_a_phone_shows_all_values_without_scrolling_sideways(visit: Any, pages: Path, name: str) -> None:
+    assert chromium.sideways(visit(pages / f"{name}.html", width=420)) == []
 
 
 def test_the_solution_is_on_a_sheet_of_its_own(visit: Any, pages: Path) -> None:

@@ -1,4 +1,4 @@
-"""A lab from its tests to its last line, as one types it."""
+"""Labs from their tests to their last lines, as one types them: those of the tutorial."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import own_code
 import pytest
+import tutorial
 
 from plumbline.base import paths
 
@@ -22,12 +23,19 @@ class Ran(NamedTuple):
     folder: Path
 
 
+def words(step: str) -> list[str]:
+    """The words of a step of the tutorial after ``plumb``."""
+    program, *others = tutorial.STEPS[step].split()
+    assert program == "plumb"
+    return others
+
+
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     """S6 measured here: the map of ranks of a record."""
     folder = tmp_path_factory.mktemp("lab")
     around = own_code.variables(folder)
-    status, output = own_code.plumb(paths.root(), around, "lab", "S6", "--output", str(folder / "s6.html"))
+    status, output = own_code.plumb(paths.root(), around, *words("proof"), "--output", str(folder / "s6.html"))
     return Ran(status, output, folder)
 
 
@@ -45,6 +53,13 @@ def test_its_page_has_the_same_words(ran: Ran) -> None:
     page = (ran.folder / "s6.html").read_text(encoding="utf-8")
     assert "On which node and which cores did each rank run?" in page
     assert LAST in page
+
+
+@pytest.mark.parametrize("step", ["where", "cost"])
+def test_the_other_first_labs_of_the_tutorial_end_with_a_line_that_says_what_was_seen(ran: Ran, step: str) -> None:
+    status, output = own_code.plumb(paths.root(), own_code.variables(ran.folder), *words(step))
+    assert status == 0, output
+    assert output.rstrip().splitlines()[-1].startswith(("holds", "does not hold"))
 
 
 def test_shown_again_it_measures_nothing(ran: Ran) -> None:

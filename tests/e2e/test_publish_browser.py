@@ -5,7 +5,7 @@ import shutil
 import chromium
 import pytest
 import reports
-from chromium import SERIES, draw_all
+from chromium import SERIES, draw_all, sideways
 from playwright.sync_api import expect
 
 from plumbline.base import paths
@@ -51,6 +51,11 @@ def test_each_page_draws_itself_at_every_width(visit, root, name, width, scheme)
     draw_all(tab)
     assert tab.evaluate("window.broken") is None
     assert tab.locator("img").count() == 0
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_phone_shows_all_values_without_scrolling_sideways(visit, root, name):
+    assert sideways(visit(root / PAGES[name], width=420, root=root)) == []
 
 
 def test_links_lead_from_all_systems_to_a_record(visit, root):

@@ -10,7 +10,7 @@ import msgspec
 import pieces
 import pytest
 import reports
-from chromium import SERIES, draw_all
+from chromium import SERIES, draw_all, sideways
 from playwright.sync_api import expect
 from samples import launch, record
 
@@ -23,8 +23,8 @@ from plumbline.report.collectives import collectives
 
 pytestmark = chromium.needed
 SECTIONS = (
-    "answer", "findings", "stacks", "overview", "left-out", "stream", "curves", "collectives", "hybrids", "labs",
-    "pairs", "profiles", "work", "launches", "history", "devices", "circumstances",
+    "answer", "findings", "stacks", "overview", "left-out", "placements", "stream", "curves", "collectives", "hybrids",
+    "labs", "pairs", "profiles", "work", "launches", "history", "devices", "circumstances",
 )  # fmt: skip
 #: how many pixels of a picture are not transparent, and in how many colours; the library may draw in several layers
 INK = """drawing => {
@@ -183,7 +183,7 @@ def test_search_and_filters(visit, report, campaign):
     expect(rows).to_have_count(4)
     tab.get_by_role("button", name="below 1").click()
     tab.get_by_role("button", name="invalid 3").click()
-    tab.get_by_label("Test").select_option("pairs")
+    tab.locator("#overview").get_by_label("Test").select_option("pairs")
     expect(rows).to_have_count(1)
     expect(tab.locator(".count")).to_have_text(f"1 of {len(campaign)} variants shown")
 
@@ -495,7 +495,7 @@ def test_the_keyboard_is_enough(visit, report):
 
 
 def test_only_what_scrolls_stops_the_keyboard(visit, report):
-    for width in (1280, 360):
+    for width in (1280, 800):
         tab = visit(report, width=width)
         tab.wait_for_function(
             """[...document.querySelectorAll('.scroll')].every(
@@ -516,6 +516,14 @@ def test_what_is_pressed_or_seen_has_a_name(visit, report):
     assert nameless == []
     assert tab.evaluate("document.querySelectorAll('.drawing:not([aria-label])').length") == 0
     assert tab.locator("figure").count() == tab.locator("figure summary", has_text="Values as a table").count()
+
+
+def test_a_phone_shows_all_values_without_scrolling_sideways(visit, report):
+    tab = visit(report, width=420)
+    assert sideways(tab) == []
+    tab.locator("#variants .opener").nth(3).click()
+    expect(tab.get_by_role("dialog")).to_be_visible()
+    assert sideways(tab) == []
 
 
 @pytest.mark.parametrize("width", [360, 390, 768])

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
-import yaml
 from kernel_stack import KernelStack
-from two_nodes import NAMES, TwoNodes, two_nodes
+from two_nodes import NAMES, Site, site_over
 
-from plumbline.base import paths
 from plumbline.profiles import read, sums
 from plumbline.profiles.model import Profile
 from plumbline.records import store
@@ -23,43 +15,24 @@ from plumbline.records.model import Record
 from plumbline.topology import machine
 
 
-@dataclass(frozen=True)
-class Site:
-    """A site with both nodes in a folder of its own."""
-
-    nodes: TwoNodes
-    folder: Path
-
-    def plumb(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """A plumb command on the first node."""
-        own = {f"PLUMB_{name.upper()}": str(self.folder / name) for name in ("sites", "results")}
-        return self.nodes.run([sys.executable, "-m", "plumbline.commands.cli", *words], {**os.environ, **own}, 600)
-
-    def profile(self, stack: KernelStack, placement: str) -> tuple[Record, Profile]:
-        """``heat1d`` on four ranks: each exchanges 3 messages with either neighbour, then ranks 1 to 3 send 4 to 0."""
-        words = ["profile", "--stack", stack.name, "--placement", placement, "--nodes", "2", "--ranks", "2"]
-        words += ["--threads", "1", "--time-limit", "300"]
-        done = self.plumb(*words, "--", str(stack.programs / "heat1d"), "--repetitions", "1")
-        assert done.returncode == 0, done.stdout[-3000:] + done.stderr
-        session = max((self.folder / "results" / "local").glob("*.jsonl"), key=lambda file: file.stat().st_mtime_ns)
-        (record,) = [one for one in store.read(session) if isinstance(one, Record)]
-        return record, read.load(session.parent / "profiles" / f"{record.id}.json")
+def profiled(site: Site, stack: KernelStack, placement: str) -> tuple[Record, Profile]:
+    """``heat1d`` on four ranks: each exchanges 3 messages with either neighbour, then ranks 1 to 3 send 4 to 0."""
+    words = ["profile", "--stack", stack.name, "--placement", placement, "--nodes", "2", "--ranks", "2"]
+    words += ["--threads", "1", "--time-limit", "300"]
+    done = site.plumb(*words, "--", str(stack.programs / "heat1d"), "--repetitions", "1")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    session = max((site.folder / "results" / "local").glob("*.jsonl"), key=lambda file: file.stat().st_mtime_ns)
+    (record,) = [one for one in store.read(session) if isinstance(one, Record)]
+    return record, read.load(session.parent / "profiles" / f"{record.id}.json")
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """This machine's site, where it is called by the names of the two nodes."""
+    """A site of two nodes."""
     if len(machine.load().cores) < 2:
         pytest.skip("not run: two ranks on a node need two cores")
-    folder = tmp_path_factory.mktemp("nodes")
-    shutil.copytree(paths.sites() / "local", folder / "sites" / "local")
-    file = folder / "sites" / "local" / "site.yaml"
-    known = yaml.safe_load(file.read_text(encoding="utf-8"))
-    known["hostnames"] = [f"^{name}$" for name in NAMES]
-    known["partitions"][0]["hosts"] = list(NAMES)
-    file.write_text(yaml.safe_dump(known), encoding="utf-8")
-    with two_nodes(folder) as nodes:
-        yield Site(nodes, folder)
+    with site_over(tmp_path_factory.mktemp("nodes")) as found:
+        yield found
 
 
 def _messages(profile: Profile) -> tuple[int, int]:
@@ -70,7 +43,7 @@ def _messages(profile: Profile) -> tuple[int, int]:
 
 def test_two_nodes(kernel_stack: KernelStack, site: Site) -> None:
     """Ranks of both leave a profile, their places are proven, and what crossed the network is told apart."""
-    record, profile = site.profile(kernel_stack, "compact")
+    record, profile = profiled(site, kernel_stack, "compact")
     assert (record.verified, record.is_profiled, record.figures) == (True, True, [])
     assert [rank.host for rank in profile.ranks] == [place.host for place in profile.places] == sorted(2 * NAMES)
     assert profile.missing == []
@@ -80,7 +53,7 @@ def test_two_nodes(kernel_stack: KernelStack, site: Site) -> None:
 
 def test_placement_over_nodes(one_stack: KernelStack, site: Site) -> None:
     """Dealt in turn, every exchange of neighbours leaves its node; ``plumb diff`` says so."""
-    both = [site.profile(one_stack, placement) for placement in ("compact", "roundrobin")]
+    both = [profiled(site, one_stack, placement) for placement in ("compact", "roundrobin")]
     assert [rank.host for rank in both[1][1].ranks] == [*NAMES, *NAMES]
     assert _messages(both[1][1]) == (4, 3 * 6 + 2 * 4)
     told = site.plumb("diff", *(record.id for record, _ in both))

@@ -1,6 +1,6 @@
 """How often ``plumb history`` alarms for nothing, and how soon it finds a change.
 
-``python tests/rates/changes.py`` prints the table of docs/history.md.
+``python tests/rates/changes.py`` prints the table of docs/rates.md.
 
 Series of simulated sessions with known truth. A point is the median of the launches of one session, as records give it.
 """
@@ -168,7 +168,7 @@ def visible(model: str, series: int, launches: int, seed: int, settings: Setting
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Print the tables of docs/history.md."""
+    """Print the tables of docs/rates.md."""
     parser = argparse.ArgumentParser(prog="tests/rates/changes.py", description="measured rates")
     parser.add_argument("--series", type=int, default=2000, help="series per cell (default: 2000)")
     parser.add_argument("--seed", type=int, default=1)

@@ -55,6 +55,21 @@ def visit(browser):
     assert asked == opened
 
 
+def sideways(tab):
+    """What scrolls sideways, or ends beyond the edge, once all is unfolded; the bar of sections has no values."""
+    while tab.locator("main details:not([open])").count():
+        tab.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+        tab.wait_for_timeout(20)  # what unfolds is made by an event
+    draw_all(tab)
+    return tab.evaluate("""() => {
+        const seen = [...document.querySelectorAll('header *, main *, dialog *')].filter(
+            (one) => one.clientWidth > 1 && !one.closest('.hidden-text, figure .drawing'));
+        const wide = (one) => one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).overflowX !== 'visible';
+        const beyond = (one) => one.getBoundingClientRect().right > innerWidth + 1;
+        return seen.filter((one) => wide(one) || beyond(one)).map((one) => one.outerHTML.slice(0, 120));
+    }""")
+
+
 def draw_all(tab):
     """Every picture, also those far below."""
     tab.evaluate("document.querySelectorAll('.drawing').forEach((element) => element.startDrawing())")

@@ -91,6 +91,7 @@ def stream_matrix(dice: random.Random) -> list[Record]:
                     params = {"cpu_node": cpu, "memory_node": memory, "threads": threads}
                     launches = some(dice, ("triad", value, "MB/s", "higher", {}))
                     item = make("stream_numa", stack, params, launches, len(found))
+                    item["variant"]["slow_on_purpose"] = cpu != memory
                     item["figures"][0]["limit"] = {
                         "value": 76800.0, "unit": "MB/s", "method": "0.5 packages x 6 channels x 3200 MT/s x 8 B",
                         "percent": round(100 * item["figures"][0]["value"] / 76800, 2),

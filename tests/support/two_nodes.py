@@ -11,11 +11,15 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
+
+from plumbline.base import paths
 
 NAMES = ("plumb-n1", "plumb-n2")
 _ADDRESSES = ("198.51.100.1", "198.51.100.2")  # of a block for documentation (RFC 5737): no one's own
@@ -105,6 +109,37 @@ def two_nodes(folder: Path) -> Iterator[TwoNodes]:
             node.stdin.flush()
             _ready(node)
         yield TwoNodes((first, second))
+
+
+@dataclass(frozen=True)
+class Site:
+    """A site with both nodes in a folder of its own, with its results."""
+
+    nodes: TwoNodes
+    folder: Path
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Those by which a command finds both."""
+        return {**os.environ, **{f"PLUMB_{name.upper()}": str(self.folder / name) for name in ("sites", "results")}}
+
+    def plumb(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """A plumb command on the first node."""
+        return self.nodes.run([sys.executable, "-m", "plumbline.commands.cli", *words], self.variables, 600)
+
+
+@contextlib.contextmanager
+def site_over(folder: Path) -> Iterator[Site]:
+    """This machine's site, where it is called by the names of the two nodes."""
+    shutil.copytree(paths.sites() / "local", folder / "sites" / "local")
+    shutil.copy(paths.sites() / "settings.py", folder / "sites")
+    file = folder / "sites" / "local" / "site.yaml"
+    known = yaml.safe_load(file.read_text(encoding="utf-8"))
+    known["hostnames"] = [f"^{name}$" for name in NAMES]
+    known["partitions"][0]["hosts"] = list(NAMES)
+    file.write_text(yaml.safe_dump(known), encoding="utf-8")
+    with two_nodes(folder) as nodes:
+        yield Site(nodes, folder)
 
 
 def _write_settings(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""The gate's error rates, small edition of tests/rates/simulate.py; the whole one is in docs/gate.md."""
+"""The gate's error rates, small edition of tests/rates/simulate.py; the whole one is in docs/rates.md."""
 
 import sys
 

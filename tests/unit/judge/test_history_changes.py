@@ -135,7 +135,7 @@ def test_settings_that_mean_nothing_are_refused(bad):
 
 
 def test_rates(capsys):
-    """The fast form of docs/history.md: no more than the stated rates, with room for 200 series."""
+    """The fast form of docs/rates.md: no more than the stated rates, with room for 200 series."""
     limits = {  # false alarms at most; 5 %, 10 % steps found at least; delay at 10 % at most
         "quiet": (0.02, 0.85, 0.97, 5),
         "bimodal": (0.03, 0.80, 0.95, 6),

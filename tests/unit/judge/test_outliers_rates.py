@@ -1,4 +1,4 @@
-"""How often ``plumb outliers`` errs, small edition of tests/rates/outliers.py; the whole one is in docs/outliers.md."""
+"""How often ``plumb outliers`` errs, small edition of tests/rates/outliers.py; the whole one is in docs/rates.md."""
 
 import sys
 

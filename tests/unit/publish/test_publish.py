@@ -75,7 +75,8 @@ def test_every_page_is_there_and_every_link_leads_to_one(results, root, capsys):
             page, _, record = target.partition("#record-")
             assert record == row[2]
             assert (root / "systems/local/tests" / page).is_file()
-    assert sum(len(chart["points"]) for chart in charts) == sum(len(chart["rows"]) for chart in charts) == 41
+    assert sum(len(chart["points"]) for chart in charts) == sum(len(chart["rows"]) for chart in charts)
+    assert sorted(len(chart["rows"]) for chart in charts) == [*[1] * 29, 41]
 
 
 def test_pages_hold_what_the_records_say(results, root):
@@ -98,13 +99,35 @@ def test_pages_hold_what_the_records_say(results, root):
         str(sum(one["disturbed"] for item in reports.campaign() for one in item["launches"])),
     ]
     (line,) = pieces.rows(shown(root / "index.html"))
-    assert (line[0], line[1], line[5]) == ("local", "1 worse", "41")
+    assert (line[0], line[1], line[6]) == ("local", "1 worse", "41")
     report = shown(root / f"systems/local/campaigns/{CAMPAIGN}.html")
     assert len(report["entries"]) == len(reports.campaign())
     assert "history" not in [one["id"] for one in report["sections"]]
     assert pieces.blocks(pieces.section(report, "left-out"), "heading")[1]["pieces"] == [
         "5 of 8 cases without a valid record"
     ]
+
+
+def test_after_the_first_campaign_every_page_has_values(results, root):
+    put(results, "s1", *(item for item in reports.campaign() if item["verdict"] != "invalid"))
+    assert publish(root) == 0
+    said = "Yes: all 139 variants are verified, and none of 3 figures with a reference is below it."
+    (line,) = pieces.rows(shown(root / "index.html"))
+    assert line[3] == said
+    system = shown(root / "systems/local/index.html")
+    assert pieces.text(system["head"]).count(said) == 1
+    newest = {row[0]: row[1] for row in pieces.rows(pieces.section(system, "tests"))}
+    times = [item["figures"][0]["value"] for item in reports.campaign() if item["variant"]["test"] == "imb_pair"]
+    assert newest["imb_pair"] == f"latency {min(times):.3f} us … {max(times):.3f} us"
+    series = pieces.blocks(shown(root / "systems/local/tests/imb_pair.html"), "picker")[0]["options"]
+    assert next(cells[1:4] for cells, _ in series) == [1, f"{times[0]:.3f}", "us"]
+
+
+def test_a_test_without_a_figure_has_no_newest_one(results, root):
+    put(results, "s1", numbered(1, verified=False, verdict="invalid", figures=[], reasons=["rank 0 moved"]))
+    assert publish(root) == 0
+    system = shown(root / "systems/local/index.html")
+    assert pieces.rows(pieces.section(system, "tests"))[0][1] == "–"
 
 
 def test_nothing_hostile_is_markup_in_any_page(results, root):

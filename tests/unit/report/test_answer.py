@@ -6,6 +6,7 @@ from typing import Any
 
 import pieces
 import pytest
+from samples import variant
 from test_findings import made
 
 from plumbline.records.model import Record
@@ -69,6 +70,22 @@ def test_the_picture_has_the_worst_on_top_and_opens_its_records() -> None:
     ]
     assert [row[4] for row in chart["rows"]] == ["40.0", "80.0"]
     assert chart["targets"] == [1, 0]
+
+
+def test_what_is_slow_on_purpose_is_counted_and_not_called_the_worst() -> None:
+    free = made(figure=reaching(20.0), placement="none", bound=False)
+    far = made(figure=reaching(10.0), variant=variant(slow_on_purpose=True))
+    found = answer(campaign(made(figure=reaching(80.0)), free, far))
+    (chart,) = pieces.blocks(found, "chart")
+    assert [row[4] for row in chart["rows"]] == ["80.0"]
+    assert "Not here: 2 variants that are slow on purpose" in chart["about"]
+    assert "is far from" not in pieces.text(found)
+
+
+def test_what_is_slow_on_purpose_is_held_against_its_own_reference() -> None:
+    known = made(figure=reference(20000.0), variant=variant(slow_on_purpose=True))
+    (chart,) = pieces.blocks(answer(campaign(known)), "chart")
+    assert [(row[4], row[5]) for row in chart["rows"]] == [("50.0", "reference")]
 
 
 def test_without_anything_to_compare_with_there_is_no_picture() -> None:

@@ -78,6 +78,11 @@ def test_stream_far_from_its_limit_is_said(percent, told):
     )
 
 
+def test_stream_that_reaches_its_limit_with_other_threads_is_not_far_from_it():
+    limits = [{"value": 20000.0, "unit": "MB/s", "method": "channels", "percent": percent} for percent in (20.0, 80.0)]
+    assert said(findings.far_from_reach, *(made(figure={"limit": limit}) for limit in limits)) == []
+
+
 @pytest.mark.parametrize(
     ("free", "better", "words"),
     [(5000.0, "higher", "loses 50 % of"), (20000.0, "lower", "takes 2.0 times of"), (9900.0, "higher", None)],

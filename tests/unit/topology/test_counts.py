@@ -16,6 +16,18 @@ def test_memory_is_remote_by_the_distance_table_else_every_node_is_tried():
     assert counts.memories([]) == ["local", "interleave"]
 
 
+def test_memory_is_far_where_other_cpus_have_it():
+    assert counts.is_far([RANGER], 0, "remote")
+    assert counts.is_far([RANGER], 0, "node:1")
+    assert not any(counts.is_far([RANGER], 0, near) for near in ("local", "interleave", "node:0"))
+
+
+def test_memory_without_cpus_of_its_own_is_not_far():
+    beside = machine.load(paths.root() / "tests/data/topologies/memory-only-node.xml")
+    (without,) = {node.index for node in beside.numa_nodes} - set(counts.cpu_nodes([beside]))
+    assert not counts.is_far([beside], 0, f"node:{without}")
+
+
 def test_ranks_have_one_thread_or_fill_the_node():
     assert counts.rank_threads([RANGER], 4) == [1, 4]
     assert counts.rank_threads([RANGER, UNKNOWN], 2) == [1, 8]

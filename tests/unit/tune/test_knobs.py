@@ -123,6 +123,17 @@ class TestCommand:
         assert "a new one" in capsys.readouterr().out
         assert cli.main(["knobs", "one", "OLD"]) == 1
 
+    def test_what_eager_buffers_take(self, stack, capsys):
+        told = [
+            {"name": name, "type": "unsigned", "value": value, "running": True, "about": "boxes"}
+            for name, value in (("btl_sm_fbox_size", "4096"), ("btl_sm_fbox_max", "32"))
+        ]
+        stack("openmpi", told)
+        assert cli.main(["knobs", "one", "fbox"]) == 0
+        size, most = capsys.readouterr().out.split("\n\n")
+        assert "32 at most (btl_sm_fbox_max): 128 KiB a rank, 4.1 MiB for 33 ranks" in size
+        assert "memory" not in most
+
     def test_as_json(self, stack, capsys):
         stack("mpich", MPICH)
         assert cli.main(["knobs", "one", "--json"]) == 0

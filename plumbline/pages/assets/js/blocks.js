@@ -26,7 +26,7 @@ const FORMS = {
   bullets: ({ pieces, plain }) => h('ul', { class: plain && 'plain' }, pieces.map((item) => h('li', null, draw(item)))),
   facts: drawFacts,
   command: ({ label, pieces }) => copied(label, pieces[0]),
-  drawing: ({ label, pieces }) => scrolling(label, h('pre', { class: 'topology' }, pieces)),
+  drawing: drawTopology,
   folded: ({ title, look, pieces }) => folded(title, look, () => h('div', null, draw(pieces))),
   tile: drawTile,
   badge: ({ verdict, pieces }) => badge(verdict, pieces[0]),
@@ -63,6 +63,12 @@ function drawSection({ id, title, about, pieces, look }) {
 function drawFacts({ caption, rows, more }) {
   const row = ([name, value]) => h('div', null, h('dt', null, draw(name)), h('dd', null, draw(value)));
   return h('dl', { class: 'facts', 'aria-label': caption }, [...rows, ...(data.shared?.[more] ?? [])].map(row));
+}
+
+/** A drawing in letters, which are smaller where the page is narrow. */
+function drawTopology({ label, pieces }) {
+  const columns = Math.max(...pieces[0].split('\n').map((line) => line.length));
+  return scrolling(label, h('pre', { class: 'topology', style: { '--columns': columns } }, pieces));
 }
 
 /** A count in the head of a page. */

@@ -1,10 +1,10 @@
 // Tables: of which the first rows are shown, whose rows choose what is drawn, whose rows are filtered and sorted.
 
-/** A table that is too wide scrolls by itself. `columns` are {title, unit, kind, head}; the head names the row, else the first does. */
+/** A table that is too wide scrolls by itself; on a phone its rows are cards, but those of a `look` of its own. `columns` are {title, unit, kind, head}; the head names the row, else the first does. */
 function tableOf({ caption, columns, id, look, titled }, rows, heads = columns.map((column) => headOf(column))) {
   const name = h('caption', { class: !titled && 'hidden-text' }, caption);
   const body = h('tbody', null, rows.map((cells) => rowOf(columns, cells)));
-  return scrolling(caption, h('table', { id, class: look }, name, h('thead', null, h('tr', null, heads)), body));
+  return scrolling(caption, h('table', { id, class: look ?? 'table' }, name, h('thead', null, h('tr', null, heads)), body));
 }
 
 function headOf({ title, unit, kind }, sort) {

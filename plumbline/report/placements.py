@@ -1,0 +1,152 @@
+"""Tests by placement: every launch of a figure as a dot, a row for each placement, with what the machine allows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from plumbline.base import group, units
+from plumbline.base.units import counted
+from plumbline.pages import blocks, looks
+from plumbline.pages.blocks import Block, block, column, link, number, section
+from plumbline.records.model import Figure, Record
+from plumbline.report import figures
+from plumbline.views import summary
+
+#: rows of one picture: a taller one is more than some browsers can draw
+ROWS = 60
+#: figures of a test that are drawn, its first ones; the record has all
+MOST = 4
+#: what the lines of limits are called
+BOUND = "limit or ceiling"
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A figure of a record, which is entry ``entry`` of the page."""
+
+    record: Record
+    entry: int
+    figure: Figure
+
+    @property
+    def label(self) -> str:
+        """Placement, ranks and threads, memory."""
+        return summary.placement(self.record.placement)
+
+    @property
+    def bound(self) -> float | None:
+        """The limit or else the ceiling of the figure, in the figure's unit."""
+        known = self.figure.limit or self.figure.ceiling
+        return known.value if known and known.unit == self.figure.unit else None
+
+
+def placements(usable: Sequence[tuple[Record, int]]) -> Block:
+    """The section of the valid records ``usable``, each with the number of its entry: a choice of tests."""
+    colours = looks.palette(record.stack.name for record, _ in usable)
+    tests = group((record.variant.test, (record, entry)) for record, entry in usable if record.figures)
+    options = [(name, pieces) for name, own in sorted(tests.items()) if (pieces := _test(own, colours))]
+    return section(
+        "placements",
+        "Tests by placement",
+        "Every test that ran on several placements: a dot per launch, a bar at the median, a line at the limit or the "
+        "ceiling. Colour: stack. Open dots: disturbed.",
+        bool(options) and blocks.choice("Test", options),
+        otherwise="No test ran on several placements.",
+    )
+
+
+def _test(own: Sequence[tuple[Record, int]], colours: dict[str, str]) -> list[Block]:
+    """The pictures of a test: those of the first figure of its variants, and the others folded."""
+    first = dict.fromkeys(record.figures[0].name for record, _ in own)
+    names = dict.fromkeys([*first, *(figure.name for record, _ in own for figure in record.figures)])
+    pictures = [(name, list(_figure(own, name, colours))) for name in list(names)[: max(MOST, len(first))]]
+    shown = [one for name, found in pictures if name in first for one in found]
+    others = [found for name, found in pictures if name not in first and found]
+    more = counted(len(others), "more figure")
+    folded = [block("folded", *map(_stacked, others), title=more)] if others else []
+    return [_stacked(shown), *folded] if shown else []
+
+
+def _stacked(pictures: Sequence[Block]) -> Block:
+    return block("stacked", *pictures)
+
+
+def _figure(own: Sequence[tuple[Record, int]], name: str, colours: dict[str, str]) -> Iterator[Block]:
+    """A figure of a test by placement, a picture for each of the test's other parameters."""
+    variants = group(
+        (summary.name(record.variant), Placed(record, entry, figure))
+        for record, entry in own
+        if (figure := record.figure(name))
+    )
+    for variant, found in variants.items():
+        labels = sorted({one.label for one in found}, key=_natural)
+        parts = [labels[begin : begin + ROWS] for begin in range(0, len(labels), ROWS)]
+        for place, part in enumerate(parts):
+            of = f" ({place + 1} of {len(parts)})" if len(parts) > 1 else ""
+            rows = [one for one in found if one.label in part]
+            if len(labels) > 1:
+                yield _picture(f"{variant}: {name}{of}", part[::-1], rows, colours)
+
+
+def _picture(title: str, labels: Sequence[str], rows: Sequence[Placed], colours: dict[str, str]) -> Block:
+    """A row for each label, the last one at the top; stacks one below the other."""
+    bounds = {(one.label, one.bound): place for place, one in enumerate(rows) if one.bound is not None}
+    most = max(value for one in rows for value in (one.figure.value, one.bound or 0, *one.figure.samples))
+    factor, unit = units.scale(most, rows[0].figure.unit)
+    stacks = sorted({one.record.stack.name for one in rows})
+    lane = max(30, 13 * len(stacks))
+    aside = {name: (place - (len(stacks) - 1) / 2) * 0.7 / len(stacks) for place, name in enumerate(stacks)}
+    series = []
+    for name in stacks:
+        drawn = [
+            (place, one, labels.index(one.label) + aside[name])
+            for place, one in enumerate(rows)
+            if one.record.stack.name == name
+        ]
+        dots = [
+            (dot, (place, dot.value / factor, y, f"{dot.launch.order}: {dot.seen}", dot.causes))
+            for place, one, y in drawn
+            for dot in figures.dots(one.record, one.figure)
+        ]
+        bars = [(place, one.figure.value / factor, y) for place, one, y in drawn]
+        series.append(figures.series(name, colours[name], dots))
+        series.append(blocks.series(name, colours[name], bars, look={"symbol": "rect", "symbolSize": [3, 13]}))
+    lines = [(place, bound / factor, labels.index(label)) for (label, bound), place in bounds.items() if bound]
+    if lines:
+        series.append(blocks.series(BOUND, "text", lines, look={"symbol": "rect", "symbolSize": [1.5, lane]}))
+    return blocks.chart(
+        title,
+        f"{rows[0].figure.better} is better.",
+        [
+            "placement",
+            column("stack", "named"),
+            column("median", "number named", unit),
+            *([column(BOUND, "number named", unit)] if lines else []),
+            number("launches", unit),
+        ],
+        [
+            (
+                link(one.label, entry=one.entry),
+                one.record.stack.name,
+                units.digits(one.figure.value / factor),
+                *([one.bound and units.digits(one.bound / factor)] if lines else []),
+                "  ".join(units.digits(value / factor) for value in one.figure.samples),
+            )
+            for one in rows
+        ],
+        targets=[one.entry for one in rows],
+        series=series,
+        each=["launch", "disturbed"],
+        legend=True,
+        wide=210,
+        height=100 + len(labels) * lane,
+        x={"name": unit, "type": "value", "min": 0, "boundaryGap": [0, "4%"]},
+        y={"min": -0.5, "max": len(labels) - 0.5, "interval": 1, "ticks": list(enumerate(labels))},
+    )
+
+
+def _natural(text: str) -> list[int | str]:
+    """A key that sorts the numbers in texts by their value."""
+    return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"(\d+)", text))]
