@@ -1,4 +1,4 @@
-"""How often the right commit is named: a small edition of tests/rates/bisection.py, whose table is in docs/bisect.md."""
+"""How often the right commit is named: a small edition of tests/rates/bisection.py (docs/bisect.md has its table)."""
 
 import sys
 
