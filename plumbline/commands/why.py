@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("first", nargs="?", metavar="A", help="a record's id, or a side: stack, commit, placement:P,…")
     parser.add_argument("second", nargs="?", metavar="B", help="the same; what is asked is why it differs from A")
     options.add(parser, "--test", "of two sides: the test whose name begins with what this regular expression matches")
-    parser.add_argument("--figure", metavar="NAME", help="of the test (default: the one that differs most)")
+    options.add(parser, "--figure", "of the test (default: the one that differs most)")
     options.add(parser, "--stack", "of sides that name none")
     options.add(parser, "--application", "its programs are measured (default: the plumb.yaml here)")
     options.add(parser, "--site", "where (default: the site that claims this host)")

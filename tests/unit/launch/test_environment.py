@@ -20,6 +20,7 @@ NOT_VARIABLES = {
     "PLUMB_GROUPS": "CMake",
     "PLUMB_NATIVE": "CMake",
     "PLUMB_SANITIZE": "CMake",
+    "PLUMB_STATIC_LIBC": "CMake",
     "PLUMB_SEED": "a member of records that earlier versions wrote",
 }
 
