@@ -132,11 +132,9 @@ class Answer:
 
     @property
     def remainder(self) -> float | None:
-        """The part of the difference that no named factor makes."""
-        found = self.outcome.found
-        if found is None or found.remainder is None or not self._log:
-            return None
-        return self._logs(found.remainder)[0] / self._log
+        """The part of the difference that no named factor makes; None where none is named."""
+        parts = [cause.part[0] for cause in self.causes if cause.acts and cause.part]
+        return 1 - sum(parts) if parts else None
 
     def closing(self) -> str:
         """The answer in one line."""

@@ -120,23 +120,6 @@ def excess(members: Sequence[int]) -> Contrast:
     return Contrast(_mean(1 << one for one in members), high, scale=float(number))
 
 
-def remainder(effects: Sequence[Effect]) -> Contrast:
-    """What of B against A the shares of all of ``effects`` leave: a contrast of everything."""
-    total: dict[int, float] = {}
-    parts = [(whole(effects[0].factors), 1.0), *((one.share, -1.0) for one in effects)]
-    for contrast, sign in parts:
-        for side, weights in ((-1, contrast.low), (1, contrast.high)):
-            for configuration, weight in weights:
-                total[configuration] = total.get(configuration, 0.0) + sign * side * weight
-    low = {key: -weight for key, weight in total.items() if weight < -1e-12}
-    high = {key: weight for key, weight in total.items() if weight > 1e-12}
-    scale = sum(high.values())
-    if not scale:
-        return Contrast((), ())
-    below, above = (tuple((key, weight / scale) for key, weight in side.items()) for side in (low, high))
-    return Contrast(below, above, scale)
-
-
 def crossed(factors: int) -> tuple[list[int], list[Contrast]]:
     """A two-level design of resolution IV: its configurations, A and B among them, and a contrast for each factor."""
     size = next(size for size in (4, 8, 12) if size >= factors)

@@ -180,7 +180,7 @@ def noise_of(ends: Verdict) -> float:
 def _search(asked: Asked, ends: Verdict, bench: Bench, say: Say) -> Found:
     factors = len(asked.ends.factors)
     if factors == 1:  # the ends differ in nothing else
-        return Found(ends, [Named((0,), ends, ends, ends)], None, "the ends alone")
+        return Found(ends, [Named((0,), ends, ends, ends)], "the ends alone")
     worse_is_b = ends.state == "FAIL"
     opposite: dict[Better, Better] = {"lower": "higher", "higher": "lower"}
     better = ends.pairs.better if worse_is_b else opposite[ends.pairs.better]

@@ -47,7 +47,7 @@ class Named:
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found: the ``whole`` difference, each factor or group, and what their shares leave of the whole.
+    """What a search found: the ``whole`` difference, and each factor or group.
 
     ``alone`` are factors whose effects in A and in B differ, and that no group was found for. ``design`` says how the
     factors were varied. ``broken`` are configurations that failed. ``stopped``: time was up before all was decided.
@@ -55,7 +55,6 @@ class Found:
 
     whole: Verdict | None
     named: list[Named]
-    remainder: Verdict | None
     design: str
     alone: tuple[int, ...] = ()
     broken: frozenset[int] = frozenset()
@@ -201,21 +200,15 @@ class Search:
             )
             for effect in effects
         ]
-        measured = [effect for effect, one in zip(effects, named, strict=True) if one.acts]
+        whole = designs.whole(self.factors)
         return Found(
-            self._one("whole", designs.whole(self.factors)),
+            self.rounds.judge({"whole": whole}).get("whole") if self.rounds.usable(whole) else None,
             named,
-            self._one("remainder", designs.remainder(measured)) if measured else None,
             self._design,
             self._without_group,
             frozenset(self.rounds.broken),
             stopped,
         )
-
-    def _one(self, name: str, contrast: Contrast) -> Verdict | None:
-        if not contrast.low or not self.rounds.usable(contrast):
-            return None
-        return self.rounds.judge({name: contrast}).get(name)
 
 
 def _name(kind: str, effect: Effect) -> str:

@@ -39,13 +39,6 @@ def test_putting_in_and_taking_out_tell_what_acts_together():
     assert effect(designs.excess((0, 1, 2))) == pytest.approx(0.05)
 
 
-def test_the_remainder_is_what_the_shares_leave():
-    effects = [Effect((0,), 4), Effect((3,), 4)]
-    left = effect(designs.whole(4)) - sum(effect(one.share) for one in effects)
-    assert effect(designs.remainder(effects)) == pytest.approx(left)
-    assert designs.remainder([Effect((0,), 1)]).configurations == set()  # one factor is all of it
-
-
 @pytest.mark.parametrize("factors", range(4, designs.MOST_CROSSED + 1))
 def test_a_two_level_design_clears_main_effects_of_pairs(factors):
     configurations, contrasts = designs.crossed(factors)
