@@ -176,7 +176,7 @@ class Answer:
         return f"whether B differs from A is not certain yet: {ends.said}"
 
     def _cannot(self) -> str:
-        fixed = self.ends.fixed
+        fixed = [one for one in self.ends.fixed if one.why != "in the stack"]
         if not fixed:
             return ""
         told = ", ".join(f"{one.key} {_short(one.before)} → {_short(one.after)}" for one in fixed[:4])
@@ -214,7 +214,7 @@ class Answer:
         told = [f"{counted(len(launches), 'launch')}, {disturbed} of those that count disturbed{design}"]
         told += [f"could not be started: {line}" for line in broken(outcome)]
         told += ["time was up: plumb why --resume FOLDER goes on"] if outcome.found and outcome.found.stopped else []
-        told += [f"differs, and was not set: {_fixed(one)}" for one in self.ends.fixed]
+        told += [f"differs, and was not set alone: {_fixed(one)}" for one in self.ends.fixed]
         others = ", ".join(f"{one.subject.rpartition(': ')[2]} ({one.ratio:.3g})" for one in outcome.others)
         return [*told, *([f"other figures that differ (B / A): {others}"] if others else [])]
 
@@ -259,7 +259,7 @@ def _together(labels: Sequence[str]) -> str:
 
 
 def _fixed(one: Fixed) -> str:
-    can = " (--root can)" if one.why == "root only" else ""
+    can = {"root only": " (--root can)", "in the stack": " (a part of the stack)"}.get(one.why, "")
     return f"{one.key} {_short(one.before)} → {_short(one.after)}{can}"
 
 

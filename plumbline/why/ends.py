@@ -206,11 +206,13 @@ def _between(
         kind = BASES[differ.index(True)]
         between = {"0": first, "1": second}
         runs = [Factor(kind, "", *(_short(one.parts[differ.index(True)]) for one in ran))]
-    libraries = factors.of_libraries(*map(manifests.load, stacks)) if differ[0] else []
+    both = [manifests.load(name) for name in stacks]
+    libraries = factors.of_libraries(*both) if differ[0] else []
+    packages = factors.packages(*both) if differ[0] else []
     found = [*runs, *libraries, *factors.of_variants(first, second), *settable]
     if not found:
         raise PlumbError("the ends do not differ in anything that can be set here", COMMAND, _differences(fixed))
-    return Ends(labels, first, second, found, between, list(fixed), ids)
+    return Ends(labels, first, second, found, between, [*packages, *fixed], ids)
 
 
 def _differences(fixed: Sequence[factors.Fixed]) -> str:

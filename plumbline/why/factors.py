@@ -11,7 +11,7 @@ from typing import Any
 from plumbline.host import change
 from plumbline.records.model import Record
 from plumbline.records.variant import Variant
-from plumbline.stacks.manifest import Manifest
+from plumbline.stacks.manifest import Manifest, Source
 from plumbline.views import diff
 from plumbline.why.model import ATTRIBUTES, MAPPINGS, Factor, Fixed
 
@@ -62,6 +62,20 @@ def of_libraries(first: Manifest, second: Manifest) -> list[Factor]:
         for name in both[0]
         if _LIBRARY.fullmatch(name) and name in both[1] and both[0][name][1] != both[1][name][1]
     ]
+
+
+def packages(first: Manifest, second: Manifest) -> list[Fixed]:
+    """The packages in which two stacks differ; they are set together, with the stack."""
+    both = [{one.name: one for one in stack.sources} for stack in (first, second)]
+    return [
+        Fixed(f"package {name}", *(_package(side.get(name)) for side in both), "in the stack")
+        for name in {**both[0], **both[1]}
+        if both[0].get(name) != both[1].get(name)
+    ]
+
+
+def _package(source: Source | None) -> str:
+    return "absent" if source is None else f"{source.version} {source.hash[:7]}"
 
 
 def of_host(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Factor]:

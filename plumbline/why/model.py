@@ -43,12 +43,15 @@ class Factor(Struct, frozen=True):
 
 
 class Fixed(Struct, frozen=True):
-    """A circumstance in which the ends differ, and that is not set; ``why``: whether root could."""
+    """A circumstance in which the ends differ, and that is not set alone.
+
+    ``why``: root could, it is one of the packages of the stack, or it cannot be set at all.
+    """
 
     key: str
     before: str
     after: str
-    why: Literal["no", "root only"]
+    why: Literal["no", "root only", "in the stack"]
 
 
 class Ends(Struct, frozen=True):

@@ -97,6 +97,16 @@ def test_a_library_of_the_other_stack_is_preloaded(tmp_path):
     assert found.variant(0b011).environment == {}
 
 
+def test_packages_that_differ_are_named_with_the_stack():
+    for name, version in (("openmpi", "1.17"), ("other", "1.18")):
+        source = manifests.Source(name="ucx", version=version, hash=version * 10)
+        manifests.save(msgspec.structs.replace(manifests.load(name), sources=[source]))
+    found = between(record(), record(2, stack="other"))
+    assert [(one.key, one.before, one.after) for one in found.fixed if one.why == "in the stack"] == [
+        ("package ucx", "1.17 1.171.1", "1.18 1.181.1")
+    ]
+
+
 def test_what_cannot_be_set_is_said_apart(monkeypatch):
     monkeypatch.setattr(factors.change, "can_set", lambda name: name == "thp")
     one = record(placement="core", host={"thp": "always", "kernel": "6.1"})
