@@ -66,11 +66,11 @@ def of_libraries(first: Manifest, second: Manifest) -> list[Factor]:
 
 def packages(first: Manifest, second: Manifest) -> list[Fixed]:
     """The packages in which two stacks differ; they are set together, with the stack."""
-    both = [{one.name: one for one in stack.sources} for stack in (first, second)]
+    before, after = ({one.name: one for one in stack.sources} for stack in (first, second))
     return [
-        Fixed(f"package {name}", *(_package(side.get(name)) for side in both), "in the stack")
-        for name in {**both[0], **both[1]}
-        if both[0].get(name) != both[1].get(name)
+        Fixed(f"package {name}", _package(before.get(name)), _package(after.get(name)), "in the stack")
+        for name in {**before, **after}
+        if before.get(name) != after.get(name)
     ]
 
 
