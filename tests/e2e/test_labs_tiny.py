@@ -1,4 +1,4 @@
-"""Each lab that this machine can show, run for real with the smallest sizes: every table gets its figures."""
+"""Each lab of one node that this machine can show, run for real, as small as can be: every table gets its figures."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import own_code
 import pytest
-from msgspec import structs
-from two_nodes import site_over
 
 from plumbline import site
 from plumbline.base import paths
@@ -31,15 +29,15 @@ KERNELS = ("daxpy", "dgemm", "jacobi", "jacobi_temporal", "overlap", "rank_ring"
 WITHOUT_SIZES = ("stream_",)
 
 
-def shown(nodes: int) -> list[str]:
-    """The labs that need so many nodes, and nothing else that this host lacks."""
+def shown() -> list[str]:
+    """The labs that need one node, and nothing else that this host lacks."""
     own = site.claiming(site.load_all())
     offers = machine.offered(own) if own else []
     return [
         name
         for name, lab in model.every().items()
-        if own and lab.needs.nodes == nodes and not any(test.startswith(WITHOUT_SIZES) for test in lab.tests)
-        if not machine.lacking(structs.replace(lab.needs, nodes=1), offers)
+        if own and lab.needs.nodes == 1 and not any(test.startswith(WITHOUT_SIZES) for test in lab.tests)
+        if not machine.lacking(lab.needs, offers)
     ]
 
 
@@ -111,39 +109,11 @@ def around(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The variables of commands whose results have launches of all tests of the labs of one node."""
     folder = tmp_path_factory.mktemp("labs")
     around = own_code.variables(folder)
-    variants = described(folder, around, map(model.named, shown(1)))
+    variants = described(folder, around, map(model.named, shown()))
     launch(variants, folder, lambda *words: own_code.plumb(folder, around, *words))
     return around
 
 
-@pytest.mark.parametrize("name", shown(1))
+@pytest.mark.parametrize("name", shown())
 def test_a_lab_shows_the_figures_that_were_measured(around: dict[str, str], name: str, tmp_path: Path) -> None:
     check(name, around, lambda *words: own_code.plumb(paths.root(), around, *words), tmp_path / "lab.json")
-
-
-class OverNodes:
-    """Two nodes with launches of all tests of their labs."""
-
-    def __init__(self, folder: Path, over: Any) -> None:
-        self.over = over
-        self.around = {**over.variables, "PLUMB_BUILD": str(folder / "build")}
-        variants = described(folder, self.around, map(model.named, shown(2)), "--system", "local")
-        launch((one for one in variants if one["nodes"] == 2), folder, self.plumb)
-
-    def plumb(self, *words: str) -> tuple[int, str]:
-        """A plumb command on the first node."""
-        done = self.over.plumb(*words)
-        return done.returncode, done.stdout + done.stderr
-
-
-@pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OverNodes]:
-    """The labs' launches over two namespaces of this machine."""
-    folder = tmp_path_factory.mktemp("nodes")
-    with site_over(folder) as over:
-        yield OverNodes(folder, over)
-
-
-@pytest.mark.parametrize("name", shown(2))
-def test_a_lab_over_two_nodes_shows_the_figures_that_were_measured(nodes: OverNodes, name: str, tmp_path: Path) -> None:
-    check(name, nodes.around, nodes.plumb, tmp_path / "lab.json")

@@ -27,7 +27,12 @@ if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
 
 ROOT = Path(__file__).resolve().parents[2]
-BED = ("tests/bed/test_bed.py", "tests/bed/test_onboarding.py", "tests/bed/test_schedulers_bed.py")
+BED = (
+    "tests/bed/test_bed.py",
+    "tests/bed/test_onboarding.py",
+    "tests/bed/test_health_bed.py",
+    "tests/bed/test_schedulers_bed.py",
+)
 #: those that take longest begin first, so that no process is left with one of them at the end
 FIRST = (*BED, "tests/bed", "tests/e2e", "tests/vm", "tests/kernels", "tests/playbooks")
 #: its tests share nothing and take long together
