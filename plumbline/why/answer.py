@@ -136,6 +136,11 @@ class Answer:
         parts = [cause.part[0] for cause in self.causes if cause.acts and cause.part]
         return 1 - sum(parts) if parts else None
 
+    def _is_left(self) -> bool:
+        """Whether the remainder is more than the intervals of the named causes allow."""
+        low, high = (1 - sum(cause.part[end] for cause in self._acting() if cause.part) for end in (2, 1))
+        return not low <= 0 <= high
+
     def closing(self) -> str:
         """The answer in one line."""
         outcome, asked = self.outcome, self.outcome.asked
@@ -151,7 +156,7 @@ class Answer:
             return f"why: {subject}: {whole}, and {said}{self._cannot()}"
         parts = [self._part(cause, first=not place) for place, cause in enumerate(self._acting())]
         rest = self.remainder
-        left = f"; {_percent(rest)} of it is not explained" if rest is not None and abs(rest) >= 0.005 else ""
+        left = f"; {_percent(rest)} of it is not explained" if rest is not None and self._is_left() else ""
         return f"why: {subject}: {whole}; {'; '.join(parts)}{left}"
 
     def _acting(self) -> list[Cause]:
