@@ -29,8 +29,9 @@ LINES = (
     *("member node1", "member node2", f"jobs {FOLDER}/health.sh slurm jobs", "room /dev/shm 1e6"),
     *("budget 10 1", "limit 10 fma 1e-9 1e-9 1e-9 0.1", "end"),
 )
-FILL = "mount -o remount,size=2m /dev/shm && head -c 3000000 /dev/zero >/dev/shm/left; test -s /dev/shm/left"
-EMPTY = "rm -f /dev/shm/left"
+#: a small file system over the node's own, which keeps its size for the tests that follow
+FILL = "mount -t tmpfs -o size=2m full /dev/shm && head -c 3000000 /dev/zero >/dev/shm/left; test -s /dev/shm/left"
+EMPTY = "! grep -q '^full /dev/shm ' /proc/mounts || umount /dev/shm"
 
 
 def wait(true: Callable[[], bool], seconds: float = 120) -> None:
