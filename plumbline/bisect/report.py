@@ -166,6 +166,7 @@ class Report:
         ]
         whole = {
             "answer": self.answer,
+            "line": f"bisect: {self.lines[0]}",
             "status": self.status,
             "series": ": ".join(self.state.series or ()),
             "good": asked.good,

@@ -75,6 +75,7 @@ gate() {
     add --site "${PLUMB_CI_SITE:-}"
     add --partition "${PLUMB_CI_PARTITION:-}"
     add --minutes "${PLUMB_CI_MINUTES:-}"
+    add --cause-minutes "${PLUMB_CI_CAUSE_MINUTES:-}"
     plumb gate "${options[@]}" --work "$out/work" --output "$out/gate.json" --output "$out/gate.xml" \
         --output "$out/gate.md" --output "$out/gate.html" || status=$?
     # A gate that says it is well and leaves no verdicts has not run.
@@ -93,7 +94,7 @@ publish() {
 }
 
 nightly() {
-    local status=0 alarm=0 options=() results=()
+    local status=0 alarm=0 options=() results=() confirm=()
     setup
     [ -z "${PLUMB_CI_RESULTS:-}" ] || results+=("--results=$PLUMB_CI_RESULTS")
     local measure=run
@@ -106,15 +107,18 @@ nightly() {
         [ -z "${PLUMB_CI_SITE:-}" ] || options+=(-- "--system=$PLUMB_CI_SITE${PLUMB_CI_PARTITION:+:$PLUMB_CI_PARTITION}")
     fi
     plumb "${results[@]}" "$measure" "${options[@]}" | tee "$out/campaign.txt" || status=1
-    plumb "${results[@]}" history --json >"$out/history.jsonl" || alarm=$?
+    [ -z "${PLUMB_CI_CAUSE_MINUTES:-}" ] || confirm=(--confirm "--cause-minutes=$PLUMB_CI_CAUSE_MINUTES")
+    plumb "${results[@]}" history --json "${confirm[@]}" >"$out/history.jsonl" || alarm=$?
     [ -s "$out/history.jsonl" ] || [ "$alarm" -eq 3 ] || stop "plumb history ended with $alarm and wrote nothing"
     [ "${PLUMB_CI_PAGES:-no}" != yes ] || publish
     case $alarm in
     0) ;;
-    1) # a change that nothing has confirmed yet: to be looked at, no failure
+    1) # unless confirmed: to be looked at, no failure
+        [ ${#confirm[@]} -eq 0 ] || finish 1
         echo "plumb ci: history has an alarm: $out/history.jsonl; plumb reproduce ID measures it again" >&2
         [ "$status" -ne 0 ] || status=2
         ;;
+    2) [ "$status" -ne 0 ] || status=2 ;; # neither confirmed nor refuted
     *) status=3 ;;
     esac
     finish "$status"

@@ -45,11 +45,12 @@ class Values:
 
     Raises :class:`PlumbError` for a value that no pipeline can hold.
 
-    ``tags`` are those of the runner, ``test`` is a regular expression that names of tests begin with,
-    ``baseline`` a stack or commit (default: where the change left its target branch), ``results`` a folder that
-    outlives jobs, ``minutes`` how long the gate may start pairs, ``inconclusive`` is ``warn`` or ``fail``, ``pages``
-    has the nightly job publish all campaigns. For an application, ``application`` is its plumb.yaml below the top of
-    the repository, ``install`` what pip installs to have Plumbline, and ``home`` the folder of its stacks and sites.
+    ``tags`` are those of the runner, ``test`` is a regular expression that names of tests begin with, ``baseline``
+    a stack or commit (default: where the change left its target branch), ``results`` a folder that outlives jobs,
+    ``minutes`` how long the gate may start pairs, ``cause_minutes`` how long the cause of a FAIL or of a confirmed
+    alarm is looked for (0: it is not), ``inconclusive`` is ``warn`` or ``fail``, ``pages`` has the nightly job
+    publish all campaigns. For an application, ``application`` is its plumb.yaml below the top of the repository,
+    ``install`` what pip installs to have Plumbline, and ``home`` the folder of its stacks and sites.
     """
 
     tags: tuple[str, ...]
@@ -61,6 +62,7 @@ class Values:
     results: str = ""
     profile: str = "quick"
     minutes: float = 60
+    cause_minutes: float = 0
     cron: str = "17 2 * * *"
     inconclusive: str = "warn"
     comment: bool = False
@@ -85,6 +87,13 @@ class Values:
             raise PlumbError(f"'{self.cron}' is not a schedule", "plumb ci --cron", "five fields, such as '17 2 * * *'")
         if not 1 <= self.minutes <= 1440:
             raise PlumbError(f"{self.minutes:g} minutes", "plumb ci --minutes", "from 1 to 1440")
+        if not 0 <= self.cause_minutes <= 1440:
+            raise PlumbError(f"{self.cause_minutes:g} minutes", "plumb ci --cause-minutes", "from 0 to 1440")
+
+    @property
+    def longest(self) -> int:
+        """Minutes after which a job is ended: an hour for set-up, and what it may measure."""
+        return math.ceil(self.minutes) + math.ceil(self.cause_minutes) + 60
 
     def variables(self) -> dict[str, str]:
         """The variables that job.sh reads."""
@@ -97,6 +106,7 @@ class Values:
             "PLUMB_CI_RESULTS": self.results,
             "PLUMB_CI_PROFILE": self.profile,
             "PLUMB_CI_MINUTES": f"{self.minutes:g}",
+            "PLUMB_CI_CAUSE_MINUTES": f"{self.cause_minutes:g}" if self.cause_minutes else "",
             "PLUMB_CI_INCONCLUSIVE": self.inconclusive,
             "PLUMB_CI_PAGES": "yes" if self.pages else "",
             "PLUMB_CI_APPLICATION": self.application,
@@ -132,7 +142,7 @@ def gitlab(values: Values) -> str:
     # "expand: false": GitLab would replace $NAME inside the values
     variables: dict[str, Any] = {name: {"value": value, "expand": False} for name, value in values.variables().items()}
     variables["GIT_DEPTH"] = "0"  # the baseline's commit has to be there
-    common |= {"tags": tags, "timeout": f"{math.ceil(values.minutes) + 60} minutes", "variables": variables}
+    common |= {"tags": tags, "timeout": f"{values.longest} minutes", "variables": variables}
     if values.inconclusive != "warn":
         common["allow_failure"] = False
     for job in jobs.values():
@@ -157,7 +167,7 @@ def github(values: Values) -> str:
     document["on"]["schedule"][0]["cron"] = values.cron
     common = {
         "runs-on": list(values.tags),
-        "timeout-minutes": math.ceil(values.minutes) + 60,
+        "timeout-minutes": values.longest,
         "env": values.variables(),
     }
     for name in ("gate", "nightly"):

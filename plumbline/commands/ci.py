@@ -30,6 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--baseline", default="", metavar="SIDE", help=text)
     options.add_profile(parser, "of nightly jobs (default: quick)")
     options.add(parser, "--minutes", "of the gate (default: 60)", default=60)
+    text = "look for the cause of a FAIL, and of a change that the nightly job confirms, for M minutes (default: not)"
+    options.add(parser, "--cause-minutes", text, default=0)
     text = "GitHub: when the nightly job runs (default: 17 2 * * *)"
     parser.add_argument("--cron", default="17 2 * * *", metavar="C", help=text)
     text = "what a job with status 2 is (default: warn)"

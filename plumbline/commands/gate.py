@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from plumbline.statistics.paired import Rule
 from plumbline.why import offer
 
 #: options that a job of a gate gets, and those that measure the same again
-OF_A_JOB = ("minutes", "first_fail", "for_git_bisect", "output")
+OF_A_JOB = ("minutes", "first_fail", "for_git_bisect", "cause_minutes", "output")
 REPEAT = (
     "baseline", "candidate", "stack", "test", "site", "partition", "rules", "tolerance", "must_detect", "minutes",
     "application", "common", "first_fail", "disturbed_by_itself", "gain",
@@ -37,7 +37,7 @@ MOST_WHYS = 3
 #: options that only a live gate has, as argparse calls them
 LIVE = (
     "application", "candidate", "stack", "test", "site", "partition", "rules", "common", "seed", "work", "minutes",
-    "first_fail", "resume",
+    "first_fail", "cause_minutes", "resume",
 )  # fmt: skip
 
 
@@ -75,6 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add(parser, "--minutes", "start no pair after M minutes")
     text = "stop when a FAIL is certain, even if other figures are undecided"
     parser.add_argument("--first-fail", action="store_true", help=text)
+    options.add(parser, "--cause-minutes", f"after a FAIL {options.CAUSE}")
     text = "exit statuses for git bisect run: 0 good, 1 bad, 125 to skip (docs/bisect.md)"
     parser.add_argument("--for-git-bisect", action="store_true", help=text)
     options.add(parser, "--seed", "of the order of pairs (default: random, recorded)")
@@ -112,8 +113,8 @@ def _check(args: argparse.Namespace) -> None:
         raise PlumbError(f"{OPTION} goes with launches", "plumb gate", "numbers do not say what was disturbed")
     begun = [name for name in ("baseline", *MARGINS) if getattr(args, name) is not None]
     begun += [name for name in ("disturbed_by_itself", "gain") if getattr(args, name)]
-    if args.resume and (begun or set(live) - {"--resume", "--minutes", "--first-fail"}):
-        cure = "leave out all but --minutes, --first-fail and files"
+    if args.resume and (begun or set(live) - {"--resume", "--minutes", "--first-fail", "--cause-minutes"}):
+        cure = "leave out all but --minutes, --first-fail, --cause-minutes and files"
         raise PlumbError("--resume continues a gate that was started", "plumb gate", cure)
     if live and not args.resume and not (args.baseline and args.candidate):
         raise PlumbError(f"{live[0]} needs both sides", "plumb gate", "add --baseline SIDE --candidate SIDE")
@@ -167,9 +168,16 @@ def _live(args: argparse.Namespace, rule: Rule) -> int:
         nodes = max(couple[0].nodes for couple in begun.couples)
         return options.in_job(args, OF_A_JOB, GATE, folder, part, nodes)
     why = [("why", command) for both in outcome.failed[:MOST_WHYS] if (command := offer.command(*both))]
+    if why and args.cause_minutes:
+        # first without it: nothing that was measured depends on the search
+        options.write("the verdicts", args.output, _forms(outcome.verdicts, outcome.rule, [*outcome.facts, *why]))
+        more = jobs.options(args, "application")
+        with options.progress(args.json):
+            found = offer.search(why[0][1], args.cause_minutes, folder.resolve(), more, say)
+        why.append(("cause", found))
     _write_all(args, outcome.verdicts, outcome.rule, [*outcome.facts, *why])
     with options.progress(args.json):
-        print("\n".join(f"{name + ':':<8} {command}" for name, command in why), end="\n" if why else "")
+        print("\n".join(f"{name + ':':<8} {text}" for name, text in why), end="\n" if why else "")
         print(f"\n{decide.closing(outcome.verdicts)}", flush=True)
     return _status(args, statement.overall(outcome.verdicts), outcome.faulty)
 
@@ -188,16 +196,20 @@ def _begin(args: argparse.Namespace, rule: Rule) -> Path:
     return setup.prepare(setup.Request((both[0], both[1]), terms, *where, folder=args.work, application=own), say)
 
 
-def _write_all(
-    args: argparse.Namespace, verdicts: Sequence[Verdict], rule: Rule, facts: Sequence[tuple[str, str]]
-) -> None:
+def _forms(verdicts: Sequence[Verdict], rule: Rule, facts: Sequence[tuple[str, str]]) -> dict[str, Callable[[], str]]:
     margins = {name: value for name, value in asdict(rule).items() if name != "gain" or value}
-    forms = {
+    return {
         ".json": lambda: statement.document(verdicts, margins, facts),
         ".xml": lambda: statement.junit(verdicts, "gate", str(rule)),
         ".md": lambda: statement.markdown(verdicts, str(rule), facts),
         ".html": lambda: render(page.document(verdicts, rule, facts)),
     }
+
+
+def _write_all(
+    args: argparse.Namespace, verdicts: Sequence[Verdict], rule: Rule, facts: Sequence[tuple[str, str]]
+) -> None:
+    forms = _forms(verdicts, rule, facts)
     options.write("the verdicts", args.output, forms)
     if args.json:
         print(forms[".json"](), end="")

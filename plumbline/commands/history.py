@@ -5,17 +5,18 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plumbline.base import units
+from plumbline.base import paths, units
 from plumbline.base.errors import PlumbError
 from plumbline.base.terminal import say
 from plumbline.commands import options
 from plumbline.judge.history import Followed, followed
-from plumbline.records import notes
+from plumbline.judge.statement import given
+from plumbline.records import notes, store
 from plumbline.views import notes as notes_shown
 from plumbline.views.table import table
 
@@ -39,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_records(parser)
     text = "measure what the newest change of a series may have made slower, in pairs"
     parser.add_argument("--confirm", action="store_true", help=text)
+    options.add(parser, "--cause-minutes", f"after a confirmed change {options.CAUSE}")
     options.add_json(parser, "print JSON of records too: a line for each series")
 
 
@@ -76,6 +78,8 @@ def _file(args: argparse.Namespace, settings: Settings) -> int:
 
 
 def _records(args: argparse.Namespace, settings: Settings) -> int:
+    if args.cause_minutes and not args.confirm:
+        raise PlumbError("--cause-minutes goes with --confirm", "plumb history", "add --confirm")
     if args.better:
         raise PlumbError("--better goes with --series", "plumb history", "records know their direction")
     from plumbline.judge import samples
@@ -90,14 +94,19 @@ def _records(args: argparse.Namespace, settings: Settings) -> int:
     options.report_damage(spoilt, "note")
     said = [followed(series, follow(series.values, settings), settings, noted) for series in found]
     answers: dict[int, Answer] = {}
+    causes: dict[int, str] = {}
     if args.confirm:
         from plumbline.gate import confirm
+        from plumbline.why import offer
 
         with options.progress(args.json):
-            answers = confirm.answers(said, settings, say)
+            answers = confirm.answers(said, settings, say, offer.command)
+            causes = _causes(args, answers)
     if args.json:
         for place, item in enumerate(said):
-            answer = {"confirmation": asdict(answers[place])} if place in answers else {}
+            answer = (
+                {"confirmation": given(**asdict(answers[place]), cause=causes.get(place))} if place in answers else {}
+            )
             print(json.dumps({**item.to_dict(), **answer, "unit": item.series.unit, "key": item.series.key}))
     else:
         cells = [_row(item, answers.get(place)) for place, item in enumerate(said)]
@@ -106,8 +115,22 @@ def _records(args: argparse.Namespace, settings: Settings) -> int:
             print(f"\n{notes_shown.listing(noted)}")
         for place, answered in answers.items():
             print(f"\n{answered.state}: {said[place].subject}: {answered.text}")
+            if answered.search:
+                print(causes.get(place) or f"the cause: {answered.search}")
         print(f"\n{_closing(said, answers if args.confirm else None)}")
     return confirm.status(answers.values()) if args.confirm else _status(said)
+
+
+def _causes(args: argparse.Namespace, answers: Mapping[int, Answer]) -> dict[int, str]:
+    """What the searches for causes of confirmed changes say, each with an equal share of the minutes."""
+    searches = {place: answer.search for place, answer in answers.items() if answer.search}
+    if not args.cause_minutes or not searches:
+        return {}
+    from plumbline.why import offer
+
+    folder = paths.build() / "why" / f"history-{store.new_session()}"
+    minutes = args.cause_minutes / len(searches)
+    return {place: offer.search(text, minutes, folder / str(place), (), say) for place, text in searches.items()}
 
 
 def _status(said: Sequence[Followed]) -> int:

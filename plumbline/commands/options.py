@@ -77,6 +77,7 @@ VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--access": ("OPTION", str),
     "--application": ("FILE", Path),
     "--campaign": ("ID", str),
+    "--cause-minutes": ("M", _positive),
     "--facts": ("FOLDER", Path),
     "--figure": ("NAME", str),
     "--hosts": ("A,B", str),
@@ -102,6 +103,9 @@ VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--until": ("TIME", _time),
     "--work": ("FOLDER", Path),
 }
+
+#: what --cause-minutes does
+CAUSE = "look for the cause for at most M minutes, by plumb why or plumb bisect"
 
 
 def add(parser: argparse._ActionsContainer, option: str, text: str, **more: Any) -> None:

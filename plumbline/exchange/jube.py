@@ -17,7 +17,7 @@ from plumbline.exchange.rows import Exported
 
 PARAMETERS = (
     "time", "site", "partition", "nodes", "campaign", "stack", "mpi", "test", "variant", "placement", "figure", "unit",
-    "better", "id",
+    "better", "application", "commit", "id",
 )  # fmt: skip
 #: patterns, and how JUBE calls their types
 VALUES = {"value": "float", "smallest": "float", "largest": "float", "launches": "int", "disturbed": "int"}

@@ -252,6 +252,8 @@ def _case(session: str, number: int, figures: list[Exported]) -> dict[str, Any]:
         "session_uuid": session,
         "uuid": f"{session}:0:{number}",
         "plumbline_record": first.id,
+        "plumbline_application": first.application or "",
+        "plumbline_commit": first.commit or "",
     }
 
 

@@ -14,6 +14,9 @@ import msgspec
 from msgspec import structs
 
 from plumbline import site
+from plumbline.application import model as applications
+from plumbline.application import source
+from plumbline.application.model import FILE
 from plumbline.base import git, paths
 from plumbline.base.errors import PlumbError
 from plumbline.base.verdicts import EXIT
@@ -31,6 +34,7 @@ from plumbline.statistics.changes import Settings
 from plumbline.statistics.paired import Rule
 
 State = Literal["confirmed", "refuted", "open", "invalid"]
+UNCHANGED = "the software did not change: node, firmware or operating system did"
 #: nodes on which fresh sessions are asked for: one node alone cannot show whether it or the whole site changed
 NODES = 3
 STATES: dict[str, State] = {
@@ -56,22 +60,28 @@ class Alarm:
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of an alarm."""
+    """What became of an alarm. ``search``: the command that looks for the cause of a confirmed one."""
 
     state: State
     text: str
+    search: str | None = None
 
 
 #: measures a couple of variants, one for each side; the tests put another one in its place
 Measure = Callable[[tuple[Side, Side], list[Variant], Rule], run.Outcome]
 
 
+#: the command that looks for what makes the second record differ from the first
+Offer = Callable[[Record, Record], str | None]
+
+
 @dataclass
 class Confirmer:
-    """Answers alarms; the figures of one variant are measured together, once."""
+    """Answers alarms; the figures of one variant are measured together, once. ``offer``: a cause is searched by it."""
 
     rule: Rule
     measure: Measure
+    offer: Offer
     seen: dict[tuple[str, str, str], list[Verdict]] = field(default_factory=dict)
 
     def answer(self, alarm: Alarm) -> Answer:
@@ -91,9 +101,8 @@ class Confirmer:
             return Answer("open", f"a gate does not judge this figure, which is optional; {fresh_sessions(alarm)}")
         text = f"{both[1].measured} against {both[0].measured}, {found.count} pairs: "
         text += found.reason or "no slowdown that matters"
-        if STATES[found.state] == "confirmed":
-            text += f"; the cause: plumb why {alarm.good.id} {alarm.bad.id}"
-        return Answer(STATES[found.state], text)
+        state = STATES[found.state]
+        return Answer(state, text, self.offer(alarm.good, alarm.bad) if state == "confirmed" else None)
 
     def _measured(self, alarm: Alarm, both: tuple[Side, Side]) -> list[Verdict]:
         variant = alarm.bad.variant
@@ -105,9 +114,9 @@ class Confirmer:
         return self.seen[key]
 
 
-def answers(said: Sequence[Followed], settings: Settings, say: Say) -> dict[int, Answer]:
+def answers(said: Sequence[Followed], settings: Settings, say: Say, offer: Offer) -> dict[int, Answer]:
     """The answer to each series whose newest change is for the worse, by the place of the series."""
-    confirmer = Confirmer(Rule(settings.min_effect / 5, settings.min_effect), measure_here(say))
+    confirmer = Confirmer(Rule(settings.min_effect / 5, settings.min_effect), measure_here(say), offer)
     found = {}
     for place, item in enumerate(said):
         if item.alarms and item.alarms[-1]["direction"] == "worse":
@@ -136,8 +145,10 @@ def choose(good: Record, bad: Record) -> tuple[Side, Side] | str:
     here = site.here()
     if here != bad.site:
         return f"the records are of site {bad.site}, this host belongs to {here}"
+    if bad.variant.application:
+        return _of_application(good, bad, bad.variant.application.name)
     if identity(good) == identity(bad):
-        return "the software did not change: node, firmware or operating system did"
+        return UNCHANGED
     stacks = [installed(record) for record in (good, bad)]
     if stacks[0] and stacks[1]:
         return Side("baseline", stacks[0]), Side("candidate", stacks[1])
@@ -150,6 +161,24 @@ def choose(good: Record, bad: Record) -> tuple[Side, Side] | str:
     gone = "last good" if not stacks[0] else "newer"
     name = (good if not stacks[0] else bad).stack.name
     return f"the {gone} stack {name} is not installed here any more"
+
+
+def _of_application(good: Record, bad: Record, name: str) -> tuple[Side, Side] | str:
+    """The two sides of records of the application ``name``: its commits, built against the stacks."""
+    file = applications.named_or_here(None)
+    if file is None or applications.load(file).application != name:
+        return f"this is not the repository of {name}"
+    found = []
+    for role, record in zip(run.SIDES, (good, bad), strict=True):
+        stack, state = installed(record, kernels=False), record.variant.application
+        commit = git.commit(state.commit, file.parent) if state and state.commit else None
+        if stack is None:
+            return f"the stack {record.stack.name} of record {record.id} is not installed here any more"
+        if commit is None:
+            return f"the code of record {record.id} is no commit of this repository"
+        found.append(Side(role, stack, given=commit[:12], code=source.of_commit(file, commit)))
+    same = found[0].stack == found[1].stack and found[0].code == found[1].code
+    return UNCHANGED if same else (found[0], found[1])
 
 
 def identity(record: Record) -> tuple[Any, ...]:
@@ -192,6 +221,11 @@ def measure_here(say: Say) -> Measure:
         if jobs.needed(part):
             what = f"partition {part.name} is reached by jobs, and this is none"
             raise PlumbError(what, "plumb history --confirm", "run the same command inside a job on its nodes")
+        if both[0].code:
+            asked = setup.Request(
+                both, setup.Terms(rule), application=both[0].code.folder / FILE, variant=couple[0].name, imposed=True
+            )
+            return run.resume(setup.prepare(asked, say), live.Stop(), say)
         name = store.new_session()
         for side in both:
             sides.install_side(side)

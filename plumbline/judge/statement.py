@@ -18,6 +18,8 @@ from plumbline.views import table
 ROWS = 200
 HEADER = ("series", "verdict", "candidate / baseline", "interval", "pairs", "ruled out from", "reason")
 RIGHT = ("candidate / baseline", "pairs", "ruled out from")
+#: facts that a merge request shows, and how they begin there
+TOLD = {"note": "", "why": "to find the cause: ", "cause": ""}
 #: what JUnit calls a state that is not a success
 ELEMENTS: dict[str, str] = {"FAIL": "failure", "INCONCLUSIVE": "skipped", "INVALID": "error"}
 
@@ -129,7 +131,7 @@ def junit(statements: Sequence[Statement], command: str, margins: str) -> str:
 
 
 def markdown(statements: Sequence[Statement], margins: str, facts: Sequence[tuple[str, str]] = ()) -> str:
-    """The verdict, how many of each, a table with the worst first, and the notes among ``facts``."""
+    """The verdict, how many of each, a table with the worst first, and those of ``facts`` that are in :data:`TOLD`."""
     rows = sorted(statements, key=lambda item: severity(item.state), reverse=True)
     cells = [
         (
@@ -146,7 +148,7 @@ def markdown(statements: Sequence[Statement], margins: str, facts: Sequence[tupl
     lines = [f"**{overall(statements)}** ({counted(statements)}); {margins}", "", table.markdown(HEADER, cells, RIGHT)]
     if len(rows) > ROWS:
         lines += ["", f"{len(rows) - ROWS} more series are not shown, none worse than {rows[ROWS].state}."]
-    told = [f"- {table.escaped(text)}" for name, text in facts if name == "note"]
+    told = [f"- {TOLD[name]}{table.escaped(text)}" for name, text in facts if name in TOLD]
     return "\n".join([*lines, *([""] if told else []), *told]) + "\n"
 
 

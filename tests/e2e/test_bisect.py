@@ -147,3 +147,22 @@ def test_a_commit_that_does_not_build_is_to_be_skipped(code):
     assert (status, "error: #error no" in output) == (125, True), output
     assert own_code.plumb(folder, around, "gate", *words)[0] == 3
     assert own_code.plumb(folder, around, "gate", *words[:-1], "absent", "--for-git-bisect")[0] == 128
+
+
+def test_a_gate_that_fails_looks_for_the_commit(code, tmp_path):
+    folder, around = code
+    found, note = tmp_path / "gate.json", tmp_path / "gate.md"
+    asked = ("--baseline", str(SLOWER - 1), "--candidate", str(CHANGES), "--stack", "mpich", "--cause-minutes", "10")
+    margins = ("--tolerance", "0.03", "--must-detect", "0.06")
+    outputs = ("--output", str(found), "--output", str(note))
+    status, output = own_code.plumb(folder, around, "gate", *asked, *margins, *outputs)
+    facts = {fact["name"]: fact["text"] for fact in json.loads(found.read_text())["facts"]}
+    if status == 2:  # disturbed launches
+        assert "cause" not in facts
+        return
+    assert status == 1, output
+    assert facts["why"].startswith(f"plumb bisect {commit(folder, SLOWER - 1)} {commit(folder, CHANGES)} ")
+    assert facts["cause"].startswith("bisect: "), output
+    assert "- bisect: " in note.read_text()
+    if "makes toy" in facts["cause"]:
+        assert commit(folder, SLOWER)[:12] in facts["cause"]

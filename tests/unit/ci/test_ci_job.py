@@ -227,6 +227,18 @@ def test_values_arrive_as_they_are(host, checkout, hostile):
 
 
 @HOSTS
+def test_causes_are_looked_for_if_asked(host, checkout):
+    asked = values(cause_minutes=20, inconclusive="fail")
+    assert run(host, checkout, asked)[0] == 0
+    assert "--cause-minutes=20" in calls(checkout)[-1]["argv"]
+    for status in (0, 1, 2, 3):
+        assert run(host, checkout, asked, "plumb-nightly", {"history": status})[0] == status
+        argv = calls(checkout)[-1]["argv"]
+        assert argv == ["history", "--json", "--confirm", "--cause-minutes=20"]
+        cli._parser(argv).parse_args(argv)
+
+
+@HOSTS
 def test_the_night_measures_and_follows(host, checkout, tmp_path):
     results = str(tmp_path / "kept")
     found = run(host, checkout, values(site="here", partition="cpu", profile="full", results=results), "plumb-nightly")

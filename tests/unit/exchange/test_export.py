@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -64,6 +65,19 @@ def test_a_program_of_ones_own_has_its_application_and_commit(results, capsys):
     first, second = csv.DictReader(io.StringIO(export(capsys, "--format", "csv")[1]))
     assert (first["application"], first["commit"]) == ("", "")
     assert (second["application"], second["commit"]) == ("heat", "c" * 40)
+
+
+def test_reframe_and_jube_keep_the_commit(results, capsys, tmp_path):
+    states = [{"name": "heat", "program": "fine", "commit": letter * 40} for letter in "cd"]
+    put(results, *(made(day, day, variant=variant(application=state)) for day, state in enumerate(states, start=1)))
+    for form, target in (("reframe", tmp_path / "results.db"), ("jube", tmp_path / "runs")):
+        assert export(capsys, "--format", form, "--output", target)[0] == 0
+    span = "20260101:20260131"
+    ended = reframe(tmp_path / "results.db", tmp_path, f"--performance-compare={span}/{span}/median:+plumbline_commit/")
+    found = [line for line in ended.stdout.splitlines() if "triad" in line]
+    assert ["c" * 40 in line for line in found] == [True, False], ended.stdout + ended.stderr
+    packages = (tmp_path / "runs" / "000000" / "workpackages.xml").read_text()
+    assert re.findall(r'name="commit"><selection>(\w+)<', packages) == ["c" * 40, "d" * 40]
 
 
 def test_conditions_choose_records(results, capsys, tmp_path):

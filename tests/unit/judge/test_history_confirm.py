@@ -14,6 +14,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.gate import confirm, run
 from plumbline.records import model, store
+from plumbline.why import offer
 
 NAME = samples.variant()["name"]
 
@@ -121,6 +122,28 @@ def test_an_alarm_is_measured_against_the_last_good_stack(slower, measured, caps
     assert rule.must_detect == 0.05
 
 
+def test_the_cause_of_what_is_confirmed_is_looked_for(slower, measured, capsys, monkeypatch):
+    install("mpi-old", slower[0])
+    install("openmpi", slower[1])
+    asked = []
+    monkeypatch.setattr(offer, "search", lambda *told: asked.append(told[:2]) or "why: it is the library")
+    search, ids = "plumb why 1 2", [one.id for one in slower]
+    monkeypatch.setattr(offer, "command", lambda *both: search if [one.id for one in both] == ids else None)
+    assert history("--confirm") == 1
+    assert f"the cause: {search}" in capsys.readouterr().out
+    assert history("--confirm", "--cause-minutes", "9") == 1
+    assert "why: it is the library" in capsys.readouterr().out
+    assert history("--confirm", "--cause-minutes", "9", "--json") == 1
+    confirmation = json.loads(capsys.readouterr().out)["confirmation"]
+    assert (confirmation["search"], confirmation["cause"]) == (search, "why: it is the library")
+    assert asked == [(search, 9.0)] * 2
+    measured.verdict = verdict_of(f"{NAME}: triad", "PASS", 13)
+    assert history("--confirm", "--cause-minutes", "9") == 0
+    assert len(asked) == 2
+    assert history("--cause-minutes", "9") == 3
+    assert "--cause-minutes goes with --confirm" in capsys.readouterr().err
+
+
 def test_json_has_the_confirmation_and_nothing_else_on_stdout(slower, measured, capsys):
     install("mpi-old", slower[0])
     install("openmpi", slower[1])
@@ -185,6 +208,26 @@ def test_kernels_of_two_commits_are_built_against_the_stack(place, monkeypatch):
     assert confirm.choose(good, bad) == "the commits of the kernels are not in this checkout"
 
 
+def test_commits_of_an_application_are_measured_in_its_repository(place, tmp_path, monkeypatch):
+    install("openmpi", model.convert(samples.record(**software("5.0"))))
+    records = []
+    for number, commit in enumerate("12"):
+        state = {"name": "toy", "program": "p", "commit": commit * 40}
+        made = samples.record(id=f"{number:012x}", variant=samples.variant(application=state), **software("5.0"))
+        records.append(model.convert(made))
+    monkeypatch.chdir(tmp_path)
+    assert confirm.choose(*records) == "this is not the repository of toy"
+    text = "application: toy\nprograms: {p: {command: [/bin/true], figures: {t: {wall: true}}}}\n"
+    (tmp_path / "plumb.yaml").write_text(text)
+    monkeypatch.setattr(git, "commit", lambda name, at=None: name)
+    monkeypatch.setattr(git, "top", lambda folder: folder)
+    both = confirm.choose(*records)
+    assert [side.code.commit for side in both] == ["1" * 40, "2" * 40]
+    assert confirm.choose(records[0], records[0]) == confirm.UNCHANGED
+    monkeypatch.setattr(git, "commit", lambda name, at=None: None)
+    assert confirm.choose(*records) == "the code of record 000000000000 is no commit of this repository"
+
+
 def test_another_site_is_not_measured_here(slower):
     good, bad = slower
     assert "this host belongs to local" in confirm.choose(good, msgspec.structs.replace(bad, site="elsewhere"))
@@ -208,7 +251,7 @@ def test_the_figures_of_one_variant_are_measured_once_and_a_fault_leaves_the_ala
         calls.append(couple)
         return run.Outcome(rule, [verdict_of(f"{NAME}: {name}", "PASS", 13) for name in ("triad", "copy")], [])
 
-    confirmer = confirm.Confirmer(confirm.Rule(), measure)
+    confirmer = confirm.Confirmer(confirm.Rule(), measure, offer.command)
     for figure in ("triad", "copy"):
         assert confirmer.answer(confirm.Alarm("s", figure, *slower)).state == "refuted"
     assert len(calls) == 1
@@ -220,6 +263,6 @@ def test_the_figures_of_one_variant_are_measured_once_and_a_fault_leaves_the_ala
     def broken(both, couple, rule):
         raise PlumbError("no program")
 
-    answer = confirm.Confirmer(confirm.Rule(), broken).answer(confirm.Alarm("s", "triad", *slower))
+    answer = confirm.Confirmer(confirm.Rule(), broken, offer.command).answer(confirm.Alarm("s", "triad", *slower))
     assert answer.state == "open"
     assert "no program" in answer.text

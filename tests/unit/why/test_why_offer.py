@@ -15,6 +15,19 @@ def record(number, stack="openmpi", commit=None, **changes):
 
 
 @pytest.mark.parametrize(
+    ("sha256", "said"), [("2", f"plumb bisect {'a' * 40} {'b' * 40} --stack openmpi"), ("1", None)]
+)
+def test_kernels_that_were_rebuilt_are_of_commits(sha256, said):
+    made = []
+    for commit, digest in (("a", "1"), ("b", sha256)):
+        one = samples.record(suite={"version": "0.1.0", "commit": commit * 40, "dirty": False})
+        one["benchmark"] |= {"suite": "kernels", "sha256": digest * 64}
+        made.append(model.convert(one))
+    found = offer.command(*made)
+    assert found is None if said is None else found.startswith(said)
+
+
+@pytest.mark.parametrize(
     ("first", "second", "said"),
     [
         ({}, {"stack": "mpich"}, None),
@@ -24,9 +37,9 @@ def record(number, stack="openmpi", commit=None, **changes):
         (
             {"commit": "1" * 40},
             {"commit": "2" * 40},
-            f"plumb bisect {'1' * 40} {'2' * 40} --test 'stream_threads(%|$)'",
+            f"plumb bisect {'1' * 40} {'2' * 40} --stack openmpi --test 'stream_threads(%|$)'",
         ),
-        ({"stack": "m@123"}, {"stack": "m@456"}, "plumb bisect 123 456 --test 'stream_threads(%|$)'"),
+        ({"stack": "m@123"}, {"stack": "m@456"}, "plumb bisect 123 456 --stack m --test 'stream_threads(%|$)'"),
         ({"commit": "1" * 40}, {"commit": "2" * 40, "threads": 1}, "plumb why 000000000001 000000000002"),
     ],
 )
