@@ -23,10 +23,13 @@ def block(kind: str, *pieces: Piece, **parts: Any) -> Block:
 def section(name: str, title: str, about: str, *pieces: Piece, otherwise: Piece = "", look: str = "") -> Block:
     """A section of a page; ``about`` is one line that says what it shows, ``name`` its place in links.
 
-    Where all pieces are empty, ``otherwise`` is said. The ``look`` ``sheet``: printed, it begins on a new sheet.
+    Where all pieces are empty it is marked so, and ``otherwise`` is said. The ``look`` ``sheet``: printed, it begins on
+    a new sheet.
     """
-    shown = pieces if any(pieces) else [block("paragraph", otherwise)]
-    return block("section", *shown, id=name, title=title, about=about, **({"look": look} if look else {}))
+    marks = {"look": look} if look else {}
+    if any(pieces):
+        return block("section", *pieces, id=name, title=title, about=about, **marks)
+    return block("section", block("paragraph", otherwise), id=name, title=title, about=about, empty=True, **marks)
 
 
 def absent(command: str) -> Piece:

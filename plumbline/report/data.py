@@ -60,6 +60,27 @@ def document(
     campaign = Campaign(numbered, compared(usable))
     found = None if past is None else history.history(past, scope.notes)
     numbers = {record.id: number for record, number in numbered}
+    sections = [
+        answer(campaign),
+        findings(campaign),
+        stacks(campaign),
+        overview(scope.site, numbered),
+        left_out(numbered, scope.outcome, (scope.left_out, scope.left_out_invalid), scope.damages),
+        placements(usable),
+        stream(usable),
+        messages(usable),
+        collectives(usable),
+        hybrid.section(usable),
+        labs.of_campaign([record for record, _ in usable]),
+        matrices.section(usable),
+        profiled(profiles),
+        work(usable),
+        launches(usable),
+        *([] if found is None else [history.section(found, numbers, "is of another campaign: plumb show")]),
+        devices(records),
+        circumstances(shared.parts),
+    ]
+    is_own = bool(records) and all(record.variant.application for record in records)  # no test of the suite is missing
     shown = {
         "title": f"Plumbline report: {scope.site} {scope.campaign or ''}".strip(),
         "heading": "Plumbline report",
@@ -68,26 +89,7 @@ def document(
         "answer": sentence(campaign),
         "entries": entries,
         "shared": shared.pieces,
-        "sections": [
-            answer(campaign),
-            findings(campaign),
-            stacks(campaign),
-            overview(scope.site, numbered),
-            left_out(numbered, scope.outcome, (scope.left_out, scope.left_out_invalid), scope.damages),
-            placements(usable),
-            stream(usable),
-            messages(usable),
-            collectives(usable),
-            hybrid.section(usable),
-            labs.of_campaign([record for record, _ in usable]),
-            matrices.section(usable),
-            profiled(profiles),
-            work(usable),
-            launches(usable),
-            *([] if found is None else [history.section(found, numbers, "is of another campaign: plumb show")]),
-            devices(records),
-            circumstances(shared.parts),
-        ],
+        "sections": [one for one in sections if not (is_own and one.get("empty"))],
     }
     document: dict[str, Any] = finite(shown)
     return document

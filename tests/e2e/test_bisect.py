@@ -152,7 +152,7 @@ def test_a_commit_that_does_not_build_is_to_be_skipped(code):
 def test_a_gate_that_fails_looks_for_the_commit(code, tmp_path):
     folder, around = code
     found, note = tmp_path / "gate.json", tmp_path / "gate.md"
-    asked = ("--baseline", str(SLOWER - 1), "--candidate", str(CHANGES), "--stack", "mpich", "--cause-minutes", "10")
+    asked = ("--baseline", str(SLOWER - 1), "--candidate", str(CHANGES), "--stack", "mpich", "--cause-minutes", "3")
     margins = ("--tolerance", "0.03", "--must-detect", "0.06")
     outputs = ("--output", str(found), "--output", str(note))
     status, output = own_code.plumb(folder, around, "gate", *asked, *margins, *outputs)
