@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import own_code
@@ -26,6 +28,16 @@ print(f"steps: {steps * (1 + 0.002 * random.random()):.3f}")
 """
 SLOW = "stack:mpich,variable:ALLOCATOR=slow,variable:MODE=safe,variable:CHECKS=all,variable:COLOUR=red"
 PLUMB = str(Path(sys.executable).parent / "plumb")
+
+
+HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+JOURNAL = Path("/run/plumbline-host-settings.json")
+#: its figure depends on a setting of the host
+OF_THE_HOST = f"""#!/usr/bin/env python3
+import random
+steps = 1250.0 if "[never]" in open("{HUGE_PAGES}").read() else 1000.0
+print(f"steps: {{steps * (1 + 0.002 * random.random()):.3f}}")
+"""
 
 
 @pytest.fixture
@@ -95,6 +107,60 @@ def test_causes_are_named_and_a_search_continues_after_an_interruption(place, tm
     again = why(place, "--resume", work, "--json")
     assert json.loads(again.stdout)["causes"] == document["causes"]
     assert json.loads(again.stdout)["launches"] == document["launches"]
+
+
+@pytest.fixture
+def huge_pages():
+    """The setting of huge pages, which is as before in the end."""
+    if not os.access(HUGE_PAGES, os.W_OK):
+        pytest.skip(f"{HUGE_PAGES} cannot be written here")
+    before = HUGE_PAGES.read_text().partition("[")[2].partition("]")[0]
+    if before == "never":
+        pytest.skip("huge pages are switched off here")
+    yield before
+    HUGE_PAGES.write_text(before)
+
+
+def test_the_host_is_set_back_after_kill_9_and_its_setting_is_named(place, tmp_path, huge_pages):
+    folder, around = place
+    (folder / "count").write_text(OF_THE_HOST)
+    own_code.git(folder, "commit", "-qam", "of the host")
+    ids = []
+    for setting in (huge_pages, "never"):
+        HUGE_PAGES.write_text(setting)
+        status, output = own_code.plumb(folder, around, "run", "--stack", "mpich")
+        assert status == 0, output
+        ids.append(own_code.records(around)["count"]["id"])
+    HUGE_PAGES.write_text(huge_pages)
+    work = tmp_path / "why"
+    command = [PLUMB, "why", *ids, "--root", "--work", str(work)]
+    with subprocess.Popen(
+        command,
+        env=around,
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as child:
+        deadline = time.monotonic() + 300
+        while child.poll() is None and "[never]" not in HUGE_PAGES.read_text() and time.monotonic() < deadline:
+            time.sleep(0.002)
+        assert child.poll() is None, child.stderr.read()
+        os.killpg(child.pid, signal.SIGKILL)
+    assert "[never]" in HUGE_PAGES.read_text()
+    status, output = own_code.plumb(folder, around, "list")
+    assert f"set back after a search that was killed: {HUGE_PAGES}" in output
+    assert f"[{huge_pages}]" in HUGE_PAGES.read_text()
+    assert not JOURNAL.exists()
+    found = tmp_path / "answer.json"
+    answer = why(place, "--resume", work, "--output", found)
+    assert f"[{huge_pages}]" in HUGE_PAGES.read_text()
+    document = json.loads(found.read_text())
+    if is_disturbed(document):
+        pytest.skip(f"other programs disturbed the launches: {document['line']}")
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert causes(document) == {"host thp": pytest.approx(1.25, rel=0.01)}
 
 
 def test_a_factor_that_fails_alone_is_said(place, tmp_path):

@@ -124,10 +124,7 @@ def test_every_figure_launch_and_verdict_is_that_of_its_record(campaign, seen):
 def test_the_page_of_an_application_lacks_the_empty_sections_of_the_suite():
     state = {"name": "heat", "program": "fine", "commit": "c" * 40}
     own, of_suite = record(variant=variant(application=state)), record(id="2" * 12)
-    names = [
-        {section["id"] for section in document(records)["sections"]}
-        for records in ([own], [own, of_suite])
-    ]
+    names = [{section["id"] for section in document(records)["sections"]} for records in ([own], [own, of_suite])]
     assert {"curves", "collectives", "pairs"} <= names[1] - names[0]
     assert {"overview", "launches", "circumstances"} <= names[0]
 
