@@ -9,8 +9,9 @@ from __future__ import annotations
 import datetime
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import msgspec
 
@@ -40,6 +41,42 @@ USUAL_S = 60.0
 RATE = 2 * outliers.SIDE
 
 
+#: the nodes of a group
+Ends: TypeAlias = frozenset[str]
+
+
+@dataclass
+class Pool:
+    """The bandwidths of each group's launches: those of the first ``size`` that are not slow are what others are."""
+
+    size: int
+    tolerance: float
+    values: Mapping[Ends, Sequence[float]] = field(default_factory=dict)
+    slow: set[Ends] = field(default_factory=set)
+
+    def judge(self, groups: Sequence[Group]) -> list[Answer]:
+        """What is said of ``groups`` by the rule of ``plumb outliers``; None where a slow one would not have shown.
+
+        A smaller group is compared with larger ones: the slowest of fewer pairs is no slower.
+        """
+        asked = [_ends(one.nodes) for one in groups]
+        pool = {ends for ends in self.values if len(ends) == self.size and ends not in self.slow}
+        members = Nodes("links", "higher")
+        for ends in pool | (set(asked) & self.values.keys()):
+            for value in self.values[ends]:
+                members.add(BETWEEN.join(sorted(ends)), value)
+        if len(members.values) < outliers.FEWEST:
+            return [None] * len(groups)
+        margins = outliers.Margins(self.tolerance, max(0.1, 2 * self.tolerance))
+        (verdict,) = outliers.decide([members], margins)
+        worse = {frozenset(one.name.split(BETWEEN)) for one in verdict.findings if one.direction == "worse"}
+        seen = verdict.seen["node"]
+        unknown = seen is None or seen > margins.must_detect
+        self.slow |= worse & set(asked)
+        self.slow -= set(asked) - worse
+        return ["slow" if ends in worse else None if unknown or ends not in self.values else "fine" for ends in asked]
+
+
 @dataclass
 class Links:
     """The links of partition ``part`` of ``site``; ``size`` nodes in a group, a job given up after ``limit`` seconds.
@@ -59,17 +96,18 @@ class Links:
     taken: float = 0.0
     why: dict[tuple[str, ...], str] = field(default_factory=dict)
     launched: int = 0
-    _asked: Counter[frozenset[str]] = field(default_factory=Counter)
+    _asked: Counter[Ends] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._pool = Pool(self.size, self.tolerance)
 
     def rows(self) -> list[Row]:
-        """The records of the period, oldest first."""
+        """The records of the period, oldest first; damaged ones are reported."""
         since = datetime.datetime.fromtimestamp(self.terms.since, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
-        where = query.Selection(site=self.site, partition=self.part.name, test=TEST, since=since)
-        return [row for row in query.records(where)[0] if row.variant.benchmark == KERNEL]
-
-    def spent(self) -> float:
-        """The node seconds that links are taken to have cost in the period."""
-        return sum(USUAL_S * len(row.nodes) for row in self.rows())
+        found, damages = query.records(query.Selection(self.site, self.part.name, TEST, since))
+        for damage in damages:
+            self.say(f"damaged record: {damage}")
+        return found
 
     def groups(self, idle: Sequence[str]) -> list[tuple[str, ...]]:
         """The groups that were measured first within the period, then groups of the ``idle`` nodes that are in none.
@@ -91,47 +129,36 @@ class Links:
         ]
         return [*before, *new]
 
+    def spent(self) -> float:
+        """The node seconds that links are taken to have cost in the period."""
+        return sum(USUAL_S * len(row.nodes) for row in self.rows())
+
     def run(self, groups: Sequence[Sequence[str]]) -> Found:
         """Measure ``groups`` and find what makes the slow ones slow."""
-        self._asked.clear()
         return search(groups, self.measure)
 
     def measure(self, groups: Sequence[Group]) -> list[Answer]:
         """What is said of each of ``groups``, after the launches that it still needs."""
+        known = Counter(_ends(row.nodes) for row in self.rows() if row.is_valid)
+        left = self.terms.room(self.spent() + self.taken)
         for one in groups:
-            nodes = frozenset(map(short, one.nodes))
+            nodes = _ends(one.nodes)
             self._asked[nodes] += 1
-            known = [row for row in self.rows() if frozenset(map(short, row.nodes)) == nodes and row.is_valid]
-            if len(known) < self._asked[nodes]:
-                self._launch(one.nodes)
-        return self.judged(groups)
-
-    def judged(self, groups: Sequence[Group]) -> list[Answer]:
-        """What the records say of ``groups``, among all groups of the first size; the newest record counts."""
-        measured = {frozenset(map(short, row.nodes)): row for row in self.rows() if row.is_valid}
-        wanted = {frozenset(map(short, one.nodes)): one for one in groups}
-        members = {
-            _name(nodes): row.figures[0].samples
-            for nodes, row in measured.items()
-            if len(nodes) == self.size or nodes in wanted
-        }
-        slow, able = decide(members, self.tolerance)
-        answers: list[Answer] = []
-        for nodes, one in wanted.items():
-            if nodes not in measured:
-                answers.append(None)
-            elif _name(nodes) in slow:
-                answers.append("slow")
-            else:
-                answers.append("fine" if able else None)
-                if not able:
-                    self.why[one.nodes] = "too few groups, or too noisy, to say"
+            if known[nodes] >= self._asked[nodes]:
+                continue
+            if left < USUAL_S * len(nodes):
+                self.why[one.nodes] = NO_HOURS
+                continue
+            left -= USUAL_S * len(nodes)
+            self._launch(one.nodes)
+        self._pool.values = {_ends(row.nodes): row.figures[0].samples for row in self.rows() if row.is_valid}
+        answers = self._pool.judge(groups)
+        for one, answer in zip(groups, answers, strict=True):
+            if answer is None and _ends(one.nodes) in self._pool.values:
+                self.why[one.nodes] = "too few groups, or too noisy, to say"
         return answers
 
     def _launch(self, nodes: tuple[str, ...]) -> None:
-        if self.terms.room(self.spent() + self.taken) < USUAL_S * len(nodes):
-            self.why[nodes] = NO_HOURS
-            return
         place = (paths.build() / "screen" / self.site / self.part.name).resolve()
         file = place / "variant.json"
         document = json.dumps(msgspec.to_builtins(variant(self.site, self.part.name, self.stack, len(nodes))))
@@ -144,24 +171,6 @@ class Links:
             self.say(f"{', '.join(nodes)}: {error.what}")
         else:
             self.launched += 1
-
-
-def decide(members: Mapping[str, Sequence[float]], tolerance: float) -> tuple[set[str], bool]:
-    """The groups that are slower than the others, by the rule of ``plumb outliers``; whether another would have shown.
-
-    ``members``: the bandwidths of each group's launches.
-    """
-    if len(members) < outliers.FEWEST:
-        return set(), False
-    found = Nodes("links", "higher")
-    for name, values in members.items():
-        for value in values:
-            found.add(name, value)
-    margins = outliers.Margins(tolerance, max(0.1, 2 * tolerance))
-    (verdict,) = outliers.decide([found], margins)
-    slow = {finding.name for finding in verdict.findings if finding.direction == "worse"}
-    seen = verdict.seen["node"]
-    return slow, seen is not None and seen <= margins.must_detect
 
 
 def variant(site: str, partition: str, stack: str, nodes: int) -> Variant:
@@ -211,5 +220,5 @@ def lines(links: Links, found: Found, groups: int) -> list[str]:
     return [*told, f"links: {counted(groups, 'group')}{rounds}; {links.launched} measured now"]
 
 
-def _name(nodes: frozenset[str]) -> str:
-    return BETWEEN.join(sorted(nodes))
+def _ends(nodes: Iterable[str]) -> Ends:
+    return frozenset(map(short, nodes))
