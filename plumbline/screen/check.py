@@ -5,31 +5,23 @@ A node leaves its result in the build folder; the next call takes what a killed 
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
-from plumbline.base import files, paths
+from plumbline.base import paths
 from plumbline.base.terminal import say
 from plumbline.health import collect, model
 from plumbline.health.collect import Request
 from plumbline.health.model import Result
 from plumbline.schedulers import names
+from plumbline.schedulers.base import HEALTH
 from plumbline.screen.choose import short
 
 #: nodes of one job: all of them wait for the last that becomes free
 TOGETHER = 16
-#: what a node runs: its own name is that of the scheduler
-SCRIPT = """#!/bin/sh
-node=${{SLURMD_NODENAME:-$(uname -n)}}
-node=${{1:-$node}}
-node=${{node%%.*}}
-{command} --node "$node" --output {folder}/"$node".json
-test -s {folder}/"$node".json
-"""
 
 
 def folder(request: Request) -> Path:
@@ -40,9 +32,7 @@ def folder(request: Request) -> Path:
 def check(request: Request, jobs_on: Callable[[str], str]) -> dict[str, str]:
     """Check the nodes of ``request`` and keep what they say; why some have no result."""
     place = folder(request).resolve()
-    script = place / "check.sh"
-    files.write("the node's script", script, _script(request, place))
-    script.chmod(0o755)
+    place.mkdir(parents=True, exist_ok=True)
     left_out: dict[str, str] = {}
     for number, first in enumerate(range(0, len(request.nodes), TOGETHER)):
         wanted = [names.host(name, "--node") for name in request.nodes[first : first + TOGETHER]]
@@ -51,9 +41,7 @@ def check(request: Request, jobs_on: Callable[[str], str]) -> dict[str, str]:
         batch = [name for name in wanted if name not in busy]
         if not batch:
             continue
-        done = collect.on_nodes(
-            replace(request, nodes=batch), place, lambda host: [str(script), *([short(host)] if host else [])]
-        )
+        done = collect.on_nodes(replace(request, nodes=batch), place, lambda host: _command(request, place, host))
         found = {short(one.node) for one in absorb(request)}
         why = f"it did not answer: {done.last()}" if done.status != 0 else "it did not answer"
         left_out |= {name: why for name in batch if short(name) not in found}
@@ -80,8 +68,8 @@ def absorb(request: Request) -> list[Result]:
     return found
 
 
-def _script(request: Request, place: Path) -> str:
+def _command(request: Request, place: Path, host: str | None) -> list[str]:
     """plumb-check in a job that has the node for itself, so that it need not ask for jobs."""
-    words = [paths.checker().resolve(), "--class", request.file.resolve(), "--seconds", f"{request.seconds:g}"]
-    words += ["--form", "json", "--beside-jobs"]
-    return SCRIPT.format(command=shlex.join(map(str, words)), folder=shlex.quote(str(place)))
+    words = ["/bin/sh", str(HEALTH / "screen.sh"), str(place), host or "-", str(paths.checker().resolve())]
+    words += ["--class", str(request.file.resolve()), "--seconds", f"{request.seconds:g}"]
+    return [*words, "--form", "json", "--beside-jobs"]

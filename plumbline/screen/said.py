@@ -19,6 +19,8 @@ from plumbline.screen.choose import DAY, Choice, Terms, by_node, short, spent
 
 #: how the states of nodes are counted; those that were not checked within the period are ``due``
 WORDS = {"ok": "ok", "doubt": "in doubt", "bad": "bad"}
+#: checks of each node by which it is compared with the others: one alone proves nothing
+COMPARED = 8
 
 
 @dataclass(frozen=True)
@@ -94,8 +96,9 @@ def say(names: Iterable[str], history: Sequence[Result], terms: Terms, tolerance
     known = by_node(history)
     recent = {name: [one for one in own if one.time >= terms.since] for name, own in known.items()}
     judged = {name: own for name, own in recent.items() if own}
-    figures = classes.common_figures([one for own in judged.values() for one in own])
-    slow = classes.slower(judged, figures, tolerance)
+    compared = {name: known[name][-COMPARED:] for name in judged}
+    figures = classes.common_figures([one for own in compared.values() for one in own])
+    slow = classes.slower(compared, figures, tolerance)
     places = _places({name: levels(own[-1]) for name, own in judged.items()}, list(figures))
     nodes = [
         NodeSaid(

@@ -173,7 +173,7 @@ def start(fake: Fake, words: list[str]) -> int:
         return subprocess.run(
             words[words.index("--") + 1 :], env=job_environment(fake), cwd=fake.state / "home", check=False
         ).returncode
-    command = words[next(place for place, word in enumerate(words) if word == sys.executable or word.endswith(".sh")) :]
+    command = words[next(place for place, word in enumerate(words) if word in (sys.executable, "/bin/sh")) :]
     if fake.name == "lsf":  # bsub makes one shell line of its words
         command = ["/bin/sh", "-c", " ".join(command)]
     both = {"--nodes=2", "blaunch"} & set(words) or ("-N", "2") in itertools.pairwise(words)

@@ -3,52 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import sys
 
-import numpy as np
 import pytest
 
+from plumbline.base import paths
 from plumbline.judge.outliers import SIDE
 from plumbline.screen import links
-from plumbline.screen.search import Answer, Found, Group, search
+from plumbline.screen.search import Answer, search
 
-#: log of a launch's bandwidth: its standard deviation, and that of groups
-NOISE, SPREAD = 0.01, 0.005
-
-
-class Machine:
-    """A machine whose groups have the bandwidth of their slowest node or link; it answers as the records do."""
-
-    def __init__(self, size: int, slow: dict[object, float], seed: int, noise: float = NOISE) -> None:
-        self.slow, self.noise = slow, noise
-        self.random = np.random.default_rng(seed)
-        self.values: dict[frozenset[str], list[float]] = {}
-        self.pool = links.Pool(size, 0.05, self.values)
-        self.rounds: list[list[Group]] = []
-
-    def measure(self, groups: Sequence[Group]) -> list[Answer]:
-        self.rounds.append(list(groups))
-        for group in groups:
-            self.values[frozenset(group.nodes)] = self.launches(frozenset(group.nodes))
-        return self.pool.judge(groups)
-
-    def launches(self, nodes: frozenset[str]) -> list[float]:
-        lost = max((by for what, by in self.slow.items() if what in nodes or what == nodes), default=0.0)
-        level = self.random.normal(0, SPREAD) - math.log1p(lost)
-        return [float(value) for value in 100 * np.exp(level + self.random.normal(0, self.noise, links.LAUNCHES))]
-
-
-def names(count: int) -> list[str]:
-    return [f"n{number:03}" for number in range(count)]
-
-
-def groups(count: int, size: int) -> list[tuple[str, ...]]:
-    nodes = names(count)
-    return [tuple(nodes[first : first + size]) for first in range(0, count, size)]
-
-
-def searched(machine: Machine, count: int) -> Found:
-    return search(groups(count, machine.pool.size), machine.measure)
+sys.path.insert(0, str(paths.root() / "tests/rates"))
+from screening import Machine, groups, names, searched
 
 
 class TestOneBadNode:
