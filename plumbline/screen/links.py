@@ -47,11 +47,15 @@ Ends: TypeAlias = frozenset[str]
 
 @dataclass
 class Pool:
-    """The bandwidths of each group's launches: those of the first ``size`` that are not slow are what others are."""
+    """The bandwidths of each group's launches.
+
+    Others are compared with those that were ``asked`` for before in this search, are of the first ``size`` and not slow.
+    """
 
     size: int
     tolerance: float
     values: Mapping[Ends, Sequence[float]] = field(default_factory=dict)
+    asked: set[Ends] = field(default_factory=set)
     slow: set[Ends] = field(default_factory=set)
 
     def judge(self, groups: Sequence[Group]) -> list[Answer]:
@@ -60,21 +64,24 @@ class Pool:
         A smaller group is compared with larger ones: the slowest of fewer pairs is no slower.
         """
         asked = [_ends(one.nodes) for one in groups]
-        pool = {ends for ends in self.values if len(ends) == self.size and ends not in self.slow}
+        pool = {ends for ends in self.asked - self.slow if len(ends) == self.size}
+        self.asked |= set(asked)
         members = Nodes("links", "higher")
-        for ends in pool | (set(asked) & self.values.keys()):
+        for ends in (pool | set(asked)) & self.values.keys():
             for value in self.values[ends]:
                 members.add(BETWEEN.join(sorted(ends)), value)
         if len(members.values) < outliers.FEWEST:
             return [None] * len(groups)
         margins = outliers.Margins(self.tolerance, max(0.1, 2 * self.tolerance))
         (verdict,) = outliers.decide([members], margins)
-        worse = {frozenset(one.name.split(BETWEEN)) for one in verdict.findings if one.direction == "worse"}
+        worse = {_of(one.name) for one in verdict.findings if one.direction == "worse"}
         seen = verdict.seen["node"]
-        unknown = seen is None or seen > margins.must_detect
+        unknown = set(asked) - self.values.keys() | set(map(_of, verdict.suspects))
+        if seen is None or seen > margins.must_detect:
+            unknown |= set(asked)
         self.slow |= worse & set(asked)
         self.slow -= set(asked) - worse
-        return ["slow" if ends in worse else None if unknown or ends not in self.values else "fine" for ends in asked]
+        return ["slow" if ends in worse else None if ends in unknown else "fine" for ends in asked]
 
 
 @dataclass
@@ -222,3 +229,7 @@ def lines(links: Links, found: Found, groups: int) -> list[str]:
 
 def _ends(nodes: Iterable[str]) -> Ends:
     return frozenset(map(short, nodes))
+
+
+def _of(name: str) -> Ends:
+    return frozenset(name.split(BETWEEN))
