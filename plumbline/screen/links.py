@@ -49,7 +49,7 @@ Ends: TypeAlias = frozenset[str]
 class Pool:
     """The bandwidths of each group's launches.
 
-    Others are compared with those that were ``asked`` for before in this search, are of the first ``size`` and not slow.
+    Others are compared with those that this search has ``asked`` for, that are of the first ``size`` and not slow.
     """
 
     size: int
