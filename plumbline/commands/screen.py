@@ -125,10 +125,11 @@ def _links(args: argparse.Namespace, request: Request, terms: Terms, nodes: Sequ
 
 def _linked(args: argparse.Namespace, request: Request, terms: Terms) -> Links:
     from plumbline.screen import links
+    from plumbline.stacks import manifest
 
     if schedulers.named(request.part.scheduler).is_one_host or args.group < 2:
         raise PlumbError("links are between two nodes or more", "plumb screen --links", "leave it out")
-    stack = args.stack or links.first_stack(request.part)
+    stack = args.stack or manifest.first(request.part.stacks, links.KERNEL)
     where = request.found.name, request.part, stack
     return links.Links(*where, args.group, terms, args.tolerance, args.time_limit, say)
 

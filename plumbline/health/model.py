@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
@@ -20,6 +20,11 @@ from plumbline.statistics import Floats
 #: more CPUs in use by others than this: the round is not of the node alone (MOST_OTHERS of plumb-check)
 MOST_OTHERS = 0.25
 
+#: what a round may have measured; 0 is no value
+Value: TypeAlias = Annotated[float, Meta(ge=0, le=1e300)]
+#: Unix, until the year 2100
+Time: TypeAlias = Annotated[float, Meta(ge=0, le=4102444800)]
+
 
 class Figure(Struct, frozen=True, kw_only=True):
     """The values of one figure in the rounds of a check; null where a round has none."""
@@ -27,7 +32,7 @@ class Figure(Struct, frozen=True, kw_only=True):
     name: Annotated[str, Meta(pattern=r"^[a-z0-9.]+$(?!\n)")]
     unit: Annotated[str, Meta(pattern=r"^\S+$(?!\n)")]
     better: Literal["higher", "lower"]
-    rounds: list[float | None]
+    rounds: list[Value | None]
 
     def log(self, value: float) -> float:
         """The logarithm of a value, larger where worse."""
@@ -43,13 +48,19 @@ class Check(Struct, frozen=True, kw_only=True):
 
     schema: Literal[1]
     node: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)")]
-    time: float
-    seconds: float
+    time: Time
+    seconds: Value
     figures: list[Figure]
-    others: list[float]
+    others: list[Value]
     facts: dict[str, str]
     bad: list[str]
     doubts: list[str]
+
+    def __post_init__(self) -> None:
+        """Refuse a figure that has not one value for each round."""
+        for figure in self.figures:
+            if len(figure.rounds) != len(self.others):
+                raise ValueError(f"{figure.name} has {len(figure.rounds)} values of {len(self.others)} rounds")
 
     def logs(self, figure: str) -> Floats:
         """The logarithms of a figure in the rounds that no other work disturbed."""
@@ -71,7 +82,7 @@ class Result(Check, frozen=True, kw_only=True, rename={"of": "class"}):
     state: Literal["ok", "busy", "doubt", "bad"]
     line: str
     of: str
-    budget: float
+    budget: Value
 
 
 def read(files: Iterable[Path]) -> list[Check]:

@@ -27,7 +27,6 @@ from plumbline.records.variant import Variant, WantedFigure
 from plumbline.schemas.site import Partition
 from plumbline.screen.choose import NO_HOURS, Terms, short
 from plumbline.screen.search import Answer, Found, Group, search
-from plumbline.stacks import manifest as manifests
 
 TEST = "screen_links"
 KERNEL = "pairs"
@@ -204,15 +203,6 @@ def variant(site: str, partition: str, stack: str, nodes: int) -> Variant:
         environment={},
         params={"nodes": nodes},
     )
-
-
-def first_stack(part: Partition) -> str:
-    """The first stack of ``part`` that is installed and has the kernel."""
-    for name in part.stacks:
-        if name in manifests.names() and KERNEL in manifests.load(name).benchmarks:
-            return name
-    known = ", ".join(part.stacks) or "none"
-    raise PlumbError("no stack of the partition has the kernels", f"its stacks: {known}", "plumb stack install NAME")
 
 
 def lines(links: Links, found: Found, groups: int) -> list[str]:
