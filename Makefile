@@ -72,11 +72,12 @@ build/cmake/CTestTestfile.cmake:
 attacks: .venv/.stamp-dev ## 10,000 damaged inputs for each parser, reader and command (INPUTS=1000 for fewer, SEED=7 for others)
 	@PLUMB_ATTACKS=$(INPUTS) PLUMB_ATTACKS_SEED=$(SEED) $(PYTEST) tests/attacks
 
-rates: .venv/.stamp-dev ## error rates of the gate, the finder of slow nodes, comparisons, plumb check, why and bisect, on simulated series
+rates: .venv/.stamp-dev ## error rates of the gate, the finder of slow nodes, comparisons, plumb check, screen, why and bisect, on simulated series
 	@$(BIN)/python tests/rates/simulate.py --full
 	@$(BIN)/python tests/rates/outliers.py --full
 	@$(BIN)/python tests/rates/unpaired.py --full
 	@$(BIN)/python tests/rates/check.py --full
+	@$(BIN)/python tests/rates/screening.py --full
 	@$(BIN)/python tests/rates/why.py --full
 	@$(BIN)/python tests/rates/bisection.py --full
 

@@ -58,8 +58,4 @@ def _class(args: argparse.Namespace) -> Path:
         return Path(args.class_file)
     found = site.load(args.site or site.here())
     part = site.partition(found, args.partition) if args.partition else found.partitions[0]
-    file = collect.class_file(found.name, part.name)
-    if not file.is_file():
-        cure = f"plumb calibrate --nodes 8 --site {found.name} --partition {part.name}"
-        raise PlumbError("there is no class of this partition", str(file), cure)
-    return file
+    return collect.made_class(found.name, part.name)

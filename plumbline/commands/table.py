@@ -52,6 +52,10 @@ GROUPS = {
         ),
         "why": ("which of all that differs makes B slower than A, measured", "plumb why 4f89ff 2cb145"),
         "check": ("is this node as fast as its kind, within seconds", "plumb check --seconds 55 --form json"),
+        "screen": (
+            "every node of a partition checked within some days, when idle, and the links between them",
+            "plumb screen --within 7 --node-hours 20 --output machine.html",
+        ),
         "bisect": (
             "which commit makes a figure slower: git bisect with a gate as its judge",
             "plumb bisect v1.2 main --test heat",

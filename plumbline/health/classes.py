@@ -85,8 +85,8 @@ def make(checks: Sequence[Check], tolerance: float, rate: float = RATE) -> Class
     facts, differing = _facts({node: own[-1].facts for node, own in by_node.items() if node not in refused})
     refused |= differing
     members = [node for node in sorted(by_node) if node not in refused]
-    figures = _figures([check for node in members for check in by_node[node]])
-    slow = _slow({node: by_node[node] for node in members}, figures, tolerance)
+    figures = common_figures([check for node in members for check in by_node[node]])
+    slow = slower({node: by_node[node] for node in members}, figures, tolerance)
     refused |= slow
     members = [node for node in members if node not in slow]
     if not members or not figures:
@@ -166,14 +166,17 @@ def _same_size(name: str, values: Sequence[str]) -> bool:
     return max(sizes) <= 1.01 * min(sizes)
 
 
-def _figures(checks: Sequence[Check]) -> dict[str, Figure]:
+def common_figures(checks: Sequence[Check]) -> dict[str, Figure]:
     """The figures that every check has."""
     counts = Counter(figure.name for check in checks for figure in check.figures)
     return {figure.name: figure for check in checks for figure in check.figures if counts[figure.name] == len(checks)}
 
 
-def _slow(by_node: Mapping[str, Sequence[Check]], figures: Mapping[str, Figure], tolerance: float) -> dict[str, str]:
-    """The nodes that are slower than the others, with the figure; none where they are too few to say."""
+def slower(by_node: Mapping[str, Sequence[Check]], figures: Mapping[str, Figure], tolerance: float) -> dict[str, str]:
+    """The nodes that are slower than the others, with the figure; none where they are too few to say.
+
+    The probability of naming any where all are alike is :data:`plumbline.judge.outliers.SIDE`.
+    """
     if len(by_node) < outliers.FEWEST:
         return {}
     classes = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.health import classes, model
 from plumbline.health.model import Check
 from plumbline.schedulers import names
+from plumbline.schedulers.program import Done
 from plumbline.schemas.site import Partition, Site
 from plumbline.topology import plan
 
@@ -44,10 +45,33 @@ class Request:
         """What was measured, a line for each check."""
         return self.file.with_suffix(".jsonl")
 
+    @property
+    def history(self) -> Path:
+        """What screens said of the nodes, a line for each check; it only grows."""
+        return self.file.with_suffix(".screen.jsonl")
+
 
 def class_file(site_name: str, partition: str) -> Path:
     """The class of a partition."""
     return site.folder(site_name) / "health" / f"{partition}.class"
+
+
+def made_class(site_name: str, partition: str) -> Path:
+    """The class of a partition; raises :class:`PlumbError` where there is none."""
+    file = class_file(site_name, partition)
+    if not file.is_file():
+        cure = f"plumb calibrate --nodes 8 --site {site_name} --partition {partition}"
+        raise PlumbError("there is no class of this partition", str(file), cure)
+    return file
+
+
+def require_budget(request: Request) -> None:
+    """Raise :class:`PlumbError` where the partition has no class, or that has no such length of a check."""
+    lines = made_class(request.found.name, request.part.name).read_text(encoding="utf-8").splitlines()
+    known = [line.split()[1] for line in lines if line.startswith("budget ")]
+    if f"{request.seconds:g}" not in known:
+        what = f"the class has no checks of {request.seconds:g} s"
+        raise PlumbError(what, str(request.file), f"--seconds {' or '.join(known)}")
 
 
 def plan_lines(request: Request) -> list[str]:
@@ -69,22 +93,27 @@ def choose(part: Partition, count: int | None, named: Sequence[str]) -> list[str
     return usable[:count]
 
 
-def collect(request: Request) -> list[Check]:
-    """Measure; all checks of the partition, earlier ones too. Raises :class:`PlumbError` if no node answers."""
+def on_nodes(request: Request, folder: Path, command: Callable[[str | None], list[str]]) -> Done:
+    """Have the scheduler start ``command`` on the nodes, which are this job's alone; ``folder`` gets the job's log."""
     if not paths.checker().is_file():
         raise PlumbError("plumb-check is not built", str(paths.checker()), paths.setup())
+    scheduler = schedulers.named(request.part.scheduler)
+    words = names.words_of_all(request.part.access)
+    minutes = int(request.checks * request.seconds / 60) + 2
+    queue = scheduler.queue(None, request.part.access)
+    job = schedulers.Job("plumb-check", len(request.nodes), folder / ".job.log", words, request.nodes, queue, minutes)
+    return scheduler.run_on_every_node(job, command, request.limit)
+
+
+def collect(request: Request) -> list[Check]:
+    """Measure; all checks of the partition, earlier ones too. Raises :class:`PlumbError` if no node answers."""
     for name in request.nodes:
         names.host(name, "--node")
     folder = paths.build() / "health" / request.found.name / request.part.name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     files.write("the plan", folder / "plan.class", classes.plan_text(plan_lines(request), request.seconds))
-    scheduler = schedulers.named(request.part.scheduler)
-    words = names.words_of_all(request.part.access)
-    minutes = int(request.checks * request.seconds / 60) + 2
-    queue = scheduler.queue(None, request.part.access)
-    job = schedulers.Job("plumb-check", len(request.nodes), folder / ".job.log", words, request.nodes, queue, minutes)
-    done = scheduler.run_on_every_node(job, lambda host: _command(request, folder, host), request.limit)
+    done = on_nodes(request, folder, lambda host: _command(request, folder, host))
     found = model.read(sorted(folder.glob("*.jsonl")))
     if not found:
         raise PlumbError(f"no node answered: {done.last()}", request.name, "run plumb nodes states")

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
 from msgspec import Meta, Struct
 
 from plumbline import schemas
+from plumbline.base import files as fs
 from plumbline.base.errors import PlumbError
 from plumbline.statistics import Floats
 
 #: more CPUs in use by others than this: the round is not of the node alone (MOST_OTHERS of plumb-check)
 MOST_OTHERS = 0.25
+
+#: what a round may have measured; 0 is no value
+Value: TypeAlias = Annotated[float, Meta(ge=0, le=1e300)]
+#: Unix, until the year 2100
+Time: TypeAlias = Annotated[float, Meta(ge=0, le=4102444800)]
 
 
 class Figure(Struct, frozen=True, kw_only=True):
@@ -25,7 +32,7 @@ class Figure(Struct, frozen=True, kw_only=True):
     name: Annotated[str, Meta(pattern=r"^[a-z0-9.]+$(?!\n)")]
     unit: Annotated[str, Meta(pattern=r"^\S+$(?!\n)")]
     better: Literal["higher", "lower"]
-    rounds: list[float | None]
+    rounds: list[Value | None]
 
     def log(self, value: float) -> float:
         """The logarithm of a value, larger where worse."""
@@ -41,13 +48,19 @@ class Check(Struct, frozen=True, kw_only=True):
 
     schema: Literal[1]
     node: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)")]
-    time: float
-    seconds: float
+    time: Time
+    seconds: Value
     figures: list[Figure]
-    others: list[float]
+    others: list[Value]
     facts: dict[str, str]
     bad: list[str]
     doubts: list[str]
+
+    def __post_init__(self) -> None:
+        """Refuse a figure that has not one value for each round."""
+        for figure in self.figures:
+            if len(figure.rounds) != len(self.others):
+                raise ValueError(f"{figure.name} has {len(figure.rounds)} values of {len(self.others)} rounds")
 
     def logs(self, figure: str) -> Floats:
         """The logarithms of a figure in the rounds that no other work disturbed."""
@@ -63,17 +76,52 @@ class Check(Struct, frozen=True, kw_only=True):
         return sum(other <= MOST_OTHERS for other in self.others)
 
 
+class Result(Check, frozen=True, kw_only=True, rename={"of": "class"}):
+    """What plumb-check said of a node in production, by the class ``of``, in ``budget`` seconds at most."""
+
+    state: Literal["ok", "busy", "doubt", "bad"]
+    line: str
+    of: str
+    budget: Value
+
+
 def read(files: Iterable[Path]) -> list[Check]:
     """The checks in ``files``, oldest first, each once; raises :class:`PlumbError` for a line that is none."""
-    found: dict[tuple[str, float], Check] = {}
+    return _read(files, Check)
+
+
+def history(file: Path) -> list[Result]:
+    """The results in a history, as :func:`read` reads checks; none without the file.
+
+    What stands behind the last end of a line was cut off by a kill: :func:`append` writes it again.
+    """
+    return _read([file], Result, cut=True) if file.exists() else []
+
+
+def append(file: Path, results: Iterable[Result]) -> None:
+    """Add ``results`` to the end of a history: whole lines, whatever was cut off before, on the disk at the end."""
+    added = b"".join(msgspec.json.encode(one) + b"\n" for one in results)
+    with fs.writing("the history", file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a+b") as stream:
+            stream.seek(0)
+            stream.truncate(stream.read().rfind(b"\n") + 1)
+            stream.write(added)
+            stream.flush()
+            os.fsync(stream.fileno())
+
+
+def _read(files: Iterable[Path], kind: type[Any], cut: bool = False) -> list[Any]:
+    found: dict[tuple[str, float], Any] = {}
     for file in files:
         try:
-            lines = file.read_text(encoding="utf-8").splitlines()
+            text = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise PlumbError(f"cannot read the checks: {error}", str(file), "correct its permissions") from None
-        for number, line in enumerate(lines, 1):
+        whole = text[: text.rfind("\n") + 1] if cut else text
+        for number, line in enumerate(whole.splitlines(), 1):
             try:
-                check = msgspec.json.decode(line, type=Check)
+                check = msgspec.json.decode(line, type=kind)
             except (msgspec.DecodeError, ValueError) as error:
                 what = schemas.fault("check", error) if isinstance(error, msgspec.ValidationError) else str(error)
                 raise PlumbError(what, f"{file}, line {number}", "remove the line") from None

@@ -105,7 +105,7 @@ def measure(name: str, part: Partition, stack: str | None, say: Callable[[str], 
         words = ["site", "measure", "--site", name, "--partition", part.name]
         words += [*(["--stack", stack] if stack else []), *(["--add"] if add else [])]
         return jobs.run_plumb(words, part, 1, (work / f"job-{part.name}").resolve(), say)
-    return _here(name, part, stack or _stack(part), work, say, add)
+    return _here(name, part, stack or manifests.first(part.stacks, "membw"), work, say, add)
 
 
 def measure_all(
@@ -132,15 +132,6 @@ def is_current(name: str, part: Partition) -> bool:
     behind = schedulers.named(part.scheduler).has_jobs
     host = machine.load(site.folder(name) / part.topology if behind else None)
     return site.ceilings_of(name, part.name, words(host)) is not None
-
-
-def _stack(part: Partition) -> str:
-    """The first stack of ``part`` that is installed and has the kernels."""
-    for name in part.stacks:
-        if name in manifests.names() and "membw" in manifests.load(name).benchmarks:
-            return name
-    known = ", ".join(part.stacks) or "none"
-    raise PlumbError("no stack of the partition has the kernels", f"its stacks: {known}", "plumb stack install NAME")
 
 
 def _here(name: str, part: Partition, stack: str, work: Path, say: Callable[[str], None], add: bool) -> int:

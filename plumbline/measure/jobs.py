@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import codecs
 import contextlib
+import math
 import os
 import shlex
 import socket
@@ -49,6 +50,8 @@ class Submission:
     nodes: int
     folder: Path
     hosts: Sequence[str] = ()
+    #: seconds after which the job is ended, waiting or running
+    limit: float = math.inf
 
     @property
     def scheduler(self) -> Scheduler:
@@ -107,7 +110,7 @@ def run(submission: Submission, say: Callable[[str], None]) -> int:
     command = submission.scheduler.submit(submission.job(), script)
     say(f"job: {shlex.join(command)}")
     child = _start(command, submission.folder, "submit")
-    printer = _Printer(submission.output)
+    printer = _Printer(submission.output, time.monotonic() + submission.limit)
     try:
         _require_answer(submission, child)
         status = _wait(child, printer)
@@ -138,11 +141,12 @@ def run_plumb(
     folder: Path,
     say: Callable[[str], None],
     hosts: Sequence[str] = (),
+    limit: float = math.inf,
 ) -> int:
     """:func:`run` for ``plumb`` with ``words``, which finds the folders of this process; an interrupt ends the job."""
     command = [paths.program("plumb"), *paths.options(), *words]
     with interruptible():
-        return run(Submission(partition, command, nodes, folder, hosts), say)
+        return run(Submission(partition, command, nodes, folder, hosts, limit), say)
 
 
 def options(args: argparse.Namespace, *names: str) -> list[str]:
@@ -197,6 +201,8 @@ class _Printer:
     """Prints what a file gained. It is opened again each time: only then a shared file system shows new content."""
 
     file: Path
+    #: by when the job has to have ended (monotonic)
+    until: float = math.inf
     position: int = 0
     decoder: codecs.IncrementalDecoder = field(default_factory=lambda: _Decoder("replace"))
 
@@ -229,11 +235,12 @@ def _require_answer(submission: Submission, child: subprocess.Popen[bytes]) -> N
 
 
 def _wait(child: subprocess.Popen[bytes], printer: _Printer) -> int:
-    """The exit status of ``child``; meanwhile the job's output is printed."""
-    while True:
+    """The exit status of ``child``; meanwhile the job's output is printed. Raises :class:`PlumbError` if it is late."""
+    while time.monotonic() < printer.until:
         with contextlib.suppress(subprocess.TimeoutExpired):
             return child.wait(LOOK_S)
         printer.print_new()
+    raise PlumbError("the job did not end in time", str(printer.file), "its nodes may be busy: try again later")
 
 
 def _wait_for(file: Path) -> None:

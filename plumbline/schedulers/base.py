@@ -306,6 +306,21 @@ class Scheduler(ABC):
         """Let jobs on ``node`` again, if :meth:`drain` or a health check has drained it; what was done, or nothing."""
         return self._health("resume", names.host(node, "--node"))
 
+    def jobs_on(self, node: str) -> str:
+        """A job on ``node``, in words; empty where there is none, or there are no jobs at all.
+
+        Raises :class:`PlumbError` where nobody can say.
+        """
+        if not self.has_jobs:
+            return ""
+        if not self.health:
+            what = f"scheduler {self.name} cannot say whether jobs are on a node"
+            raise PlumbError(what, node, "screen nodes of another scheduler")
+        done = run(["sh", str(HEALTH / "health.sh"), self.health, "jobs", names.host(node, "--node")], 60)
+        if done.status not in (0, 1):
+            raise PlumbError(f"nobody can say whether jobs are on {node}: {done.last()}", self.name, "does it answer?")
+        return (done.stdout.strip() or "a job") if done.status else ""
+
     def _health(self, *words: str) -> str:
         if not self.health:
             raise PlumbError(f"scheduler {self.name} cannot drain nodes", f"plumb nodes {words[0]}", "name another")

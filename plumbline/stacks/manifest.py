@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -236,6 +236,15 @@ def load(name: str) -> Manifest:
 def load_all() -> list[Manifest]:
     """The manifests of all installed stacks, sorted by name."""
     return [load(name) for name in names()]
+
+
+def first(known: Sequence[str], benchmark: str) -> str:
+    """The first of the stacks ``known`` that is installed and has ``benchmark``; raises :class:`PlumbError` for none."""
+    for name in known:
+        if name in names() and benchmark in load(name).benchmarks:
+            return name
+    where = f"its stacks: {', '.join(known) or 'none'}"
+    raise PlumbError("no stack of the partition has the kernels", where, "plumb stack install NAME")
 
 
 def document(manifest: Manifest) -> dict[str, Any]:

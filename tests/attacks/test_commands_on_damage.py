@@ -21,6 +21,7 @@ PAIRS = b"series,baseline,candidate\n" + b"".join(b"a,%d.5,%d.25\n" % (10 + n % 
 NODES = b"node,class,value\n" + b"".join(b"n%d,all,%d.5\n" % (n % 12, 100 + n % 9) for n in range(48))
 LINKS = b"first,second,class,value\n" + b"".join(b"%d,%d,all,2.%d\n" % (n % 6, 6 + n % 5, n % 8) for n in range(60))
 NUMBERS = b"series,index,value\n" + b"".join(b"a,%d,%d.5\n" % (n, 100 + n % 3) for n in range(40))
+CHECKS = b"".join((ROOT / "tests/rates/example.screen.jsonl").read_bytes().splitlines(keepends=True)[:18])
 #: command line, with FILE for the table; a sound table
 TABLES = {
     "gate": (["gate", "--pairs", "FILE", "--better", "lower"], PAIRS),
@@ -31,6 +32,7 @@ TABLES = {
     "nodes": (["outliers", "--members", "FILE", "--better", "higher"], NODES),
     "links": (["outliers", "--matrix", "FILE", "--better", "lower"], LINKS),
     "history": (["history", "--series", "FILE", "--better", "lower"], NUMBERS),
+    "checks": (["screen", "--history", "FILE", "--output", "o.html"], CHECKS),
 }
 
 

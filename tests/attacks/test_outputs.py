@@ -33,6 +33,7 @@ WRITTEN = {
     ("nodes", "folder"): "nodes facts",
     ("publish", "folder"): "publish",
     ("report", "--output"): "report",
+    ("screen", "--output"): "screen",
     ("stack", "--to"): "stack push spack:openmpi",
     ("stack", "file"): "stack pack",
     ("tune", "--output"): "tune openmpi --screen",
@@ -45,6 +46,7 @@ OTHERS = {
     *(("outliers", name) for name in ("--members", "--matrix")),
     *((command, name) for command in ("bisect", "tune", "why") for name in ("--work", "--resume")),
     *(("ci", "--home"), ("launch", "--work"), ("site", "--facts"), ("stack", "--from")),
+    ("screen", "--history"),
     *(("check", "--class"), ("check", "--state"), ("check", "--measured")),
     *(
         (command, "--application")

@@ -173,12 +173,16 @@ def start(fake: Fake, words: list[str]) -> int:
         return subprocess.run(
             words[words.index("--") + 1 :], env=job_environment(fake), cwd=fake.state / "home", check=False
         ).returncode
-    command = words[words.index(sys.executable) :]
+    command = words[next(place for place, word in enumerate(words) if word in (sys.executable, "/bin/sh")) :]
     if fake.name == "lsf":  # bsub makes one shell line of its words
-        command = ["/bin/sh", "-c", " ".join(words[words.index(sys.executable) :])]
+        command = ["/bin/sh", "-c", " ".join(command)]
     both = {"--nodes=2", "blaunch"} & set(words) or ("-N", "2") in itertools.pairwise(words)
-    for _ in range(2 if both else 1):
-        done = subprocess.run(command, env=job_environment(fake), cwd=fake.state / "home", check=False)
+    asked = [word.removeprefix("--nodelist=") for word in words if word.startswith("--nodelist=")]
+    for number in range(2 if both else 1):
+        environment = job_environment(fake)
+        if "SLURMD_NODENAME" in environment:
+            environment["SLURMD_NODENAME"] = fake.case["hosts"][number] if both or not asked else asked[0]
+        done = subprocess.run(command, env=environment, cwd=fake.state / "home", check=False)
         if done.returncode:
             return done.returncode
     return 0
@@ -233,7 +237,7 @@ def main(name: str, folder: str, program: str, *words: str) -> int:
             return 0
         if role == "pbsdsh":
             return pbsdsh(fake, rest)
-        if sys.executable in rest and role in ("submit", "start"):
+        if role == "start" or (sys.executable in rest and role == "submit"):
             return start(fake, rest)
         return {"submit": submit, "cancel": cancel, "ssh": ssh, "follow": lambda fake, _: follow(fake)}[role](
             fake, rest

@@ -1,0 +1,157 @@
+"""``plumb screen``: every node of a partition checked within some days, when idle, and the links between them."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plumbline import schedulers, site
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError
+from plumbline.base.terminal import say
+from plumbline.base.units import counted, some
+from plumbline.commands import options
+from plumbline.pages.page import render
+from plumbline.schedulers import Node, names
+from plumbline.views.table import table
+
+if TYPE_CHECKING:
+    from plumbline.health.collect import Request
+    from plumbline.health.model import Result
+    from plumbline.screen.choose import Choice, Terms
+    from plumbline.screen.links import Links
+    from plumbline.screen.said import Said
+
+HEADER = ("node", "state", "checked", "faster than", "what")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb screen``."""
+    options.add(parser, "--site", "the site (default: the one that claims this host)")
+    options.add(parser, "--partition", "its partition (default: the site's first)")
+    text = "days in which every node is to be checked (default: 7)"
+    options.add(parser, "--within", text, default=7)
+    text = "node hours that checks may take in that time (default: as many as they need)"
+    options.add(parser, "--node-hours", text)
+    options.add(parser, "--seconds", "that a check may take: 10, 25, 55, 120 or 900 (default: 25)", default=25)
+    options.add(parser, "--time-limit", "give a job up after S seconds, waiting or running (default: 300)", default=300)
+    options.add(parser, "--tolerance", "slowdowns up to this do not count (default: 0.05, 5 %%)", default=0.05)
+    parser.add_argument("--links", action="store_true", help="measure the links between nodes, too")
+    text = "nodes of a group of links; a slow group is halved (default: 2, pairs)"
+    options.add(parser, "--group", text, default=2)
+    options.add(parser, "--stack", "whose kernels measure links (default: the first of the partition's)")
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be checked, and how far it is")
+    text = "judge this history, measure nothing; it ends with its last check"
+    parser.add_argument("--history", type=Path, metavar="FILE", help=text)
+    text = (
+        "regular expression of a node's name, whose first group is its rack (default: the name up to its last number)"
+    )
+    options.add(parser, "--racks", text)
+    options.add_output(parser, "also write the page of the machine", ".html")
+    options.add_json(parser, "print JSON: a line for each node")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check what is due and say how far it is; 1 if a node is bad, or a link, else 0."""
+    from plumbline.health import collect, model  # not above: scipy takes longer to load than most commands to run
+    from plumbline.screen import said as judged
+    from plumbline.screen.choose import Choice, Terms
+
+    if args.history:
+        history = model.history(args.history)
+        if not history:
+            raise PlumbError("nothing was checked", str(args.history), "name a history of plumb screen")
+        terms = Terms(args.within, args.node_hours, args.seconds, history[-1].time)
+        known = names.expand(names.fold(one.node for one in history), "--history")
+        return _shown(args, str(args.history), judged.say(known, history, terms, args.tolerance), history, Choice())
+    found = site.load(args.site or site.here())
+    part = site.partition(found, args.partition) if args.partition else found.partitions[0]
+    request = collect.Request(found, part, [], 1, args.seconds, args.time_limit)
+    collect.require_budget(request)
+    terms = Terms(args.within, args.node_hours, args.seconds, time.time())
+    scheduler = schedulers.named(part.scheduler)
+    with options.progress(args.json), _alone(request):
+        nodes = schedulers.nodes(scheduler, scheduler.queue(None, part.access), part.hosts, part.access)
+        choice = _nodes(args, request, terms, nodes)
+        lines = _links(args, request, terms, nodes) if args.links else []
+    history = model.history(request.history)
+    said = judged.say([node.name for node in nodes], history, terms, args.tolerance)
+    said.notes += lines
+    return _shown(args, request.name, said, history, choice)
+
+
+def _alone(request: Request) -> contextlib.AbstractContextManager[None]:
+    lock = paths.build() / "health" / request.found.name / f"{request.part.name}.screen.lock"
+    return files.reserved(lock, "another plumb screen of this partition is at work", "wait for its end")
+
+
+def _nodes(args: argparse.Namespace, request: Request, terms: Terms, nodes: Sequence[Node]) -> Choice:
+    """Check the nodes that are due and idle."""
+    from plumbline.health import model
+    from plumbline.screen import check
+    from plumbline.screen.choose import choose
+
+    jobs_on = schedulers.named(request.part.scheduler).jobs_on
+    taken = _linked(args, request, terms).spent() if args.links else 0.0
+    if not args.dry_run:
+        check.absorb(request)
+    choice = choose(nodes, model.history(request.history), terms, jobs_on, taken)
+    many = f"{counted(len(choice.nodes), 'node')}, {terms.seconds:g} s each"
+    say(f"{'would check' if args.dry_run else 'checks'} {many}{f': {some(choice.nodes)}' if choice.nodes else ''}")
+    if not args.dry_run:
+        choice.left_out |= check.check(replace(request, nodes=choice.nodes), jobs_on)
+    return choice
+
+
+def _links(args: argparse.Namespace, request: Request, terms: Terms, nodes: Sequence[Node]) -> list[str]:
+    """Measure groups of idle nodes, and follow the slow ones; what was found, a line each."""
+    from plumbline.health import model
+    from plumbline.screen import choose, links
+
+    measured = _linked(args, request, terms)
+    measured.taken = choose.spent(model.history(request.history), terms)
+    jobs_on = schedulers.named(request.part.scheduler).jobs_on
+    groups = measured.groups([node.name for node in nodes if node.usable and not jobs_on(node.name)])
+    if args.dry_run:
+        return [f"would measure the links of {counted(len(groups), 'group')} of {args.group} nodes"]
+    return links.lines(measured, measured.run(groups), len(groups))
+
+
+def _linked(args: argparse.Namespace, request: Request, terms: Terms) -> Links:
+    from plumbline.screen import links
+    from plumbline.stacks import manifest
+
+    if schedulers.named(request.part.scheduler).is_one_host or args.group < 2:
+        raise PlumbError("links are between two nodes or more", "plumb screen --links", "leave it out")
+    stack = args.stack or manifest.first(request.part.stacks, links.KERNEL)
+    where = request.found.name, request.part, stack
+    return links.Links(*where, args.group, terms, args.tolerance, args.time_limit, say)
+
+
+def _shown(args: argparse.Namespace, name: str, said: Said, history: Sequence[Result], choice: Choice) -> int:
+    from plumbline.screen import page
+    from plumbline.screen.said import outlook
+
+    lines = [*said.notes, *outlook(said, history, choice)]
+    forms = {".html": lambda: render(page.document(f"Screen of {name}", said, args.racks or page.RACKS, lines))}
+    options.write("the page", args.output, forms)
+    if args.json:
+        options.print_lines(one.to_dict() for one in said.nodes)
+        print("\n".join([*lines, said.closing()]), file=sys.stderr)
+    else:
+        odd = [one for one in said.nodes if one.state in ("bad", "doubt") or one.slower]
+        rows = [(one.name, one.state, one.checked, _faster(one.place), one.line) for one in odd]
+        shown = [table(HEADER, rows, right=("faster than",)), ""] if rows else []
+        print("\n".join([*shown, *lines, said.closing()]))
+    return 1 if said.bad or any(line.startswith("bad: ") for line in lines) else 0
+
+
+def _faster(place: float | None) -> str:
+    """Which share of the other nodes is slower."""
+    return "–" if place is None else f"{100 * place:.0f} %"

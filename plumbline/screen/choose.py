@@ -1,0 +1,97 @@
+"""Which nodes are checked now: those that are due, are idle, and fit into the node hours. Numbers and names only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from plumbline.base import group
+from plumbline.health.model import Result
+from plumbline.schedulers import Node
+
+DAY = 86400.0
+#: a node is due when its last check is older than this share of the period: the rest is left for it to become idle
+DUE = 0.5
+NO_HOURS = "no node hours are left"
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a screen was asked for.
+
+    Every node within ``within`` days, with ``hours`` node hours in that time at most (None: as many as it takes),
+    ``seconds`` for each check. ``now`` is Unix time.
+    """
+
+    within: float
+    hours: float | None
+    seconds: float
+    now: float
+
+    @property
+    def since(self) -> float:
+        """When the period that ends now began."""
+        return self.now - DAY * self.within
+
+    def room(self, spent: float) -> float:
+        """The node seconds that are left when ``spent`` have been taken."""
+        return float("inf") if self.hours is None else max(0.0, 3600 * self.hours - spent)
+
+
+@dataclass
+class Choice:
+    """The nodes to check, in order, and why others that are due are left out."""
+
+    nodes: list[str] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+
+def short(name: str) -> str:
+    """A node as plumb-check calls it: its name up to the first dot."""
+    return name.split(".", 1)[0]
+
+
+def by_node(history: Iterable[Result]) -> dict[str, list[Result]]:
+    """What was measured of each node, oldest first."""
+    return group((short(one.node), one) for one in history if one.state != "busy")
+
+
+def spent(history: Iterable[Result], terms: Terms) -> float:
+    """Node seconds that checks have taken in the period: each counts as all that it might take."""
+    return sum(one.budget for one in history if one.time >= terms.since)
+
+
+def due(nodes: Iterable[str], history: Iterable[Result], terms: Terms) -> list[str]:
+    """The nodes to check next: those that never were, those found bad once, then the oldest checks first."""
+    known = by_node(history)
+
+    def last(node: str) -> float:
+        return known[short(node)][-1].time if short(node) in known else 0.0
+
+    def once(node: str) -> bool:
+        return [one.state == "bad" for one in known.get(short(node), [])[-2:]] in ([True], [False, True])
+
+    oldest = terms.now - DUE * DAY * terms.within
+    wanted = [node for node in nodes if once(node) or last(node) <= oldest]
+    return sorted(wanted, key=lambda node: (last(node) > 0, not once(node), last(node)))
+
+
+def choose(
+    nodes: Sequence[Node], history: Sequence[Result], terms: Terms, jobs_on: Callable[[str], str], taken: float = 0.0
+) -> Choice:
+    """The nodes to check now, asking ``jobs_on`` of each until the node hours are used up; ``taken``: by others."""
+    found = Choice()
+    usable: Mapping[str, Node] = {node.name: node for node in nodes}
+    left = terms.room(spent(history, terms) + taken)
+    for name in due(usable, history, terms):
+        node = usable[name]
+        if not node.usable:
+            found.left_out[name] = f"cannot be used: {node.state}"
+        elif left < terms.seconds:
+            found.left_out[name] = NO_HOURS
+        elif said := jobs_on(name):
+            found.left_out[name] = f"busy: {said}"
+        else:
+            found.nodes.append(name)
+            left -= terms.seconds
+    return found

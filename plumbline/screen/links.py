@@ -1,0 +1,225 @@
+"""The links of a partition: groups of nodes measured by the kernel ``pairs``, and what their records say.
+
+Each group is a job of its own that runs ``plumb launch``, so its figures are verified by the witness and stand in a
+record. What was measured within the period is read, not measured again: a search that was cut off goes on.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import msgspec
+
+from plumbline.base import files, group, paths
+from plumbline.base.errors import PlumbError
+from plumbline.base.units import counted
+from plumbline.judge import outliers
+from plumbline.judge.members import BETWEEN, Nodes
+from plumbline.measure import jobs
+from plumbline.records import query
+from plumbline.records.model import Row
+from plumbline.records.variant import Variant, WantedFigure
+from plumbline.schemas.site import Partition
+from plumbline.screen.choose import NO_HOURS, Terms, short
+from plumbline.screen.search import Answer, Found, Group, search
+
+TEST = "screen_links"
+KERNEL = "pairs"
+#: the slowest pair of a group, while all nodes of it send
+FIGURE = "worst_bandwidth"
+#: of each group, fixed beforehand
+LAUNCHES = 5
+#: seconds of a group that the node hours are planned with
+USUAL_S = 60.0
+#: the probability that a screen names any good node: two decisions would have to err, each with outliers.SIDE at most
+RATE = 2 * outliers.SIDE
+
+
+#: the nodes of a group
+Ends: TypeAlias = frozenset[str]
+
+
+@dataclass
+class Pool:
+    """The bandwidths of each group's launches.
+
+    Others are compared with those that this search has ``asked`` for, that are of the first ``size`` and not slow.
+    """
+
+    size: int
+    tolerance: float
+    values: Mapping[Ends, Sequence[float]] = field(default_factory=dict)
+    asked: set[Ends] = field(default_factory=set)
+    slow: set[Ends] = field(default_factory=set)
+
+    def judge(self, groups: Sequence[Group]) -> list[Answer]:
+        """What is said of ``groups`` by the rule of ``plumb outliers``; None where a slow one would not have shown.
+
+        A smaller group is compared with larger ones: the slowest of fewer pairs is no slower.
+        """
+        asked = [_ends(one.nodes) for one in groups]
+        pool = {ends for ends in self.asked - self.slow if len(ends) == self.size}
+        self.asked |= set(asked)
+        members = Nodes("links", "higher")
+        for ends in (pool | set(asked)) & self.values.keys():
+            for value in self.values[ends]:
+                members.add(BETWEEN.join(sorted(ends)), value)
+        if len(members.values) < outliers.FEWEST:
+            return [None] * len(groups)
+        margins = outliers.Margins(self.tolerance, max(0.1, 2 * self.tolerance))
+        (verdict,) = outliers.decide([members], margins)
+        worse = {_of(one.name) for one in verdict.findings if one.direction == "worse"}
+        seen = verdict.seen["node"]
+        unknown = set(asked) - self.values.keys() | set(map(_of, verdict.suspects))
+        if seen is None or seen > margins.must_detect:
+            unknown |= set(asked)
+        self.slow |= worse & set(asked)
+        self.slow -= set(asked) - worse
+        return ["slow" if ends in worse else None if ends in unknown else "fine" for ends in asked]
+
+
+@dataclass
+class Links:
+    """The links of partition ``part`` of ``site``; ``size`` nodes in a group, a job given up after ``limit`` seconds.
+
+    ``taken`` are node seconds of the period that checks have cost. ``why`` says of groups why they have no answer,
+    ``launched`` counts those that were measured now.
+    """
+
+    site: str
+    part: Partition
+    stack: str
+    size: int
+    terms: Terms
+    tolerance: float
+    limit: float
+    say: Callable[[str], None]
+    taken: float = 0.0
+    why: dict[tuple[str, ...], str] = field(default_factory=dict)
+    launched: int = 0
+    _asked: Counter[Ends] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._pool = Pool(self.size, self.tolerance)
+
+    def rows(self) -> list[Row]:
+        """The records of the period, oldest first; damaged ones are reported."""
+        since = datetime.datetime.fromtimestamp(self.terms.since, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
+        found, damages = query.records(query.Selection(self.site, self.part.name, TEST, since))
+        for damage in damages:
+            self.say(f"damaged record: {damage}")
+        return found
+
+    def groups(self, idle: Sequence[str]) -> list[tuple[str, ...]]:
+        """The groups that were measured first within the period, then groups of the ``idle`` nodes that are in none.
+
+        Nodes that follow one another by name are in different groups, and in others in the next period.
+        """
+        before, seen = list[tuple[str, ...]](), set[str]()
+        for row in self.rows():
+            own = {short(node) for node in row.nodes}
+            if row.is_valid and len(own) == self.size and not own & seen:  # else it followed a slow one
+                before.append(tuple(row.nodes))
+                seen |= own
+        wanted = [node for node in idle if short(node) not in seen]
+        count = len(wanted) // self.size
+        turn = int(self.terms.now / (86400 * self.terms.within))
+        lines = [wanted[first * count : (first + 1) * count] for first in range(self.size)]
+        new = [
+            tuple(line[(place + number * turn) % count] for number, line in enumerate(lines)) for place in range(count)
+        ]
+        return [*before, *new]
+
+    def spent(self) -> float:
+        """The node seconds that links are taken to have cost in the period."""
+        return sum(USUAL_S * len(row.nodes) for row in self.rows())
+
+    def run(self, groups: Sequence[Sequence[str]]) -> Found:
+        """Measure ``groups`` and find what makes the slow ones slow."""
+        return search(groups, self.measure)
+
+    def measure(self, groups: Sequence[Group]) -> list[Answer]:
+        """What is said of each of ``groups``, after the launches that it still needs."""
+        known = Counter(_ends(row.nodes) for row in self.rows() if row.is_valid)
+        left = self.terms.room(self.spent() + self.taken)
+        for one in groups:
+            nodes = _ends(one.nodes)
+            self._asked[nodes] += 1
+            if known[nodes] >= self._asked[nodes]:
+                continue
+            if left < USUAL_S * len(nodes):
+                self.why[one.nodes] = NO_HOURS
+                continue
+            left -= USUAL_S * len(nodes)
+            self._launch(one.nodes)
+        self._pool.values = {_ends(row.nodes): row.figures[0].samples for row in self.rows() if row.is_valid}
+        answers = self._pool.judge(groups)
+        for one, answer in zip(groups, answers, strict=True):
+            if answer is None and _ends(one.nodes) in self._pool.values:
+                self.why[one.nodes] = "too few groups, or too noisy, to say"
+        return answers
+
+    def _launch(self, nodes: tuple[str, ...]) -> None:
+        place = (paths.build() / "screen" / self.site / self.part.name).resolve()
+        file = place / "variant.json"
+        document = json.dumps(msgspec.to_builtins(variant(self.site, self.part.name, self.stack, len(nodes))))
+        files.write("the variant", file, document)
+        words = ["launch", str(file), "--work", str(place / "work")]
+        try:
+            jobs.run_plumb(words, self.part, len(nodes), place / "job", self.say, nodes, self.limit)
+        except PlumbError as error:
+            self.why[nodes] = error.what
+            self.say(f"{', '.join(nodes)}: {error.what}")
+        else:
+            self.launched += 1
+
+
+def variant(site: str, partition: str, stack: str, nodes: int) -> Variant:
+    """What a group of ``nodes`` nodes runs: one rank on each, all pairs in rounds in which each node is in one."""
+    return Variant(
+        schema=1,
+        test=TEST,
+        name=f"{TEST} on {nodes} nodes",
+        site=site,
+        partition=partition,
+        stack=stack,
+        benchmark=KERNEL,
+        arguments=["--mode", "tournament", "--bandwidth-bytes", "2M", "--json"],
+        placement="node",
+        memory=None,
+        threads=1,
+        ranks_per_node=1,
+        nodes=nodes,
+        parser="kernel",
+        context={"kernel": KERNEL},
+        figures=[WantedFigure(name=FIGURE, metric=FIGURE, where={"class": "all"})],
+        launches=LAUNCHES,
+        time_limit_s=300,
+        environment={},
+        params={"nodes": nodes},
+    )
+
+
+def lines(links: Links, found: Found, groups: int) -> list[str]:
+    """What a search found, a line each."""
+    told = [f"bad: node {node}: every group with it is slow" for node in found.nodes]
+    for one in found.together:
+        told.append(f"bad: {'link' if len(one) == 2 else 'together only'} {BETWEEN.join(one)}")
+    told += [f"doubt: {BETWEEN.join(one)}: slow once, then fine" for one in found.passing]
+    for reason, own in group((links.why.get(one, "it could not be measured"), one) for one in found.open).items():
+        told.append(f"open: {counted(len(own), 'group')}: {reason}: {BETWEEN.join(own[0])}")
+    rounds = f", and {counted(found.rounds, 'round')} of halves" if found.rounds else ""
+    return [*told, f"links: {counted(groups, 'group')}{rounds}; {links.launched} measured now"]
+
+
+def _ends(nodes: Iterable[str]) -> Ends:
+    return frozenset(map(short, nodes))
+
+
+def _of(name: str) -> Ends:
+    return frozenset(name.split(BETWEEN))

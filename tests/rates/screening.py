@@ -1,0 +1,105 @@
+"""How often `plumb screen --links` names a good node, and finds a bad one, on simulated machines.
+
+    python tests/rates/screening.py [--full] [--markdown]
+
+A group has the bandwidth of its slowest node or link; launches and groups vary. The search and the rule are those of
+the command. `named`: searches in which a good node was named; `found`: bad nodes that were named; `rounds`: the most
+after the first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from plumbline.screen import links
+from plumbline.screen.search import Answer, Found, Group, search
+
+#: log of a launch's bandwidth: the standard deviation of launches, and that of groups
+NOISE, SPREAD = 0.01, 0.005
+SLOW = 0.2
+HEADER = ("groups", "of", "bad nodes", "launches vary by", "named", "found", "rounds")
+#: number of groups, their size
+SHAPES = ((8, 2), (16, 2), (32, 2), (8, 8), (16, 8), (16, 32))
+
+
+class Machine:
+    """A machine on which some nodes or links (sets of two) are slower by a fraction."""
+
+    def __init__(self, size: int, slow: Mapping[object, float], seed: int, noise: float = NOISE) -> None:
+        self.slow, self.noise = slow, noise
+        self.random = np.random.default_rng(seed)
+        self.values: dict[frozenset[str], list[float]] = {}
+        self.pool = links.Pool(size, 0.05, self.values)
+        self.rounds: list[list[Group]] = []
+
+    def measure(self, groups: Sequence[Group]) -> list[Answer]:
+        """What the records of ``groups`` would say."""
+        self.rounds.append(list(groups))
+        for group in groups:
+            self.values[frozenset(group.nodes)] = self.launches(frozenset(group.nodes))
+        return self.pool.judge(groups)
+
+    def launches(self, nodes: frozenset[str]) -> list[float]:
+        """The bandwidths of a group's launches."""
+        lost = max((by for what, by in self.slow.items() if what in nodes or what == nodes), default=0.0)
+        level = self.random.normal(0, SPREAD) - math.log1p(lost)
+        return [float(value) for value in 100 * np.exp(level + self.random.normal(0, self.noise, links.LAUNCHES))]
+
+
+def names(count: int) -> list[str]:
+    """The nodes."""
+    return [f"n{number:03}" for number in range(count)]
+
+
+def groups(count: int, size: int) -> list[tuple[str, ...]]:
+    """The groups of the first round."""
+    nodes = names(count)
+    return [tuple(nodes[first : first + size]) for first in range(0, count, size)]
+
+
+def searched(machine: Machine, count: int) -> Found:
+    """A search among ``count`` nodes."""
+    return search(groups(count, machine.pool.size), machine.measure)
+
+
+def rows(searches: int) -> Iterator[tuple[str, ...]]:
+    """A row for each shape, set of bad nodes and noise."""
+    for number, size in SHAPES:
+        for what, bad in {"none": (), "one": (0,), "two of a group": (0, 1), "two": (0, size)}.items():
+            for noise in (0.01, 0.02):
+                nodes = [names(number * size)[place] for place in bad]
+                found = [
+                    searched(Machine(size, dict.fromkeys(nodes, SLOW), seed, noise), number * size)
+                    for seed in range(searches)
+                ]
+                wrong = sum(any(node not in nodes for node in one.nodes) for one in found)
+                right = sum(len(set(nodes) & set(one.nodes)) for one in found)
+                share = f"{right / (len(nodes) * searches):.0%}" if nodes else "–"
+                most = max(one.rounds for one in found)
+                yield str(number), str(size), what, f"{noise:.0%}", f"{wrong / searches:.1%}", share, str(most)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--full", action="store_true", help="400 searches each, not 20")
+    parser.add_argument("--markdown", action="store_true", help="print the table of docs/health.md")
+    args = parser.parse_args()
+    form = (
+        "| " + " | ".join(["{}"] * len(HEADER)) + " |"
+        if args.markdown
+        else "{:>6} {:>3} {:15} {:>16} {:>6} {:>6} {:>6}"
+    )
+    print(form.format(*HEADER))
+    if args.markdown:
+        print("|" + "---|" * len(HEADER))
+    for row in rows(400 if args.full else 20):
+        print(form.format(*row), flush=True)
+
+
+if __name__ == "__main__":
+    main()
