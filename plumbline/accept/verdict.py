@@ -106,10 +106,11 @@ class Judged(Statement):
 def judge(contract: Contract, records: Sequence[Record], nodes: Sequence[str] = ()) -> list[Judged]:
     """A verdict on each clause; ``nodes`` are the machine's by name, where the contract has a number alone."""
     known = contract.names or nodes
-    return [_judge(one, contract, evidence.of_clause(one, contract, records), known) for one in contract.clauses]
+    return [of_evidence(one, contract, evidence.of_clause(one, contract, records), known) for one in contract.clauses]
 
 
-def _judge(clause: Clause, contract: Contract, found: Evidence, nodes: Sequence[str]) -> Judged:
+def of_evidence(clause: Clause, contract: Contract, found: Evidence, nodes: Sequence[str] = ()) -> Judged:
+    """The verdict on one clause."""
     rule, higher = clause.rule(contract.node_count), clause.better == "higher"
     known = evidence.names_of(clause, nodes) if len(nodes) == contract.node_count else []
     members = {**{name: Member(name) for name in known}, **found.members}
@@ -179,6 +180,7 @@ def _reason(judged: Judged, rule: Rule) -> str:
     if judged.state == "FAIL":
         return f"{said}; {some([part.said for part in missed])}"
     lacking = [part.said for part in judged.parts if part.lacking and part.count]
+    cure = ": plumb accept CONTRACT measures what is missing" if lacking or judged.unmeasured else ""
     absent = [part.name for part in judged.parts if not part.count]
     reasons = []
     if judged.unmeasured:
@@ -191,9 +193,9 @@ def _reason(judged: Judged, rule: Rule) -> str:
     open_ones = [part.said for part in judged.parts if part.state != SHOWN and part.count and not part.lacking]
     if not reasons and open_ones:
         needed = rule.launches_failing()
-        cure = f": {needed} launches would show a miss of {rule.allowed + 1}" if needed else ""
-        reasons.append(f"{some(open_ones)}, which shows neither{cure}")
-    return "; ".join([said, *reasons])
+        better = f": {needed} launches of each would show {counted(rule.allowed + 1, 'bad member')}" if needed else ""
+        reasons.append(f"{some(open_ones)}, which shows neither{better}")
+    return "; ".join([said, *reasons]) + cure
 
 
 def _notes(found: Evidence, failed: Sequence[str], parts: Sequence[Part]) -> Iterator[str]:

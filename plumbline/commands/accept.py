@@ -73,7 +73,10 @@ def run(args: argparse.Namespace) -> int:
     with options.progress(args.json):
         if not args.show:
             _measure(args, contract, folder)
-        return _judged(args, contract, folder)
+        status, found = _judged(args, contract, folder)
+    if args.json:
+        print(found, end="")
+    return status
 
 
 def _init(file: Path) -> int:
@@ -125,7 +128,8 @@ def _measure(args: argparse.Namespace, contract: Contract, folder: Path) -> None
         bench.measure(state, contract, judged, args.retest, terminal.say, args.minutes)
 
 
-def _judged(args: argparse.Namespace, contract: Contract, folder: Path) -> int:
+def _judged(args: argparse.Namespace, contract: Contract, folder: Path) -> tuple[int, str]:
+    """The exit status, and all that was found as JSON, after it was printed and written to files."""
     where, nodes = _where(args, folder)
     records, damages = evidence.find(contract, where)
     options.report_damage(damages)
@@ -141,7 +145,7 @@ def _judged(args: argparse.Namespace, contract: Contract, folder: Path) -> int:
     if args.archive:
         made = archive.write(args.archive, args.contract, contract, records, judged, nodes)
         print(f"{args.archive}: SHA-256 {made}: plumb accept --verify {args.archive} --sha256 {made}")
-    return EXIT[verdict.overall(judged)]
+    return EXIT[verdict.overall(judged)], forms.as_json(contract, judged, digest)
 
 
 def _beside(offer: Path, judged: list[Judged], digest: str) -> None:

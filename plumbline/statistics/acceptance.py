@@ -67,8 +67,8 @@ class Rule:
 
     @property
     def allowed(self) -> int:
-        """How many members may miss the limit."""
-        return math.floor((1 - self.share) * self.members + 1e-9)
+        """How many members may miss the limit; one has to meet it."""
+        return min(math.floor((1 - self.share) * self.members + 1e-9), self.members - 1)
 
     def _chances(self, single: float) -> float:
         """The probability of what happens in a test with probability ``single``, in the test or a retest."""
