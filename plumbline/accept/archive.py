@@ -6,12 +6,14 @@ both together, with a new list, by the archive's SHA-256 alone, which both parti
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from plumbline import schemas
 from plumbline.accept import forms, model, verdict
 from plumbline.accept.model import Contract
 from plumbline.accept.verdict import Judged
@@ -63,19 +65,35 @@ def read(source: Path, digest: str | None = None) -> Sealed:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         listed = sealed.sums(sealed.read(source, CURE, digest, folder)[sealed.SUMS])
-        if missing := {CONTRACT, RECORDS, NODES, VERDICT} - listed.keys():
+        if missing := {CONTRACT, RECORDS, NODES, VERDICT, PAGE} - listed.keys():
             raise PlumbError(f"no {min(missing)} in the archive", str(source), CURE)
         contract = model.load(folder / CONTRACT)
         records = store.whole(folder / RECORDS, "do not use it")
-        nodes = (folder / NODES).read_text(encoding="utf-8").split()
+        nodes = (folder / NODES).read_text(encoding="utf-8", errors="replace").split()
         judged = verdict.judge(contract, records, nodes)
-        said = json.loads((folder / VERDICT).read_text(encoding="utf-8"))
+        said = _said(folder / VERDICT, source)
         now = forms.document(contract, judged, listed[CONTRACT])
-        differing = [name for name in now if name not in said or said[name] != now[name]]
+        differing = [name for name in now if name != forms.VERSION and said.get(name) != now[name]]
         if differing:
             what = f"its records do not give its verdict: {differing[0]} is {_short(now[differing[0]])}"
             raise PlumbError(what, str(source), "do not use it")
+        page = render(forms.page(contract, judged, listed[CONTRACT]))
+        if said.get(forms.VERSION) == now[forms.VERSION] and files.sha256(folder / PAGE) != _sum(page):
+            raise PlumbError("its page is not that of its records", str(source), "do not use it")
         return Sealed(contract, listed[CONTRACT], records, judged)
+
+
+def _said(file: Path, source: Path) -> dict[str, object]:
+    """What a file of verdicts says."""
+    try:
+        found = schemas.parse_json(file.read_bytes())
+    except ValueError as error:
+        raise PlumbError(f"its verdict cannot be read: {error}", str(source), "do not use it") from None
+    return found if isinstance(found, dict) else {}
+
+
+def _sum(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _short(value: object) -> str:

@@ -70,7 +70,7 @@ def begin(folder: Path, file: Path, contract: Contract, site_name: str, say: Say
         part = _partition(site_name, contract)
         say("variants: a dry run of ReFrame")
         stacks = sorted({clause.stack for clause in contract.clauses})
-        tests = "|".join(sorted({f"{clause.test}(%|$)" for clause in contract.clauses}))
+        tests = "|".join(sorted({_pattern(clause) for clause in contract.clauses}))
         listing = variants.list_variants(stacks, tests, f"{site_name}:{part.name}", folder)
         chosen = [_variant(clause, contract, listing) for clause in contract.clauses]
         now = session.circumstances(stacks)
@@ -100,6 +100,12 @@ def _nodes(part: Partition, count: int) -> list[str]:
     return sorted(node.name for node in sorted(found, key=lambda node: not node.usable)[:count])
 
 
+def _pattern(clause: Clause) -> str:
+    """What matches names of variants of a clause's test that have its params."""
+    params = (f"(?=.*%{re.escape(f'{name}={value}')}(%|$))" for name, value in sorted(clause.params.items()))
+    return "".join([*params, clause.test, "(%|$)"])
+
+
 def _variant(clause: Clause, contract: Contract, listing: variants.Listing) -> Variant:
     """The one variant that a clause names."""
     nodes = None if clause.over == NODE else contract.node_count
@@ -111,7 +117,7 @@ def _variant(clause: Clause, contract: Contract, listing: variants.Listing) -> V
     if found:
         raise PlumbError(f"{len(found)} variants: {', '.join(one.name for one in found[:4])}", where, "add params")
     skips = listing.skips.get(clause.stack, {})
-    skipped = [why for name, why in skips.items() if name.startswith(clause.test)]
+    skipped = [why for name, why in skips.items() if re.match(_pattern(clause), name.replace(" ", ""))]
     why = f"; skipped: {skipped[0]}" if skipped and not fitting else ""
     over = f" over {nodes} nodes" if fitting else ""
     raise PlumbError(f"no variant of {clause.test}{over} has these params{why}", where, "plumb campaign has them all")

@@ -92,24 +92,24 @@ def of_clause(clause: Clause, contract: Contract, records: Iterable[Record]) -> 
     Raises :class:`PlumbError` where they are of several variants, partitions or sites, or the clause has another unit
     or direction than its figure.
     """
-    own = [record for record in records if _is_of(clause, contract, record)]
-    _require_one(clause, "variants", "params", {record.variant.name for record in own})
-    _require_one(clause, "systems", "--site or partition", {f"{one.site}:{one.partition}" for one in own})
-    named, members, foreign = set(contract.names), dict[str, Member](), set[str]()
-    used, seconds = list[Record](), list[float]()
-    for record in own:
-        others = {*record.nodes} - named if named else set()
-        foreign |= others
-        if others or not _fits(clause, contract, record):
-            continue
-        used.append(record)
-        seconds += [launch.wall_s for launch in record.launches]
+    named, foreign = set(contract.names), set[str]()
+    used = []
+    for record in records:
+        if _is_of(clause, contract, record):
+            others = {*record.nodes} - named if named else set()
+            foreign |= others
+            used += [record] if not others and _fits(clause, contract, record) else []
+    _require_one(clause, "variants", "params", {record.variant.name for record in used})
+    _require_one(clause, "systems", "--site, or partition", {f"{one.site}:{one.partition}" for one in used})
+    members = dict[str, Member]()
+    for record in used:
         for name, value in _values(clause, record):
             member = members.setdefault(name, Member(name))
             if isinstance(value, str):
                 member.left_out[value] += 1
             else:
                 member.values.append(value)
+    seconds = [launch.wall_s for record in used for launch in record.launches]
     return Evidence(
         members,
         [record.id for record in used],

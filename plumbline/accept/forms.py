@@ -15,6 +15,8 @@ from plumbline.pages import blocks
 from plumbline.pages.blocks import Block, Piece, block, section
 from plumbline.views.table import table
 
+#: the member of a document that says which version of Plumbline made it
+VERSION = "plumbline"
 #: standard deviation of launches where nothing was measured yet, as a fraction
 SPREAD = 0.02
 HEADER = ("clause", "over", "promise", "bound", "usual", "shown", "launches", "verdict", "what")
@@ -68,7 +70,7 @@ def _single(contract: Contract) -> list[str]:
         rule = clause.rule(contract.node_count)
         if rule.failing != rule.allowed + 1 and (needed := rule.launches_failing()):
             what = counted(rule.allowed + 1, "bad member")
-            said.append(f"{clause.name}: {what} leave it unknown; {needed} launches each would show the failure")
+            said.append(f"{clause.name}: with {what} it is unknown; {needed} launches of each would show the failure")
     return said
 
 
@@ -98,6 +100,7 @@ def document(contract: Contract, judged: Sequence[Judged], digest: str) -> dict[
         "verdict": WORDS[overall(judged)],
         "clauses": [one.to_dict() for one in judged],
         "stacks": sorted({stack for one in judged for stack in one.measured.stacks}),
+        VERSION: __version__,
     }
 
 
@@ -117,7 +120,7 @@ def page(contract: Contract, judged: Sequence[Judged], digest: str) -> Block:
         ("offer", contract.offer),
         ("contract, SHA-256", digest),
         ("stacks", "; ".join(sorted({stack for one in judged for stack in one.measured.stacks})) or None),
-        ("plumbline", __version__),
+        ("judged by", f"plumb {__version__}"),
     ]
     return {
         "title": f"Acceptance of {contract.machine}: {word}",

@@ -41,9 +41,9 @@ class Part:
 
     @property
     def said(self) -> str:
-        """Such as ``n3: 4 of 5 launches meet the limit``."""
+        """Such as ``n3: 4 of 5 launches meet the limit``; of one that was not measured its name, and why."""
         if not self.count:
-            return f"{self.name} not measured{f' ({self.left_out})' if self.left_out else ''}"
+            return f"{self.name} ({self.left_out})" if self.left_out else self.name
         lacking = f", {self.lacking} to be measured" if self.lacking else ""
         left_out = f" ({self.left_out})" if self.left_out and self.lacking else ""
         return f"{self.name}: {self.met} of {counted(self.count, 'launch')} meet the limit{lacking}{left_out}"
@@ -93,7 +93,8 @@ class Judged(Statement):
             "usual": rounded(self.usual, 6),
             **given(
                 missed=self.of(MISSED),
-                open=[part.said for part in self.parts if part.state == OPEN],
+                open=[part.said for part in self.parts if part.state == OPEN and part.count],
+                absent=[part.said for part in self.parts if not part.count],
                 unmeasured=self.unmeasured,
                 again=self.again,
                 reason=self.reason,
@@ -178,15 +179,15 @@ def _reason(judged: Judged, rule: Rule) -> str:
     if judged.state == "PASS":
         return f"{said}, {rule.members - rule.allowed} needed"
     if judged.state == "FAIL":
-        return f"{said}; {some([part.said for part in missed])}"
+        one = missed[0].said if len(missed) == 1 else f"{len(missed)} miss the limit: {some(judged.of(MISSED))}"
+        return f"{said}; {one}"
     lacking = [part.said for part in judged.parts if part.lacking and part.count]
     cure = ": plumb accept CONTRACT measures what is missing" if lacking or judged.unmeasured else ""
-    absent = [part.name for part in judged.parts if not part.count]
+    absent = [part.said for part in judged.parts if not part.count]
     reasons = []
     if judged.unmeasured:
         named = f": {some(absent)}" if len(absent) == judged.unmeasured else ", which the contract does not name"
-        whose = next((f" ({part.left_out})" for part in judged.parts if not part.count and part.left_out), "")
-        reasons.append(f"{judged.unmeasured} not measured{named}{whose}")
+        reasons.append(f"{judged.unmeasured} not measured{named}")
     reasons += [some(lacking)] if lacking else []
     if not reasons and judged.again:
         reasons.append(f"{some(judged.again)} may be tested again: plumb accept CONTRACT --retest")
@@ -221,4 +222,4 @@ def closing(judged: Sequence[Judged]) -> str:
     numbers = ", ".join(f"{counts[word]} {word}" for word in WORDS.values() if counts[word])
     line = f"accept: {WORDS[state]}: {counted(len(judged), 'clause')}: {numbers}"
     first = next(one for one in judged if one.state == state)
-    return line if state == "PASS" else f"{line}; {first.subject}: {first.said}"
+    return line if state == "PASS" else f"{line}; {first.subject}: {first.reason}"

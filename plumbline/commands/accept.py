@@ -73,9 +73,9 @@ def run(args: argparse.Namespace) -> int:
     with options.progress(args.json):
         if not args.show:
             _measure(args, contract, folder)
-        status, found = _judged(args, contract, folder)
+        status, document = _judged(args, contract, folder)
     if args.json:
-        print(found, end="")
+        print(document, end="")
     return status
 
 

@@ -12,9 +12,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import samples
 import yaml
 
+from plumbline.accept.model import Clause
 from plumbline.records import model
 from plumbline.records.model import Record
 
@@ -37,6 +39,11 @@ def contract(*clauses: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """The document of a contract over eight nodes."""
     made = {"schema": 1, "machine": "Example-1", "vendor": "Example Ltd", "offer": "Offer 2026-17", "nodes": "n[0-7]"}
     return {**made, "clauses": list(clauses) or [BANDWIDTH, LINKS, BROADCAST], **changes}
+
+
+def clause(document: dict[str, Any]) -> Clause:
+    """A clause of a contract."""
+    return msgspec.convert(document, Clause)
 
 
 def record(
