@@ -182,21 +182,23 @@ def _reason(judged: Judged, rule: Rule) -> str:
         one = missed[0].said if len(missed) == 1 else f"{len(missed)} miss the limit: {some(judged.of(MISSED))}"
         return f"{said}; {one}"
     lacking = [part.said for part in judged.parts if part.lacking and part.count]
-    cure = ": plumb accept CONTRACT measures what is missing" if lacking or judged.unmeasured else ""
     absent = [part.said for part in judged.parts if not part.count]
     reasons = []
     if judged.unmeasured:
         named = f": {some(absent)}" if len(absent) == judged.unmeasured else ", which the contract does not name"
         reasons.append(f"{judged.unmeasured} not measured{named}")
     reasons += [some(lacking)] if lacking else []
-    if not reasons and judged.again:
+    if reasons:
+        reasons[-1] += ": plumb accept CONTRACT measures what is missing"
+    measured = [part for part in judged.parts if part.state != SHOWN and part.count and not part.lacking]
+    if judged.again:
         reasons.append(f"{some(judged.again)} may be tested again: plumb accept CONTRACT --retest")
-    open_ones = [part.said for part in judged.parts if part.state != SHOWN and part.count and not part.lacking]
-    if not reasons and open_ones:
-        needed = rule.launches_failing()
-        better = f": {needed} launches of each would show {counted(rule.allowed + 1, 'bad member')}" if needed else ""
-        reasons.append(f"{some(open_ones)}, which shows neither{better}")
-    return "; ".join([said, *reasons]) + cure
+    elif measured:
+        found = [rule.deciding(part.met, part.count) for part in measured]
+        needed = None if None in found else max(filter(None, found))
+        cure = "more launches are unlikely to" if needed is None else f"a contract of about {needed} launches would"
+        reasons.append(f"{some([part.said for part in measured])}, which decides nothing: {cure}")
+    return "; ".join([said, *reasons])
 
 
 def _notes(found: Evidence, failed: Sequence[str], parts: Sequence[Part]) -> Iterator[str]:

@@ -33,14 +33,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--check", action="store_true", help=text)
     text = "what is measured, what counts as shown, and what is found with which probability"
     what.add_argument("--plan", action="store_true", help=text)
-    what.add_argument("--show", action="store_true", help="measure nothing, judge the records that there are")
+    what.add_argument("--recorded", action="store_true", help="measure nothing, use the records that there are")
     text = "measure what may be tested again, too, after parts were replaced"
     what.add_argument("--retest", action="store_true", help=text)
     text = "check an archive, and judge its records again"
     what.add_argument("--verify", type=Path, metavar="ARCHIVE", help=text)
     parser.add_argument("--sha256", metavar="HEX", help="what the archive's SHA-256 must be")
     text = "an archive of the same contract, measured at the offer: what it has beside what is here"
-    parser.add_argument("--offer", type=Path, metavar="ARCHIVE", help=text)
+    parser.add_argument("--offered", type=Path, metavar="ARCHIVE", help=text)
     text = "write contract, records, verdict and page, with the SHA-256 of each, to one file"
     parser.add_argument("--archive", type=files.Output, metavar="FILE", help=text)
     options.add(parser, "--minutes", "start no launches after M minutes; the same command goes on")
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         print(forms.plan(contract, found))
         return 0
     with options.progress(args.json):
-        if not args.show:
+        if not args.recorded:
             _measure(args, contract, folder)
         status, document = _judged(args, contract, folder)
     if args.json:
@@ -134,8 +134,8 @@ def _judged(args: argparse.Namespace, contract: Contract, folder: Path) -> tuple
     records, damages = evidence.find(contract, where)
     options.report_damage(damages)
     judged, digest = verdict.judge(contract, records, nodes), files.sha256(args.contract)
-    if args.offer:
-        _beside(args.offer, judged, digest)
+    if args.offered:
+        _beside(args.offered, judged, digest)
     print(forms.text(contract, judged))
     options.write("the verdict", args.output, {
         ".html": lambda: render(forms.page(contract, judged, digest)),

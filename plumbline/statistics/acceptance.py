@@ -25,6 +25,8 @@ from scipy import optimize, special
 
 #: more launches of a member than this are not looked for
 MOST_LAUNCHES = 10_000
+#: ... and than this to decide on a member that was measured
+MOST_TRIED = 200
 #: the probability with which what is said to be found is found
 FOUND = 0.9
 
@@ -120,6 +122,19 @@ class Rule:
         """The least number of launches that can show that one member more than is allowed misses it."""
         one = self.allowed + 1
         return _least(MOST_LAUNCHES, lambda count: self._with(count).failing == one)
+
+    def deciding(self, met: int, count: int) -> int | None:
+        """About how many launches would decide on a member of which ``met`` of ``count`` launches meet the limit.
+
+        The least number by which it would be shown, or shown to miss it, with the same share; None: over
+        :data:`MOST_TRIED`.
+        """
+        for launches in range(self.launches + 1, MOST_TRIED + 1):
+            rule, like = self._with(launches), met / count * launches
+            fails = rule.failing == rule.allowed + 1 and launches - like >= rule.missing
+            if fails or (rule.meeting is not None and like >= rule.meeting):
+                return launches
+        return None
 
     def _with(self, launches: int) -> Rule:
         return Rule(self.members, self.share, self.confidence, launches, self.of_launches, self.retests)

@@ -90,11 +90,11 @@ def test_the_archive_gives_the_verdict_again(
     measured: tuple[Path, Callable[..., tuple[int, str]], dict[str, Any]],
 ) -> None:
     folder, accept, _ = measured
-    shown = accept("contract.yaml", "--show")
+    shown = accept("contract.yaml", "--recorded")
     verified = accept("--verify", "a.tar")
     assert shown[0] == verified[0]
     assert verified[1].startswith(shown[1])
-    beside = accept("contract.yaml", "--show", "--offer", "a.tar")
+    beside = accept("contract.yaml", "--recorded", "--offered", "a.tar")
     assert beside[0] == shown[0]
     assert "delivered" in beside[1].splitlines()[0]
     assert (folder / "results" / "local").is_dir()
@@ -105,7 +105,7 @@ def test_too_few_launches_are_unknown(
 ) -> None:
     """The same records, for a contract that asks for more of them."""
     _, accept, _ = measured
-    status, output = accept(str(contract(tmp_path, launches=40, confidence=0.999)), "--show")
+    status, output = accept(str(contract(tmp_path, launches=40, confidence=0.999)), "--recorded")
     assert status in (1, 2), output
     row = next(line for line in output.splitlines() if line.startswith("bandwidth"))
     assert "unknown" in row

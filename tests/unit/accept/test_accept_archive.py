@@ -23,7 +23,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("results", "sites", "build"):
         monkeypatch.setenv(f"PLUMB_{name.upper()}", str(tmp_path / name))
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["accept", "contract.yaml", "--show", "--archive", "a.tar"]) == 1
+    assert cli.main(["accept", "contract.yaml", "--recorded", "--archive", "a.tar"]) == 1
     return tmp_path
 
 
@@ -46,7 +46,7 @@ def test_it_holds_all_and_is_the_same_each_time(place: Path, capsys: pytest.Capt
     assert names == ["SHA256SUMS", "contract.yaml", "nodes.txt", "page.html", "records.jsonl", "verdict.json"]
     assert [one["verdict"] for one in said["clauses"]] == ["unknown", "pass", "fail"]
     digest = files.sha256(Path("a.tar"))
-    cli.main(["accept", "contract.yaml", "--show", "--archive", "b.tar"])
+    cli.main(["accept", "contract.yaml", "--recorded", "--archive", "b.tar"])
     assert f"b.tar: SHA-256 {digest}" in capsys.readouterr().out
     assert files.sha256(Path("b.tar")) == digest
 
@@ -136,7 +136,7 @@ def delivered(place: Path, rate: float) -> list[str]:
     records = [acceptance.record(number, acceptance.BANDWIDTH, [f"n{number}"], values) for number in range(8)]
     (place / "delivery" / "cluster").mkdir(parents=True)
     store.write(place / "delivery" / "cluster" / "s.jsonl", records)
-    return ["accept", "contract.yaml", "--show", "--offer", "a.tar", "--results", str(place / "delivery")]
+    return ["accept", "contract.yaml", "--recorded", "--offered", "a.tar", "--results", str(place / "delivery")]
 
 
 def test_an_offer_stands_beside_what_was_delivered(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

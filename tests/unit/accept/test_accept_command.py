@@ -90,7 +90,7 @@ def test_each_node_is_measured_once_and_a_repetition_measures_nothing(campaigns:
     assert accept() == 0
     assert campaigns.calls == [("n1", 5), ("n2", 5), ("n3", 5)]
     assert accept() == 0
-    assert accept("--show") == 0
+    assert accept("--recorded") == 0
     assert len(campaigns.calls) == 3
 
 
@@ -130,7 +130,7 @@ def test_a_retest_is_measured_when_it_is_asked_for(campaigns: Campaigns) -> None
 def test_records_from_before_the_test_do_not_count(campaigns: Campaigns) -> None:
     old = [acceptance.triad(order, 1.0) for order in range(8)]
     store.write(Path("results/cluster/old.jsonl"), [acceptance.record(99, acceptance.BANDWIDTH, ["n1"], old)])
-    assert accept("--show") == 2
+    assert accept("--recorded") == 2
     assert accept() == 0
 
 

@@ -58,7 +58,7 @@ def test_one_launch_that_misses_is_no_node_that_does() -> None:
     assert judged([*every(nodes=NODES[1:]), node("n0", [BAD, *[GOOD] * 7])]).word == "pass"
     one = judged([*every(nodes=NODES[1:]), node("n0", [BAD, BAD, *[GOOD] * 6])])
     assert one.word == "unknown"
-    assert "n0: 6 of 8 launches meet the limit, which shows neither" in str(one.reason)
+    assert "n0: 6 of 8 launches meet the limit, which decides nothing" in str(one.reason)
 
 
 def test_a_node_that_was_not_measured_is_named_and_not_passed() -> None:

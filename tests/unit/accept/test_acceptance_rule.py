@@ -93,3 +93,14 @@ def test_what_is_found_is_found_nine_times_in_ten() -> None:
     assert rule.passes(below) == pytest.approx(0.9, abs=1e-4)
     assert rule.finds(0.5 * math.erfc(-found / math.sqrt(2))) == pytest.approx(0.9, abs=1e-4)
     assert Rule(8, 1.0, 0.95, 4).margin() is None
+
+
+def test_how_many_launches_would_decide() -> None:
+    rule = Rule(8, 1.0, 0.95, 8)
+    more = rule.deciding(6, 8)
+    assert more is not None
+    again = Rule(8, 1.0, 0.95, more)
+    assert again.meeting is not None
+    assert 0.75 * more >= again.meeting
+    assert rule.deciding(4, 8) is None
+    assert Rule(1000, 1.0, 0.95, 8).deciding(0, 8) == Rule(1000, 1.0, 0.95, 8).launches_failing()

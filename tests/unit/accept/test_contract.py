@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import samples
 import yaml
 
+from plumbline.base import paths
 from plumbline.commands import cli
 from plumbline.records import model
 
@@ -69,6 +71,13 @@ def test_the_starter_is_in_order_and_replaces_nothing(place: Path, capsys: pytes
     assert cli.main(["accept", "new.yaml", "--init"]) == 3
     assert "there is a file of this name already" in capsys.readouterr().err
     assert Path("new.yaml").read_text() == before
+
+
+def test_the_contract_of_the_page_is_in_order(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (paths.suite() / "docs/acceptance.md").read_text(encoding="utf-8")
+    (text,) = re.findall("```yaml\n(.*?)```", page, re.DOTALL)
+    Path("page.yaml").write_text(text)
+    assert cli.main(["accept", "page.yaml", "--check"]) == 0
 
 
 @pytest.mark.parametrize(("changes", "said"), BAD)
