@@ -131,18 +131,26 @@ def measure(
     Launches that are disturbed are measured when the command is repeated, so that none is begun for its value.
     """
     part = site.partition(site.load(state.site), state.partition)
-    pinned = not schedulers.named(part.scheduler).is_one_host
+    scheduler = schedulers.named(part.scheduler)
     until = None if minutes is None else time.monotonic() + 60 * minutes
     for (node, launches, stack), names in _lacking(state, contract, judged, retest).items():
         if until is not None and time.monotonic() > until:
             say("time is up: the same command goes on")
             return
-        on = [f"{part.name}={node}"] if node and pinned else []
+        if scheduler.is_one_host and node not in ("", scheduler.host_name({})):
+            say(f"{node}: scheduler {scheduler.name} has jobs on this host alone")
+            continue
+        on = [] if scheduler.is_one_host or not node else [f"{part.name}={node}"]
         say(f"{', '.join(names)}: {counted(launches, 'launch')} {f'on {node}' if node else 'over all nodes'}")
         pattern = "|".join(re.escape(name.replace(" ", "")) for name in names)
         chosen = [*campaign.named(f"(?:{pattern})$"), "-p", f"^{re.escape(settings.environment_name(stack))}$"]
         chosen += ["--system", f"{state.site}:{part.name}", "-S", f"launches={launches}"]
-        if campaign.measure(campaign.Tests(paths.suite() / "reframe-tests", "accept", chosen), on) == INTERRUPTED:
+        try:
+            status = campaign.measure(campaign.Tests(paths.suite() / "reframe-tests", "accept", chosen), on)
+        except PlumbError as error:  # such as of a node that is down: the others are measured, and it will be missing
+            say(f"not measured: {error}")
+            continue
+        if status == INTERRUPTED:
             raise KeyboardInterrupt
 
 

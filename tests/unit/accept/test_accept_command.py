@@ -104,6 +104,32 @@ def test_it_continues_with_what_is_missing(campaigns: Campaigns, capsys: pytest.
     assert campaigns.calls == [("n2", 5)]
 
 
+def test_a_node_that_is_down_keeps_no_other_from_being_measured(
+    campaigns: Campaigns, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def value(node: str) -> float:
+        if node == "n1":
+            raise PlumbError("n1 cannot be used", "partition default", "these can: n[2-3]")
+        return 12_000.0
+
+    campaigns.value = value
+    assert accept() == 2
+    out = capsys.readouterr().out
+    assert "not measured: n1 cannot be used (partition default): these can: n[2-3]" in out
+    assert "1 not measured: n1" in out
+    assert [node for node, _ in campaigns.calls] == ["n1", "n2", "n3"]
+
+
+def test_one_host_measures_no_other(
+    campaigns: Campaigns, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = Path("sites/cluster/site.yaml")
+    file.write_text(file.read_text().replace("slurm", "local"))
+    assert accept() == 2
+    assert "n1: scheduler local has jobs on this host alone" in capsys.readouterr().out
+    assert campaigns.calls == []
+
+
 def test_an_interrupted_campaign_ends_the_command(campaigns: Campaigns) -> None:
     campaigns.status = campaign.INTERRUPTED
     assert accept() == 130
