@@ -11,10 +11,14 @@ from typing import Any
 import acceptance
 import own_code
 import pytest
+import two_nodes
 import yaml
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
+from plumbline.judge import samples
+from plumbline.records import store
+from plumbline.records.model import Record
 from plumbline.topology import counts, machine, plan
 
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]
@@ -110,3 +114,28 @@ def test_too_few_launches_are_unknown(
     row = next(line for line in output.splitlines() if line.startswith("bandwidth"))
     assert "unknown" in row
     assert "to be measured" in row or "not measured" in row
+
+
+def test_the_link_between_two_nodes_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two nodes on this machine; on a busy one its launches are disturbed, and the link is unknown."""
+    for name, folder in (("BUILD", tmp_path / "build"), ("TOOLS", own_code.TOOLS)):
+        monkeypatch.setenv(f"PLUMB_{name}", str(folder))
+    clause = {
+        **acceptance.LINKS,
+        "stack": "mpich",
+        "at_least": 0.000001,
+        "share": 1.0,
+        "launches": 2,
+        "confidence": 0.75,
+    }
+    file = tmp_path / "contract.yaml"
+    file.write_text(yaml.safe_dump(acceptance.contract(clause, nodes="plumb-n[1-2]")))
+    with two_nodes.site_over(tmp_path) as place:
+        done = place.plumb("accept", str(file), "--output", str(tmp_path / "found.json"))
+    assert done.returncode in (0, 2), done.stdout + done.stderr
+    (found,) = json.loads((tmp_path / "found.json").read_text())["clauses"]
+    assert found["verdict"] == "pass" or "plumb-n1 – plumb-n2 (2 launches disturbed)" in found["reason"], found
+    records = [item for sessions in (tmp_path / "results").rglob("*.jsonl") for item in store.read(sessions)]
+    assert isinstance(records[0], Record)
+    links = {samples.node_link(item) for item in records[0].launches[0].measurements}
+    assert links - {None} == {"plumb-n1 – plumb-n2"}

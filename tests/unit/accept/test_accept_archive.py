@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import acceptance
+import fuzz
 import pytest
 
+from plumbline.accept import archive
 from plumbline.base import files, sealed
 from plumbline.commands import cli
 from plumbline.records import seal, store
@@ -116,6 +118,22 @@ def test_a_change_is_told_although_the_list_was_made_again(
     err = capsys.readouterr().err
     assert said in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["records.jsonl", "nodes.txt", "verdict.json", "contract.yaml"])
+def test_whatever_a_member_holds_is_one_error_or_the_same_verdict(name: str, place: Path) -> None:
+    with tarfile.open("a.tar") as tar:
+        tar.extractall("unpacked", filter="data")
+    file = Path("unpacked") / name
+    sound = file.read_bytes()
+
+    def read(text: bytes) -> None:
+        (Path("unpacked") / sealed.SUMS).unlink(missing_ok=True)
+        file.write_bytes(text)
+        sealed.write(Path("unpacked"), Path("b.tar"))
+        archive.read(Path("b.tar"))
+
+    fuzz.attack(read, fuzz.spoiled_texts(f"archive {name}", [sound]))
 
 
 def test_a_changed_member_is_told_by_the_list(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
