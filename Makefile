@@ -72,7 +72,7 @@ build/cmake/CTestTestfile.cmake:
 attacks: .venv/.stamp-dev ## 10,000 damaged inputs for each parser, reader and command (INPUTS=1000 for fewer, SEED=7 for others)
 	@PLUMB_ATTACKS=$(INPUTS) PLUMB_ATTACKS_SEED=$(SEED) $(PYTEST) tests/attacks
 
-rates: .venv/.stamp-dev ## error rates of the gate, the finder of slow nodes, comparisons, plumb check, screen, why and bisect, on simulated series
+rates: .venv/.stamp-dev ## error rates of the gate, the finder of slow nodes, comparisons, plumb check, screen, why, bisect and accept, on simulated series
 	@$(BIN)/python tests/rates/simulate.py --full
 	@$(BIN)/python tests/rates/outliers.py --full
 	@$(BIN)/python tests/rates/unpaired.py --full
@@ -80,6 +80,7 @@ rates: .venv/.stamp-dev ## error rates of the gate, the finder of slow nodes, co
 	@$(BIN)/python tests/rates/screening.py --full
 	@$(BIN)/python tests/rates/why.py --full
 	@$(BIN)/python tests/rates/bisection.py --full
+	@$(BIN)/python tests/rates/accept.py --full
 
 disturbed: .venv/.stamp-dev setup ## how many launches are flagged as disturbed, on this host as it is and beside a competitor (SHARES=0,2,5: percent of a CPU)
 	@$(BIN)/python tests/rates/disturbed.py $(if $(SHARES),--shares $(SHARES))

@@ -23,7 +23,7 @@ from plumbline.records import sources
 
 #: commands whose exit status is a verdict: whatever goes wrong in them is INVALID, because 1 is a FAIL, and a CI that
 #: tolerates INCONCLUSIVE tolerates 2
-OF_VERDICTS = ("bisect", "gate", "history", "outliers", "why")
+OF_VERDICTS = ("accept", "bisect", "gate", "history", "outliers", "why")
 #: what ``--for-git-bisect`` of the gate, abbreviated or not, begins with
 FOR_GIT = "--fo"
 BAD_INPUT = 2

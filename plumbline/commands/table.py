@@ -60,6 +60,10 @@ GROUPS = {
             "which commit makes a figure slower: git bisect with a gate as its judge",
             "plumb bisect v1.2 main --test heat",
         ),
+        "accept": (
+            "does a machine reach what its contract promises, on every node",
+            "plumb accept CONTRACT.yaml --plan",
+        ),
         "calibrate": (
             "make references from the records of verified sessions, or a class of nodes for plumb check",
             "plumb calibrate --test stream --dry-run",

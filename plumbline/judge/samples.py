@@ -134,6 +134,14 @@ def _ends(params: dict[str, Any], several: bool) -> tuple[str, str, str]:
     return "core", cores[0], cores[1]
 
 
+def node_link(item: Measurement) -> str | None:
+    """The link between two nodes that a measurement is of, whatever its direction; None where it is of none."""
+    if not all(name in item.params for name in RANKS):
+        return None
+    kind, *ends = _ends(item.params, several=True)
+    return BETWEEN.join(sorted(ends)) if kind == "node" else None
+
+
 def _remarks(rows: Sequence[AnyRecord]) -> dict[str, list[str]]:
     """Per node what may explain it: launches that were disturbed, and circumstances that most others do not have."""
     remarks: dict[str, list[str]] = defaultdict(list)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline import stacks
-from plumbline.base import files, git, paths
+from plumbline.base import files, git, paths, sealed
 from plumbline.base.errors import PlumbError, suggest
 from plumbline.stacks import archive, blas, fetch, manifest, stream, wheel
 from plumbline.stacks.spack import bootstrap, environments
@@ -63,7 +63,7 @@ def pack(wanted: list[tuple[str, str]], target: Path) -> str:
             specs = [name if kind == stacks.DEFAULT_PROVIDER else f"{kind}:{name}" for kind, name in wanted]
             document = _index(specs, locks, needed, folder)
             (folder / archive.INDEX).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-            return archive.write(folder, target)
+            return sealed.write(folder, target)
 
 
 def _wheels(locks: list[Path], scratch: Path, target: Path) -> dict[str, list[str]]:

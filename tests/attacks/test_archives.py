@@ -12,6 +12,7 @@ from typing import Any
 import fuzz
 import pytest
 
+from plumbline.base import sealed
 from plumbline.base.errors import PlumbError
 from plumbline.commands.cli import main
 from plumbline.stacks import archive
@@ -26,8 +27,8 @@ def packed(folder: Path, index: Any, name: str = "all.tar") -> Path:
     (content / "wheels" / "a.whl").write_bytes(b"a wheel")
     text = index if isinstance(index, bytes) else json.dumps(index).encode()
     (content / archive.INDEX).write_bytes(text)
-    archive.write(content, folder / name)
-    (content / archive.SUMS).unlink()
+    sealed.write(content, folder / name)
+    (content / sealed.SUMS).unlink()
     return folder / name
 
 

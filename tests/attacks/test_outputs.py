@@ -21,6 +21,8 @@ from plumbline.records import model, notes, sources
 
 #: every argument that names something to write, after words with which its command can be understood
 WRITTEN = {
+    ("accept", "--archive"): "accept contract.yaml --recorded",
+    ("accept", "--output"): "accept contract.yaml --recorded",
     ("check", "--write"): "check --class node.class",
     ("bisect", "--output"): "bisect --resume absent",
     ("ci", "--checkout"): "ci gitlab --tags a --stack s",
@@ -44,6 +46,7 @@ OTHERS = {
     *(("doctor", "--facts"), ("import", "logs"), ("history", "--series"), ("launch", "variant"), ("nodes", "folder")),
     *(("gate", name) for name in ("records", "--pairs", "--rules", "--work", "--resume")),
     *(("outliers", name) for name in ("--members", "--matrix")),
+    *(("accept", name) for name in ("contract", "--verify", "--offered", "--work")),
     *((command, name) for command in ("bisect", "tune", "why") for name in ("--work", "--resume")),
     *(("ci", "--home"), ("launch", "--work"), ("site", "--facts"), ("stack", "--from")),
     ("screen", "--history"),

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import acceptance
 import fuzz
 import node_facts
 import pytest
@@ -15,6 +16,8 @@ import samples
 import yaml
 
 from plumbline import schemas, site
+from plumbline.accept import evidence, forms, verdict
+from plumbline.accept import model as contracts
 from plumbline.base.errors import PlumbError
 from plumbline.commands import launch as launch_command
 from plumbline.exchange import imported
@@ -106,6 +109,13 @@ def test_a_record_that_can_be_read_can_be_listed() -> None:
     fuzz.attack(read, fuzz.spoiled_documents("records", [json.loads(line) for line in STORED]))
 
 
+def plan_of(file: Path) -> None:
+    """Read a contract, plan and judge it without records."""
+    contract = contracts.load(file)
+    forms.plan(contract, [evidence.of_clause(clause, contract, []) for clause in contract.clauses])
+    forms.as_json(contract, verdict.judge(contract, []), "0" * 64)
+
+
 #: what reads a file: the name of the file, the reader, sound contents
 TEXTS: dict[str, tuple[str, Callable[[Path], object], list[bytes]]] = {
     "variant": ("variant.json", launch_command.read, [as_json(samples.variant())]),
@@ -120,6 +130,7 @@ TEXTS: dict[str, tuple[str, Callable[[Path], object], list[bytes]]] = {
     "nodes": ("nodes.csv", lambda file: from_csv.nodes(file, "higher"), [NODES]),
     "links": ("links.csv", lambda file: from_csv.matrices(file, "lower"), [LINKS]),
     "numbers": ("numbers.csv", lambda file: from_csv.series(file, "lower"), [NUMBERS]),
+    "contract": ("contract.yaml", plan_of, [as_yaml(acceptance.contract())]),
     "performance log": ("T.log", imported.read, [LOG]),
     "run report": ("report.json", imported.read, [as_json(REPORT)]),
     "state of a gate": ("state.json", lambda file: GATE_FOLDER.peek(file.parent), [b'{"name":"a","rule":{}}']),
@@ -142,6 +153,7 @@ DOCUMENTS: dict[str, tuple[Callable[[Any], bytes], list[Any]]] = {
     "site": (as_yaml, [yaml.safe_load(text) for text in SITES]),
     "ceilings": (as_yaml, [yaml.safe_load(CEILINGS)]),
     "references": (as_yaml, [yaml.safe_load(text) for text in REFERENCES]),
+    "contract": (as_yaml, [acceptance.contract()]),
     "gate.yaml": (as_yaml, [yaml.safe_load(GATE)]),
     "manifest": (as_json, [MANIFEST]),
     "run report": (as_json, [REPORT]),

@@ -68,6 +68,7 @@ def write(folder: Path) -> None:
     (folder / "given.jsonl").write_text("".join(json.dumps(item) + "\n" for item in sides))
     named = [{**item, "side": side} for item, side in zip(sides, ("baseline", "candidate"), strict=True)]
     sessions(folder / "sides" / "local", named)
+    (folder / "contract.yaml").write_text(contract())
     damaged = folder / "damaged" / "local" / "s.jsonl"
     damaged.parent.mkdir(parents=True)
     damaged.write_text(json.dumps(record(id="d" * 12)) + '\n{"schema": 1, "id"\n')
@@ -246,6 +247,18 @@ def links() -> Record:
         params |= {"second": second, "first_cpu": first + 8, "second_cpu": second + 8}
         one["measurements"].append(reports.measured("latency", value, "us", "lower", **params))
     return settle(made)
+
+
+def contract() -> str:
+    """What was promised of the nodes of :func:`nodes`, and of one more."""
+    what = (
+        "test: stream_threads, params: {placement: compact}, stack: openmpi, figure: triad, over: each node, unit: GB/s"
+    )
+    shown = f"  - {{name: enough, {what}, at_least: 9, share: 0.85, confidence: 0.9, launches: 5}}\n"
+    open_one = f"  - {{name: almost, {what}, at_least: 9.7, share: 0.95, confidence: 0.75, launches: 5}}\n"
+    missed = f"  - {{name: too much, {what}, at_least: 20, launches: 5, note: 'as in the offer'}}\n"
+    head = "schema: 1\nmachine: Frozen\nvendor: Ice Ltd\noffer: of winter\nnodes: 'n[00-17]'\nclauses:\n"
+    return head + shown + open_one + missed
 
 
 def gate_sides() -> Iterator[Record]:

@@ -31,6 +31,7 @@ BED = (
     "tests/bed/test_bed.py",
     "tests/bed/test_onboarding.py",
     "tests/bed/test_health_bed.py",
+    "tests/bed/test_screen_bed.py",
     "tests/bed/test_schedulers_bed.py",
 )
 #: those that take longest begin first, so that no process is left with one of them at the end

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from plumbline import schemas
+from plumbline.accept import model as contracts
 from plumbline.application import model as applications
 from plumbline.labs import model as labs
 from plumbline.limits import ceilings
@@ -27,6 +28,7 @@ from plumbline.witness.model import Witness
 TYPES: dict[str, type[msgspec.Struct]] = {
     "application": applications.Application,
     "ceilings": ceilings.Document,
+    "contract": contracts.Contract,
     "lab": labs.Lab,
     "manifest": manifest.Manifest,
     "module-stacks": module.Descriptions,

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-from plumbline.base import files
+from plumbline.base import files, sealed
 from plumbline.base.errors import PlumbError
 from plumbline.stacks import archive
 from plumbline.stacks.spack.lock import Lock, Node
@@ -88,7 +88,7 @@ def _listed(file: Path) -> str | None:
     place = airgap()
     if place is None or not file.is_relative_to(place):
         return None
-    listed = archive.sums((place.parent / archive.SUMS).read_text(encoding="utf-8"))
+    listed = sealed.sums((place.parent / sealed.SUMS).read_text(encoding="utf-8"))
     return listed.get(str(file.relative_to(place.parent)), "not listed")
 
 

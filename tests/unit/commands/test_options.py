@@ -34,7 +34,7 @@ WHICH_TESTS = (
 #: commands that print data that exist as objects
 AS_JSON = (
     *("list", "show", "diff", "doctor", "compare", "calibrate", "lint", "history", "outliers", "knobs", "topology"),
-    *("profile", "tune", "gate", "bisect", "note", "screen"),
+    *("profile", "tune", "gate", "bisect", "note", "screen", "accept"),
 )
 
 

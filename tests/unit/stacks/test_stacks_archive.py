@@ -17,7 +17,7 @@ import pytest
 import spack_site
 
 from plumbline import stacks
-from plumbline.base import paths
+from plumbline.base import paths, sealed
 from plumbline.base.errors import PlumbError
 from plumbline.commands.cli import main
 from plumbline.stacks import archive, fetch, manifest, pack, stream, wheel
@@ -90,10 +90,10 @@ def rewritten(file, change):
     with tarfile.open(file) as tar:
         for member in tar:
             content = change(member.name, tar.extractfile(member).read())
-            if content is not None and member.name != archive.SUMS:
+            if content is not None and member.name != sealed.SUMS:
                 (folder / member.name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / member.name).write_bytes(content)
-    archive.write(folder, target)
+    sealed.write(folder, target)
     return target
 
 

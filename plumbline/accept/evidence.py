@@ -1,0 +1,222 @@
+"""What records say of a clause: the launches of each node, link or of the machine that count, and why others do not."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from plumbline.accept.model import LINK, NODE, Clause, Contract, Value
+from plumbline.base import group, paths
+from plumbline.base.errors import PlumbError
+from plumbline.base.units import Better
+from plumbline.judge import samples
+from plumbline.judge.members import BETWEEN
+from plumbline.records import query
+from plumbline.records.model import AnyRecord, Record
+from plumbline.records.query import Selection
+from plumbline.records.store import Damage
+from plumbline.records.variant import Variant, WantedFigure
+from plumbline.references import match
+
+#: why launches do not count
+DISTURBED, UNVERIFIED, LACKING = "disturbed", "not verified", "without the figure"
+WHOLE = "the machine"
+
+
+@dataclass
+class Member:
+    """A node, a link or the machine.
+
+    ``values`` are those of its launches that count, in the order measured; ``left_out``: how many others there are, by
+    the reason.
+    """
+
+    name: str
+    values: list[float] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was measured for a clause.
+
+    ``foreign``: nodes that are not of the contract; ``unsealed``: records without a seal. ``spread``: standard
+    deviation of launches around their member, as a fraction; ``seconds``: the median time of a launch; both are None
+    where nothing was measured.
+    """
+
+    members: dict[str, Member]
+    records: Sequence[str]
+    stacks: Sequence[str]
+    foreign: Sequence[str]
+    unsealed: int
+    spread: float | None
+    seconds: float | None
+
+
+def wanted(contract: Contract, record: AnyRecord) -> bool:
+    """Whether a record is of one of the clauses."""
+    return any(_is_of(clause, contract, record) for clause in contract.clauses)
+
+
+def find(contract: Contract, where: Selection) -> tuple[list[Record], list[Damage]]:
+    """The whole records of all clauses, oldest first, and what is damaged."""
+    found, damages = query.collect(lambda record: record if wanted(contract, record) else None, where)
+    return [record for record in found if record], damages
+
+
+def _is_of(clause: Clause, contract: Contract, record: AnyRecord) -> bool:
+    return (
+        is_asked(clause, record.variant)
+        and record.stack.name == clause.stack
+        and contract.partition in (None, record.partition)
+        and not record.is_imported
+        and not record.is_profiled
+    )
+
+
+def is_asked(clause: Clause, variant: Variant) -> bool:
+    """Whether a variant is of the test of a clause and has its params."""
+    return variant.test == clause.test and _has(variant.params, clause.params)
+
+
+def _has(params: Mapping[str, Value], asked: Mapping[str, Value]) -> bool:
+    return all(name in params and str(params[name]) == str(value) for name, value in asked.items())
+
+
+def of_clause(clause: Clause, contract: Contract, records: Iterable[Record]) -> Evidence:
+    """What ``records`` say of ``clause``.
+
+    Raises :class:`PlumbError` where they are of several variants, partitions or sites, or the clause has another unit
+    or direction than its figure.
+    """
+    named, foreign = set(contract.names), set[str]()
+    used = []
+    for record in records:
+        if _is_of(clause, contract, record):
+            others = {*record.nodes} - named if named else set()
+            foreign |= others
+            used += [record] if not others and _fits(clause, contract, record) else []
+    _require_one(clause, "variants", "params", {record.variant.name for record in used})
+    _require_one(clause, "systems", "--site, or partition", {f"{one.site}:{one.partition}" for one in used})
+    members = dict[str, Member]()
+    for record in used:
+        for name, value in _values(clause, record):
+            member = members.setdefault(name, Member(name))
+            if isinstance(value, str):
+                member.left_out[value] += 1
+            else:
+                member.values.append(value)
+    seconds = [launch.wall_s for record in used for launch in record.launches]
+    return Evidence(
+        members,
+        [record.id for record in used],
+        sorted({f"{record.stack.name} {record.stack.sha256[:12]}" for record in used}),
+        sorted(foreign),
+        sum(record.seal is None for record in used),
+        _spread(members.values()),
+        sorted(seconds)[len(seconds) // 2] if seconds else None,
+    )
+
+
+def _require_one(clause: Clause, what: str, where: str, found: set[str]) -> None:
+    if len(found) > 1:
+        raise PlumbError(
+            f"clause {clause.name}: records of several {what}", where, f"choose: {', '.join(sorted(found))}"
+        )
+
+
+def _fits(clause: Clause, contract: Contract, record: Record) -> bool:
+    if clause.over == NODE:
+        return len(record.nodes) == 1
+    return len(record.nodes) > 1 if clause.over == LINK else len(record.nodes) == contract.node_count
+
+
+def _values(clause: Clause, record: Record) -> Iterator[tuple[str, float | str]]:
+    """Of each launch that counts, the member and its value in the clause's unit, or why it has none."""
+    launches = record.counting()
+    if clause.over == LINK:
+        yield from _of_links(clause, record)
+        return
+    name = record.nodes[0] if clause.over == NODE else WHOLE
+    known = [figure for figure in record.variant.figures if figure.name == clause.figure]
+    figure = WantedFigure(name=clause.figure, metric=clause.figure, where=clause.where) if clause.where else None
+    if figure is None and not known:
+        cure = f"it has {', '.join(one.name for one in record.variant.figures)}"
+        raise PlumbError(f"clause {clause.name}: {record.variant.test} has no figure {clause.figure}", record.id, cure)
+    for launch in launches:
+        found = launch.find(figure or known[0])
+        if not record.is_valid or not launch.verified:
+            yield name, UNVERIFIED
+        elif launch.disturbed:
+            yield name, DISTURBED
+        elif found is None or not math.isfinite(found.value):
+            yield name, LACKING
+        else:
+            _require_direction(clause, found.better)
+            yield name, found.value * clause.factor(found.unit)
+
+
+def _of_links(clause: Clause, record: Record) -> Iterator[tuple[str, float | str]]:
+    """Of each launch of a matrix, each link and the worse of its two directions."""
+    worse = max if clause.better == "lower" else min
+    for launch in record.counting():
+        links = group(
+            (link, item)
+            for item in launch.measurements
+            if item.metric == clause.figure and _has(item.params, clause.where) and (link := samples.node_link(item))
+        )
+        for name in _links_of(record.nodes):
+            if not record.is_valid or not launch.verified:
+                yield name, UNVERIFIED
+            elif launch.disturbed:
+                yield name, DISTURBED
+            elif name not in links:
+                yield name, LACKING
+            else:
+                _require_direction(clause, links[name][0].better)
+                yield name, worse(item.value for item in links[name]) * clause.factor(links[name][0].unit)
+
+
+def _links_of(nodes: Sequence[str]) -> list[str]:
+    ordered = sorted(nodes)
+    return [BETWEEN.join((one, other)) for place, one in enumerate(ordered) for other in ordered[place + 1 :]]
+
+
+def names_of(clause: Clause, nodes: Sequence[str]) -> list[str]:
+    """The members of a machine with these nodes, by name."""
+    return list(nodes) if clause.over == NODE else _links_of(nodes) if clause.over == LINK else [WHOLE]
+
+
+def _require_direction(clause: Clause, better: Better) -> None:
+    if better != clause.better:
+        write = "at_least" if better == "higher" else "at_most"
+        raise PlumbError(f"clause {clause.name}: of {clause.figure}, {better} is better", "its limit", f"write {write}")
+
+
+def _spread(members: Iterable[Member]) -> float | None:
+    logs = [
+        [math.log(value / sorted(one.values)[len(one.values) // 2]) for value in one.values]
+        for one in members
+        if len(one.values) > 1 and min(one.values) > 0
+    ]
+    squares = sum(value * value for row in logs for value in row)
+    return math.sqrt(squares / sum(len(row) - 1 for row in logs)) if logs else None
+
+
+def contradictions(contract: Contract, rows: Iterable[AnyRecord]) -> Iterator[str]:
+    """``KEY: WHAT`` for units and directions that figures of records, or of references, do not have."""
+    known = {(row.variant.test, one.name): (one.unit, one.better) for row in rows for one in row.figures}
+    for file in sorted(paths.sites().glob("*/references/*.yaml")):
+        known |= {(one.test, one.figure): (one.unit, one.better) for one in match.read(file).references}
+    for place, clause in enumerate(contract.clauses):
+        found = known.get((clause.test, clause.figure))
+        if found and not clause.where and clause.over != LINK:
+            unit, better = found
+            try:
+                clause.factor(unit)
+                _require_direction(clause, better)
+            except PlumbError as error:
+                yield f"clauses[{place}].{'unit' if 'is in' in error.what else 'at_least'}: {error.what}: {error.cure}"

@@ -1,0 +1,186 @@
+"""A contract, its plan and its verdict: as a text, as JSON, as a page; and an offer beside what was delivered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from plumbline import __version__
+from plumbline.accept.evidence import Evidence
+from plumbline.accept.model import NODE, Clause, Contract
+from plumbline.accept.verdict import MISSED, SHOWN, WORDS, Judged, closing, overall
+from plumbline.base.units import counted, digits, percent
+from plumbline.pages import blocks
+from plumbline.pages.blocks import Block, Piece, block, section
+from plumbline.views.table import table
+
+#: the member of a document that says which version of Plumbline made it
+VERSION = "plumbline"
+#: standard deviation of launches where nothing was measured yet, as a fraction
+SPREAD = 0.02
+HEADER = ("clause", "over", "promise", "bound", "usual", "shown", "launches", "verdict", "what")
+PLAN = ("clause", "members", "launches", "minutes", "shown by", "missed by", "passes from", "finds", "buyer", "vendor")
+OFFER = ("clause", "promise", "offered", "delivered", "ratio", "offer", "delivery")
+
+
+def plan(contract: Contract, found: Sequence[Evidence]) -> str:
+    """What is measured, what counts as shown, and what is found with which probability."""
+    rows = [_planned(clause, contract, one) for clause, one in zip(contract.clauses, found, strict=True)]
+    notes = [
+        "shown by: launches of a member that must meet the limit, and members; missed by: launches that must miss it, "
+        "and members, for the machine to fail",
+        "passes from: how much better than the limit all members must be for the machine to pass at once in nine of "
+        "ten tests; finds: how much worse so many bad members must be to be found in nine of ten",
+        "buyer: the probability that a machine with one bad member too many passes; vendor: that a machine fails whose "
+        "members all just meet the limit",
+    ]
+    if any(one.spread is None for one in found):
+        notes.append(f"?: not measured yet: launches are taken to vary by {percent(SPREAD)} (standard deviation)")
+    return "\n".join([table(PLAN, rows, right=PLAN[2:]), "", *notes, *_single(contract)])
+
+
+def _planned(clause: Clause, contract: Contract, found: Evidence) -> tuple[str, ...]:
+    rule = clause.rule(contract.node_count)
+    spread, mark = (SPREAD, "?") if found.spread is None else (found.spread, "")
+    runs = rule.members if clause.over == NODE else 1
+    minutes = "?" if found.seconds is None else digits(runs * rule.launches * found.seconds / 60)
+
+    def by(deviations: float | None) -> str:
+        return "never" if deviations is None else percent(max(0.0, deviations) * spread) + mark
+
+    return (
+        clause.name,
+        f"{counted(rule.members, clause.over.split()[-1])}, {rule.allowed} may miss it",
+        str(rule.launches),
+        minutes,
+        f"{rule.meeting} of {rule.launches}, {rule.members - rule.allowed}",
+        f"{rule.missing} of {rule.launches}, {rule.failing or 'never'}",
+        by(rule.margin()),
+        by(rule.found()),
+        percent(rule.buyer),
+        percent(rule.vendor),
+    )
+
+
+def _single(contract: Contract) -> list[str]:
+    """Of clauses that no single bad member too many fails: with how many launches it would."""
+    said = []
+    for clause in contract.clauses:
+        rule = clause.rule(contract.node_count)
+        if rule.failing != rule.allowed + 1 and (needed := rule.launches_failing()):
+            what = counted(rule.allowed + 1, "bad member")
+            said.append(f"{clause.name}: with {what} it is unknown; {needed} launches of each would show the failure")
+    return said
+
+
+def text(contract: Contract, judged: Sequence[Judged]) -> str:
+    """A row for each clause, and the line that ends it."""
+    rows = [_row(one, contract) for one in judged]
+    head = f"{contract.machine}, {counted(contract.node_count, 'node')}, {contract.vendor}"
+    return "\n\n".join([head, table(HEADER, rows, right=HEADER[3:7], spare=("usual", "launches")), closing(judged)])
+
+
+def _row(one: Judged, contract: Contract) -> tuple[str, ...]:
+    shown = f"{len(one.of(SHOWN))} of {one.clause.members(contract.node_count)}"
+    values = (_value(one.bound), _value(one.usual))
+    return (one.subject, one.clause.over, one.clause.promise, *values, shown, str(one.count), one.word, one.said)
+
+
+def _value(value: float | None) -> str:
+    return "–" if value is None else digits(value)
+
+
+def document(contract: Contract, judged: Sequence[Judged], digest: str) -> dict[str, Any]:
+    """All that was found; ``digest`` is the SHA-256 of the contract. The same records give the same."""
+    return {
+        "machine": contract.machine,
+        "vendor": contract.vendor,
+        "contract": digest,
+        "verdict": WORDS[overall(judged)],
+        "clauses": [one.to_dict() for one in judged],
+        "stacks": sorted({stack for one in judged for stack in one.measured.stacks}),
+        VERSION: __version__,
+    }
+
+
+def as_json(contract: Contract, judged: Sequence[Judged], digest: str) -> str:
+    """:func:`document` as a text."""
+    return json.dumps(document(contract, judged, digest), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def page(contract: Contract, judged: Sequence[Judged], digest: str) -> Block:
+    """The page: verdict, clauses, their members, and what it rests on."""
+    word = WORDS[overall(judged)]
+    columns = [name if name not in HEADER[3:7] else blocks.number(name) for name in HEADER[:-1]]
+    facts = [
+        ("machine", contract.machine),
+        ("nodes", str(contract.nodes)),
+        ("vendor", contract.vendor),
+        ("offer", contract.offer),
+        ("contract, SHA-256", digest),
+        ("stacks", "; ".join(sorted({stack for one in judged for stack in one.measured.stacks})) or None),
+        ("judged by", f"plumb {__version__}"),
+    ]
+    return {
+        "title": f"Acceptance of {contract.machine}: {word}",
+        "heading": [f"Acceptance of {contract.machine}: ", block("badge", word, verdict=overall(judged))],
+        "head": [block("paragraph", closing(judged), id="closing"), blocks.facts("What was promised", facts)],
+        "sections": [
+            section(
+                "clauses",
+                "Clauses",
+                "Bound: the best limit that these launches show to be met; usual: the median of the members.",
+                blocks.table(
+                    "Clauses",
+                    [*columns, blocks.column("what", "notes")],
+                    [_cells(one, contract) for one in judged],
+                ),
+            ),
+            *(_clause(one, contract) for one in judged),
+        ],
+    }
+
+
+def _cells(one: Judged, contract: Contract) -> list[Piece]:
+    *cells, word, what = _row(one, contract)
+    return [*cells, block("badge", word, verdict=one.state), what]
+
+
+def _clause(one: Judged, contract: Contract) -> Block:
+    clause, rule = one.clause, one.clause.rule(contract.node_count)
+    what = [clause.test, *(f"{name}={value}" for name, value in clause.params.items()), clause.stack, clause.figure]
+    what += [f"{name}={value}" for name, value in clause.where.items()]
+    about = (
+        f"{' '.join(what)}: {clause.promise}, {clause.over}, confidence {clause.confidence:g}. {clause.note}".strip()
+    )
+    members = [
+        (part.name, part.state, f"{part.met} of {part.count}", _value(part.bound), part.left_out)
+        for part in sorted(one.parts, key=lambda part: (part.state == SHOWN, part.state != MISSED, part.name))
+    ]
+    rules = (
+        f"A member is shown by {rule.meeting} of {rule.launches} launches that meet the limit, and shown to miss it by "
+        f"{rule.missing} that do not; {rule.allowed} of {rule.members} may miss it."
+    )
+    columns = ["member", "state", blocks.number("meet the limit"), blocks.number("bound", clause.unit), "left out"]
+    return section(
+        f"clause-{contract.clauses.index(clause)}",
+        clause.name,
+        about,
+        block("paragraph", rules),
+        blocks.table(f"Members of {clause.name}", columns, members, first=50, empty="nothing was measured"),
+        block("note", f"records: {', '.join(one.measured.records)}") if one.measured.records else "",
+    )
+
+
+def beside(offered: Sequence[Judged], delivered: Sequence[Judged]) -> str:
+    """What was offered beside what was delivered, by the machine's bound, or where one has none by the usual value."""
+    rows = []
+    for then, now in zip(offered, delivered, strict=True):
+        bounds = (then.bound, now.bound) if None not in (then.bound, now.bound) else (then.usual, now.usual)
+        first, second = bounds
+        ratio = "–" if not first or second is None else digits(second / first)
+        kind = "" if None not in (then.bound, now.bound) else " (usual)"
+        values = [_value(first) + kind, _value(second) + kind]
+        rows.append((now.subject, now.clause.promise, *values, ratio, then.word, now.word))
+    return table(OFFER, rows, right=OFFER[2:5])

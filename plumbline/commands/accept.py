@@ -1,0 +1,155 @@
+"""``plumb accept``: does a machine reach what its contract promises, on every node?"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from plumbline import site
+from plumbline.accept import archive, bench, evidence, forms, model, verdict
+from plumbline.accept.bench import ACCEPTANCE
+from plumbline.accept.model import Contract
+from plumbline.accept.verdict import Judged
+from plumbline.base import files, terminal
+from plumbline.base.errors import PlumbError
+from plumbline.base.units import counted
+from plumbline.base.verdicts import EXIT
+from plumbline.commands import options
+from plumbline.pages.page import render
+from plumbline.records import query
+from plumbline.records.query import Selection
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb accept``."""
+    parser.description = (
+        "Measures what a contract promises on every node, and says of each clause: pass, fail, unknown."
+    )
+    parser.add_argument("contract", nargs="?", type=Path, metavar="CONTRACT", help="the YAML file with the clauses")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--init", action="store_true", help="write a contract that explains itself")
+    text = "say what is wrong in the contract, one line each"
+    what.add_argument("--check", action="store_true", help=text)
+    text = "what is measured, what counts as shown, and what is found with which probability"
+    what.add_argument("--plan", action="store_true", help=text)
+    what.add_argument("--recorded", action="store_true", help="measure nothing, use the records that there are")
+    text = "measure what may be tested again, too, after parts were replaced"
+    what.add_argument("--retest", action="store_true", help=text)
+    text = "check an archive, and judge its records again"
+    what.add_argument("--verify", type=Path, metavar="ARCHIVE", help=text)
+    parser.add_argument("--sha256", metavar="HEX", help="what the archive's SHA-256 must be")
+    text = "an archive of the same contract, measured at the offer: what it has beside what is here"
+    parser.add_argument("--offered", type=Path, metavar="ARCHIVE", help=text)
+    text = "write contract, records, verdict and page, with the SHA-256 of each, to one file"
+    parser.add_argument("--archive", type=files.Output, metavar="FILE", help=text)
+    options.add(parser, "--minutes", "start no launches after M minutes; the same command goes on")
+    options.add(parser, "--work", "folder of the test (default: build/accept/CONTRACT, by the contract's content)")
+    options.add_records(parser, "site", "since", "until", since="only records from this time on (default: the test's)")
+    options.add_json(parser, "print all that was found as JSON, and the rest on standard error")
+    options.add_output(parser, "write what was found to a file", ".html", ".json", ".txt")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure and judge; returns 0 for pass, 1 for fail, 2 for unknown, 3 where nothing can be judged."""
+    if args.sha256 and not args.verify:
+        raise PlumbError("--sha256 goes with --verify", "plumb accept", "name the archive")
+    if args.verify:
+        return _verify(args)
+    if args.contract is None:
+        raise PlumbError("no contract is named", "plumb accept", "plumb accept CONTRACT.yaml; --init writes one")
+    if args.init:
+        return _init(args.contract)
+    if args.check:
+        return _check(args.contract)
+    contract = model.load(args.contract)
+    folder = (args.work or bench.folder_of(args.contract)).resolve()
+    if args.plan:
+        records, damages = evidence.find(contract, options.selection(args))
+        options.report_damage(damages)
+        found = [evidence.of_clause(clause, contract, records) for clause in contract.clauses]
+        print(forms.plan(contract, found))
+        return 0
+    with options.progress(args.json):
+        if not args.recorded:
+            _measure(args, contract, folder)
+        status, document = _judged(args, contract, folder)
+    if args.json:
+        print(document, end="")
+    return status
+
+
+def _init(file: Path) -> int:
+    if file.exists():
+        raise PlumbError("there is a file of this name already", str(file), "plumb accept --check reads it")
+    text = Path(model.__file__).with_name("starter.yaml").read_text(encoding="utf-8")
+    files.write("the contract", file, text)
+    print(f"{file}: now write what was promised; then plumb accept {file} --check")
+    return 0
+
+
+def _check(file: Path) -> int:
+    contract = model.read(file)
+    faults = list(model.faults(contract))
+    if not faults:
+        faults = list(evidence.contradictions(contract, query.records()[0]))
+    for fault in faults:
+        print(f"{file}: {fault}")
+    if not faults:
+        for clause in contract.clauses:
+            print(f"{clause.name}: {clause.promise}, {clause.over}, {counted(clause.launches, 'launch')} of each")
+        print(f"{file}: in order")
+    return EXIT["INVALID"] if faults else 0
+
+
+def _verify(args: argparse.Namespace) -> int:
+    found = archive.read(args.verify, args.sha256)
+    print(forms.text(found.contract, found.judged))
+    many = counted(len(found.records), "record")
+    print(f"{args.verify}: the verdict is that of its {many}; SHA-256 {files.sha256(args.verify)}")
+    return EXIT[verdict.overall(found.judged)]
+
+
+def _where(args: argparse.Namespace, folder: Path) -> tuple[Selection, list[str]]:
+    """The records that count, and the nodes of the machine, as far as they are known: those of the test, if any."""
+    state, where = bench.state_of(folder), options.selection(args)
+    if state is None:
+        return where, []
+    return replace(where, site=where.site or state.site, since=where.since or state.begun), state.nodes
+
+
+def _measure(args: argparse.Namespace, contract: Contract, folder: Path) -> None:
+    bench.begin(folder, args.contract, contract, args.site or site.here(), terminal.say)
+    with ACCEPTANCE.locked(folder):
+        state = ACCEPTANCE.load(folder)
+        terminal.say(f"folder {folder}: the same command continues after an interruption")
+        where, nodes = _where(args, folder)
+        judged = verdict.judge(contract, evidence.find(contract, where)[0], nodes)
+        bench.measure(state, contract, judged, args.retest, terminal.say, args.minutes)
+
+
+def _judged(args: argparse.Namespace, contract: Contract, folder: Path) -> tuple[int, str]:
+    """The exit status, and all that was found as JSON, after it was printed and written to files."""
+    where, nodes = _where(args, folder)
+    records, damages = evidence.find(contract, where)
+    options.report_damage(damages)
+    judged, digest = verdict.judge(contract, records, nodes), files.sha256(args.contract)
+    if args.offered:
+        _beside(args.offered, judged, digest)
+    print(forms.text(contract, judged))
+    options.write("the verdict", args.output, {
+        ".html": lambda: render(forms.page(contract, judged, digest)),
+        ".json": lambda: forms.as_json(contract, judged, digest),
+        ".txt": lambda: f"{forms.text(contract, judged)}\n",
+    })  # fmt: skip
+    if args.archive:
+        made = archive.write(args.archive, args.contract, contract, records, judged, nodes)
+        print(f"{args.archive}: SHA-256 {made}: plumb accept --verify {args.archive} --sha256 {made}")
+    return EXIT[verdict.overall(judged)], forms.as_json(contract, judged, digest)
+
+
+def _beside(offer: Path, judged: list[Judged], digest: str) -> None:
+    found = archive.read(offer)
+    if found.digest != digest:
+        raise PlumbError("the offer was measured for another contract", str(offer), "give the contract of the offer")
+    print(f"{forms.beside(found.judged, judged)}\n")

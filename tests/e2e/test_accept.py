@@ -1,0 +1,141 @@
+"""A contract that is really measured on this host: STREAM on the node, latency between two cores."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import acceptance
+import own_code
+import pytest
+import two_nodes
+import yaml
+
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.judge import samples
+from plumbline.records import store
+from plumbline.records.model import Record
+from plumbline.topology import counts, machine, plan
+
+pytestmark = [pytest.mark.e2e, pytest.mark.alone]
+
+TRIAD = {
+    "name": "bandwidth", "test": "stream_threads", "stack": "mpich", "figure": "triad", "over": "each node",
+    "at_least": 0.001, "unit": "GB/s", "confidence": 0.75, "launches": 2,
+}  # fmt: skip
+LATENCY = {
+    "name": "latency", "test": "osu_pair", "stack": "mpich", "figure": "latency", "where": {"bytes": 64},
+    "over": "each node", "at_most": 0.000001, "unit": "us", "confidence": 0.75, "launches": 2,
+}  # fmt: skip
+#: a launch that other work disturbed, or that a busy machine did not start, is repeated so often
+TRIES = 2
+
+
+def two_cores() -> str:
+    """A placement of two ranks on two cores that this host has."""
+    topology = paths.sites() / "local" / "topology" / "default.xml"
+    for placement in ("pair:l3", "pair:l2", "pair:numa", "pair:socket"):
+        with contextlib.suppress(PlumbError):
+            plan.resolve(placement, topology=topology, machine="this host")
+            return placement
+    pytest.skip("no two cores here share a cache or a memory")
+
+
+def contract(folder: Path, **changes: Any) -> Path:
+    """Both clauses, the second with a limit that nothing meets."""
+    node = machine.load(paths.sites() / "local" / "topology" / "default.xml")
+    threads = counts.node_threads([node])[0]
+    triad = {**TRIAD, "params": {"placement": "compact", "threads": threads}, **changes}
+    latency = {**LATENCY, "params": {"operation": "latency", "placement": two_cores()}}
+    file = folder / "contract.yaml"
+    file.write_text(yaml.safe_dump(acceptance.contract(triad, latency, nodes=1), sort_keys=False))
+    return file
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Callable[..., tuple[int, str]], dict[str, Any]]:
+    """The folder, ``plumb accept`` there, and what it found after up to :data:`TRIES` times."""
+    folder = tmp_path_factory.mktemp("accept")
+    around = own_code.variables(folder)
+
+    def accept(*words: str) -> tuple[int, str]:
+        return own_code.plumb(folder, around, "accept", *words)
+
+    contract(folder)
+    for _ in range(TRIES):
+        status, output = accept("contract.yaml", "--output", "found.json", "--archive", "a.tar")
+        assert status in (1, 2), output
+        found = json.loads((folder / "found.json").read_text())
+        if all(one["verdict"] != "unknown" for one in found["clauses"]):
+            break
+    return folder, accept, {one["clause"]: one for one in found["clauses"]}
+
+
+def test_a_low_limit_passes_and_an_absurd_one_fails(
+    measured: tuple[Path, Callable[..., tuple[int, str]], dict[str, Any]],
+) -> None:
+    """A clause of which every launch was disturbed is unknown, and says so."""
+    found = measured[2]
+    for name, expected in (("bandwidth", "pass"), ("latency", "fail")):
+        one = found[name]
+        if one["verdict"] == "unknown":
+            assert "disturbed" in one["reason"] or "not verified" in one["reason"]
+        else:
+            assert one["verdict"] == expected
+            assert one["launches"] >= 2
+            assert one["usual"] > 0
+
+
+def test_the_archive_gives_the_verdict_again(
+    measured: tuple[Path, Callable[..., tuple[int, str]], dict[str, Any]],
+) -> None:
+    folder, accept, _ = measured
+    shown = accept("contract.yaml", "--recorded")
+    verified = accept("--verify", "a.tar")
+    assert shown[0] == verified[0]
+    assert verified[1].startswith(shown[1])
+    beside = accept("contract.yaml", "--recorded", "--offered", "a.tar")
+    assert beside[0] == shown[0]
+    assert "delivered" in beside[1].splitlines()[0]
+    assert (folder / "results" / "local").is_dir()
+
+
+def test_too_few_launches_are_unknown(
+    measured: tuple[Path, Callable[..., tuple[int, str]], dict[str, Any]], tmp_path: Path
+) -> None:
+    """The same records, for a contract that asks for more of them."""
+    _, accept, _ = measured
+    status, output = accept(str(contract(tmp_path, launches=40, confidence=0.999)), "--recorded")
+    assert status in (1, 2), output
+    row = next(line for line in output.splitlines() if line.startswith("bandwidth"))
+    assert "unknown" in row
+    assert "to be measured" in row or "not measured" in row
+
+
+def test_the_link_between_two_nodes_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two nodes on this machine; on a busy one its launches are disturbed, and the link is unknown."""
+    for name, folder in (("BUILD", tmp_path / "build"), ("TOOLS", own_code.TOOLS)):
+        monkeypatch.setenv(f"PLUMB_{name}", str(folder))
+    clause = {
+        **acceptance.LINKS,
+        "stack": "mpich",
+        "at_least": 0.000001,
+        "share": 1.0,
+        "launches": 2,
+        "confidence": 0.75,
+    }
+    file = tmp_path / "contract.yaml"
+    file.write_text(yaml.safe_dump(acceptance.contract(clause, nodes="plumb-n[1-2]")))
+    with two_nodes.site_over(tmp_path) as place:
+        done = place.plumb("accept", str(file), "--output", str(tmp_path / "found.json"))
+    assert done.returncode in (0, 2), done.stdout + done.stderr
+    (found,) = json.loads((tmp_path / "found.json").read_text())["clauses"]
+    assert found["verdict"] == "pass" or "plumb-n1 – plumb-n2 (2 launches disturbed)" in found["reason"], found
+    records = [item for sessions in (tmp_path / "results").rglob("*.jsonl") for item in store.read(sessions)]
+    assert isinstance(records[0], Record)
+    links = {samples.node_link(item) for item in records[0].launches[0].measurements}
+    assert links - {None} == {"plumb-n1 – plumb-n2"}

@@ -1,0 +1,143 @@
+"""Measure how often `plumb accept` passes a bad machine and fails a good one, on simulated machines.
+
+    python tests/rates/accept.py [--full] [--markdown]
+
+Each machine is judged by the code that judges records. Wrong pass: one bad member more than the contract allows, whose
+median just misses the limit, among members that clearly meet it. Wrong fail: the medians of all members just meet the
+limit. Both are declared to be at most 5 %. Pass, 2 % worse: as wrong pass, but the bad members miss the limit by 2 %.
+Passes: all members are 3 % better than the limit. Finds: so many members as the rule needs are 5 % worse, the others
+clearly meet it.
+
+Log values of a launch: normal: 1 %. tails: 1 %, one in ten with a tail of Exp(10 %). student: Student's t with three
+degrees of freedom, scale 1 %. bimodal: 1 %, one in five 8 % slower. alike: 1 %, and 0.5 % that all launches of a member
+share: what a session adds to a node, which no number of launches in it shows.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from plumbline.accept import verdict
+from plumbline.accept.evidence import Evidence, Member
+from plumbline.accept.model import Clause, Contract, Retests
+from plumbline.base.units import percent
+from plumbline.views.table import markdown, table
+
+MODELS = ("normal", "tails", "student", "bimodal", "alike")
+#: nodes, share, launches, and of how many nodes a retest is allowed
+SHAPES = ((1, 1.0, 6, 0), (8, 1.0, 8, 0), (8, 1.0, 9, 1), (100, 0.98, 8, 0), (100, 0.98, 12, 2))
+CONFIDENCE, LIMIT, CLEARLY = 0.95, 100.0, 0.5
+HEADER = (
+    "noise",
+    "nodes",
+    "share",
+    "launches",
+    "retests",
+    "wrong pass",
+    "wrong fail",
+    "pass, 2 % worse",
+    "passes",
+    "finds",
+)
+
+
+def draw(model: str, shape: tuple[int, int], random: np.random.Generator) -> np.ndarray:
+    """Logarithms of launches (members, launches) with the median 0; positive is better."""
+    noise = random.normal(0, 0.01, shape)
+    if model == "tails":
+        noise -= np.where(random.random(shape) < 0.1, random.exponential(0.1, shape), 0.0)
+    elif model == "student":
+        noise = 0.01 * random.standard_t(3, shape)
+    elif model == "bimodal":
+        noise -= np.where(random.random(shape) < 0.2, 0.08, 0.0)
+    elif model == "alike":
+        noise += random.normal(0, 0.005, (shape[0], 1))
+    return noise
+
+
+def median(model: str) -> float:
+    """The median of the noise, by drawing."""
+    return float(np.median(draw(model, (1, 400_001), np.random.default_rng(2))))
+
+
+def contract(nodes: int, share: float, launches: int, again: int) -> Contract:
+    """A contract of one clause over each node."""
+    clause = Clause(
+        name="c", test="stream_threads", stack="s", figure="triad", over="each node", at_least=LIMIT, unit="GB/s",
+        share=share, confidence=CONFIDENCE, launches=launches, retests=Retests(share=again / nodes) if again else None,
+    )  # fmt: skip
+    return Contract(schema=1, machine="m", vendor="v", offer="", nodes=nodes, clauses=[clause])
+
+
+def judge(made: Contract, levels: np.ndarray, model: str, middle: float, random: np.random.Generator) -> str:
+    """The word for a machine whose members have these levels (logarithms over the limit); retests are all made."""
+    (clause,) = made.clauses
+    tests = 1 + (clause.retests.times if clause.retests else 0)
+    logs = (
+        levels[:, None]
+        + np.hstack([draw(model, (levels.size, clause.launches), random) for _ in range(tests)])
+        - middle
+    )
+    members = {f"n{number}": Member(f"n{number}", list(LIMIT * np.exp(row))) for number, row in enumerate(logs)}
+    found = Evidence(members, [], [], [], 0, None, None)
+    return verdict.of_evidence(clause, made, found).word
+
+
+@dataclass(frozen=True)
+class Rates:
+    """How often each happened, as shares of the machines."""
+
+    wrong_pass: float
+    wrong_fail: float
+    worse: float
+    passes: float
+    finds: float
+
+
+def simulate(model: str, shape: tuple[int, float, int, int], machines: int, seed: int = 1) -> Rates:
+    """Judge ``machines`` of each kind."""
+    made = contract(*shape)
+    rule, middle = made.clauses[0].rule(made.node_count), median(model)
+    random = np.random.default_rng([seed, MODELS.index(model), SHAPES.index(shape)])
+
+    def share(word: str, bad: int, level: float, others: float) -> float:
+        levels = np.full(made.node_count, others)
+        levels[:bad] = level
+        return sum(judge(made, levels, model, middle, random) == word for _ in range(machines)) / machines
+
+    just = 1e-12  # on the side of the limit that is meant
+    return Rates(
+        share("pass", rule.allowed + 1, -just, CLEARLY),
+        share("fail", 0, 0.0, just),
+        share("pass", rule.allowed + 1, np.log(0.98), CLEARLY),
+        share("pass", 0, 0.0, np.log(1.03)),
+        share("fail", rule.failing or 0, np.log(0.95), CLEARLY),
+    )
+
+
+def rows(machines: int) -> Iterator[tuple[str, ...]]:
+    """A row for each noise and shape."""
+    for model in MODELS:
+        for shape in SHAPES:
+            found = simulate(model, shape, machines)
+            rates = (found.wrong_pass, found.wrong_fail, found.worse, found.passes, found.finds)
+            nodes, of_nodes, launches, again = shape
+            yield (model, str(nodes), f"{of_nodes:g}", str(launches), str(again), *map(percent, rates))
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--full", action="store_true", help="1,000 machines of each kind in place of 100")
+    parser.add_argument("--markdown", action="store_true", help="a table for docs/rates.md")
+    args = parser.parse_args()
+    drawn = markdown if args.markdown else table
+    print(drawn(HEADER, list(rows(1000 if args.full else 100)), right=HEADER[1:]))
+
+
+if __name__ == "__main__":
+    main()
