@@ -12,7 +12,7 @@ from tabulate import tabulate
 from plumbline import stacks
 from plumbline.base import files, paths, terminal
 from plumbline.base.errors import PlumbError, suggest
-from plumbline.commands import options, stack_of_spack
+from plumbline.commands import options, stack_audit, stack_of_spack
 from plumbline.stacks import archive, kernels, manifest, overview, pack, tuned
 
 
@@ -34,6 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_json(show, "print it as it is on disk")
     checking = actions.add_parser("check", help="are all programs there, and the recorded ones?")
     checking.add_argument("stacks", nargs="*", metavar="NAME", help="default: all installed ones")
+    text = "start two ranks: do they use what the node has?"
+    checking.add_argument("--run", action="store_true", dest="smoke", help=text)
+    options.add(checking, "--site", "with --run: the site (default: this host's)")
+    options.add(checking, "--partition", "with --run: default: the site's first")
+    options.add(checking, "--nodes", "with --run: 1, or 2: also between two nodes (default: 2 where there are)")
+    options.add_json(checking, "with --run: print JSON: a line for each way")
     remove = actions.add_parser("remove", help="delete an installed stack")
     remove.add_argument("stacks", nargs="+", metavar="NAME", help="an installed stack")
     packing = actions.add_parser("pack", help="one archive of stacks for a machine without network")
@@ -102,6 +108,10 @@ def _check(args: argparse.Namespace) -> int:
     names = args.stacks or manifest.names()
     if not names:
         raise PlumbError("no stack is installed", str(paths.stacks()), "plumb stack install --all")
+    if args.smoke:
+        return stack_audit.run(args, names)
+    if given := options.given(args, "site", "partition", "nodes", "json"):
+        raise PlumbError(f"{given[0]} goes with --run", "plumb stack check", "say --run, or leave it out")
     for name in names:
         stack = manifest.load(name)
         manifest.check(stack)
