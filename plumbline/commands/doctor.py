@@ -48,8 +48,6 @@ def run(args: argparse.Namespace) -> int:
 
 def examine_libraries() -> list[Finding]:
     """What the MPI libraries of the installed stacks cost here, and what of this host they do not use."""
-    from plumbline.commands import stack_audit  # it loads what launches need
-
     stacks = manifest.load_all()
     found = [examine_library(stack) for stack in stacks]
     try:
@@ -57,7 +55,7 @@ def examine_libraries() -> list[Finding]:
         partition = known.partitions[0]
         if jobs.needed(partition):
             raise PlumbError(f"partition {partition.name} is reached by jobs: plumb stack check --run")
-        used = stack_audit.of_stacks(stacks, known.name, partition, over=1)
+        used = audit.of_stacks(stacks, known.name, partition, over=1)
     except PlumbError as error:
         return [*found, Finding("ways of messages", f"{UNREADABLE}: {error.what}", None)]
     return found + [one.of_stack for one in used if one.could != audit.NOT_HERE and one.name != audit.HUGE]

@@ -5,14 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from tabulate import tabulate
 
+from plumbline import site as sites
 from plumbline import stacks
 from plumbline.base import files, paths, terminal
 from plumbline.base.errors import PlumbError, suggest
-from plumbline.commands import options, stack_audit, stack_of_spack
+from plumbline.commands import options, stack_of_spack
 from plumbline.stacks import archive, kernels, manifest, overview, pack, tuned
 
 
@@ -109,7 +112,7 @@ def _check(args: argparse.Namespace) -> int:
     if not names:
         raise PlumbError("no stack is installed", str(paths.stacks()), "plumb stack install --all")
     if args.smoke:
-        return stack_audit.run(args, names)
+        return _run(args, names)
     if given := options.given(args, "site", "partition", "nodes", "json"):
         raise PlumbError(f"{given[0]} goes with --run", "plumb stack check", "say --run, or leave it out")
     for name in names:
@@ -122,6 +125,30 @@ def _check(args: argparse.Namespace) -> int:
         for remark in tuned.remarks(stack):
             print(f"{name}: {remark}; tune it again")
     return 0
+
+
+def _run(args: argparse.Namespace, names: Sequence[str]) -> int:
+    """Print what each stack uses; 1 if one misses something that the node has, else 0."""
+    from plumbline.fabric import audit  # here and below: other actions do not need what they load
+    from plumbline.measure import jobs
+
+    known = sites.load(args.site or sites.here())
+    partition = sites.partition(known, args.partition or known.partitions[0].name)
+    over = min(2, partition.nodes_offered) if args.nodes is None else args.nodes
+    if over > 2:
+        raise PlumbError(f"{over} nodes asked", "--nodes", "1, or 2: two ranks are started")
+    stacks = [manifest.load(name) for name in names]
+    if jobs.needed(partition):
+        words = ["stack", "check", *names, "--run", "--site", known.name, "--partition", partition.name]
+        words += ["--nodes", str(over), *(["--json"] if args.json else [])]
+        folder = (paths.build() / "stack-check" / f"job-{partition.name}").resolve()
+        return jobs.run_plumb(words, partition, over, folder, terminal.say)
+    found = audit.of_stacks(stacks, known.name, partition, over)
+    if args.json:
+        options.print_lines(map(asdict, found))
+    else:
+        print(audit.text(found))
+    return 1 if any(one.bad for one in found) else 0
 
 
 def _remove(args: argparse.Namespace) -> int:

@@ -10,8 +10,9 @@ from plumbline.base.errors import PlumbError
 from plumbline.fabric import causes, node, smoke
 from plumbline.fabric.causes import MULTI, NOT_THERE, THREADLESS, Case, Why
 from plumbline.fabric.smoke import Smoke
+from plumbline.measure.session import passing_folder
 from plumbline.mpi import ways
-from plumbline.nodes import findings
+from plumbline.nodes import findings, read
 from plumbline.nodes.findings import Finding
 from plumbline.nodes.model import Node
 from plumbline.schemas.site import Partition
@@ -39,12 +40,27 @@ class Use(Finding):
     @property
     def verdict(self) -> str:
         """For people; of what is not here there is none."""
-        return "-" if self.could == NOT_HERE else VERDICTS[self.bad]
+        return VERDICTS[self.bad] if self.seen else "-"
 
     @property
     def of_stack(self) -> Finding:
         """As ``plumb doctor`` lists it."""
         return Finding(f"{self.name} of {self.stack}", self.seen, self.bad, self.effect, self.cure)
+
+
+def of_stacks(stacks: Sequence[Manifest], site: str, partition: Partition, over: int) -> list[Use]:
+    """What each of ``stacks`` uses here; of one that cannot be launched, why."""
+    found: list[Use] = []
+    with passing_folder("stack-check") as folder:
+        facts = read.here(folder)
+        for stack in stacks:
+            place = folder / stack.name
+            place.mkdir()
+            try:
+                found += audit(stack, site, partition, over, facts, place)
+            except PlumbError as error:  # the other stacks are judged all the same
+                found.append(unlaunched(stack.name, error))
+    return found
 
 
 def audit(stack: Manifest, site: str, partition: Partition, over: int, facts: Node, folder: Path) -> list[Use]:
@@ -153,12 +169,11 @@ class Judge:
         why = causes.of(self.case(ways.TCP)) if self.ran.by_tcp else []
         seen = ", ".join(self._by_tcp()) or ("not needed" if otherwise else "not seen")
         seen += f", {figures}" if (figures := self._figures()) and self.ran.by_tcp else ""
-        could = ", ".join(cards[1:]) or NOT_HERE
-        yield self._row(ways.TCP, could, seen, bool(why), why)
+        yield self._row(ways.TCP, ", ".join(cards[1:]) or NOT_HERE, seen, bool(why), why)
 
     def _threads(self, active: Sequence[str] | dict[str, str]) -> Iterator[Use]:
-        """UCX built for one thread is left out by Open MPI in programs with threads, which then go by TCP."""
-        level = causes.threads_of_ucx(self.case(ways.INFINIBAND)) if self.stack.family.name == "openmpi" else None
+        """Programs with threads go by TCP where the library leaves out a UCX that was not built for them."""
+        level = causes.threads_of_ucx(self.case(ways.INFINIBAND)) if self.stack.family.needs_threads_of_ucx else None
         if level is not None:
             is_bad = level != MULTI and bool({ways.INFINIBAND, ways.ROCE} & set(active))
             why = [Why(THREADLESS.name, "programs with MPI_THREAD_MULTIPLE go by TCP", THREADLESS.cure)]
@@ -184,8 +199,7 @@ class Judge:
 
     def _failed(self, of: Sequence[str]) -> Use:
         found = [one for way in of for one in causes.of(self.case(way)) if one.cause not in NOT_THERE]
-        why = list(dict.fromkeys(found))
-        return self._row(MESSAGES, "yes", self.ran.failed, True, why)
+        return self._row(MESSAGES, "yes", self.ran.failed, True, list(dict.fromkeys(found)))
 
     def _use(self, way: str, could: str, used: bool, seen: str) -> Use:
         return self._row(way, could, seen, not used, [] if used else causes.of(self.case(way)))
@@ -211,9 +225,7 @@ def text(found: Sequence[Use]) -> str:
     """A row for each way, then a line for each that was missed."""
     header = ("stack", "between", "way", "could be used", "used", "verdict")
     rows = [(one.stack, one.between, one.name, one.could, one.seen, one.verdict) for one in found]
-    lines = [
-        f"{one.stack}: {one.name}: {one.effect}{f': {one.cure}' if one.cure else ''}" for one in found if one.effect
-    ]
+    lines = [f"{one.stack}: {one.name}: {why}" for one in found for why in one.why]
     missed = sum(one.bad is True for one in found)
     last = f"{missed} of {len(found)} missed" if missed else "nothing that could be used is missed"
     return "\n".join([table(header, rows), "", *lines, *([""] if lines else []), last])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -34,6 +35,7 @@ ctypes.CDLL(sys.argv[1]).ucp_lib_query(ctypes.byref(found))
 print(found.level)
 """
 MULTI = 2
+_SHARED = re.compile(r"\.so(?:\.[\d.]+)?$")
 #: what Open MPI says where UCX is no good for a program with MPI_THREAD_MULTIPLE
 NO_THREADS = "does not support MPI_THREAD_MULTIPLE"
 #: what libraries and the system say of a peer that does not answer
@@ -71,7 +73,7 @@ class Case:
             for pattern in ("ucx/*.so*", "libfabric/*.so*")
             for plugin in file.parent.glob(pattern)
         }
-        return sorted(file for file in loaded | own | beside if ".so" in file.name and file.is_file())
+        return sorted(file for file in loaded | own | beside if _SHARED.search(file.name) and file.is_file())
 
     @property
     def able(self) -> list[Path]:

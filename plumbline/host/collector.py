@@ -171,9 +171,10 @@ class Reader:
             else self.number("proc/sys/kernel/yama/ptrace_scope")
         )
 
-    def opens(self, device: str) -> bool:
-        """Whether this user may read and write a device file."""
-        return os.access(str(self.root / device), os.R_OK | os.W_OK)
+    def opens(self, device: str) -> Optional[bool]:
+        """Whether this user may read and write a device file; None without a folder of device files."""
+        file = self.root / device
+        return os.access(str(file), os.R_OK | os.W_OK) if file.parent.is_dir() else None
 
     def allowed(self) -> Optional[str]:
         """OS indices of the CPUs that this process may use (cgroup and affinity together), such as ``0-3,8``."""

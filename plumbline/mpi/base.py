@@ -128,6 +128,8 @@ class Family(ABC):
     reports: Mapping[str, str] = MappingProxyType({"UCX_LOG_LEVEL": "info"})
     #: by what it copies a large message of a node once
     single_copy: tuple[str, ...] = SINGLE_COPY
+    #: whether it leaves UCX out in programs with threads, where UCX was not built for them
+    needs_threads_of_ucx: bool = False
     #: the setting of the network interfaces that it takes for TCP
     interface: str = ""
     #: variables that make the library print what settings it takes, where MPI_T does not tell all of them

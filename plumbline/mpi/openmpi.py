@@ -188,6 +188,7 @@ class OpenMpi(Family):
         **Family.reports,
         **dict.fromkeys(("OMPI_MCA_btl_base_verbose", "OMPI_MCA_mtl_base_verbose", "OMPI_MCA_smsc_base_verbose"), "1"),
     })  # fmt: skip
+    needs_threads_of_ucx = True
     interface = "OMPI_MCA_btl_tcp_if_include"
     linear_and_tree = MappingProxyType({"bcast": ("1", "6"), "reduce": ("1", "5")})
     parts = ("openmpi*/**/*.so*", "pmix*/**/*.so*", "prte*/**/*.so*")

@@ -98,8 +98,8 @@ class Knobs(_Part, frozen=True, kw_only=True):
     shm_bytes: int | UnsetType | None = UNSET
     ptrace_scope: int | UnsetType | None = UNSET
     huge_pages: int | UnsetType | None = UNSET
-    xpmem: bool | UnsetType = UNSET
-    knem: bool | UnsetType = UNSET
+    xpmem: bool | UnsetType | None = UNSET
+    knem: bool | UnsetType | None = UNSET
     memlock_bytes: int | Literal["unlimited"]
 
 
