@@ -46,6 +46,7 @@ _UNREACHED = (
     "Network is unreachable",
     "from an IP address that is unexpected",
     "dropped inbound connection",
+    "failed to TCP connect",
     "ended by its time limit",
 )
 

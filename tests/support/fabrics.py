@@ -39,8 +39,7 @@ def by_tcp(address: str, other: str, size: int) -> tuple[dict[str, Any], dict[st
 
 def facts(**changes: Any) -> Any:
     """Facts of a node with an active InfiniBand port, without XPMEM and KNEM, that Yama leaves alone."""
-    knobs = {"ptrace_scope": 0, "xpmem": False, "knem": False, "huge_pages": 0, **changes.pop("knobs", {})}
-    return node_facts.typed("n1", knobs=knobs, **changes)
+    return node_facts.typed("n1", **changes)
 
 
 def adapter(name: str = "mlx5_0", layer: str = "InfiniBand", state: str = "ACTIVE") -> dict[str, Any]:
