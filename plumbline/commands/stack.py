@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -30,6 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     install.add_argument("--all", action="store_true", help="every stack of the default provider, wheel")
     install.add_argument("--force", action="store_true", help="make them again even if they are complete")
     install.add_argument("--dry-run", action="store_true", help="say what would be done")
+    text = "call the one stack NEW: it is installed beside the one of its own name (provider wheel)"
+    install.add_argument("--as", dest="called", metavar="NEW", help=text)
     install.add_argument("--from", dest="archive", metavar="FILE", type=Path, help="an archive of plumb stack pack")
     install.add_argument("--sha256", metavar="HEX", help="what the archive's SHA-256 must be")
     show = actions.add_parser("show", help="a stack's manifest")
@@ -72,6 +75,8 @@ def _install(args: argparse.Namespace) -> int:
     if args.all:
         wanted += [(stacks.DEFAULT_PROVIDER, name) for name in stacks.provider(stacks.DEFAULT_PROVIDER).names()]
     stacks.check(wanted)
+    if args.called is not None and (len(wanted) != 1 or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", args.called)):
+        raise PlumbError(f"--as {args.called}", "plumb stack install", "name one stack, and a name such as openmpi-new")
     if args.sha256 is not None and args.archive is None:
         raise PlumbError("--sha256 goes with --from", "plumb stack install", "name the archive")
     if args.archive:
@@ -82,7 +87,7 @@ def _install(args: argparse.Namespace) -> int:
         raise PlumbError("no stack named", "plumb stack install", "name one, or say --all")
     with terminal.bar():
         for kind, name in dict.fromkeys(wanted):
-            stacks.install(kind, name, force=args.force, dry_run=args.dry_run)
+            stacks.install(kind, name, force=args.force, dry_run=args.dry_run, called=args.called)
     return 0
 
 
