@@ -154,17 +154,20 @@ void *mremap(void *address, size_t old_length, size_t new_length, int flags, ...
     return moved;
 }
 
-/* The two system calls by which MPI libraries copy from rank to rank directly ("CMA"). */
+/* The two system calls by which MPI libraries copy from rank to rank directly ("CMA"). One that is refused
+ * copies nothing. */
 ssize_t process_vm_readv(pid_t process, const struct iovec *local, unsigned long locals,
                          const struct iovec *remote, unsigned long remotes, unsigned long flags) {
-    transports_copied();
-    return syscall(SYS_process_vm_readv, process, local, locals, remote, remotes, flags);
+    ssize_t copied = syscall(SYS_process_vm_readv, process, local, locals, remote, remotes, flags);
+    transports_copied(copied);
+    return copied;
 }
 
 ssize_t process_vm_writev(pid_t process, const struct iovec *local, unsigned long locals,
                           const struct iovec *remote, unsigned long remotes, unsigned long flags) {
-    transports_copied();
-    return syscall(SYS_process_vm_writev, process, local, locals, remote, remotes, flags);
+    ssize_t copied = syscall(SYS_process_vm_writev, process, local, locals, remote, remotes, flags);
+    transports_copied(copied);
+    return copied;
 }
 
 /* exit() ends by a call of its own, not by these. */

@@ -4,8 +4,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,12 +31,17 @@ static struct {
     size_t devices;
     char local[MOST_CONNECTIONS][ADDRESS_BYTES];
     char peer[MOST_CONNECTIONS][ADDRESS_BYTES];
+    long long sent[MOST_CONNECTIONS]; /* bytes; -1: the kernel does not tell */
     char device[MOST_DEVICES][ADDRESS_BYTES];
 } seen;
 static atomic_llong copies;
+static atomic_llong refused;
 
-void transports_copied(void) {
-    atomic_fetch_add_explicit(&copies, 1, memory_order_relaxed);
+void transports_copied(ssize_t bytes) {
+    if (bytes > 0)
+        atomic_fetch_add_explicit(&copies, 1, memory_order_relaxed);
+    else if (bytes < 0 && errno == EPERM)
+        atomic_fetch_add_explicit(&refused, 1, memory_order_relaxed);
 }
 
 static bool begins(const char *text, const char *start) {
@@ -79,6 +86,16 @@ static bool write_address(const struct sockaddr_storage *address, char *text) {
     return true;
 }
 
+/* Bytes that the peer has acknowledged; all, when a program has the answers to what it sent. */
+static long long sent_by(int fd) {
+    struct tcp_info known = {0};
+    socklen_t bytes = sizeof known;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &known, &bytes) != 0 ||
+        bytes < offsetof(struct tcp_info, tcpi_bytes_acked) + sizeof known.tcpi_bytes_acked)
+        return -1;
+    return (long long)known.tcpi_bytes_acked;
+}
+
 static void note_connection(int fd) {
     struct sockaddr_storage local;
     struct sockaddr_storage peer;
@@ -92,6 +109,7 @@ static void note_connection(int fd) {
     if (seen.connections < MOST_CONNECTIONS) {
         memcpy(seen.local[seen.connections], texts[0], ADDRESS_BYTES);
         memcpy(seen.peer[seen.connections], texts[1], ADDRESS_BYTES);
+        seen.sent[seen.connections] = sent_by(fd);
     }
     seen.connections++;
 }
@@ -135,6 +153,7 @@ void transports_forget(void) {
     seen.files[0] = '\0';
     seen.connections = seen.devices = 0;
     atomic_store(&copies, 0);
+    atomic_store(&refused, 0);
 }
 
 void transports_note(void) {
@@ -151,6 +170,14 @@ void transports_note(void) {
     errno = saved;
 }
 
+/* "user:[4026531837]": processes of two such namespaces may not copy from one another. */
+static void write_user_namespace(struct json *out) {
+    char name[64];
+    ssize_t length = readlink("/proc/self/ns/user", name, sizeof name - 1);
+    name[length > 0 ? length : 0] = '\0';
+    json_text(out, "user_namespace", name);
+}
+
 void transports_write(struct json *out) {
     transports_note();
     json_open(out, "transports", '{');
@@ -159,6 +186,8 @@ void transports_write(struct json *out) {
     json_int(out, "file_bytes", seen.file);
     json_text(out, "file", seen.files);
     json_int(out, "copies", atomic_load(&copies));
+    json_int(out, "refused", atomic_load(&refused));
+    write_user_namespace(out);
     json_int(out, "connections", (long long)seen.connections);
     json_open(out, "tcp", '[');
     for (size_t i = 0; i < seen.connections && i < MOST_CONNECTIONS; i++) {
@@ -167,6 +196,10 @@ void transports_write(struct json *out) {
         json_text(out, NULL, seen.peer[i]);
         json_close(out, ']');
     }
+    json_close(out, ']');
+    json_open(out, "tcp_sent", '[');
+    for (size_t i = 0; i < seen.connections && i < MOST_CONNECTIONS; i++)
+        json_int(out, NULL, seen.sent[i]);
     json_close(out, ']');
     json_open(out, "devices", '[');
     for (size_t i = 0; i < seen.devices; i++)

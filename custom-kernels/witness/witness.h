@@ -166,7 +166,7 @@ void window_write(struct json *out);
 /* Records what is open now; only the first call does it. */
 void transports_note(void);
 /* The process copied from or to the memory of another one. */
-void transports_copied(void);
+void transports_copied(ssize_t bytes);
 /* In a forked child: forgets what was recorded and counted, which is the parent's. */
 void transports_forget(void);
 void transports_write(struct json *out);

@@ -6,10 +6,13 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
+from plumbline import site
 from plumbline.base import group
 from plumbline.base.errors import PlumbError
 from plumbline.commands import options
+from plumbline.fabric import audit
 from plumbline.host import links, provenance
+from plumbline.measure import jobs
 from plumbline.nodes import compare, findings, read
 from plumbline.nodes.findings import ORDER, UNREADABLE, Finding
 from plumbline.schedulers import names
@@ -33,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     """Print what was found on this host, or on all nodes; 1 if anything is wrong, else 0."""
     if args.facts is not None:
         return _run_nodes(args.facts, args.json)
-    libraries = [examine_library(stack) for stack in manifest.load_all()] if args.mpi else []
+    libraries = examine_libraries() if args.mpi else []
     found = findings.examine(provenance.collect()) + findings.examine_links(links.read().values())
     found = findings.by_badness([*found, *findings.own_checkout(), *libraries])
     if args.json:
@@ -41,6 +44,21 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(report(found))
     return 1 if any(finding.bad for finding in found) else 0
+
+
+def examine_libraries() -> list[Finding]:
+    """What the MPI libraries of the installed stacks cost here, and what of this host they do not use."""
+    stacks = manifest.load_all()
+    found = [examine_library(stack) for stack in stacks]
+    try:
+        known = site.load(site.here())
+        partition = known.partitions[0]
+        if jobs.needed(partition):
+            raise PlumbError(f"partition {partition.name} is reached by jobs: plumb stack check --run")
+        used = audit.of_stacks(stacks, known.name, partition, over=1)
+    except PlumbError as error:
+        return [*found, Finding("ways of messages", f"{UNREADABLE}: {error.what}", None)]
+    return found + [one.of_stack for one in used if one.could != audit.NOT_HERE and one.name != audit.HUGE]
 
 
 def examine_library(stack: Manifest) -> Finding:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from tabulate import tabulate
 
+from plumbline import site as sites
 from plumbline import stacks
 from plumbline.base import files, paths, terminal
 from plumbline.base.errors import PlumbError, suggest
@@ -27,6 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     install.add_argument("--all", action="store_true", help="every stack of the default provider, wheel")
     install.add_argument("--force", action="store_true", help="make them again even if they are complete")
     install.add_argument("--dry-run", action="store_true", help="say what would be done")
+    text = "call the one stack NEW: it is installed beside the one of its own name (provider wheel)"
+    install.add_argument("--as", dest="called", metavar="NEW", help=text)
     install.add_argument("--from", dest="archive", metavar="FILE", type=Path, help="an archive of plumb stack pack")
     install.add_argument("--sha256", metavar="HEX", help="what the archive's SHA-256 must be")
     show = actions.add_parser("show", help="a stack's manifest")
@@ -34,6 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_json(show, "print it as it is on disk")
     checking = actions.add_parser("check", help="are all programs there, and the recorded ones?")
     checking.add_argument("stacks", nargs="*", metavar="NAME", help="default: all installed ones")
+    text = "start two ranks: do they use what the node has?"
+    checking.add_argument("--run", action="store_true", dest="smoke", help=text)
+    options.add(checking, "--site", "with --run: the site (default: this host's)")
+    options.add(checking, "--partition", "with --run: default: the site's first")
+    options.add(checking, "--nodes", "with --run: 1, or 2: also between two nodes (default: 2 where there are)")
+    options.add_json(checking, "with --run: print JSON: a line for each way")
     remove = actions.add_parser("remove", help="delete an installed stack")
     remove.add_argument("stacks", nargs="+", metavar="NAME", help="an installed stack")
     packing = actions.add_parser("pack", help="one archive of stacks for a machine without network")
@@ -63,6 +75,8 @@ def _install(args: argparse.Namespace) -> int:
     if args.all:
         wanted += [(stacks.DEFAULT_PROVIDER, name) for name in stacks.provider(stacks.DEFAULT_PROVIDER).names()]
     stacks.check(wanted)
+    if args.called is not None and (len(wanted) != 1 or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", args.called)):
+        raise PlumbError(f"--as {args.called}", "plumb stack install", "name one stack, and a name such as openmpi-new")
     if args.sha256 is not None and args.archive is None:
         raise PlumbError("--sha256 goes with --from", "plumb stack install", "name the archive")
     if args.archive:
@@ -73,7 +87,7 @@ def _install(args: argparse.Namespace) -> int:
         raise PlumbError("no stack named", "plumb stack install", "name one, or say --all")
     with terminal.bar():
         for kind, name in dict.fromkeys(wanted):
-            stacks.install(kind, name, force=args.force, dry_run=args.dry_run)
+            stacks.install(kind, name, force=args.force, dry_run=args.dry_run, called=args.called)
     return 0
 
 
@@ -102,6 +116,10 @@ def _check(args: argparse.Namespace) -> int:
     names = args.stacks or manifest.names()
     if not names:
         raise PlumbError("no stack is installed", str(paths.stacks()), "plumb stack install --all")
+    if args.smoke:
+        return _run(args, names)
+    if given := options.given(args, "site", "partition", "nodes", "json"):
+        raise PlumbError(f"{given[0]} goes with --run", "plumb stack check", "say --run, or leave it out")
     for name in names:
         stack = manifest.load(name)
         manifest.check(stack)
@@ -112,6 +130,30 @@ def _check(args: argparse.Namespace) -> int:
         for remark in tuned.remarks(stack):
             print(f"{name}: {remark}; tune it again")
     return 0
+
+
+def _run(args: argparse.Namespace, names: Sequence[str]) -> int:
+    """Print what each stack uses; 1 if one misses something that the node has, else 0."""
+    from plumbline.fabric import audit  # here and below: other actions do not need what they load
+    from plumbline.measure import jobs
+
+    known = sites.load(args.site or sites.here())
+    partition = sites.partition(known, args.partition or known.partitions[0].name)
+    over = min(2, partition.nodes_offered) if args.nodes is None else args.nodes
+    if over > 2:
+        raise PlumbError(f"{over} nodes asked", "--nodes", "1, or 2: two ranks are started")
+    stacks = [manifest.load(name) for name in names]
+    if jobs.needed(partition):
+        words = ["stack", "check", *names, "--run", "--site", known.name, "--partition", partition.name]
+        words += ["--nodes", str(over), *(["--json"] if args.json else [])]
+        folder = (paths.build() / "stack-check" / f"job-{partition.name}").resolve()
+        return jobs.run_plumb(words, partition, over, folder, terminal.say)
+    found = audit.of_stacks(stacks, known.name, partition, over)
+    if args.json:
+        options.print_lines(map(asdict, found))
+    else:
+        print(audit.text(found))
+    return 1 if any(one.bad for one in found) else 0
 
 
 def _remove(args: argparse.Namespace) -> int:

@@ -162,6 +162,20 @@ class Reader:
             return None
         return found.f_blocks * found.f_frsize
 
+    def ptrace_scope(self) -> Optional[int]:
+        """What Yama lets processes of one user do with one another; 0, everything, also in a kernel without it."""
+        folder = self.root / "proc/sys/kernel"
+        return (
+            0
+            if folder.is_dir() and not (folder / "yama").is_dir()
+            else self.number("proc/sys/kernel/yama/ptrace_scope")
+        )
+
+    def opens(self, device: str) -> Optional[bool]:
+        """Whether this user may read and write a device file; None without a folder of device files."""
+        file = self.root / device
+        return os.access(str(file), os.R_OK | os.W_OK) if file.parent.is_dir() else None
+
     def allowed(self) -> Optional[str]:
         """OS indices of the CPUs that this process may use (cgroup and affinity together), such as ``0-3,8``."""
         found = re.search(r"^Cpus_allowed_list:\s*(\S+)", self.text("proc/self/status") or "", re.MULTILINE)
@@ -422,6 +436,10 @@ class Node:
             ("clocksource", read.text("sys/devices/system/clocksource/clocksource0/current_clocksource"),
              "sys/devices/system/clocksource/clocksource0/current_clocksource"),
             ("shm_bytes", read.size("dev/shm"), "dev/shm"),
+            ("ptrace_scope", read.ptrace_scope(), "proc/sys/kernel/yama/ptrace_scope"),
+            ("huge_pages", read.number("proc/sys/vm/nr_hugepages"), "proc/sys/vm/nr_hugepages"),
+            ("xpmem", read.opens("dev/xpmem"), "dev/xpmem"),
+            ("knem", read.opens("dev/knem"), "dev/knem"),
         ):  # fmt: skip
             found[key] = self.known("knobs." + key, value, path)
         soft = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]

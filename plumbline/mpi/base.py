@@ -16,6 +16,7 @@ from types import MappingProxyType
 from plumbline import schedulers
 from plumbline.base.errors import PlumbError
 from plumbline.mpi.settings import Configuration, Knob, Rule, Setting, complete, refuse_overlaps
+from plumbline.mpi.ways import SINGLE_COPY, SWITCHES, Switch
 from plumbline.schedulers import RankLauncher, RankVariables, Scheduler
 
 #: how the variables begin that change what the libraries below MPI do: transports, network cards, collectives
@@ -121,6 +122,16 @@ class Family(ABC):
     eager_buffers: tuple[str, str] | None = None
     #: collective -> the values of its algorithm's knob for a line of messages and for a binomial tree
     linear_and_tree: Mapping[str, tuple[str, str]] = MappingProxyType({})
+    #: what turns ways of its messages off, after :data:`plumbline.mpi.ways.SWITCHES`
+    switches: tuple[Switch, ...] = SWITCHES
+    #: variables that make the library, and those below it, say by what they reach a peer
+    reports: Mapping[str, str] = MappingProxyType({"UCX_LOG_LEVEL": "info"})
+    #: by what it copies a large message of a node once
+    single_copy: tuple[str, ...] = SINGLE_COPY
+    #: whether it leaves UCX out in programs with threads, where UCX was not built for them
+    needs_threads_of_ucx: bool = False
+    #: the setting of the network interfaces that it takes for TCP
+    interface: str = ""
     #: variables that make the library print what settings it takes, where MPI_T does not tell all of them
     telling: Mapping[str, str] = MappingProxyType({})
     #: patterns of how the lines begin that it then prints, and of what it prints about a setting that it does not take

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from plumbline.base.errors import PlumbError
+from plumbline.mpi import ways
 from plumbline.mpi.base import Command, Family, Request
 from plumbline.mpi.mpich import HYDRA_RANKS, Mpich, proxies
 from plumbline.mpi.settings import Knob, Rule, Setting
@@ -78,6 +79,11 @@ class IntelMpi(Family):
     shared_memory = (2 << 20, 128 << 10)
     pmi = "pmi2"
     knobs = KNOBS
+    switches = (*ways.INTEL_MPI, *ways.SWITCHES)
+    reports = MappingProxyType({**Family.reports, "I_MPI_DEBUG": "5"})
+    #: seen with version 2021.18: 4 MiB go through shared memory, whatever I_MPI_SHM_CMA is
+    single_copy = ()
+    interface = "FI_TCP_IFACE"
     #: the values of texts (I_MPI_ADJUST_…) are empty in MPI_T
     telling = MappingProxyType({"I_MPI_DEBUG": "5"})
     startup = r"\[\d+\] (?:MPI startup\(\): |\t )"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from plumbline.base import files
 from plumbline.base.errors import PlumbError
+from plumbline.mpi import ways
 from plumbline.mpi.base import Command, Family, Request
 from plumbline.mpi.settings import Knob, Rule, Setting
 from plumbline.schedulers import SSH_OPTIONS, RankVariables
@@ -189,6 +190,9 @@ class Mpich(Family):
     shared_memory = (0, 6 << 20)
     pmi = "pmi2"
     knobs: tuple[Knob, ...] = KNOBS
+    switches: tuple[ways.Switch, ...] = (*ways.MPICH, *ways.SWITCHES)
+    reports: Mapping[str, str] = MappingProxyType({**Family.reports, "MPIR_CVAR_DEBUG_SUMMARY": "1"})
+    interface = "UCX_NET_DEVICES, or FI_TCP_IFACE"
     parts: tuple[str, ...] = ("mpich/**/*.so*", "ucx/**/*.so*", "libfabric/**/*.so*")
     host_settings: tuple[str, ...] = ("etc/mpiexec.hydra.conf", "etc/mpich.conf", "etc/mpich*/*.conf")
     settings: tuple[str, ...] = ("etc/mpiexec*.conf", "etc/mpich.conf")

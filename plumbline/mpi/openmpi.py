@@ -11,6 +11,7 @@ from types import MappingProxyType
 from msgspec.structs import replace
 
 from plumbline.base.errors import PlumbError
+from plumbline.mpi import ways
 from plumbline.mpi.base import Command, Family, Layout, Request
 from plumbline.mpi.settings import Knob, Rule, Setting
 from plumbline.schedulers import SSH_OPTIONS, RankLauncher, RankVariables, Scheduler
@@ -182,6 +183,13 @@ class OpenMpi(Family):
     knobs = KNOBS
     eager_limit = "btl_sm_eager_limit"
     eager_buffers = ("btl_sm_fbox_size", "btl_sm_fbox_max")
+    switches = (*ways.OPEN_MPI, *ways.SWITCHES)
+    reports = MappingProxyType({
+        **Family.reports,
+        **dict.fromkeys(("OMPI_MCA_btl_base_verbose", "OMPI_MCA_mtl_base_verbose", "OMPI_MCA_smsc_base_verbose"), "1"),
+    })  # fmt: skip
+    needs_threads_of_ucx = True
+    interface = "OMPI_MCA_btl_tcp_if_include"
     linear_and_tree = MappingProxyType({"bcast": ("1", "6"), "reduce": ("1", "5")})
     parts = ("openmpi*/**/*.so*", "pmix*/**/*.so*", "prte*/**/*.so*")
     host_settings = ("etc/openmpi*/*mca-params*.conf", "etc/pmix*/*mca-params*.conf", "etc/prte*/*mca-params*.conf")

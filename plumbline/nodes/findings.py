@@ -30,6 +30,8 @@ class Finding:
     cure: str = ""
 
 
+#: what the audit of a stack (:mod:`plumbline.fabric`) asks for by name
+LOCKED, SHM, PTRACE = "locked memory", "shared memory (/dev/shm)", "ptrace scope"
 #: MPI registers memory with network adapters: less than this of locked memory makes it fail or fall back
 MEMLOCK_WANTED = 64 << 20
 #: ranks of one node exchange data through /dev/shm: the libraries want up to 16 MiB for the node and 6 MiB for each
@@ -90,14 +92,19 @@ PROPERTIES = (
         "find them with top; run on an idle node", lambda load, cpus: f"{load[0]:.2f} on {cpus} CPUs",
     ),
     Property(
-        "locked memory", "memlock_bytes", lambda size, _: size < MEMLOCK_WANTED,
+        LOCKED, "memlock_bytes", lambda size, _: size < MEMLOCK_WANTED,
         "RDMA networks cannot register buffers", "ulimit -l unlimited (limits.conf, the scheduler's unit)",
         lambda size, _: f"{size >> 10} KiB" if size < math.inf else "unlimited",
     ),
     Property(
-        "shared memory (/dev/shm)", "shm_bytes", lambda size, cpus: size < cpus * SHM_WANTED_PER_CPU,
+        SHM, "shm_bytes", lambda size, cpus: size < cpus * SHM_WANTED_PER_CPU,
         "MPI libraries lack room for messages between ranks of a node: they are slower, or fail",
         "mount -o remount,size={shm_mib}m /dev/shm; a container has --shm-size", lambda size, _: f"{size >> 20} MiB",
+    ),
+    Property(
+        PTRACE, "ptrace_scope", lambda scope, _: scope > 0,
+        "ranks of a node may not copy from one another (CMA): large messages are copied twice",
+        "sysctl kernel.yama.ptrace_scope=0", lambda scope, _: str(scope),
     ),
     Property(
         "virtual machine", "virtual", lambda name, _: name != "no",

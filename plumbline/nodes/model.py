@@ -79,7 +79,11 @@ class Gpu(_Part, frozen=True, kw_only=True):
 
 
 class Knobs(_Part, frozen=True, kw_only=True):
-    """What can be set. ``shm_bytes``: size of /dev/shm, which facts of earlier versions lack."""
+    """What can be set.
+
+    ``shm_bytes``: size of /dev/shm; ``ptrace_scope``: that of Yama, 0 without it; ``huge_pages``: those reserved;
+    ``xpmem`` and ``knem``: whether the device file may be opened. Facts of earlier versions lack these.
+    """
 
     governor: str | None
     frequency_driver: str | None
@@ -92,6 +96,10 @@ class Knobs(_Part, frozen=True, kw_only=True):
     perf_event_paranoid: int | None
     clocksource: str | None
     shm_bytes: int | UnsetType | None = UNSET
+    ptrace_scope: int | UnsetType | None = UNSET
+    huge_pages: int | UnsetType | None = UNSET
+    xpmem: bool | UnsetType | None = UNSET
+    knem: bool | UnsetType | None = UNSET
     memlock_bytes: int | Literal["unlimited"]
 
 

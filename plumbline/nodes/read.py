@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from plumbline import schemas
 from plumbline.base.errors import PlumbError
+from plumbline.host import collector
 from plumbline.nodes.collect import JOB
 from plumbline.nodes.model import Node
 from plumbline.schedulers import names
@@ -29,6 +31,11 @@ class Facts:
         if self.job.get("asked"):
             return 0
         return max(0, int(self.job.get("size", 0)) - len(self.nodes) - len(self.damaged))
+
+
+def here(place: Path) -> Node:
+    """The facts of this host, for results in ``place``."""
+    return schemas.convert("node", collector.collect(socket.gethostname(), place), Node, "this host")
 
 
 def folder(place: Path) -> Facts:

@@ -87,16 +87,19 @@ def check(wanted: Iterable[tuple[str, str]]) -> None:
         raise PlumbError(what, str(paths.stacks()), "name another folder with --stacks")
 
 
-def install(kind: str, name: str, *, force: bool = False, dry_run: bool = False) -> None:
+def install(kind: str, name: str, *, force: bool = False, dry_run: bool = False, called: str | None = None) -> None:
     """Make stack ``name`` of provider ``kind`` unless it is complete; with ``dry_run`` only say why it would be made.
 
-    A dry run refuses what an installation would refuse.
+    ``called``: under this name, beside the one that has its own. A dry run refuses what an installation would refuse.
     """
-    module, called = provider(kind), label(kind, name)
-    work: Work | None = module.work(name, force)
+    module = provider(kind)
+    if called is not None and kind != DEFAULT_PROVIDER:
+        raise PlumbError(f"stacks of provider {kind} have their own names", "--as", "give the environment another name")
+    beside, called = ((called,) if called else ()), called or label(kind, name)
+    work: Work | None = module.work(name, force, *beside)
     if work and not dry_run:
         with files.writing(f"stack '{called}'", paths.stacks()), locked(called) as waited:
-            work = module.work(name, force) if waited else work
+            work = module.work(name, force, *beside) if waited else work
             if work:
                 if work.begin:
                     print(f"{called}: {work.begin.format(work.reason)}", flush=True)

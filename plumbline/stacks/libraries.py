@@ -37,6 +37,11 @@ def _files(text: str) -> dict[str, Path | None]:
     return {name: None if file == "not found" else Path(file).resolve() for name, file in found.items()}
 
 
+def missing(file: Path, environment: Mapping[str, str]) -> list[str]:
+    """The libraries that ``file`` needs and that are not found with the variables ``environment``."""
+    return [name for name, found in _linked(str(file), environment).items() if found is None]
+
+
 def loads(stack: Manifest, library: Path | None = None, more: Iterable[Path] = ()) -> Loads:
     """The member ``loads`` of a stack's manifest: what its programs load and read in addition to themselves.
 

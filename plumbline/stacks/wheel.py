@@ -101,31 +101,49 @@ def names() -> tuple[str, ...]:
     return tuple(name for name, recipe in RECIPES.items() if platform.machine() in recipe.machines)
 
 
-def work(name: str, force: bool) -> Work | None:
-    """How stack ``name`` is made: as a whole, or only its kernels; None if it is complete."""
+def work(name: str, force: bool, called: str | None = None) -> Work | None:
+    """How stack ``name`` is made, or one that is ``called`` otherwise: as a whole, or only its kernels.
+
+    None if it is complete. A stack that was called otherwise is known by that name from then on.
+    """
     where = "plumb stack install"
+    if called is None and name not in RECIPES and (made_of := _made_of(name)):
+        name, called = made_of, name
+    called = called or name
+    if called != name and called in RECIPES:
+        raise PlumbError(f"'{called}' is the name of another stack", "--as", f"call it {name}-new")
     if name not in RECIPES:
         raise PlumbError(f"no wheel stack is called '{name}'", where, suggest(name, names()))
     if name not in names():
         raise PlumbError(f"stack '{name}' does not exist for {platform.machine()}", where, "leave it out")
-    reason = "asked for" if force else stale(name)
+    reason = "asked for" if force else stale(name, called)
     if reason is None:
-        old = kernels.stale(name)
-        return Work(old, lambda _: kernels.refresh(name), plan="kernels would be built ({})", begin="") if old else None
+        old = kernels.stale(called)
+        return Work(old, lambda _: kernels.refresh(called), plan="kernels would be built ({})", begin="") if old else None
     for lock in lock_files(name):
         pip_options(lock)  # refuses an unpacked archive without this stack before the old stack is removed
 
     def make(_: None) -> None:
-        with installation(name).run():
-            kernels.refresh(name)
+        with installation(name, called).run():
+            kernels.refresh(called)
 
     return Work(reason, make)
 
 
-def stale(name: str) -> str | None:
-    """Why stack ``name`` must be made (again); None when it is complete and of the present locks."""
-    reason = manifest.stale(name, fingerprint(name), "pinned versions or its place changed", leave_out="kernels")
-    return reason or stream.outgrown(manifest.load(name))
+def _made_of(called: str) -> str | None:
+    """The recipe of an installed stack that is called otherwise: that of its MPI library's package."""
+    if not manifest.path(called).exists():
+        return None
+    packages = {source.name for source in manifest.load(called).sources}
+    return next((name for name, recipe in RECIPES.items() if recipe.package in packages), None)
+
+
+def stale(name: str, called: str | None = None) -> str | None:
+    """Why stack ``name``, or as it is ``called``, must be made (again); None when it is complete, of the present locks."""
+    place = called or name
+    mark = fingerprint(name, place)
+    reason = manifest.stale(place, mark, "pinned versions or its place changed", leave_out="kernels")
+    return reason or stream.outgrown(manifest.load(place))
 
 
 def lock_files(name: str) -> list[Path]:
@@ -134,17 +152,17 @@ def lock_files(name: str) -> list[Path]:
     return [fetch.LOCKS / f"{lock}.txt" for lock in (name, *extra, "sources")]
 
 
-def fingerprint(name: str) -> str:
+def fingerprint(name: str, called: str | None = None) -> str:
     """SHA-256 that changes when anything that the stack is made from changes, or its place."""
-    digest = hashlib.sha256(f"{RECIPE} {paths.stacks() / name} {sys.version_info[:2]}".encode())
+    digest = hashlib.sha256(f"{RECIPE} {paths.stacks() / (called or name)} {sys.version_info[:2]}".encode())
     for lock in lock_files(name):
         digest.update(lock.read_bytes())
     return digest.hexdigest()
 
 
-def installation(name: str) -> Installation:
-    """What makes stack ``name`` on this machine."""
-    return Installation(name, RECIPES[name], _imb(name), fingerprint(name))
+def installation(name: str, called: str | None = None) -> Installation:
+    """What makes stack ``name``, or one that is ``called`` otherwise, on this machine."""
+    return Installation(called or name, name, RECIPES[name], _imb(name), fingerprint(name, called))
 
 
 def _imb(name: str) -> str | None:
@@ -164,14 +182,15 @@ def more_decimals(script: str, name: str) -> str:
 
 
 class Installation:
-    """One installation of stack ``name``; :meth:`run` does the steps in order.
+    """One installation of stack ``name`` from ``lock``; :meth:`run` does the steps in order.
 
     ``imb`` is where IMB comes from on this machine (:attr:`Recipe.imb`, or None); ``mark`` is written into the file
     ``lock`` of the complete stack.
     """
 
-    def __init__(self, name: str, recipe: Recipe, imb: str | None, mark: str) -> None:
+    def __init__(self, name: str, lock: str, recipe: Recipe, imb: str | None, mark: str) -> None:
         self.name = name
+        self.lock = lock
         self.recipe = recipe
         self.imb = imb
         self.mark = mark
@@ -237,7 +256,7 @@ class Installation:
         """The MPI library and mpi4py."""
         report = scratch / "report.json"
         options = ["--python", str(self.python), "install", "--only-binary", ":all:", "--report", str(report)]
-        fetch.pip(options, self.name, self.name)
+        fetch.pip(options, self.lock, self.name)
         for item in json.loads(report.read_text())["install"]:
             origin = item["download_info"]["archive_info"]
             digest = origin.get("hashes", {}).get("sha256") or origin["hash"].partition("=")[2]

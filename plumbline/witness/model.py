@@ -129,8 +129,11 @@ class Transports(Struct, frozen=True, gc=False, kw_only=True):
     """By what the process could reach other ranks when it called MPI_Finalize, or at its end.
 
     Mapped bytes of /dev/shm, of System V's shared memory and of other files, of which ``file`` is the first;
-    ``copies``: calls of process_vm_readv and process_vm_writev; ``tcp``: both ends of the first 1024 connections, this
-    process's first; ``devices``: device files open, but terminals and the like.
+    ``copies``: calls of process_vm_readv and process_vm_writev that copied something, ``refused``: those
+    that were not permitted;
+    ``user_namespace``: as the kernel names it; ``tcp``: both ends of the first 1024 connections, this process's first,
+    ``tcp_sent``: the bytes that it sent by each, -1 where the kernel does not tell; ``devices``: device files open, but
+    terminals and the like. Witnesses of earlier versions count all calls as ``copies``.
     """
 
     shm_bytes: int
@@ -138,8 +141,11 @@ class Transports(Struct, frozen=True, gc=False, kw_only=True):
     file_bytes: int
     file: str
     copies: int
+    refused: int = 0
+    user_namespace: str = ""
     connections: int
     tcp: list[tuple[str, str]]
+    tcp_sent: list[int] = []
     devices: list[str]
 
 
@@ -190,6 +196,21 @@ class RankWitness(Witness, frozen=True, gc=False, kw_only=True):
     """The process of a rank that did the work, with the rank's ``others``."""
 
     others: list[Witness] = []
+
+
+def sent_between(witnesses: Sequence[Witness]) -> dict[str, int]:
+    """The address by which the first of the ranks reached the others over TCP -> bytes, both ways.
+
+    Connections of which no other rank has an end (those to a launcher) do not count.
+    """
+    seen = [item.transports for item in witnesses if item.transports]
+    sent = {ends: size for found in seen for ends, size in zip(found.tcp, found.tcp_sent, strict=False)}
+    totals: dict[str, int] = {}
+    for local, peer in seen[0].tcp if seen else ():
+        if (peer, local) in sent:
+            address = local.rpartition(":")[0].strip("[]")
+            totals[address] = totals.get(address, 0) + max(0, sent[local, peer]) + max(0, sent[peer, local])
+    return totals
 
 
 def transports_between(witnesses: Sequence[Witness]) -> list[str]:

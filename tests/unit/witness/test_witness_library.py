@@ -395,6 +395,45 @@ def test_a_forked_child_has_transports_of_its_own(tmp_path, plan):
     assert found == {False: (1, 1 << 20), True: (0, 0)}
 
 
+#: sends 1000 bytes to itself by TCP and gets 10 back, then copies with a bad address, and from another user namespace
+SENDS_AND_COPIES = r"""
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+int main(void) {
+    static char block[1000];
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof address;
+    int server = socket(AF_INET, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0);
+    if (bind(server, (void *)&address, size) || listen(server, 1)) return 1;
+    if (getsockname(server, (void *)&address, &size) || connect(client, (void *)&address, size)) return 2;
+    int peer = accept(server, NULL, NULL);
+    if (write(client, block, 1000) != 1000 || recv(peer, block, 1000, MSG_WAITALL) != 1000) return 3;
+    if (write(peer, block, 10) != 10 || recv(client, block, 10, MSG_WAITALL) != 10) return 4;
+    struct iovec to = {block, 1}, from = {(void *)8, 1}, own = {block, 1};
+    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != -1) return 5;
+    if (unshare(CLONE_NEWUSER) != 0) return 77;
+    return process_vm_readv(getppid(), &to, 1, &own, 1, 0) != -1;
+}
+"""
+
+
+def test_bytes_sent_by_tcp_and_refused_copies_are_counted(tmp_path, plan):
+    status, _ = run(tmp_path / "w", plan, [compile_c(tmp_path, SENDS_AND_COPIES)])
+    if status == 77:
+        pytest.skip("this host refuses user namespaces")
+    assert status == 0
+    seen = only(tmp_path / "w")["transports"]
+    assert (seen["copies"], seen["refused"]) == (0, 1)
+    assert max(seen["tcp_sent"]) in (1000, 1001), "the kernel counts the opening of a connection as a byte"
+    assert len(seen["tcp_sent"]) == len(seen["tcp"]) == 2
+    assert seen["user_namespace"].startswith("user:[")
+    assert seen["user_namespace"] != str(Path("/proc/self/ns/user").readlink())
+
+
 #: the functions of Fortran as Open MPI (PMPI_) and others (MPI_) make them, of the library of ``witness_helper.MPI``
 FORTRAN_MPI = """
 #include <stddef.h>

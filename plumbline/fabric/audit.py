@@ -1,0 +1,231 @@
+"""What each way of messages could do here, what was used, and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.base.errors import PlumbError
+from plumbline.fabric import causes, node, smoke
+from plumbline.fabric.causes import MULTI, NOT_THERE, THREADLESS, Case, Why
+from plumbline.fabric.smoke import Smoke
+from plumbline.measure.session import passing_folder
+from plumbline.mpi import ways
+from plumbline.nodes import findings, read
+from plumbline.nodes.findings import Finding
+from plumbline.nodes.model import Node
+from plumbline.schemas.site import Partition
+from plumbline.stacks.manifest import Manifest
+from plumbline.views.table import table
+
+HUGE, GPU, THREADS, MESSAGES = "huge pages", "GPU direct", "threads in UCX", "messages"
+NOT_HERE = "no"
+VERDICTS = {True: "MISSED", None: "not known", False: "ok"}
+_GPU_MAKERS = {"0x10de": "cuda", "0x1002": "rocm"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Use(Finding):
+    """One way, its ``name``, between ranks of a node or of two: what ``could`` be used here, what was ``seen``.
+
+    ``why`` has the causes of what was missed, which ``effect`` and ``cure`` sum up.
+    """
+
+    stack: str
+    between: str
+    could: str
+    why: tuple[Why, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """For people; of what is not here there is none."""
+        return VERDICTS[self.bad] if self.seen else "-"
+
+    @property
+    def of_stack(self) -> Finding:
+        """As ``plumb doctor`` lists it."""
+        return Finding(f"{self.name} of {self.stack}", self.seen, self.bad, self.effect, self.cure)
+
+
+def of_stacks(stacks: Sequence[Manifest], site: str, partition: Partition, over: int) -> list[Use]:
+    """What each of ``stacks`` uses here; of one that cannot be launched, why."""
+    found: list[Use] = []
+    with passing_folder("stack-check") as folder:
+        facts = read.here(folder)
+        for stack in stacks:
+            place = folder / stack.name
+            place.mkdir()
+            try:
+                found += audit(stack, site, partition, over, facts, place)
+            except PlumbError as error:  # the other stacks are judged all the same
+                found.append(unlaunched(stack.name, error))
+    return found
+
+
+def audit(stack: Manifest, site: str, partition: Partition, over: int, facts: Node, folder: Path) -> list[Use]:
+    """Launch two ranks on this node, and over two nodes if ``over`` is 2, and judge every way.
+
+    Raises :class:`PlumbError` for what cannot be launched.
+    """
+    runs = [smoke.run(stack, site, partition, count, folder) for count in range(1, over + 1)]
+    judges = [Judge(stack, facts, ran, smoke.sources(stack, partition, ran)) for ran in runs]
+    across = judges[1].between_nodes() if over == 2 else judges[0].untried()
+    return [*judges[0].of_node(), *judges[0].dropped(), *across]
+
+
+class Judge:
+    """Judges the ways of one smoke."""
+
+    def __init__(self, stack: Manifest, facts: Node, ran: Smoke, settings: dict[str, tuple[str, str]]) -> None:
+        self.stack, self.facts, self.ran, self.settings = stack, facts, ran, settings
+        self.doctor = {one.name: one for one in findings.examine_node(facts)}
+        self.between = "ranks of a node" if ran.nodes == 1 else "nodes"
+        self.told = smoke.words(ran)
+
+    def case(self, way: str) -> Case:
+        """The case of a way that was not used."""
+        return Case(way, self.stack, self.facts, self.ran, self.settings, self.doctor)
+
+    def of_node(self) -> Iterator[Use]:
+        """Shared memory, the ways of a single copy, and what goes with them."""
+        if self.ran.failed:
+            yield self._failed((ways.SHARED, *ways.SINGLE_COPY, ways.TCP))
+            return
+        mapped = any(one.shm_bytes or one.sysv_bytes or one.file_bytes for one in self.ran.transports)
+        shared = mapped and not self.ran.by_tcp
+        detour = ", ".join(self._by_tcp()) or "not mapped"
+        yield self._use(ways.SHARED, "yes", shared, self._figures() if shared else f"no: {detour}")
+        yield from self._single_copies(shared)
+        knobs = self.facts.knobs
+        pages = f"transparent: {knobs.thp}; {knobs.huge_pages or 0} reserved"
+        yield self._row(HUGE, pages, "the witness does not tell", None)
+        yield from self._gpus()
+
+    def _single_copies(self, shared: bool) -> Iterator[Use]:
+        """A large message needs one of them; a device that somebody has put on the node is to be used."""
+        opened = {way: bool(self.ran.opened(ways.WAYS[way].devices)) for way in (ways.XPMEM, ways.KNEM)}
+        by_device = [way for way, is_open in opened.items() if is_open and not self.ran.copied_once]
+        used = by_device[:1] or ([ways.CMA] if self.ran.copied_once else [])
+        there = {ways.XPMEM: self.facts.knobs.xpmem, ways.KNEM: self.facts.knobs.knem, ways.CMA: True}
+        for way in ways.SINGLE_COPY:
+            device = ways.WAYS[way].devices or "yes"
+            if there[way] is not True:
+                yield self._row(way, NOT_HERE, "", False)
+            elif way in used:
+                yield self._use(way, device, True, "large messages are copied once")
+            elif not self.stack.family.single_copy:
+                yield self._row(way, device, "not by this library: its large messages are copied twice", False)
+            elif not shared:
+                yield self._row(way, device, "needs shared memory", None)
+            elif way == ways.CMA and used:
+                yield self._row(way, device, f"{used[0]} is used", False)
+            else:
+                yield self._use(way, device, False, "large messages are copied twice")
+
+    def between_nodes(self) -> Iterator[Use]:
+        """The networks with an active port, and TCP."""
+        active = node.fabrics(self.facts)
+        if self.ran.failed:
+            yield self._failed((ways.TCP, *active))
+            return
+        spoken = {way: [word for word in self.told if ways.is_of(word, way)] for way in active}
+        opened = {way: self.ran.opened(ways.WAYS[way].devices) for way in active if not self.ran.by_tcp}
+        used = {way: [*spoken[way], *opened.get(way, [])] for way in active}
+        for way in ways.FABRICS:
+            if way not in active:
+                yield self._row(way, node.inactive(self.facts, way) or NOT_HERE, "", False)
+            elif used[way] or any(used.values()):
+                others = ", ".join(other for other, words in used.items() if words)
+                yield self._use(way, active[way], True, ", ".join(used[way]) or f"{others} is used")
+            else:
+                yield self._use(way, active[way], False, ", ".join(self._by_tcp()) or "not used")
+        yield from self._tcp(bool(any(used.values())))
+        yield from self._threads(active)
+
+    def untried(self) -> Iterator[Use]:
+        """Of one node: whether the library can use the active ports at all."""
+        self.between = "nodes"
+        active = node.fabrics(self.facts)
+        for way, ports in active.items():
+            case = self.case(way)
+            able = not set(case.able) <= set(case.broken)
+            why = [one for one in causes.of(case) if one.cause != NOT_THERE[1] or not able]
+            yield self._row(way, ports, "cannot be" if why else "not tried: one node", True if why else None, why)
+        yield from self._threads(active)
+
+    def dropped(self) -> Iterator[Use]:
+        """Variables of this shell that programs get which people start themselves, and these launches do not."""
+        for name, value in sorted(self.ran.refused.items()):
+            off = sorted({one.way for one in self.stack.family.switches if one.variable == name and one.is_off(value)})
+            if off:
+                yield self._row(
+                    f"{name} of this shell", "", f"{name}={value}", None,
+                    [Why("not given to these launches", f"turns {', '.join(off)} off", f"unset {name}")],
+                )  # fmt: skip
+
+    def _tcp(self, otherwise: bool) -> Iterator[Use]:
+        cards = [f"{name} {speed / 1000:g} Gbit/s" if speed else name for name, _, speed in node.interfaces(self.facts)]
+        why = causes.of(self.case(ways.TCP)) if self.ran.by_tcp else []
+        seen = ", ".join(self._by_tcp()) or ("not needed" if otherwise else "not seen")
+        seen += f", {figures}" if (figures := self._figures()) and self.ran.by_tcp else ""
+        yield self._row(ways.TCP, ", ".join(cards[1:]) or NOT_HERE, seen, bool(why), why)
+
+    def _threads(self, active: Sequence[str] | dict[str, str]) -> Iterator[Use]:
+        """Programs with threads go by TCP where the library leaves out a UCX that was not built for them."""
+        level = causes.threads_of_ucx(self.case(ways.INFINIBAND)) if self.stack.family.needs_threads_of_ucx else None
+        if level is not None:
+            is_bad = level != MULTI and bool({ways.INFINIBAND, ways.ROCE} & set(active))
+            why = [Why(THREADLESS.name, "programs with MPI_THREAD_MULTIPLE go by TCP", THREADLESS.cure)]
+            yield self._row(THREADS, "yes", "yes" if level == MULTI else "no", is_bad, why if is_bad else [])
+
+    def _gpus(self) -> Iterator[Use]:
+        makers = {_GPU_MAKERS.get(gpu.vendor or "") for gpu in self.facts.gpus} - {None}
+        if not makers:
+            yield self._row(GPU, NOT_HERE, "", False)
+            return
+        wanted = ", ".join(sorted(map(str, makers)))
+        is_bad = self.stack.accelerator not in makers
+        why = [Why(NOT_THERE[0], f"the MPI library takes no memory of {wanted}", f"a build with {wanted}")]
+        yield self._row(GPU, wanted, self.stack.accelerator or "no", is_bad, why if is_bad else [])
+
+    def _by_tcp(self) -> list[str]:
+        names = {address: name for name, address, _ in node.interfaces(self.facts)}
+        return [f"{size / 1e6:.0f} MB by TCP, {names.get(at, at)}" for at, size in self.ran.by_tcp.items()]
+
+    def _figures(self) -> str:
+        found = self.ran.figures
+        return f"{found['latency']:.2f} us, {found['bandwidth']:.0f} MB/s" if found else ""
+
+    def _failed(self, of: Sequence[str]) -> Use:
+        found = [one for way in of for one in causes.of(self.case(way)) if one.cause not in NOT_THERE]
+        return self._row(MESSAGES, "yes", self.ran.failed, True, list(dict.fromkeys(found)))
+
+    def _use(self, way: str, could: str, used: bool, seen: str) -> Use:
+        return self._row(way, could, seen, not used, [] if used else causes.of(self.case(way)))
+
+    def _row(self, name: str, could: str, seen: str, bad: bool | None, why: Sequence[Why] = ()) -> Use:
+        told = why or ([Why("no cause is known", seen, "report it with plumb stack check --run --json")] if bad else [])
+        return Use(
+            name=name, seen=seen, bad=bad, stack=self.stack.name, between=self.between, could=could, why=tuple(told),
+            effect="; ".join(f"{one.cause}: {one.seen}" for one in told),
+            cure="; ".join(dict.fromkeys(one.cure for one in told)),
+        )  # fmt: skip
+
+
+def unlaunched(stack: str, error: PlumbError) -> Use:
+    """Of a stack whose ranks cannot be started."""
+    return Use(
+        name=MESSAGES, seen="cannot be started", bad=True, effect=error.what, cure=error.cure or "plumb stack check",
+        stack=stack, between="ranks", could="yes", why=(Why("no launch", error.what, error.cure or ""),),
+    )  # fmt: skip
+
+
+def text(found: Sequence[Use]) -> str:
+    """A row for each way, then a line for each that was missed."""
+    header = ("stack", "between", "way", "could be used", "used", "verdict")
+    rows = [(one.stack, one.between, one.name, one.could, one.seen, one.verdict) for one in found]
+    lines = [f"{one.stack}: {one.name}: {why}" for one in found for why in one.why]
+    missed = sum(one.bad is True for one in found)
+    last = f"{missed} of {len(found)} missed" if missed else "nothing that could be used is missed"
+    return "\n".join([table(header, rows), "", *lines, *([""] if lines else []), last])

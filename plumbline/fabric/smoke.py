@@ -1,0 +1,150 @@
+"""A ping-pong between two ranks, small and large, and what it shows: witnesses, and what the library says of itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline import mpi, parsers
+from plumbline.launch import pipeline, process
+from plumbline.launch.prepare import Prepared, prepare
+from plumbline.mpi import ways
+from plumbline.records.variant import Variant, WantedFigure
+from plumbline.schemas.site import Partition
+from plumbline.stacks import manifest as manifests
+from plumbline.stacks.manifest import Manifest
+from plumbline.witness.model import RankWitness, Transports, sent_between
+
+KERNEL = "pairs"
+BATCHES, TRIPS, LARGE_TRIPS = 3, 1000, 4
+SMALL_BYTES = 8
+#: bytes of all small messages one way: more than libraries send over a connection that they only make
+SMALL_VOLUME = SMALL_BYTES * TRIPS * BATCHES
+#: large messages, both ways: a rank copies each by one call at least
+LARGE_MESSAGES = 2 * LARGE_TRIPS * BATCHES
+#: a launcher that ends its ranks may do so before they have said why
+STARTS = 2
+#: s of a launch on each node; one that waits for a peer that cannot be reached is ended then
+TIME_LIMIT_S = 30
+
+
+@dataclass(frozen=True)
+class Smoke:
+    """What a launch over ``nodes`` nodes showed. ``failed``: why it did not end well, empty if it did.
+
+    ``lines`` are all that it printed; ``variables`` those of its ranks, ``refused`` those that it did not inherit.
+    """
+
+    nodes: int
+    failed: str
+    seen: list[RankWitness]
+    lines: list[str]
+    variables: Mapping[str, str]
+    refused: Mapping[str, str]
+    figures: Mapping[str, float]
+
+    @property
+    def transports(self) -> list[Transports]:
+        """Those of all ranks."""
+        return [one.transports for one in self.seen if one.transports]
+
+    @property
+    def copied_once(self) -> bool:
+        """Whether ranks copied the large messages from one another's memory, by calls that the witness sees."""
+        return sum(one.copies for one in self.transports) >= LARGE_MESSAGES
+
+    @property
+    def by_tcp(self) -> dict[str, int]:
+        """The addresses by which messages went over TCP -> bytes; empty if none did."""
+        return {address: size for address, size in sent_between(self.seen).items() if size >= SMALL_VOLUME}
+
+    def opened(self, prefix: str) -> list[str]:
+        """The device files that all ranks have open, whose names begin so."""
+        names = [set(one.devices) for one in self.transports]
+        return sorted(name for name in set.intersection(*names) if name.startswith(prefix)) if names else []
+
+
+def run(stack: Manifest, site: str, partition: Partition, nodes: int, folder: Path) -> Smoke:
+    """Launch the ranks and read what they left; ``folder`` is for the launch.
+
+    Raises :class:`PlumbError` for a stack or a partition that cannot be launched on.
+    """
+    told = folder / f"told-{nodes}"
+    told.mkdir()
+    variables = {**stack.family.reports, "UCX_LOG_FILE": f"{told}/%h.%p"}
+    job = prepare(_variant(stack, site, partition.name, nodes, variables), "stack check")
+    texts: list[str] = []
+    for _ in range(STARTS):
+        ran, _ = pipeline.start(job, 0, 0, folder / f"launch-{nodes}")
+        files = (ran.output.folder / name for name in ("stderr", "stdout"))
+        texts += [*map(process.printed, files), *ran.output.of_ranks()]
+        if ran.ended.status != "failed":
+            break
+    pipeline.observe(ran)
+    texts += map(process.printed, sorted(told.iterdir()))
+    failed = "; ".join(ran.why_ended())
+    return Smoke(
+        nodes, failed, ran.seen, [line for text in texts for line in text.splitlines()],
+        {name: value for name, value in job.ranks.environment.items() if name not in variables},
+        _refused(job), {} if failed else _figures(ran.output.of_ranks()),
+    )  # fmt: skip
+
+
+def _variant(stack: Manifest, site: str, partition: str, nodes: int, variables: dict[str, str]) -> Variant:
+    trips = ("--batches", str(BATCHES), "--latency-trips", str(TRIPS), "--bandwidth-trips", str(LARGE_TRIPS))
+    small = ("--mode", "serial", "--latency-bytes", str(SMALL_BYTES), "--warm-up", "0")
+    figures = [WantedFigure(name=name, metric=name, where={}) for name in ("latency", "bandwidth")]
+    return Variant(
+        schema=1, test="stack_check", name=f"stack check over {nodes} nodes", site=site, partition=partition,
+        stack=stack.name, benchmark=KERNEL, arguments=[*small, *trips, "--json"],
+        placement="compact" if nodes == 1 else "pair:node", memory=None, threads=1,
+        ranks_per_node=2 if nodes == 1 else None, nodes=nodes, parser="kernel", context={"kernel": KERNEL},
+        figures=figures, launches=1, time_limit_s=TIME_LIMIT_S * nodes, environment=variables, params={},
+    )  # fmt: skip
+
+
+def _refused(job: Prepared) -> dict[str, str]:
+    """The variables of this process that would change what MPI libraries do, and that launches do not get."""
+    import os
+
+    names = job.record.removed_variables or []
+    return {name: os.environ[name] for name in names if name.startswith(mpi.VARIABLES)}
+
+
+def _figures(texts: list[str]) -> dict[str, float]:
+    """Latency in us and bandwidth in MB/s; the library may have printed something around the document."""
+    text = "".join(texts)
+    document, _ = json.JSONDecoder().raw_decode(text[text.index('{"schema"') :])
+    found = parsers.parse("kernel", json.dumps(document), {"kernel": KERNEL, "ranks": 2, "threads": 1})
+    return {one.metric: float(one.value) for one in found if one.metric in ("latency", "bandwidth")}
+
+
+def words(smoke: Smoke) -> list[str]:
+    """By what the library says that it reaches its peer."""
+    return ways.told(smoke.lines)
+
+
+def sources(stack: Manifest, partition: Partition, smoke: Smoke, root: Path = Path("/")) -> dict[str, tuple[str, str]]:
+    """The variable of each setting -> its value and where it is set; variables go before files, as in the libraries."""
+    family = stack.family
+    found: dict[str, tuple[str, str]] = {}
+    files = [file for pattern in mpi.HOST_SETTINGS for file in sorted(root.glob(pattern))]
+    files += [file for pattern in family.settings for file in sorted(Path(stack.prefix).glob(pattern))]
+    for file in files:
+        if file.is_file() and file.suffix == ".conf":
+            for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+                name, equals, value = line.partition("#")[0].partition("=")
+                if equals:
+                    variable = name.strip()
+                    known = variable.startswith(mpi.VARIABLES)
+                    found[variable if known else family.setting_variable(variable)] = value.strip(), str(file)
+    own = manifests.environment(stack, {})
+    for name, value in smoke.variables.items():
+        if name in partition.environment:
+            where = f"environment of partition {partition.name} in site.yaml"
+        else:
+            where = f"the manifest of stack {stack.name}" if name in own else "the launch"
+        found[name] = value, where
+    return found

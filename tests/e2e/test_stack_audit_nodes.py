@@ -1,0 +1,63 @@
+"""The audit over two nodes on one machine: TCP by their interface, and a firewall between them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+from two_nodes import Site, site_over
+
+from plumbline.mpi import ways
+from plumbline.stacks import manifest
+
+pytestmark = pytest.mark.e2e
+PORTS = {"OMPI_MCA_btl_tcp_port_min_v4": "41000", "OMPI_MCA_btl_tcp_port_range_v4": "900"}
+#: messages are refused, while the launcher's connections pass
+FIREWALL = "table inet audit {\n chain input {\n type filter hook input priority 0;\n tcp dport 41000-41999 {}\n}\n}"
+
+
+@pytest.fixture(scope="module")
+def over(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    if "openmpi" not in manifest.names():
+        pytest.skip("stack openmpi is not installed")
+    with site_over(tmp_path_factory.mktemp("nodes")) as made:
+        yield made
+
+
+def audited(over: Site, environment: dict[str, str]) -> tuple[int, dict[tuple[str, str], dict[str, Any]]]:
+    file = over.folder / "sites" / "local" / "site.yaml"
+    known = yaml.safe_load(file.read_text(encoding="utf-8"))
+    known["partitions"][0]["environment"] = environment
+    file.write_text(yaml.safe_dump(known), encoding="utf-8")
+    done = over.plumb("stack", "check", "openmpi", "--run", "--json")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    return done.returncode, {(line["between"], line["name"]): line for line in lines}
+
+
+def test_messages_go_by_the_interface_between_the_nodes(over: Site) -> None:
+    status, found = audited(over, {})
+    assert status == 0
+    tcp = found["nodes", ways.TCP]
+    assert "by TCP, eth0" in tcp["seen"]
+    assert found["ranks of a node", ways.CMA]["bad"] is False
+
+
+def test_a_firewall_is_named(over: Site) -> None:
+    path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
+    if shutil.which("nft", path=path) is None:
+        pytest.skip("no nft: package nftables")
+    rules = FIREWALL.replace("{}", "reject with tcp reset")
+    done = over.nodes.run(["nft", rules], {**os.environ, "PATH": path}, 30)
+    if done.returncode != 0:
+        pytest.skip(f"this kernel has no nftables: {done.stderr.strip()}")
+    status, found = audited(over, PORTS)
+    assert status == 1
+    (why,) = found["nodes", "messages"]["why"]
+    assert why["cause"] == "peer not reached: firewall or wrong interface"
+    assert "Connection refused" in why["seen"]
+    assert "OMPI_MCA_btl_tcp_if_include" in why["cure"]
