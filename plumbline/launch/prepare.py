@@ -109,13 +109,19 @@ def prepare(variant: Variant, session: str) -> Prepared:
         round_robin=resolved.map == "cyclic",
         ssh=bool(by_ssh),
         crowded=len(resolved.ranks) > len(host.cores),
-        by_port=bool(manifest.container) and not manifest.container.inherits,
+        by_port=manifest.container is not None and not manifest.container.inherits,
     )
     exported = tuple({"HOME": "", **stack, **given})
     start = launcher.command(layout, bound=bool(resolved.bound), exported=exported, environment=around)
     itself = _binds(variant) == "itself"  # the control, with the launcher's binding off too
     placement, pages = ("none", "firsttouch") if itself else (variant.placement, resolved.memory)
-    binder = [*(engines.binder() if manifest.container else [str(paths.binder())]), "--placement", placement, "--threads", str(resolved.threads)]
+    binder = [
+        *(engines.binder() if manifest.container else [str(paths.binder())]),
+        "--placement",
+        placement,
+        "--threads",
+        str(resolved.threads),
+    ]
     binder += ["--memory", pages, "--witness", "witness", "--output", "output"]
     binder += ["--input", *stdin] if stdin else []
     binder += ["--profile", "profile", "--"] if variant.profiled else ["--"]

@@ -52,7 +52,8 @@ class Process:
         environment = dict(item.split("=", 1) for item in items if "=" in item)
         answer = None
         if environment.get("PLUMB_WITNESS_PID") == str(pid) and _answers(own):
-            answer = engines.on_host(environment.get("PLUMB_WITNESS_DIR", ""), folder) / f"{os.uname().nodename}.{pid}.waiting"
+            place = engines.on_host(environment.get("PLUMB_WITNESS_DIR", ""), folder)
+            answer = place / f"{os.uname().nodename}.{pid}.waiting"
         return cls(pid, seen.name, seen.state, channel, threads, mpi.rank(environment), answer)
 
     def ask(self) -> None:

@@ -348,6 +348,13 @@ class Stack(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     sha256: str
     container: Image | None = None
 
+    @property
+    def origin(self) -> str:
+        """The provider, and of an image what runs it."""
+        image = self.container
+        more = f", {image.engine}, image {image.sha256[:12]}, MPI library: {image.mode}" if image else ""
+        return f"provider {self.provider}{more}"
+
 
 class Benchmark(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """The benchmark as the stack's manifest has it: ``sha256`` is that of ``file``, which carries it."""

@@ -39,9 +39,11 @@ END
 built=(gcc libc6-dev cmake make pkg-config libhwloc-dev libmpich-dev)
 kept=(mpich libmpich12 python3-minimal libpython3-stdlib libgomp1 libhwloc15)
 IFS=, include="${built[*]},${kept[*]}"
+# shellcheck disable=SC2016 # mmdebstrap knows the folder
 mmdebstrap --quiet --variant=minbase --include="$include" --customize-hook="copy-in '$work/src' /" \
     --customize-hook='chroot "$1" sh /src/make.sh' "$VERSION_CODENAME" "$target"
 
+# shellcheck disable=SC2016
 version=$(chroot "$target" dpkg-query -W -f '${Version}' libmpich12)
 array=$(printf '%s\n' "${flags[@]}" | sed -n 's/^-DSTREAM_ARRAY_SIZE=//p')
 {
@@ -50,6 +52,8 @@ array=$(printf '%s\n' "${flags[@]}" | sed -n 's/^-DSTREAM_ARRAY_SIZE=//p')
     echo "    mpi: {family: mpich, version: ${version%%-*}}"
     echo "    launcher: {family: hydra, command: /usr/bin/mpiexec.hydra}"
     echo "    compiler: {name: gcc, version: '$VERSION_CODENAME'}"
+    # else UCX takes munmap, and the witness does not see what memory a program frees
+    echo "    environment: {UCX_MEM_EVENTS: 'no'}"
     echo "    benchmarks:"
     for program in "$target"/opt/bench/bin/*; do
         name=$(basename "$program") suite=kernels version=image facts='{}'
