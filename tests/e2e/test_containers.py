@@ -5,9 +5,11 @@ before; making one takes minutes.
 """
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import processes
@@ -36,18 +38,21 @@ KERNEL = {"parser": "kernel", "placement": "core", "threads": 1, "ranks_per_node
 @pytest.fixture(scope="module")
 def image(tmp_path_factory):
     """An image in a folder, and its description beside it."""
-    if given := os.environ.get("PLUMB_TEST_IMAGE"):
-        return Path(given)
     if not manifest.path("mpich").exists():
         pytest.skip("not run: stack mpich is not installed, whose OSU ports the image takes")
+    if given := os.environ.get("PLUMB_TEST_IMAGE"):
+        return Path(given)
     if shutil.which("mmdebstrap") is None:
         pytest.skip("not run: mmdebstrap is not installed, which makes the image")
+    release = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
+    simulated = ["mmdebstrap", "--quiet", "--simulate", "--variant=apt", release, "/dev/null"]
+    tried = subprocess.run(simulated, capture_output=True, text=True, check=False, timeout=600)
+    if tried.returncode:
+        pytest.skip(f"not run: mmdebstrap has no packages of {release}: {tried.stderr.strip().splitlines()[-1]}")
     target = tmp_path_factory.mktemp("image") / "debian"
     script = paths.root() / "tests" / "support" / "container_image.sh"
     command = ["nice", str(script), manifest.load("mpich").prefix, str(target)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1200)
-    if "E: " in done.stderr and not target.exists():
-        pytest.skip(f"not run: no packages of this system for an image: {done.stderr.splitlines()[-1]}")
     assert done.returncode == 0, done.stderr[-3000:]
     return target
 
@@ -55,10 +60,10 @@ def image(tmp_path_factory):
 @pytest.fixture
 def install(image, tmp_path, monkeypatch):
     """A function that installs the image for an engine; skips if that does not start any container here."""
+    installed = manifest.path("mpich").parent.resolve()
     for name in ("results", "stacks", "sites"):
         monkeypatch.setenv(f"PLUMB_{name.upper()}", str(tmp_path / name))
     shutil.copytree(paths.root() / "site-configs", tmp_path / "sites")
-    installed = paths.root() / "stacks" / "mpich"
     (tmp_path / "stacks").mkdir()
     (tmp_path / "stacks" / "mpich").symlink_to(installed)
 
@@ -155,7 +160,16 @@ def test_a_gate_says_what_the_container_costs(install, tmp_path):
     work = tmp_path / "work"
     command = [PLUMB, "gate", "--baseline", "stack:mpich", "--candidate", "stack:container:image", "--work", str(work)]
     # wide margins: thirteen pairs decide however busy the machine is
-    command += ["--test", "pi_sum.*build=stack", "--tolerance", "0.5", "--must-detect", "4", "--seed", "1"]
+    command += [
+        "--test",
+        "pi_sum.*placement=core.*build=stack",
+        "--tolerance",
+        "0.5",
+        "--must-detect",
+        "4",
+        "--seed",
+        "1",
+    ]
     environment = {**os.environ, "PLUMB_BUILD": str(tmp_path / "build"), "PLUMB_TOOLS": str(paths.tools())}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode in (0, 1, 2), done.stdout[-3000:] + done.stderr[-1000:]  # as the machine was
@@ -183,9 +197,8 @@ def test_an_archive_is_unpacked_and_run(install, image, tmp_path):
 
 
 def pack(image, archive):
-    storage = archive.with_suffix(".storage")
-    podman = ["podman", "--root", str(storage), "--runroot", str(storage / "run"), "--storage-driver", "vfs"]
-    with subprocess.Popen(["tar", "-C", image, "-c", "."], stdout=subprocess.PIPE) as tar:
-        subprocess.run([*podman, "import", "-", "local/debian"], stdin=tar.stdout, check=True, capture_output=True)
-    save = [*podman, "save", "--format", "oci-archive", "--output", str(archive), "local/debian"]
-    subprocess.run(save, check=True, capture_output=True)
+    with tempfile.TemporaryDirectory() as storage:  # podman takes short paths only
+        podman = ["podman", "--root", storage, "--runroot", f"{storage}/run", "--storage-driver", "vfs"]
+        with subprocess.Popen(["tar", "-C", image, "-c", "."], stdout=subprocess.PIPE) as tar:
+            subprocess.run([*podman, "import", "-", "local/debian"], stdin=tar.stdout, check=True)
+        subprocess.run([*podman, "save", "--format", "oci-archive", "--output", archive, "local/debian"], check=True)
