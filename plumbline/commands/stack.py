@@ -17,7 +17,7 @@ from plumbline import stacks
 from plumbline.base import files, paths, terminal
 from plumbline.base.errors import PlumbError, suggest
 from plumbline.commands import options, stack_of_spack
-from plumbline.stacks import archive, kernels, manifest, overview, pack, tuned
+from plumbline.stacks import archive, engines, kernels, manifest, overview, pack, tuned
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,8 +31,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     install.add_argument("--all", action="store_true", help="every stack of the default provider, wheel")
     install.add_argument("--force", action="store_true", help="make them again even if they are complete")
     install.add_argument("--dry-run", action="store_true", help="say what would be done")
-    text = "call the one stack NEW: it is installed beside the one of its own name (provider wheel)"
-    install.add_argument("--as", dest="called", metavar="NEW", help=text)
+    text = "what the stack is called, beside the one of its own name (providers wheel and container)"
+    install.add_argument("--as", dest="called", metavar="NAME", help=text)
+    image = install.add_argument_group("container:IMAGE")
+    image.add_argument("--engine", choices=engines.ENGINES, help="what runs the image (default: the first installed)")
+    text = "whose MPI library: of --stack, or the image's (default: own)"
+    image.add_argument("--mode", choices=("host", "own"), help=text)
+    options.add(image, "--stack", "its launcher starts the ranks (default: the image's, on one node)")
     install.add_argument("--from", dest="archive", metavar="FILE", type=Path, help="an archive of plumb stack pack")
     install.add_argument("--sha256", metavar="HEX", help="what the archive's SHA-256 must be")
     show = actions.add_parser("show", help="a stack's manifest")
@@ -74,7 +79,9 @@ def _install(args: argparse.Namespace) -> int:
     wanted = [stacks.origin(spec) for spec in args.stacks]
     if args.all:
         wanted += [(stacks.DEFAULT_PROVIDER, name) for name in stacks.provider(stacks.DEFAULT_PROVIDER).names()]
-    stacks.check(wanted)
+    given = {"called": args.called, "engine": args.engine, "mode": args.mode, "launcher": args.stack}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    stacks.check(wanted, **chosen)
     if args.called is not None and (len(wanted) != 1 or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", args.called)):
         raise PlumbError(f"--as {args.called}", "plumb stack install", "name one stack, and a name such as openmpi-new")
     if args.sha256 is not None and args.archive is None:
@@ -87,7 +94,7 @@ def _install(args: argparse.Namespace) -> int:
         raise PlumbError("no stack named", "plumb stack install", "name one, or say --all")
     with terminal.bar():
         for kind, name in dict.fromkeys(wanted):
-            stacks.install(kind, name, force=args.force, dry_run=args.dry_run, called=args.called)
+            stacks.install(kind, name, force=args.force, dry_run=args.dry_run, **chosen)
     return 0
 
 

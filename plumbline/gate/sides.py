@@ -16,6 +16,7 @@ from pathlib import Path
 from msgspec import structs
 from msgspec.structs import replace
 
+from plumbline import stacks
 from plumbline.application import source
 from plumbline.application.source import Source
 from plumbline.base import files, git, paths
@@ -125,6 +126,8 @@ def resolve(role: str, given: str, stack: str | None, file: Path | None = None) 
     named = _parsed(given, where)
     installed = ", ".join(manifests.names()) or "none"
     stack = named.get("stack", stack)
+    if stack and ":" in stack:  # PROVIDER:NAME
+        stack = stacks.label(*stacks.split(stack))
     commit = _commit(named["commit"], file, where, installed) if named.get("commit", PRESENT) != PRESENT else None
     if named.get("commit") == PRESENT and file is None:
         raise PlumbError(f"'{PRESENT}' is the state of an application, and there is no plumb.yaml here", where)

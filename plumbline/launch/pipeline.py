@@ -34,6 +34,7 @@ from plumbline.launch.output import BINDER, Output
 from plumbline.launch.prepare import APPLICATION, Prepared
 from plumbline.records import store
 from plumbline.records.model import Disturbance, Launch, Measurement, RankSeen, SettingsSeen, Work
+from plumbline.stacks import engines
 from plumbline.witness import disturbance, processes, scheduling
 from plumbline.witness.compare_nodes import compare_nodes
 from plumbline.witness.model import RankWitness, transports_between
@@ -124,7 +125,7 @@ def start(job: Prepared, index: int, position: int, folder: Path) -> tuple[Run, 
     meter = joules.Meter(layout.nodes, os.environ)
     before = disturbance.snapshot(cpus)
     around = environment.at_home(job.ranks.environment, folder)
-    ended = process.run(job.record.command, around, folder, job.variant.time_limit_s)
+    ended = process.run(_command(job, folder), around, folder, job.variant.time_limit_s)
     after = disturbance.snapshot(cpus)
     spent = meter.used()
     begun = Launch(
@@ -144,6 +145,13 @@ def start(job: Prepared, index: int, position: int, folder: Path) -> tuple[Run, 
     begun.energy_j, begun.gpu_energy_j, begun.remarks = spent.processors, spent.gpus, list(spent.remarks)
     run = Run(job, begun, ended, Output(folder, job.ranks.launcher.family), (before, after))
     return run, [*(changed or job.files.changes()), *run.why_ended(), *run.output.degraded()]
+
+
+def _command(job: Prepared, folder: Path) -> list[str]:
+    """The record's command, with the folder of the launch where a container gets it."""
+    if not job.manifest.container:
+        return job.record.command
+    return [word.replace(engines.FOLDER, str(folder.resolve())) for word in job.record.command]
 
 
 def observe(run: Run) -> list[str]:
@@ -167,7 +175,7 @@ def prove(run: Run) -> list[str]:
         *_misplaced(job, seen),
         *(processes.unseen_orphans(seen, run.ended.orphans, here) if job.plan.bound else []),
         *scheduling.faults(seen, scheduling.own()),
-        *program_files.other_library(job.manifest.loads, job.ranks.layout.ranks, seen),
+        *program_files.other_library(job.manifest.loads, job.ranks.layout.ranks, seen, job.manifest.outside),
         *program_files.note(job.record, seen),
     ]
     run.launch.settings = SettingsSeen(job.settings, {}) if job.settings else None

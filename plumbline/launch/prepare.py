@@ -23,8 +23,8 @@ from plumbline.records import store
 from plumbline.records.model import Benchmark, Placement, Record, Stack, Suite
 from plumbline.records.variant import Variant, checked
 from plumbline.schemas.site import Facts
+from plumbline.stacks import engines, tuned
 from plumbline.stacks import manifest as manifests
-from plumbline.stacks import tuned
 from plumbline.topology import machine, plan
 from plumbline.witness.compare import Binds
 
@@ -82,6 +82,8 @@ def prepare(variant: Variant, session: str) -> Prepared:
     variant = checked(msgspec.to_builtins(variant), "variant description")
     manifest = manifests.load(variant.stack)
     entry = entry_of(variant, manifest)
+    if manifest.container:
+        manifest.container.check(variant.nodes)
     libraries = [paths.witness_library(), *([paths.profile_library()] if variant.profiled else [])]
     inputs = [Path(file) for file in variant.context.get("inputs", {}).values()]
     stdin = [variant.context["stdin"]] if variant.context.get("stdin") else []
@@ -107,18 +109,26 @@ def prepare(variant: Variant, session: str) -> Prepared:
         round_robin=resolved.map == "cyclic",
         ssh=bool(by_ssh),
         crowded=len(resolved.ranks) > len(host.cores),
+        by_port=manifest.container is not None and not manifest.container.inherits,
     )
     exported = tuple({"HOME": "", **stack, **given})
     start = launcher.command(layout, bound=bool(resolved.bound), exported=exported, environment=around)
     itself = _binds(variant) == "itself"  # the control, with the launcher's binding off too
     placement, pages = ("none", "firsttouch") if itself else (variant.placement, resolved.memory)
-    binder = [str(paths.binder()), "--placement", placement, "--threads", str(resolved.threads)]
+    binder = [
+        *(engines.binder() if manifest.container else [str(paths.binder())]),
+        "--placement",
+        placement,
+        "--threads",
+        str(resolved.threads),
+    ]
     binder += ["--memory", pages, "--witness", "witness", "--output", "output"]
     binder += ["--input", *stdin] if stdin else []
     binder += ["--profile", "profile", "--"] if variant.profiled else ["--"]
     changes = {**stack, **start.environment, **given}
     record = _new_record(variant, session, manifest, entry, resolved, layout)
-    record.command = [*start.arguments, *binder, *entry.command, *variant.arguments]
+    program = [*binder, *entry.command, *variant.arguments]
+    record.command = manifest.command(start.arguments, program, len(resolved.ranks))
     record.environment = {**inherited.stated, **changes}
     record.removed_variables = inherited.removed(changes)
     kept = {name: value for name, value in inherited.kept.items() if name not in start.removed}
@@ -141,6 +151,9 @@ def _binds(variant: Variant) -> Binds:
 def entry_of(variant: Variant, manifest: manifests.Manifest) -> manifests.Benchmark:
     """The benchmark of ``variant``: of the stack's manifest, or a person's own program that is profiled."""
     if variant.benchmark in (OWN, APPLICATION):
+        if manifest.container:
+            what = f"stack {variant.stack} runs the programs of its image only"
+            raise PlumbError(what, variant.benchmark, "build the program with a stack of this host")
         suite = plausible.APPLICATION if variant.context.get("mpi") else OWN
         state = variant.application
         version = (state.commit or state.digest)[:12] if state else ""

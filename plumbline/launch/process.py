@@ -19,6 +19,7 @@ from plumbline.base import group
 from plumbline.host import proc
 from plumbline.launch import shared_memory, waiting
 from plumbline.launch.signals import Interrupted, handled
+from plumbline.stacks import engines
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -228,7 +229,8 @@ def strays(folder: Path, known: Sequence[int] = ()) -> list[int]:
     of Grid Engine), ranks are not below this process, and they continue when the proxies die.
     """
     places = {os.fsencode(place) for place in (folder.absolute(), folder.resolve())}
-    marks = [b"\0PLUMB_WITNESS_DIR=" + place + end for place in places for end in (b"/", b"\0")]
+    names = (b"PLUMB_WITNESS_DIR", engines.VARIABLE.encode())
+    marks = [b"\0" + name + b"=" + place + end for name in names for place in places for end in (b"/", b"\0")]
     found = []
     for process in proc.every():
         if process.state == "Z" or process.pid == os.getpid() or process.pid in known:

@@ -5,7 +5,7 @@ The program and libraries that a record's ranks loaded are listed once in the re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,14 +38,17 @@ def note(record: Record, seen: Sequence[Witness]) -> list[str]:
     return [*_other_program(record, seen), *_shown(list(changed))]
 
 
-def other_library(loads: Loads | None, ranks: int, seen: Sequence[Witness]) -> list[str]:
+def other_library(
+    loads: Loads | None, ranks: int, seen: Sequence[Witness], outside: Callable[[str], str] = str
+) -> list[str]:
     """Why the ranks are not one MPI program of ``ranks`` ranks on the stack's library.
 
     ``loads`` is that of the stack's manifest. A copy of one of its files, with the same content, is that file. Ranks
-    that could not be asked (no MPI, or no stack's library is recorded) give no reason.
+    that could not be asked (no MPI, or no stack's library is recorded) give no reason. ``outside``: what the host calls
+    a file that the ranks saw.
     """
     worlds = sorted({rank.world for rank in seen if rank.world} - {ranks})
-    used = sorted({rank.mpi_library for rank in seen if rank.mpi_library})
+    used = sorted({outside(rank.mpi_library) for rank in seen if rank.mpi_library})
     others = [path for path in used if loads and loads.library and not _is_of(path, loads.files)]
     words = f"{', '.join(others)}, the stack's is {loads.library}" if loads and others else ""
     if not worlds:

@@ -18,6 +18,7 @@ from pathlib import Path
 from plumbline import mpi
 from plumbline.base.units import numbered
 from plumbline.host import proc
+from plumbline.stacks import engines
 
 #: WITNESS_ASK of custom-kernels/witness/witness.h
 ASK = signal.SIGRTMIN + 12
@@ -51,7 +52,8 @@ class Process:
         environment = dict(item.split("=", 1) for item in items if "=" in item)
         answer = None
         if environment.get("PLUMB_WITNESS_PID") == str(pid) and _answers(own):
-            answer = folder / environment.get("PLUMB_WITNESS_DIR", "") / f"{os.uname().nodename}.{pid}.waiting"
+            place = engines.on_host(environment.get("PLUMB_WITNESS_DIR", ""), folder)
+            answer = place / f"{os.uname().nodename}.{pid}.waiting"
         return cls(pid, seen.name, seen.state, channel, threads, mpi.rank(environment), answer)
 
     def ask(self) -> None:

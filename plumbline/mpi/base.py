@@ -30,6 +30,7 @@ class Layout:
     """How many ranks run where. ``hosts`` is empty when they are those of the scheduler's allocation, or this host.
 
     ``ssh``: the hosts are reached by ssh, not through a scheduler. ``crowded``: a node has fewer cores than ranks.
+    ``by_port``: ranks do not inherit the launcher's file descriptors, and reach it by a port.
     """
 
     nodes: int
@@ -38,6 +39,7 @@ class Layout:
     round_robin: bool = False
     ssh: bool = False
     crowded: bool = False
+    by_port: bool = False
 
     @property
     def ranks(self) -> int:
@@ -91,12 +93,16 @@ class Family(ABC):
     #: the family whose binaries it runs, and the file name of the library that those need
     abi: str
     library: str
+    #: names that programs of the same binary interface ask for it by
+    other_names: tuple[str, ...] = ()
     #: launcher kind -> what makes its command
     launchers: Mapping[str, Callable[[Request], Command]]
     #: launcher programs below the prefix of an installation, patterns, the preferred one first
     launcher_programs: tuple[str, ...]
     #: compiler wrappers below ``bin``, the preferred one first
     compiler_wrappers: tuple[str, ...] = ("mpicc",)
+    #: whether its launcher can be reached by a port, without its file descriptors and folders
+    by_port: bool = False
     #: variables that keep the library itself from binding its ranks
     unbound: Mapping[str, str] = MappingProxyType({})
     #: the variables in which its launchers tell a process its rank, as in custom-kernels/common/rank_variables.c
@@ -145,6 +151,10 @@ class Family(ABC):
     host_settings: tuple[str, ...] = ()
     #: how the variables begin by which a person changes what its launchers and the library do
     variables: tuple[str, ...]
+
+    def binary_interface(self, version: str) -> str:
+        """The binary interface of ``version``: programs run on every library that has the same."""
+        return self.abi
 
     def launcher_kind(self, version: str) -> str:
         """The kind of launcher that comes with ``version`` of the library."""

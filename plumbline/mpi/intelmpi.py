@@ -68,6 +68,7 @@ class IntelMpi(Family):
     name = "intelmpi"
     abi = Mpich.abi
     library = Mpich.library
+    other_names = Mpich.other_names
     launchers = MappingProxyType({"intel-hydra": intel_hydra})
     launcher_programs = ("mpi/*/bin/mpiexec.hydra", "bin/mpiexec.hydra")
     #: its ``mpicc`` asks for Intel's compiler, which may not be there

@@ -29,6 +29,8 @@ def hydra(request: Request) -> Command:
     # A scheduler's PMIx variables beside Hydra's PMI: "Found both env vars PMI_SIZE and PMIX_NAMESPACE".
     environment = dict(request.scheduler.steps_without_pmi)
     arguments = ["-bind-to", "none"] if request.bound else []
+    if request.layout.by_port:
+        arguments += ["-pmi-port"]
     if request.layout.hosts:
         arguments += ["-hosts", ",".join(request.layout.hosts)]
     if request.layout.ssh:
@@ -171,7 +173,10 @@ class Mpich(Family):
     name = "mpich"
     abi = "mpich"
     library = "libmpi.so.12"
+    #: as Debian has it
+    other_names = ("libmpich.so.12",)
     launchers = MappingProxyType({"hydra": hydra})
+    by_port = True
     launcher_programs = ("bin/mpiexec.hydra", "bin/mpiexec")
     rank_variables: tuple[RankVariables, ...] = (
         HYDRA_RANKS,

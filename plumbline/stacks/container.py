@@ -1,0 +1,293 @@
+"""Provider ``container``: the programs and the MPI library of an image, run by a container engine.
+
+An image is a folder, an OCI archive or a SIF file. ``IMAGE.yaml`` beside it describes the stack as a site's stacks.yaml
+does, with paths as they are in the image. Nothing is built; an OCI archive is unpacked to ``stacks/NAME/image``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from plumbline import mpi, schemas
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.stacks import Work, engines, fetch, libraries, manifest, oci
+from plumbline.stacks.engines import INSIDE, Container
+from plumbline.stacks.manifest import Loads, Manifest
+from plumbline.stacks.module import Description, Descriptions
+
+#: the options of ``plumb stack install`` that it takes
+OPTIONS = ("called", "engine", "mode", "launcher")
+#: below the loader, the host's MPI library by its other names
+ABI = "abi"
+#: prints the libraries of its arguments, which are data here, never code
+_LIBRARIES = 'for file; do ldd "$file" 2>&1; done; true'
+_LINE = re.compile(r"(\S+) => (/\S+)")
+_LACKS = re.compile(r"^.*\bnot found\b.*$", re.MULTILINE)
+_LOADER = re.compile(r"^\s*(/\S+) \(0x", re.MULTILINE)
+
+
+class Asked(Struct, frozen=True):
+    """What was asked for: the image, and the options of ``plumb stack install``."""
+
+    image: Path
+    called: str
+    engine: str
+    mode: Literal["host", "own"]
+    launcher: str | None
+
+
+def names() -> tuple[str, ...]:
+    """None: images are named by their paths."""
+    return ()
+
+
+def stack(name: str, called: str | None = None, **_: str | None) -> str:
+    """The stack that image ``name`` becomes: as it is ``called``, else as its description calls it."""
+    if called or manifest.path(name).exists():
+        return called or name
+    return _described(Path(name))[0]
+
+
+def work(
+    name: str,
+    force: bool,
+    called: str | None = None,
+    engine: str | None = None,
+    mode: Literal["host", "own"] = "own",
+    launcher: str | None = None,
+) -> Work | None:
+    """How the stack of the image ``name``, a path, is made; None if it is up to date."""
+    image = Path(name).absolute()
+    own_name, description = _described(image)
+    asked = Asked(image, called or own_name, engine or _engine(image), mode, launcher)
+    _refuse(asked, description)
+    reason = "asked for" if force else _stale(asked)
+    return Work(reason, lambda _: _make(asked, description)) if reason else None
+
+
+def _described(image: Path) -> tuple[str, Description]:
+    file = image.with_name(f"{image.name}.yaml")
+    if not image.exists():
+        raise PlumbError("there is no such image", str(image), "name a folder, an OCI archive or a SIF file")
+    document = schemas.read_yaml(file, "the description of an image", "write it as docs/containers.md says")
+    described = schemas.convert("module-stacks", document, Descriptions, str(file)).stacks
+    if len(described) > 1:
+        raise PlumbError(f"{len(described)} stacks are described", str(file), "describe one, of this image")
+    ((name, description),) = described.items()
+    if description.modules:
+        raise PlumbError("an image has no modules", str(file), "remove modules")
+    return name, description
+
+
+def _engine(image: Path) -> str:
+    if image.is_file() and engines.is_sif(image):
+        return "apptainer"
+    found = [name for name, make in engines.ENGINES.items() if shutil.which(make("", (), 1)[0])]
+    return found[0] if found else next(iter(engines.ENGINES))
+
+
+def _refuse(asked: Asked, description: Description) -> None:
+    """Raise :class:`PlumbError` for what no engine, or not this one, can run, and for a launcher that does not fit."""
+    program = engines.ENGINES[asked.engine]("", (), 1)[0]
+    where = str(asked.image)
+    if shutil.which(program) is None:
+        what = f"the engine {asked.engine} is not installed: no program {program}"
+        raise PlumbError(what, where, "install its package, or name another with --engine")
+    if asked.image.is_file() and engines.is_sif(asked.image) and asked.engine != "apptainer":
+        raise PlumbError(f"{asked.engine} does not run SIF files", where, "use --engine apptainer, or an OCI archive")
+    if set(where) & set(":,"):
+        raise PlumbError("the path of the image has ':' or ','", where, "name it by another path")
+    fitting = [item.name for item in manifest.load_all() if not item.container and _fits(item, description)]
+    known = ", ".join(fitting) or "none"
+    if asked.launcher is None:
+        if asked.mode == "host":
+            what = "--mode host does not say whose MPI library"
+            raise PlumbError(what, where, f"add --stack NAME; that fit: {known}")
+        return
+    if asked.launcher not in fitting:
+        has = f"{description.mpi.family} {description.mpi.version}"
+        what = f"stack {asked.launcher} does not fit the image, which has {has}"
+        raise PlumbError(what, where, f"that fit: {known}")
+    if asked.engine not in engines.INHERITING and not manifest.load(asked.launcher).family.by_port:
+        what = f"ranks in containers of {asked.engine} do not reach the launcher of {asked.launcher}"
+        raise PlumbError(what, where, "leave out --stack, or use another engine")
+
+
+def _fits(host: Manifest, description: Description) -> bool:
+    """Whether the library of ``host`` runs programs of the image, and its launcher starts them."""
+    ours, image = host.family, mpi.TABLE[description.mpi.family]
+    return ours.binary_interface(host.mpi.version) == image.binary_interface(description.mpi.version)
+
+
+def _stale(asked: Asked) -> str | None:
+    try:
+        present = manifest.load(asked.called) if manifest.path(asked.called).exists() else None
+    except PlumbError as error:
+        return error.what
+    if present is None:
+        return "not installed"
+    had = present.container
+    if had is None:
+        where = str(manifest.path(asked.called))
+        raise PlumbError(f"stack '{asked.called}' is of another provider", where, "give it another name: --as")
+    if (had.image, had.engine, had.mode, had.launcher) != (str(asked.image), asked.engine, asked.mode, asked.launcher):
+        return "other image or options"
+    if engines.digest(asked.image) != had.sha256:
+        return "the image was changed"
+    found = manifest.problems(present)
+    return found[0] if found else None
+
+
+def _make(asked: Asked, description: Description) -> None:
+    home, given = paths.stacks() / asked.called, engines.digest(asked.image)
+    host = manifest.load(asked.launcher) if asked.launcher else None
+    shutil.rmtree(home, ignore_errors=True)
+    root = asked.image
+    if root.is_file() and not engines.is_sif(root):
+        root = home / "image"
+        oci.unpack(asked.image, root)
+    if root.is_dir():  # where an image is read only, mounts need folders
+        for name in engines.MOUNTS:
+            (root / INSIDE.relative_to("/") / name).mkdir(parents=True, exist_ok=True)
+    digest = engines.digest(root)
+    library = host.loads.library if host and host.loads and asked.mode == "host" else None
+    _add_loader(home / "loader", asked.called)
+    if host and library:
+        _add_names(home / "loader" / ABI, mpi.TABLE[description.mpi.family], Path(library), host)
+    container = Container(
+        engine=asked.engine,
+        mode=asked.mode,
+        image=str(asked.image),
+        sha256=digest if root == asked.image else given,
+        root=str(root),
+        root_sha256=digest,
+        loader=str(home / "loader"),
+        launcher=asked.launcher,
+        library=str(Path(host.prefix).resolve()) if host and library else None,
+        variables=_variables(description, host if library else None),
+        hidden=engines.hidden(host.environment if host else {}),
+    )
+    made = _manifest(asked, description, container, host)
+    manifest.check(made)
+    manifest.save(made)
+    print(f"{made.name}: {len(made.benchmarks)} benchmarks, image {container.sha256[:12]}", flush=True)
+
+
+def _inside(path: str, host: Manifest) -> str:
+    """``path``, below the prefix of the ``host``'s stack, as a container sees it."""
+    inside = str(INSIDE / "host")
+    return path.replace(str(Path(host.prefix).resolve()), inside).replace(host.prefix, inside)
+
+
+def _variables(description: Description, host: Manifest | None) -> dict[str, str]:
+    """The programs' variables: the image's, and with the host's library those of its stack."""
+    found = {name: manifest.expand(value, {}) for name, value in description.environment.items()}
+    if host:
+        found |= {name: _inside(manifest.expand(value, {}), host) for name, value in host.environment.items()}
+        folders = [str(INSIDE / "bin" / ABI), found.get("LD_LIBRARY_PATH", "")]
+        found["LD_LIBRARY_PATH"] = ":".join(folder for folder in folders if folder)
+    return found
+
+
+def _add_loader(folder: Path, owner: str) -> None:
+    """Put the loader and the libraries of plumb-bind into ``folder``."""
+    folder.mkdir(parents=True)
+    binder = paths.binder()
+    text = fetch.call(["ldd", str(binder)], "cannot look into plumb-bind", owner)
+    (loader,) = _LOADER.findall(text.replace("linux-vdso", " "))
+    shutil.copyfile(loader, folder / engines.LOADER)
+    (folder / engines.LOADER).chmod(0o755)
+    for name, file in libraries.of(binder, binder.name, owner, {}).items():
+        shutil.copyfile(file, folder / name)
+
+
+def _add_names(folder: Path, family: mpi.Family, library: Path, host: Manifest) -> None:
+    """In ``folder``, links to the host's ``library`` by all its names, and to what is beside it ($ORIGIN, ld.so(8))."""
+    folder.mkdir()
+    for entry in library.parent.iterdir():
+        (folder / entry.name).symlink_to(_inside(str(entry), host))
+    for name in family.other_names:
+        (folder / name).symlink_to(_inside(str(library), host))
+
+
+def _manifest(asked: Asked, description: Description, container: Container, host: Manifest | None) -> Manifest:
+    """The manifest; what the description does not say is asked in a container."""
+    family, programs = mpi.TABLE[description.mpi.family], sorted(description.benchmarks.items())
+    given = [description.launcher.command, *(one.program for _, one in programs)]
+    odd = next((path for path in given if not path.startswith("/")), None)
+    if odd:
+        raise PlumbError(f"'{odd}' is not an absolute path", f"{asked.image}.yaml", "write where it is in the image")
+    whose = host if container.mode == "host" else None
+    own_launcher, *found = _ask(container, ["readlink", "-f", *given], asked.called).splitlines()
+    linked = _ask(container, ["/bin/sh", "-c", _LIBRARIES, "plumb", *found], asked.called)
+    if lacks := _LACKS.search(linked):
+        cure = "the host's library does not fit the image: --mode own" if whose else "install it in the image"
+        raise PlumbError(f"in the image: {lacks[0].strip()}", f"stack {asked.called}", cure)
+    _prove(container, asked.called)
+    entries = {}
+    for (ident, one), path in zip(programs, found, strict=True):
+        file = Path(container.outside(path))
+        if not file.is_file():
+            raise PlumbError(f"the image has no program {one.program}", f"{asked.image}.yaml", "write where it is")
+        how = one.built or f"in the image {container.sha256[:12]}"
+        entries[ident] = manifest.benchmark(one.suite, one.version, file, how, [path], dict(one.facts))
+    own_mpi = manifest.Mpi(family=family.name, version=description.mpi.version, abi=family.abi)
+    made = Manifest(
+        schema=1,
+        name=asked.called,
+        provider="container",
+        mpi=whose.mpi if whose else own_mpi,
+        compiler=description.compiler,
+        launcher=host.launcher if host else replace(description.launcher, command=own_launcher),
+        prefix=whose.prefix if whose else container.outside("/usr"),
+        environment=host.environment if host else {},
+        modules=[],
+        accelerator=description.accelerator,
+        benchmarks=entries,
+        sources=[],
+        container=container,
+    )
+    if whose:
+        return replace(made, loads=whose.loads)
+    names = (family.library, *family.other_names)
+    library = next((path for name, path in _LINE.findall(linked) if name in names), None)
+    return replace(made, loads=_loads(made, container, library))
+
+
+def _loads(made: Manifest, container: Container, library: str | None) -> Loads:
+    if library is None or not Path(container.root).is_dir():
+        return Loads(library=None, files={})
+    file = Path(container.outside(_ask(container, ["readlink", "-f", library], made.name).strip()))
+    listed = sorted({file, *manifest.parts(made, str(file))})
+    return Loads(library=str(file), files={str(one): manifest.sha256(one) for one in listed})
+
+
+def _ask(container: Container, words: Sequence[str], owner: str, folder: Path | None = None) -> str:
+    """What ``words`` print in a container of their own, whose launch folder is ``folder``."""
+    with tempfile.TemporaryDirectory() as scratch:
+        command = replace(container, launcher=None).command((), words, 1)
+        place = str(folder or scratch)
+        filled = [word.replace(engines.FOLDER, place) for word in command]
+        complaint = f"{container.engine} does not run {Path(words[0]).name} in the image"
+        return fetch.call(filled, complaint, owner, {**os.environ, **engines.user()})
+
+
+def _prove(container: Container, owner: str) -> None:
+    """Raise :class:`PlumbError` unless plumb-bind starts programs of the image, and the witness library works there."""
+    with tempfile.TemporaryDirectory() as scratch:
+        (Path(scratch) / "witness").mkdir()
+        options = ["--placement", "none", "--threads", "1", "--memory", "firsttouch", "--witness", "witness"]
+        _ask(container, [*engines.binder(), *options, "--", "/bin/sh", "-c", "true"], owner, Path(scratch))
+        if not any((Path(scratch) / "witness").iterdir()):
+            what = "the witness library does not work in the image"
+            raise PlumbError(what, f"stack {owner}", "the image needs a glibc as new as the one that it was built with")

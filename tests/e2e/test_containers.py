@@ -1,0 +1,204 @@
+"""Stacks in containers for real: Debian's MPICH with our kernels, in an image that is made here.
+
+Charliecloud and podman run it. ``PLUMB_TEST_IMAGE`` names an image that ``tests/support/container_image.sh`` made
+before; making one takes minutes.
+"""
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import processes
+import pytest
+import stored
+import yaml
+from samples import asked
+
+from plumbline import stacks
+from plumbline.base import paths
+from plumbline.measure import driver
+from plumbline.stacks import engines, manifest
+
+pytestmark = [pytest.mark.e2e, pytest.mark.alone]
+PLUMB = str(Path(sys.executable).parent / "plumb")
+#: in the words of `plumb stack install`: whose MPI library, started by whose launcher
+WAYS = {
+    "host": {"mode": "host", "launcher": "mpich"},
+    "own": {"mode": "own", "launcher": "mpich"},
+    "one": {"mode": "own"},
+}
+BOTH = [(engine, way) for engine in ("charliecloud", "podman") for way in WAYS]
+KERNEL = {"parser": "kernel", "placement": "core", "threads": 1, "ranks_per_node": 2, "arguments": ["--json"]}
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory):
+    """An image in a folder, and its description beside it."""
+    if not manifest.path("mpich").exists():
+        pytest.skip("not run: stack mpich is not installed, whose OSU ports the image takes")
+    if given := os.environ.get("PLUMB_TEST_IMAGE"):
+        return Path(given)
+    if shutil.which("mmdebstrap") is None:
+        pytest.skip("not run: mmdebstrap is not installed, which makes the image")
+    release = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
+    simulated = ["mmdebstrap", "--quiet", "--simulate", "--variant=apt", release, "/dev/null"]
+    tried = subprocess.run(simulated, capture_output=True, text=True, check=False, timeout=600)
+    if tried.returncode:
+        pytest.skip(f"not run: mmdebstrap has no packages of {release}: {tried.stderr.strip().splitlines()[-1]}")
+    target = tmp_path_factory.mktemp("image") / "debian"
+    script = paths.root() / "tests" / "support" / "container_image.sh"
+    command = ["nice", str(script), manifest.load("mpich").prefix, str(target)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1200)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return target
+
+
+@pytest.fixture
+def install(image, tmp_path, monkeypatch):
+    """A function that installs the image for an engine; skips if that does not start any container here."""
+    installed = manifest.path("mpich").parent.resolve()
+    for name in ("results", "stacks", "sites"):
+        monkeypatch.setenv(f"PLUMB_{name.upper()}", str(tmp_path / name))
+    shutil.copytree(paths.root() / "site-configs", tmp_path / "sites")
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / "stacks" / "mpich").symlink_to(installed)
+
+    def make(engine, way="one", name="image"):
+        start = engines.ENGINES[engine](str(image), (), 1)
+        if shutil.which(start[0]) is None:
+            pytest.skip(f"not run: {engine} is not installed")
+        plain = [word for word in start if not word.startswith(("--cd=", "--workdir="))]
+        environment = {**os.environ, **engines.user()}
+        tried = subprocess.run([*plain, "/bin/true"], capture_output=True, text=True, check=False, env=environment)
+        if tried.returncode:
+            pytest.skip(f"not run: {engine} starts no container here: {tried.stderr.strip()}")
+        stacks.install("container", str(image), called=name, engine=engine, **WAYS[way])
+        return manifest.load(name)
+
+    return make
+
+
+def run(folder, **variant):
+    (record,) = driver.run([asked(stack="image", launches=1, test="t", name="t", **variant)], folder)[1]
+    return record
+
+
+@pytest.mark.parametrize(("engine", "way"), BOTH)
+def test_ranks_are_bound_and_seen_in_the_container(engine, way, install, image, tmp_path):
+    made = install(engine, way)
+    manifest.check(made)
+    record = run(tmp_path / "work", benchmark="pi", context={"kernel": "pi"}, **KERNEL)
+    assert record.launches[0].verified, record.launches[0].reasons
+    ranks = record.launches[0].ranks
+    assert [rank.program for rank in ranks] == ["/opt/bench/bin/pi"] * 2
+    assert [rank.threads[0].affinity for rank in ranks] == [rank.cpus for rank in record.plan.ranks]
+    library = "/plumb/host/lib/libmpi.so" if way == "host" else "/usr/lib/"
+    assert all(rank.mpi_library.startswith(library) for rank in ranks)
+    assert record.stack.mpi.version == (manifest.load("mpich") if way == "host" else made).mpi.version
+    assert record.stack.container.sha256 == engines.digest(image)
+    assert not list((tmp_path / "work").glob("launch-*"))  # what a verified launch leaves
+
+
+@pytest.mark.parametrize(("engine", "way"), BOTH)
+def test_nothing_is_left_of_a_launch_that_had_to_be_ended(engine, way, install, tmp_path):
+    install(engine, way)
+    endless = {**KERNEL, "parser": "osu", "arguments": []}
+    record = run(tmp_path / "work", benchmark="osu_latency", context={}, time_limit_s=3, **endless)
+    assert record.launches[0].status == "timeout"
+    assert processes.carrying(str(tmp_path)) == []
+
+
+def test_a_changed_image_is_refused(install, image, tmp_path):
+    install("charliecloud")
+    file = image / "opt" / "bench" / "changed"
+    file.write_text("1")
+    try:
+        done = subprocess.run([PLUMB, "stack", "check", "image"], capture_output=True, text=True, check=False)
+    finally:
+        file.unlink()
+    assert done.returncode == 2
+    assert "stack image: the image was changed (SHA-256 differs)" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("engine", "way"), [("charliecloud", "host"), ("podman", "one")])
+def test_a_campaign_of_ten_tests(engine, way, install, tmp_path, monkeypatch):
+    install(engine, way)
+    offer(tmp_path, "image")
+    tests = (
+        "osu_pair|osu_barrier|pairs_cores|pi_sum|barrier_pair|sharing_pair|heat1d_steps|deadlock_fixed|stream_threads"
+    )
+    environment = {**os.environ, "PLUMB_BUILD": str(tmp_path / "build"), "PLUMB_TOOLS": str(paths.tools())}
+    command = [PLUMB, "campaign", "--profile", "quick", "--test", tests, "--", "-S", "launches=1"]
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, timeout=1500, cwd=paths.root()
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
+    records, damages = stored.read_all()
+    assert damages == []
+    assert len({record["variant"]["name"] for record in records}) >= 10
+    assert [record["reasons"] for record in records if not record["verified"]] == []
+    assert {record["benchmark"]["suite"] for record in records} == {"stream", "osu", "kernels"}
+    assert {record["stack"]["container"]["engine"] for record in records} == {engine}
+
+
+def offer(folder, *names):
+    """Let the site offer these stacks only."""
+    file = folder / "sites" / "local" / "site.yaml"
+    site = yaml.safe_load(file.read_text())
+    site["partitions"][0]["stacks"] = list(names)
+    file.write_text(yaml.safe_dump(site))
+
+
+def test_a_gate_says_what_the_container_costs(install, tmp_path):
+    made = install("charliecloud", "host")
+    offer(tmp_path, "mpich", "image")
+    work = tmp_path / "work"
+    command = [PLUMB, "gate", "--baseline", "stack:mpich", "--candidate", "stack:container:image", "--work", str(work)]
+    # wide margins: thirteen pairs decide however busy the machine is
+    command += [
+        "--test",
+        "pi_sum.*placement=core.*build=stack",
+        "--tolerance",
+        "0.5",
+        "--must-detect",
+        "4",
+        "--seed",
+        "1",
+    ]
+    environment = {**os.environ, "PLUMB_BUILD": str(tmp_path / "build"), "PLUMB_TOOLS": str(paths.tools())}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=900)
+    assert done.returncode in (0, 1, 2), done.stdout[-3000:] + done.stderr[-1000:]  # as the machine was
+    assert done.stdout.splitlines()[-1].startswith("gate: ")
+    (file,) = (tmp_path / "results" / "local").glob("*.jsonl")
+    baseline, candidate = stored.read_file(file)
+    assert (baseline["stack"]["name"], candidate["stack"]["name"]) == ("mpich", "image")
+    assert "container" not in baseline["stack"]
+    assert candidate["stack"]["container"]["sha256"] == made.container.sha256
+    assert all(launch["verified"] for record in (baseline, candidate) for launch in record["launches"])
+
+
+def test_an_archive_is_unpacked_and_run(install, image, tmp_path):
+    """What podman makes of the same folder, as an OCI archive; the folder that it is unpacked to is what is run."""
+    install("podman")  # or skipped
+    archive = tmp_path / "debian.tar"
+    pack(image, archive)
+    shutil.copy(image.with_name(f"{image.name}.yaml"), tmp_path / "debian.tar.yaml")
+    stacks.install("container", str(archive), called="image", engine="charliecloud")
+    made = manifest.load("image")
+    assert made.container.root == str(tmp_path / "stacks" / "image" / "image")
+    assert made.container.sha256 == engines.digest(archive)
+    record = run(tmp_path / "work", benchmark="pi", context={"kernel": "pi"}, **KERNEL)
+    assert record.launches[0].verified, record.launches[0].reasons
+
+
+def pack(image, archive):
+    with tempfile.TemporaryDirectory() as storage:  # podman takes short paths only
+        podman = ["podman", "--root", storage, "--runroot", f"{storage}/run", "--storage-driver", "vfs"]
+        with subprocess.Popen(["tar", "-C", image, "-c", "."], stdout=subprocess.PIPE) as tar:
+            subprocess.run([*podman, "import", "-", "local/debian"], stdin=tar.stdout, check=True)
+        subprocess.run([*podman, "save", "--format", "oci-archive", "--output", archive, "local/debian"], check=True)
