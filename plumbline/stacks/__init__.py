@@ -85,9 +85,8 @@ def origin(spec: str) -> tuple[str, str]:
 def check(wanted: Iterable[tuple[str, str]], **options: str) -> None:
     """Raise :class:`PlumbError` where stacks, as (provider, name), cannot be installed whatever the machine has."""
     for kind, name in wanted:
-        taken = getattr(provider(kind), "OPTIONS", ())
-        if other := next((option for option in options if option not in taken), None):
-            raise PlumbError(f"provider {kind} takes no '{other}'", f"{kind}:{name}", "install it without")
+        if not set(options) <= set(getattr(provider(kind), "OPTIONS", ())):
+            raise PlumbError("options of another provider were given", f"{kind}:{name}", "install it without them")
     if re.search(r"[\s:]", str(paths.stacks())):
         what = "the path of the stacks has a blank or a colon, at which interpreter lines and search paths end"
         raise PlumbError(what, str(paths.stacks()), "name another folder with --stacks")
