@@ -70,9 +70,19 @@ def work(
     image = Path(name).absolute()
     own_name, description = _described(image)
     asked = Asked(image, called or own_name, engine or _engine(image), mode, launcher)
+    _refuse_name(asked.called)
     _refuse(asked, description)
-    reason = "asked for" if force else _stale(asked)
+    reason = _stale(asked) or ("asked for" if force else None)
     return Work(reason, lambda _: _make(asked, description)) if reason else None
+
+
+def _refuse_name(called: str) -> None:
+    """Raise :class:`PlumbError` for a name that no stack has, and for a folder that this provider did not make."""
+    home = paths.stacks() / called
+    if not manifest.NAME.fullmatch(called):
+        raise PlumbError(f"'{called}' is no name of a stack", "--as", "letters, digits and . _ @ + - after the first")
+    if home.exists() and not manifest.path(called).exists():
+        raise PlumbError(f"a folder that is no stack is called '{called}'", str(home), "give it another name: --as")
 
 
 def _described(image: Path) -> tuple[str, Description]:
@@ -149,9 +159,20 @@ def _stale(asked: Asked) -> str | None:
 
 
 def _make(asked: Asked, description: Description) -> None:
-    home, given = paths.stacks() / asked.called, engines.digest(asked.image)
+    """Make the stack in place of the present one; nothing is left of one that cannot be made."""
+    home = paths.stacks() / asked.called
+    if home.exists():
+        shutil.rmtree(home)
+    try:
+        _fill(asked, description, home)
+    except BaseException:
+        shutil.rmtree(home, ignore_errors=True)
+        raise
+
+
+def _fill(asked: Asked, description: Description, home: Path) -> None:
+    given = engines.digest(asked.image)
     host = manifest.load(asked.launcher) if asked.launcher else None
-    shutil.rmtree(home, ignore_errors=True)
     root = asked.image
     if root.is_file() and not engines.is_sif(root):
         root = home / "image"

@@ -27,6 +27,8 @@ from plumbline.schemas.site import Partition
 from plumbline.stacks import PROVIDERS, engines
 
 FILE = "manifest.json"
+#: what a stack is called
+NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_.@+-]*")
 #: benchmark id -> IMB's program
 IMB_PROGRAMS = {
     "imb-mpi1": "IMB-MPI1",
@@ -153,7 +155,7 @@ class Manifest(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unk
     """
 
     schema: Literal[1]
-    name: Annotated[str, schemas.whole("[A-Za-z0-9][A-Za-z0-9_.@+-]*")]
+    name: Annotated[str, schemas.whole(NAME.pattern)]
     provider: Annotated[str, schemas.one_of(PROVIDERS)]
     mpi: Mpi
     compiler: Compiler

@@ -20,6 +20,7 @@ from samples import asked
 
 from plumbline import stacks
 from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 from plumbline.measure import driver
 from plumbline.stacks import engines, manifest
 
@@ -123,6 +124,14 @@ def test_a_changed_image_is_refused(install, image, tmp_path):
     assert done.returncode == 2
     assert "stack image: the image was changed (SHA-256 differs)" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_an_image_in_which_the_witness_does_not_work_is_refused(install, tmp_path, monkeypatch):
+    shutil.copytree(paths.tools(), tmp_path / "tools")
+    (tmp_path / "tools" / "lib" / "libplumbwitness.so").write_text("no library")
+    monkeypatch.setenv("PLUMB_TOOLS", str(tmp_path / "tools"))
+    with pytest.raises(PlumbError, match="the witness library does not work in the image"):
+        install("charliecloud")
 
 
 @pytest.mark.parametrize(("engine", "way"), [("charliecloud", "host"), ("podman", "one")])

