@@ -2,14 +2,15 @@
 
 Spack itself takes the hashes of a lock as they stand there. Here each package's hash is computed again from its
 content, as Spack does it when it concretizes. Prints ``changed HASH`` for each that differs, ``recipe HASH`` for each
-whose recipe is another one now (those of Spack's own repository are in a checkout of a known commit), then
-``compared N``.
+whose recipe is another one now (those of Spack's own repository are in a checkout of a known commit), ``archive HASH
+sha256:DIGEST URL`` for each whose recipe is not of Spack's own repository and names an archive, then ``compared N``.
 """
 
 import json
 import sys
 
 import spack.deptypes
+import spack.fetch_strategy
 import spack.hash_types
 import spack.repo
 from spack.spec import SpecfileV5
@@ -25,9 +26,12 @@ for spec in specs.values():
     spec._mark_root_concrete()
 for digest, spec in specs.items():
     if not spec.external and spec.namespace != "builtin":
-        recipe = spack.repo.PATH.get_pkg_class(f"{spec.namespace}.{spec.name}")
-        if recipe(spec).content_hash() != nodes[digest]["package_hash"]:
+        package = spack.repo.PATH.get_pkg_class(f"{spec.namespace}.{spec.name}")(spec)
+        if package.content_hash() != nodes[digest]["package_hash"]:
             print(f"recipe {digest}")
+        source = spack.fetch_strategy.for_package_version(package)
+        if getattr(source, "digest", None):
+            print(f"archive {digest} sha256:{source.digest} {source.url}")
 hashes = {digest: {spec.spec_hash(spack.hash_types.dag_hash)} for digest, spec in specs.items()}
 for digest, spec in specs.items():
     if spec.external:  # Spack 1.1 computes the hash of an external before it gives it a namespace, 1.2 after that

@@ -110,12 +110,16 @@ class Loads(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     files: dict[str, Sha256]
 
 
-class Source(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A package that a stack was made from."""
+class Source(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A package that a stack was made from.
+
+    ``archive`` is its source, SHA-256 and URL, if that is not the one that Spack's own recipe names.
+    """
 
     name: str
     version: str
     hash: str
+    archive: str | None = None
 
 
 class Fingerprint(Struct, frozen=True):

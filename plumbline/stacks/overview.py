@@ -59,7 +59,9 @@ def text(stack: Manifest) -> str:
         where = stack.tuned.fingerprint
         lines.append(f"  tuned        {where.ranks} ranks, {where.placement}, {where.cpu}, kernel {where.kernel}")
     lines += [f"  module       {name}" for name in stack.modules]
-    lines += [f"  source       {source.name} {source.version} {source.hash}" for source in stack.sources]
+    for source in stack.sources:
+        lines.append(f"  source       {source.name} {source.version} {source.hash}")
+        lines += [f"               from {source.archive}"] if source.archive else []
     width = max(map(len, stack.benchmarks))
     for ident, entry in stack.benchmarks.items():
         lines.append(f"  {ident.ljust(width)}  {entry.suite} {entry.version}: {entry.built}")

@@ -4,6 +4,9 @@ Needs Spack and its packages (``SPACK_ROOT`` and ``PLUMB_SPACK_PACKAGES``, or a 
 (``PLUMB_SPACK_MIRROR``, or a network) and a package registry or pip's cache. ``PLUMB_SPACK_TEST_SITE`` names a site
 folder whose files go into the site of the tests, such as a ``repos.yaml`` or environments, where the locked versions
 cannot be had. Takes about 15 minutes on two cores.
+
+The tests of site ``ci`` need the archives that ``spack-env/debian-sources`` brings, in ``PLUMB_SPACK_MIRROR``. They
+build Open MPI; with ``PLUMB_SPACK_TEST_HOME``, a folder that is kept, only once.
 """
 
 import os
@@ -15,6 +18,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import recipe_hash
 import spack_site
 import stored
 import yaml
@@ -118,17 +122,18 @@ def installed(stacks):
     return stacks
 
 
-def test_latency_and_pingpong_run_on_two_mpis_through_reframe(installed, tmp_path):
+def measured(variables, names, tmp_path):
+    """Records of OSU's latency and IMB's PingPong on the stacks ``names``, and what ReFrame printed."""
     sites = tmp_path / "sites"
     shutil.copytree(paths.sites() / "local", sites / "local")
     shutil.copy(paths.sites() / "settings.py", sites)
     file = sites / "local" / "site.yaml"
     site = yaml.safe_load(file.read_text())
     for part in site["partitions"]:
-        part["stacks"] = [f"spack-{name}" for name in MPIS]
+        part["stacks"] = list(names)
     file.write_text(yaml.safe_dump(site))
     variables = {
-        **installed,
+        **variables,
         "PLUMB_SITES": str(sites),
         "PLUMB_RESULTS": str(tmp_path / "results"),
         "RFM_CONFIG_FILES": str(sites / "settings.py"),
@@ -151,11 +156,16 @@ def test_latency_and_pingpong_run_on_two_mpis_through_reframe(installed, tmp_pat
         records, damages = stored.read_all()
     assert damages == []
     seen = {(record["stack"]["name"], Path(record["benchmark"]["file"]).name) for record in records}
-    wanted = {(f"spack-{name}", program) for name in MPIS for program in ("osu_latency", "IMB-MPI1")}
+    wanted = {(name, program) for name in names for program in ("osu_latency", "IMB-MPI1")}
     assert seen == wanted, done.stdout[-4000:]
     for record in records:
         assert record["verified"], record["reasons"]
-        assert record["benchmark"]["command"][0].startswith(installed["PLUMB_SPACK_HOME"])
+        assert record["benchmark"]["command"][0].startswith(variables["PLUMB_SPACK_HOME"])
+    return records
+
+
+def test_latency_and_pingpong_run_on_two_mpis_through_reframe(installed, tmp_path):
+    measured(installed, [f"spack-{name}" for name in MPIS], tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -213,6 +223,70 @@ def test_the_archive_installs_into_an_empty_tree_without_network(installed, pack
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLUMB_STACKS", str(stacks))
         assert manifest.problems(manifest.load("spack-openmpi")) == []
+
+
+def recipe_test(variables, name):
+    """What Spack says of the test of the kernels' recipe in environment ``name``: two of them on two ranks."""
+    with pytest.MonkeyPatch.context() as patch:
+        for key, value in variables.items():
+            patch.setenv(key, value)
+        spack = Spack(bootstrap.prepare(), environments.workplace(name), f"spack-{name}")
+        return spack.run("test", "run", "plumbline-kernels")
+
+
+@pytest.fixture(scope="module")
+def committed(tmp_path_factory):
+    """Open MPI and its benchmarks of site ``ci``, from the committed lock; variables for ``plumb``."""
+    reason = why_not()
+    if reason:
+        pytest.skip(f"not run: {reason}")
+    given = os.environ.get("PLUMB_SPACK_MIRROR")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLUMB_SPACK_SITE", "ci")
+        recipe = environments.folder() / "repo/spack_repo/elsewhere/packages/openmpi/package.py"
+        source = recipe_hash.versions(recipe.read_text())[environments.read("openmpi").node("openmpi")[1].version]
+    if given and not list(Path(given).glob(f"_source-cache/archive/*/{source['sha256']}*")):
+        pytest.skip(f"not run: no archive of Open MPI in {given}; spack-env/debian-sources brings it")
+    kept = os.environ.get("PLUMB_SPACK_TEST_HOME")
+    folder = Path(kept) if kept else tmp_path_factory.mktemp("committed")
+    places = {"PLUMB_STACKS": str(folder / "stacks"), "PLUMB_SPACK_HOME": str(folder / "home")}
+    variables = {**os.environ, **places, "PLUMB_SPACK_SITE": "ci"}
+    (folder / "stacks").mkdir(parents=True, exist_ok=True)
+    if not (folder / "stacks" / "openmpi").exists():
+        (folder / "stacks" / "openmpi").symlink_to(paths.stacks() / "openmpi")
+    plumb(variables, "install", "spack:openmpi")
+    return variables
+
+
+@pytest.mark.long
+def test_a_lock_is_installed_exactly_as_it_is_committed(committed, tmp_path):
+    with pytest.MonkeyPatch.context() as patch:
+        for key, value in committed.items():
+            patch.setenv(key, value)
+        nodes = environments.read("openmpi").concrete_specs
+        document = manifest.load("spack-openmpi")
+        assert manifest.problems(document) == []
+    sources = {source.hash.removeprefix("spack:"): source for source in document.sources}
+    assert {digest for digest, node in nodes.items() if node.external is None} <= sources.keys()
+    foreign = {digest for digest, node in nodes.items() if node.namespace == "elsewhere"}
+    assert {digest for digest, source in sources.items() if source.archive} == foreign
+    records = measured(committed, ["spack-openmpi"], tmp_path)
+    archives = {source["name"]: source["archive"] for source in records[0]["stack"]["sources"] if "archive" in source}
+    assert "/openmpi_5.0.7.orig.tar.xz" in archives["openmpi"]
+
+
+@pytest.mark.long
+def test_a_second_host_takes_the_binaries_of_a_committed_lock(committed, public_keys, tmp_path):
+    cache = tmp_path / "cache"
+    plumb({**committed, "GNUPGHOME": str(public_keys)}, "push", "spack:openmpi", "--to", str(cache), "--key", "builder")
+    variables, stacks = elsewhere(committed, tmp_path, *(name for name in GIVEN if name != "PLUMB_SPACK_MIRROR"))
+    variables |= {"PLUMB_SPACK_BUILDCACHE": str(cache), "PLUMB_SPACK_KEYS": str(public_keys / "builder.asc")}
+    with_index(committed, stacks / "spack")
+    bootstrapped(variables)
+    plumb(variables, "install", "spack:openmpi", before=ALONE)
+    log = (stacks / "spack-openmpi.log").read_text()
+    assert re.findall(r"No binary for (\S+)-[\d.]+-\w{32} found", log) == ["plumbline-kernels"]
+    assert "1 passed of 1 spec" in recipe_test(variables, "openmpi")
 
 
 def test_a_recipe_of_ours_that_was_changed_is_refused(installed, tmp_path):
@@ -328,11 +402,7 @@ def test_a_full_disk_is_told_and_a_second_run_goes_on(installed, packed, tmp_pat
 
 @pytest.mark.parametrize("name", MPIS)
 def test_the_recipe_of_the_kernels_tests_itself(installed, name):
-    with pytest.MonkeyPatch.context() as patch:
-        for key, value in installed.items():
-            patch.setenv(key, value)
-        spack = Spack(bootstrap.prepare(), environments.workplace(name), f"spack-{name}")
-        assert "1 passed of 1 spec" in spack.run("test", "run", "plumbline-kernels")
+    assert "1 passed of 1 spec" in recipe_test(installed, name)
 
 
 def test_locks_of_the_test_site_know_their_externals(installed):

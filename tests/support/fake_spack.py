@@ -2,7 +2,8 @@
 
 ``FAKE_SPACK`` names the folder: ``programs/`` (what is copied into prefixes), ``installed`` (hashes), ``calls`` (a
 command a line); ``fail`` holds the output of an install that fails after its first package, ``slow`` the
-seconds that one takes; ``recipes`` names packages whose recipe was changed.
+seconds that one takes; ``recipes`` names packages whose recipe was changed; ``archives`` has lines PACKAGE SHA256 URL
+of those with a source from elsewhere.
 """
 
 import hashlib
@@ -64,7 +65,10 @@ def install(folder):
 def rehash(lock):
     """What spack-env/rehash.py prints; hashes are not computed but looked up among the locks as they were committed."""
     here, committed = (json.loads(file.read_text())["concrete_specs"] for file in (lock, STATE / "locks" / lock.name))
+    archives = [line.split(" ", 1) for line in (STATE / "archives").open()] if (STATE / "archives").exists() else []
     for digest, node in here.items():
+        for text in (text for name, text in archives if name == node["name"]):
+            print(f"archive {digest} {text.strip()}")
         if node != committed.get(digest):
             print(f"changed {digest}")
         if (STATE / "recipes").exists() and node["name"] in (STATE / "recipes").read_text().split():

@@ -24,7 +24,7 @@ from plumbline.stacks.spack.programs import Package
 from plumbline.stacks.spack.runner import Spack
 
 #: Increased when the manifest is composed differently: installed stacks are then made again.
-RECIPE = 4
+RECIPE = 5
 _INSTALLING = re.compile(r"==> Installing (\S+)-[a-z0-9]{32} \[(\d+)/(\d+)\]")
 
 
@@ -63,7 +63,9 @@ def _mark(name: str) -> Path:
 
 def fingerprint(name: str) -> str:
     """SHA-256 that changes when the lock, the kernels' sources or the folders of stacks, Spack and site change."""
-    digest = hashlib.sha256(f"{RECIPE} {paths.stacks()} {environments.home()} {environments.site()}".encode())
+    settings = sorted(environments.known()[name].settings.items())
+    made_of = f"{RECIPE} {paths.stacks()} {environments.home()} {environments.site()} {settings}"
+    digest = hashlib.sha256(made_of.encode())
     for lock in (environments.lock(name), stream.LOCK):
         digest.update(lock.read_bytes())
     digest.update(_kernel_sources().encode())
@@ -114,7 +116,8 @@ def _install(name: str, spack: Spack) -> None:
         print(f"{spack.owner}: {found}; programs in {environments.view(name)}/bin", flush=True)
         return
     files.replace(_kernel_mark(packages[KERNELS].hash), _kernel_sources() + "\n")
-    result = programs.compose(name, spack.owner, packages, _kernel_sources(), _stream(spack.owner, packages))
+    own = _kernel_sources(), sites.archives(spack, name)
+    result = programs.compose(name, spack.owner, packages, *own, _stream(spack.owner, packages))
     files.replace(mark, fingerprint(name) + "\n")
     manifest.check(result)
     manifest.save(result)

@@ -25,6 +25,7 @@ ONEAPI = "intel-oneapi-mpi"
 #: Spack's package of an MPI library -> its family
 MPIS = {"openmpi": "openmpi", "mpich": "mpich", "cray-mpich": "mpich", "mvapich": "mvapich", ONEAPI: "intelmpi"}
 FILE = "environments.yaml"
+TEMPLATE = "template.yaml"
 VIEWS = "views"
 
 
@@ -36,6 +37,7 @@ class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     packages: dict[str, Any] = {}
     roots: tuple[str, ...] = ()
     target: str = ""
+    settings: dict[str, str] = {}
 
     @property
     def package(self) -> str:
@@ -150,7 +152,7 @@ def view(name: str) -> Path:
 def render(name: str) -> str:
     """``spack.yaml`` of environment ``name``, with requirements, which Spack meets or reports as an error."""
     wanted = known()[name]
-    document = yaml.safe_load((folder() / "template.yaml").read_text(encoding="utf-8"))
+    document = yaml.safe_load(_template().read_text(encoding="utf-8"))
     spack = document["spack"]
     blank = " " if wanted.variants and wanted.variants[0] not in "+~" else ""
     roots = wanted.roots or (f"{wanted.package}{blank}{wanted.variants}", *spack["specs"])
@@ -160,6 +162,11 @@ def render(name: str) -> str:
     required = wanted.package if _only_externals(wanted.package) else wanted.mpi
     spack["packages"] = {"mpi": {"require": [required]}, **wanted.packages}
     return yaml.safe_dump(document, sort_keys=False)
+
+
+def _template() -> Path:
+    """What the environments share: the site's own file, that of a site that it includes, or that of all sites."""
+    return next(filter(Path.exists, (scope / TEMPLATE for scope in scopes())), folder() / TEMPLATE)
 
 
 def _only_externals(package: str) -> list[str]:

@@ -37,11 +37,17 @@ class Package:
 
 
 def compose(
-    name: str, label: str, packages: Mapping[str, Package], sources: str, other: tuple[Source, Benchmark]
+    name: str,
+    label: str,
+    packages: Mapping[str, Package],
+    sources: str,
+    archives: Mapping[str, str],
+    other: tuple[Source, Benchmark],
 ) -> Manifest:
     """The stack manifest: MPI, launcher and environment from Spack's MPI, or from the stack that is its external.
 
     ``sources`` is the SHA-256 of those of the kernels, because the recipe's version does not say which they are;
+    ``archives`` has those of packages with a source from elsewhere (:func:`~plumbline.stacks.spack.sites.archives`);
     ``other`` is STREAM, which is no package, and what it was made from.
     """
     wanted = environments.known()[name]
@@ -63,12 +69,16 @@ def compose(
         accelerator=_accelerator(packages),
         benchmarks=dict(sorted((_benchmarks(packages, merged, prefix, sources[:12]) | {"stream": other[1]}).items())),
         sources=[
-            *(Source(name=item.name, version=item.version, hash=f"spack:{item.hash}") for item in packages.values()),
+            *(_source(item, archives.get(item.hash)) for item in packages.values()),
             other[0],
         ],
-        settings=base.settings if base else {},
+        settings={**(base.settings if base else {}), **wanted.settings},
     )
     return replace(stack, loads=libraries.loads(stack), tuned=base.tuned if base else None)
+
+
+def _source(package: Package, archive: str | None) -> Source:
+    return Source(name=package.name, version=package.version, hash=f"spack:{package.hash}", archive=archive)
 
 
 def _accelerator(packages: Mapping[str, Package]) -> str | None:

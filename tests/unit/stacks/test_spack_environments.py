@@ -127,6 +127,25 @@ def test_two_stacks_of_one_mpi_stand_side_by_side(root):
     assert (spack._stale("openmpi"), bool(spack._stale("openmpi-ucx"))) == (None, True)
 
 
+def test_settings_of_an_environment_are_those_of_its_stack_and_do_not_change_the_lock(root):
+    stacks.install("spack", "openmpi")
+    assert manifest.load("spack-openmpi").settings == {}
+    describe({"openmpi": {"mpi": "openmpi@5.0.10", "variants": "~fortran", "settings": {"pml": "ucx"}}})
+    assert spack._stale("openmpi") == "the lock, the kernels or its place changed"
+    stacks.install("spack", "openmpi")
+    assert manifest.load("spack-openmpi").settings == {"pml": "ucx"}
+
+
+def test_a_site_may_have_a_template_of_its_own_and_takes_that_of_a_site_that_it_includes(root):
+    own = environments.folder() / "sites" / "other" / environments.TEMPLATE
+    own.parent.mkdir()
+    own.write_text((environments.folder() / environments.TEMPLATE).read_text().replace("@7.5.2", "@7.4"))
+    assert "osu-micro-benchmarks@7.5.2" in rendered("openmpi")["specs"]
+    (environments.site() / "include.yaml").write_text("include:\n- ${PLUMB_SPACK_ENV}/sites/other\n")
+    (own.parent / "packages.yaml").write_text("packages: {}\n")
+    assert "osu-micro-benchmarks@7.4" in rendered("openmpi")["specs"]
+
+
 def test_tools_are_installed_into_a_folder_and_are_no_stack(root, capsys):
     """The fake Spack makes no view: what it links there is put there by hand."""
     calls = root.parent / "fake" / "calls"

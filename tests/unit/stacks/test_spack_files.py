@@ -236,7 +236,9 @@ def test_a_missing_lock_and_an_unknown_site_are_named(tmp_path, monkeypatch):
     with pytest.raises(PlumbError, match="environment 'mpich' has no lock at site site"):
         environments.read("mpich")
     monkeypatch.setenv("PLUMB_SPACK_SITE", "nowhere")
-    with pytest.raises(PlumbError, match=r"no Spack site 'nowhere' .*one of: debian12-cluster, .*debian12-x86_64_v3"):
+    with pytest.raises(
+        PlumbError, match=r"no Spack site 'nowhere' .*one of: ci, debian12-cluster, .*debian12-x86_64_v3"
+    ):
         environments.read("mpich")
 
 
@@ -244,3 +246,18 @@ def test_foreign_paths_are_found(tmp_path):
     file = tmp_path / "x.lock"
     file.write_text(json.dumps({"a": "/usr/bin/gcc", "b": ["/home/me/mpi"], "c": {"d": "/usrlocal/x"}, "e": "/usr"}))
     assert spack_site.foreign_paths(file) == ["/home/me/mpi", "/usrlocal/x"]
+
+
+def test_the_page_says_of_every_lock_what_of_it_was_built_and_run():
+    """Under "What of the locks was ever built and run"; a row may have several locks of a site."""
+    page = (ROOT / "README.md").read_text()
+    _, _, rest = page.partition("### What of the locks was ever built and run\n")
+    told = [
+        f"{site}/{name}"
+        for row in rest.splitlines()
+        if (found := re.match(r"\| `([\w-]+)`: (`[\w., `-]+`) \|", row))
+        for site, names in [found.groups()]
+        for name in re.findall("`([^`]+)`", names)
+    ]
+    there = [f"{file.parent.name}/{file.stem}" for file in ROOT.glob("sites/*/*.lock")]
+    assert sorted(told) == sorted(there)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from plumbline import stacks
 from plumbline.base.errors import PlumbError
 from plumbline.commands import stack as command
-from plumbline.stacks import fetch, manifest, spack, stream
+from plumbline.stacks import fetch, manifest, overview, spack, stream
 from plumbline.stacks.manifest import Compiler, Launcher, Mpi
 from plumbline.stacks.spack import bootstrap, environments, programs, runner, sites
 from plumbline.stacks.spack.lock import Architecture, Node, Target
@@ -73,6 +73,15 @@ def test_it_ends_in_a_valid_manifest(root, state, capsys):
     assert document.benchmarks["stream"].built.startswith("gcc 12.2.0 -O3 -DTARGET ")
     assert document.sources[-1].name == stream.PACKAGE
     assert "[1/36]" in capsys.readouterr().out
+
+
+def test_a_source_from_elsewhere_is_in_the_manifest_and_so_in_records(root, state):
+    archive = f"sha256:{'ab' * 32} http://deb.debian.org/debian/pool/main/o/openmpi/openmpi_5.0.10.orig.tar.xz"
+    (state / "archives").write_text(f"openmpi {archive}\n")
+    stacks.install("spack", "openmpi")
+    document = manifest.load("spack-openmpi")
+    assert {source.name: source.archive for source in document.sources if source.archive} == {"openmpi": archive}
+    assert f"from {archive}\n" in overview.text(document)
 
 
 def test_the_second_time_nothing_is_done(root, state, capsys):
