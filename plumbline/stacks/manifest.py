@@ -239,7 +239,7 @@ def load_all() -> list[Manifest]:
 
 
 def first(known: Sequence[str], benchmark: str) -> str:
-    """The first of the stacks ``known`` that is installed and has ``benchmark``; raises :class:`PlumbError` for none."""
+    """The first of ``known`` stacks that is installed and has ``benchmark``; raises :class:`PlumbError` for none."""
     for name in known:
         if name in names() and benchmark in load(name).benchmarks:
             return name
