@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -219,6 +220,17 @@ def test_an_interrupt_cancels_the_job_and_no_other(fake):
     assert fake.words("cancel") == first
     assert "could not be cancelled" not in out
     assert (fake.state / "ended").exists()
+
+
+@with_jobs
+def test_a_job_that_is_late_is_cancelled(fake, monkeypatch):
+    """The limit is over as soon as the job runs, whatever that takes here."""
+    clock, runs = time.monotonic, fake.state / "job.pid"
+    monkeypatch.setattr(jobs.time, "monotonic", lambda: clock() + 2e6 * runs.exists())
+    late = dataclasses.replace(submission(fake, "sleep", "60"), limit=1e6)
+    with pytest.raises(PlumbError, match="the job did not end in time"):
+        jobs.run(late, print)
+    assert fake.words("cancel") == next(iter(fake.case["cancel"].values()))
 
 
 @with_jobs
