@@ -125,8 +125,9 @@ def work(name: str, force: bool, called: str | None = None) -> Work | None:
         raise PlumbError(f"stack '{name}' does not exist for {platform.machine()}", where, "leave it out")
     reason = "asked for" if force else stale(name, called)
     if reason is None:
-        old = kernels.stale(called)
-        return Work(old, lambda _: kernels.refresh(called), plan="kernels would be built ({})", begin="") if old else None
+        if (old := kernels.stale(called)) is None:
+            return None
+        return Work(old, lambda _: kernels.refresh(called), plan="kernels would be built ({})", begin="")
     for lock in lock_files(name):
         pip_options(lock)  # refuses an unpacked archive without this stack before the old stack is removed
 
@@ -146,7 +147,7 @@ def _made_of(called: str) -> str | None:
 
 
 def stale(name: str, called: str | None = None) -> str | None:
-    """Why stack ``name``, or as it is ``called``, must be made (again); None when it is complete, of the present locks."""
+    """Why stack ``name``, or as it is ``called``, must be made (again); None when it is complete and of the locks."""
     place = called or name
     mark = fingerprint(name, place)
     reason = manifest.stale(place, mark, "pinned versions or its place changed", leave_out="kernels")

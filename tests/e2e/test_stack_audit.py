@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -20,7 +21,7 @@ from msgspec.structs import replace
 from odd_stack import Bench
 
 from plumbline import site
-from plumbline.base import files
+from plumbline.base import files, paths
 from plumbline.commands import cli
 from plumbline.fabric import audit
 from plumbline.fabric.audit import Use
@@ -112,6 +113,14 @@ def test_an_installed_stack_misses_nothing_here(audited: Audit, stack: str) -> N
     found = audited.run(audited.document(stack))
     assert missed(found) == {}
     assert "us, " in next(one.seen for one in found if one.name == ways.SHARED)
+
+
+def test_the_page_shows_the_rows_of_a_real_audit(audited: Audit) -> None:
+    page = (paths.root() / "docs" / "fabrics.md").read_text(encoding="utf-8")
+    block = page.partition("$ plumb stack check openmpi --run\n")[2].partition("```")[0]
+    shown = [re.split(r" {2,}", line)[1:3] for line in block.splitlines() if line.startswith("openmpi ")]
+    found = audited.run(audited.document("openmpi"), facts=audited.facts())
+    assert shown == [[one.between, one.name] for one in found]
 
 
 @pytest.mark.parametrize(("stack", "variables", "way", "seen"), FORCED)

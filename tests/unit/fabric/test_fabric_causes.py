@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from fabrics import case, facts, smoke
 from witness_helper import compile_c
 
+from plumbline.base import paths
 from plumbline.fabric import causes
 from plumbline.fabric import node as nodes
 from plumbline.fabric.causes import CAUSES, Case
@@ -94,6 +96,12 @@ def addresses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_cause_has_a_test() -> None:
     assert set(MADE) == {cause.name for cause in CAUSES}
+
+
+def test_the_page_has_every_cause_in_the_order_of_the_table() -> None:
+    page = (paths.root() / "docs" / "fabrics.md").read_text(encoding="utf-8").partition("## Causes and cures")[2]
+    rows = re.findall(r"^\| (?!cause )([^|]+) \|", page, re.MULTILINE)
+    assert rows == [cause.name for cause in CAUSES]
 
 
 @pytest.mark.parametrize("name", MADE)

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from dataclasses import replace
 
 import pytest
 import stack_manifest
@@ -10,6 +11,7 @@ from witness_helper import compile_c
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import doctor
+from plumbline.fabric import audit
 from plumbline.tune import yields
 
 #: an MPI library that yields while it starts and ends
@@ -88,3 +90,17 @@ class TestDoctor:
         finding = doctor.examine_library(stack_manifest.made("mpich"))
         assert finding.bad is None
         assert finding.seen == "not readable: two ranks of mpich cannot be started: no room"
+
+    def test_what_stacks_use_is_part_of_it(self, monkeypatch):
+        use = audit.Use(name="CMA", seen="no", bad=True, stack="mpich", between="ranks of a node", could="yes")
+        rows = [use, replace(use, name=audit.HUGE), replace(use, could=audit.NOT_HERE)]
+        monkeypatch.setattr(doctor.manifest, "load_all", list)
+        monkeypatch.setattr(audit, "of_stacks", lambda *_, over: rows if over == 1 else [])
+        assert [(one.name, one.bad) for one in doctor.examine_libraries()] == [("CMA of mpich", True)]
+
+    def test_a_partition_that_is_reached_by_jobs_is_not_readable_here(self, monkeypatch):
+        monkeypatch.setattr(doctor.manifest, "load_all", list)
+        monkeypatch.setattr(doctor.jobs, "needed", lambda _: True)
+        (found,) = doctor.examine_libraries()
+        assert found.bad is None
+        assert "reached by jobs: plumb stack check --run" in found.seen
