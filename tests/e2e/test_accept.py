@@ -14,6 +14,7 @@ import pytest
 import two_nodes
 import yaml
 
+from plumbline.accept import model, verdict
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.judge import samples
@@ -88,6 +89,20 @@ def test_a_low_limit_passes_and_an_absurd_one_fails(
             assert one["verdict"] == expected
             assert one["launches"] >= 2
             assert one["usual"] > 0
+
+
+def test_the_values_that_were_measured_decide_once_disturbance_is_set_aside(
+    measured: tuple[Path, Callable[..., tuple[int, str]], dict[str, Any]],
+) -> None:
+    """Also where the machine was busy the whole time: values, units and points of curves are those of real records."""
+    folder = measured[0]
+    records = [item for file in (folder / "results").rglob("*.jsonl") for item in store.read(file)]
+    kept = [item for item in records if isinstance(item, Record) and item.is_valid]
+    for record in kept:
+        for launch in record.launches:
+            launch.disturbed = False
+    judged = verdict.judge(model.load(folder / "contract.yaml"), kept)
+    assert [one.word for one in judged] == ["pass", "fail"]
 
 
 def test_the_archive_gives_the_verdict_again(
