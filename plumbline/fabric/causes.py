@@ -36,6 +36,8 @@ print(found.level)
 """
 MULTI = 2
 _SHARED = re.compile(r"\.so(?:\.[\d.]+)?$")
+#: the C library has the calls by which others copy, and the witness counts them
+_OTHERS = re.compile(r"libc[.-]|libplumb")
 #: what Open MPI says where UCX is no good for a program with MPI_THREAD_MULTIPLE
 NO_THREADS = "does not support MPI_THREAD_MULTIPLE"
 #: what libraries and the system say of a peer that does not answer
@@ -74,7 +76,8 @@ class Case:
             for pattern in ("ucx/*.so*", "libfabric/*.so*")
             for plugin in file.parent.glob(pattern)
         }
-        return sorted(file for file in loaded | own | beside if _SHARED.search(file.name) and file.is_file())
+        shared = (file for file in loaded | own | beside if _SHARED.search(file.name) and not _OTHERS.match(file.name))
+        return sorted(file for file in shared if file.is_file())
 
     @property
     def able(self) -> list[Path]:

@@ -18,6 +18,8 @@ from plumbline.stacks.manifest import Benchmark, Compiler, Launcher, Manifest, M
 from plumbline.stacks.spack import buildcache, environments, sites
 from plumbline.stacks.spack.lock import Node
 
+OSU = "osu-micro-benchmarks"
+
 
 @dataclass(frozen=True)
 class Package:
@@ -83,7 +85,9 @@ def _source(package: Package, archive: str | None) -> Source:
 
 def _accelerator(packages: Mapping[str, Package]) -> str | None:
     """The manifest's ``accelerator``: what the OSU programs were built for, if they were."""
-    built = packages["osu-micro-benchmarks"].node.parameters
+    if OSU not in packages:
+        return None
+    built = packages[OSU].node.parameters
     return next((name for name in ("cuda", "rocm") if built.get(name) is True), None)
 
 
@@ -95,11 +99,11 @@ def _external_stack(mpi: Package) -> Manifest | None:
 
 def compiler(packages: Mapping[str, Package]) -> Compiler:
     """The C compiler of the benchmarks; raises :class:`PlumbError` if the lock names none."""
-    digest = packages["osu-micro-benchmarks"].node.compiler("c")
+    digest = packages[buildcache.KERNELS].node.compiler("c")
     found = next((package for package in packages.values() if package.hash == digest), None)
     if found is None:
         cure = "make the lock again: plumb stack lock"
-        raise PlumbError("the lock names no C compiler", "osu-micro-benchmarks", cure)
+        raise PlumbError("the lock names no C compiler", buildcache.KERNELS, cure)
     path = found.node.external and found.node.external.attributes.compilers.get("c")
     own = found.prefix / "bin" / {"llvm": "clang", "intel-oneapi-compilers": "icx"}.get(found.name, found.name)
     return Compiler(name=found.name, version=found.version, path=str(path or own))
@@ -108,7 +112,7 @@ def compiler(packages: Mapping[str, Package]) -> Compiler:
 def stream_compiler(packages: Mapping[str, Package]) -> stream.Compiler:
     """That compiler for STREAM, with the options for the target of the lock."""
     found = compiler(packages)
-    target = sites.target_options(packages["osu-micro-benchmarks"].node, found.name, found.version)
+    target = sites.target_options(packages[buildcache.KERNELS].node, found.name, found.version)
     program = str(found.path)
     folders = (Path(program).parents[1] / name for name in ("lib", "lib64"))
     own = [folder for folder in folders if folder.is_dir() and not libraries.is_of_system(folder)]
@@ -149,11 +153,12 @@ def _benchmarks(
 
 def _programs(packages: Mapping[str, Package]) -> list[tuple[str, str, Package, Path]]:
     """(benchmark id, suite, package, program) of all MPI programs in the environment's packages."""
-    osu, imb = (packages[name] for name in ("osu-micro-benchmarks", "intel-mpi-benchmarks"))
-    kernels = packages[buildcache.KERNELS]
-    own = sorted((osu.prefix / "libexec/osu-micro-benchmarks/mpi").rglob("osu_*"))
-    found = [(file.name, "osu", osu, file) for file in own if file.is_file() and os.access(file, os.X_OK)]
-    where = str(osu.prefix) if not found else ""
+    imb, kernels = (packages[name] for name in ("intel-mpi-benchmarks", buildcache.KERNELS))
+    found, where = list[tuple[str, str, Package, Path]](), ""
+    if osu := packages.get(OSU):  # a site's own template may lack them
+        own = sorted((osu.prefix / "libexec/osu-micro-benchmarks/mpi").rglob("osu_*"))
+        found += [(file.name, "osu", osu, file) for file in own if file.is_file() and os.access(file, os.X_OK)]
+        where = "" if found else str(osu.prefix)
     found += [(ident, "imb", imb, imb.prefix / "bin" / name) for ident, name in manifest.IMB_PROGRAMS.items()]
     found += [(file.name, "kernels", kernels, file) for file in sorted((kernels.prefix / "bin").iterdir())]
     missing = next((str(file) for *_, file in found if not file.is_file()), where)

@@ -139,3 +139,13 @@ def test_a_plugin_beside_a_loaded_library_counts(tmp_path: Path) -> None:
     (tmp_path / "ucx").mkdir()
     library(tmp_path, 'const char *mark = "ibv_open_device";', name="ucx/libuct_ib.so.0")
     assert [file.name for file in case(ways.INFINIBAND, **loads(uct)).able] == ["libuct_ib.so.0"]
+
+
+def test_what_others_can_is_not_what_the_library_can(tmp_path):
+    """The C library and the witness have the calls by which CMA copies; a library without CMA loads both."""
+    source = 'const char *mark = "process_vm_readv";'
+    others = [library(tmp_path, source, name=name) for name in ("libc.so.6", "libplumbwitness.so")]
+    own = library(tmp_path, "int own(void) { return 1; }", name="libopen-pal.so")
+    made = case(ways.CMA, **loads(own, *others))
+    assert made.able == []
+    assert "provider not built" in {one.cause for one in causes.of(made)}

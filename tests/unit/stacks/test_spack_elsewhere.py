@@ -66,7 +66,7 @@ def test_a_lock_is_whole_and_of_any_machine_of_its_target(name):
 @pytest.mark.parametrize("name", LOCKS)
 def test_a_lock_is_of_the_recipes_as_they_are(name):
     nodes = [node for node in environments.read(name).nodes if node.namespace == "elsewhere"]
-    assert {"osu-micro-benchmarks", environments.known()[name].package} <= {node.name for node in nodes}
+    assert environments.known()[name].package in {node.name for node in nodes}
     for node in nodes:
         patches = node.parameters.get("patches", ())
         assert recipe_hash.of(RECIPES[node.name], node.version, patches) == node.package_hash, node.name

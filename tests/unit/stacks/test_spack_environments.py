@@ -40,7 +40,7 @@ def test_versions_are_requirements_and_the_template_has_the_rest(root):
         assert "@" in wanted.mpi, "a version that is not required may give way silently"
         assert described["include"] == ["${PLUMB_SPACK_SITE_FOLDER}", "${PLUMB_SPACK_ENV}/common"]
     specs = rendered("openmpi")["specs"]
-    assert specs[0] == "openmpi~fortran"
+    assert specs[0] == "openmpi~fortran fabrics=cma"
     assert [rendered(name)["specs"][1:] for name in spack.names()] == [specs[1:]] * len(spack.names())
     assert "tools" not in spack.names()
 
@@ -110,10 +110,10 @@ def test_a_wrong_entry_is_named(root, entry, told):
 
 
 def test_two_stacks_of_one_mpi_stand_side_by_side(root):
-    describe({"openmpi-ucx": {"mpi": "openmpi@5.0.10", "variants": "~fortran fabrics=ucx"}})
+    describe({"openmpi-ucx": {"mpi": "openmpi@5.0.10", "variants": "~fortran fabrics=cma,ucx"}})
     document = json.loads(environments.lock("openmpi").read_text())
     for entry in document["roots"]:
-        entry["spec"] = entry["spec"].replace("openmpi~fortran", "openmpi~fortran fabrics=ucx")
+        entry["spec"] = entry["spec"].replace("fabrics=cma", "fabrics=cma,ucx")
     text = json.dumps(document)
     environments.lock("openmpi-ucx").write_text(text)
     (root.parent / "fake" / "locks" / "openmpi-ucx.lock").write_text(text)
@@ -130,7 +130,7 @@ def test_two_stacks_of_one_mpi_stand_side_by_side(root):
 def test_settings_of_an_environment_are_those_of_its_stack_and_do_not_change_the_lock(root):
     stacks.install("spack", "openmpi")
     assert manifest.load("spack-openmpi").settings == {}
-    describe({"openmpi": {"mpi": "openmpi@5.0.10", "variants": "~fortran", "settings": {"pml": "ucx"}}})
+    describe({"openmpi": {"mpi": "openmpi@5.0.10", "variants": "~fortran fabrics=cma", "settings": {"pml": "ucx"}}})
     assert spack._stale("openmpi") == "the lock, the kernels or its place changed"
     stacks.install("spack", "openmpi")
     assert manifest.load("spack-openmpi").settings == {"pml": "ucx"}

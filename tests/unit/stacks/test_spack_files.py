@@ -72,6 +72,18 @@ def test_every_mpi_has_the_benchmarks_and_is_the_one_that_they_use(name):
         assert [needed.hash for needed in node.dependencies if needed.name == package] == [digest]
 
 
+@pytest.mark.parametrize(
+    "file",
+    sorted(paths.root().glob("spack-env/sites/*/openmpi*.lock")),
+    ids=lambda file: f"{file.parent.name}-{file.stem}",
+)
+def test_every_open_mpi_copies_large_messages_of_a_node_once(file):
+    """Spack builds no way that is not named: by ``fabrics=none``, its default, CMA is left out."""
+    packages = json.loads(file.read_text())["concrete_specs"].values()
+    (found,) = (package for package in packages if package["name"] == "openmpi")
+    assert "cma" in found["parameters"]["fabrics"]
+
+
 CLUSTERS = {
     "debian12-zen4": ("x86_64_v4", {"openmpi", "openmpi-cuda", "mpich"}),
     "debian12-neoverse_v2": ("neoverse_v2", {"openmpi", "mpich"}),
@@ -112,7 +124,7 @@ def test_ucx_of_a_cluster_has_what_connectx_needs(monkeypatch, site, name):
 def test_open_mpi_of_a_cluster_has_both_fabrics_and_its_scheduler(monkeypatch, site):
     monkeypatch.setenv("PLUMB_SPACK_SITE", site)
     nodes = by_name("openmpi")
-    assert nodes["openmpi"].parameters["fabrics"] == ["ofi", "ucx"]
+    assert nodes["openmpi"].parameters["fabrics"] == ["cma", "ofi", "ucx"]
     assert nodes["openmpi"].parameters["schedulers"] == ["slurm"]
     assert "verbs" in nodes["libfabric"].parameters["fabrics"]
     assert nodes["slurm"].parameters["pmix"] is True, "srun --mpi=pmix starts it"

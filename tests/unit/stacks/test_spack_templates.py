@@ -90,7 +90,9 @@ def test_cray_mpich_is_started_as_the_stack_of_its_modules_says(tmp_path, monkey
     place = root / "spack-env" / "templates" / "cray-ex"
     monkeypatch.setenv("PLUMB_SPACK_SITE", str(place))
     text = (root / "spack-env" / "sites" / environments.DEFAULT_SITE / "openmpi.lock").read_text()
-    document = json.loads(text.replace('"openmpi"', '"cray-mpich"').replace("openmpi~fortran", "cray-mpich"))
+    document = json.loads(
+        text.replace('"openmpi"', '"cray-mpich"').replace("openmpi~fortran fabrics=cma", "cray-mpich")
+    )
     (mpi,) = (node for node in document["concrete_specs"].values() if node["name"] == "cray-mpich")
     mpi["external"] = {
         "path": "/usr",
