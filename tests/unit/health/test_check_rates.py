@@ -1,4 +1,4 @@
-"""How often `plumb check` errs, small edition of tests/rates/check.py; the whole one is in docs/health.md."""
+"""How often `plumb check` errs, small edition of tests/rates/check.py; the whole one is in docs/rates.md."""
 
 from __future__ import annotations
 
