@@ -129,7 +129,7 @@ def main(print_line: Callable[[str], None] = print) -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true", help="1,000 classes each, not 50")
-    parser.add_argument("--markdown", action="store_true", help="print the table of docs/health.md")
+    parser.add_argument("--markdown", action="store_true", help="print the table of docs/rates.md")
     args = parser.parse_args()
     print(f"false drains allowed, each of {FIGURES} figures: {RATE / FIGURES:.1e}; round needs of a class: "
           + ", ".join(f"{n} rounds: {majority.needed(majority.share(n, RATE / FIGURES), limits.CONFIDENCE)}"

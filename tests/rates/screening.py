@@ -87,7 +87,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true", help="400 searches each, not 20")
-    parser.add_argument("--markdown", action="store_true", help="print the table of docs/health.md")
+    parser.add_argument("--markdown", action="store_true", help="print the table of docs/rates.md")
     args = parser.parse_args()
     form = (
         "| " + " | ".join(["{}"] * len(HEADER)) + " |"
