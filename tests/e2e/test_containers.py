@@ -107,8 +107,8 @@ def test_ranks_are_bound_and_seen_in_the_container(engine, way, install, image, 
 @pytest.mark.parametrize(("engine", "way"), BOTH)
 def test_nothing_is_left_of_a_launch_that_had_to_be_ended(engine, way, install, tmp_path):
     install(engine, way)
-    endless = {**KERNEL, "parser": "osu", "arguments": []}
-    record = run(tmp_path / "work", benchmark="osu_latency", context={}, time_limit_s=3, **endless)
+    endless = {**KERNEL, "arguments": ["--json", "--intervals", "1000000000000"]}
+    record = run(tmp_path / "work", benchmark="pi", context={"kernel": "pi"}, time_limit_s=5, **endless)
     assert record.launches[0].status == "timeout"
     assert processes.carrying(str(tmp_path)) == []
 

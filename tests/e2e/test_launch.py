@@ -92,10 +92,10 @@ def test_a_rank_that_is_killed_is_missed(bench, base):
 def test_a_job_that_hangs_is_ended_and_says_so(bench, base):
     code = "import os,time; open('pid','w').write(str(os.getpid())); time.sleep(300)"
     begin = time.monotonic()
-    record = run(bench, code, base, time_limit_s=2)
-    assert time.monotonic() - begin < 20
+    record = run(bench, code, base, time_limit_s=6)
+    assert time.monotonic() - begin < 60
     assert record["launches"][0]["status"] == "timeout"
-    assert any("ended by its time limit of 2 s" in reason for reason in record["reasons"])
+    assert any("ended by its time limit of 6 s" in reason for reason in record["reasons"])
     assert any("sleeping" in line for line in record["launches"][0]["waiting"])
     pid = int((bench.folder / "work" / "launch-0" / "pid").read_text())
     assert not Path(f"/proc/{pid}").exists() or " Z " in Path(f"/proc/{pid}/stat").read_text()
