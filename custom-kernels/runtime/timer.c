@@ -32,8 +32,8 @@ struct moment {
     uint64_t ticks;
 };
 
-/* Both counters at once: of some readings that between which least time went by, so that a wait for the CPU in one of
- * them does not count. */
+/* Both counters at once: of some readings that between which least time went by, so that a wait for the CPU
+ * in one of them does not count. */
 static struct moment look(void) {
     struct moment found = {0};
     uint64_t least = UINT64_MAX;
@@ -54,7 +54,8 @@ static double calibrate(void) {
     while (clock_ns() - begin.clock_ns < CALIBRATION_NS) {
     }
     struct moment end = look();
-    return end.ticks > begin.ticks ? (end.clock_ns - begin.clock_ns) / (double)(end.ticks - begin.ticks) : 0.0;
+    return end.ticks > begin.ticks ? (end.clock_ns - begin.clock_ns) / (double)(end.ticks - begin.ticks)
+                                   : 0.0;
 }
 
 /* Cost and smallest step of back-to-back readings. */
