@@ -99,7 +99,8 @@ def _variant(stack: Manifest, site: str, partition: str, nodes: int, variables: 
     return Variant(
         schema=1, test="stack_check", name=f"stack check over {nodes} nodes", site=site, partition=partition,
         stack=stack.name, benchmark=KERNEL, arguments=[*small, *trips, "--json"],
-        placement="compact", memory=None, threads=1, ranks_per_node=2 // nodes, nodes=nodes, parser="kernel", context={"kernel": KERNEL},
+        placement="compact", memory=None, threads=1, ranks_per_node=2 // nodes, nodes=nodes,
+        parser="kernel", context={"kernel": KERNEL},
         figures=figures, launches=1, time_limit_s=TIME_LIMIT_S * nodes, environment=variables, params={},
     )  # fmt: skip
 
