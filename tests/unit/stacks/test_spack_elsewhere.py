@@ -16,7 +16,7 @@ RECIPES = {
     file.parent.name.replace("_", "-"): file.read_text() for file in sorted(REPOSITORY.glob("packages/*/package.py"))
 }
 LOCKS = sorted(file.stem for file in (ROOT / "sites" / SITE).glob("*.lock"))
-MIRROR = "http://deb.debian.org/debian/"
+MIRROR = "debian:"
 #: sources that Debian has not, and Spack's own recipe takes from GitHub
 GITHUB = {"compiler-wrapper", "intel-mpi-benchmarks"}
 

@@ -76,7 +76,7 @@ def test_it_ends_in_a_valid_manifest(root, state, capsys):
 
 
 def test_a_source_from_elsewhere_is_in_the_manifest_and_so_in_records(root, state):
-    archive = f"sha256:{'ab' * 32} http://deb.debian.org/debian/pool/main/o/openmpi/openmpi_5.0.10.orig.tar.xz"
+    archive = f"sha256:{'ab' * 32} debian:pool/main/o/openmpi/openmpi_5.0.10.orig.tar.xz"
     (state / "archives").write_text(f"openmpi {archive}\n")
     stacks.install("spack", "openmpi")
     document = manifest.load("spack-openmpi")

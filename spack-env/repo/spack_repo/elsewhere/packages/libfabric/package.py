@@ -9,7 +9,7 @@ class Libfabric(Builtin):
     version(
         "2.1.0",
         sha256="1a66369772d5bb151737214af1c478993e969cf298e8f9ed369e7a2ab8d8c6df",
-        url="http://deb.debian.org/debian/pool/main/libf/libfabric/libfabric_2.1.0.orig.tar.xz",
+        url="debian:pool/main/libf/libfabric/libfabric_2.1.0.orig.tar.xz",
     )
 
     depends_on("autoconf", type="build")

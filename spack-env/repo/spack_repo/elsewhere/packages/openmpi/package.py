@@ -9,5 +9,5 @@ class Openmpi(Builtin):
     version(
         "5.0.7",
         sha256="97f10c04e9b9a1771db3fd005009e4c07afa3ce739f940e41eb0fc7397cb9473",
-        url="http://deb.debian.org/debian/pool/main/o/openmpi/openmpi_5.0.7.orig.tar.xz",
+        url="debian:pool/main/o/openmpi/openmpi_5.0.7.orig.tar.xz",
     )

@@ -9,7 +9,7 @@ class Ucx(Builtin):
     version(
         "1.13.1",
         sha256="1a88e09ca1b406c046a469c2ae271d2c330050b5664c0bcd9890e26c6ef09f3c",
-        url="http://deb.debian.org/debian/pool/main/u/ucx/ucx_1.13.1.orig.tar.xz",
+        url="debian:pool/main/u/ucx/ucx_1.13.1.orig.tar.xz",
     )
 
     depends_on("autoconf", type="build")

@@ -10,5 +10,5 @@ class Zlib(Builtin):
     version(
         "1.3.1",
         sha256="60dd315c07f616887caa029408308a018ace66e3d142726a97db164b3b8f69fb",
-        url="http://deb.debian.org/debian/pool/main/z/zlib/zlib_1.3.dfsg+really1.3.1.orig.tar.gz",
+        url="debian:pool/main/z/zlib/zlib_1.3.dfsg+really1.3.1.orig.tar.gz",
     )
