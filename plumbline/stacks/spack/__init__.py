@@ -11,6 +11,7 @@ import os
 import re
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from plumbline.base import files, paths, terminal, units
@@ -43,7 +44,7 @@ def work(name: str, force: bool) -> Work | None:
     environments.named(name, "plumb stack install")
     _check_machine(name)
     reason = "asked for" if force else _stale(name)
-    return Work(reason, lambda spack: _install(name, spack), lambda fetch: _checked(name, fetch)) if reason else None
+    return Work(reason, lambda ready: _install(name, *ready), lambda fetch: _checked(name, fetch)) if reason else None
 
 
 def _stale(name: str) -> str | None:
@@ -87,8 +88,10 @@ def _check_machine(name: str) -> None:
         archive.pip_options(stream.LOCK)  # refuses an unpacked archive without STREAM's source
 
 
-def _checked(name: str, fetch: bool) -> Spack | None:
+def _checked(name: str, fetch: bool) -> tuple[Spack, dict[str, str]] | None:
     """The Spack of environment ``name``, after a look for an edited lock and for changed binaries.
+
+    With it, by hash, the sources that packages of the lock have from elsewhere.
 
     Without ``fetch``, None on a machine that has no Spack yet: it is what compares a lock with its hashes.
     """
@@ -98,12 +101,12 @@ def _checked(name: str, fetch: bool) -> Spack | None:
         return None
     spack = Spack(bootstrap.prepare(), environments.workplace(name), label)
     spack.log.unlink(missing_ok=True)
-    sites.check_content(spack, name)
+    archives = sites.check_content(spack, name)
     buildcache.check(environments.read(name))
-    return spack
+    return spack, archives
 
 
-def _install(name: str, spack: Spack) -> None:
+def _install(name: str, spack: Spack, archives: Mapping[str, str]) -> None:
     """Let Spack install environment ``name``; write the manifest of a stack, or say where the programs are."""
     started, mark = time.monotonic(), _mark(name)
     if name not in names():
@@ -116,8 +119,8 @@ def _install(name: str, spack: Spack) -> None:
         print(f"{spack.owner}: {found}; programs in {environments.view(name)}/bin", flush=True)
         return
     files.replace(_kernel_mark(packages[KERNELS].hash), _kernel_sources() + "\n")
-    own = _kernel_sources(), sites.archives(spack, name)
-    result = programs.compose(name, spack.owner, packages, *own, _stream(spack.owner, packages))
+    other = _stream(spack.owner, packages)
+    result = programs.compose(name, spack.owner, packages, _kernel_sources(), archives, other)
     files.replace(mark, fingerprint(name) + "\n")
     manifest.check(result)
     manifest.save(result)

@@ -49,7 +49,7 @@ def compose(
     """The stack manifest: MPI, launcher and environment from Spack's MPI, or from the stack that is its external.
 
     ``sources`` is the SHA-256 of those of the kernels, because the recipe's version does not say which they are;
-    ``archives`` has those of packages with a source from elsewhere (:func:`~plumbline.stacks.spack.sites.archives`);
+    ``archives`` has sources from elsewhere (:func:`~plumbline.stacks.spack.sites.check_content`);
     ``other`` is STREAM, which is no package, and what it was made from.
     """
     wanted = environments.known()[name]

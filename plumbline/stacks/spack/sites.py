@@ -95,14 +95,15 @@ def _version(program: Path) -> str | None:
     return None
 
 
-def check_content(spack: Spack, name: str) -> None:
+def check_content(spack: Spack, name: str) -> dict[str, str]:
     """Raise :class:`PlumbError` if packages of the lock are not what their hashes stand for.
 
     The lock was edited, or one of our recipes was changed. Spack computes the hashes again (``spack-env/rehash.py``);
-    without that it uses the hashes in a lock as they are.
+    without that it uses the hashes in a lock as they are. Returns, by hash, SHA-256 and URL of the sources of packages
+    whose recipe is of another repository than Spack's.
     """
     file = environments.lock(name)
-    said = _recomputed(spack, name)
+    said = spack.run("python", str(environments.folder() / "rehash.py"), str(file)).splitlines()
     nodes = environments.read(name).concrete_specs
     words = [line.split() for line in said]
     changed, recipes = (
@@ -114,17 +115,7 @@ def check_content(spack: Spack, name: str) -> None:
         raise PlumbError(what, str(file), cure)
     if recipes:
         raise PlumbError(f"the recipe of {recipes} is not that of the lock", str(file), cure)
-
-
-def archives(spack: Spack, name: str) -> dict[str, str]:
-    """Hashes of the lock's packages with a recipe of another repository than Spack's: SHA-256 and URL of the source."""
-    words = [line.split() for line in _recomputed(spack, name)]
     return {word[1]: f"{word[2]} {word[3]}" for word in words if word[:1] == ["archive"]}
-
-
-def _recomputed(spack: Spack, name: str) -> list[str]:
-    """What Spack says of the lock as it is: ``spack-env/rehash.py``."""
-    return spack.run("python", str(environments.folder() / "rehash.py"), str(environments.lock(name))).splitlines()
 
 
 def lock(name: str, *, check: bool = False) -> list[Difference]:
