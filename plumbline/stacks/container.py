@@ -102,17 +102,15 @@ def _described(image: Path) -> tuple[str, Description]:
 def _engine(image: Path) -> str:
     if image.is_file() and engines.is_sif(image):
         return "apptainer"
-    found = [name for name, make in engines.ENGINES.items() if shutil.which(make("", (), 1)[0])]
-    return found[0] if found else next(iter(engines.ENGINES))
+    installed = (name for name in engines.ENGINES if not engines.lacking(name))
+    return next(installed, next(iter(engines.ENGINES)))
 
 
 def _refuse(asked: Asked, description: Description) -> None:
     """Raise :class:`PlumbError` for what no engine, or not this one, can run, and for a launcher that does not fit."""
-    program = engines.ENGINES[asked.engine]("", (), 1)[0]
     where = str(asked.image)
-    if shutil.which(program) is None:
-        what = f"the engine {asked.engine} is not installed: no program {program}"
-        raise PlumbError(what, where, "install its package, or name another with --engine")
+    if absent := engines.lacking(asked.engine):
+        raise PlumbError(absent, where, "install its package, or name another with --engine")
     if asked.image.is_file() and engines.is_sif(asked.image) and asked.engine != "apptainer":
         raise PlumbError(f"{asked.engine} does not run SIF files", where, "use --engine apptainer, or an OCI archive")
     if set(where) & set(":,"):
@@ -171,7 +169,6 @@ def _make(asked: Asked, description: Description) -> None:
 
 
 def _fill(asked: Asked, description: Description, home: Path) -> None:
-    given = engines.digest(asked.image)
     host = manifest.load(asked.launcher) if asked.launcher else None
     root = asked.image
     if root.is_file() and not engines.is_sif(root):
@@ -189,7 +186,7 @@ def _fill(asked: Asked, description: Description, home: Path) -> None:
         engine=asked.engine,
         mode=asked.mode,
         image=str(asked.image),
-        sha256=digest if root == asked.image else given,
+        sha256=digest if root == asked.image else engines.digest(asked.image),
         root=str(root),
         root_sha256=digest,
         loader=str(home / "loader"),

@@ -87,6 +87,14 @@ ENGINES: dict[str, Callable[[str, Sequence[Mount], int], list[str]]] = {
     "podman": podman,
     "apptainer": apptainer,
 }
+
+
+def lacking(engine: str) -> str:
+    """Why ``engine`` cannot be used on this machine; empty where it is installed."""
+    program = ENGINES[engine]("", (), 1)[0]
+    return "" if shutil.which(program) else f"the engine {engine} is not installed: no program {program}"
+
+
 #: engines whose processes have the file descriptors of the launcher; the others reach it by a port
 INHERITING = ("charliecloud", "apptainer")
 
@@ -162,9 +170,8 @@ class Container(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
 
     def faults(self) -> list[str]:
         """Why its programs cannot be run, or are not those that were recorded."""
-        program = ENGINES[self.engine]("", (), 1)[0]
-        if shutil.which(program) is None:
-            return [f"the engine {self.engine} is not installed: no program {program}"]
+        if absent := lacking(self.engine):
+            return [absent]
         try:
             same = digest(Path(self.root)) == self.root_sha256
         except OSError as error:
