@@ -69,21 +69,25 @@ def run(args: argparse.Namespace) -> int:
             raise PlumbError("nothing was checked", str(args.history), "name a history of plumb screen")
         terms = Terms(args.within, args.node_hours, args.seconds, history[-1].time)
         known = names.expand(names.fold(one.node for one in history), "--history")
-        return _shown(args, str(args.history), judged.say(known, history, terms, args.tolerance), history, Choice())
+        said = judged.say(known, history, terms, args.tolerance)
+        return 1 if _shown(args, str(args.history), said, history, Choice()) else 0
     found = site.load(args.site or site.here())
     part = site.partition(found, args.partition) if args.partition else found.partitions[0]
     request = collect.Request(found, part, [], 1, args.seconds, args.time_limit)
     collect.require_budget(request)
     terms = Terms(args.within, args.node_hours, args.seconds, time.time())
     scheduler = schedulers.named(part.scheduler)
+    links = _linked(args, request, terms) if args.links else None
+    lines, is_bad = list[str](), False
     with options.progress(args.json), _alone(request):
         nodes = schedulers.nodes(scheduler, scheduler.queue(None, part.access), part.hosts, part.access)
-        choice = _nodes(args, request, terms, nodes)
-        lines = _links(args, request, terms, nodes) if args.links else []
+        choice = _nodes(args, request, terms, nodes, links.spent() if links else 0.0)
+        if links:
+            lines, is_bad = _links(args, request, links, nodes)
     history = model.history(request.history)
     said = judged.say([node.name for node in nodes], history, terms, args.tolerance)
     said.notes += lines
-    return _shown(args, request.name, said, history, choice)
+    return 1 if _shown(args, request.name, said, history, choice) or is_bad else 0
 
 
 def _alone(request: Request) -> contextlib.AbstractContextManager[None]:
@@ -91,14 +95,13 @@ def _alone(request: Request) -> contextlib.AbstractContextManager[None]:
     return files.reserved(lock, "another plumb screen of this partition is at work", "wait for its end")
 
 
-def _nodes(args: argparse.Namespace, request: Request, terms: Terms, nodes: Sequence[Node]) -> Choice:
-    """Check the nodes that are due and idle."""
+def _nodes(args: argparse.Namespace, request: Request, terms: Terms, nodes: Sequence[Node], taken: float) -> Choice:
+    """Check the nodes that are due and idle; links have ``taken`` so many node seconds of the period."""
     from plumbline.health import model
     from plumbline.screen import check
     from plumbline.screen.choose import choose
 
     jobs_on = schedulers.named(request.part.scheduler).jobs_on
-    taken = _linked(args, request, terms).spent() if args.links else 0.0
     if not args.dry_run:
         check.absorb(request)
     choice = choose(nodes, model.history(request.history), terms, jobs_on, taken)
@@ -109,18 +112,20 @@ def _nodes(args: argparse.Namespace, request: Request, terms: Terms, nodes: Sequ
     return choice
 
 
-def _links(args: argparse.Namespace, request: Request, terms: Terms, nodes: Sequence[Node]) -> list[str]:
-    """Measure groups of idle nodes, and follow the slow ones; what was found, a line each."""
+def _links(
+    args: argparse.Namespace, request: Request, measured: Links, nodes: Sequence[Node]
+) -> tuple[list[str], bool]:
+    """Measure groups of idle nodes, and follow the slow ones; what was found, a line each, and whether one is bad."""
     from plumbline.health import model
     from plumbline.screen import choose, links
 
-    measured = _linked(args, request, terms)
-    measured.taken = choose.spent(model.history(request.history), terms)
+    measured.taken = choose.spent(model.history(request.history), measured.terms)
     jobs_on = schedulers.named(request.part.scheduler).jobs_on
     groups = measured.groups([node.name for node in nodes if node.usable and not jobs_on(node.name)])
     if args.dry_run:
-        return [f"would measure the links of {counted(len(groups), 'group')} of {args.group} nodes"]
-    return links.lines(measured, measured.run(groups), len(groups))
+        return [f"would measure the links of {counted(len(groups), 'group')} of {args.group} nodes"], False
+    found = measured.run(groups)
+    return links.lines(measured, found, len(groups)), bool(found.nodes or found.together)
 
 
 def _linked(args: argparse.Namespace, request: Request, terms: Terms) -> Links:
@@ -134,7 +139,8 @@ def _linked(args: argparse.Namespace, request: Request, terms: Terms) -> Links:
     return links.Links(*where, args.group, terms, args.tolerance, args.time_limit, say)
 
 
-def _shown(args: argparse.Namespace, name: str, said: Said, history: Sequence[Result], choice: Choice) -> int:
+def _shown(args: argparse.Namespace, name: str, said: Said, history: Sequence[Result], choice: Choice) -> bool:
+    """Print what is said, and write the page; whether a node is bad."""
     from plumbline.screen import page
     from plumbline.screen.said import outlook
 
@@ -149,7 +155,7 @@ def _shown(args: argparse.Namespace, name: str, said: Said, history: Sequence[Re
         rows = [(one.name, one.state, one.checked, _faster(one.place), one.line) for one in odd]
         shown = [table(HEADER, rows, right=("faster than",)), ""] if rows else []
         print("\n".join([*shown, *lines, said.closing()]))
-    return 1 if said.bad or any(line.startswith("bad: ") for line in lines) else 0
+    return bool(said.bad)
 
 
 def _faster(place: float | None) -> str:

@@ -137,7 +137,7 @@ class Links:
 
     def spent(self) -> float:
         """The node seconds that links are taken to have cost in the period."""
-        return sum(USUAL_S * len(row.nodes) for row in self.rows())
+        return _cost(self.rows())
 
     def run(self, groups: Sequence[Sequence[str]]) -> Found:
         """Measure ``groups`` and find what makes the slow ones slow."""
@@ -145,8 +145,9 @@ class Links:
 
     def measure(self, groups: Sequence[Group]) -> list[Answer]:
         """What is said of each of ``groups``, after the launches that it still needs."""
-        known = Counter(_ends(row.nodes) for row in self.rows() if row.is_valid)
-        left = self.terms.room(self.spent() + self.taken)
+        rows = self.rows()
+        known = Counter(_ends(row.nodes) for row in rows if row.is_valid)
+        left = self.terms.room(_cost(rows) + self.taken)
         for one in groups:
             nodes = _ends(one.nodes)
             self._asked[nodes] += 1
@@ -215,6 +216,11 @@ def lines(links: Links, found: Found, groups: int) -> list[str]:
         told.append(f"open: {counted(len(own), 'group')}: {reason}: {BETWEEN.join(own[0])}")
     rounds = f", and {counted(found.rounds, 'round')} of halves" if found.rounds else ""
     return [*told, f"links: {counted(groups, 'group')}{rounds}; {links.launched} measured now"]
+
+
+def _cost(rows: Iterable[Row]) -> float:
+    """The node seconds that these launches are taken to have cost."""
+    return sum(USUAL_S * len(row.nodes) for row in rows)
 
 
 def _ends(nodes: Iterable[str]) -> Ends:
