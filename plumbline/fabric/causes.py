@@ -79,13 +79,13 @@ class Case:
         shared = (file for file in loaded | own | beside if _SHARED.search(file.name) and not _OTHERS.match(file.name))
         return sorted(file for file in shared if file.is_file())
 
-    @property
+    @cached_property
     def able(self) -> list[Path]:
         """The files that can use the way."""
         mark = ways.WAYS[self.way].mark if self.way in ways.WAYS else b""
         return [file for file in self.files if mark and _has(file, mark)]
 
-    @property
+    @cached_property
     def broken(self) -> dict[Path, list[str]]:
         """Those of them that cannot be loaded -> the libraries that they lack."""
         variables = {"PATH": os.environ.get("PATH", os.defpath), **manifests.environment(self.stack, os.environ)}

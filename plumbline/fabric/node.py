@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
-import socket
-import struct
 from collections.abc import Iterator
 
+from plumbline.host import network
 from plumbline.mpi import ways
 from plumbline.nodes.model import Node
 
 ACTIVE = "ACTIVE"
-_SIOCGIFADDR = 0x8915
 
 
 def fabrics(node: Node) -> dict[str, str]:
@@ -50,14 +47,5 @@ def interfaces(node: Node) -> Iterator[tuple[str, str, int | None]]:
     """Name, IPv4 address of this host and Mbit/s of the network cards that are up, and of the loopback."""
     yield "lo", "127.0.0.1", None
     for card in node.nics:
-        if address := _address(card.name) if card.state != "down" else None:
+        if address := network.address(card.name) if card.state != "down" else None:
             yield card.name, address, card.speed_mbit
-
-
-def _address(interface: str) -> str | None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-        try:
-            told = fcntl.ioctl(asked, _SIOCGIFADDR, struct.pack("256s", interface.encode()[:15]))
-        except OSError:  # it has none
-            return None
-    return socket.inet_ntoa(told[20:24])

@@ -91,7 +91,7 @@ MADE: dict[str, tuple[Made, str]] = {
 @pytest.fixture(autouse=True)
 def addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     known = {"eth0": "10.0.0.1", "ib0": "10.1.0.1"}
-    monkeypatch.setattr(nodes, "_address", known.get)
+    monkeypatch.setattr(nodes.network, "address", known.get)
 
 
 def test_every_cause_has_a_test() -> None:

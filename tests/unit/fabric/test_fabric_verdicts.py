@@ -18,7 +18,7 @@ NONE: dict[str, Any] = {"copies": 0}
 
 @pytest.fixture(autouse=True)
 def addresses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nodes, "_address", {"eth0": "10.0.0.1"}.get)
+    monkeypatch.setattr(nodes.network, "address", {"eth0": "10.0.0.1"}.get)
 
 
 def verdicts(found: Any) -> dict[str, bool | None]:
