@@ -99,9 +99,14 @@ def document(contract: Contract, judged: Sequence[Judged], digest: str) -> dict[
         "contract": digest,
         "verdict": WORDS[overall(judged)],
         "clauses": [one.to_dict() for one in judged],
-        "stacks": sorted({stack for one in judged for stack in one.measured.stacks}),
+        "stacks": _stacks(judged),
         VERSION: __version__,
     }
+
+
+def _stacks(judged: Sequence[Judged]) -> list[str]:
+    """The states of stacks that were measured."""
+    return sorted({stack for one in judged for stack in one.measured.stacks})
 
 
 def as_json(contract: Contract, judged: Sequence[Judged], digest: str) -> str:
@@ -119,7 +124,7 @@ def page(contract: Contract, judged: Sequence[Judged], digest: str) -> Block:
         ("vendor", contract.vendor),
         ("offer", contract.offer),
         ("contract, SHA-256", digest),
-        ("stacks", "; ".join(sorted({stack for one in judged for stack in one.measured.stacks})) or None),
+        ("stacks", "; ".join(_stacks(judged)) or None),
         ("judged by", f"plumb {__version__}"),
     ]
     return {
@@ -177,10 +182,10 @@ def beside(offered: Sequence[Judged], delivered: Sequence[Judged]) -> str:
     """What was offered beside what was delivered, by the machine's bound, or where one has none by the usual value."""
     rows = []
     for then, now in zip(offered, delivered, strict=True):
-        bounds = (then.bound, now.bound) if None not in (then.bound, now.bound) else (then.usual, now.usual)
-        first, second = bounds
+        first, second, kind = then.bound, now.bound, ""
+        if first is None or second is None:
+            first, second, kind = then.usual, now.usual, " (usual)"
         ratio = "–" if not first or second is None else digits(second / first)
-        kind = "" if None not in (then.bound, now.bound) else " (usual)"
         values = [_value(first) + kind, _value(second) + kind]
         rows.append((now.subject, now.clause.promise, *values, ratio, then.word, now.word))
     return table(OFFER, rows, right=OFFER[2:5])
