@@ -160,7 +160,7 @@ def test_the_host_is_set_back_after_kill_9_and_its_setting_is_named(place, tmp_p
     if is_disturbed(document):
         pytest.skip(f"other programs disturbed the launches: {document['line']}")
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    assert causes(document) == {"host thp": pytest.approx(1.25, rel=0.01)}
+    assert causes(document) == {"host setting thp": pytest.approx(1.25, rel=0.01)}
 
 
 def test_a_factor_that_fails_alone_is_said(place, tmp_path):
