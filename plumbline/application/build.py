@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from plumbline.application.model import FILE, Application, load
 from plumbline.application.source import Source
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
+from plumbline.stacks import abi
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks.manifest import Manifest
 
@@ -36,13 +37,16 @@ class Built:
 
 
 def build(file: Path, source: Source, stack: Manifest, say: Callable[[str], None]) -> Built:
-    """Build the application of ``file`` in the state ``source`` with the ``stack`` of a manifest, unless it is built.
+    """Build the application of ``file`` in the state ``source`` for the ``stack`` of a manifest, unless it is built.
 
-    Raises :class:`PlumbError` with the first error of a command that fails.
+    With the standard MPI ABI it is one build for all stacks. Raises :class:`PlumbError` with the first error of a
+    command that fails.
     """
-    name = load(file).application
-    made_with = msgspec.to_builtins((stack.name, stack.mpi, stack.compiler))
-    known = json.dumps([source.identity, str(source.folder), *made_with])
+    now = load(file)
+    name, standard = now.application, now.mpi_abi == "standard"
+    compiles = abi.builder(stack) if standard else stack
+    made_with = msgspec.to_builtins((compiles.name, compiles.mpi, compiles.compiler))
+    known = json.dumps([source.identity, str(source.folder), *made_with, *(["standard ABI"] if standard else [])])
     place = paths.build() / "applications" / name / hashlib.sha256(known.encode()).hexdigest()[:16]
     with files.lock(place.with_suffix(".lock")):
         if files.holds(place / MARK, known):
@@ -57,11 +61,18 @@ def build(file: Path, source: Source, stack: Manifest, say: Callable[[str], None
                 raise PlumbError(f"{source.label} has no {FILE}", str(source.folder), "is it committed? git add it")
             found = load(folder / FILE)
             if found.build:
-                say(f"{name}: building {source.label} with {stack.name}")
+                say(f"{name}: building {source.label} with {compiles.name}")
+            around = environment(compiles)
+            if standard:
+                around["PATH"] = f"{abi.write_wrappers(compiles, place / 'bin')}:{around['PATH']}"
             for line in found.build:
-                _run(line, folder, stack, source.label, place / "build.log")
+                _run(line, folder, around, f"{source.label} fails with {compiles.name}", place / "build.log")
             files.replace(place / MARK, known + "\n")
-    return Built(load(folder / FILE), source, stack.name, folder)
+    built = Built(load(folder / FILE), source, stack.name, folder)
+    for called, program in built.application.programs.items() if standard else ():
+        if program.mpi:
+            abi.check(executable(program.words[0], folder, stack), called, stack)
+    return built
 
 
 def environment(stack: Manifest) -> dict[str, str]:
@@ -86,9 +97,8 @@ def executable(word: str, folder: Path, stack: Manifest) -> Path:
     return Path(found)
 
 
-def _run(line: str, folder: Path, stack: Manifest, label: str, log: Path) -> None:
-    """Run a line of ``build`` of the code ``label`` in bash, with the stack's compilers first in PATH."""
-    around = environment(stack)
+def _run(line: str, folder: Path, around: Mapping[str, str], failing: str, log: Path) -> None:
+    """Run a line of ``build`` in bash, with the variables ``around``; ``failing`` says what fails if it does."""
     with log.open("a", encoding="utf-8") as stream:
         stream.write(f"$ {line}\n")
         stream.flush()
@@ -106,4 +116,4 @@ def _run(line: str, folder: Path, stack: Manifest, label: str, log: Path) -> Non
     errors = [text for text in lines if "error" in text.lower()]
     why = (errors or lines[-1:] or [f"exit status {done.returncode}"])[0][:200]
     cure = f"the whole output is in {log}"
-    raise PlumbError(f"the build of {label} fails with {stack.name}: {why}", f"{FILE}, build: {line[:80]}", cure)
+    raise PlumbError(f"the build of {failing}: {why}", f"{FILE}, build: {line[:80]}", cure)

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
@@ -64,10 +64,14 @@ class Program(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, f
 
 
 class Application(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What ``plumb.yaml`` says: ``build`` are lines for bash, run once for each stack and commit in a clean copy."""
+    """What ``plumb.yaml`` says: ``build`` are lines for bash, run once for each stack and commit in a clean copy.
+
+    With ``mpi_abi: standard`` they are run once for all stacks whose library has the standard ABI of MPI 5.
+    """
 
     application: Name
     build: list[str] = []
+    mpi_abi: Literal["stack", "standard"] = "stack"
     programs: Annotated[dict[Name, Program], Meta(min_length=1)]
 
     def test(self, program: str) -> str:

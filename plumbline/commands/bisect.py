@@ -135,7 +135,7 @@ def _begun(args: argparse.Namespace) -> Path:
 
 def _asked(args: argparse.Namespace) -> Asked:
     own = model.named_or_here(args.application)
-    stack = args.stack or first_stack(say)
+    stack = args.stack or first_stack(own, say)
     repository = own.parent if own else paths.root()
     rule = Rule(
         TOLERANCE if args.tolerance is None else args.tolerance,

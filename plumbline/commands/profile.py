@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         raise PlumbError("--on and --export need an existing profile", "plumb profile", "name its record by --show")
     own = None if args.placement else model.named_or_here(args.application)
     if own and args.words and not args.stack:
-        args.stack = first_stack(_tell)
+        args.stack = first_stack(own, _tell)
     if not args.words or not args.stack:
         cure = "plumb profile PATTERN --stack NAME, or --stack NAME --placement NAME -- PROGRAM"
         raise PlumbError("nothing to run, or no stack to run it on", "plumb profile", cure)

@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
         cure = "leave out --profile-of, --nodes and --resume: its own profile counts, and its nodes are in plumb.yaml"
         raise PlumbError("--for says all of a new tuning", "plumb tune", cure)
     if args.program and args.stack is None:
-        args.stack = first_stack(say)
+        args.stack = first_stack(model.here(args.application), say)
     if (args.stack is None) == (args.resume is None):
         raise PlumbError("give a stack, or --resume DIR", "plumb tune", "plumb stack list shows the installed ones")
     if args.dry_run:

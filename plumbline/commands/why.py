@@ -97,7 +97,7 @@ def _ends(args: argparse.Namespace) -> tuple[Ends, str | None]:
         both = found_ends.find(args.first, args.second)
         return found_ends.of_records(*both, args.root, say), args.figure or found_ends.figure_of(*both)
     own = applications.named_or_here(args.application)
-    stack = args.stack or (first_stack(say) if own else None)
+    stack = args.stack or (first_stack(own, say) if own else None)
     both_sides = [
         sides.resolve(role, name, stack, own) for role, name in (("baseline", args.first), ("candidate", args.second))
     ]

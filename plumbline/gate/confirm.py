@@ -218,9 +218,7 @@ def measure_here(say: Say) -> Measure:
 
     def in_pairs(both: tuple[Side, Side], couple: list[Variant], rule: Rule) -> run.Outcome:
         part = site.partition(site.load(couple[0].site), couple[0].partition)
-        if jobs.needed(part):
-            what = f"partition {part.name} is reached by jobs, and this is none"
-            raise PlumbError(what, "plumb history --confirm", "run the same command inside a job on its nodes")
+        jobs.refuse(part, "plumb history --confirm")
         if both[0].code:
             asked = setup.Request(
                 both, setup.Terms(rule), application=both[0].code.folder / FILE, variant=couple[0].name, imposed=True

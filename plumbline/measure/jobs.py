@@ -96,6 +96,13 @@ def needed(partition: Partition) -> bool:
     return bool(hosts) and not any(same_host(name, socket.gethostname()) for name in hosts)
 
 
+def refuse(partition: Partition, command: str) -> None:
+    """Raise :class:`PlumbError` where ``command``, which submits no job of its own, has to be started in one."""
+    if needed(partition):
+        what = f"partition {partition.name} is reached by jobs, and this is none"
+        raise PlumbError(what, command, "run the same command inside a job on its nodes")
+
+
 def run(submission: Submission, say: Callable[[str], None]) -> int:
     """Submit a job, print its output as it comes, and return the exit status of its command.
 

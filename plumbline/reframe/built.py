@@ -8,12 +8,13 @@ from pathlib import Path
 import msgspec
 
 from plumbline import site
-from plumbline.application import build
+from plumbline.application import build, model
 from plumbline.application.run import VARIABLE, Runnable
 from plumbline.application.source import Source
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 from plumbline.reframe.campaign import Tests
+from plumbline.stacks import abi
 from plumbline.stacks import manifest as manifests
 
 
@@ -29,19 +30,28 @@ def prepared(file: Path, state: Source, stacks: Sequence[str], folder: Path, say
     return Tests(Path(__file__).with_name("applications.py"), runnable.application, [], {VARIABLE: str(listing)})
 
 
-def offered_stacks() -> list[str]:
-    """The stacks that this host's site offers; raises :class:`PlumbError` if there is none."""
+def offered_stacks(file: Path | None) -> list[str]:
+    """The stacks that this host's site offers and that the application of ``file``, if there is one, can use.
+
+    Raises :class:`PlumbError` if there is none.
+    """
     here = site.claiming(site.load_all())
     if here is None:
         raise PlumbError("no site is configured for this host", str(paths.sites()), f"{paths.setup()} makes one")
     offered = dict.fromkeys(name for part in here.partitions for name in part.stacks)
     if not offered:
         raise PlumbError("the site offers no stack", str(paths.sites()), "plumb stack install makes some")
-    return list(offered)
+    if file is None or model.load(file).mpi_abi == "stack":
+        return list(offered)
+    found = [name for name in offered if abi.library(manifests.load(name))]
+    if not found:
+        what = f"no stack of the site has the standard MPI ABI ({abi.LIBRARY})"
+        raise PlumbError(what, ", ".join(offered), f"{paths.setup()}, or leave mpi_abi out of {model.FILE}")
+    return found
 
 
-def first_stack(say: Callable[[str], None]) -> str:
-    """The first stack that the site offers, which is said."""
-    name = offered_stacks()[0]
+def first_stack(file: Path | None, say: Callable[[str], None]) -> str:
+    """The first of :func:`offered_stacks`, which is said."""
+    name = offered_stacks(file)[0]
     say(f"stack {name}, the first that the site offers (--stack NAME takes another)")
     return name

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
-from plumbline.stacks import blas, fetch, libraries, locked, manifest, tuned
+from plumbline.stacks import abi, blas, fetch, libraries, locked, manifest, tuned
 from plumbline.stacks.manifest import Benchmark, Loads, Manifest
 from plumbline.stacks.stream import Compiler
 
@@ -26,7 +26,6 @@ FOLDER = "custom-kernels"
 #: Parts of the source tree that the programs are made from.
 PARTS = ("kernels", "runtime", "bind", "common")
 MARK = "kernels.json"
-ABI_LIBRARY = "libmpi_abi.so.1"
 
 
 def refresh(name: str) -> bool:
@@ -173,9 +172,7 @@ def _abi(stack: Manifest, source: Path) -> dict[str, Benchmark]:
 
     The caller holds the lock ``abi``.
     """
-    home = Path(stack.prefix)
-    library = home / "lib" / ABI_LIBRARY
-    if not library.exists():
+    if abi.library(stack) is None:
         return {}
     wanted = fingerprint(source, "standard ABI")
     # One folder per state of the sources: another stack may still hold programs of an older one.
@@ -184,20 +181,15 @@ def _abi(stack: Manifest, source: Path) -> dict[str, Benchmark]:
         _build_abi(stack, source, prefix)
         files.replace(prefix / MARK, json.dumps({"sources": wanted}) + "\n")
     found = {}
-    environment = {**os.environ, **manifest.environment(stack, os.environ)}
     for program in sorted((prefix / "bin").iterdir()):
-        if libraries.of(program, f"{program.name}-abi", "abi", environment).get(ABI_LIBRARY) != library.resolve():
-            raise PlumbError(f"{program.name} does not get {library}", f"stack {stack.name}", "unset LD_PRELOAD")
+        abi.check(program, f"{program.name}-abi", stack)
         found[f"{program.name}-abi"] = _entry(program, stack, source, " against the standard MPI ABI")
     return found
 
 
 def _build_abi(stack: Manifest, source: Path, prefix: Path) -> None:
-    """Build without the compiler wrapper, because the wrapper of a library links the library's own ABI."""
-    home = Path(stack.prefix)
-    options = ["-DMPI_SKIP_COMPILER_WRAPPER=ON", "-DMPI_SKIP_GUESSING=ON", "-DMPI_C_COMPILE_DEFINITIONS=MPI_ABI"]
-    options += [f"-DMPI_C_HEADER_DIR={home / 'include'}", "-DMPI_C_LIB_NAMES=mpi_abi"]
-    _compile(stack, source, prefix, "abi", [*options, f"-DMPI_mpi_abi_LIBRARY={home / 'lib' / ABI_LIBRARY}"])
+    wrappers = abi.write_wrappers(stack, paths.build() / "kernels" / "abi-wrappers")
+    _compile(stack, source, prefix, "abi", [f"-DMPI_C_COMPILER={wrappers / 'mpicc'}"])
 
 
 def _prune() -> None:

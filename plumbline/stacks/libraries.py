@@ -39,7 +39,7 @@ def _files(text: str) -> dict[str, Path | None]:
 
 def missing(file: Path, environment: Mapping[str, str]) -> list[str]:
     """The libraries that ``file`` needs and that are not found with the variables ``environment``."""
-    return [name for name, found in _linked(str(file), environment).items() if found is None]
+    return [name for name, found in linked(str(file), environment).items() if found is None]
 
 
 def loads(stack: Manifest, library: Path | None = None, more: Iterable[Path] = ()) -> Loads:
@@ -52,16 +52,16 @@ def loads(stack: Manifest, library: Path | None = None, more: Iterable[Path] = (
     environment = {"PATH": os.environ.get("PATH", os.defpath), **manifest.environment(stack, os.environ)}
     found: set[Path] = set()
     for program in sorted({entry.command[0] for entry in stack.benchmarks.values()}):
-        linked = _linked(program, environment)
-        if missing := [name for name, file in linked.items() if file is None]:
+        needed = linked(program, environment)
+        if missing := [name for name, file in needed.items() if file is None]:
             cure = "launches inherit no LD_LIBRARY_PATH: the stack's modules or its environment must set it"
             raise PlumbError(f"{program} lacks {', '.join(missing)}", f"stack {stack.name}", cure)
-        library = linked.get(stack.family.library) or library
-        found |= {file for file in linked.values() if file is not None}
+        library = needed.get(stack.family.library) or library
+        found |= {file for file in needed.values() if file is not None}
     library = library and library.resolve()
     parts = manifest.parts(stack, str(library) if library else None) | ({library} if library else set())
     for part in (file for file in parts if ".so" in file.name):  # a part that lacks a library is not loaded
-        found |= {file for file in _linked(str(part), environment).values() if file is not None}
+        found |= {file for file in linked(str(part), environment).values() if file is not None}
     own = {file for file in found if not is_of_system(file.parent)}
     files = sorted({*own, *parts, *(file.resolve() for file in more)})
     hashes = {str(file): manifest.sha256(file) for file in files}
@@ -81,7 +81,7 @@ def of_family(stack: Manifest, described: Path) -> Path:
     name = stack.family.library
     below = (Path(stack.prefix) / folder / name for folder in ("lib", "lib64"))
     variables = {"PATH": os.environ.get("PATH", os.defpath), **manifest.environment(stack, os.environ)}
-    loaded = _linked("/bin/true", {**variables, "LD_PRELOAD": name}).get(name)
+    loaded = linked("/bin/true", {**variables, "LD_PRELOAD": name}).get(name)
     found = next((file for file in below if file.is_file()), loaded)
     if found is None:
         cure = "its modules or its environment must set LD_LIBRARY_PATH"
@@ -89,6 +89,6 @@ def of_family(stack: Manifest, described: Path) -> Path:
     return found
 
 
-def _linked(program: str, environment: Mapping[str, str]) -> dict[str, Path | None]:
-    """Libraries of ``program`` as :func:`_files` returns them; none for scripts and statically linked programs."""
+def linked(program: str, environment: Mapping[str, str]) -> dict[str, Path | None]:
+    """Name and file of each library of ``program``, None where it is not found; none of scripts and static programs."""
     return _files(subprocess.run(["ldd", program], capture_output=True, text=True, check=False, env=environment).stdout)

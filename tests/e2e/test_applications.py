@@ -10,6 +10,9 @@ from typing import Any
 
 import own_code
 import pytest
+import stored
+
+from plumbline.stacks import manifest
 
 pytestmark = pytest.mark.e2e
 
@@ -170,6 +173,60 @@ def test_the_campaign_says_what_failed(ran):
     assert status == 1
     assert "odd: building" in output
     assert "failed odd_wrong %placement=core on openmpi (default): launch 0: wrong answer: 1.26" in output
+
+
+@pytest.fixture(scope="module")
+def of_any_mpi(tmp_path_factory) -> tuple[Path, dict[str, str]]:
+    """A program that works half as long again with MPICH, to be built once for all libraries with the standard ABI."""
+    folder = tmp_path_factory.mktemp("abi") / "code"
+    folder.mkdir()
+    slow = """    char name[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length;
+    MPI_Get_library_version(name, &length);
+    if (strstr(name, "MPICH Version")) work(0.1);
+    work(0.2);
+    if"""
+    (folder / "program.c").write_text(PROGRAM.replace("    work(0.2);\n    if", slow))
+    document = {**described(), "application": "code", "mpi_abi": "standard"}
+    document["programs"] = {"code": program(command=["./program", "well"]) | {"figures": {"time": {"wall": True}}}}
+    own_code.commit(folder, document)
+    return folder, own_code.variables(folder.parent)
+
+
+def test_one_build_runs_on_each_library_with_the_standard_abi(of_any_mpi):
+    folder, around = of_any_mpi
+    status, output = own_code.plumb(folder, around, "run")
+    assert status == 0, output
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLUMB_RESULTS", around["PLUMB_RESULTS"])
+        found, _ = stored.read_all()
+    assert {record["stack"]["name"] for record in found} == {"mpich", "intelmpi"}
+    assert len({record["benchmark"]["sha256"] for record in found}) == 1
+    assert all(record["reasons"] == [] for record in found)
+    times = {record["stack"]["name"]: record["figures"][0]["value"] for record in found}
+    assert times["mpich"] > times["intelmpi"]
+
+
+def test_the_library_that_runs_it_fastest_is_named(of_any_mpi):
+    status, output = own_code.plumb(*of_any_mpi, "run", "--any-mpi", "--minutes", "1.5")
+    closing = output.splitlines()[-1]
+    if status == 2:  # other programs disturbed the launches
+        assert "INCONCLUSIVE: " in output
+        assert closing == "1 figure: fastest is mpich in 0, intelmpi in 0, none alone in 1"
+    else:
+        assert (status, closing) == (0, "1 figure: fastest is mpich in 0, intelmpi in 1, none alone in 0"), output
+
+
+def test_a_program_with_the_abi_of_a_library_is_refused(of_any_mpi):
+    folder, around = of_any_mpi
+    file = folder / "plumb.yaml"
+    own = Path(manifest.load("intelmpi").prefix) / "bin" / "mpicc"
+    file.write_text(file.read_text().replace("mpicc", str(own)))
+    status, output = own_code.plumb(folder, around, "run")
+    own_code.git(folder, "checkout", "plumb.yaml")
+    assert status == 2
+    assert "plumb: code is not built for the standard MPI ABI: it needs libmpi.so.12" in output
+    assert "build it with mpicc or mpicxx or mpic++ as PATH has them" in output
 
 
 @pytest.fixture(scope="module")

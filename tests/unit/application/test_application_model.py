@@ -23,6 +23,7 @@ from plumbline.launch.prepare import entry_of
 from plumbline.parsers.application import CheckRule, FigureRule
 from plumbline.records import model as model_of_records
 from plumbline.records.variant import ApplicationState
+from plumbline.stacks import abi, manifest
 from plumbline.stacks.manifest import Manifest
 from plumbline.views import show
 
@@ -161,6 +162,7 @@ class TestSource:
 class TestBuild:
     @pytest.fixture(autouse=True)
     def _own_build_folder(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("PLUMB_TOOLS", str(paths.tools()))
         monkeypatch.setenv("PLUMB_BUILD", str(tmp_path / "build"))
 
     @staticmethod
@@ -198,6 +200,31 @@ class TestBuild:
         for word, cure in (("./cold", "build has to make it"), ("cold", "write ./cold if it is a file")):
             with pytest.raises(PlumbError, match=f"there is no program {word}.*{cure}"):
                 build.executable(word, found.folder, self.stack(tmp_path))
+
+    def test_the_standard_abi_is_one_build_for_all_stacks_that_have_it(self, repository, tmp_path, monkeypatch):
+        document = {
+            **GOOD,
+            "mpi_abi": "standard",
+            "build": ["mpicc -show > heat", "mpicxx -show >> heat", "chmod +x heat"],
+        }
+        written(repository, document)
+        every = []
+        for name in ("a", "b", "none"):
+            prefix = tmp_path / name
+            (prefix / "lib").mkdir(parents=True)
+            if name != "none":
+                (prefix / "lib" / abi.LIBRARY).touch()
+            every.append(replace(stack_manifest.made(name), prefix=str(prefix)))
+        monkeypatch.setattr(manifest, "load_all", lambda: every)
+        file = repository / "plumb.yaml"
+        builds = [build.build(file, source.present(file), stack, lambda _: None) for stack in every[:2]]
+        assert builds[0].folder == builds[1].folder
+        of_c, of_cxx = (builds[0].folder / "heat").read_text().splitlines()
+        first = tmp_path / "a"
+        assert of_c.endswith(f"/gcc -DMPI_ABI -I{first / 'include'} -L{first / 'lib'} -lmpi_abi")
+        assert of_cxx.endswith(f"/g++ -DMPI_ABI -I{first / 'include'} -L{first / 'lib'} -lmpi_abi")
+        with pytest.raises(PlumbError, match=r"none does not have the standard MPI ABI.*stacks that have it: a, b$"):
+            build.build(file, source.present(file), every[2], lambda _: None)
 
     def test_a_subfolder_of_a_repository_may_have_the_file(self, tmp_path):
         folder = tmp_path / "all" / "heat"

@@ -16,7 +16,7 @@ from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.mpi.settings import Configuration
-from plumbline.stacks import blas, fetch, kernels, manifest
+from plumbline.stacks import abi, blas, fetch, kernels, manifest
 from plumbline.stacks.manifest import Fingerprint, Loads, Manifest, Tuned
 
 
@@ -41,7 +41,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _call(command: list[str], *_: Any) -> str:
     if command[0] == "ldd":
-        return f"{kernels.ABI_LIBRARY} => {paths.stacks() / 'fake' / 'lib' / kernels.ABI_LIBRARY} (0x00007f)\n"
+        return f"{abi.LIBRARY} => {paths.stacks() / 'fake' / 'lib' / kernels.ABI_LIBRARY} (0x00007f)\n"
     if "--install" in command:
         program = Path(command[-1]) / "bin" / "pi"
         program.parent.mkdir(parents=True)
@@ -161,7 +161,7 @@ def test_another_stack_does_not_remove_an_abi_build_that_no_manifest_names_yet(
     source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Just before ``fake`` saves its manifest, ``other`` builds its kernels and removes what nothing refers to."""
-    library = paths.stacks() / "fake" / "lib" / kernels.ABI_LIBRARY
+    library = paths.stacks() / "fake" / "lib" / abi.LIBRARY
     library.parent.mkdir()
     library.touch()
     make_stack(paths.stacks(), "other")

@@ -62,7 +62,7 @@ def test_a_stack_for_own_programs_alone_names_its_mpi_library(site, tmp_path, mo
     """Without it nothing would show that a program was built for another one."""
     file = site(benchmarks={})
     with monkeypatch.context() as elsewhere:
-        elsewhere.setattr(libraries, "_linked", lambda *_: {})  # this host may have the library
+        elsewhere.setattr(libraries, "linked", lambda *_: {})  # this host may have the library
         with pytest.raises(PlumbError, match=r"libmpi\.so\.40 is not found") as error:
             stacks.install("module", "site-openmpi")
     assert error.value.where == str(file)

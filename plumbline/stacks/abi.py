@@ -1,0 +1,82 @@
+"""The standard ABI of MPI 5.0 (chapter "Application Binary Interface"): one program, any library that has it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from pathlib import Path
+
+from plumbline.base import files
+from plumbline.base.errors import PlumbError
+from plumbline.stacks import libraries, manifest
+from plumbline.stacks.manifest import Manifest
+
+LIBRARY = "libmpi_abi.so.1"
+#: the compiler wrappers, and what each makes of the beginning of the C compiler's name (``gcc-13`` is ``g++-13``)
+OF_CXX = {"gcc": "g++", "clang": "clang++"}
+WRAPPERS: dict[str, dict[str, str]] = {"mpicc": {name: name for name in OF_CXX}, "mpicxx": OF_CXX, "mpic++": OF_CXX}
+#: ``-show`` is what CMake's FindMPI asks. No run path is written, because the launch chooses the library.
+_TEXT = """#!/bin/sh
+# compiles and links against the standard ABI of MPI: any library that has it can run the program
+case " $* " in *" -show "*) echo {command} {link}; exit ;; esac
+exec {command} "$@" {link}
+"""
+
+
+def library(stack: Manifest) -> Path | None:
+    """The library of ``stack`` that has the standard ABI; None where it has none."""
+    below = (Path(stack.prefix) / folder / LIBRARY for folder in ("lib", "lib64"))
+    return next((file for file in below if file.is_file()), None)
+
+
+def required(stack: Manifest) -> Path:
+    """As :func:`library`; raises :class:`PlumbError` where there is none."""
+    found = library(stack)
+    if found is None:
+        having = ", ".join(other.name for other in manifest.load_all() if library(other)) or "none"
+        what = f"stack {stack.name} does not have the standard MPI ABI ({LIBRARY})"
+        raise PlumbError(what, stack.prefix, f"stacks that have it: {having}")
+    return found
+
+
+def builder(stack: Manifest) -> Manifest:
+    """The installed stack with which programs for ``stack`` are built: the same for all that have the ABI.
+
+    Raises :class:`PlumbError` where ``stack`` does not have it.
+    """
+    required(stack)
+    return next((other for other in manifest.load_all() if library(other) and not other.tuned), stack)
+
+
+def write_wrappers(stack: Manifest, folder: Path) -> Path:
+    """Write compiler wrappers (:data:`WRAPPERS`) that use the headers and the library of ``stack``; returns ``folder``.
+
+    Raises :class:`PlumbError` where it does not have the ABI.
+    """
+    link = shlex.join([f"-L{required(stack).parent}", f"-l{LIBRARY.removeprefix('lib').partition('.')[0]}"])
+    compiler = Path(stack.compiler.path or stack.compiler.name)
+    folder.mkdir(parents=True, exist_ok=True)
+    begin = next((name for name in OF_CXX if compiler.name.startswith(name)), compiler.name)
+    for wrapper, names in WRAPPERS.items():
+        name = names.get(begin, begin) + compiler.name.removeprefix(begin)
+        if file := shutil.which(str(compiler.with_name(name))):
+            command = shlex.join([file, "-DMPI_ABI", f"-I{Path(stack.prefix) / 'include'}"])
+            with files.replacing(folder / wrapper) as fresh:
+                fresh.write_text(_TEXT.format(command=command, link=link), encoding="utf-8")
+                fresh.chmod(0o755)
+    return folder
+
+
+def check(program: Path, ident: str, stack: Manifest) -> None:
+    """Raise :class:`PlumbError` if ``program`` (``ident``) does not run on the library of ``stack`` that has the ABI.
+
+    Programs that load MPI while they run, such as scripts, are left to the witness.
+    """
+    wanted = required(stack)
+    found = libraries.linked(str(program), {**os.environ, **manifest.environment(stack, os.environ)})
+    if own := sorted(name for name in found if name.startswith("libmpi.so")):
+        what = f"{ident} is not built for the standard MPI ABI: it needs {own[0]}"
+        raise PlumbError(what, str(program), f"build it with {' or '.join(WRAPPERS)} as PATH has them")
+    if LIBRARY in found and found[LIBRARY] != wanted.resolve():
+        raise PlumbError(f"{ident} does not get {wanted}", f"stack {stack.name}", "unset LD_PRELOAD")
