@@ -9,7 +9,7 @@ from pathlib import Path
 from plumbline import site
 from plumbline.application import model, source
 from plumbline.application.model import Program
-from plumbline.base import paths
+from plumbline.base import paths, units
 from plumbline.base.errors import PlumbError, suggest
 from plumbline.base.terminal import say
 from plumbline.commands import options
@@ -26,6 +26,9 @@ from plumbline.tune import stages as tune
 from plumbline.tune.bench import MINUTES, TUNING, Asked, Bench, State
 from plumbline.tune.curves import SIZES
 
+#: ranks on a node that a list of --rank-counts may have
+MOST_RANKS = 10_000
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb tune``."""
@@ -37,6 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add(parser, "--site", "where (default: the site that claims this host)")
     options.add(parser, "--partition", "default: the first of the site")
     options.add(parser, "--placement", "repeated (default: core, with all cores busy)", action="append")
+    text = (
+        "ranks on each node, such as 2-8 or 63-65,127,128: each is screened, raced and confirmed (default: all cores)"
+    )
+    parser.add_argument("--rank-counts", type=_rank_counts, default=(), metavar="LIST", help=text)
     options.add(parser, "--nodes", "ranks on N nodes: the raced operations move data between them", default=1)
     text = f"of each session of pairs, at most (default: {MINUTES:g}, or what the resumed tuning was begun with)"
     options.add(parser, "--minutes", text)
@@ -51,6 +58,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile-of", metavar="ID", help=text)
     text = "a program of plumb.yaml: its profile chooses what is raced, and only its own gain is one"
     parser.add_argument("--for", metavar="PROGRAM", dest="program", help=text)
+    text = (
+        "settings that another tuning proved (its --output) are confirmed first, and if they gain here nothing is raced"
+    )
+    parser.add_argument("--from", type=Path, metavar="FILE", dest="brought", help=text)
     options.add(parser, "--application", "where the program of --for is (default: the plumb.yaml here, or above)")
     options.add(parser, "--seed", "of all random orders (default: random, recorded)")
     options.add(parser, "--work", "folder of a new tuning (default: build/tune/STACK-SESSION)")
@@ -68,21 +79,37 @@ def _sizes(text: str) -> tuple[int, ...]:
     return found
 
 
+def _rank_counts(text: str) -> tuple[int, ...]:
+    try:
+        parts = units.cpu_ranges(text)
+    except ValueError:
+        parts = []
+    found = sorted({number for part in parts for number in part[:MOST_RANKS]})
+    if not found or found[0] < 2 or found[-1] > MOST_RANKS:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a list of numbers of ranks from 2, such as 2-8 or 63-65,128")
+    return tuple(found)
+
+
 def run(args: argparse.Namespace) -> int:
     """Tune; returns 0 whether there is a gain or not, or the exit status of the job that it took."""
-    if args.program and (args.profile_of or args.resume or args.nodes != 1):
-        cure = "leave out --profile-of, --nodes and --resume: its own profile counts, and its nodes are in plumb.yaml"
+    if args.program and (args.profile_of or args.resume or args.nodes != 1 or args.rank_counts):
+        cure = (
+            "leave out --profile-of, --nodes, --rank-counts and --resume: its own profile counts, "
+            "and its nodes and ranks are in plumb.yaml"
+        )
         raise PlumbError("--for says all of a new tuning", "plumb tune", cure)
     if args.program and args.stack is None:
         args.stack = first_stack(model.here(args.application), say)
     if (args.stack is None) == (args.resume is None):
         raise PlumbError("give a stack, or --resume DIR", "plumb tune", "plumb stack list shows the installed ones")
+    if args.brought and args.resume:
+        raise PlumbError("--from begins a new tuning", "plumb tune", "leave out --resume")
     if args.dry_run:
         _counts(args)  # a record that is not there is an error now, not after the plan
         if args.stack is None:
             raise PlumbError("--dry-run needs a stack", "plumb tune", "give its name")
         own = _described(args)[1] if args.program else None
-        places = len(args.placement or (own.placements if own else ("core",)))
+        places = len(args.placement or (own.placements if own else ("core",))) * max(len(args.rank_counts), 1)
         minutes, nodes = args.minutes or MINUTES, own.nodes if own else args.nodes
         print(forecast.text(args.stack, places, nodes, args.screen, minutes, args.program))
         return 0
@@ -125,7 +152,7 @@ def _measured(args: argparse.Namespace, folder: Path) -> str:
     for note in found.notes:
         say(note)
     say(report.cost(bench, found))
-    document = report.document(bench, found)
+    document = report.document(bench, found, emit.fingerprint_of(bench))
     options.write("what the tuning found", args.output, {".json": lambda: document})
     if not args.screen:
         if found.winner:
@@ -148,6 +175,9 @@ def _asked(args: argparse.Namespace) -> Asked:
         under = session.before_a_job(under)
     family = manifests.load(args.stack).family
     race.chosen(race.wanted(family.knobs, (), True, args.nodes), args.knob)
+    first, told = emit.brought(args.brought, manifests.load(args.stack)) if args.brought else (race.DEFAULT, "")
+    if told:
+        say(told)
     program = _program(args, f"{name}:{partition}") if args.program else ()
     return Asked(
         site=name,
@@ -164,6 +194,8 @@ def _asked(args: argparse.Namespace) -> Asked:
         counts=_counts(args),
         nodes=program[0].nodes if program else args.nodes,
         program=program,
+        rank_counts=args.rank_counts,
+        first=first,
     )
 
 

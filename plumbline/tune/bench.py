@@ -35,8 +35,10 @@ class Asked(msgspec.Struct, frozen=True):
 
     ``placements``: every configuration is launched under each of them; ``knobs``: those that are raced, empty: all.
     ``counts``: operation, size and how often a program makes it; empty: all rows count alike. ``program``: the variants
-    of the program that it is for, whose profile and figures then count. ``circumstances`` that are None are those of
-    the job that measures.
+    of the program that it is for, whose profile and figures then count. ``rank_counts``: ranks on each node, with each
+    of which every configuration is launched; empty: as many as the placement has room for. ``first``: what another
+    tuning found, which is confirmed before anything is raced. ``circumstances`` that are None are those of the job that
+    measures.
     """
 
     site: str
@@ -53,6 +55,8 @@ class Asked(msgspec.Struct, frozen=True):
     counts: tuple[tuple[str, int, int], ...] = ()
     nodes: int = 1
     program: tuple[Variant, ...] = ()
+    rank_counts: tuple[int, ...] = ()
+    first: Configuration = Configuration()
 
 
 class State(msgspec.Struct):
@@ -96,16 +100,20 @@ class Bench:
         return self._configured[configuration]
 
     def variants(self, configuration: Configuration, label: str, launches: int) -> list[Variant]:
-        """The variants of ``configuration``, one for each placement."""
+        """The variants of ``configuration``, one for each place."""
         settings = self.settings(configuration)
         return [curves.variant(place, label, launches, settings, self.asked.sizes) for place in self.places()]
 
     def places(self) -> list[Place]:
-        """Where each configuration is measured."""
+        """Where each configuration is measured: under each placement, the largest number of ranks first."""
         asked = self.asked
         ranks = {one.placement: one.ranks_per_node for one in asked.program}
         place = (asked.site, asked.partition, asked.stack)
-        return [Place(*place, name, asked.nodes, ranks.get(name)) for name in asked.placements]
+        return [
+            Place(*place, name, asked.nodes, count or ranks.get(name))
+            for name in asked.placements
+            for count in sorted(asked.rank_counts, reverse=True) or (None,)
+        ]
 
     def kept(self, stage: str) -> Path | None:
         """The session file of a stage that finished, None for any other."""
@@ -133,7 +141,7 @@ class Bench:
         return len(launches), sum(launch.wall_s for launch in launches)
 
     def stage(self, name: str, candidates: Sequence[Configuration], rounds: int) -> list[list[Record]]:
-        """The records of each of ``candidates``, one for each placement, measured unless they were before."""
+        """The records of each of ``candidates``, one for each place, measured unless they were before."""
         variants = [one for each in candidates for one in self.variants(each, race.label(each), rounds)]
         return self._stage(name, variants, rounds)
 
@@ -143,7 +151,7 @@ class Bench:
         return [record for found in self._stage("profile", variants, 1) for record in found]
 
     def contests(self, name: str, contests: Sequence[Contest], under: Configuration, rounds: int) -> list[list[Record]]:
-        """The records of each of ``contests`` under a configuration, one for each placement."""
+        """The records of each of ``contests`` under a configuration, one for each place."""
         settings, sizes = self.settings(under), self.asked.sizes
         variants = [
             curves.contest_variant(place, contest, rounds, settings, sizes)
@@ -163,7 +171,7 @@ class Bench:
             self.keep(name, file)
         else:
             found = store.whole(file, AGAIN)
-        step = len(self.asked.placements)
+        step = len(self.places())
         return [found[place : place + step] for place in range(0, len(found), step)]
 
 

@@ -115,7 +115,7 @@ def by_others(bench: Bench, name: str, found: Confirmed, benchmarks: Mapping[str
 
     ``benchmarks`` are those of the stack. Without such a program ``found`` comes back as it is.
     """
-    ranks = {rule.collective: rule.ranks for rule in found.configuration.rules}
+    ranks = {} if bench.asked.rank_counts else {rule.collective: rule.ranks for rule in found.configuration.rules}
     launched = programs.others(list(dict.fromkeys(row.operation for row in found.gaining)), benchmarks, ranks)
     if not launched:
         return found
@@ -171,7 +171,7 @@ def _couples(bench: Bench, configuration: Configuration, launched: Iterable[Laun
         for place in bench.places():
             label = f"confirm {one.name}"
             couples.append([curves.variant_of(place, label, 1, each, one.program, TIME_LIMIT_S) for each in settings])
-            keys += [(place.placement, point) for point in one.points]
+            keys += [(place.label, point) for point in one.points]
     return couples, keys
 
 

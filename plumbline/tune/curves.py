@@ -67,7 +67,7 @@ def sizes_of(measured: Iterable[Row]) -> list[int]:
 
 
 class Place(NamedTuple):
-    """Where the tuner measures, in the words of a variant."""
+    """Where the tuner measures, in the words of a variant; without ``ranks_per_node`` as many as there is room for."""
 
     site: str
     partition: str
@@ -75,6 +75,11 @@ class Place(NamedTuple):
     placement: str
     nodes: int = 1
     ranks_per_node: int | None = None
+
+    @property
+    def label(self) -> str:
+        """The placement, and the number of ranks if it is given."""
+        return self.placement + (f", {self.ranks_per_node} ranks" if self.ranks_per_node else "")
 
 
 class Program(NamedTuple):
@@ -148,10 +153,12 @@ def variant_of(
     time_limit_s: float = TIME_LIMIT_S,
 ) -> Variant:
     """``program`` under ``settings`` of the library, a rank on every core or as the placement says."""
+    params: dict[str, Any] = {"placement": place.placement}
+    params |= {"rank_count": place.ranks_per_node} if place.ranks_per_node else {}
     return Variant(
         schema=1,
         test="tune",
-        name=f"tune {label} %placement={place.placement}",
+        name=" ".join([f"tune {label}", *(f"%{name}={value}" for name, value in params.items())]),
         site=place.site,
         partition=place.partition,
         stack=place.stack,
@@ -168,7 +175,7 @@ def variant_of(
         launches=launches,
         time_limit_s=time_limit_s,
         environment={},
-        params={"placement": place.placement},
+        params=params,
         settings=dict(settings),
     )
 

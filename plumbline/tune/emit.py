@@ -1,10 +1,13 @@
-"""What a tuner found, as files that the MPI library takes without us, and as the stack ``NAME+tuned``."""
+"""What a tuner found, as files that the MPI library takes without us, as the stack ``NAME+tuned``, and from a file."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
 
+import msgspec
+
+from plumbline import schemas
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 from plumbline.measure.session import Say
@@ -17,6 +20,43 @@ from plumbline.stacks.tuned import fingerprint, make, suffix
 from plumbline.topology import plan
 from plumbline.tune.bench import Bench
 from plumbline.tune.confirm import Confirmed
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What this tuner reads of the document of another tuning: the settings that it proved, and where."""
+
+    tuned: Configuration | None
+    fingerprint: Fingerprint
+    family: str
+
+
+def brought(file: Path, stack: Manifest) -> tuple[Configuration, str]:
+    """The settings in the ``file`` that ``plumb tune --output`` wrote, for ``stack``; and where they were proven.
+
+    Raises :class:`PlumbError` for another file, one without proven settings, and one of another MPI library.
+    """
+    cure = "give a file of plumb tune --output FILE.json"
+    try:
+        found = msgspec.convert(schemas.parse_json(file.read_text(encoding="utf-8")), Found)
+    except OSError as error:
+        raise PlumbError(f"cannot read what was tuned: {error.strerror}", str(file), cure) from error
+    except (ValueError, msgspec.ValidationError) as error:
+        raise PlumbError(f"not what plumb tune wrote: {error}", str(file), cure) from error
+    if found.tuned is None:
+        raise PlumbError("that tuning proved no settings", str(file), "its `result` says why")
+    if found.family != stack.family.name:
+        what = f"settings of {found.family}, and stack {stack.name} is {stack.family.name}"
+        raise PlumbError(what, str(file), "MPI libraries have no settings in common")
+    was, same = found.fingerprint, found.fingerprint.library == fingerprint(stack, 1, "core").library
+    library = "with this MPI library" if same else f"with another build of the MPI library ({was.library[:12]})"
+    return found.tuned, f"{file}: proven on {was.cpu}, {was.ranks} ranks of {was.placement}, {library}"
+
+
+def fingerprint_of(bench: Bench) -> Fingerprint:
+    """Where what ``bench`` measures holds: that of its first placement, with all ranks that it has room for."""
+    placement = bench.asked.placements[0]
+    ranks = len(plan.resolve(placement, threads=1).ranks)
+    return fingerprint(manifests.load(bench.asked.stack), ranks, placement, bench.asked.nodes)
 
 
 def emit(
@@ -72,10 +112,7 @@ def write_down(bench: Bench, winner: Confirmed, say: Say) -> None:
     if stack.settings:
         say(f"no tuned stack is written: {bench.asked.stack} has settings of its own, change those")
         return
-    placement = bench.asked.placements[0]
-    ranks = len(plan.resolve(placement, threads=1).ranks)
-    where = fingerprint(stack, ranks, placement, bench.asked.nodes)
-    folder = emit(stack, winner.configuration, where, winner.sessions[0])
+    folder = emit(stack, winner.configuration, fingerprint_of(bench), winner.sessions[0])
     say(f"stack {folder.name}: {folder}")
     request = write.Request(name=bench.asked.site, partition=bench.asked.partition, add_stacks=[folder.name])
     if write.offer_stacks(request):

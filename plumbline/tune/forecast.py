@@ -16,7 +16,7 @@ LAUNCH_S = 3.0
 def text(
     stack: str, places: int, nodes: int, only_screen: bool, minutes_of_pairs: float, program: str | None = None
 ) -> str:
-    """How many launches at most on ``places`` placements, stage by stage, and about how long they take.
+    """How many launches at most at ``places`` places, stage by stage, and about how long they take.
 
     ``program``: the one that the tuning is for.
     """

@@ -15,6 +15,7 @@ from plumbline.base import group
 from plumbline.base.units import counted, human_bytes, human_seconds, percent, significant
 from plumbline.base.verdicts import State
 from plumbline.judge.decide import Verdict
+from plumbline.stacks.manifest import Fingerprint
 from plumbline.tune import own
 from plumbline.tune.bench import Bench
 from plumbline.tune.confirm import Confirmed, Key
@@ -36,10 +37,13 @@ NO_GAIN = "no significant gain: the settings that this stack has now stay"
 def screen(tuning: Tuning) -> str:
     """The curves of the default, and what they show, the worst last."""
     parts = []
+    drawn: set[str] = set()
     for placement, curve in tuning.curves.items():
-        parts.append(
-            f"time in us, placement {placement}, default settings\n{_matrix(curve, functools.partial(_time, curve))}"
-        )
+        alone = placement.partition(",")[0]  # of several numbers of ranks the largest, which is the first
+        if alone not in drawn:
+            drawn.add(alone)
+            times = _matrix(curve, functools.partial(_time, curve))
+            parts.append(f"time in us, placement {placement}, default settings\n{times}")
         parts.append(_findings(tuning.findings[placement], placement))
         parts += _disturbed(*tuning.disturbed.get(placement, (0, 0)))
     return "\n\n".join(parts)
@@ -195,10 +199,16 @@ def cost(bench: Bench, tuning: Tuning) -> str:
     return f"cost: {counted(launches, 'launch')} that took {human_seconds(seconds)} together"
 
 
-def document(bench: Bench, tuning: Tuning) -> str:
-    """All that was found, as JSON: times of the default in us, ratios to it, and the cost in launches and seconds."""
+def document(bench: Bench, tuning: Tuning, where: Fingerprint) -> str:
+    """All that was found, as JSON: times of the default in us, ratios to it, and the cost in launches and seconds.
+
+    ``tuned`` has the settings that are proven ``where`` it was measured.
+    """
     launches, seconds = bench.cost(name for one in tuning.confirmed for name in one.sessions)
     found = {
+        "family": bench.asked.family,
+        "fingerprint": msgspec.to_builtins(where),
+        "tuned": msgspec.to_builtins(tuning.winner.configuration) if tuning.winner else None,
         "asked": msgspec.to_builtins(bench.asked),
         "default_us": {
             place: {str(row): significant(value, 6) for row, value in curve.items()}

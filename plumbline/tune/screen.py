@@ -3,14 +3,15 @@
 Guidelines are what a library can keep alone, without knowing the network (Traeff, Gropp, Thakur: Self-consistent
 MPI performance guidelines, 2010; Hunold, Carpen-Amarie: PGMPITuneLib, 2018): more data take no less time, twice the
 data at most twice the time, and no operation is slower than others that together do the same (a mock-up). A knee is a
-step that is much steeper than both of its neighbours: where a protocol ends.
+step that is much steeper than both of its neighbours: where a protocol ends. Over numbers of ranks: as many more ranks
+take at most so much longer, and fewer ranks are not slower, each with a margin, because algorithms change in between.
 
 A finding has to be seen in every single launch of the screen: launches differ, and medians over them can mislead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
@@ -19,11 +20,13 @@ from typing import Literal
 from plumbline.base.units import human_bytes
 from plumbline.tune.curves import BARRIER, MESSAGES, OPERATIONS, Curve, Row, sizes_of
 
-Kind = Literal["monotony", "split", "mock-up", "knee"]
+Kind = Literal["monotony", "split", "mock-up", "knee", "ranks"]
 #: by which factor a guideline must be broken in every launch
 SLACK = 1.1
 #: by which factor a knee must be steeper than the steps next to it
 STEEPER = 1.4
+#: by which factor the number of ranks next to one must be faster, in each launch of the one against each of the other
+APART = 1.5
 
 
 @dataclass(frozen=True)
@@ -94,8 +97,31 @@ MOCKS: dict[str, tuple[Mock, ...]] = {
 
 def findings(curves: Sequence[Curve], ranks: int) -> list[Finding]:
     """What all of ``curves`` (one per launch, all rows) show, worst first. ``ranks`` took part."""
-    found = [*_shapes(curves), *_mocks(curves, ranks)]
+    return worst_first([*_shapes(curves), *_mocks(curves, ranks)])
+
+
+def worst_first(found: Iterable[Finding]) -> list[Finding]:
+    """The findings by their factors."""
     return sorted(found, key=lambda one: one.factor, reverse=True)
+
+
+def of_ranks(curves: Mapping[int, Sequence[Curve]], ranks: int) -> Iterator[Finding]:
+    """What is too slow with this number of ``ranks``, held against the next smaller and the next larger of ``curves``.
+
+    The curves of each number are of launches of their own.
+    """
+    counts = sorted(curves)
+    place = counts.index(ranks)
+    for other in (*counts[max(place - 1, 0) : place], *counts[place + 1 : place + 2]):
+        allowed = max(ranks / other, 1.0)
+        what = (
+            f"against {other} ranks, which are more" if other > ranks else f"against {other} ranks, times {allowed:.3g}"
+        )
+        for row in curves[ranks][0]:
+            mine, others = ([curve[row] for curve in curves[number]] for number in (ranks, other))
+            low, high = min(mine) / max(others) / allowed, max(mine) / min(others) / allowed
+            if low > APART:
+                yield Finding("ranks", row, what, median(mine) / median(others) / allowed, low, high)
 
 
 def _seen(kind: Kind, row: Row, what: str, factors: Sequence[float], least: float) -> Iterator[Finding]:

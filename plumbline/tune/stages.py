@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from plumbline.base.errors import PlumbError
-from plumbline.base.units import percent
+from plumbline.base.units import counted, percent
 from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
 from plumbline.records.model import Record
 from plumbline.stacks import manifest as manifests
@@ -32,8 +32,8 @@ class Tuning:
     """What was found so far; ``confirmed`` holds every attempt, the last of which is the result.
 
     ``weights``: the share of each row in a program's time; empty without a profile, when all rows count alike.
-    ``disturbed``: under each placement, how many launches of the screen were, and of how many. ``idle``: why there is
-    nothing to tune; empty: there may be.
+    ``curves``, ``findings`` and ``disturbed`` (how many launches of the screen were, and of how many) are by the labels
+    of the places, ``ranks`` the numbers of all ranks there. ``idle``: why there is nothing to tune, or empty.
     """
 
     curves: dict[str, Curve]
@@ -43,6 +43,7 @@ class Tuning:
     notes: list[str] = field(default_factory=list)
     weights: dict[Row, float] = field(default_factory=dict)
     disturbed: dict[str, tuple[int, int]] = field(default_factory=dict)
+    ranks: set[int] = field(default_factory=set)
     idle: str = ""
 
     @property
@@ -53,48 +54,71 @@ class Tuning:
 
 
 def screened(bench: Bench) -> Tuning:
-    """The curves of the default under each placement, and what they show.
+    """The curves of the default at each place, and what they show.
 
     Raises :class:`PlumbError` if a launch of the default cannot be used.
     """
     (records,) = bench.stage("screen", [DEFAULT], SCREEN)
     found, shown, disturbed = {}, {}, {}
-    for record in records:
+    by_ranks: dict[str, dict[int, list[Curve]]] = {}
+    for place, record in zip(bench.places(), records, strict=True):
         measured = [curve for curve in curves.of_record(record) if curve is not None]
         if len(measured) < len(record.counting()):
             reason = (record.reasons or ["a launch lacks a size"])[0]
             raise PlumbError(f"the default cannot be measured: {reason}", record.variant.name, "see its launches")
-        placement = record.placement.name
-        found[placement] = curves.median(measured)
-        shown[placement] = screen.findings(measured, _ranks(record))
-        disturbed[placement] = (sum(launch.disturbed for launch in record.launches), len(record.launches))
-    return Tuning(found, shown, disturbed=disturbed)
+        found[place.label] = curves.median(measured)
+        shown[place.label] = screen.findings(measured, _ranks(record))
+        disturbed[place.label] = (sum(launch.disturbed for launch in record.launches), len(record.launches))
+        by_ranks.setdefault(place.placement, {})[_ranks(record)] = measured
+    for place, record in zip(bench.places(), records, strict=True):
+        more = screen.of_ranks(by_ranks[place.placement], _ranks(record))
+        shown[place.label] = screen.worst_first([*shown[place.label], *more])
+    return Tuning(found, shown, disturbed=disturbed, ranks={_ranks(record) for record in records})
 
 
 def tuned(bench: Bench) -> Tuning:
     """Screen, race and confirm; raises :class:`PlumbError` as :func:`screened` does, and for an unknown knob."""
-    counted: Mapping[Row, int] = {Row(operation, size): count for operation, size, count in bench.asked.counts}
+    calls_made: Mapping[Row, int] = {Row(operation, size): count for operation, size, count in bench.asked.counts}
     if bench.asked.program:
         calls = own.calls(bench)
         if not calls.counts:
             few = f"{percent(calls.share)} of its time in MPI at most on any rank, less than {percent(own.LEAST)}"
             return Tuning({}, {}, idle=f"nothing to tune: {bench.asked.program[0].test} spends {few}")
-        counted = calls.counts
+        calls_made = calls.counts
     found = screened(bench)
     suspects = list(dict.fromkeys(name for each in found.findings.values() for name in screen.suspects(each)))
-    if counted:
-        found.weights = weights.of(counted, next(iter(found.curves.values())))
-        used = weights.used(counted)
+    if calls_made:
+        found.weights = weights.of(calls_made, next(iter(found.curves.values())))
+        used = weights.used(calls_made)
         suspects = sorted(used) if bench.asked.program else [name for name in suspects if name in used]
     stack = manifests.load(bench.asked.stack)
     offered = inventory.of(stack)
     found.notes += [f"not in this version: {name}" for name in offered.lacking]
+    if bench.asked.first != DEFAULT:
+        _confirm(bench, found, offered.knobs, _usable(bench, found, bench.asked.first), stack.benchmarks)
+        if found.winner or (found.confirmed and found.confirmed[-1].unproven):
+            return found
     knobs = race.chosen(race.wanted(offered.knobs, suspects, bench.asked.every, bench.asked.nodes), bench.asked.knobs)
     finalists = _race(bench, found, knobs)
     best = finalists[0] if finalists else Score(DEFAULT, 0.0, dict.fromkeys(next(iter(found.curves.values())), 1.0))
     wanted = [_with_rules(bench, found, knobs, offered, best), *(one.configuration for one in finalists)]
     _confirm(bench, found, knobs, wanted, stack.benchmarks)
     return found
+
+
+def _usable(bench: Bench, found: Tuning, brought: Configuration) -> list[Configuration]:
+    """``brought`` from another tuning without rules of other numbers of ranks; nothing if the library refuses it."""
+    rules_here = tuple(rule for rule in brought.rules if rule.ranks in (None, *found.ranks))
+    if lost := len(brought.rules) - len(rules_here):
+        ranks = ", ".join(map(str, sorted(found.ranks)))
+        found.notes.append(f"{counted(lost, 'rule')} of the file left out: none of {ranks} ranks")
+    made = Configuration(brought.settings, rules_here)
+    try:
+        bench.settings(made)
+    except PlumbError as error:
+        found.notes.append(f"what the file has is not tried: {error.what}")
+        return []
+    return [made]
 
 
 Measured = tuple[list[Configuration], list[list[Record]]]
@@ -228,10 +252,11 @@ def _confirm(
     after it stay.
     """
     queue = [one for one in dict.fromkeys(wanted) if one != DEFAULT]
+    most = len(found.confirmed) + TRIES
     if bench.asked.program:
         _by_program(bench, found, queue[:TRIES])
         return
-    while queue and len(found.confirmed) < TRIES:
+    while queue and len(found.confirmed) < most:
         name = f"confirm {len(found.confirmed) + 1}"
         one = queue.pop(0)
         result = _proven(confirm.confirm(bench, name, one), found, knobs)
@@ -255,8 +280,8 @@ def _confirm(
 
 def _by_program(bench: Bench, found: Tuning, wanted: Sequence[Configuration]) -> None:
     """Try ``wanted`` until the program that the tuning is for gains by one, or none can be proven."""
-    for number, one in enumerate(wanted, 1):
-        result = confirm.by_program(bench, f"confirm {number}", one)
+    for one in wanted:
+        result = confirm.by_program(bench, f"confirm {len(found.confirmed) + 1}", one)
         found.confirmed.append(result)
         if result.gains or result.unproven:
             return

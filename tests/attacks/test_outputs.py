@@ -48,7 +48,7 @@ OTHERS = {
     *(("outliers", name) for name in ("--members", "--matrix")),
     *(("accept", name) for name in ("contract", "--verify", "--offered", "--work")),
     *((command, name) for command in ("bisect", "tune", "why") for name in ("--work", "--resume")),
-    *(("ci", "--home"), ("launch", "--work"), ("site", "--facts"), ("stack", "--from")),
+    *(("ci", "--home"), ("launch", "--work"), ("site", "--facts"), ("stack", "--from"), ("tune", "--from")),
     ("screen", "--history"),
     *(("check", "--class"), ("check", "--state"), ("check", "--measured")),
     *(

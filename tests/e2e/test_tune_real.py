@@ -14,9 +14,11 @@ import yaml
 from plumbline import site
 from plumbline.base import paths
 from plumbline.commands import cli
+from plumbline.mpi import openmpi
 from plumbline.mpi.openmpi import OpenMpi
 from plumbline.mpi.settings import Configuration, Setting
 from plumbline.records import store
+from plumbline.stacks import manifest
 from plumbline.tune import emit, race
 from plumbline.tune import stages as tune
 from plumbline.tune.bench import Asked, Bench, State
@@ -99,6 +101,37 @@ def test_a_stack_is_screened_raced_and_judged_and_goes_on_from_its_records(small
     assert cli.main(["tune", "--resume", str(work), "--output", str(document)]) == 0
     assert "launch 1/" not in capsys.readouterr().out, "what was measured is read, not measured again"
     assert json.loads(document.read_text())["race"] == found["race"]
+
+
+@pytest.fixture
+def bad_at_3_and_5(tmp_path, monkeypatch):
+    """A stack whose library broadcasts in pieces of 4 bytes between 3 and between 5 ranks, and as usual otherwise."""
+    rules = tmp_path / "collectives.rules"
+    lines = [f"{ranks}\n1\n0 {algorithm} 0 {piece}" for ranks, algorithm, piece in ((3, 3, 4), (4, 0, 0), (5, 3, 4))]
+    rules.write_text("\n".join(["1", str(openmpi.COLLECTIVES.index("bcast")), str(len(lines)), *lines]) + "\n")
+    settings = {openmpi.DYNAMIC.name: openmpi.DYNAMIC.value, openmpi.RULES_SETTING: str(rules)}
+    stack = manifest.load("openmpi")
+    monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "stacks"))
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
+    monkeypatch.setattr(tune, "SCREEN", 2)
+    manifest.save(msgspec.structs.replace(stack, name="bad", settings=settings))
+    return tmp_path
+
+
+def test_numbers_of_ranks_with_a_bad_algorithm_are_found(bad_at_3_and_5, capsys):
+    """More ranks than cores: those of Open MPI give the CPU away while they wait."""
+    document = bad_at_3_and_5 / "tune.json"
+    words = ["tune", "bad", "--screen", "--placement", "none", "--rank-counts", "3-5", "--sizes", "64K"]
+    assert cli.main([*words, "--work", str(bad_at_3_and_5 / "work"), "--output", str(document)]) == 0
+    found = json.loads(document.read_text())["findings"]
+    ranks = {
+        (place, one["against"]) for place, every in found.items() for one in every
+        if (one["kind"], one["row"]) == ("ranks", "bcast 64 KiB")
+    }  # fmt: skip
+    assert ("none, 3 ranks", "against 4 ranks, which are more") in ranks
+    assert ("none, 5 ranks", "against 4 ranks, times 1.25") in ranks
+    assert not [place for place, _ in ranks if place == "none, 4 ranks"]
+    assert "bcast 64 KiB" in capsys.readouterr().out
 
 
 #: a program that mostly calls MPI_Allreduce, or never

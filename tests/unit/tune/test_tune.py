@@ -21,11 +21,11 @@ from plumbline.commands import cli
 from plumbline.commands import tune as command
 from plumbline.measure import session
 from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
-from plumbline.tune import confirm, own, programs, race, report, rules, screen, weights
+from plumbline.tune import confirm, emit, own, programs, race, report, rules, screen, weights
 from plumbline.tune import stages as tune
 from plumbline.tune.bench import TUNING, Asked, Bench, State
 from plumbline.tune.confirm import Confirmed
-from plumbline.tune.curves import BARRIER, MESSAGES, SIZES, Place, Row, contest_variant, of_launch, rows
+from plumbline.tune.curves import BARRIER, MESSAGES, SIZES, Place, Row, contest_variant, of_launch, rows, variant
 from plumbline.tune.inventory import Inventory, Known
 from plumbline.tune.programs import Point
 from plumbline.tune.race import DEFAULT
@@ -58,9 +58,9 @@ def curve(draw=None, noise=0.02, **times):
     return found
 
 
-def launches(count=5, seed=1, **times):
+def launches(count=5, seed=1, noise=0.02, **times):
     draw = random.Random(seed)  # noqa: S311 - made-up measurements, not a secret
-    return [curve(draw, **times) for _ in range(count)]
+    return [curve(draw, noise, **times) for _ in range(count)]
 
 
 def of_kind(found, kind):
@@ -91,6 +91,37 @@ def test_what_one_launch_does_not_show_is_no_finding():
     mixed = [*launches(4, allreduce_64=4.0), *launches(1)]
     assert "allreduce 64 B" not in of_kind(screen.findings(mixed, 2), "monotony")
     assert screen.suspects(screen.findings(launches(pingpong_4096=5.0), 2))[0] == "p2p"
+
+
+@pytest.mark.parametrize(
+    ("factors", "ranks", "against", "times"),
+    [
+        ({3: 10.0}, 3, {"against 2 ranks, times 1.5", "against 4 ranks, which are more"}, {20 / 3, 10}),
+        ({4: 10.0, 5: 10.0}, 4, {"against 3 ranks, times 1.33"}, {7.5}),
+        ({2: 2.0}, 2, {"against 3 ranks, which are more"}, {2.0}),
+    ],
+)
+def test_a_number_of_ranks_that_is_slower_than_the_next_is_found(factors, ranks, against, times):
+    """Other rows and numbers of ranks are as they are for all."""
+    curves = {count: launches(seed=count, noise=0.01, bcast_65536=factors.get(count, 1.0)) for count in range(2, 6)}
+    found = {count: list(screen.of_ranks(curves, count)) for count in curves}
+    assert {one.what for one in found[ranks]} == against
+    assert {str(one.row) for one in found[ranks]} == {"bcast 64 KiB"}
+    assert sorted(one.factor for one in found[ranks]) == pytest.approx(sorted(times), rel=0.05)
+    assert [count for count in curves if found[count]] == [ranks]
+
+
+def test_a_number_of_ranks_that_one_launch_shows_faster_is_no_finding():
+    slow = [*launches(4, bcast_65536=10.0), *launches(1)]
+    assert list(screen.of_ranks({2: launches(), 3: slow}, 3)) == []
+
+
+def test_as_many_times_more_ranks_may_take_as_much_longer():
+    twice = {f"{row.operation}_{row.size}": 2.9 for row in rows(SIZES)}
+    assert (
+        list(screen.of_ranks({4: launches(), 8: [{**one, Row(BARRIER, 0): 0.29} for one in launches(**twice)]}, 8))
+        == []
+    )
 
 
 def knobs():
@@ -324,6 +355,7 @@ class FakeBench:
 
     disturbed = ()
     program = ()
+    first = DEFAULT
 
     def __init__(self, truth, verdicts, of_others):
         self.asked = SimpleNamespace(
@@ -335,11 +367,17 @@ class FakeBench:
             counts=(),
             nodes=1,
             program=self.program,
+            first=self.first,
         )
         self.truth, self.verdicts, self.seed, self.confirmed = truth, verdicts, itertools.count(), []
         self.stages, self.launched, self.of_others = [], [], of_others
 
+    def places(self):
+        return [Place("x", "y", "s", "core")]
+
     def settings(self, configuration):
+        if any(one.name == "refused" for one in configuration.settings):
+            raise PlumbError("the library has no such rule")
         return {one.name: one.value for one in configuration.settings}
 
     def stage(self, name, candidates, rounds):
@@ -546,6 +584,36 @@ def test_rules_of_what_ran_before_a_slower_row_are_left_out(tuned):
     assert len(bench.confirmed) == 2
 
 
+def proven(one):
+    return {Row("bcast", 4096): ("GAIN", 0.5)} if any(rule.algorithm == "9" for rule in one.rules) else {}
+
+
+BROUGHT = Configuration((), (Rule("bcast", "9", 4096, 8192, 2), Rule("bcast", "9", 0, None, 128)))
+
+
+def test_what_another_tuning_proved_is_confirmed_first_and_nothing_is_raced(tuned, monkeypatch):
+    monkeypatch.setattr(FakeBench, "first", BROUGHT)
+    found, bench = tuned(lambda one: BAD_EAGER, proven)
+    assert found.winner.configuration == Configuration((), BROUGHT.rules[:1])
+    assert bench.stages == ["screen"]
+    assert "1 rule of the file left out: none of 2 ranks" in found.notes
+
+
+def test_what_gains_nothing_here_is_raced_as_usual(tuned, monkeypatch):
+    monkeypatch.setattr(FakeBench, "first", Configuration((Setting("cells", "1"),)))
+    found, bench = tuned(lambda one: {} if EAGER in one.settings else BAD_EAGER, lambda one: {})
+    assert "race 1" in bench.stages
+    assert found.confirmed[0].configuration == bench.asked.first
+    assert len(found.confirmed) > 1
+
+
+def test_what_the_library_refuses_of_a_file_is_said(tuned, monkeypatch):
+    monkeypatch.setattr(FakeBench, "first", Configuration((Setting("refused", "1"),)))
+    found, bench = tuned(lambda one: BAD_EAGER, lambda one: {})
+    assert "what the file has is not tried: the library has no such rule" in found.notes
+    assert "race 1" in bench.stages
+
+
 def test_settings_without_effect_end_without_a_gain(tuned):
     found, bench = tuned(lambda one: {"allreduce_64": 4.0}, lambda one: {})
     assert found.winner is None
@@ -665,10 +733,64 @@ def test_a_dry_run_counts_launches_and_minutes(monkeypatch, capsys):
     assert lines[-1].startswith("then pairs: 60 min at most by the kernel")
     assert cli.main(["tune", "some", "--dry-run", "--screen"]) == 0
     assert capsys.readouterr().out.splitlines()[0] == "screen: 5 launches"
+    assert cli.main(["tune", "some", "--dry-run", "--screen", "--rank-counts", "2-4,8"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "screen: 20 launches"
+
+
+def test_each_number_of_ranks_is_a_place_the_largest_first(tmp_path):
+    asked = Asked("x", "p", "s", "openmpi", ("core", "l3"), (8,), 1, {}, rank_counts=(2, 3))
+    places = Bench(tmp_path, State(asked), print).places()
+    assert [place.label for place in places] == ["core, 3 ranks", "core, 2 ranks", "l3, 3 ranks", "l3, 2 ranks"]
+    names = {variant(place, "default", 1, {}, (8,)).name for place in places}
+    assert len(names) == 4
+
+
+FINGERPRINT = {"library": "ab" * 32, "cpu": "Xeon", "kernel": "6", "ranks": 2, "placement": "core"}
+PROVEN = {"tuned": {"settings": [{"name": "a", "value": "1"}]}, "fingerprint": FINGERPRINT, "family": "openmpi"}
+
+
+class TestWhatAnotherTuningFound:
+    def test_it_is_read_with_where_it_was_proven(self, tmp_path):
+        file = tmp_path / "tune.json"
+        file.write_text(json.dumps({**PROVEN, "race": []}))
+        found, said = emit.brought(file, stack_manifest.made("s", "openmpi"))
+        assert found == Configuration((Setting("a", "1"),))
+        assert said == f"{file}: proven on Xeon, 2 ranks of core, with another build of the MPI library (abababababab)"
+
+    @pytest.mark.parametrize(
+        ("changes", "said"),
+        [
+            ({"tuned": None}, "that tuning proved no settings"),
+            ({"family": "mpich"}, "settings of mpich, and stack s is openmpi"),
+            ({"tuned": {"settings": 1}}, "not what plumb tune wrote: Expected `array`"),
+            ({"fingerprint": {}}, "not what plumb tune wrote: Object missing required field"),
+        ],
+    )
+    def test_another_file_is_refused(self, tmp_path, changes, said):
+        file = tmp_path / "tune.json"
+        file.write_text(json.dumps({**PROVEN, **changes}))
+        with pytest.raises(PlumbError, match=said):
+            emit.brought(file, stack_manifest.made("s", "openmpi"))
+
+    def test_a_file_that_is_not_there(self, tmp_path, capsys, monkeypatch):
+        with pytest.raises(PlumbError, match="cannot read what was tuned: No such file"):
+            emit.brought(tmp_path / "none", stack_manifest.made("s"))
+        assert cli.main(["tune", "--from", "x", "--resume", "y"]) == 2
+        assert "--from begins a new tuning" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    "words", [[], ["s", "--resume", "x"], ["s", "--minutes", "0"], ["s", "--nodes", "0"], ["s", "--sizes", "9"]]
+    "words",
+    [
+        [],
+        ["s", "--resume", "x"],
+        ["s", "--minutes", "0"],
+        ["s", "--nodes", "0"],
+        ["s", "--sizes", "9"],
+        ["s", "--rank-counts", "1-4"],
+        ["s", "--rank-counts", "2-9999999999"],
+        ["s", "--rank-counts", "two"],
+    ],
 )
 def test_bad_options_are_one_line(words, capsys):
     with pytest.raises(SystemExit) if words[1:2] and words[1] != "--resume" else contextlib.nullcontext():
