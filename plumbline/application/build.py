@@ -46,7 +46,8 @@ def build(file: Path, source: Source, stack: Manifest, say: Callable[[str], None
     name, standard = now.application, now.mpi_abi == "standard"
     compiles = abi.builder(stack) if standard else stack
     made_with = msgspec.to_builtins((compiles.name, compiles.mpi, compiles.compiler))
-    known = json.dumps([source.identity, str(source.folder), *made_with, *(["standard ABI"] if standard else [])])
+    more = [*(["standard ABI"] if standard else []), *([source.variables] if source.variables else [])]
+    known = json.dumps([source.identity, str(source.folder), *made_with, *more])
     place = paths.build() / "applications" / name / hashlib.sha256(known.encode()).hexdigest()[:16]
     with files.lock(place.with_suffix(".lock")):
         if files.holds(place / MARK, known):
@@ -62,7 +63,7 @@ def build(file: Path, source: Source, stack: Manifest, say: Callable[[str], None
             found = load(folder / FILE)
             if found.build:
                 say(f"{name}: building {source.label} with {compiles.name}")
-            around = environment(compiles)
+            around = environment(compiles) | dict(source.variables)
             if standard:
                 around["PATH"] = f"{abi.write_wrappers(compiles, place / 'bin')}:{around['PATH']}"
             for line in found.build:

@@ -26,6 +26,7 @@ class Runnable(Struct, frozen=True, kw_only=True):
     commit: str | None
     changed: bool
     digest: str
+    build: dict[str, str]
     programs: dict[str, Program]
     stacks: dict[str, str]
 
@@ -38,6 +39,7 @@ class Runnable(Struct, frozen=True, kw_only=True):
             commit=first.source.commit,
             changed=first.source.changed,
             digest=first.source.digest,
+            build=dict(first.source.variables),
             programs=first.application.programs,
             stacks={built.stack: str(built.folder) for built in builds},
         )
@@ -49,7 +51,12 @@ class Runnable(Struct, frozen=True, kw_only=True):
     def state(self, program: str) -> ApplicationState:
         """The state of the code, as the records of ``program`` have it."""
         return ApplicationState(
-            name=self.application, program=program, commit=self.commit, changed=self.changed, digest=self.digest
+            name=self.application,
+            program=program,
+            commit=self.commit,
+            changed=self.changed,
+            digest=self.digest,
+            build=self.build,
         )
 
     def context(self, called: str, stack: str) -> dict[str, Any]:

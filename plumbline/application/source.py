@@ -21,7 +21,8 @@ class Source:
 
     ``commit`` is its commit; None where the folder is in no repository: then ``digest`` is that of its files.
     ``changed``: tracked files differ from the commit that is checked out; ``commit`` is then one of its own, of no
-    branch, that has the changes. ``repository`` is the folder that has the repository.
+    branch, that has the changes. ``repository`` is the folder that has the repository. ``variables`` are for the lines
+    of ``build``: name and value.
     """
 
     folder: Path
@@ -29,16 +30,24 @@ class Source:
     commit: str | None
     changed: bool = False
     digest: str = ""
+    variables: tuple[tuple[str, str], ...] = ()
 
     @property
     def identity(self) -> str:
-        """What tells this state from others."""
+        """What tells this state of the code from others."""
         return self.commit or self.digest
 
     @property
+    def key(self) -> str:
+        """What tells this state and its variables from others, as a file's name."""
+        given = hashlib.sha256(repr(self.variables).encode()).hexdigest()[:8]
+        return f"{self.identity[:12]}{f'-{given}' if self.variables else ''}"
+
+    @property
     def label(self) -> str:
-        """For people: the first digits of the commit."""
-        return f"{self.identity[:12]}{' with changes that are not committed' if self.changed else ''}"
+        """For people: the first digits of the commit, and the variables."""
+        changes = " with changes that are not committed" if self.changed else ""
+        return ", ".join([f"{self.identity[:12]}{changes}", *(f"{name}={value}" for name, value in self.variables)])
 
 
 def present(file: Path) -> Source:

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from plumbline import site
 from plumbline.application import source
-from plumbline.base import paths
+from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError, suggest
 from plumbline.gate import rules, sides, variants
 from plumbline.measure import jobs, session
@@ -126,7 +126,15 @@ def _benchmarks(
 def _programs(request: Request, application: Path, folder: Path, say: Say) -> tuple[list[list[Variant]], list[str]]:
     """The couples of an application's programs, each side built from its state of the code."""
     offers = _offers_of_application(request.both, request, application, folder, say)
-    return couple(offers[0], offers[1], request.common, variant=request.variant)
+    couples, notes = couple(offers[0], offers[1], request.common, variant=request.variant)
+    return couples, [*notes, *_unchanged(couples)]
+
+
+def _unchanged(couples: Sequence[Sequence[Variant]]) -> list[str]:
+    """A note on programs that were built twice and are the same: a variable of the build may not have reached them."""
+    both = {tuple(Path(variant.context["program"]) for variant in each) for each in couples}
+    same = {first.name for first, second in both if first != second and files.sha256(first) == files.sha256(second)}
+    return [f"the same file on both sides, built twice: {', '.join(sorted(same))}"] if same else []
 
 
 def offers(every: Sequence[sides.Side], request: Request, folder: Path, say: Say) -> list[Offer]:

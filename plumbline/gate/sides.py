@@ -6,6 +6,7 @@ or plumb.yaml, say. Commits are those of an application's repository, or else of
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shutil
 import tarfile
@@ -31,8 +32,8 @@ Build = Callable[[Manifest, Path, Path], dict[str, Benchmark]]
 #: the parameters of tests that say where ranks, threads and pages are
 PLACING = ("placement", "memory", "threads")
 #: what a side may name, and what of it more than once
-KINDS = ("commit", "stack", *PLACING, "setting", "variable", "program")
-REPEATED = ("setting", "variable")
+KINDS = ("commit", "stack", "build", *PLACING, "setting", "variable", "program")
+REPEATED = ("build", "setting", "variable")
 _CHANGE = re.compile(rf"({'|'.join(KINDS)})[:=](.+)", re.DOTALL)
 _SEPARATOR = re.compile(rf",(?=(?:{'|'.join(KINDS)})[:=])")
 #: in place of a commit: the files of an application as they are now
@@ -139,10 +140,15 @@ def resolve(role: str, given: str, stack: str | None, file: Path | None = None) 
     if stack not in manifests.names():
         raise PlumbError(f"stack '{stack}' is not installed", "plumb gate --stack", f"installed: {installed}")
     changes = _changes(named, file is not None, where)
+    if file is None and "build" in named:
+        raise PlumbError(
+            "variables of a build need a plumb.yaml, whose build they are for", where, "variable:NAME=VALUE"
+        )
     if file is None:
         return Side(role, stack, commit, changes, given)
     code = source.of_commit(file, commit) if commit else source.present(file)
-    return Side(role, stack, None, changes, given, code)
+    build = tuple(_assigned(named, "build", where).items())
+    return Side(role, stack, None, changes, given, dataclasses.replace(code, variables=build))
 
 
 def _parsed(given: str, where: str) -> dict[str, str]:

@@ -36,7 +36,7 @@ class ApplicationState(Struct, frozen=True, gc=False, kw_only=True, omit_default
     """The application (``plumb.yaml``) and the state of its code that a launch runs the ``program`` of.
 
     ``changed``: ``commit`` is of no branch, it has changes that were not committed. ``digest`` is that of the files
-    where there is no repository.
+    where there is no repository. ``build`` has the variables that the lines of its build were given by a side.
     """
 
     name: str
@@ -44,6 +44,7 @@ class ApplicationState(Struct, frozen=True, gc=False, kw_only=True, omit_default
     commit: str | None = None
     changed: bool = False
     digest: str = ""
+    build: dict[str, str] = {}
 
 
 class Variant(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):

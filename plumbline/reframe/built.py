@@ -25,7 +25,7 @@ def prepared(file: Path, state: Source, stacks: Sequence[str], folder: Path, say
     """
     builds = [build.build(file, state, manifests.load(name), say) for name in stacks]
     runnable = Runnable.of(builds)
-    listing = folder / f"{state.identity[:12]}.json"
+    listing = folder / f"{state.key}.json"
     files.replace(listing, msgspec.json.encode(runnable).decode())
     return Tests(Path(__file__).with_name("applications.py"), runnable.application, [], {VARIABLE: str(listing)})
 

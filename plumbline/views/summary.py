@@ -169,7 +169,8 @@ def placement(placed: Placement) -> str:
 def application(state: ApplicationState) -> str:
     """A program of an application and the state of its code, for people."""
     changed = " with changes that were not committed" if state.changed else ""
-    return f"{state.program} of {state.name}, {(state.commit or state.digest)[:12]}{changed}"
+    build = "".join(f", {name}={value}" for name, value in state.build.items())
+    return f"{state.program} of {state.name}, {(state.commit or state.digest)[:12]}{changed}{build}"
 
 
 def suite(known: Suite) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -34,19 +34,26 @@ COMMAND = "plumb why"
 #: sessions of gates that are looked at for the newest FAIL, at most
 MOST_GATES = 100
 _ID = re.compile(r"[0-9a-f]{4,12}|last")
+Variables = tuple[tuple[str, str], ...]
+#: stack, code and variables of its build
+Parts = tuple[str, str | None, Variables]
+#: the variant that runs these parts; None where they cannot be had together
+Make = Callable[[Parts], Variant | None]
 
 
 @dataclass(frozen=True)
 class _Ran:
-    """What an end runs: a stack, and of the suite's kernels or of an application a state of the code."""
+    """What an end runs: a stack, of the suite's kernels or of an application a state of the code, and its variables."""
 
     stack: str
     code: str | None
     side: Side
+    build: Variables = ()
 
     @property
-    def parts(self) -> tuple[str, str | None]:
-        return self.stack, self.code
+    def parts(self) -> Parts:
+        """In the order of :data:`BASES`."""
+        return self.stack, self.code, self.build
 
 
 def are_records(names: Sequence[str]) -> bool:
@@ -93,7 +100,12 @@ def of_records(first: Record, second: Record, roots: bool, say: Say) -> Ends:
     taken = {f"host.{one.name}" for one in settable}
     fixed = [one for one in factors.fixed(first, second) if one.key not in taken]
     labels = tuple(f"record {record.id} of {record.time[:16]}" for record in both)
-    return _between((labels[0], labels[1]), variants, ran, say, settable, fixed, tuple(record.id for record in both))
+    ids = tuple(record.id for record in both)
+
+    def make(parts: Parts) -> Variant | None:
+        return _again(variants[0], parts)
+
+    return _between((labels[0], labels[1]), variants, ran, say, make, settable, fixed, ids)
 
 
 def _refuse(both: tuple[Record, Record]) -> None:
@@ -119,7 +131,8 @@ def _ran(record: Record) -> _Ran:
     is_own = record.variant.benchmark in (OWN, APPLICATION)
     name = confirm.installed(record, kernels=not is_own)
     if name and is_own:
-        return _Ran(name, (state.commit or state.digest) if state else None, Side("end", name))
+        build = tuple(state.build.items()) if state else ()
+        return _Ran(name, (state.commit or state.digest) if state else None, Side("end", name), build)
     if name:
         base, _, digits = name.partition("@")
         commit = git.commit(digits) if digits else None
@@ -159,13 +172,12 @@ def of_sides(request: setup.Request, say: Say) -> Ends:
             what = f"{len(couples)} tests: {names}{', …' if len(couples) > 4 else ''}"
             raise PlumbError(what, COMMAND, "choose one: --test with more of its name, parameters included")
         first, second = couples[0]
-        ran = [_Ran(side.stack, _code(side), side) for side in both]
-        mixed = {}
-        for one, other in itertools.permutations(ran, 2):
-            if one.stack != other.stack and one.code != other.code:
-                made = setup.offers([_crossed(one, other)], request, folder, say)[0].changed(differing)
-                mixed[one.stack, other.code] = made.get(first.name)
-    return _between((both[0].given, both[1].given), [first, second], ran, say, [], [], (), mixed)
+        ran = [_Ran(side.stack, _code(side), side, side.code.variables if side.code else ()) for side in both]
+
+        def make(parts: Parts) -> Variant | None:
+            return setup.offers([_side(parts, ran)], request, folder, say)[0].changed(differing).get(first.name)
+
+        return _between((both[0].given, both[1].given), [first, second], ran, say, make)
 
 
 def _code(side: Side) -> str | None:
@@ -173,13 +185,16 @@ def _code(side: Side) -> str | None:
     return program or (side.code.identity if side.code else side.commit)
 
 
-def _crossed(one: _Ran, other: _Ran) -> Side:
-    """The stack of one end with the code of the other."""
+def _side(parts: Parts, ran: Sequence[_Ran]) -> Side:
+    """The side that runs ``parts``, each of which one of ``ran`` has."""
+    stack, code, build = parts
+    side = next(one.side for one in ran if one.code == code)
     return replace(
-        other.side,
-        stack=one.stack,
-        changes=Changes(program=other.side.changes.program),
-        given=f"{other.side.given} on {one.stack}",
+        side,
+        stack=stack,
+        code=side.code and replace(side.code, variables=build),
+        changes=Changes(program=side.changes.program),
+        given=f"{side.given} on {stack}",
     )
 
 
@@ -188,27 +203,20 @@ def _between(
     variants: Sequence[Variant],
     ran: Sequence[_Ran],
     say: Say,
-    settable: Sequence[Factor],
-    fixed: Sequence[factors.Fixed],
-    ids: tuple[str, ...],
-    mixed: dict[tuple[str, str | None], Variant | None] | None = None,
+    make: Make,
+    settable: Sequence[Factor] = (),
+    fixed: Sequence[factors.Fixed] = (),
+    ids: tuple[str, ...] = (),
 ) -> Ends:
     """The ends, their factors and the mixtures of what they run."""
     variants, stacks = _without_tuning(variants, [one.stack for one in ran])
     ran = [replace(one, stack=name) for one, name in zip(ran, stacks, strict=True)]
     first, second = variants
-    differ = [one != two for one, two in zip(ran[0].parts, ran[1].parts, strict=True)]
-    between: dict[str, Variant] = {"": first}
-    runs: list[Factor] = []
-    if all(differ):
-        between, runs = _both_differ(first, second, ran, mixed, say)
-    elif any(differ):
-        kind = BASES[differ.index(True)]
-        between = {"0": first, "1": second}
-        runs = [Factor(kind, "", *(_short(one.parts[differ.index(True)]) for one in ran))]
+    between, runs = _mixtures(first, second, ran, make, say)
+    differ = ran[0].stack != ran[1].stack
     both = [manifests.load(name) for name in stacks]
-    libraries = factors.of_libraries(*both) if differ[0] else []
-    packages = factors.packages(*both) if differ[0] else []
+    libraries = factors.of_libraries(*both) if differ else []
+    packages = factors.packages(*both) if differ else []
     found = [*runs, *libraries, *factors.of_variants(first, second), *settable]
     if not found:
         raise PlumbError("the ends do not differ in anything that can be set here", COMMAND, _differences(fixed))
@@ -235,50 +243,57 @@ def _without_tuning(variants: Sequence[Variant], stacks: Sequence[str]) -> tuple
     return made, found
 
 
-def _both_differ(
-    first: Variant,
-    second: Variant,
-    ran: Sequence[_Ran],
-    mixed: dict[tuple[str, str | None], Variant | None] | None,
-    say: Say,
+def _mixtures(
+    first: Variant, second: Variant, ran: Sequence[_Ran], make: Make, say: Say
 ) -> tuple[dict[str, Variant], list[Factor]]:
-    """Stack and code as two factors where each can be had with the other's, else as one."""
-    found = [_mixture(first, ran[1], ran[0], mixed), _mixture(first, ran[0], ran[1], mixed)]
-    if found[0] is None or found[1] is None:
-        say("the code cannot be built with the other stack here: stack and code are one factor")
-        told = [f"{one.stack}, {_short(one.code)}" for one in ran]
-        return {"0": first, "1": second}, [Factor("stack", "and code", *told)]
-    between = {"00": first, "10": found[0], "01": found[1], "11": second}
-    return between, [Factor(kind, "", *(_short(one.parts[place]) for one in ran)) for place, kind in enumerate(BASES)]
+    """Each mixture of the parts that differ, which are factors; they are one where a mixture cannot be made."""
+    both = [one.parts for one in ran]
+    places = [place for place in range(len(BASES)) if both[0][place] != both[1][place]]
+    names = [BASES[place] for place in places]
+    shown = [[_short(one[place]) for place in places] for one in both]
+    between = {"0" * len(places): first, "1" * len(places): second} if places else {"": first}
+    for digits in itertools.product((0, 1), repeat=len(places)):
+        key = "".join(map(str, digits))
+        if key in between:
+            continue
+        taken = dict(zip(places, digits, strict=True))
+        of_stack, of_code, of_build = (taken.get(place, 0) for place in range(len(BASES)))
+        made = make((both[of_stack][0], both[of_code][1], both[of_build][2]))
+        if made is None:
+            say(f"not every mixture can be built here: {' and '.join(names)} are one factor")
+            told = [", ".join(value or "–" for value in one) for one in shown]
+            return {"0": first, "1": second}, [Factor(names[0], f"and {' and '.join(names[1:])}", *told)]
+        between[key] = made
+    return between, [Factor(name, "", *values) for name, *values in zip(names, *shown, strict=True)]
 
 
-def _mixture(
-    first: Variant, stack: _Ran, code: _Ran, mixed: dict[tuple[str, str | None], Variant | None] | None
-) -> Variant | None:
-    """The variant on the stack of one end with the code of the other; None where that cannot be made."""
-    if mixed is not None:
-        return mixed.get((stack.stack, code.code))
+def _again(first: Variant, parts: Parts) -> Variant | None:
+    """The variant of a record with other ``parts``; None where that cannot be made."""
+    stack, code, build = parts
     if first.application:
-        return _built(first, stack.stack, code.code)
-    side = Side("end", stack.stack, code.code)
+        return _built(first, stack, code, build)
+    side = Side("end", stack, code)
     made = sides.install_side(side)
     return structs.replace(first, stack=side.measured) if first.benchmark in made.benchmarks else None
 
 
-def _built(first: Variant, stack: str, commit: str | None) -> Variant | None:
-    """The same test of the application in this folder, in a state of its code, built with another stack."""
+def _built(first: Variant, stack: str, commit: str | None, build: Variables) -> Variant | None:
+    """The same test of the application in this folder, in a state of its code, built with a stack and variables."""
     file = applications.named_or_here(None)
     if file is None or commit is None or git.commit(commit, file.parent) is None:
         return None
-    side = Side("end", stack, code=source.of_commit(file, commit), given=commit[:12])
+    side = Side("end", stack, code=replace(source.of_commit(file, commit), variables=build), given=commit[:12])
     request = setup.Request((side, side), test=re.escape(first.test), application=file)
     with passing_folder("why") as folder:
         offered = setup.offers([side], request, folder, lambda line: None)[0]
     return offered.variants.get(first.name)
 
 
-def _short(text: str | None) -> str | None:
-    return text[:12] if text and re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", text) else text
+def _short(part: str | Variables | None) -> str | None:
+    """A part of what an end runs, for people."""
+    if isinstance(part, tuple):
+        return ", ".join(f"{name}={value}" for name, value in part) or None
+    return part[:12] if part and re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", part) else part
 
 
 def find(first: str, second: str) -> tuple[Record, Record]:

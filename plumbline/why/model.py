@@ -18,16 +18,16 @@ MAPPINGS = {"settings": "setting", "environment": "variable"}
 #: the variable that loads libraries before those that a program names (ld.so(8))
 PRELOAD = "LD_PRELOAD"
 #: what a variant runs: each has a variant of its own for every mixture of these
-BASES = ("stack", "code")
+BASES = ("stack", "code", "build")
 
 
 class Factor(Struct, frozen=True):
     """A circumstance in which the ends differ, and that can be set here.
 
-    ``kind`` is ``stack``, ``code``, one of :data:`ATTRIBUTES`, a value of :data:`MAPPINGS`, ``library`` (of the stacks:
-    the other one's file is preloaded) or ``host`` (a setting that only root can change); ``name`` is that of a setting,
-    variable or library. ``before`` is its value in A, ``after`` in B, for
-    people; None: it is not set.
+    ``kind`` is ``stack``, ``code``, ``build`` (the variables of an application's build), one of :data:`ATTRIBUTES`, a
+    value of :data:`MAPPINGS`, ``library`` (of the stacks: the other one's file is preloaded) or ``host`` (a setting
+    that only root can change); ``name`` is that of a setting, variable or library. ``before`` is its value in A,
+    ``after`` in B, for people; None: it is not set.
     """
 
     kind: str
@@ -38,7 +38,8 @@ class Factor(Struct, frozen=True):
     @property
     def label(self) -> str:
         """For people: ``setting btl_sm_eager_limit``."""
-        kind = {"ranks_per_node": "ranks per node", "host": "host setting"}.get(self.kind, self.kind)
+        names = {"ranks_per_node": "ranks per node", "host": "host setting", "build": "build variables"}
+        kind = names.get(self.kind, self.kind)
         return f"{kind} {self.name}".rstrip()
 
 
@@ -58,8 +59,8 @@ class Ends(Struct, frozen=True):
     """Both ends, and all between them.
 
     ``labels`` are A and B for people, ``ids`` their records where they are some. ``bases`` has the variant of each
-    mixture of stack and code, by how those of :data:`BASES` that are factors are set (``""``, ``"1"``, ``"01"`` …, one
-    digit for each in their order); ``first`` and ``second`` are A and B as they were.
+    mixture of stack, code and build, by how those of :data:`BASES` that are factors are set (``""``, ``"1"``, ``"01"``
+    …, one digit for each in their order); ``first`` and ``second`` are A and B as they were.
     """
 
     labels: tuple[str, str]

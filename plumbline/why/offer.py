@@ -24,14 +24,14 @@ def command(first: Record, second: Record) -> str | None:
     None where something else alone differs: that is the cause.
     """
     rebuilt = first.benchmark.sha256 != second.benchmark.sha256
-    runs = [(one.stack.name.partition("@")[0], _code(one, rebuilt)) for one in (first, second)]
+    runs = [(one.stack.name.partition("@")[0], _code(one, rebuilt), _build(one)) for one in (first, second)]
     differ = [one != other for one, other in zip(*runs, strict=True)]
     number = sum(differ) + len(factors.of_variants(first.variant, second.variant))
     if number > 1:
         return f"plumb why {first.id} {second.id}"
-    if not differ[1] or not all(code for _, code in runs):
+    if not differ[1] or not all(code for _, code, _ in runs):
         return None
-    (stack, good), (_, bad) = runs
+    (stack, good, _), (_, bad, _) = runs
     test = f"{re.escape(first.variant.test)}(%|$)"
     return shlex.join(["plumb", "bisect", good, bad, "--stack", stack, "--test", test])
 
@@ -45,6 +45,10 @@ def _code(record: Record, rebuilt: bool) -> str:
         return state.commit or ""
     is_ours = rebuilt and record.benchmark.suite == KERNELS
     return record.stack.name.partition("@")[2] or (is_ours and record.suite.commit) or ""
+
+
+def _build(record: Record) -> dict[str, str]:
+    return record.variant.application.build if record.variant.application else {}
 
 
 def search(command: str, minutes: float, folder: Path, more: Sequence[str], say: Say) -> str:

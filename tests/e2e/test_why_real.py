@@ -12,6 +12,7 @@ from pathlib import Path
 
 import own_code
 import pytest
+import yaml
 
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 
@@ -107,6 +108,41 @@ def test_causes_are_named_and_a_search_continues_after_an_interruption(place, tm
     again = why(place, "--resume", work, "--json")
     assert json.loads(again.stdout)["causes"] == document["causes"]
     assert json.loads(again.stdout)["launches"] == document["launches"]
+
+
+#: its figure depends on how it was compiled
+COMPILED = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+int main(void) {
+    srandom((unsigned)time(NULL));
+#ifdef __OPTIMIZE__
+    double steps = 1000;
+#else
+    double steps = 1250;
+#endif
+    printf("steps: %.3f\\n", steps * (1 + 0.002 * random() / RAND_MAX));
+    return 0;
+}
+"""
+
+
+def test_a_flag_of_the_compiler_is_named(place, tmp_path):
+    folder, _ = place
+    (folder / "count").unlink()
+    (folder / "count.c").write_text(COMPILED)
+    document = yaml.safe_load((folder / "plumb.yaml").read_text())
+    own_code.commit(folder, {**document, "build": ["gcc $CFLAGS -o count count.c"]}, "compiled")
+    found = tmp_path / "answer.json"
+    ends = ("build:CFLAGS=-O2 -g", "build:CFLAGS=-O0 -g,variable:COLOUR=red")
+    answer = why(place, *ends, "--stack", "mpich", "--output", found)
+    document = json.loads(found.read_text())
+    if is_disturbed(document):
+        pytest.skip(f"other programs disturbed the launches: {document['line']}")
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert causes(document) == {"build variables": pytest.approx(1.25, rel=0.01)}
+    assert "CFLAGS=-O0 -g" in answer.stdout
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import subprocess
@@ -185,6 +186,16 @@ class TestBuild:
         assert self.built(repository, tmp_path) == (found, [])
         assert build.executable("./heat", found.folder, self.stack(tmp_path)) == found.folder / "heat"
 
+    def test_its_variables_reach_the_build_and_make_another_one(self, repository, tmp_path):
+        file = repository / "plumb.yaml"
+        state = source.present(file)
+        builds = [
+            build.build(file, dataclasses.replace(state, variables=given), self.stack(tmp_path), lambda _: None)
+            for given in ((), (("MARK", "mine"),), (("MARK", "other"),))
+        ]
+        assert [(one.folder / "heat").read_text().split()[-1] for one in builds] == ["s-mark", "mine", "other"]
+        assert builds[1].source.label == f"{state.identity[:12]}, MARK=mine"
+
     def test_what_the_repository_has_is_not_touched(self, repository, tmp_path):
         self.built(repository, tmp_path)
         assert git(repository, "status", "--porcelain", "--ignored") == ""
@@ -273,3 +284,7 @@ def test_the_commit_of_a_record_is_that_of_the_application():
     assert has(ours, ours.suite.commit)
     assert not has(theirs, ours.suite.commit)
     assert f"program    heat of heat, {state.commit[:12]}" in show.text(theirs)
+    built = replace(state, build={"CFLAGS": "-O3"})
+    assert f"{state.commit[:12]}, CFLAGS=-O3" in show.text(
+        replace(theirs, variant=replace(theirs.variant, application=built))
+    )

@@ -135,6 +135,14 @@ def test_a_commit_of_an_application_is_one_of_its_repository(checkout, tmp_path)
     assert len(side.code.commit) == 40
     assert side.label == f"HEAD ({side.code.commit[:12]} on mpich)"
     assert sides.resolve("candidate", ".", "mpich", folder / "plumb.yaml").code == side.code
+    given = "build:CFLAGS=-O3 -g,build:LDFLAGS=-Wl,-O1,variable:X=1"
+    built = sides.resolve("candidate", given, "mpich", folder / "plumb.yaml")
+    assert built.code.variables == (("CFLAGS", "-O3 -g"), ("LDFLAGS", "-Wl,-O1"))
+    assert built.changes.variables == {"X": "1"}
+    assert built.code.identity == side.code.identity
+    assert built.code.key != side.code.key
+    with pytest.raises(PlumbError, match=r"variables of a build need a plumb.yaml"):
+        sides.resolve("candidate", "build:CFLAGS=-O3", "mpich")
     with pytest.raises(PlumbError, match="'HEAD~1' is neither an installed stack nor a commit"):
         sides.resolve("candidate", "HEAD~1", "mpich", folder / "plumb.yaml")
 

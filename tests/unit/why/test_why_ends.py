@@ -68,6 +68,38 @@ def test_every_mixture_has_what_its_bits_say():
     assert mixed.name.endswith("A with stack, setting a")
 
 
+def application(**build):
+    return {"name": "heat", "program": "heat", "commit": "a" * 40, "build": build}
+
+
+def test_variables_of_the_build_are_a_factor_beside_the_stack(monkeypatch):
+    made = []
+
+    def built(first, stack, commit, build):
+        made.append((stack, commit[:2], dict(build)))
+        return msgspec.structs.replace(first, stack=stack, context={"program": f"/{stack}/{dict(build)['CFLAGS']}"})
+
+    monkeypatch.setattr(ends, "_built", built)
+    one = record(benchmark="application", application=application(CFLAGS="-O2"))
+    two = record(2, stack="other", benchmark="application", application=application(CFLAGS="-O3"))
+    found = between(one, two)
+    assert [(item.label, item.before, item.after) for item in found.factors] == [
+        ("stack", "openmpi", "other"),
+        ("build variables", "CFLAGS=-O2", "CFLAGS=-O3"),
+    ]
+    assert made == [("openmpi", "aa", {"CFLAGS": "-O3"}), ("other", "aa", {"CFLAGS": "-O2"})]
+    assert found.variant(0b10).context == {"program": "/openmpi/-O3"}
+    assert found.variant(0b01).context == {"program": "/other/-O2"}
+
+
+def test_what_cannot_be_built_together_is_one_factor(monkeypatch):
+    monkeypatch.setattr(ends, "_built", lambda *_: None)
+    one = record(benchmark="application", application=application())
+    two = record(2, stack="other", benchmark="application", application=application(CFLAGS="-O3"))
+    (factor,) = between(one, two).factors
+    assert (factor.label, factor.before, factor.after) == ("stack and build", "openmpi, –", "other, CFLAGS=-O3")
+
+
 def test_settings_of_a_tuned_stack_are_factors():
     fingerprint = manifests.Fingerprint("x", "cpu", "6.1", 2, "core")
     tuned = manifests.Tuned("openmpi", "2026", "s", fingerprint, manifests.Configuration())
