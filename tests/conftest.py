@@ -27,8 +27,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests of the longest files first; in a file they stay in order."""
-    items.sort(key=lambda item: parallel.rank(item.nodeid))
+    """The order in which they are handed out."""
+    items[:] = parallel.arranged(items)
 
 
 @pytest.fixture(scope="session", autouse=True)

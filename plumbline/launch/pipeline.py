@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from plumbline import parsers, profiles, schedulers, witness
 from plumbline.base import files, group
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import human_bytes
+from plumbline.host import proc
 from plumbline.launch import (
     cause,
     cures,
@@ -167,13 +169,19 @@ def observe(run: Run) -> list[str]:
     return reasons
 
 
+def left_by_ranks(orphans: Sequence[proc.Stat], job: Prepared) -> list[proc.Stat]:
+    """The ``orphans`` that a rank may have left: over several nodes ssh is the launcher's, which may end before it."""
+    remote = schedulers.REMOTE.programs if job.ranks.layout.nodes > 1 else ()
+    return [orphan for orphan in orphans if orphan.name not in remote]
+
+
 def prove(run: Run) -> list[str]:
     """Reasons: places, scheduling, libraries, settings or work of the ranks that are not those that were asked for."""
     job, seen = run.job, run.seen
     here = os.uname().nodename  # as witnesses name it
     reasons = [
         *_misplaced(job, seen),
-        *(processes.unseen_orphans(seen, run.ended.orphans, here) if job.plan.bound else []),
+        *(processes.unseen_orphans(seen, left_by_ranks(run.ended.orphans, job), here) if job.plan.bound else []),
         *scheduling.faults(seen, scheduling.own()),
         *program_files.other_library(job.manifest.loads, job.ranks.layout.ranks, seen, job.manifest.outside),
         *program_files.note(job.record, seen),

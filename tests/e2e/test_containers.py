@@ -24,7 +24,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.measure import driver
 from plumbline.stacks import engines, manifest
 
-pytestmark = [pytest.mark.e2e, pytest.mark.alone]
+pytestmark = pytest.mark.e2e
 PLUMB = str(Path(sys.executable).parent / "plumb")
 #: in the words of `plumb stack install`: whose MPI library, started by whose launcher
 WAYS = {

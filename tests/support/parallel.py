@@ -3,7 +3,7 @@
 Tests of one file run one after another in one process, because they share what its fixtures make; so do all tests that
 use the bed, of which a machine has one. A test marked ``alone`` measures something that other work would change: no
 other test runs beside it. It waits for the test that uses the bed first, which may take minutes; only then nobody else
-gets in, until it has the machine.
+gets in, until it has the machine. Files with such tests come last, when the bed is down: nobody waits for them before.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -45,6 +45,12 @@ RAISED = ROOT / "build" / "bed-of-tests"
 def rank(path: str) -> int:
     """Where a file stands in the order of :data:`FIRST`; those not named there come last."""
     return next((place for place, start in enumerate(FIRST) if path.startswith(start)), len(FIRST))
+
+
+def arranged(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """The tests of the longest files first, those that want the machine alone last; in a file they stay in order."""
+    alone = {item.path for item in items if item.get_closest_marker("alone") and not uses_bed(item.nodeid)}
+    return sorted(items, key=lambda item: (item.path in alone, rank(item.nodeid)))
 
 
 def uses_bed(path: str) -> bool:

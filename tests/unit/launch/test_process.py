@@ -8,10 +8,12 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from plumbline.launch import process
+from plumbline.host import proc
+from plumbline.launch import pipeline, process
 
 #: starts a grandchild in a session of its own, as launcher daemons do, and writes its pid
 DAEMON = (
@@ -188,3 +190,11 @@ def test_processes_that_the_caller_had_before_are_not_the_launchs(tmp_path):
     assert earlier.pid not in [one.pid for one in ended.orphans]
     assert ended.orphans
     earlier.wait()
+
+
+@pytest.mark.parametrize(("nodes", "left"), [(1, ["ssh", "daemon"]), (2, ["daemon"])])
+def test_over_nodes_ssh_is_the_launchers(nodes, left):
+    """Open MPI's launcher may end before the ssh by which it started a node: no rank left that."""
+    job = SimpleNamespace(ranks=SimpleNamespace(layout=SimpleNamespace(nodes=nodes)))
+    orphans = [proc.Stat(40 + place, name, "Z", 1, 30, 5) for place, name in enumerate(("ssh", "daemon"))]
+    assert [orphan.name for orphan in pipeline.left_by_ranks(orphans, job)] == left

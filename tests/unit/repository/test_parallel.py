@@ -9,7 +9,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
+import parallel
 import processes
 import pytest
 
@@ -117,6 +119,16 @@ def test_others_go_on_while_one_that_wants_the_machine_waits_for_the_bed(tmp_pat
         output, _ = process.communicate(timeout=120)
     assert process.returncode == 0, output
     assert "6 passed" in output.splitlines()[-1]
+
+
+def test_files_with_tests_that_want_the_machine_come_last() -> None:
+    def item(path: str, alone: bool = False) -> SimpleNamespace:
+        return SimpleNamespace(path=path, nodeid=f"{path}::t", get_closest_marker=lambda name: alone or None)
+
+    bed = item("tests/bed/test_onboarding.py", alone=True)
+    first, second = item("tests/e2e/test_a.py", alone=True), item("tests/e2e/test_a.py")
+    unit, other = item("tests/unit/test_b.py"), item("tests/e2e/test_c.py")
+    assert parallel.arranged([first, second, unit, other, bed]) == [bed, other, unit, first, second]
 
 
 HANGING = """
