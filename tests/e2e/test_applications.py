@@ -203,15 +203,13 @@ def test_one_build_runs_on_each_library_with_the_standard_abi(of_any_mpi):
     assert {record["stack"]["name"] for record in found} == {"mpich", "intelmpi"}
     assert len({record["benchmark"]["sha256"] for record in found}) == 1
     assert all(record["reasons"] == [] for record in found)
-    times = {record["stack"]["name"]: record["figures"][0]["value"] for record in found}
-    assert times["mpich"] > times["intelmpi"]
 
 
 def test_the_library_that_runs_it_fastest_is_named(of_any_mpi):
     status, output = own_code.plumb(*of_any_mpi, "run", "--any-mpi", "--minutes", "1.5")
     closing = output.splitlines()[-1]
-    if status == 2:  # other programs disturbed the launches
-        assert "INCONCLUSIVE: " in output
+    if status:  # other programs disturbed the launches, or left time for too few
+        assert {2: "INCONCLUSIVE: ", 3: "INVALID: "}[status] in output
         assert closing == "1 figure: fastest is mpich in 0, intelmpi in 0, none alone in 1"
     else:
         assert (status, closing) == (0, "1 figure: fastest is mpich in 0, intelmpi in 1, none alone in 0"), output
