@@ -6,7 +6,7 @@ import functools
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -45,12 +45,12 @@ def screen(tuning: Tuning) -> str:
             times = _matrix(curve, functools.partial(_time, curve))
             parts.append(f"time in us, placement {placement}, default settings\n{times}")
         parts.append(_findings(tuning.findings[placement], placement))
-        parts += _disturbed(*tuning.disturbed.get(placement, (0, 0)))
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, *_disturbed(tuning.disturbed.values())])
 
 
-def _disturbed(disturbed: int, launches: int) -> list[str]:
-    """A line where the load of the host may hide findings."""
+def _disturbed(counts: Collection[tuple[int, int]]) -> list[str]:
+    """A line where the load of the host may hide findings; ``counts``: disturbed launches, and all, of each place."""
+    disturbed, launches = sum(some for some, _ in counts), sum(every for _, every in counts)
     if not disturbed:
         return []
     return [
