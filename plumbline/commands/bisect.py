@@ -134,13 +134,13 @@ def _begun(args: argparse.Namespace) -> Path:
 
 
 def _asked(args: argparse.Namespace) -> Asked:
-    own = model.named_or_here(args.application)
-    stack = args.stack or first_stack(own, say)
-    repository = own.parent if own else paths.root()
     rule = Rule(
         TOLERANCE if args.tolerance is None else args.tolerance,
         MUST_DETECT if args.must_detect is None else args.must_detect,
     )
+    own = model.named_or_here(args.application)
+    stack = args.stack or first_stack(own, say)
+    repository = own.parent if own else paths.root()
     good, bad = (_commit(name, repository if own else None) for name in (args.good, args.bad))
     return Asked(
         good=good,
