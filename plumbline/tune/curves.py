@@ -78,8 +78,10 @@ class Place(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The placement, and the number of ranks if it is given."""
-        return self.placement + (f", {self.ranks_per_node} ranks" if self.ranks_per_node else "")
+        """The placement, and the number of ranks of a node if it is given."""
+        if self.ranks_per_node is None:
+            return self.placement
+        return f"{self.placement}, {self.ranks_per_node} ranks{' a node' if self.nodes > 1 else ''}"
 
 
 class Program(NamedTuple):

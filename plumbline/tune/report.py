@@ -38,13 +38,12 @@ def screen(tuning: Tuning) -> str:
     """The curves of the default, and what they show, the worst last."""
     parts = []
     drawn: set[str] = set()
-    for placement, curve in tuning.curves.items():
-        alone = placement.partition(",")[0]  # of several numbers of ranks the largest, which is the first
-        if alone not in drawn:
-            drawn.add(alone)
+    for place, curve in tuning.curves.items():
+        if place.placement not in drawn:  # of several numbers of ranks the largest, which is the first
+            drawn.add(place.placement)
             times = _matrix(curve, functools.partial(_time, curve))
-            parts.append(f"time in us, placement {placement}, default settings\n{times}")
-        parts.append(_findings(tuning.findings[placement], placement))
+            parts.append(f"time in us, placement {place.label}, default settings\n{times}")
+        parts.append(_findings(tuning.findings[place], place.label))
     return "\n\n".join([*parts, *_disturbed(tuning.disturbed.values())])
 
 
@@ -211,10 +210,10 @@ def document(bench: Bench, tuning: Tuning, where: Fingerprint) -> str:
         "tuned": msgspec.to_builtins(tuning.winner.configuration) if tuning.winner else None,
         "asked": msgspec.to_builtins(bench.asked),
         "default_us": {
-            place: {str(row): significant(value, 6) for row, value in curve.items()}
+            place.label: {str(row): significant(value, 6) for row, value in curve.items()}
             for place, curve in tuning.curves.items()
         },
-        "findings": {place: [_finding(one) for one in each] for place, each in tuning.findings.items()},
+        "findings": {place.label: [_finding(one) for one in each] for place, each in tuning.findings.items()},
         "race": [[_score(one) for one in rung] for rung in tuning.raced],
         "confirmed": [_confirmed(one) for one in tuning.confirmed],
         "notes": tuning.notes,

@@ -14,7 +14,7 @@ from plumbline.stacks import manifest as manifests
 from plumbline.tune import confirm, curves, inventory, own, race, rules, screen, weights
 from plumbline.tune.bench import Bench
 from plumbline.tune.confirm import Confirmed
-from plumbline.tune.curves import Curve, Row
+from plumbline.tune.curves import Curve, Place, Row
 from plumbline.tune.inventory import Inventory
 from plumbline.tune.race import DEFAULT, Score
 from plumbline.tune.screen import Finding
@@ -32,17 +32,17 @@ class Tuning:
     """What was found so far; ``confirmed`` holds every attempt, the last of which is the result.
 
     ``weights``: the share of each row in a program's time; empty without a profile, when all rows count alike.
-    ``curves``, ``findings`` and ``disturbed`` (how many launches of the screen were, and of how many) are by the labels
-    of the places, ``ranks`` the numbers of all ranks there. ``idle``: why there is nothing to tune, or empty.
+    ``curves``, ``findings`` and ``disturbed`` (how many launches of the screen were, and of how many) are by place,
+    ``ranks`` the numbers of all ranks there. ``idle``: why there is nothing to tune, or empty.
     """
 
-    curves: dict[str, Curve]
-    findings: dict[str, list[Finding]]
+    curves: dict[Place, Curve]
+    findings: dict[Place, list[Finding]]
     raced: list[list[Score]] = field(default_factory=list)
     confirmed: list[Confirmed] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     weights: dict[Row, float] = field(default_factory=dict)
-    disturbed: dict[str, tuple[int, int]] = field(default_factory=dict)
+    disturbed: dict[Place, tuple[int, int]] = field(default_factory=dict)
     ranks: set[int] = field(default_factory=set)
     idle: str = ""
 
@@ -60,19 +60,20 @@ def screened(bench: Bench) -> Tuning:
     """
     (records,) = bench.stage("screen", [DEFAULT], SCREEN)
     found, shown, disturbed = {}, {}, {}
+    placed = list(zip(bench.places(), records, strict=True))
     by_ranks: dict[str, dict[int, list[Curve]]] = {}
-    for place, record in zip(bench.places(), records, strict=True):
+    for place, record in placed:
         measured = [curve for curve in curves.of_record(record) if curve is not None]
         if len(measured) < len(record.counting()):
             reason = (record.reasons or ["a launch lacks a size"])[0]
             raise PlumbError(f"the default cannot be measured: {reason}", record.variant.name, "see its launches")
-        found[place.label] = curves.median(measured)
-        shown[place.label] = screen.findings(measured, _ranks(record))
-        disturbed[place.label] = (sum(launch.disturbed for launch in record.launches), len(record.launches))
+        found[place] = curves.median(measured)
+        shown[place] = screen.findings(measured, _ranks(record))
+        disturbed[place] = (sum(launch.disturbed for launch in record.launches), len(record.launches))
         by_ranks.setdefault(place.placement, {})[_ranks(record)] = measured
-    for place, record in zip(bench.places(), records, strict=True):
+    for place, record in placed:
         more = screen.of_ranks(by_ranks[place.placement], _ranks(record))
-        shown[place.label] = screen.worst_first([*shown[place.label], *more])
+        shown[place] = screen.worst_first([*shown[place], *more])
     return Tuning(found, shown, disturbed=disturbed, ranks={_ranks(record) for record in records})
 
 

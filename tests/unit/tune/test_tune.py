@@ -745,6 +745,18 @@ def test_each_number_of_ranks_is_a_place_the_largest_first(tmp_path):
     assert len(names) == 4
 
 
+def test_over_nodes_the_number_of_ranks_is_that_of_a_node():
+    assert Place("x", "p", "s", "core", 2, 3).label == "core, 3 ranks a node"
+
+
+def test_the_times_of_each_placement_are_shown_once():
+    """Names of placements may have commas."""
+    places = [Place("x", "p", "s", name, 1, count) for name in ("pair:0,1", "pair:0,2") for count in (3, 2)]
+    said = report.screen(tune.Tuning({place: curve() for place in places}, {place: [] for place in places}))
+    drawn = [line for line in said.splitlines() if line.startswith("time in us")]
+    assert drawn == [f"time in us, placement {name}, 3 ranks, default settings" for name in ("pair:0,1", "pair:0,2")]
+
+
 FINGERPRINT = {"library": "ab" * 32, "cpu": "Xeon", "kernel": "6", "ranks": 2, "placement": "core"}
 PROVEN = {"tuned": {"settings": [{"name": "a", "value": "1"}]}, "fingerprint": FINGERPRINT, "family": "openmpi"}
 
