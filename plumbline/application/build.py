@@ -46,8 +46,7 @@ def build(file: Path, source: Source, stack: Manifest, say: Callable[[str], None
     name, standard = now.application, now.mpi_abi == "standard"
     compiles = abi.builder(stack) if standard else stack
     made_with = msgspec.to_builtins((compiles.name, compiles.mpi, compiles.compiler))
-    more = [*(["standard ABI"] if standard else []), *([source.variables] if source.variables else [])]
-    known = json.dumps([source.identity, str(source.folder), *made_with, *more])
+    known = json.dumps([source.identity, str(source.folder), *made_with, now.mpi_abi, source.variables])
     place = paths.build() / "applications" / name / hashlib.sha256(known.encode()).hexdigest()[:16]
     with files.lock(place.with_suffix(".lock")):
         if files.holds(place / MARK, known):

@@ -6,11 +6,14 @@ import hashlib
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from plumbline.application.model import FILE
 from plumbline.base import files, git
 from plumbline.base.errors import PlumbError
 
+#: of a build: names and values
+Variables: TypeAlias = tuple[tuple[str, str], ...]
 #: bytes of a folder without git that are copied at most
 MOST_BYTES = 2 << 30
 
@@ -30,7 +33,7 @@ class Source:
     commit: str | None
     changed: bool = False
     digest: str = ""
-    variables: tuple[tuple[str, str], ...] = ()
+    variables: Variables = ()
 
     @property
     def identity(self) -> str:
@@ -50,20 +53,20 @@ class Source:
         return ", ".join([f"{self.identity[:12]}{changes}", *(f"{name}={value}" for name, value in self.variables)])
 
 
-def present(file: Path) -> Source:
+def present(file: Path, variables: Variables = ()) -> Source:
     """The code as it lies beside ``file``, with changes of tracked files that are not committed."""
     folder = file.parent
     repository = git.top(folder)
     if repository is None:
-        return Source(folder, None, None, digest=_digest(folder))
+        return Source(folder, None, None, digest=_digest(folder), variables=variables)
     head = git.commit("HEAD", repository)
     if head is None:
         raise PlumbError("the repository has no commit", str(repository), "git commit what is to be measured")
     stashed = git.run("stash", "create", at=repository)
-    return Source(folder, repository, stashed or head, bool(stashed))
+    return Source(folder, repository, stashed or head, bool(stashed), variables=variables)
 
 
-def of_commit(file: Path, name: str) -> Source:
+def of_commit(file: Path, name: str, variables: Variables = ()) -> Source:
     """The code at the commit that ``name`` stands for. Raises :class:`PlumbError` where there is none."""
     repository = git.top(file.parent)
     if repository is None:
@@ -71,7 +74,7 @@ def of_commit(file: Path, name: str) -> Source:
     commit = git.commit(name, repository)
     if commit is None:
         raise PlumbError(f"'{name}' is not a commit", str(repository), "git log has them")
-    return Source(file.parent, repository, commit)
+    return Source(file.parent, repository, commit, variables=variables)
 
 
 def check_out(source: Source, target: Path) -> Path:

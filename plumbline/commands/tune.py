@@ -15,6 +15,7 @@ from plumbline.base.terminal import say
 from plumbline.commands import options
 from plumbline.gate.variants import of_application
 from plumbline.measure import jobs, session
+from plumbline.mpi.settings import Configuration
 from plumbline.profiles import read as profiles
 from plumbline.records import query
 from plumbline.records.variant import Variant
@@ -175,9 +176,6 @@ def _asked(args: argparse.Namespace) -> Asked:
         under = session.before_a_job(under)
     family = manifests.load(args.stack).family
     race.chosen(race.wanted(family.knobs, (), True, args.nodes), args.knob)
-    first, told = emit.brought(args.brought, manifests.load(args.stack)) if args.brought else (race.DEFAULT, "")
-    if told:
-        say(told)
     program = _program(args, f"{name}:{partition}") if args.program else ()
     return Asked(
         site=name,
@@ -195,8 +193,17 @@ def _asked(args: argparse.Namespace) -> Asked:
         nodes=program[0].nodes if program else args.nodes,
         program=program,
         rank_counts=args.rank_counts,
-        first=first,
+        first=_first(args),
     )
+
+
+def _first(args: argparse.Namespace) -> Configuration:
+    """What the tuning of ``--from`` proved."""
+    if args.brought is None:
+        return race.DEFAULT
+    found, where = emit.brought(args.brought, manifests.load(args.stack))
+    say(where)
+    return found
 
 
 def _described(args: argparse.Namespace) -> tuple[str, Program]:

@@ -6,7 +6,6 @@ installed any more, fresh sessions are needed, and the text of the answer says w
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -177,8 +176,7 @@ def _of_application(good: Record, bad: Record, name: str) -> tuple[Side, Side] |
             return f"the stack {record.stack.name} of record {record.id} is not installed here any more"
         if commit is None:
             return f"the code of record {record.id} is no commit of this repository"
-        build = tuple(state.build.items()) if state else ()
-        code = dataclasses.replace(source.of_commit(file, commit), variables=build)
+        code = source.of_commit(file, commit, state.variables if state else ())
         found.append(Side(role, stack, given=commit[:12], code=code))
     same = found[0].stack == found[1].stack and found[0].code == found[1].code
     return UNCHANGED if same else (found[0], found[1])

@@ -6,7 +6,6 @@ or plumb.yaml, say. Commits are those of an application's repository, or else of
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import shutil
 import tarfile
@@ -146,9 +145,9 @@ def resolve(role: str, given: str, stack: str | None, file: Path | None = None) 
         )
     if file is None:
         return Side(role, stack, commit, changes, given)
-    code = source.of_commit(file, commit) if commit else source.present(file)
     build = tuple(_assigned(named, "build", where).items())
-    return Side(role, stack, None, changes, given, dataclasses.replace(code, variables=build))
+    code = source.of_commit(file, commit, build) if commit else source.present(file, build)
+    return Side(role, stack, None, changes, given, code)
 
 
 def _parsed(given: str, where: str) -> dict[str, str]:

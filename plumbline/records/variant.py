@@ -46,6 +46,11 @@ class ApplicationState(Struct, frozen=True, gc=False, kw_only=True, omit_default
     digest: str = ""
     build: dict[str, str] = {}
 
+    @property
+    def variables(self) -> tuple[tuple[str, str], ...]:
+        """Those of ``build``, as a source of the code has them."""
+        return tuple(self.build.items())
+
 
 class Variant(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """What ``plumb launch`` was asked to run: see ``plumbline/schemas/variant.json``."""

@@ -8,12 +8,14 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 from msgspec import structs
 
 from plumbline import site
 from plumbline.application import model as applications
 from plumbline.application import source
+from plumbline.application.source import Variables
 from plumbline.base import git
 from plumbline.base.errors import PlumbError
 from plumbline.gate import confirm, setup, sides
@@ -34,11 +36,10 @@ COMMAND = "plumb why"
 #: sessions of gates that are looked at for the newest FAIL, at most
 MOST_GATES = 100
 _ID = re.compile(r"[0-9a-f]{4,12}|last")
-Variables = tuple[tuple[str, str], ...]
 #: stack, code and variables of its build
-Parts = tuple[str, str | None, Variables]
-#: the variant that runs these parts; None where they cannot be had together
-Make = Callable[[Parts], Variant | None]
+Parts: TypeAlias = tuple[str, str | None, Variables]
+#: a variant with other parts; None where they cannot be had together
+Make: TypeAlias = Callable[[Variant, Parts], Variant | None]
 
 
 @dataclass(frozen=True)
@@ -101,11 +102,7 @@ def of_records(first: Record, second: Record, roots: bool, say: Say) -> Ends:
     fixed = [one for one in factors.fixed(first, second) if one.key not in taken]
     labels = tuple(f"record {record.id} of {record.time[:16]}" for record in both)
     ids = tuple(record.id for record in both)
-
-    def make(parts: Parts) -> Variant | None:
-        return _again(variants[0], parts)
-
-    return _between((labels[0], labels[1]), variants, ran, say, make, settable, fixed, ids)
+    return _between((labels[0], labels[1]), variants, ran, say, _again, settable, fixed, ids)
 
 
 def _refuse(both: tuple[Record, Record]) -> None:
@@ -131,8 +128,9 @@ def _ran(record: Record) -> _Ran:
     is_own = record.variant.benchmark in (OWN, APPLICATION)
     name = confirm.installed(record, kernels=not is_own)
     if name and is_own:
-        build = tuple(state.build.items()) if state else ()
-        return _Ran(name, (state.commit or state.digest) if state else None, Side("end", name), build)
+        if state is None:
+            return _Ran(name, None, Side("end", name))
+        return _Ran(name, state.commit or state.digest, Side("end", name), state.variables)
     if name:
         base, _, digits = name.partition("@")
         commit = git.commit(digits) if digits else None
@@ -174,7 +172,7 @@ def of_sides(request: setup.Request, say: Say) -> Ends:
         first, second = couples[0]
         ran = [_Ran(side.stack, _code(side), side, side.code.variables if side.code else ()) for side in both]
 
-        def make(parts: Parts) -> Variant | None:
+        def make(first: Variant, parts: Parts) -> Variant | None:
             return setup.offers([_side(parts, ran)], request, folder, say)[0].changed(differing).get(first.name)
 
         return _between((both[0].given, both[1].given), [first, second], ran, say, make)
@@ -258,7 +256,7 @@ def _mixtures(
             continue
         taken = dict(zip(places, digits, strict=True))
         of_stack, of_code, of_build = (taken.get(place, 0) for place in range(len(BASES)))
-        made = make((both[of_stack][0], both[of_code][1], both[of_build][2]))
+        made = make(first, (both[of_stack][0], both[of_code][1], both[of_build][2]))
         if made is None:
             say(f"not every mixture can be built here: {' and '.join(names)} are one factor")
             told = [", ".join(value or "–" for value in one) for one in shown]
@@ -282,7 +280,7 @@ def _built(first: Variant, stack: str, commit: str | None, build: Variables) -> 
     file = applications.named_or_here(None)
     if file is None or commit is None or git.commit(commit, file.parent) is None:
         return None
-    side = Side("end", stack, code=replace(source.of_commit(file, commit), variables=build), given=commit[:12])
+    side = Side("end", stack, code=source.of_commit(file, commit, build), given=commit[:12])
     request = setup.Request((side, side), test=re.escape(first.test), application=file)
     with passing_folder("why") as folder:
         offered = setup.offers([side], request, folder, lambda line: None)[0]
