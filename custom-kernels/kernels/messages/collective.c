@@ -83,9 +83,10 @@ static const struct program program = {
         "Other protocols (--protocol); time is that of the slowest rank by its own clock, median over "
         "samples:\n"
         "barrier       one call behind a barrier, as OSU and IMB do\n"
-        "loop          8 calls one after the other on the same buffers; time / 8\n"
+        "loop          8 to 128 calls one after the other on the same buffers, about 50 us together; time / "
+        "calls\n"
         "changing      as loop, with 8 pairs of buffers in turn, or as many as 64 MiB hold, 2 at least\n"
-        "work          as loop; between the calls a rank works on 128 KiB of its own for as long as a call "
+        "work          8 calls; between them a rank works on 128 KiB of its own for as long as a call "
         "takes,\n"
         "              1 ms at most, which does not count\n"
         "gaps          as loop, with one element free between the blocks of gatherv, scatterv, allgatherv,\n"
@@ -123,6 +124,7 @@ static const struct program program = {
 struct windows {
     double *begin, *end; /* of a round all candidates, one after the other */
     long count;
+    int calls; /* of a window */
 };
 static struct candidates *candidates;
 static struct warm_ups warm_ups;
@@ -177,6 +179,7 @@ static long measure(enum protocol by, struct call *calls, int pairs, struct wind
         windows->count += counts;
         over = agreed.start - first > 1e9 * most_seconds * (double)of_round;
     }
+    windows->calls = agreed.calls;
     clock_after();
     candidates_take(candidates, 0);
     return wrong;
@@ -199,7 +202,8 @@ static double *times_of(enum protocol by, const struct windows *windows, double 
     MPI_Reduce(windows->end, times, (int)count, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     for (size_t index = 0; index < count; index++) {
         bool valid = by != COMMON_START || last[index] - first[index] <= 1e3 * late_us + error;
-        times[index] = valid ? protocol_time(by, first[index], times[index], longest[index]) : NAN;
+        times[index] =
+            valid ? protocol_time(by, windows->calls, first[index], times[index], longest[index]) : NAN;
     }
     free(first);
     free(last);
@@ -275,7 +279,7 @@ static void run_by(struct result *result, enum protocol by, enum operation which
     struct call *calls = allocate((size_t)pairs, sizeof *calls);
     for (int pair = 0; pair < pairs; pair++) {
         calls[pair] = call_new(which, inside, by == WITH_GAPS, bytes);
-        if (protocol_calls(by) > 1)
+        if (protocol_repeats(by))
             calls[pair].trips = 1;
     }
     found->wrong += measure(by, calls, pairs, windows);
@@ -344,7 +348,7 @@ int main(int argc, char **argv) {
     clock_start();
     candidates = candidates_new(race);
     size_t most = (size_t)repetitions * (size_t)candidates_count(candidates);
-    struct windows windows = {allocate(most, sizeof(double)), allocate(most, sizeof(double)), 0};
+    struct windows windows = {allocate(most, sizeof(double)), allocate(most, sizeof(double)), 0, 1};
     struct result *result = result_new();
     struct findings found = {.fewest = repetitions};
     for (int which = 0; which < OPERATIONS; which++)

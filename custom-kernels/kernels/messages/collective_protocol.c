@@ -4,21 +4,29 @@
 
 #include <math.h>
 
-enum { CALLS = 8, PAIRS = 8, PAIR_BYTES = 1 << 26, OWN_ELEMENTS = 1 << 15, STEP = 256, SINGLE_WARM_UP = 10 };
+enum {
+    CALLS = 8,
+    MOST_CALLS = 128,
+    PAIRS = 8,
+    PAIR_BYTES = 1 << 26,
+    OWN_ELEMENTS = 1 << 15,
+    STEP = 256,
+    SINGLE_WARM_UP = 10
+};
 /* Nanoseconds from the agreement on a start to the start: doubled after a start that a rank missed. */
 static const double least_lead_ns = 1e4, most_lead_ns = 1e6;
-static const double most_work_ns = 1e6;
+static const double most_work_ns = 1e6, least_sample_ns = 5e4;
 
 bool protocol_fits(enum protocol protocol, enum operation operation) {
     return protocol != WITH_GAPS || operation_displaced(operation);
 }
 
 int protocol_warm_up(enum protocol protocol) {
-    return protocol_calls(protocol) > 1 ? 1 : SINGLE_WARM_UP;
+    return protocol_repeats(protocol) ? 1 : SINGLE_WARM_UP;
 }
 
-int protocol_calls(enum protocol protocol) {
-    return protocol == COMMON_START || protocol == AFTER_BARRIER ? 1 : CALLS;
+bool protocol_repeats(enum protocol protocol) {
+    return protocol != COMMON_START && protocol != AFTER_BARRIER;
 }
 
 int protocol_buffers(enum protocol protocol, enum operation operation, size_t bytes) {
@@ -29,7 +37,7 @@ int protocol_buffers(enum protocol protocol, enum operation operation, size_t by
 }
 
 struct agreed agreed_new(void) {
-    return (struct agreed){.lead = least_lead_ns};
+    return (struct agreed){.lead = least_lead_ns, .calls = 1};
 }
 
 /* When the last rank is ready: the same time on all ranks, so that they stop after the same sample. */
@@ -79,6 +87,14 @@ static double calls_with_work(const struct call *call, struct agreed *agreed) {
     return sum;
 }
 
+/* How many calls last as long as a sample shall, if CALLS of them took `ns` on this rank: a multiple of
+ * CALLS. */
+static int calls_of_a_sample(double ns) {
+    double longest = fmax(ns, 1.0);
+    MPI_Allreduce(MPI_IN_PLACE, &longest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return CALLS * (int)fmin(fmax(ceil(least_sample_ns / longest), 1.0), MOST_CALLS / CALLS);
+}
+
 /* What the calls left in their buffers. Where a call changes its own input, its elements are those of one
  * call more, on fresh data. */
 static long faults(struct call *calls, int pairs, int made, long round) {
@@ -96,7 +112,9 @@ static long faults(struct call *calls, int pairs, int made, long round) {
 long protocol_sample(enum protocol protocol, struct call *calls, long round, struct agreed *agreed,
                      double *begin, double *end) {
     int pairs = protocol_buffers(protocol, calls->operation, calls->elements * sizeof(float)),
-        made = protocol_calls(protocol);
+        made = !protocol_repeats(protocol) ? 1
+               : agreed->calls > 1         ? agreed->calls
+                                           : CALLS;
     for (int pair = 0; pair < pairs; pair++)
         call_prepare(&calls[pair], round);
     agree(agreed);
@@ -113,9 +131,11 @@ long protocol_sample(enum protocol protocol, struct call *calls, long round, str
         for (int number = 0; number < made; number++)
             call_make(&calls[number % pairs]);
     *end = spent < 0.0 ? clock_now() : *begin + spent;
+    if (protocol_repeats(protocol) && agreed->calls == 1)
+        agreed->calls = protocol == WORK_BETWEEN ? CALLS : calls_of_a_sample(*end - *begin);
     return faults(calls, pairs, made, round);
 }
 
-double protocol_time(enum protocol protocol, double first, double last_end, double longest) {
-    return protocol == COMMON_START ? last_end - first : longest / protocol_calls(protocol);
+double protocol_time(enum protocol protocol, int calls, double first, double last_end, double longest) {
+    return protocol == COMMON_START ? last_end - first : longest / calls;
 }

@@ -17,8 +17,8 @@ enum protocol {
 /* Whether the operation can be called so: only some have blocks that may lie apart. */
 bool protocol_fits(enum protocol protocol, enum operation operation);
 
-/* Timed calls of one sample. */
-int protocol_calls(enum protocol protocol);
+/* Whether a sample is several calls, one after the other. */
+bool protocol_repeats(enum protocol protocol);
 
 /* Samples of each size that do not count, before those that do. */
 int protocol_warm_up(enum protocol protocol);
@@ -27,9 +27,11 @@ int protocol_warm_up(enum protocol protocol);
 int protocol_buffers(enum protocol protocol, enum operation operation, size_t bytes);
 
 /* What is carried from sample to sample of one size: times of the common clock, in ns. `start`: the agreed
- * start, or, where there is none, when the last rank was ready. */
+ * start, or, where there is none, when the last rank was ready. `calls`: of a sample, from the second one
+ * on; the ranks do not leave a barrier together, and more calls make that a smaller part of their time. */
 struct agreed {
     double start, lead, work;
+    int calls;
     bool missed;
 };
 
@@ -42,7 +44,8 @@ struct agreed agreed_new(void);
 long protocol_sample(enum protocol protocol, struct call *calls, long round, struct agreed *agreed,
                      double *begin, double *end);
 
-/* The time of one call, in ns, from the earliest begin, the latest end and the longest time of a rank. */
-double protocol_time(enum protocol protocol, double first, double last_end, double longest);
+/* The time of one of the `calls` of a sample, in ns, from the earliest begin, the latest end and the longest
+ * time of a rank. */
+double protocol_time(enum protocol protocol, int calls, double first, double last_end, double longest);
 
 #endif
