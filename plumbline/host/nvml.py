@@ -1,7 +1,7 @@
 """What NVIDIA's management library (NVML) reports of the GPUs of this host: links between them, and energy.
 
-It comes with the driver and is opened when it is asked, so nothing here needs a GPU or a toolkit. It was never run on
-a GPU: the tests open a library of their own, which follows NVML's reference.
+It comes with the driver and is opened when it is asked, so nothing here needs a GPU or a toolkit. Links were never read
+from GPUs: the tests open a library of their own, which follows NVML's reference.
 """
 
 from __future__ import annotations

@@ -117,6 +117,9 @@ class Family(ABC):
     shared_files: tuple[str, ...] = ()
     #: the PMI plugin by which the library gets its ranks from a scheduler's own launcher, unless a partition names one
     pmi: str
+    #: variables with which it takes the memory of NVIDIA's GPUs as buffers, from this version on; None: what is built
+    #: into it decides
+    gpu_buffers: tuple[Mapping[str, str], tuple[int, ...]] | None = None
     #: what comes before the name of a setting in the environment
     setting_prefix: str = ""
     #: the settings that are worth a try

@@ -85,6 +85,8 @@ class IntelMpi(Family):
     #: seen with version 2021.18: 4 MiB go through shared memory, whatever I_MPI_SHM_CMA is
     single_copy = ()
     interface = "FI_TCP_IFACE"
+    #: https://www.intel.com/content/www/us/en/docs/mpi-library/developer-reference-linux/2021-13/gpu-buffers-support.html
+    gpu_buffers = (MappingProxyType({"I_MPI_OFFLOAD": "1"}), (2021, 13))
     #: the values of texts (I_MPI_ADJUST_…) are empty in MPI_T
     telling = MappingProxyType({"I_MPI_DEBUG": "5"})
     startup = r"\[\d+\] (?:MPI startup\(\): |\t )"

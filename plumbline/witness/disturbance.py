@@ -239,8 +239,15 @@ def _is_late(window: Window, meanwhile: Meanwhile) -> bool:
 
 
 def _stopped(witnesses: Sequence[RankWitness], figures: dict[str, float]) -> list[str]:
-    """The MPI rank that neither ran nor waited for its CPU longest, if that was in long pauses."""
-    told = [rank for rank in witnesses if rank.window.idle_s is not None and rank.mpi and rank.window.wall_s > 0]
+    """The MPI rank that neither ran nor waited for its CPU longest, if that was in long pauses.
+
+    Ranks that used a GPU are not looked at: calls of its driver sleep.
+    """
+    told = [
+        rank
+        for rank in witnesses
+        if rank.window.idle_s is not None and rank.mpi and rank.gpu_address is None and rank.window.wall_s > 0
+    ]
     if not told:
         return []
     worst = max(told, key=_idle)

@@ -198,6 +198,7 @@ class TestStopped:
         (cause,) = self.causes(only(tmp_path / "w"))
         assert cause.startswith(f"rank 0 on {os.uname().nodename} was stopped ")
         assert cause.endswith(" pauses, neither running nor waiting for its CPU")
+        assert self.causes({**only(tmp_path / "w"), "gpu_address": "0000:01:00.0"}) == []  # its driver's calls sleep
 
     @pytest.mark.parametrize("pieces", [0, 500], ids=["polls", "sleeps"])
     def test_one_that_polls_and_one_that_sleeps_shortly_are_not(self, tmp_path, programs, pieces):

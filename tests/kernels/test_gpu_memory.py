@@ -124,4 +124,6 @@ def test_the_ptx_is_what_the_assembler_takes(processor: str, tmp_path: Path) -> 
     (tmp_path / "triad.ptx").write_text(ptx())
     command = [assembler, f"-arch={processor}", "-o", str(tmp_path / "triad"), str(tmp_path / "triad.ptx")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if f"'{processor}' is not defined for option 'gpu-name'" in done.stderr:
+        pytest.skip(f"not run: this ptxas no longer knows {processor}")
     assert (done.returncode, done.stderr) == (0, "")

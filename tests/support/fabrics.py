@@ -57,4 +57,5 @@ def case(way: str, ran: Smoke | None = None, family: str = "openmpi", **more: An
 
 def judge(ran: Smoke, node: Any = None, family: str = "openmpi", **more: Any) -> Judge:
     """What judges ``ran``."""
-    return Judge(stack_manifest.made("made", family, **more), node or facts(), ran, {})
+    settings = more.pop("settings", {})
+    return Judge(stack_manifest.made("made", family, **more), node or facts(), ran, settings)

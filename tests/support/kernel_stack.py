@@ -83,8 +83,8 @@ class KernelStack:
             monkeypatch.setenv(f"PLUMB_{name.upper()}", str(folder / name))
         manifest.save(replace(self.manifest, benchmarks={kernel: entry}))
         wanted = asked(
-            stack=self.name, benchmark=kernel, parser="kernel", context={"kernel": kernel}, placement="core",
-            threads=1, launches=1, name=kernel, test=kernel, **changes,
+            stack=self.name, benchmark=kernel, parser="kernel", context={"kernel": kernel}, threads=1, launches=1,
+            name=kernel, test=kernel, **{"placement": "core", **changes},
         )  # fmt: skip
         _, records = driver.run([wanted], folder / "work")
         found = model.document(records[0])

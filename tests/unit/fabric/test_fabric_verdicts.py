@@ -64,6 +64,26 @@ def test_gpus_want_a_library_that_takes_their_memory() -> None:
     assert within(node=node, accelerator="cuda")[audit.GPU] is False
 
 
+@pytest.mark.parametrize(
+    ("version", "variables", "bad", "seen"),
+    [
+        ("2021.12.1", {"I_MPI_OFFLOAD": "1"}, True, "no"),
+        ("2021.13.0", {}, False, "cuda: I_MPI_OFFLOAD=1 for programs that need it"),
+        ("2021.18.1", {"I_MPI_OFFLOAD": "0"}, False, "cuda: I_MPI_OFFLOAD=1 for programs that need it"),
+        ("2021.18.1", {"I_MPI_OFFLOAD": "1"}, False, "cuda: I_MPI_OFFLOAD=1"),
+    ],
+)
+def test_a_library_that_takes_their_memory_when_it_is_told(
+    version: str, variables: dict[str, str], bad: bool, seen: str
+) -> None:
+    card = {"address": "0000:01:00.0", "class": "0302", "vendor": "0x10de", "device": "0x20b0", "numa": 0}
+    mpi = {"family": "intelmpi", "version": version, "abi": "mpich"}
+    settings = {name: (value, "the launch") for name, value in variables.items()}
+    found = judge(smoke(), facts(gpus=[card]), mpi=mpi, settings=settings).of_node()
+    (row,) = [one for one in found if one.name == audit.GPU]
+    assert (row.bad, row.seen) == (bad, seen)
+
+
 class TestBetweenNodes:
     """Ranks of two nodes."""
 
