@@ -2,8 +2,8 @@
 
     .venv/bin/python -m pytest tests/kernels/test_gpu_real.py -s    # prints the figures, too
 
-Without a GPU all of them are skipped. The compiler, the profiler and the memory checker of NVIDIA's toolkit are used where
-they are.
+Without a GPU all of them are skipped. They use the compiler, the profiler and the memory checker of NVIDIA's toolkit
+where these are installed.
 """
 
 from __future__ import annotations
