@@ -2,7 +2,7 @@
  * run of a program without MPI. What a launcher does to start and end its ranks lies outside.
  *
  * In the window: the CPU time of this process, the longest time that one of its busy threads waited for a
- * CPU, how long the thread that calls MPI_Finalize did neither and how often it slept,
+ * CPU, how long no thread did either, how often the thread that calls MPI_Finalize slept,
  * and, reported by the first rank of each host, what every CPU of the host did (proc_stat(5)) and how long
  * tasks waited for memory. */
 #include <errno.h>
@@ -44,6 +44,7 @@ static struct before {
 } before[MOST_THREADS];
 static size_t threads_before;
 static long long longest_delay;
+static long long busiest; /* nanoseconds that a thread ran or waited for a CPU */
 static bool ended;
 
 /* "cpu3 user nice system idle iowait irq softirq steal ...". Interrupts are not counted as busy: what they
@@ -141,6 +142,8 @@ static void note_delay(const char *tid, void *context) {
             waiting -= before[i].waiting;
         }
     }
+    if (running + waiting > busiest)
+        busiest = running + waiting;
     if (running + waiting >= *half && waiting > longest_delay)
         longest_delay = waiting;
 }
@@ -150,6 +153,7 @@ void window_begin(void) {
     ended = false;
     threads_before = 0;
     longest_delay = 0;
+    busiest = 0;
     threads_visit(note_before, NULL);
     look(&begin);
     errno = saved;
@@ -187,11 +191,15 @@ static void write_host(struct json *out) {
     json_close(out, '}');
 }
 
-/* Neither running nor waiting for its CPU: sleeping or stopped, which the thread itself cannot tell apart. */
+/* Neither running nor waiting for a CPU: sleeping or stopped, which the thread itself cannot tell apart.
+ * While it sleeps and another one runs, the process was not stopped: so a team of OpenMP waits for its
+ * slowest. */
 static void write_idle(struct json *out) {
     if (begin.thread.tid != end.thread.tid || begin.thread.queue == NEVER)
         return;
     long long busy = end.thread.cpu - begin.thread.cpu + (end.thread.queue - begin.thread.queue) / 1000;
+    if (busiest / 1000 > busy)
+        busy = busiest / 1000;
     long long idle = end.wall - begin.wall - busy;
     json_seconds(out, "idle_s", idle > 0 ? idle : 0);
     json_int(out, "sleeps", end.thread.sleeps - begin.thread.sleeps);

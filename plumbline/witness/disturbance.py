@@ -33,8 +33,8 @@ OTHER_CPU_FRACTION = 0.02
 DELAY_FRACTION = 0.02
 #: Seconds that it may have waited in a short window: one turn of a thread of the kernel, or of a library's helper.
 DELAY_S = 0.003
-#: Share of the window in which the thread that calls MPI_Init may be neither running nor waiting for its CPU, and
-#: seconds. MPI libraries and our kernels poll; a thread that is stopped (SIGSTOP, a frozen cgroup) does not.
+#: Share of the window in which all threads of a rank may be neither running nor waiting for a CPU, and seconds. MPI
+#: libraries and our kernels poll; a process that is stopped (SIGSTOP, a frozen cgroup) does not.
 IDLE = (0.02, 0.05)
 #: Mean seconds of such a pause from which it is a stop. Waits that sleep (blocking modes of MPI libraries, yielding,
 #: reading a file) are many and short.
@@ -239,7 +239,7 @@ def _is_late(window: Window, meanwhile: Meanwhile) -> bool:
 
 
 def _stopped(witnesses: Sequence[RankWitness], figures: dict[str, float]) -> list[str]:
-    """The MPI rank that neither ran nor waited for its CPU longest, if that was in long pauses.
+    """The MPI rank of which no thread ran or waited for its CPU longest, if that was in long pauses.
 
     Ranks that used a GPU are not looked at: calls of its driver sleep.
     """

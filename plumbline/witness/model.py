@@ -85,9 +85,9 @@ class Window(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """Between MPI_Init and MPI_Finalize, or the whole run without MPI: CPU time of the process.
 
     ``delay_s``: the longest time that one of its threads, which wanted a CPU for half of the window at least, waited
-    for one. ``idle_s``: the time in which the thread that began and ended the window neither ran nor waited for a CPU,
-    where the kernel counts what it waits; ``sleeps``: how often it gave up its CPU or was stopped. ``host`` is from the
-    first rank of a host.
+    for one. ``idle_s``: the least time that one of the threads that were there at the end neither ran nor waited for a
+    CPU, where the kernel counts what they wait; ``sleeps``: how often the thread that ended the window gave up its CPU
+    or was stopped. ``host`` is from the first rank of a host.
     """
 
     wall_s: Seconds

@@ -65,16 +65,25 @@ int main(int argc, char **argv) {
     return 0;
 }
 """
-#: an MPI program that works for hundredths of a second, or sleeps in pieces of microseconds for as long
+#: an MPI program that works for hundredths of a second, or sleeps in pieces of microseconds for as long; with a word, a
+#: second thread works then, too, and stays
 PHASE = """
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 int MPI_Init(int *, char ***), MPI_Finalize(void);
+static void *work(void *hundredths) {
+    clock_t end = clock() + atoi(hundredths) * (CLOCKS_PER_SEC / 100);
+    while (clock() < end) { }
+    for (;;) pause();
+    return NULL;
+}
 int main(int argc, char **argv) {
-    (void)argc;
+    pthread_t other;
     MPI_Init(NULL, NULL);
+    if (argc > 4) pthread_create(&other, NULL, work, argv[1]);
     clock_t end = clock() + atoi(argv[1]) * (CLOCKS_PER_SEC / 100);
     while (atoi(argv[2]) == 0 && clock() < end) { }
     for (int left = atoi(argv[1]) * 10000; atoi(argv[2]) > 0 && left > 0; left -= atoi(argv[2])) usleep(atoi(argv[2]));
@@ -105,7 +114,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("programs")
     compile_c(folder, MPI, "-shared", "-fPIC", name="libmpi.so")
     compile_c(folder, THREADS, "-pthread", name="threads")
-    compile_c(folder, PHASE, f"-L{folder}", "-lmpi", f"-Wl,-rpath,{folder}", name="phase")
+    compile_c(folder, PHASE, "-pthread", f"-L{folder}", "-lmpi", f"-Wl,-rpath,{folder}", name="phase")
     return folder
 
 
@@ -207,6 +216,14 @@ class TestStopped:
         seen = only(tmp_path / "w")
         assert self.causes(seen) == []
         assert (seen["window"]["idle_s"] > 0.1) is (pieces > 0)
+
+    def test_one_that_waits_for_its_own_thread_is_not(self, tmp_path, programs):
+        (cpu,) = cpus(1)
+        command = [programs / "phase", 30, 20000, os.nice(0), "team"]
+        assert run(tmp_path / "alone", rank_plan([[cpu]]), command[:3]) == (0, "")
+        assert len(self.causes(only(tmp_path / "alone"))) == 1
+        assert run(tmp_path / "team", rank_plan([[cpu]]), command) == (0, "")
+        assert self.causes(only(tmp_path / "team")) == []
 
 
 class TestLaunch:

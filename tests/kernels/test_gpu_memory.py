@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import broken_kernel
 import pytest
 from kernel_stack import JsonOf, KernelStack, fake_cuda
 from witnesses import typed
@@ -30,7 +31,7 @@ def test_every_figure_on_the_gpus_of_all_ranks(kernel_stack: KernelStack, json_o
     triads = {item["params"]["level"]: item for item in document["measurements"] if item["params"]["way"] == "triad"}
     assert triads["memory"]["params"]["bytes"] == 9 << 20
     assert triads["l2"]["params"]["bytes"] == (2 << 20) // 24 * 24
-    assert triads["memory"]["limit"] == 2 * 1e6 * 4096 / 8 * 1e-3 * 2
+    assert triads["memory"]["limit"] == 2 * 1e6 * 4096 / 8 * 1e-3  # of the one GPU of both ranks
     assert triads["l2"]["limit"] is None
 
 
@@ -51,6 +52,34 @@ def test_pinned_copies_by_size(one_stack: KernelStack, json_of: JsonOf, tmp_path
         sizes = [64 << 10, 256 << 10, 1 << 20, 3 << 20]
         assert [row["bytes"] for row in rows if row["memory"] == "pinned"] == sizes
         assert {row["bytes"] for row in rows if row["memory"] == "pageable"} <= {3 << 20}
+
+
+@pytest.mark.parametrize(("speed", "of_a_lane"), [("5.0", 500), ("32.0", 4e6 / 130 * 128 / 1e3), ("64.0", 7562.5)])
+def test_copies_have_the_limit_of_the_link(
+    one_stack: KernelStack, json_of: JsonOf, tmp_path: Path, speed: str, of_a_lane: float
+) -> None:
+    """A link as wide as none, so that copies of the simulated GPU are not faster."""
+    device = tmp_path / "sys/0000:c1:00.0"
+    device.mkdir(parents=True)
+    (device / "current_link_speed").write_text(f"{speed} GT/s PCIe\n")
+    (device / "current_link_width").write_text("10000\n")
+    program = broken_kernel.build(
+        tmp_path, one_stack, "gpu_memory", file="pci_link.c", old="/sys/bus/pci/devices", new=str(device.parent),
+    )  # fmt: skip
+    found = json_of(one_stack.mpirun(2, str(program), *TINY, env=fake_cuda(tmp_path)))["measurements"]
+    limits = {item["params"]["way"]: item["limit"] for item in found if "memory" in item["params"]}
+    link = pytest.approx(of_a_lane * 1e4)
+    assert limits == {"in": link, "out": link, "both": pytest.approx(2 * of_a_lane * 1e4)}
+
+
+def test_copies_that_are_faster_than_the_link_have_no_limit(
+    one_stack: KernelStack, json_of: JsonOf, tmp_path: Path
+) -> None:
+    program = broken_kernel.build(
+        tmp_path, one_stack, "gpu_memory", file="pci_link.c", old="    return gts * 1e3", new="    return 1; return gts"
+    )
+    found = json_of(one_stack.mpirun(1, str(program), *TINY, env=fake_cuda(tmp_path)))["measurements"]
+    assert {item["limit"] for item in found if "memory" in item["params"]} == {None}
 
 
 def test_a_driver_that_tells_no_clock_leaves_no_limit(one_stack: KernelStack, json_of: JsonOf, tmp_path: Path) -> None:

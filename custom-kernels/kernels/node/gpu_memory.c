@@ -3,6 +3,7 @@
 #include "fail_together.h"
 #include "first_touch.h"
 #include "gpu_triad.ptx.h"
+#include "pci_link.h"
 #include "program.h"
 #include "result.h"
 #include "samples.h"
@@ -45,7 +46,12 @@ static const struct program program = {
         "kernel that does nothing and the wait for it (way start); of the slowest rank.\n"
         "bandwidth of triad, a = b + s c in double precision: 24 bytes per element. level memory: arrays of\n"
         "--bytes; level l2: arrays that fill half of the L2 cache, 50 starts in a row.\n"
-        "Model: clock x width of the memory's bus as the driver reports them; twice, for both edges.\n"
+        "Model of triad: clock x width of the memory's bus as the driver reports them; twice, for both\n"
+        "edges. Of copies: speed x width of the GPU's PCIe link after them, as sysfs shows it, without "
+        "headers\n"
+        "of packets; none where copies were faster, as where a virtual machine shows another link. Ranks "
+        "that\n"
+        "share a GPU share its limits.\n"
         "Check: what was copied in and out again, and the triad, are exact in every element.\n"
         "nvbandwidth (NVIDIA) measures copies too, by the GPU's clock, without the time to start them.",
     .arguments = arguments,
@@ -54,6 +60,7 @@ static const struct program program = {
 /* What one rank has: two buffers on the host, three arrays on its GPU. */
 struct job {
     struct gpu gpu;
+    double share; /* 1 / the number of ranks that use this GPU */
     double *from, *to;
     gpu_pointer array[3];
     gpu_stream stream[2];
@@ -140,6 +147,25 @@ static char *devices(const struct gpu *gpu) {
     return list;
 }
 
+/* 1 / the number of ranks of this node that use this GPU. */
+static double share_of(const struct gpu *gpu) {
+    int count, users = 0;
+    MPI_Comm_size(program_node(), &count);
+    char *each = allocate((size_t)count, ADDRESS);
+    MPI_Allgather(gpu->address, ADDRESS, MPI_CHAR, each, ADDRESS, MPI_CHAR, program_node());
+    for (int rank = 0; rank < count; rank++)
+        users += !strncmp(each + rank * ADDRESS, gpu->address, ADDRESS);
+    free(each);
+    return 1.0 / users;
+}
+
+/* The sum of `own`, what one rank's part of a GPU reaches at most, over all ranks; 0 if one does not know it.
+ */
+static double limit_of_all(double own) {
+    double least = -ranks_max(-own), sum = ranks_sum(own);
+    return least > 0 ? sum : 0;
+}
+
 static struct row *row_of(struct result *result, const char *device, const char *way) {
     struct row *row = result_row(result);
     row_text(row, "device", device);
@@ -160,8 +186,11 @@ static void report_copies(struct result *result, struct job *job, const char *de
         struct row *row = row_of(result, device, kinds[i].way);
         row_text(row, "memory", memory);
         row_integer(row, "bytes", (long long)job->size);
-        row_figure(row, "bandwidth", "MB/s", HIGHER_IS_BETTER,
-                   kinds[i].times * (double)job->size * program_ranks() / seconds * 1e-6, repetitions);
+        double rate = kinds[i].times * (double)job->size * program_ranks() / seconds * 1e-6;
+        row_figure(row, "bandwidth", "MB/s", HIGHER_IS_BETTER, rate, repetitions);
+        double most = kinds[i].times * limit_of_all(job->share * pci_link_mbyte_s(job->gpu.address));
+        if (most > rate)
+            row_limit(row, most);
     }
 }
 
@@ -232,9 +261,8 @@ static void open_gpu(struct job *job) {
 }
 
 static void report_triads(struct result *result, struct job *job, const char *device) {
-    bool all_told = ranks_max(-job->gpu.memory_mbyte_s) < 0;
-    double most = ranks_sum(job->gpu.memory_mbyte_s), l2 = -ranks_max(-(double)job->gpu.l2_bytes);
-    report_triad(result, job, device, "memory", all_told ? most : 0);
+    double l2 = -ranks_max(-(double)job->gpu.l2_bytes);
+    report_triad(result, job, device, "memory", limit_of_all(job->share * job->gpu.memory_mbyte_s));
     uint64_t small = (uint64_t)(l2 / 2 / 24);
     if (small > 0 && small < job->elements) {
         job->elements = small;
@@ -275,6 +303,7 @@ int main(int argc, char **argv) {
     bytes -= bytes % sizeof(double);
     job.size = bytes;
     open_gpu(&job);
+    job.share = share_of(&job.gpu);
     char *device = devices(&job.gpu);
     struct result *result = result_new();
     check_copy(result, &job);
@@ -295,7 +324,7 @@ int main(int argc, char **argv) {
         gpu_give_back(job.array[i]);
     memory_give_back(job.from, bytes);
     memory_give_back(job.to, bytes);
-    result_model(result, "triad: clock x width of the GPU's memory; copies: the PCIe link (plumb topology)");
+    result_model(result, "triad: clock x width of the GPU's memory; copies: its PCIe link");
     free(device);
     return result_finish(result);
 }
