@@ -36,6 +36,8 @@ DELAY_S = 0.003
 #: Share of the window in which all threads of a rank may be neither running nor waiting for a CPU, and seconds. MPI
 #: libraries and our kernels poll; a process that is stopped (SIGSTOP, a frozen cgroup) does not.
 IDLE = (0.02, 0.05)
+#: Share of the window in which threads that wait for one another may each be idle.
+MOST_IDLE = 0.5
 #: Mean seconds of such a pause from which it is a stop. Waits that sleep (blocking modes of MPI libraries, yielding,
 #: reading a file) are many and short.
 STOP_S = 0.005
@@ -250,17 +252,26 @@ def _stopped(witnesses: Sequence[RankWitness], figures: dict[str, float]) -> lis
     ]
     if not told:
         return []
-    worst = max(told, key=_idle)
-    figures["idle_fraction"] = _rounded(_idle(worst))
-    idle, sleeps = worst.window.idle_s or 0.0, max(1, worst.window.sleeps or 0)
-    if _idle(worst) <= IDLE[0] or idle <= IDLE[1] or idle / sleeps <= STOP_S:
+    worst = max(told, key=lambda rank: _idle_s(rank.window) / rank.window.wall_s)
+    idle, sleeps = _idle_s(worst.window), max(1, worst.window.sleeps or 0)
+    fraction = idle / worst.window.wall_s
+    figures["idle_fraction"] = _rounded(fraction)
+    if fraction <= IDLE[0] or idle <= IDLE[1] or idle / sleeps <= STOP_S:
         return []
-    text = f"{_name(worst)} was stopped {_percent(_idle(worst))} of the time: {idle:.2f} s in {sleeps} pauses, neither "
+    text = f"{_name(worst)} was stopped {_percent(fraction)} of the time: {idle:.2f} s in {sleeps} pauses, neither "
     return [text + "running nor waiting for its CPU"]
 
 
-def _idle(witness: RankWitness) -> float:
-    return (witness.window.idle_s or 0.0) / witness.window.wall_s
+def _idle_s(window: Window) -> float:
+    """Seconds in which no thread ran or waited for a CPU.
+
+    Threads that were idle in turns, as those of OpenMP that wait for one another, were so at different times: then it
+    is what the CPU time of all leaves. A team that works is not idle for most of the time.
+    """
+    idle = window.idle_s or 0.0
+    if idle > MOST_IDLE * window.wall_s:
+        return idle
+    return max(0.0, min(idle, window.wall_s - window.cpu_s - window.delay_s))
 
 
 def _waited_for_its_own(witness: RankWitness, on_its_host: Sequence[RankWitness]) -> bool:

@@ -217,6 +217,13 @@ class TestStopped:
         assert self.causes(seen) == []
         assert (seen["window"]["idle_s"] > 0.1) is (pieces > 0)
 
+    def test_threads_that_are_idle_in_turns_are_not(self):
+        """Two threads, each idle for 0.4 s of 2 s while the other one runs; then both for 1.2 s."""
+        window = {"wall_s": 2.0, "cpu_s": 3.2, "delay_s": 0.0, "idle_s": 0.4, "sleeps": 20}
+        seen: dict[str, Any] = {"mpi": True, "window": window}
+        assert self.causes(seen) == []
+        assert len(self.causes({**seen, "window": {**window, "cpu_s": 1.6, "idle_s": 1.2}})) == 1
+
     def test_one_that_waits_for_its_own_thread_is_not(self, tmp_path, programs):
         (cpu,) = cpus(1)
         command = [programs / "phase", 30, 20000, os.nice(0), "team"]
