@@ -417,6 +417,16 @@ class Node:
                 })  # fmt: skip
         return found
 
+    def gpu_driver(self) -> Optional[str]:
+        """Name and version of the kernel's module for GPUs; None where none with a version of its own is loaded."""
+        for module in ("nvidia", "amdgpu"):
+            version = self.reader.text("sys/module/" + module + "/version")
+            if version:
+                return module + " " + version
+        told = self.reader.text("proc/driver/nvidia/version") or ""
+        found = re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)\s", told)
+        return "nvidia " + found.group(1) if found else None
+
     def knobs(self) -> Dict[str, Any]:
         """Settings of the kernel that change figures."""
         read, frequency = self.reader, CPUS + "/cpu0/cpufreq"
@@ -593,6 +603,7 @@ def collect(name: str, output: Path, job: Optional[str] = None, root: Path = Pat
         "nics": node.nics(),
         "hcas": node.hcas(),
         "gpus": node.gpus(),
+        "gpu_driver": node.gpu_driver(),
         "limits": node.limits(),
         "mount": node.mount(output),
         "tools": node.tools(),

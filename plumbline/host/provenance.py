@@ -21,7 +21,7 @@ from plumbline.host import devices, energy, links
 from plumbline.host.collector import FIRMWARE, Node, Reader
 
 #: facts of a host that change figures: where one of them changes, figures before and after are not of one series
-SETTINGS = ("kernel", "microcode", "governor", "turbo", "smt", "thp", "numa_balancing")
+SETTINGS = ("kernel", "microcode", "governor", "turbo", "smt", "thp", "numa_balancing", "gpu_driver")
 #: facts of the document of a host, in addition to its knobs, that a record has
 COMMON = ("machine", "kernel", "virtual", "smt", "load", "cpus_online", "cgroup", "memory_bytes")
 
@@ -29,7 +29,7 @@ COMMON = ("machine", "kernel", "virtual", "smt", "load", "cpus_online", "cgroup"
 def collect(root: Path = Path("/")) -> dict[str, Any]:
     """Facts of this host: hardware, kernel, firmware, the knobs that change figures, cgroup limits, load."""
     reader = Reader(root)
-    settings = _settings(root)
+    settings, driver = _settings(root), Node(reader).gpu_driver()
     found = {address: str(link) for address, link in links.read(root).items()}
     stack = resource.getrlimit(resource.RLIMIT_STACK)[0]
     return {
@@ -42,6 +42,7 @@ def collect(root: Path = Path("/")) -> dict[str, Any]:
         "kernel_command_line": reader.text("proc/cmdline"),
         "stack_bytes": None if stack == resource.RLIM_INFINITY else stack,
         "energy": str(energy.find(root)),
+        **({"gpu_driver": driver} if driver else {}),
         **({"pci_links": found} if found else {}),
         **({"mpi_settings": settings} if settings else {}),
     }
@@ -78,5 +79,7 @@ def _settings(root: Path) -> dict[str, str]:
 
 def fingerprint(host: dict[str, Any]) -> str:
     """Eight hexadecimal digits of the :data:`SETTINGS` of ``host``, which are facts as :func:`collect` gives them."""
-    text = json.dumps([host.get(name) for name in SETTINGS])
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
+    found = [host.get(name) for name in SETTINGS]
+    if found[-1] is None:  # hosts without GPUs keep the digits that they had before this was a fact
+        found.pop()
+    return hashlib.sha256(json.dumps(found).encode()).hexdigest()[:8]

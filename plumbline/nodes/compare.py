@@ -124,6 +124,7 @@ def _fingerprint(node: Node, sizes: dict[int, int]) -> Fingerprint:
         "governor": _said(knobs.governor),
         "clock source": _said(knobs.clocksource),
         "GPUs": _counted(f"{gpu.vendor}:{gpu.device} at NUMA {_said(gpu.numa, '-')}" for gpu in node.gpus),
+        "GPU driver": _said(node.gpu_driver, "none"),
         "network cards": _counted(_nic(nic) for nic in node.nics if nic.physical),
         "fabric adapters": _counted(_hca(hca) for hca in node.hcas),
     }

@@ -122,8 +122,9 @@ class Node(_Part, frozen=True, kw_only=True):
     """Facts of one node. ``host``: as the scheduler names it; ``job``: the collection, the same on all its nodes.
 
     ``time`` (UTC, seconds since 1970) and ``monotonic`` (of the node's clock) are of the collector's begin.
-    ``virtual`` is the hypervisor, null on bare metal; ``threads``: hardware threads that are online. ``limits`` are
-    facts for physical limits, by their names in ``site.yaml``. ``missing``: what could not be read, and why.
+    ``virtual`` is the hypervisor, null on bare metal; ``threads``: hardware threads that are online. ``gpu_driver`` is
+    the kernel's module for GPUs with its version. ``limits`` are facts for physical limits, by their names in
+    ``site.yaml``. ``missing``: what could not be read, and why.
     """
 
     schema: Literal[1]
@@ -148,6 +149,7 @@ class Node(_Part, frozen=True, kw_only=True):
     nics: list[Nic]
     hcas: list[Hca]
     gpus: list[Gpu]
+    gpu_driver: str | None = None
     knobs: Knobs
     limits: dict[str, int | float]
     mount: Mount

@@ -51,6 +51,32 @@ def test_knobs_are_read(tmp_path):
     assert host["memory_bytes"] == 1024000
 
 
+OPEN = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.124.06  Release Build  (root@host)  Thu Mar 27\n"
+CLOSED = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 2023\nGCC version:  gcc 12\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "driver"),
+    [
+        ({"sys/module/nvidia/version": "580.159.04\n", "proc/driver/nvidia/version": OPEN}, "nvidia 580.159.04"),
+        ({"sys/module/amdgpu/version": "6.10.5\n"}, "amdgpu 6.10.5"),
+        ({"proc/driver/nvidia/version": OPEN}, "nvidia 570.124.06"),
+        ({"proc/driver/nvidia/version": CLOSED}, "nvidia 535.129.03"),
+        ({"proc/driver/nvidia/version": "something else\n"}, None),
+    ],
+)
+def test_the_driver_of_gpus_begins_a_series(tmp_path, files, driver):
+    without = provenance.collect(tree(tmp_path / "without", {"proc/loadavg": "0 0 0 1/1 1\n"}))
+    host = provenance.collect(tree(tmp_path / "with", {**files, "proc/loadavg": "0 0 0 1/1 1\n"}))
+    assert host.get("gpu_driver") == driver == collector.collect("n1", tmp_path, root=tmp_path / "with")["gpu_driver"]
+    assert "gpu_driver" not in without
+    assert (provenance.fingerprint(host) != provenance.fingerprint(without)) is (driver is not None)
+
+
+def test_hosts_without_gpus_keep_their_series():
+    assert provenance.fingerprint({"kernel": "6.1"}) == "ee09e16c"
+
+
 def test_a_record_has_the_facts_of_the_document_of_its_host(tmp_path):
     files = {
         "proc/loadavg": "3.50 1.00 0.50 1/100 1234\n",
