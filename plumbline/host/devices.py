@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from plumbline.base.units import cpu_list
-from plumbline.host import links
+from plumbline.host import links, nvml
 from plumbline.host.links import Link
 from plumbline.topology import binder
 
@@ -34,7 +34,7 @@ BUILT_WITH = {"10de": "cuda", "1002": "rocm"}
 
 
 class Device(Struct, frozen=True):
-    """A PCI device. ``ids`` are vendor and device, ``names`` the operating system's.
+    """A PCI device. ``ids`` are vendor and device, ``names`` the operating system's, and the model of a GPU of NVIDIA.
 
     ``link_gbytes_s`` is the rate of its link in GB/s, as hwloc has it. ``sockets`` (logical indices), ``nodes`` and
     ``cpus`` (OS indices) are local to it: all of the machine's if its place is not known.
@@ -71,7 +71,31 @@ def built_with(topology: str | Path) -> str | None:
 def load(topology: str | Path | None = None) -> Devices:
     """The devices of an hwloc XML file; left out, of this host. Synthetic descriptions have none."""
     found = msgspec.json.decode(_asked(topology), type=Devices)
-    return joined(found, links.between_gpus()) if topology is None else found
+    return _told(found) if topology is None else found
+
+
+def _told(found: Devices) -> Devices:
+    """``found`` on this host, with what the drivers of its GPUs say."""
+    return joined(named(found, _models()), links.between_gpus())
+
+
+def _models() -> dict[str, str]:
+    """The models of the GPUs of this host that NVML shows, by PCI address; the energy of GPUs says why it fails."""
+    try:
+        return {gpu.address: gpu.model() for gpu in nvml.gpus()}
+    except OSError:
+        return {}
+
+
+def named(found: Devices, models: Mapping[str, str]) -> Devices:
+    """``found`` with the ``models`` of devices by PCI address after their names."""
+    known = (
+        msgspec.structs.replace(device, names=(*device.names, models[device.address]))
+        if device.address in models
+        else device
+        for device in found.devices
+    )
+    return msgspec.structs.replace(found, devices=tuple(known))
 
 
 def joined(found: Devices, words: Mapping[frozenset[str], str]) -> Devices:
@@ -98,7 +122,7 @@ def document(topology: str | Path | None = None) -> dict[str, Any]:
     found: dict[str, Any] = msgspec.json.decode(_asked(topology))
     if topology is not None:
         return found
-    found["ways"] = msgspec.to_builtins(joined(msgspec.convert(found, Devices), links.between_gpus()).ways)
+    found |= msgspec.to_builtins(_told(msgspec.convert(found, Devices)))
     here = links.read()
     for device in found["devices"]:
         if device["address"] in here:

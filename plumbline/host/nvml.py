@@ -1,4 +1,4 @@
-"""What NVIDIA's management library (NVML) reports of the GPUs of this host: links between them, and energy.
+"""What NVIDIA's management library (NVML) reports of the GPUs of this host: their models, links between them, energy.
 
 It comes with the driver and is opened when it is asked, so nothing here needs a GPU or a toolkit. Links were never read
 from GPUs: the tests open a library of their own, which follows NVML's reference.
@@ -16,6 +16,8 @@ from itertools import combinations
 LIBRARY = "libnvidia-ml.so.1"
 #: NVML_NVLINK_MAX_LINKS, and NVML_FEATURE_ENABLED of a link that is up
 MOST_LINKS, UP = 18, 1
+#: NVML_DEVICE_NAME_V2_BUFFER_SIZE
+NAME_BYTES = 96
 
 
 class _PciInfo(ctypes.Structure):
@@ -44,6 +46,12 @@ class Gpu:
     address: str
     _library: ctypes.CDLL
     _handle: ctypes.c_void_p
+
+    def model(self) -> str:
+        """Such as ``NVIDIA H200``; raises OSError where NVML fails."""
+        name = ctypes.create_string_buffer(NAME_BYTES)
+        self._must("nvmlDeviceGetName", name, NAME_BYTES)
+        return name.value.decode("utf-8", "replace")
 
     def microjoules(self) -> int:
         """Energy in uJ since the driver was loaded; raises OSError where the GPU does not count it (before Volta)."""

@@ -52,12 +52,21 @@ def test_they_stand_in_this_hosts_matrix(library: pytest.MonkeyPatch) -> None:
     library.setattr(devices, "_asked", lambda topology: text)
     found = devices.load()
     assert list(found.ways[0]) == ["X", "NV2", "SYS", "SYS", "SYS"]
+    assert found.devices[0].names == ("card0", "Tesla K80")
+    assert devices.document()["devices"][0]["names"] == ("card0", "Tesla K80")
     assert tuple(map(tuple, devices.document()["ways"])) == found.ways
     drawn = " ".join("\n".join(devices.draw(found, {}, 100)).split())
     assert "NV# # NVLinks;" in drawn
     host = {**record()["host"], "hostname": "node1", "devices": json.loads(text) | {"ways": found.ways}}
     page = pieces.section(data.document(data.Scope("local"), [convert(record(host=host))]), "devices")
     assert "NV#: # NVLinks" in pieces.blocks(page, "bullets")[0]["pieces"]
+
+
+def test_a_gpu_without_a_model_keeps_its_names(library: pytest.MonkeyPatch) -> None:
+    library.setenv("FAKE_NVML", "name")
+    text = devices._asked(paths.root() / "site-configs/comet/topology/gpu-k80.xml")
+    library.setattr(devices, "_asked", lambda topology: text)
+    assert devices.load().devices[0].names == ("card0",)
 
 
 def test_joules_of_gpus_are_millijoules_by_their_counters(library: pytest.MonkeyPatch) -> None:
