@@ -2,9 +2,9 @@
  * run of a program without MPI. What a launcher does to start and end its ranks lies outside.
  *
  * In the window: the CPU time of this process, the longest time that one of its busy threads waited for a
- * CPU, how long no thread did either, how often the thread that calls MPI_Finalize slept,
- * and, reported by the first rank of each host, what every CPU of the host did (proc_stat(5)) and how long
- * tasks waited for memory. */
+ * CPU, how long the thread that was idle least did neither, how often the thread that calls MPI_Finalize
+ * slept, and, reported by the first rank of each host, what every CPU of the host did (proc_stat(5)) and how
+ * long tasks waited for memory. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,7 +131,7 @@ static void note_before(const char *tid, void *context) {
 
 /* A thread that wanted a CPU for less than half of the window is a helper of a library: it waits behind the
  * worker on its own CPU, and that disturbs nobody. */
-static void note_delay(const char *tid, void *context) {
+static void note_during(const char *tid, void *context) {
     const long long *half = context;
     long long running;
     long long waiting;
@@ -165,7 +165,7 @@ void window_end(void) {
         ended = true;
         look(&end);
         long long half = (end.wall - begin.wall) * 1000 / 2;
-        threads_visit(note_delay, &half);
+        threads_visit(note_during, &half);
     }
     errno = saved;
 }

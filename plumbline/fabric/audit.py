@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -186,20 +185,15 @@ class Judge:
             yield self._row(GPU, NOT_HERE, "", False)
             return
         wanted = ", ".join(sorted(map(str, makers)))
-        if "cuda" in makers and (variables := self._gpu_variables()):
+        taken = seen = self.stack.accelerator or "no"
+        variables = self.stack.family.gpu_buffers(self.stack.mpi.version)
+        if "cuda" in makers and variables:
             is_set = all(self.settings.get(name, ("", ""))[0] == value for name, value in variables.items())
             words = " ".join(f"{name}={value}" for name, value in variables.items())
-            yield self._row(GPU, wanted, f"cuda: {words}{'' if is_set else ' for programs that need it'}", False)
-            return
-        is_bad = self.stack.accelerator not in makers
+            taken, seen = "cuda", f"cuda: {words}{'' if is_set else ' for programs that need it'}"
+        is_bad = taken not in makers
         why = [Why(NOT_THERE[0], f"the MPI library takes no memory of {wanted}", f"a build with {wanted}")]
-        yield self._row(GPU, wanted, self.stack.accelerator or "no", is_bad, why if is_bad else [])
-
-    def _gpu_variables(self) -> Mapping[str, str]:
-        """What makes this version of the library take the memory of NVIDIA's GPUs; empty where nothing does."""
-        variables, first = self.stack.family.gpu_buffers or ({}, ())
-        numbers = tuple(int(number) for number in re.findall(r"\d+", self.stack.mpi.version))
-        return variables if numbers >= first else {}
+        yield self._row(GPU, wanted, seen, is_bad, why if is_bad else [])
 
     def _by_tcp(self) -> list[str]:
         names = {address: name for name, address, _ in node.interfaces(self.facts)}

@@ -29,7 +29,8 @@ COMMON = ("machine", "kernel", "virtual", "smt", "load", "cpus_online", "cgroup"
 def collect(root: Path = Path("/")) -> dict[str, Any]:
     """Facts of this host: hardware, kernel, firmware, the knobs that change figures, cgroup limits, load."""
     reader = Reader(root)
-    settings, driver = _settings(root), Node(reader).gpu_driver()
+    node, settings = Node(reader), _settings(root)
+    driver = node.gpu_driver()
     found = {address: str(link) for address, link in links.read(root).items()}
     stack = resource.getrlimit(resource.RLIMIT_STACK)[0]
     return {
@@ -38,7 +39,7 @@ def collect(root: Path = Path("/")) -> dict[str, Any]:
         "microcode": reader.cpuinfo("microcode"),
         "firmware": reader.joined(*(f"sys/class/dmi/id/bios_{name}" for name in ("vendor", "version", "date"))),
         "product": reader.joined(*FIRMWARE),
-        **recorded(Node(reader).common()),
+        **recorded(node.common()),
         "kernel_command_line": reader.text("proc/cmdline"),
         "stack_bytes": None if stack == resource.RLIM_INFINITY else stack,
         "energy": str(energy.find(root)),
@@ -79,7 +80,6 @@ def _settings(root: Path) -> dict[str, str]:
 
 def fingerprint(host: dict[str, Any]) -> str:
     """Eight hexadecimal digits of the :data:`SETTINGS` of ``host``, which are facts as :func:`collect` gives them."""
-    found = [host.get(name) for name in SETTINGS]
-    if found[-1] is None:  # hosts without GPUs keep the digits that they had before this was a fact
-        found.pop()
+    # hosts without GPUs keep the digits that they had before their driver was a fact
+    found = [host.get(name) for name in SETTINGS if name != "gpu_driver" or host.get(name) is not None]
     return hashlib.sha256(json.dumps(found).encode()).hexdigest()[:8]

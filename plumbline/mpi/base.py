@@ -117,9 +117,6 @@ class Family(ABC):
     shared_files: tuple[str, ...] = ()
     #: the PMI plugin by which the library gets its ranks from a scheduler's own launcher, unless a partition names one
     pmi: str
-    #: variables with which it takes the memory of NVIDIA's GPUs as buffers, from this version on; None: what is built
-    #: into it decides
-    gpu_buffers: tuple[Mapping[str, str], tuple[int, ...]] | None = None
     #: what comes before the name of a setting in the environment
     setting_prefix: str = ""
     #: the settings that are worth a try
@@ -163,6 +160,10 @@ class Family(ABC):
         """The kind of launcher that comes with ``version`` of the library."""
         (kind,) = self.launchers
         return kind
+
+    def gpu_buffers(self, version: str) -> Mapping[str, str]:
+        """The variables with which ``version`` takes memory of NVIDIA's GPUs as buffers; none: its build decides."""
+        return {}
 
     def reaches(self, scheduler: Scheduler, program: str) -> bool:
         """Whether the launcher ``program`` finds and reaches the nodes of a job of ``scheduler`` without help.

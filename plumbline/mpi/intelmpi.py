@@ -85,8 +85,6 @@ class IntelMpi(Family):
     #: seen with version 2021.18: 4 MiB go through shared memory, whatever I_MPI_SHM_CMA is
     single_copy = ()
     interface = "FI_TCP_IFACE"
-    #: https://www.intel.com/content/www/us/en/docs/mpi-library/developer-reference-linux/2021-13/gpu-buffers-support.html
-    gpu_buffers = (MappingProxyType({"I_MPI_OFFLOAD": "1"}), (2021, 13))
     #: the values of texts (I_MPI_ADJUST_…) are empty in MPI_T
     telling = MappingProxyType({"I_MPI_DEBUG": "5"})
     startup = r"\[\d+\] (?:MPI startup\(\): |\t )"
@@ -94,6 +92,14 @@ class IntelMpi(Family):
     parts = ("*-fi.so", "*heap_proxy.so", "mpi/**/*.so*", "prov/*.so", "../libfabric/lib/**/*.so*")
     settings = ("etc/*", "opt/mpi/etc/*", "mpi/*/etc/*", "mpi/*/opt/mpi/etc/*")
     variables = ("I_MPI_", *Mpich.variables)
+
+    def gpu_buffers(self, version: str) -> Mapping[str, str]:
+        """From 2021.13 on.
+
+        https://www.intel.com/content/www/us/en/docs/mpi-library/developer-reference-linux/2021-13/gpu-buffers-support.html
+        """
+        numbers = tuple(map(int, re.findall(r"\d+", version)))
+        return {"I_MPI_OFFLOAD": "1"} if numbers >= (2021, 13) else {}
 
     def home_variables(self, prefix: Path) -> dict[str, str]:
         """The library looks for its parts below I_MPI_ROOT; oneAPI puts a folder for the version in between."""

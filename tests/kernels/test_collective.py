@@ -80,20 +80,18 @@ def one_time(stack: KernelStack, json_of: JsonOf, program: Path, protocol: str, 
     return next(float(item["value"]) for item in document["measurements"] if item["metric"] == "time")
 
 
+def broken(stack: KernelStack, folder: Path, old: str, new: str) -> Path:
+    """The kernel with ``old`` in its protocols replaced, which may ask for ranks."""
+    file, options = "collective_protocol.c", ("-include", "program.h")
+    return broken_kernel.build(folder, stack, "collective", file=file, old=old, new=new, options=options)
+
+
 def test_a_loop_is_divided_by_its_calls_and_its_slowest_rank_counts(
     one_stack: KernelStack, json_of: JsonOf, tmp_path: Path
 ) -> None:
     """Rank 1 takes 1 s longer for each call by its clock."""
     late = "*end += program_rank() * 1e9 * made; return faults(calls, pairs, made, round);"
-    program = broken_kernel.build(
-        tmp_path,
-        one_stack,
-        "collective",
-        file="collective_protocol.c",
-        old="return faults(calls, pairs, made, round);",
-        new=late,
-        options=("-include", "program.h"),
-    )
+    program = broken(one_stack, tmp_path, "return faults(calls, pairs, made, round);", late)
     for protocol in ("loop", "changing", "work"):
         assert 1e6 <= one_time(one_stack, json_of, program, protocol) < 2e6
     assert 1e6 <= one_time(one_stack, json_of, program, "barrier") < 2e6
@@ -101,28 +99,14 @@ def test_a_loop_is_divided_by_its_calls_and_its_slowest_rank_counts(
 
 def test_short_calls_are_more_of_a_sample(one_stack: KernelStack, json_of: JsonOf, tmp_path: Path) -> None:
     """Where 8 calls take 1 ns, a sample has 128, and rank 1 is 128 s late in such samples alone."""
-    program = broken_kernel.build(
-        tmp_path,
-        one_stack,
-        "collective",
-        file="collective_protocol.c",
-        old="calls_of_a_sample(*end - *begin);",
-        new="calls_of_a_sample(1.0); if (made == 128) *end += 128e9 * program_rank();",
-        options=("-include", "program.h"),
-    )
+    late = "calls_of_a_sample(1.0); if (made == 128) *end += 128e9 * program_rank();"
+    program = broken(one_stack, tmp_path, "calls_of_a_sample(*end - *begin);", late)
     assert 1e6 <= one_time(one_stack, json_of, program, "loop") < 2e6
 
 
 def test_work_between_calls_does_not_count(one_stack: KernelStack, json_of: JsonOf, tmp_path: Path) -> None:
     """Work of 20 ms after each call: the calls still take less."""
-    program = broken_kernel.build(
-        tmp_path,
-        one_stack,
-        "collective",
-        file="collective_protocol.c",
-        old="work(agreed->work);",
-        new="work(20e6);",
-    )
+    program = broken(one_stack, tmp_path, "work(agreed->work);", "work(20e6);")
     assert one_time(one_stack, json_of, program, "work", "--seconds", "0") < 20e3
 
 

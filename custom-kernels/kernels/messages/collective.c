@@ -157,7 +157,7 @@ static void get_steady(struct call *calls, int pairs) {
  * the same round. The candidates take turns at being the first of a round. Returns the number of wrong
  * elements on this rank. */
 static long measure(enum protocol by, struct call *calls, int pairs, struct windows *windows) {
-    struct agreed agreed = agreed_new();
+    struct agreed agreed = agreed_new(by);
     double begin, end, first = 0.0;
     bool over = false;
     long wrong = 0, of_round = candidates_count(candidates);
@@ -348,7 +348,7 @@ int main(int argc, char **argv) {
     clock_start();
     candidates = candidates_new(race);
     size_t most = (size_t)repetitions * (size_t)candidates_count(candidates);
-    struct windows windows = {allocate(most, sizeof(double)), allocate(most, sizeof(double)), 0, 1};
+    struct windows windows = {allocate(most, sizeof(double)), allocate(most, sizeof(double)), 0, 0};
     struct result *result = result_new();
     struct findings found = {.fewest = repetitions};
     for (int which = 0; which < OPERATIONS; which++)

@@ -36,8 +36,10 @@ int protocol_buffers(enum protocol protocol, enum operation operation, size_t by
     return fit < 2 ? 2 : fit < PAIRS ? (int)fit : PAIRS;
 }
 
-struct agreed agreed_new(void) {
-    return (struct agreed){.lead = least_lead_ns, .calls = 1};
+struct agreed agreed_new(enum protocol protocol) {
+    bool repeats = protocol_repeats(protocol);
+    return (struct agreed){
+        .lead = least_lead_ns, .calls = repeats ? CALLS : 1, .grows = repeats && protocol != WORK_BETWEEN};
 }
 
 /* When the last rank is ready: the same time on all ranks, so that they stop after the same sample. */
@@ -112,9 +114,7 @@ static long faults(struct call *calls, int pairs, int made, long round) {
 long protocol_sample(enum protocol protocol, struct call *calls, long round, struct agreed *agreed,
                      double *begin, double *end) {
     int pairs = protocol_buffers(protocol, calls->operation, calls->elements * sizeof(float)),
-        made = !protocol_repeats(protocol) ? 1
-               : agreed->calls > 1         ? agreed->calls
-                                           : CALLS;
+        made = agreed->calls;
     for (int pair = 0; pair < pairs; pair++)
         call_prepare(&calls[pair], round);
     agree(agreed);
@@ -131,8 +131,9 @@ long protocol_sample(enum protocol protocol, struct call *calls, long round, str
         for (int number = 0; number < made; number++)
             call_make(&calls[number % pairs]);
     *end = spent < 0.0 ? clock_now() : *begin + spent;
-    if (protocol_repeats(protocol) && agreed->calls == 1)
-        agreed->calls = protocol == WORK_BETWEEN ? CALLS : calls_of_a_sample(*end - *begin);
+    if (agreed->grows)
+        agreed->calls = calls_of_a_sample(*end - *begin);
+    agreed->grows = false;
     return faults(calls, pairs, made, round);
 }
 

@@ -27,16 +27,16 @@ int protocol_warm_up(enum protocol protocol);
 int protocol_buffers(enum protocol protocol, enum operation operation, size_t bytes);
 
 /* What is carried from sample to sample of one size: times of the common clock, in ns. `start`: the agreed
- * start, or, where there is none, when the last rank was ready. `calls`: of a sample, from the second one
- * on; the ranks do not leave a barrier together, and more calls make that a smaller part of their time. */
+ * start, or, where there is none, when the last rank was ready. `calls`: of a sample;
+ * the ranks do not leave a barrier together, and more calls make that a smaller part of their time. */
 struct agreed {
     double start, lead, work;
     int calls;
-    bool missed;
+    bool grows, missed; /* grows: `calls` is to be agreed on after this sample */
 };
 
 /* For the first sample of a size. */
-struct agreed agreed_new(void);
+struct agreed agreed_new(enum protocol protocol);
 
 /* Make one sample with `calls`, one for each pair of buffers, on data of `round`. *begin and *end are
  * readings of this rank's clock: of the sample's only call, or so far apart as this rank's calls took

@@ -134,12 +134,19 @@ static struct summary repeat(work work, struct job *job) {
     return found;
 }
 
+/* The addresses of the GPUs of the `count` ranks in `of`, each of ADDRESS bytes; the caller frees them. */
+static char *addresses(const struct gpu *gpu, MPI_Comm of, int *count) {
+    MPI_Comm_size(of, count);
+    char *each = allocate((size_t)*count, ADDRESS);
+    MPI_Allgather(gpu->address, ADDRESS, MPI_CHAR, each, ADDRESS, MPI_CHAR, of);
+    return each;
+}
+
 /* The GPUs of all ranks in their order, on every rank; the caller frees it. */
 static char *devices(const struct gpu *gpu) {
-    size_t count = (size_t)program_ranks();
-    char *each = allocate(count, ADDRESS), *list = allocate(count, ADDRESS + 1);
-    MPI_Allgather(gpu->address, ADDRESS, MPI_CHAR, each, ADDRESS, MPI_CHAR, MPI_COMM_WORLD);
-    for (size_t rank = 0; rank < count; rank++) {
+    int count;
+    char *each = addresses(gpu, MPI_COMM_WORLD, &count), *list = allocate((size_t)count, ADDRESS + 1);
+    for (int rank = 0; rank < count; rank++) {
         strcat(list, rank ? "," : "");
         strncat(list, each + rank * ADDRESS, ADDRESS);
     }
@@ -150,9 +157,7 @@ static char *devices(const struct gpu *gpu) {
 /* 1 / the number of ranks of this node that use this GPU. */
 static double share_of(const struct gpu *gpu) {
     int count, users = 0;
-    MPI_Comm_size(program_node(), &count);
-    char *each = allocate((size_t)count, ADDRESS);
-    MPI_Allgather(gpu->address, ADDRESS, MPI_CHAR, each, ADDRESS, MPI_CHAR, program_node());
+    char *each = addresses(gpu, program_node(), &count);
     for (int rank = 0; rank < count; rank++)
         users += !strncmp(each + rank * ADDRESS, gpu->address, ADDRESS);
     free(each);
