@@ -19,6 +19,8 @@ from plumbline.base import paths
 
 #: how pip says that it reaches no registry
 UNREACHABLE = "NewConnectionError|ConnectTimeoutError|NameResolutionError|Temporary failure|ProxyError|refused"
+#: why a gate that had little time judges nothing where other work disturbed its launches
+TOO_BUSY = "pairs: 13 are needed|every launch was disturbed and measured again"
 pytestmark = pytest.mark.e2e
 
 BIN = Path(sys.executable).parent
@@ -239,7 +241,7 @@ def test_a_merge_request_of_ones_own_code_is_gated_by_an_installed_plumbline(
     (judged,) = json.loads((made / "gate.json").read_text())["series"]
     assert judged["series"].startswith("own %placement=core")
     if judged["verdict"] == "INVALID":  # a machine that is busy may make too few pairs in that time
-        assert "pairs: 13 are needed" in judged["reason"]
+        assert re.search(TOO_BUSY, judged["reason"])
     else:
         assert judged["ratio"] > 1.3
     job = {"FAIL": "FAIL 1", "INCONCLUSIVE": "WARN 2", "INVALID": "FAIL 3"}[judged["verdict"]]
@@ -267,12 +269,8 @@ def test_the_tutorial_for_ones_own_code_is_true(ready: Path) -> None:
     }
     assert len(verdicts["harmless"]) == len(verdicts["slower"]) == 2
     for name, right in {"harmless": "PASS", "slower": "FAIL"}.items():
-        few = (
-            {"INVALID"}
-            if re.search(r"^gate: INVALID: .*\d+ pairs: 13 are needed", shown[name], re.MULTILINE)
-            else set()
-        )
-        assert set(verdicts[name]) <= {right, "INCONCLUSIVE", *few}, shown[name]
+        busy = re.search(rf"^gate: INVALID: .*({TOO_BUSY})", shown[name], re.MULTILINE)
+        assert set(verdicts[name]) <= {right, "INCONCLUSIVE", *(["INVALID"] if busy else [])}, shown[name]
     assert (folder / "heat" / ".gitlab" / "plumbline.yml").is_file()
     shown_file = re.search(r"<!-- file: (\S+) -->\n```yaml\n(.*?)```", text, re.DOTALL)
     assert shown_file
