@@ -1,6 +1,6 @@
 /* The ways by which this process could reach other ranks when it called MPI_Finalize, or at its end if it
- * never does: memory shared with others, TCP connections, device files; and how often it copied from or to
- * the memory of another process. */
+ * never does: memory shared with others, TCP connections, device files; how often it copied from or to the
+ * memory of another process; and how much of its memory was in huge pages then. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,9 @@ static struct {
     long long shm; /* bytes, as the other two: in memory, by System V, in files */
     long long sysv;
     long long file;
-    char files[256]; /* the first file */
+    long long present; /* KiB of memory; 0 where the kernel does not tell */
+    long long huge;    /* KiB of that in huge pages */
+    char files[256];   /* the first file */
     size_t connections;
     size_t devices;
     char local[MOST_CONNECTIONS][ADDRESS_BYTES];
@@ -68,6 +70,21 @@ static void note_mapping(const char *line) {
             snprintf(seen.files, sizeof seen.files, "%s", path);
         seen.file += bytes;
     }
+}
+
+/* "AnonHugePages:      2048 kB". Rss leaves out what is in reserved huge pages. */
+static void note_sum(const char *line) {
+    static const char *const transparent[] = {"AnonHugePages:", "ShmemPmdMapped:", "FilePmdMapped:"};
+    const char *colon = strchr(line, ':');
+    long long kib = colon == NULL ? 0 : strtoll(colon + 1, NULL, 10);
+    bool reserved = begins(line, "Shared_Hugetlb:") || begins(line, "Private_Hugetlb:");
+    if (reserved || begins(line, "Rss:"))
+        seen.present += kib;
+    if (reserved)
+        seen.huge += kib;
+    for (size_t i = 0; i < sizeof transparent / sizeof transparent[0]; i++)
+        if (begins(line, transparent[i]))
+            seen.huge += kib;
 }
 
 static bool write_address(const struct sockaddr_storage *address, char *text) {
@@ -149,22 +166,29 @@ static void note_files(void) {
 /* Not the lists: clearing them would give the child its own memory for them. */
 void transports_forget(void) {
     seen.noted = false;
-    seen.shm = seen.sysv = seen.file = 0;
+    seen.shm = seen.sysv = seen.file = seen.present = seen.huge = 0;
     seen.files[0] = '\0';
     seen.connections = seen.devices = 0;
     atomic_store(&copies, 0);
     atomic_store(&refused, 0);
 }
 
-void transports_note(void) {
+static bool note_lines(const char *path, void (*note)(const char *line)) {
     static struct line_reader reader;
+    if (!lines_open(&reader, path))
+        return false;
+    const char *line;
+    while ((line = lines_next(&reader)) != NULL)
+        note(line);
+    lines_close(&reader);
+    return true;
+}
+
+void transports_note(void) {
     int saved = errno;
-    if (!seen.noted && lines_open(&reader, "/proc/self/maps")) {
-        const char *line;
-        while ((line = lines_next(&reader)) != NULL)
-            note_mapping(line);
-        lines_close(&reader);
+    if (!seen.noted && note_lines("/proc/self/maps", note_mapping)) {
         note_files();
+        note_lines("/proc/self/smaps_rollup", note_sum); /* since Linux 4.14 */
     }
     seen.noted = true;
     errno = saved;
@@ -185,6 +209,10 @@ void transports_write(struct json *out) {
     json_int(out, "sysv_bytes", seen.sysv);
     json_int(out, "file_bytes", seen.file);
     json_text(out, "file", seen.files);
+    if (seen.present > 0) {
+        json_int(out, "present_bytes", seen.present * 1024);
+        json_int(out, "huge_bytes", seen.huge * 1024);
+    }
     json_int(out, "copies", atomic_load(&copies));
     json_int(out, "refused", atomic_load(&refused));
     write_user_namespace(out);

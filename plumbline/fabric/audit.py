@@ -10,6 +10,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.fabric import causes, node, smoke
 from plumbline.fabric.causes import MULTI, NOT_THERE, THREADLESS, Case, Why
 from plumbline.fabric.smoke import Smoke
+from plumbline.host import devices
 from plumbline.measure.session import passing_folder
 from plumbline.mpi import ways
 from plumbline.nodes import findings, read
@@ -22,7 +23,6 @@ from plumbline.views.table import table
 HUGE, GPU, THREADS, MESSAGES = "huge pages", "GPU direct", "threads in UCX", "messages"
 NOT_HERE = "no"
 VERDICTS = {True: "MISSED", None: "not known", False: "ok"}
-_GPU_MAKERS = {"0x10de": "cuda", "0x1002": "rocm"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,10 +97,21 @@ class Judge:
         detour = ", ".join(self._by_tcp()) or "not mapped"
         yield self._use(ways.SHARED, "yes", shared, self._figures() if shared else f"no: {detour}")
         yield from self._single_copies(shared)
-        knobs = self.facts.knobs
-        pages = f"transparent: {knobs.thp}; {knobs.huge_pages or 0} reserved"
-        yield self._row(HUGE, pages, "the witness does not tell", None)
+        yield self._huge_pages()
         yield from self._gpus()
+
+    def _huge_pages(self) -> Use:
+        """How much of the ranks' memory is in huge pages; whether more would be of use, nothing here tells."""
+        knobs = self.facts.knobs
+        could = f"transparent: {knobs.thp}; {knobs.huge_pages or 0} reserved"
+        if any(one.present_bytes is None for one in self.ran.transports):
+            return self._row(HUGE, could, "the kernel does not tell", None)
+        huge, present = (
+            sum(getattr(one, name) for one in self.ran.transports) / 1e6 for name in ("huge_bytes", "present_bytes")
+        )
+        is_offered = knobs.thp != "never" or bool(knobs.huge_pages)
+        seen = f"{huge:.0f} of {present:.0f} MB of the ranks at MPI_Finalize"
+        return self._row(HUGE, could, seen, False if huge or not is_offered else None)
 
     def _single_copies(self, shared: bool) -> Iterator[Use]:
         """A large message needs one of them; a device that somebody has put on the node is to be used."""
@@ -180,7 +191,7 @@ class Judge:
             yield self._row(THREADS, "yes", "yes" if level == MULTI else "no", is_bad, why if is_bad else [])
 
     def _gpus(self) -> Iterator[Use]:
-        makers = {_GPU_MAKERS.get(gpu.vendor or "") for gpu in self.facts.gpus} - {None}
+        makers = {devices.BUILT_WITH.get((gpu.vendor or "").removeprefix("0x")) for gpu in self.facts.gpus} - {None}
         if not makers:
             yield self._row(GPU, NOT_HERE, "", False)
             return

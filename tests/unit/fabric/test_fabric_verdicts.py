@@ -57,6 +57,22 @@ def test_a_library_that_copies_twice_by_design_misses_nothing() -> None:
     assert within(NONE, NONE, family="mpich")[ways.CMA] is True
 
 
+@pytest.mark.parametrize(
+    ("huge", "knobs", "bad", "seen"),
+    [
+        (10, {}, False, "20 of 80 MB of the ranks at MPI_Finalize"),
+        (0, {}, None, "0 of 80 MB of the ranks at MPI_Finalize"),
+        (0, {"thp": "never", "huge_pages": 0}, False, "0 of 80 MB "),
+        (0, {"thp": "never", "huge_pages": 9}, None, "0 of 80 MB "),
+        (None, {}, None, "the kernel does not tell"),
+    ],
+)
+def test_memory_in_huge_pages_is_shown(huge: int | None, knobs: dict[str, Any], bad: bool | None, seen: str) -> None:
+    pages = {} if huge is None else {"present_bytes": 40_000_000, "huge_bytes": huge * 1_000_000}
+    (row,) = [use for use in judge(smoke(pages, pages), facts(knobs=knobs)).of_node() if use.name == audit.HUGE]
+    assert (row.bad, row.seen[: len(seen)]) == (bad, seen)
+
+
 def test_gpus_want_a_library_that_takes_their_memory() -> None:
     card = {"address": "0000:01:00.0", "class": "0302", "vendor": "0x10de", "device": "0x20b0", "numa": 0}
     node = facts(gpus=[card])

@@ -434,6 +434,37 @@ def test_bytes_sent_by_tcp_and_refused_copies_are_counted(tmp_path, plan):
     assert seen["user_namespace"] != str(Path("/proc/self/ns/user").readlink())
 
 
+#: 8 MiB in huge pages, or in small ones if there is an argument
+TOUCHES = r"""
+#define _GNU_SOURCE
+#include <string.h>
+#include <sys/mman.h>
+#define MIB (1l << 20)
+int main(int argc, char **argv) {
+    (void)argv;
+    char *block = mmap(NULL, 16 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (block == MAP_FAILED || madvise(block, 16 * MIB, argc > 1 ? MADV_NOHUGEPAGE : MADV_HUGEPAGE)) return 1;
+    memset(block + 4 * MIB, 1, 8 * MIB);
+    return 0;
+}
+"""
+
+
+def test_memory_in_huge_pages_is_told_from_other_memory(tmp_path, plan):
+    thp = Path("/sys/kernel/mm/transparent_hugepage")
+    if not thp.exists() or "[never]" in (thp / "enabled").read_text():
+        pytest.skip("this kernel gives no transparent huge pages")
+    grain = int((thp / "hpage_pmd_size").read_text())
+    program = compile_c(tmp_path, TOUCHES)
+    huge, small = tmp_path / "huge", tmp_path / "small"
+    assert (run(huge, plan, [program])[0], run(small, plan, [program, "small"])[0]) == (0, 0)
+    found = [only(folder)["transports"] for folder in (huge, small)]
+    assert all(8 << 20 < one["present_bytes"] < 16 << 20 for one in found), found
+    assert found[1]["huge_bytes"] == 0
+    assert found[0]["huge_bytes"] % grain == 0
+    assert 0 < found[0]["huge_bytes"] <= found[0]["present_bytes"], "none at all: is memory that fragmented?"
+
+
 #: the functions of Fortran as Open MPI (PMPI_) and others (MPI_) make them, of the library of ``witness_helper.MPI``
 FORTRAN_MPI = """
 #include <stddef.h>
