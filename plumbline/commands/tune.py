@@ -158,6 +158,8 @@ def _measured(args: argparse.Namespace, folder: Path) -> str:
     if not args.screen:
         if found.winner:
             emit.write_down(bench, found.winner, say)
+            if not found.winner.own:
+                say(f"\n{report.gains(found.winner)}")
         say(f"\ntune: {report.closing(found)}")
     return document
 

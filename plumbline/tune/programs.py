@@ -17,6 +17,8 @@ START = "start"
 GAPS = "gaps"
 PROTOCOLS = (START, "barrier", "loop", "changing", "work", GAPS)
 OSU, IMB = "OSU", "IMB"
+#: behind the name of a protocol: the same buffer is sent and received
+IN_ONE_BUFFER = ", in place"
 #: operations that MPI has in place, too
 IN_PLACE = tuple(name for name in OPERATIONS if name not in (*MESSAGES, "bcast"))
 #: operations whose blocks may lie apart: the only ones that the protocol :data:`GAPS` measures
@@ -79,7 +81,7 @@ def _kernel(
     for name in wanted:
         for protocol in protocols if name in DISPLACED else [each for each in protocols if each != GAPS]:
             for place in ("no", "yes") if in_place and name in IN_PLACE else ("no",):
-                way = f"{protocol}, in place" if place == "yes" else protocol
+                way = f"{protocol}{IN_ONE_BUFFER}" if place == "yes" else protocol
                 for size in (0,) if name == BARRIER else sizes:
                     where: dict[str, Any] = {"operation": name, "protocol": protocol}
                     where |= {"bytes": size, "in_place": place} if size else {}

@@ -20,6 +20,7 @@ from plumbline.tune import own
 from plumbline.tune.bench import Bench
 from plumbline.tune.confirm import Confirmed, Key
 from plumbline.tune.curves import BARRIER, OPERATIONS, Curve, Row, sizes_of
+from plumbline.tune.programs import IMB, IN_ONE_BUFFER, OSU
 from plumbline.tune.race import Score, label
 from plumbline.tune.screen import STEEPER, Finding
 from plumbline.tune.stages import Tuning
@@ -31,6 +32,8 @@ SHOWN = 20
 RACED = 5
 #: columns of the table of a confirmation
 STATES: tuple[State, ...] = ("GAIN", "PASS", "INCONCLUSIVE", "FAIL", "INVALID")
+#: operations that the closing line names; more are counted
+NAMED = 3
 NO_GAIN = "no significant gain: the settings that this stack has now stay"
 
 
@@ -175,21 +178,43 @@ def closing(tuning: Tuning) -> str:
     if winner.own:
         proven = [(_own(key), own.said(winner.verdicts[key])) for key in winner.keys("GAIN")]
         return f"GAIN: {'; '.join(f'{name}: {figure} {gain}' for (name, figure), gain in proven)}"
-    gaining = set(winner.gaining)
-    parts = []
-    for operation in dict.fromkeys(row.operation for row in winner.gaining):
-        rows = sorted(row for row in gaining if row.operation == operation)
-        points = [(key[1], verdict) for key, verdict in winner.verdicts.items() if key[1].row in rows]
-        ratios = [verdict.ratio for _, verdict in points if verdict.ratio is not None]
-        ways = ", ".join(dict.fromkeys(point.way for point, _ in points))
-        sizes = ", ".join(human_bytes(row.size) for row in rows if row.size)
-        parts.append(f"{operation} {sizes}".rstrip() + f": {min(ratios):.2f} to {max(ratios):.2f} by {ways}")
+    gaining = list(dict.fromkeys(row.operation for row in winner.gaining))
+    sizes = [row.size for row in winner.gaining]
+    what = ", ".join(gaining) if len(gaining) <= NAMED else counted(len(gaining), "operation")
+    what += f" of {_range(min(sizes), max(sizes))}" if any(sizes) else ""
     undecided = len(winner.keys("INCONCLUSIVE"))
     open_points = f"; {undecided} of {len(winner.verdicts)} rows are undecided" if undecided else ""
     return (
-        f"GAIN: {'; '.join(parts)} (times of the default's; none of these is slower by any of these protocols, and "
-        f"no other row by more than {percent(0.01)} for certain{open_points})"
+        f"GAIN: {what}: {_ratios(winner, gaining)} of the default's time; "
+        f"no row is slower by more than {percent(0.01)} for certain{open_points}"
     )
+
+
+def gains(winner: Confirmed) -> str:
+    """What gains: sizes, ratios and protocols of each operation. No protocol of a row is slower, or it is no gain."""
+    lines = []
+    for operation in dict.fromkeys(row.operation for row in winner.gaining):
+        rows = sorted(row for row in set(winner.gaining) if row.operation == operation)
+        ways = dict.fromkeys(key[1].way for key in winner.verdicts if key[1].row in rows)
+        sizes = ", ".join(human_bytes(row.size) for row in rows if row.size)
+        lines.append((operation, sizes, _ratios(winner, [operation]), _protocols(ways)))
+    return table(("gains", "sizes", "of the default's time", "by"), lines)
+
+
+def _ratios(winner: Confirmed, operations: Container[str]) -> str:
+    """Of all protocols, at the sizes of ``operations`` that gain."""
+    rows = {row for row in winner.gaining if row.operation in operations}
+    found = [verdict.ratio for key, verdict in winner.verdicts.items() if key[1].row in rows and verdict.ratio]
+    return f"{min(found):.2f} to {max(found):.2f}"
+
+
+def _protocols(ways: Iterable[str]) -> str:
+    """``start barrier loop, also in place; OSU`` of the single protocols."""
+    single = list(ways)
+    others = [way for way in single if way in (OSU, IMB)]
+    kernel = dict.fromkeys(way.removesuffix(IN_ONE_BUFFER) for way in single if way not in others)
+    place = ", also in place" if any(way.endswith(IN_ONE_BUFFER) for way in single) else ""
+    return "; ".join(filter(None, (f"{' '.join(kernel)}{place}" if kernel else "", " ".join(others))))
 
 
 def cost(bench: Bench, tuning: Tuning) -> str:

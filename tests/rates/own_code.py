@@ -1,7 +1,8 @@
 """Gates of a small code of one's own: how often equal commits FAIL, how often a slower one is found, what one costs.
 
-Run as ``python tests/rates/own_code.py [--equal N] [--slower M] [--stack NAME]`` in a checkout that is set up. The code
-is docs/examples/heat; the slower commit is that of docs/tutorial-code.md. Every gate is the real one.
+Run as ``python tests/rates/own_code.py [--equal N] [--slower M] [--bisections B] [--stack NAME]`` in a checkout that is
+set up. The code is docs/examples/heat; the slower commit is that of docs/tutorial-code.md. Every gate is the real one.
+A bisection has a history of 16 commits, one of which, at random, is the slower one; the others change nothing.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import shutil
 import statistics
 import subprocess
@@ -18,28 +20,65 @@ import time
 from collections import Counter
 from pathlib import Path
 
+#: commits of a history after the first
+COMMITS = 16
 ROOT = Path(__file__).resolve().parents[2]
 PLUMB = Path(sys.executable).parent / "plumb"
 
 
 def repository(folder: Path, every: int) -> None:
     """The code, with the branches ``equal`` and ``slower``, which looks at the plate ``every`` so many steps."""
-    changes = {"equal": ("cools", "is cooling"), "slower": ("CHECK_EVERY 1000", f"CHECK_EVERY {every}")}
+    changes = {"equal": ("cools", "is cooling"), "slower": seldom(every)}
     shutil.copytree(ROOT / "docs" / "examples" / "heat", folder)
-    git = ["git", "-C", str(folder), "-c", "user.name=x", "-c", "user.email=x@example.org"]
-
-    def run(*words: str) -> None:
-        subprocess.run([*git, *words], check=True, stdout=subprocess.DEVNULL)
-
-    run("init", "--quiet", "--initial-branch=main")
-    run("add", ".")
-    run("commit", "--quiet", "--message", "first")
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    git(folder, "add", ".")
+    git(folder, "commit", "--quiet", "--message", "first")
     source = folder / "heat.c"
     text = source.read_text()
     for name, (old, new) in changes.items():
-        run("switch", "--quiet", "--create", name, "main")
+        git(folder, "switch", "--quiet", "--create", name, "main")
         source.write_text(text.replace(old, new))
-        run("commit", "--quiet", "--all", "--message", name)
+        git(folder, "commit", "--quiet", "--all", "--message", name)
+
+
+def git(folder: Path, *words: str) -> str:
+    """What git prints in ``folder``."""
+    command = ["git", "-C", str(folder), "-c", "user.name=x", "-c", "user.email=x@example.org", *words]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
+def seldom(every: int) -> tuple[str, str]:
+    """The text of the slower commit's change, before and after."""
+    return "CHECK_EVERY 1000", f"CHECK_EVERY {every}"
+
+
+def history(folder: Path, every: int, slower: int) -> str:
+    """Branch ``history``: commits on main, of which number ``slower`` is the slower one; returns its hash."""
+    git(folder, "switch", "--quiet", "--force-create", "history", "main")
+    source = folder / "heat.c"
+    right = ""
+    for number in range(1, COMMITS + 1):
+        text = source.read_text()
+        source.write_text(text.replace(*seldom(every)) if number == slower else f"{text}/* change {number} */\n")
+        git(folder, "commit", "--quiet", "--all", "--message", f"change {number}")
+        right = git(folder, "rev-parse", "HEAD") if number == slower else right
+    return right
+
+
+def bisection(folder: Path, right: str, stack: str) -> str:
+    """What one bisection says: ``found``, ``among N`` candidates, ``open`` or ``wrong``."""
+    file = folder.parent / "bisect.json"
+    words = ["bisect", "main", "history", "--stack", stack, "--test", "heat%placement=core", "--output", str(file)]
+    around = {**os.environ, "PLUMB_RESULTS": str(folder.parent / "results")}
+    done = subprocess.run([PLUMB, *words], cwd=folder, env=around, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 1, 2):
+        sys.exit(done.stderr + done.stdout[-2000:])
+    candidates = [culprit["candidates"] for culprit in json.loads(file.read_text())["culprits"]]
+    if any(right not in one for one in candidates):
+        return "wrong"
+    if not candidates:
+        return "open"
+    return "found" if len(candidates[0]) == 1 else f"among {len(candidates[0])}"
 
 
 def gate(folder: Path, candidate: str, stack: str) -> tuple[dict[str, object], float]:
@@ -62,6 +101,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--equal", type=int, default=200, metavar="N", help="gates of equal commits (default: 200)")
     parser.add_argument("--slower", type=int, default=50, metavar="M", help="gates of a slower commit (default: 50)")
+    text = "histories of 16 commits that are bisected (default: 0)"
+    parser.add_argument("--bisections", type=int, default=0, metavar="B", help=text)
     text = "the slower commit looks at the plate every N steps (default: 20, about 9 % more time; 50: 3.6 %)"
     parser.add_argument("--every", type=int, default=20, metavar="N", help=text.replace("%", "%%"))
     parser.add_argument("--stack", default="mpich")
@@ -87,6 +128,15 @@ def main() -> None:
                     f"{candidate}: {number} gates: {verdicts}; median ratio {statistics.median(ratios):.4f}, "
                     f"median time {statistics.median(seconds):.0f} s\n"
                 )
+        answers = Counter[str]()
+        for count in range(args.bisections):
+            slower = random.Random(count).randint(1, COMMITS)  # noqa: S311 - a design, not a secret
+            begin = time.monotonic()
+            answer = bisection(folder, history(folder, args.every, slower), args.stack)
+            answers[answer] += 1
+            print(f"bisection {count + 1:3}  change {slower:2}  {answer}  {time.monotonic() - begin:.0f} s", flush=True)
+        if args.bisections:
+            print(f"bisections: {', '.join(f'{many} {name}' for name, many in answers.most_common())}")
 
 
 if __name__ == "__main__":

@@ -482,7 +482,8 @@ def test_settings_that_were_made_bad_are_found_and_cured(tuned):
     found, _ = tuned(truth, lambda one: {Row("pingpong", 1024): ("GAIN", 0.25)})
     assert found.winner is not None
     assert any(one.name == "eager" for one in found.winner.configuration.settings)
-    assert report.closing(found).startswith("GAIN: pingpong 1 KiB: 0.25 to 1.00 by start, OSU ")
+    assert report.closing(found).startswith("GAIN: pingpong of 1 KiB: 0.25 to 1.00 of the default's time; no row is ")
+    assert report.gains(found.winner).splitlines()[-1].endswith("  start; OSU")
     assert "not in this version: gone" in found.notes
 
 
