@@ -111,32 +111,40 @@ def main() -> None:
         folder = Path(place) / "heat"
         repository(folder, args.every)
         for candidate, number in (("equal", args.equal), ("slower", args.slower)):
-            said, seconds, ratios = Counter[str](), [], []
-            for count in range(number):
-                series, took = gate(folder, candidate, args.stack)
-                said[str(series["verdict"])] += 1
-                seconds.append(took)
-                ratios.append(float(str(series["ratio"])))
-                why = f": {series['reason']}" if series["verdict"] == "INCONCLUSIVE" else ""
-                line = (
-                    f"{candidate} {count + 1:3}  {series['verdict']:12} {series['ratio']:.4f}  {series['pairs']} pairs"
-                )
-                print(f"{line}  {took:.0f} s{why}", flush=True)
             if number:
-                verdicts = ", ".join(f"{many} {name}" for name, many in said.most_common())
-                print(
-                    f"{candidate}: {number} gates: {verdicts}; median ratio {statistics.median(ratios):.4f}, "
-                    f"median time {statistics.median(seconds):.0f} s\n"
-                )
-        answers = Counter[str]()
-        for count in range(args.bisections):
-            slower = random.Random(count).randint(1, COMMITS)  # noqa: S311 - a design, not a secret
-            begin = time.monotonic()
-            answer = bisection(folder, history(folder, args.every, slower), args.stack)
-            answers[answer] += 1
-            print(f"bisection {count + 1:3}  change {slower:2}  {answer}  {time.monotonic() - begin:.0f} s", flush=True)
+                gates(folder, candidate, args.stack, number)
         if args.bisections:
-            print(f"bisections: {', '.join(f'{many} {name}' for name, many in answers.most_common())}")
+            bisections(folder, args.every, args.stack, args.bisections)
+
+
+def gates(folder: Path, candidate: str, stack: str, number: int) -> None:
+    """Print what each of ``number`` gates says, and the sum of them."""
+    said, seconds, ratios = Counter[str](), [], []
+    for count in range(1, number + 1):
+        series, took = gate(folder, candidate, stack)
+        said[str(series["verdict"])] += 1
+        seconds.append(took)
+        ratios.append(float(str(series["ratio"])))
+        why = f": {series['reason']}" if series["verdict"] == "INCONCLUSIVE" else ""
+        line = f"{candidate} {count:3}  {series['verdict']:12} {series['ratio']:.4f}  {series['pairs']} pairs"
+        print(f"{line}  {took:.0f} s{why}", flush=True)
+    verdicts = ", ".join(f"{many} {name}" for name, many in said.most_common())
+    print(
+        f"{candidate}: {number} gates: {verdicts}; median ratio {statistics.median(ratios):.4f}, "
+        f"median time {statistics.median(seconds):.0f} s\n"
+    )
+
+
+def bisections(folder: Path, every: int, stack: str, number: int) -> None:
+    """Print what each of ``number`` bisections says, and the sum of them."""
+    answers = Counter[str]()
+    for count in range(1, number + 1):
+        slower = random.Random(count).randint(1, COMMITS)  # noqa: S311 - a design, not a secret
+        begin = time.monotonic()
+        answer = bisection(folder, history(folder, every, slower), stack)
+        answers[answer] += 1
+        print(f"bisection {count:3}  change {slower:2}  {answer}  {time.monotonic() - begin:.0f} s", flush=True)
+    print(f"bisections: {', '.join(f'{many} {name}' for name, many in answers.most_common())}")
 
 
 if __name__ == "__main__":
