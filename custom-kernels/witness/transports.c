@@ -209,10 +209,8 @@ void transports_write(struct json *out) {
     json_int(out, "sysv_bytes", seen.sysv);
     json_int(out, "file_bytes", seen.file);
     json_text(out, "file", seen.files);
-    if (seen.present > 0) {
-        json_int(out, "present_bytes", seen.present * 1024);
-        json_int(out, "huge_bytes", seen.huge * 1024);
-    }
+    json_int(out, "present_bytes", seen.present * 1024);
+    json_int(out, "huge_bytes", seen.huge * 1024);
     json_int(out, "copies", atomic_load(&copies));
     json_int(out, "refused", atomic_load(&refused));
     write_user_namespace(out);

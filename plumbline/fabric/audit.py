@@ -104,13 +104,12 @@ class Judge:
         """How much of the ranks' memory is in huge pages; whether more would be of use, nothing here tells."""
         knobs = self.facts.knobs
         could = f"transparent: {knobs.thp}; {knobs.huge_pages or 0} reserved"
-        if any(one.present_bytes is None for one in self.ran.transports):
+        present = sum(one.present_bytes for one in self.ran.transports)
+        if not present:
             return self._row(HUGE, could, "the kernel does not tell", None)
-        huge, present = (
-            sum(getattr(one, name) for one in self.ran.transports) / 1e6 for name in ("huge_bytes", "present_bytes")
-        )
+        huge = sum(one.huge_bytes for one in self.ran.transports)
         is_offered = knobs.thp != "never" or bool(knobs.huge_pages)
-        seen = f"{huge:.0f} of {present:.0f} MB of the ranks at MPI_Finalize"
+        seen = f"{huge / 1e6:.0f} of {present / 1e6:.0f} MB of the ranks at MPI_Finalize"
         return self._row(HUGE, could, seen, False if huge or not is_offered else None)
 
     def _single_copies(self, shared: bool) -> Iterator[Use]:

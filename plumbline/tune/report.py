@@ -20,7 +20,7 @@ from plumbline.tune import own
 from plumbline.tune.bench import Bench
 from plumbline.tune.confirm import Confirmed, Key
 from plumbline.tune.curves import BARRIER, OPERATIONS, Curve, Row, sizes_of
-from plumbline.tune.programs import IMB, IN_ONE_BUFFER, OSU
+from plumbline.tune.programs import IMB, IN_ONE_BUFFER, OSU, Point
 from plumbline.tune.race import Score, label
 from plumbline.tune.screen import STEEPER, Finding
 from plumbline.tune.stages import Tuning
@@ -154,11 +154,10 @@ def _of_placement(result: Confirmed, placement: str, marked: Container[str]) -> 
 
 def _counted(found: Sequence[tuple[int, Verdict]]) -> tuple[str, ...]:
     sizes = [size for size, _ in found]
-    ratios = [verdict.ratio for _, verdict in found if verdict.ratio is not None]
     states = Counter(verdict.state for _, verdict in found)
     return (
         _range(min(sizes), max(sizes)),
-        f"{min(ratios):.2f} to {max(ratios):.2f}" if ratios else "",
+        _span(verdict for _, verdict in found),
         *(str(states[name]) if states[name] else "" for name in STATES),
     )
 
@@ -178,14 +177,15 @@ def closing(tuning: Tuning) -> str:
     if winner.own:
         proven = [(_own(key), own.said(winner.verdicts[key])) for key in winner.keys("GAIN")]
         return f"GAIN: {'; '.join(f'{name}: {figure} {gain}' for (name, figure), gain in proven)}"
-    gaining = list(dict.fromkeys(row.operation for row in winner.gaining))
-    sizes = [row.size for row in winner.gaining]
-    what = ", ".join(gaining) if len(gaining) <= NAMED else counted(len(gaining), "operation")
-    what += f" of {_range(min(sizes), max(sizes))}" if any(sizes) else ""
+    rows = winner.gaining
+    operations = list(dict.fromkeys(row.operation for row in rows))
+    what = ", ".join(operations) if len(operations) <= NAMED else counted(len(operations), "operation")
+    if sizes := [row.size for row in rows if row.size]:
+        what += f" of {_range(min(sizes), max(sizes))}"
     undecided = len(winner.keys("INCONCLUSIVE"))
     open_points = f"; {undecided} of {len(winner.verdicts)} rows are undecided" if undecided else ""
     return (
-        f"GAIN: {what}: {_ratios(winner, gaining)} of the default's time; "
+        f"GAIN: {what}: {_span(verdict for _, verdict in _points(winner, rows))} of the default's time; "
         f"no row is slower by more than {percent(0.01)} for certain{open_points}"
     )
 
@@ -193,19 +193,23 @@ def closing(tuning: Tuning) -> str:
 def gains(winner: Confirmed) -> str:
     """What gains: sizes, ratios and protocols of each operation. No protocol of a row is slower, or it is no gain."""
     lines = []
-    for operation in dict.fromkeys(row.operation for row in winner.gaining):
-        rows = sorted(row for row in set(winner.gaining) if row.operation == operation)
-        ways = dict.fromkeys(key[1].way for key in winner.verdicts if key[1].row in rows)
-        sizes = ", ".join(human_bytes(row.size) for row in rows if row.size)
-        lines.append((operation, sizes, _ratios(winner, [operation]), _protocols(ways)))
+    for operation, rows in group((row.operation, row) for row in dict.fromkeys(winner.gaining)).items():
+        points = _points(winner, rows)
+        sizes = ", ".join(human_bytes(row.size) for row in sorted(rows) if row.size)
+        ways = dict.fromkeys(point.way for point, _ in points)
+        lines.append((operation, sizes, _span(verdict for _, verdict in points), _protocols(ways)))
     return table(("gains", "sizes", "of the default's time", "by"), lines)
 
 
-def _ratios(winner: Confirmed, operations: Container[str]) -> str:
-    """Of all protocols, at the sizes of ``operations`` that gain."""
-    rows = {row for row in winner.gaining if row.operation in operations}
-    found = [verdict.ratio for key, verdict in winner.verdicts.items() if key[1].row in rows and verdict.ratio]
-    return f"{min(found):.2f} to {max(found):.2f}"
+def _points(winner: Confirmed, rows: Container[Row]) -> list[tuple[Point, Verdict]]:
+    """The verdicts on ``rows`` by every protocol."""
+    return [(point, verdict) for (_, point), verdict in winner.verdicts.items() if point.row in rows]
+
+
+def _span(verdicts: Iterable[Verdict]) -> str:
+    """From the least ratio to the largest; empty where none has one."""
+    ratios = [verdict.ratio for verdict in verdicts if verdict.ratio is not None]
+    return f"{min(ratios):.2f} to {max(ratios):.2f}" if ratios else ""
 
 
 def _protocols(ways: Iterable[str]) -> str:

@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 #: commits of a history after the first
 COMMITS = 16
@@ -56,24 +57,28 @@ def history(folder: Path, every: int, slower: int) -> str:
     """Branch ``history``: commits on main, of which number ``slower`` is the slower one; returns its hash."""
     git(folder, "switch", "--quiet", "--force-create", "history", "main")
     source = folder / "heat.c"
-    right = ""
     for number in range(1, COMMITS + 1):
         text = source.read_text()
         source.write_text(text.replace(*seldom(every)) if number == slower else f"{text}/* change {number} */\n")
         git(folder, "commit", "--quiet", "--all", "--message", f"change {number}")
-        right = git(folder, "rev-parse", "HEAD") if number == slower else right
-    return right
+    return git(folder, "rev-parse", f"history~{COMMITS - slower}")
+
+
+def plumb(folder: Path, *words: str) -> dict[str, Any]:
+    """What a command finds of the code on one placement; one that cannot tell ends this program."""
+    file = folder.parent / "found.json"
+    command = [PLUMB, *words, "--test", "heat%placement=core", "--output", str(file)]
+    around = {**os.environ, "PLUMB_RESULTS": str(folder.parent / "results")}
+    done = subprocess.run(command, cwd=folder, env=around, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 1, 2):
+        sys.exit(done.stderr + done.stdout[-2000:])
+    return dict(json.loads(file.read_text()))
 
 
 def bisection(folder: Path, right: str, stack: str) -> str:
     """What one bisection says: ``found``, ``among N`` candidates, ``open`` or ``wrong``."""
-    file = folder.parent / "bisect.json"
-    words = ["bisect", "main", "history", "--stack", stack, "--test", "heat%placement=core", "--output", str(file)]
-    around = {**os.environ, "PLUMB_RESULTS": str(folder.parent / "results")}
-    done = subprocess.run([PLUMB, *words], cwd=folder, env=around, capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 1, 2):
-        sys.exit(done.stderr + done.stdout[-2000:])
-    candidates = [culprit["candidates"] for culprit in json.loads(file.read_text())["culprits"]]
+    document = plumb(folder, "bisect", "main", "history", "--stack", stack)
+    candidates = [culprit["candidates"] for culprit in document["culprits"]]
     if any(right not in one for one in candidates):
         return "wrong"
     if not candidates:
@@ -81,20 +86,12 @@ def bisection(folder: Path, right: str, stack: str) -> str:
     return "found" if len(candidates[0]) == 1 else f"among {len(candidates[0])}"
 
 
-def gate(folder: Path, candidate: str, stack: str) -> tuple[dict[str, object], float]:
+def gate(folder: Path, candidate: str, stack: str) -> tuple[dict[str, Any], float]:
     """What one gate says of its only series, and the seconds that it took."""
-    file = folder.parent / "gate.json"
-    words = ["gate", "--baseline", "main", "--candidate", candidate, "--stack", stack, "--test", "heat%placement=core"]
-    around = {**os.environ, "PLUMB_RESULTS": str(folder.parent / "results")}
     begin = time.monotonic()
-    done = subprocess.run(
-        [PLUMB, *words, "--output", str(file)], cwd=folder, env=around, capture_output=True, text=True, check=False
-    )
-    seconds = time.monotonic() - begin
-    if done.returncode not in (0, 1, 2):
-        sys.exit(done.stderr + done.stdout[-2000:])
-    (series,) = json.loads(file.read_text())["series"]
-    return series, seconds
+    document = plumb(folder, "gate", "--baseline", "main", "--candidate", candidate, "--stack", stack)
+    (series,) = document["series"]
+    return series, time.monotonic() - begin
 
 
 def main() -> None:
@@ -138,12 +135,12 @@ def gates(folder: Path, candidate: str, stack: str, number: int) -> None:
 def bisections(folder: Path, every: int, stack: str, number: int) -> None:
     """Print what each of ``number`` bisections says, and the sum of them."""
     answers = Counter[str]()
-    for count in range(1, number + 1):
+    for count in range(number):
         slower = random.Random(count).randint(1, COMMITS)  # noqa: S311 - a design, not a secret
         begin = time.monotonic()
         answer = bisection(folder, history(folder, every, slower), stack)
         answers[answer] += 1
-        print(f"bisection {count:3}  change {slower:2}  {answer}  {time.monotonic() - begin:.0f} s", flush=True)
+        print(f"bisection {count + 1:3}  change {slower:2}  {answer}  {time.monotonic() - begin:.0f} s", flush=True)
     print(f"bisections: {', '.join(f'{many} {name}' for name, many in answers.most_common())}")
 
 
