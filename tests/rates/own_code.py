@@ -67,7 +67,7 @@ def history(folder: Path, every: int, slower: int) -> str:
 def plumb(folder: Path, *words: str) -> dict[str, Any]:
     """What a command finds of the code on one placement; one that cannot tell ends this program."""
     file = folder.parent / "found.json"
-    command = [PLUMB, *words, "--test", "heat%placement=core", "--output", str(file)]
+    command = [str(PLUMB), *words, "--test", "heat%placement=core", "--output", str(file)]
     around = {**os.environ, "PLUMB_RESULTS": str(folder.parent / "results")}
     done = subprocess.run(command, cwd=folder, env=around, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1, 2):
