@@ -1,11 +1,14 @@
-/* A plain loop of calls, as a program has it: no code of the kernels, buffers from malloc, data that stay the
- * same. plain_loop BYTES CALLS LOOPS: a line "OPERATION US" each, the median over LOOPS of the slowest rank's
- * time of a call.
+/* A plain loop of calls, as a program has it: no code of the kernels, data that stay the same, buffers that
+ * begin at a cache line as the kernel's do (docs/kernels/collective.md says what it costs when they do not).
+ * plain_loop BYTES CALLS LOOPS, BYTES a multiple of 64: a line "OPERATION US" each, the median over LOOPS of
+ * the slowest rank's time of a call.
  */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { CACHE_LINE = 64 };
 
 static int count, ranks;
 static float *give, *get;
@@ -85,8 +88,8 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     count = bytes / 4;
-    give = malloc((size_t)ranks * (size_t)bytes);
-    get = malloc((size_t)ranks * (size_t)bytes);
+    give = aligned_alloc(CACHE_LINE, (size_t)ranks * (size_t)bytes);
+    get = aligned_alloc(CACHE_LINE, (size_t)ranks * (size_t)bytes);
     memset(give, 1, (size_t)ranks * (size_t)bytes);
     memset(get, 1, (size_t)ranks * (size_t)bytes);
     counts = malloc((size_t)ranks * sizeof *counts);
