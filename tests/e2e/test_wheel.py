@@ -17,6 +17,8 @@ import pytest
 
 from plumbline.base import paths
 
+#: the licence texts of what auditwheel puts into it
+LICENCES = {"hwloc": "hwloc.txt", "udev": "LGPL-2.1.txt"}
 #: how pip says that it reaches no registry
 UNREACHABLE = "NewConnectionError|ConnectTimeoutError|NameResolutionError|Temporary failure|ProxyError|refused"
 #: why a gate that had little time judges nothing where other work disturbed its launches
@@ -152,6 +154,16 @@ def test_plumb_bind_has_its_hwloc_and_what_is_preloaded_has_nothing(place: Path)
         else:
             assert foreign == []
             assert "PATH)" not in dynamic
+
+
+def test_each_library_in_it_has_its_licence_there(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    inside = {re.sub(r".*/lib(\w+)-.*", r"\1", name) for name in names if ".libs/" in name and not name.endswith("/")}
+    assert "hwloc" in inside
+    assert inside <= set(LICENCES)
+    texts = {name.rpartition("/")[2] for name in names if re.search(r"\.dist-info/licenses/", name)}
+    assert {LICENCES[name] for name in inside} <= texts
 
 
 def test_set_up_again_changes_nothing(ready: Path) -> None:

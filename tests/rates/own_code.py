@@ -1,8 +1,10 @@
 """Gates of a small code of one's own: how often equal commits FAIL, how often a slower one is found, what one costs.
 
-Run as ``python tests/rates/own_code.py [--equal N] [--slower M] [--bisections B] [--stack NAME]`` in a checkout that is
-set up. The code is docs/examples/heat; the slower commit is that of docs/tutorial-code.md. Every gate is the real one.
-A bisection has a history of 16 commits, one of which, at random, is the slower one; the others change nothing.
+Run as ``python tests/rates/own_code.py [--equal N] [--slower M] [--bisections B] [--searches S] [--stack NAME]`` in a
+checkout that is set up. The code is docs/examples/heat; the slower commit is that of docs/tutorial-code.md. Every gate
+is the real one. A bisection has a history of 16 commits, one of which, at random, is the slower one; the others change
+nothing. A search of ``plumb why`` has five differences: the commit, and four variables that the code does not read; it
+is asked once with the equal commit and once with the slower one.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from typing import Any
 
 #: commits of a history after the first
 COMMITS = 16
+#: differences that make nothing
+HARMLESS = ",".join(f"variable:{name}=1" for name in ("COLOUR", "LEVEL", "SHAPE", "TASTE"))
 ROOT = Path(__file__).resolve().parents[2]
 PLUMB = Path(sys.executable).parent / "plumb"
 
@@ -86,6 +90,15 @@ def bisection(folder: Path, right: str, stack: str) -> str:
     return "found" if len(candidates[0]) == 1 else f"among {len(candidates[0])}"
 
 
+def search(folder: Path, candidate: str, stack: str) -> str:
+    """What one search of causes says: ``none named``, ``the commit`` alone, or ``wrong``."""
+    document = plumb(folder, "why", "main", f"{candidate},{HARMLESS}", "--stack", stack)
+    named = [one["cause"] for one in document["causes"] if one["state"] in ("FAIL", "GAIN")]
+    if any(not name.startswith("commit") for name in named) or (named and candidate == "equal"):
+        return f"wrong: {', '.join(named)}"
+    return "the commit" if named else f"none named: {document['answer']}"
+
+
 def gate(folder: Path, candidate: str, stack: str) -> tuple[dict[str, Any], float]:
     """What one gate says of its only series, and the seconds that it took."""
     begin = time.monotonic()
@@ -100,6 +113,8 @@ def main() -> None:
     parser.add_argument("--slower", type=int, default=50, metavar="M", help="gates of a slower commit (default: 50)")
     text = "histories of 16 commits that are bisected (default: 0)"
     parser.add_argument("--bisections", type=int, default=0, metavar="B", help=text)
+    text = "searches of a cause between equal sides, and as many with a slower commit (default: 0)"
+    parser.add_argument("--searches", type=int, default=0, metavar="S", help=text)
     text = "the slower commit looks at the plate every N steps (default: 20, about 9 % more time; 50: 3.6 %)"
     parser.add_argument("--every", type=int, default=20, metavar="N", help=text.replace("%", "%%"))
     parser.add_argument("--stack", default="mpich")
@@ -112,6 +127,8 @@ def main() -> None:
                 gates(folder, candidate, args.stack, number)
         if args.bisections:
             bisections(folder, args.every, args.stack, args.bisections)
+        for candidate in ("equal", "slower") if args.searches else ():
+            searches(folder, candidate, args.stack, args.searches)
 
 
 def gates(folder: Path, candidate: str, stack: str, number: int) -> None:
@@ -130,6 +147,19 @@ def gates(folder: Path, candidate: str, stack: str, number: int) -> None:
         f"{candidate}: {number} gates: {verdicts}; median ratio {statistics.median(ratios):.4f}, "
         f"median time {statistics.median(seconds):.0f} s\n"
     )
+
+
+def searches(folder: Path, candidate: str, stack: str, number: int) -> None:
+    """Print what each of ``number`` searches says, and the sum of them."""
+    answers, seconds = Counter[str](), []
+    for count in range(1, number + 1):
+        begin = time.monotonic()
+        answer = search(folder, candidate, stack)
+        seconds.append(time.monotonic() - begin)
+        answers[answer] += 1
+        print(f"{candidate} search {count:3}  {answer}  {seconds[-1]:.0f} s", flush=True)
+    said = ", ".join(f"{many} {name}" for name, many in answers.most_common())
+    print(f"{candidate}: {number} searches: {said}; median time {statistics.median(seconds):.0f} s\n")
 
 
 def bisections(folder: Path, every: int, stack: str, number: int) -> None:

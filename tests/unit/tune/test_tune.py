@@ -487,6 +487,23 @@ def test_settings_that_were_made_bad_are_found_and_cured(tuned):
     assert "not in this version: gone" in found.notes
 
 
+def test_the_sizes_of_a_gain_leave_out_the_barrier_which_has_none(tuned):
+    def truth(configuration):
+        cured = any(one.name == "eager" for one in configuration.settings)
+        return BAD_EAGER if not cured else {}
+
+    gain = {
+        Row("pingpong", 1024): ("GAIN", 0.25),
+        Row("pingpong", 4096): ("GAIN", 0.25),
+        Row("barrier", 0): ("GAIN", 0.5),
+    }
+    found, _ = tuned(truth, lambda one: gain)
+    assert report.closing(found).startswith("GAIN: pingpong, barrier of 1 KiB to 4 KiB: ")
+    lines = dict(line.split(maxsplit=1) for line in report.gains(found.winner).splitlines())
+    assert lines["pingpong"].startswith("1 KiB, 4 KiB ")
+    assert lines["barrier"][0].isdigit()
+
+
 def test_two_settings_that_help_together_only_are_found(tuned):
     def truth(configuration):
         names = {one.name for one in configuration.settings}
