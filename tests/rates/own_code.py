@@ -1,10 +1,10 @@
 """Gates of a small code of one's own: how often equal commits FAIL, how often a slower one is found, what one costs.
 
-Run as ``python tests/rates/own_code.py [--equal N] [--slower M] [--bisections B] [--searches S] [--stack NAME]`` in a
-checkout that is set up. The code is docs/examples/heat; the slower commit is that of docs/tutorial-code.md. Every gate
-is the real one. A bisection has a history of 16 commits, one of which, at random, is the slower one; the others change
-nothing. A search of ``plumb why`` has five differences: the commit, and four variables that the code does not read; it
-is asked once with the equal commit and once with the slower one.
+Run as ``python tests/rates/own_code.py [--equal N] [--slower M] [--bisections B] [--searches S] [--causes C]
+[--stack NAME]`` in a checkout that is set up. The code is docs/examples/heat; the slower commit is that of
+docs/tutorial-code.md. Every gate is the real one. A bisection has a history of 16 commits, one of which, at random, is
+the slower one; the others change nothing. A search of ``plumb why`` has five differences: the commit, and four
+variables that the code does not read; with ``--causes`` the commit is the slower one.
 """
 
 from __future__ import annotations
@@ -91,12 +91,12 @@ def bisection(folder: Path, right: str, stack: str) -> str:
 
 
 def search(folder: Path, candidate: str, stack: str) -> str:
-    """What one search of causes says: ``none named``, ``the commit`` alone, or ``wrong``."""
+    """What one search of causes says: ``none named``, ``the code`` alone, or ``wrong``."""
     document = plumb(folder, "why", "main", f"{candidate},{HARMLESS}", "--stack", stack)
     named = [one["cause"] for one in document["causes"] if one["state"] in ("FAIL", "GAIN")]
-    if any(not name.startswith("commit") for name in named) or (named and candidate == "equal"):
+    if any(name != "code" for name in named) or (named and candidate == "equal"):
         return f"wrong: {', '.join(named)}"
-    return "the commit" if named else f"none named: {document['answer']}"
+    return "the code" if named else f"none named: {document['answer']}"
 
 
 def gate(folder: Path, candidate: str, stack: str) -> tuple[dict[str, Any], float]:
@@ -113,8 +113,10 @@ def main() -> None:
     parser.add_argument("--slower", type=int, default=50, metavar="M", help="gates of a slower commit (default: 50)")
     text = "histories of 16 commits that are bisected (default: 0)"
     parser.add_argument("--bisections", type=int, default=0, metavar="B", help=text)
-    text = "searches of a cause between equal sides, and as many with a slower commit (default: 0)"
+    text = "searches of a cause between equal commits (default: 0)"
     parser.add_argument("--searches", type=int, default=0, metavar="S", help=text)
+    text = "searches of a cause with a slower commit (default: 0)"
+    parser.add_argument("--causes", type=int, default=0, metavar="C", help=text)
     text = "the slower commit looks at the plate every N steps (default: 20, about 9 % more time; 50: 3.6 %)"
     parser.add_argument("--every", type=int, default=20, metavar="N", help=text.replace("%", "%%"))
     parser.add_argument("--stack", default="mpich")
@@ -127,8 +129,9 @@ def main() -> None:
                 gates(folder, candidate, args.stack, number)
         if args.bisections:
             bisections(folder, args.every, args.stack, args.bisections)
-        for candidate in ("equal", "slower") if args.searches else ():
-            searches(folder, candidate, args.stack, args.searches)
+        for candidate, number in (("equal", args.searches), ("slower", args.causes)):
+            if number:
+                searches(folder, candidate, args.stack, number)
 
 
 def gates(folder: Path, candidate: str, stack: str, number: int) -> None:
