@@ -35,6 +35,8 @@ static const char help[] =
     "  --help            write this text\n"
     "Exit status: 0 fine or in doubt, 1 bad (nagios: 0 fine, 1 in doubt, 2 bad), 2 bad input (nagios: 3).\n";
 
+enum { NAGIOS_UNKNOWN = 3 };
+
 const char *const form_words[FORMS] = {"nhc", "nagios", "json", "openmetrics", "text"};
 
 static double number_of(const char *option, const char *word, double least, double most) {
@@ -107,8 +109,18 @@ static const char *own_state(void) {
     return folder && *folder ? text("%s/plumb-check", folder) : NULL;
 }
 
+/* Nagios takes 2 for a node that is bad: bad input is 3, unknown. */
+static void nagios_unknown(int status) {
+    (void)status;
+    puts("PLUMB UNKNOWN - nothing could be checked: the line on standard error says why");
+    exit(NAGIOS_UNKNOWN);
+}
+
 void options_read(struct options *options, int argc, char **argv) {
     *options = (struct options){.seconds = 25, .form = NHC, .checks = 1};
+    for (int index = 1; index + 1 < argc; index++)
+        if (!strcmp(argv[index], "--form") && !strcmp(argv[index + 1], "nagios"))
+            fail_calls(nagios_unknown);
     for (int index = 1; index < argc; index++) {
         if (!strcmp(argv[index], "--help")) {
             fputs(help, stdout);

@@ -115,6 +115,9 @@ def _where(args: argparse.Namespace, folder: Path) -> tuple[Selection, list[str]
     state, where = bench.state_of(folder), options.selection(args)
     if state is None:
         return where, []
+    if where.since or where.until:
+        cure = f"leave both out: what was measured since {state.begun} counts"
+        raise PlumbError("--since and --until are for records without an acceptance test", str(folder), cure)
     return replace(where, site=where.site or state.site, since=where.since or state.begun), state.nodes
 
 

@@ -12,6 +12,9 @@ from plumbline.base.errors import PlumbError
 from plumbline.commands import options
 from plumbline.schedulers import names
 
+#: Nagios takes 2 for a node that is bad: bad input is 3, unknown
+NAGIOS_UNKNOWN = 3
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb check``."""
@@ -36,6 +39,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check; the exit status is plumb-check's: 0 fine or in doubt, 1 bad."""
+    try:
+        return _run(args)
+    except PlumbError as error:
+        if args.form != "nagios":
+            raise
+        print(f"PLUMB UNKNOWN - {error}")
+        return NAGIOS_UNKNOWN
+
+
+def _run(args: argparse.Namespace) -> int:
     words = ["--class", str(_class(args)), "--seconds", f"{args.seconds:g}", "--form", args.form]
     words += [f"--{name}" for name in ("plan", "last", "detach") if getattr(args, name)]
     words += ["--beside-jobs"] if args.beside_jobs else []

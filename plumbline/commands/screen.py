@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from plumbline.screen.links import Links
     from plumbline.screen.said import Said
 
+#: seconds that a job may wait for its nodes
+WAIT = 300
 HEADER = ("node", "state", "checked", "faster than", "what")
 
 
@@ -40,7 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "node hours that checks may take in that time (default: as many as they need)"
     options.add(parser, "--node-hours", text)
     options.add(parser, "--seconds", "that a check may take: 10, 25, 55, 120 or 900 (default: 25)", default=25)
-    options.add(parser, "--time-limit", "give a job up after S seconds, waiting or running (default: 300)", default=300)
+    text = "give a job up after S seconds, waiting or running (default: 300, and the time of a check)"
+    options.add(parser, "--time-limit", text)
     options.add(parser, "--tolerance", "slowdowns up to this do not count (default: 0.05, 5 %%)", default=0.05)
     parser.add_argument("--links", action="store_true", help="measure the links between nodes, too")
     text = "nodes of a group of links; a slow group is halved (default: 2, pairs)"
@@ -73,7 +76,11 @@ def run(args: argparse.Namespace) -> int:
         return 1 if _shown(args, str(args.history), said, history, Choice()) else 0
     found = site.load(args.site or site.here())
     part = site.partition(found, args.partition) if args.partition else found.partitions[0]
-    request = collect.Request(found, part, [], 1, args.seconds, args.time_limit)
+    if args.time_limit is not None and args.time_limit <= args.seconds:
+        what = f"a job of {args.time_limit:g} s has no time for a check of {args.seconds:g} s"
+        raise PlumbError(what, "--time-limit", "give more, or leave it out")
+    limit = WAIT + args.seconds if args.time_limit is None else args.time_limit
+    request = collect.Request(found, part, [], 1, args.seconds, limit)
     collect.require_budget(request)
     terms = Terms(args.within, args.node_hours, args.seconds, time.time())
     scheduler = schedulers.named(part.scheduler)
@@ -136,7 +143,7 @@ def _linked(args: argparse.Namespace, request: Request, terms: Terms) -> Links:
         raise PlumbError("links are between two nodes or more", "plumb screen --links", "leave it out")
     stack = args.stack or manifest.first(request.part.stacks, links.KERNEL)
     where = request.found.name, request.part, stack
-    return links.Links(*where, args.group, terms, args.tolerance, args.time_limit, say)
+    return links.Links(*where, args.group, terms, args.tolerance, request.limit, say)
 
 
 def _shown(args: argparse.Namespace, name: str, said: Said, history: Sequence[Result], choice: Choice) -> bool:

@@ -98,7 +98,9 @@ def on_nodes(request: Request, folder: Path, command: Callable[[str | None], lis
     if not paths.checker().is_file():
         raise PlumbError("plumb-check is not built", str(paths.checker()), paths.setup())
     scheduler = schedulers.named(request.part.scheduler)
-    words = names.words_of_all(request.part.access)
+    if shared := scheduler.shares_nodes(request.part.access):
+        raise PlumbError(shared, f"partition {request.part.name}", "a check needs the node for itself")
+    words = names.access(request.part.access)
     minutes = int(request.checks * request.seconds / 60) + 2
     queue = scheduler.queue(None, request.part.access)
     job = schedulers.Job("plumb-check", len(request.nodes), folder / ".job.log", words, request.nodes, queue, minutes)

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from plumbline import schedulers
 from plumbline.base import group, paths
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import cpu_ranges
@@ -135,9 +136,10 @@ def clocks(times: Mapping[str, float], job: Mapping[str, Any]) -> list[Differenc
 
     ``times`` are the time stamps by node, in seconds since 1970. One outside the time in which the starting host saw
     the job is certainly off. Within it, a node counts as off if it is far from the median of at least three; that
-    includes a late start, so the spread is reported.
+    includes a late start, so the spread is reported; where the nodes are asked one after the other it says nothing.
     """
     found = []
+    at_once = not (job.get("scheduler") and schedulers.named(str(job["scheduler"])).one_by_one)
     middle = statistics.median(times.values())
     spread = max(times.values()) - min(times.values())
     for name, when in sorted(times.items()):
@@ -145,7 +147,7 @@ def clocks(times: Mapping[str, float], job: Mapping[str, Any]) -> list[Differenc
             off = when - job["ended"] if when > job["ended"] else when - job["began"]
             here = f"at least {abs(off):.1f} s {'ahead of' if off > 0 else 'behind'} the host that started the job"
             found.append(Difference([name], "clock", here, "", 0))
-        elif len(times) >= 3 and abs(when - middle) > CLOCK:
+        elif at_once and len(times) >= 3 and abs(when - middle) > CLOCK:
             here = f"{abs(when - middle):.1f} s {'ahead of' if when > middle else 'behind'} the median"
             here += f" (or started then: starts of the job spread over {spread:.1f} s)"
             found.append(Difference([name], "clock", here, "", 0))

@@ -226,6 +226,13 @@ class Scheduler(ABC):
         Whole nodes are asked for: in a share of one, a process sees the topology of the share.
         """
 
+    #: whether that is a job for each node, one after the other
+    one_by_one = False
+
+    def shares_nodes(self, access: Sequence[str]) -> str:
+        """Why such a job with these options may not have its nodes for itself; empty where it has."""
+        return ""
+
     def run_on_every_node(self, job: Job, command: Callable[[str | None], list[str]], limit: float) -> Done:
         """Run ``command(None)`` once on each node for at most ``limit`` seconds; return the first failure, if any.
 

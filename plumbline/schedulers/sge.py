@@ -53,6 +53,7 @@ class Sge(Scheduler):
     id_line = r'^Your job(?:-array)? (\d+)(?:\.\S+)? \(".*"\) has been submitted$'
     open_mpi = ("gridengine",)
     cancel_command = ("qdel",)
+    one_by_one = True
 
     def submit(self, job: Job, script: Path) -> list[str]:
         """``-sync y`` waits for the job and ends with its exit status; the queue's own shell may be another than bash.
@@ -74,6 +75,12 @@ class Sge(Scheduler):
         begin = ["qsub", "-sync", "y", *CHECKED, "-b", "y", "-N", job.name, "-j", "y", "-o", str(job.log)]
         words = [*self.in_queue(job.queue), *_slots(job.access, 1), *command]
         return [[*begin, "-l", f"hostname={name}", *words] for name in job.hosts]
+
+    def shares_nodes(self, access: Sequence[str]) -> str:
+        """Without a parallel environment, which gives whole nodes, a job has one slot."""
+        return (
+            "" if "-pe" in names.words_of_all(access) else "its access names no parallel environment (-pe NAME SLOTS)"
+        )
 
     def on_one_node(self, access: Sequence[str], hosts: Sequence[str], command: Sequence[str]) -> list[str]:
         """A job that qsub waits for; ``-b y``: the command is a program, not a script."""

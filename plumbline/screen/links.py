@@ -17,7 +17,7 @@ import msgspec
 
 from plumbline.base import files, group, paths
 from plumbline.base.errors import PlumbError
-from plumbline.base.units import counted
+from plumbline.base.units import counted, some
 from plumbline.judge import outliers
 from plumbline.judge.members import BETWEEN, Nodes
 from plumbline.measure import jobs
@@ -102,6 +102,7 @@ class Links:
     taken: float = 0.0
     why: dict[tuple[str, ...], str] = field(default_factory=dict)
     launched: int = 0
+    left_over: list[str] = field(default_factory=list)
     _asked: Counter[Ends] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -118,7 +119,8 @@ class Links:
     def groups(self, idle: Sequence[str]) -> list[tuple[str, ...]]:
         """The groups that were measured first within the period, then groups of the ``idle`` nodes that are in none.
 
-        Nodes that follow one another by name are in different groups, and in others in the next period.
+        Nodes that follow one another by name are in different groups, and in others in the next period. Too few for
+        another group are :attr:`left_over`, other ones in the next period.
         """
         before, seen = list[tuple[str, ...]](), set[str]()
         for row in self.rows():
@@ -127,9 +129,12 @@ class Links:
                 before.append(tuple(row.nodes))
                 seen |= own
         wanted = [node for node in idle if short(node) not in seen]
-        count = len(wanted) // self.size
+        count, over = divmod(len(wanted), self.size)
         turn = int(self.terms.now / (86400 * self.terms.within))
-        lines = [wanted[first * count : (first + 1) * count] for first in range(self.size)]
+        first = turn % len(wanted) if over else 0
+        wanted = [*wanted[first:], *wanted[:first]]
+        self.left_over = wanted[count * self.size :]
+        lines = [wanted[number * count : (number + 1) * count] for number in range(self.size)]
         new = [
             tuple(line[(place + number * turn) % count] for number, line in enumerate(lines)) for place in range(count)
         ]
@@ -214,6 +219,9 @@ def lines(links: Links, found: Found, groups: int) -> list[str]:
     told += [f"doubt: {BETWEEN.join(one)}: slow once, then fine" for one in found.passing]
     for reason, own in group((links.why.get(one, "it could not be measured"), one) for one in found.open).items():
         told.append(f"open: {counted(len(own), 'group')}: {reason}: {BETWEEN.join(own[0])}")
+    if links.left_over:
+        few = f"fewer than {links.size} are left of the idle nodes"
+        told.append(f"in no group in this period: {some(links.left_over)}: {few}")
     rounds = f", and {counted(found.rounds, 'round')} of halves" if found.rounds else ""
     return [*told, f"links: {counted(groups, 'group')}{rounds}; {links.launched} measured now"]
 

@@ -62,7 +62,7 @@ def text(stack: Manifest) -> str:
     for source in stack.sources:
         lines.append(f"  source       {source.name} {source.version} {source.hash}")
         lines += [f"               from {source.archive}"] if source.archive else []
-    width = max(map(len, stack.benchmarks))
+    width = max(map(len, stack.benchmarks), default=0)
     for ident, entry in stack.benchmarks.items():
         lines.append(f"  {ident.ljust(width)}  {entry.suite} {entry.version}: {entry.built}")
     return "\n".join(lines)

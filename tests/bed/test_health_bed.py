@@ -26,7 +26,7 @@ FOLDER = "/usr/local/lib/plumbline"
 CONF = "/etc/slurm/slurm.conf"
 LINES = (
     *("plumb-class 1", "name bed", "made 2026-11-25", "rate 1e-05", "tolerance 0.05", "cpu 0 0"),
-    *("member node1", "member node2", f"jobs {FOLDER}/health.sh slurm jobs", "room /dev/shm 1e6"),
+    *("member node1", "member node2", f"jobs {FOLDER}/health.sh SCHEDULER jobs", "room /dev/shm 1e6"),
     *("budget 10 1", "limit 10 fma 1e-9 1e-9 1e-9 0.1", "end"),
 )
 #: a small file system over the node's own, which keeps its size for the tests that follow
@@ -41,14 +41,16 @@ def wait(true: Callable[[], bool], seconds: float = 120) -> None:
         time.sleep(1)
 
 
-def play(bed: Bed, folder: Path, **given: object) -> subprocess.CompletedProcess[str]:
-    """The playbook health.yml on all hosts of the bed."""
-    hosts = {name: {"ansible_user": "root"} for name in ("ctl", *bed.nodes)}
+def play(bed: Bed, folder: Path, scheduler: str = "slurm", **given: object) -> subprocess.CompletedProcess[str]:
+    """The playbook health.yml on all hosts of the bed that need it."""
+    (folder / "node.class").write_text("\n".join(LINES).replace("SCHEDULER", scheduler) + "\n")
+    hosts = {name: {"ansible_user": "root"} for name in (*(("ctl",) if scheduler == "slurm" else ()), *bed.nodes)}
     file = folder / "hosts.yml"
     file.write_text(yaml.safe_dump({"plumb_nodes": {"hosts": hosts, "vars": inventory.connection()}}))
     own = {
-        "plumb_health_scheduler": "slurm", "plumb_health_class": str(folder / "node.class"), "plumb_health_interval": 5,
-        "plumb_health_runner": str(paths.checker()), "plumb_health_seconds": 10, "plumb_health_every": 0, **given,
+        "plumb_health_scheduler": scheduler, "plumb_health_class": str(folder / "node.class"),
+        "plumb_health_interval": 5, "plumb_health_every": 0, "plumb_health_seconds": 10,
+        "plumb_health_runner": str(paths.checker()), **given,
     }  # fmt: skip
     command = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", str(file), "playbooks/health.yml"]
     environment = {**os.environ, "ANSIBLE_CONFIG": str(paths.root() / "ansible.cfg"), "ANSIBLE_FORCE_COLOR": "0"}
@@ -60,6 +62,12 @@ def play(bed: Bed, folder: Path, **given: object) -> subprocess.CompletedProcess
         cwd=paths.root(),
         env=environment,
     )
+
+
+def unchanged(done: subprocess.CompletedProcess[str]) -> None:
+    """Assert that a play went through and changed nothing."""
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " changed=0 " in done.stdout.splitlines()[-2], done.stdout
 
 
 def state(bed: Bed, node: str) -> str:
@@ -83,7 +91,6 @@ def another(bed: Bed, node: str) -> None:
 def healthy(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Bed, Path]]:
     """The bed with health checks every five seconds, which are taken away at the end."""
     folder = tmp_path_factory.mktemp("health")
-    (folder / "node.class").write_text("\n".join(LINES) + "\n")
     before = bed.out("root@ctl", f"cat {CONF}")
     try:
         done = play(bed, folder)
@@ -101,9 +108,7 @@ def healthy(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tupl
 
 
 def test_a_second_play_changes_nothing(healthy: tuple[Bed, Path]) -> None:
-    done = play(*healthy)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert " changed=0 " in done.stdout.splitlines()[-2], done.stdout
+    unchanged(play(*healthy))
 
 
 def test_slurm_starts_it_and_healthy_nodes_stay(healthy: tuple[Bed, Path]) -> None:
@@ -167,7 +172,6 @@ def test_as_an_epilog(healthy: tuple[Bed, Path]) -> None:
 
 
 def test_the_sites_own_health_check_stays(bed: Bed, tmp_path: Path) -> None:
-    (tmp_path / "node.class").write_text("\n".join(LINES) + "\n")
     try:
         bed.out("root@node1", f"echo HealthCheckProgram=/usr/sbin/nhc >>{CONF}")
         done = play(bed, tmp_path)

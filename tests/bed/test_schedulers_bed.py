@@ -13,9 +13,11 @@ import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
+import test_health_bed as health
 import yaml
 from test_onboarding import KEPT, play, plumb, records, summary, wait
 from testbed import layout
@@ -153,6 +155,56 @@ def test_a_job_that_its_scheduler_ends_is_a_failure_with_the_reason(cluster: Clu
     assert re.search(reason, output, re.MULTILINE), output
     assert re.search(r"^\d+ variants?, .*, 1 invalid", output, re.MULTILINE), output
     wait(lambda: cluster.left() == "", 30)
+
+
+def bad(bed: Bed, node: str) -> str:
+    """What Grid Engine knows of a node from the load sensor: ``0`` or ``1``; empty as long as it knows nothing."""
+    found = re.search(r"plumb_bad=(\d)", bed.out("ctl", f"qhost -F plumb_bad -h {node}"))
+    return found[1] if found else ""
+
+
+def configuration(bed: Bed) -> list[str]:
+    """The queue, and what the nodes have of their own."""
+    return [
+        bed.out("root@ctl", "qconf -sq main"),
+        *(bed.ssh("root@ctl", f"qconf -sconf {one}").stdout for one in bed.nodes),
+    ]
+
+
+@pytest.fixture
+def sensors(cluster: Cluster, tmp_path: Path) -> Iterator[Path]:
+    """A load sensor on each node, which is taken away at the end."""
+    before = configuration(cluster.bed)
+    given = {"plumb_health_queues": ["main"], "plumb_health_seconds": 10}
+    try:
+        done = health.play(cluster.bed, tmp_path, "sge", **given)
+        assert done.returncode == 0, done.stdout + done.stderr
+        health.unchanged(health.play(cluster.bed, tmp_path, "sge", **given))
+        yield tmp_path
+    finally:
+        cluster.bed.ssh("root@node2", health.EMPTY)
+        done = health.play(cluster.bed, tmp_path, "sge", **given, plumb_health_state="absent")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert configuration(cluster.bed) == before
+
+
+@pytest.mark.parametrize("cluster", ["sge"], indirect=True)
+def test_a_bad_node_gets_no_job_until_it_is_well(cluster: Cluster, sensors: Path) -> None:
+    bed = cluster.bed
+    for node in bed.nodes:
+        wait(lambda node=node: bad(bed, node) == "0", 120)
+    bed.out("root@node2", health.FILL)
+    wait(lambda: bad(bed, "node2") == "1", 120)
+    wait(lambda: bed.out("ctl", "qstat -f -q main@node2").splitlines()[2].split()[-1] == "a", 60)
+    assert bad(bed, "node1") == "0"
+    line = "qsub -sync y -b y -j y -o /dev/null -l hostname=node2 /bin/true"
+    with subprocess.Popen(["ssh", "-F", str(bed.ssh_config), "ctl", line]) as job:
+        wait(lambda: " qw " in bed.out("ctl", "qstat"), 30)
+        time.sleep(10)  # the scheduler looks every two seconds
+        assert " qw " in bed.out("ctl", "qstat")
+        bed.out("root@node2", health.EMPTY)
+        assert job.wait(120) == 0
+    assert bad(bed, "node2") == "0"
 
 
 @pytest.mark.parametrize(

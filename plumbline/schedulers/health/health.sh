@@ -4,8 +4,8 @@
 #   health.sh SCHEDULER drain NODE REASON     no new jobs on the node; what somebody else wrote there stays
 #   health.sh SCHEDULER resume NODE           jobs again, if only this has drained it
 #   health.sh SCHEDULER check [OPTION…]       check this node, unless that was done lately; drain or resume it
-#   health.sh sge sensor                      Grid Engine's load sensor: plumb_bad is 1 while this node is bad
-# Options of check are plumb-check's. It has beside this file: plumb-check, node.class. No Python, no compiler, no network but the scheduler's.
+#   health.sh sge sensor [OPTION…]            Grid Engine's load sensor: plumb_bad is 1 while this node is bad
+# Options of check and sensor are plumb-check's. It has beside this file: plumb-check, node.class. No Python, no compiler, no network but the scheduler's.
 set -u
 folder=$(cd "$(dirname "$0")" && pwd) || exit 2
 # what begins a reason of ours
@@ -33,7 +33,7 @@ result() {
 # two calls, so that something that lasts as long as a check drains no node.
 look() {
     last=$(result --last | parts)
-    age=$(echo "$last" | sed -n '1s/\..*//p')
+    age=$(echo "$last" | sed -n '1{s/\..*//;p;}')
     suspect=$PLUMB_CHECK_STATE/suspect
     if [ "$(echo "$last" | sed -n 2p)" = ok ] && [ "${age:-0}" -lt "$PLUMB_CHECK_EVERY" ] && [ ! -e "$suspect" ]; then
         echo "$last" | sed 1d
@@ -85,7 +85,7 @@ sensor() {
     node=$(uname -n)
     bad=0
     while read -r word && [ "$word" != quit ]; do
-        case $(look --node "${node%%.*}" | sed -n 1p) in
+        case $(look --node "${node%%.*}" "$@" | sed -n 1p) in
         bad) bad=1 ;;
         ok) bad=0 ;;
         esac
@@ -108,7 +108,7 @@ shift 2
 case $verb:$# in
 jobs:1 | resume:1) ;;
 drain:2) set -- "$1" "$mark${2#"$mark"}" ;;
-check:* | sensor:0) ;;
+check:* | sensor:*) ;;
 *)
     say "$verb with $# words"
     exit 2

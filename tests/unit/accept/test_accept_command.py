@@ -160,6 +160,23 @@ def test_records_from_before_the_test_do_not_count(campaigns: Campaigns) -> None
     assert accept() == 0
 
 
+def test_once_begun_no_other_time_is_chosen(campaigns: Campaigns, capsys: pytest.CaptureFixture[str]) -> None:
+    assert accept() == 0
+    for option in ("--since=2020-01-01", "--until=2030-01-01"):
+        assert accept(option) == 3
+        assert "leave both out: what was measured since 20" in capsys.readouterr().err
+
+
+def test_nodes_that_cannot_be_chosen_are_refused_before_anything_is_measured(
+    campaigns: Campaigns, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scheduler = bench.schedulers.named(bench.site.load("cluster").partitions[0].scheduler)
+    monkeypatch.setattr(type(scheduler), "can_pin", False)
+    assert accept() == 3
+    assert "cannot be put on a node that is named: " in capsys.readouterr().err
+    assert campaigns.calls == []
+
+
 def test_changed_circumstances_and_another_contract_are_refused(
     campaigns: Campaigns, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

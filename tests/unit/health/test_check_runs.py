@@ -59,6 +59,12 @@ class TestForms:
         assert "memory=70GB/s;;90:" in data
         assert "handover=100ns;;110" in data
 
+    def test_bad_input_is_unknown_to_nagios(self, tmp_path: Path) -> None:
+        for words in (["--class", tmp_path / "none"], ["--class", class_file(tmp_path), "--seconds", "7"], ["--wrong"]):
+            done = run(*words, "--form", "nagios", "--node", "here")
+            assert (done.returncode, done.stderr.count("\n")) == (3, 1)
+            assert done.stdout.startswith("PLUMB UNKNOWN - ")
+
     def test_openmetrics_is_read_by_a_reader(self, tmp_path: Path) -> None:
         done = self.said(tmp_path, [SLOW] * 5, "openmetrics")
         lines = done.stdout.splitlines()

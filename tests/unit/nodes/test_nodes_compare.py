@@ -67,6 +67,13 @@ def test_a_differing_node_is_named_with_what(tmp_path, change, line):
     assert found.startswith(line)
 
 
+def test_nodes_that_are_asked_one_after_the_other_have_no_median_of_clocks(tmp_path):
+    folder = many(tmp_path, 4, node("node07", time=1001.9))
+    note = json.loads((folder / ".job.json").read_text())
+    (folder / ".job.json").write_text(json.dumps({**note, "scheduler": "sge"}))
+    assert lines(folder) == []
+
+
 def test_numa_distances_count(tmp_path):
     numa = json.loads(json.dumps(node("x")["numa"]))
     numa[0]["distances"] = [10, 21]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -210,6 +211,14 @@ class TestTheCheckOnANode:
         self.check(fake, every="86400")
         assert (fake.folder / "kept" / "last").read_text() == first
 
+    def test_a_fine_node_is_measured_again_when_its_time_is_over(self, fake: Fake) -> None:
+        self.installed(fake, *[FINE] * 5)
+        self.check(fake)
+        first = (fake.folder / "kept" / "last").read_text()
+        time.sleep(2.1)
+        self.check(fake, every="2")
+        assert (fake.folder / "kept" / "last").read_text() != first
+
     def test_without_a_runner_nothing_is_drained(self, fake: Fake) -> None:
         self.installed(fake, FINE)
         for text in ("exit 1", "kill -9 $$", "echo nonsense; exit 1"):
@@ -225,7 +234,7 @@ def test_grid_engines_load_sensor(tmp_path: Path) -> None:
     TestTheCheckOnANode().installed(fake, *[{"memory": 70.0}] * 5)
     class_file(tmp_path, f"member {os.uname().nodename.split('.')[0]}")
     own = {**os.environ, "PLUMB_CHECK_STATE": str(tmp_path / "kept")}
-    command = [str(tmp_path / "health.sh"), "sge", "sensor"]
+    command = [str(tmp_path / "health.sh"), "sge", "sensor", "--seconds", "25"]
     done = subprocess.run(command, capture_output=True, text=True, input="\n\nquit\n", check=False, env=own, timeout=60)
     name = os.uname().nodename
     assert done.stdout == f"begin\n{name}:plumb_bad:0\nend\nbegin\n{name}:plumb_bad:1\nend\n"

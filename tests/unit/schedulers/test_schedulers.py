@@ -298,6 +298,13 @@ def test_one_task_runs_on_one_node(fake, tmp_path):
     assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == "$HOME; 4\n"
 
 
+def test_grid_engine_has_no_whole_nodes_without_a_parallel_environment():
+    found = schedulers.named("sge")
+    assert found.shares_nodes(["-q main"])
+    assert not found.shares_nodes(["-q main", "-pe mpi 64"])
+    assert not schedulers.named("slurm").shares_nodes(["-p main"])
+
+
 @every
 def test_a_job_is_put_on_a_node_or_cannot_be(fake):
     found = scheduler(fake).reframe_partition(["-A x"], ["n1", "n2"], "n2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 import statistics
@@ -194,6 +195,7 @@ class TestHere:
             (["--links"], "links are between two nodes or more"),
             (["--history", "/nowhere"], "nothing was checked (/nowhere)"),
             (["--output", "m.txt"], "the ending of the file says no known form"),
+            (["--time-limit", "25"], "a job of 25 s has no time for a check of 25 s (--time-limit)"),
         ],
     )
     def test_bad_input_is_one_line(
@@ -259,6 +261,21 @@ class TestLinks:
             "bad: node m05: every group with it is slow",
             "links: 12 groups, and 1 round of halves; 14 measured now",
         ]
+
+    def test_a_node_without_a_partner_is_named_and_is_another_one_in_the_next_period(
+        self, launched: list[tuple[str, ...]]
+    ) -> None:
+        names, alone = self.NAMES[:7], set()
+        mine = self.links()
+        for _ in range(7):
+            groups = mine.groups(names)
+            (left,) = mine.left_over
+            assert sorted([left, *(node for own in groups for node in own)]) == sorted(names)
+            alone.add(left)
+            mine.terms = dataclasses.replace(mine.terms, now=mine.terms.now + 7 * 86400)
+        assert alone == set(names)
+        said = links.lines(mine, mine.run([]), 3)
+        assert said[0] == f"in no group in this period: {left}: fewer than 2 are left of the idle nodes"
 
     def test_the_next_call_measures_nothing_and_says_the_same(self, launched: list[tuple[str, ...]]) -> None:
         first = self.links()

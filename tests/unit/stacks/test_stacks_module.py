@@ -12,7 +12,7 @@ from plumbline import schemas, stacks
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.reframe import settings
-from plumbline.stacks import libraries, manifest, module
+from plumbline.stacks import libraries, manifest, module, overview
 
 ENTRY = {
     "mpi": {"family": "openmpi", "version": "4.1.4"},
@@ -72,6 +72,7 @@ def test_a_stack_for_own_programs_alone_names_its_mpi_library(site, tmp_path, mo
     stacks.install("module", "site-openmpi")
     made = manifest.load("site-openmpi")
     assert made.benchmarks == {}
+    assert "  launcher " in overview.text(made)
     assert made.loads
     assert made.loads.library == str(library)
     assert manifest.problems(made) == []
