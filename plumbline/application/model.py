@@ -151,6 +151,8 @@ def _faults(program: Program, folder: Path) -> Iterator[str]:
             yield from (f"{where}.pattern: {what}" for what in _pattern(rule.pattern, number=True))
         if not rule.wall and "unit" not in msgspec.to_builtins(rule):
             yield f"{where}.unit: missing: what the program prints behind the number, such as s or GB/s"
+        if rule.wall and rule.unit != "s":
+            yield f"{where}.unit: {rule.unit}: wall is measured in s: leave it out"
         if rule.rates and units.multiple(rule.unit)[0] != units.US:
             yield f"{where}.{rule.rates[0]}: {rule.unit} is not a unit of time, in which work is done"
         for work in rule.rates:

@@ -74,6 +74,11 @@ class Prepared:
         return self.record.plan
 
 
+def _files_of(given: Path) -> list[Path]:
+    """The file itself, or the files in a folder."""
+    return [file for file in given.rglob("*") if file.is_file()] if given.is_dir() else [given]
+
+
 def prepare(variant: Variant, session: str) -> Prepared:
     """Resolve ``variant`` for ``session``.
 
@@ -85,7 +90,7 @@ def prepare(variant: Variant, session: str) -> Prepared:
     if manifest.container:
         manifest.container.check(variant.nodes)
     libraries = [paths.witness_library(), *([paths.profile_library()] if variant.profiled else [])]
-    inputs = [Path(file) for file in variant.context.get("inputs", {}).values()]
+    inputs = [file for given in variant.context.get("inputs", {}).values() for file in _files_of(Path(given))]
     stdin = [variant.context["stdin"]] if variant.context.get("stdin") else []
     unchanged = Files.of([paths.binder(), *libraries, *inputs, *map(Path, stdin)], manifests.recorded(manifest, entry))
     manifests.check(manifest)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -113,14 +114,18 @@ def plan(ends: Ends, rule: Rule) -> str:
 
 
 def resume(folder: Path, minutes: float | None, say: Say) -> Outcome:
-    """Continue the search of ``folder``; raises :class:`PlumbError` if anything around it changed."""
-    folder = folder.resolve()
+    """Continue the search of ``folder``; raises :class:`PlumbError` if anything around it changed.
+
+    ``minutes`` are those of the ends and of all rounds together.
+    """
+    folder, begun = folder.resolve(), time.monotonic()
     with WHY.locked(folder), change.changing() as host:
         asked = WHY.load(folder)
         ends, others = _compare_ends(folder, asked, host, minutes, say)
         asked.figure = ends.subject.rpartition(": ")[2]
         WHY.save(folder, asked)
-        bench = Bench(folder, asked, asked.figure, say, host, minutes)
+        left = None if minutes is None else max(0.0, minutes - (time.monotonic() - begun) / 60)
+        bench = Bench(folder, asked, asked.figure, say, host, left)
         found = _search(asked, ends, bench, say) if ends.state in ACTS else None
         records = [*_records_of_ends(folder), *bench.records()]
         return Outcome(asked, ends, found, others, bench.reasons, records)

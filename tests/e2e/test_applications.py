@@ -57,7 +57,7 @@ int main(int argc, char **argv) {
         raise(SIGKILL);
     }
     if (!strcmp(how, "writes") && rank == 0) {
-        FILE *input = fopen("input.txt", "a");
+        FILE *input = fopen("data/input.txt", "a");
         fprintf(input, "more\n");
         fclose(input);
     }
@@ -109,7 +109,7 @@ def program(**members: object) -> dict[str, object]:
 def described() -> dict[str, object]:
     check = {"pattern": r"Sum: (\S+)", "value": 1.25, "tolerance": 0.001}
     programs = {
-        name: program(command=["./program", name], checks=[check], inputs=["input.txt"] if name == "writes" else [])
+        name: program(command=["./program", name], checks=[check], inputs=["data"] if name == "writes" else [])
         for name in BEHAVIOUR
     }
     for name in ("pool", "alike"):
@@ -130,7 +130,8 @@ def ran(tmp_path_factory):
     folder.mkdir()
     (folder / "program.c").write_text(PROGRAM)
     (folder / "solve.py").write_text(SCRIPT)
-    (folder / "input.txt").write_text("input\n")
+    (folder / "data").mkdir()
+    (folder / "data" / "input.txt").write_text("input\n")
     own_code.commit(folder, described())
     around = own_code.variables(folder.parent)
     status, output = own_code.plumb(folder, around, "run", "--stack", "openmpi")

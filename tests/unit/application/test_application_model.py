@@ -84,6 +84,7 @@ def repository(tmp_path) -> Path:
         (changed("programs.heat.figures.rate", {"unit": "s"}), "wall says where it is found; none are"),
         (changed("programs.heat.figures.rate.wall", True), "wall says where it is found; pattern, wall"),
         (changed("programs.heat.figures.rate", {"pattern": "(a)"}), "programs.heat.figures.rate.unit: missing"),
+        (changed("programs.heat.figures.time", {"wall": True, "unit": "ms"}), "unit: ms: wall is measured in s"),
         (changed("programs.heat.figures.rate.unit", "a b"), "programs.heat.figures.rate.unit: 'a b' does not match"),
         (changed("programs.heat.figures.rate.pattern", "("), "pattern: not a regular expression: missing )"),
         (changed("programs.heat.figures.rate.pattern", "a"), "pattern: it has no group: put ( ) around"),

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import time
 from types import SimpleNamespace
 
 import msgspec
@@ -147,6 +148,14 @@ def test_an_interrupted_search_goes_on_where_it_was(world, tmp_path):
     world.started = 0
     assert named(search(tmp_path)) == named(whole)
     assert world.started == 0
+
+
+def test_the_minutes_are_those_of_the_ends_and_of_all_rounds_together(world, tmp_path, monkeypatch):
+    """Each launch takes a second: the ends need 26, and a round has 8."""
+    monkeypatch.setattr(time, "monotonic", lambda: float(world.started))
+    answer = search(tmp_path, minutes=0.5)
+    assert answer.kind == "undecided"
+    assert 26 < world.started < 26 + 2 * 8
 
 
 def test_equal_ends_end_the_search_and_say_what_was_not_set(world, tmp_path):
