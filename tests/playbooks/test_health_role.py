@@ -24,6 +24,13 @@ case $1 in
 *) exit 1 ;;
 esac
 """
+#: as the daemon does it, a configuration that is new to it is read when the global one is written
+QHOST = r"""#!/bin/bash
+cd {folder}
+[ ! -e silent ] && [ -f conf.n1 ] || exit 0
+[ -e known ] || [ conf.global -nt conf.n1 ] || exit 0
+echo "  hl:plumb_bad=0.000000"
+"""
 
 
 class TestGridEngine:
@@ -35,15 +42,29 @@ class TestGridEngine:
         programs.mkdir()
         (programs / "qconf").write_text(QCONF.replace("{folder}", str(tmp_path)))
         (programs / "qconf").chmod(0o755)
+        (programs / "qhost").write_text(QHOST.replace("{folder}", str(tmp_path)))
+        (programs / "qhost").chmod(0o755)
+        (tmp_path / "conf.global").write_text("execd_params NONE\n")
         (tmp_path / "complexes").write_text("#name shortcut type\narch a RESTRING == YES NO NONE 0\n")
         (tmp_path / "thresholds").write_text("np_load_avg=1.75\n")
         monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
 
     def call(self, state: str) -> str:
-        script = ["bash", str(ROLE / "files/sge.sh"), state, "n1", "all.q"]
-        done = subprocess.run(script, capture_output=True, text=True, check=False, timeout=60)
+        done = self.started(state)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout
+
+    def started(self, state: str) -> subprocess.CompletedProcess[str]:
+        script = ["bash", str(ROLE / "files/sge.sh"), state, "n1", "all.q"]
+        own = {**os.environ, "PLUMB_SENSOR_WAIT": "2"}
+        return subprocess.run(script, capture_output=True, text=True, check=False, timeout=60, env=own)
+
+    def test_without_a_report_no_queue_is_closed(self, tmp_path: Path) -> None:
+        (tmp_path / "silent").touch()
+        done = self.started("present")
+        assert done.returncode == 1
+        assert "the load sensor of n1 reports nothing: no queue got the threshold" in done.stderr
+        assert (tmp_path / "thresholds").read_text() == "np_load_avg=1.75\n"
 
     def test_it_is_added_once_and_taken_away(self, tmp_path: Path) -> None:
         assert "changed" in self.call("present")
@@ -59,6 +80,7 @@ class TestGridEngine:
     def test_other_sensors_and_settings_stay(self, tmp_path: Path) -> None:
         before = "mailer /bin/mail\nload_sensor /opt/gpu.sh,/opt/license.sh\n"
         (tmp_path / "conf.n1").write_text(before)
+        (tmp_path / "known").touch()
         self.call("present")
         both = "load_sensor /opt/gpu.sh,/opt/license.sh,/usr/local/lib/plumbline/sensor\n"
         assert (tmp_path / "conf.n1").read_text() == f"mailer /bin/mail\n{both}"

@@ -18,6 +18,27 @@ own() {
         { print }'
 }
 
+# Whether the host has a configuration of its own.
+known() { qconf -sconf "$host" >/dev/null 2>&1; }
+
+# A daemon does not notice that a configuration of its host appears or disappears (8.1.9) until the global one is written.
+announce() {
+    qconf -sconf global | sed '/^#/d' >"$folder/global"
+    qconf -Mconf "$folder/global"
+}
+
+thresholds() {
+    for queue in "$@"; do
+        has=$(qconf -sq "$queue" | grep -c '^load_thresholds.*plumb_bad=1' || true)
+        case $state$has in
+        present0) qconf -aattr queue load_thresholds plumb_bad=1 "$queue" >/dev/null && echo changed ;;
+        absent1) qconf -dattr queue load_thresholds plumb_bad=1 "$queue" >/dev/null && echo changed ;;
+        esac
+    done
+}
+
+# A queue takes no jobs on a host of which the value of a threshold is not known: the value comes first, and goes last.
+[ "$state" = present ] || thresholds "$@"
 file=$folder/$host
 own >"$file"
 if [ "$state" = present ]; then
@@ -32,17 +53,23 @@ if [ "$state" = present ]; then
 fi
 { qconf -sconf "$host" 2>/dev/null || true; } | sed '/^#/d; /^$/d' | tr -s ' ' | sort >"$folder/now"
 if ! diff -q "$folder/now" <(tr -s ' ' <"$file" | sort) >/dev/null; then
-    if qconf -sconf "$host" >/dev/null 2>&1; then
-        if [ -s "$file" ]; then qconf -Mconf "$file"; else qconf -dconf "$host"; fi
+    if known && [ -s "$file" ]; then
+        qconf -Mconf "$file"
+    elif known; then
+        qconf -dconf "$host" && announce
     else
-        qconf -Aconf "$file"
+        qconf -Aconf "$file" && announce
     fi >/dev/null
     echo changed
 fi
-for queue; do
-    has=$(qconf -sq "$queue" | grep -c '^load_thresholds.*plumb_bad=1' || true)
-    case $state$has in
-    present0) qconf -aattr queue load_thresholds plumb_bad=1 "$queue" >/dev/null && echo changed ;;
-    absent1) qconf -dattr queue load_thresholds plumb_bad=1 "$queue" >/dev/null && echo changed ;;
-    esac
+[ "$state" = present ] || exit 0
+# two load report intervals, 40 s each where nobody changed them, and a check
+for ((second = 0; second < ${PLUMB_SENSOR_WAIT:-180}; second++)); do
+    qhost -F plumb_bad -h "$host" | grep -q 'plumb_bad=' && break
+    sleep 1
 done
+qhost -F plumb_bad -h "$host" | grep -q 'plumb_bad=' || {
+    echo "the load sensor of $host reports nothing: no queue got the threshold (see the execution daemon's messages)" >&2
+    exit 1
+}
+thresholds "$@"
