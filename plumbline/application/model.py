@@ -162,7 +162,9 @@ def _faults(program: Program, folder: Path) -> Iterator[str]:
         wanted = check.value is not None
         yield from (f"checks.{place}.pattern: {what}" for what in _pattern(check.pattern, number=wanted))
     for entry in program.inputs:
-        if Path(entry).parts[0] in TAKEN:
+        if not Path(entry).parts:
+            yield f"inputs: '{entry}': name the files and folders that the program reads"
+        elif Path(entry).parts[0] in TAKEN:
             yield f"inputs: '{entry}': the name is that of a file of Plumbline in the same folder"
         elif not (folder / entry).exists():
             yield f"inputs: there is no {entry} beside {FILE}"

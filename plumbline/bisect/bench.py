@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from plumbline.base import files, paths
+from plumbline.base import files, git, paths
 from plumbline.base.verdicts import severity
 from plumbline.bisect.commits import Commits
 from plumbline.bisect.model import Comparison, Found
@@ -66,7 +66,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def commits(self, place: Path) -> Commits:
         """The commits, in a clone in ``place``; of the suite only those that change the kernels."""
         if self.file:
-            return Commits(self.file.parent, place, (), self.first_parent)
+            return Commits(git.top(self.file.parent) or self.file.parent, place, (), self.first_parent)
         return Commits(paths.root(), place, (kernels.FOLDER,), self.first_parent)
 
 

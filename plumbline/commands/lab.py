@@ -96,7 +96,10 @@ def _measure(lab: Lab) -> int:
     if not any(option.startswith("launches=") for option in lab.options):
         chosen += ["-S", f"launches={LAUNCHES}"]
     print(f"{lab.name}: {lab.question}", flush=True)
-    return campaign.measure(campaign.Tests(paths.suite() / "reframe-tests", "lab", chosen))
+    status = campaign.measure(campaign.Tests(paths.suite() / "reframe-tests", "lab", chosen))
+    if status == campaign.INTERRUPTED:  # the next lab is not begun
+        raise KeyboardInterrupt
+    return status
 
 
 def _done(lab: Lab, lacks: str, args: argparse.Namespace) -> tuple[Done, list[Damage]]:

@@ -101,6 +101,7 @@ def repository(tmp_path) -> Path:
         (changed("programs.heat.checks", [{"pattern": "a", "value": 1}]), "checks.0.pattern: it has no group"),
         (changed("programs.heat.inputs", ["../x"]), "programs.heat.inputs.0: '../x' does not match"),
         (changed("programs.heat.inputs", ["x"]), "programs.heat.inputs: there is no x beside plumb.yaml"),
+        (changed("programs.heat.inputs", ["."]), "programs.heat.inputs: '.': name the files and folders"),
         (changed("programs.heat.inputs", ["output/x"]), "inputs: 'output/x': the name is that of a file of Plumbline"),
         (changed("programs.heat.placements", ["cores"]), "placements: 'cores' is not one: docs/placements.md"),
         ("application: [", "plumb.yaml is not YAML: "),
