@@ -94,7 +94,9 @@ class Host:
                 _write(file, wanted)
 
     def restore(self) -> None:
-        """Set everything back."""
+        """Set everything back. The journal of another process stays: it may have changed something meanwhile."""
+        if not self._before:
+            return
         _restore(self._before)
         self._before = {}
         self.journal.unlink(missing_ok=True)
