@@ -77,3 +77,11 @@ def test_only_what_can_be_written_can_be_set(root):
 
 def test_the_journal_lies_where_commands_look_for_it():
     assert change.Host().journal == paths.HOST_SETTINGS
+
+
+def test_who_changed_nothing_leaves_the_journal_of_another(root):
+    with change.changing(root) as first, change.changing(root) as second:
+        second.set({"thp": "never"})
+        first.restore()
+        assert second.journal.exists()
+    assert not first.journal.exists()
