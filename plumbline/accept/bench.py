@@ -20,6 +20,7 @@ from plumbline.base.units import counted
 from plumbline.gate import variants
 from plumbline.measure import session
 from plumbline.measure.session import Kind, Say
+from plumbline.nodes import pinned
 from plumbline.records import store
 from plumbline.records.variant import Variant
 from plumbline.reframe import campaign, settings
@@ -68,7 +69,9 @@ def begin(folder: Path, file: Path, contract: Contract, site_name: str, say: Say
         return
     with ACCEPTANCE.new(folder):
         part = _partition(site_name, contract)
-        _require_pinned(contract, part)
+        of_nodes = any(clause.over == NODE for clause in contract.clauses)
+        if of_nodes and not schedulers.named(part.scheduler).is_one_host:
+            pinned.require(part, "measure each node yourself, then plumb accept --recorded")
         say("variants: a dry run of ReFrame")
         stacks = sorted({clause.stack for clause in contract.clauses})
         tests = "|".join(sorted({_pattern(clause) for clause in contract.clauses}))
@@ -92,15 +95,6 @@ def _partition(site_name: str, contract: Contract) -> Partition:
             f"site {site_name} has several partitions", "partition", f"the contract must name one: {known}"
         )
     return site.partition(found, contract.partition or found.partitions[0].name)
-
-
-def _require_pinned(contract: Contract, part: Partition) -> None:
-    """Raise :class:`PlumbError` where each node shall be measured, and no job can be put on a chosen one."""
-    scheduler = schedulers.named(part.scheduler)
-    of_nodes = [clause.name for clause in contract.clauses if clause.over == NODE]
-    if of_nodes and not (scheduler.is_one_host or scheduler.can_pin):
-        what = f"jobs of {scheduler.name} cannot be put on a node that is named: {', '.join(of_nodes)}"
-        raise PlumbError(what, f"partition {part.name}", "measure the nodes yourself, then plumb accept --recorded")
 
 
 def _nodes(part: Partition, count: int) -> list[str]:

@@ -70,11 +70,16 @@ def turn(site: Site, asked: str) -> dict[str, str]:
     return found
 
 
-def _usable(part: Partition) -> list[str]:
+def require(part: Partition, cure: str) -> None:
+    """Raise :class:`PlumbError` where no job can be put on a chosen node."""
     scheduler = schedulers.named(part.scheduler)
     if not scheduler.can_pin:
         what = f"jobs of {scheduler.name} cannot be put on a node that is named"
-        cure = "give the scheduler's own option: plumb campaign -- -J OPTION"
         raise PlumbError(what, f"partition {part.name}", cure)
+
+
+def _usable(part: Partition) -> list[str]:
+    scheduler = schedulers.named(part.scheduler)
+    require(part, "give the scheduler's own option: plumb campaign -- -J OPTION")
     found = schedulers.nodes(scheduler, scheduler.queue(None, part.access), part.hosts, part.access)
     return [node.name for node in found if node.usable]

@@ -78,9 +78,9 @@ class Sge(Scheduler):
 
     def shares_nodes(self, access: Sequence[str]) -> str:
         """Without a parallel environment, which gives whole nodes, a job has one slot."""
-        return (
-            "" if "-pe" in names.words_of_all(access) else "its access names no parallel environment (-pe NAME SLOTS)"
-        )
+        if "-pe" in names.words_of_all(access):
+            return ""
+        return "its access names no parallel environment (-pe NAME SLOTS)"
 
     def on_one_node(self, access: Sequence[str], hosts: Sequence[str], command: Sequence[str]) -> list[str]:
         """A job that qsub waits for; ``-b y``: the command is a program, not a script."""

@@ -175,7 +175,7 @@ def configuration(bed: Bed) -> list[str]:
 def sensors(cluster: Cluster, tmp_path: Path) -> Iterator[Path]:
     """A load sensor on each node, which is taken away at the end."""
     before = configuration(cluster.bed)
-    given = {"plumb_health_queues": ["main"], "plumb_health_seconds": 10}
+    given = {"plumb_health_queues": ["main"]}
     try:
         done = health.play(cluster.bed, tmp_path, "sge", **given)
         assert done.returncode == 0, done.stdout + done.stderr

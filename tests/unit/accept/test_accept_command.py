@@ -173,7 +173,10 @@ def test_nodes_that_cannot_be_chosen_are_refused_before_anything_is_measured(
     scheduler = bench.schedulers.named(bench.site.load("cluster").partitions[0].scheduler)
     monkeypatch.setattr(type(scheduler), "can_pin", False)
     assert accept() == 3
-    assert "cannot be put on a node that is named: " in capsys.readouterr().err
+    assert (
+        "cannot be put on a node that is named (partition default): measure each node yourself"
+        in capsys.readouterr().err
+    )
     assert campaigns.calls == []
 
 

@@ -27,18 +27,23 @@ announce() {
     qconf -Mconf "$folder/global"
 }
 
+# Whether the daemon has a value of the sensor.
+reports() { qhost -F plumb_bad -h "$host" | grep -q 'plumb_bad='; }
+
 thresholds() {
     for queue in "$@"; do
         has=$(qconf -sq "$queue" | grep -c '^load_thresholds.*plumb_bad=1' || true)
         case $state$has in
-        present0) qconf -aattr queue load_thresholds plumb_bad=1 "$queue" >/dev/null && echo changed ;;
-        absent1) qconf -dattr queue load_thresholds plumb_bad=1 "$queue" >/dev/null && echo changed ;;
+        present0) qconf -aattr queue load_thresholds plumb_bad=1 "$queue" >/dev/null ;;
+        absent1) qconf -dattr queue load_thresholds plumb_bad=1 "$queue" >/dev/null ;;
+        *) continue ;;
         esac
+        echo changed
     done
 }
 
 # A queue takes no jobs on a host of which the value of a threshold is not known: the value comes first, and goes last.
-[ "$state" = present ] || thresholds "$@"
+if [ "$state" = absent ]; then thresholds "$@"; fi
 file=$folder/$host
 own >"$file"
 if [ "$state" = present ]; then
@@ -53,23 +58,26 @@ if [ "$state" = present ]; then
 fi
 { qconf -sconf "$host" 2>/dev/null || true; } | sed '/^#/d; /^$/d' | tr -s ' ' | sort >"$folder/now"
 if ! diff -q "$folder/now" <(tr -s ' ' <"$file" | sort) >/dev/null; then
-    if known && [ -s "$file" ]; then
+    if ! known; then
+        qconf -Aconf "$file"
+        announce
+    elif [ -s "$file" ]; then
         qconf -Mconf "$file"
-    elif known; then
-        qconf -dconf "$host" && announce
     else
-        qconf -Aconf "$file" && announce
+        qconf -dconf "$host"
+        announce
     fi >/dev/null
     echo changed
 fi
 [ "$state" = present ] || exit 0
 # two load report intervals, 40 s each where nobody changed them, and a check
-for ((second = 0; second < ${PLUMB_SENSOR_WAIT:-180}; second++)); do
-    qhost -F plumb_bad -h "$host" | grep -q 'plumb_bad=' && break
+left=${PLUMB_SENSOR_WAIT:-180}
+until reports; do
+    if [ "$left" -eq 0 ]; then
+        echo "the load sensor of $host reports nothing: no queue got the threshold (see the execution daemon's messages)" >&2
+        exit 1
+    fi
+    left=$((left - 1))
     sleep 1
 done
-qhost -F plumb_bad -h "$host" | grep -q 'plumb_bad=' || {
-    echo "the load sensor of $host reports nothing: no queue got the threshold (see the execution daemon's messages)" >&2
-    exit 1
-}
 thresholds "$@"
