@@ -112,6 +112,15 @@ def named(file):
     return [re.search(r"\((\d+), ", item["label"])[1] for item in json.loads(file.read_text())["culprits"]]
 
 
+def test_a_plumb_yaml_below_the_top_of_its_repository(world, tmp_path, monkeypatch):
+    below = world.history.folder / "code"
+    below.mkdir()
+    (world.history.folder / model.FILE).rename(below / model.FILE)
+    monkeypatch.chdir(below)
+    assert new(tmp_path, world, "--output", tmp_path / "found.json") == 0
+    assert named(tmp_path / "found.json") == ["11"]
+
+
 def test_the_commit_is_named_and_all_is_written(world, tmp_path, capsys):
     files = [tmp_path / f"found.{ending}" for ending in ("json", "md", "html")]
     assert new(tmp_path, world, *(word for file in files for word in ("--output", file))) == 0

@@ -18,6 +18,7 @@ from plumbline.labs import evidence, forms, machine, model
 from plumbline.labs.model import Lab, Lesson, Needs, Table
 from plumbline.records.model import Record
 from plumbline.references import match
+from plumbline.reframe import campaign
 from plumbline.site import tests
 from plumbline.views.table import escaped
 
@@ -338,3 +339,10 @@ def test_the_page_has_a_line_for_each_lab() -> None:
     page = (paths.root() / "docs" / "labs.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([A-Z]\d) \| (.+?) \| .+ \|$", page, re.MULTILINE)
     assert rows == [(name, escaped(lab.title)) for name, lab in model.every().items()]
+
+
+def test_an_interrupt_begins_no_other_lab(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    begun: list[campaign.Tests] = []
+    monkeypatch.setattr(campaign, "measure", lambda tests: begun.append(tests) or campaign.INTERRUPTED)
+    assert cli.main(["lab", "T1", "T2"]) == campaign.INTERRUPTED
+    assert len(begun) == 1
