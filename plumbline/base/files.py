@@ -120,16 +120,19 @@ def writing(what: str, where: Path) -> Iterator[None]:
 def make_anew(folder: Path) -> None:
     """Make ``folder``, empty but for :data:`MARK`; an older one is removed if this function made it.
 
+    An interruption or a kill leaves no folder of that name without the mark, which the next call would refuse.
     Raises :class:`PlumbError` for anything else of that name, and where the results folder is in it; both stay. Raises
     OSError.
     """
     refuse_foreign(folder)
-    if folder.exists():
-        if paths.results().resolve().is_relative_to(folder.resolve()):
-            raise PlumbError("the folder of the records is in it", str(folder), "name another folder")
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True)
-    (folder / MARK).touch()
+    if folder.exists() and paths.results().resolve().is_relative_to(folder.resolve()):
+        raise PlumbError("the folder of the records is in it", str(folder), "name another folder")
+    fresh = folder.with_name(f".{folder.name}.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    (fresh / MARK).touch()
+    with replaced(folder, fresh):
+        pass
 
 
 def refuse_foreign(folder: Path) -> None:

@@ -1,9 +1,13 @@
 """Locks on files, ended with the process that holds one; folders that only their maker removes."""
 
+import contextlib
+import itertools
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,6 +66,33 @@ def test_a_file_that_cannot_be_written_is_named_with_what_it_was_to_hold(tmp_pat
     with pytest.raises(PlumbError, match=r"^cannot write the verdicts: Is a directory \(.*/folder\): ask somebody$"):
         files.write("the verdicts", tmp_path / "folder", "text", "ask somebody")
     assert [entry.name for entry in tmp_path.iterdir()] == ["folder"]
+
+
+@pytest.mark.parametrize("step", [(Path, "mkdir"), (Path, "touch"), (Path, "rename"), (shutil, "rmtree")])
+@pytest.mark.parametrize("number", range(3))
+def test_an_interruption_while_a_folder_is_made_anew_leaves_none_that_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: tuple[Any, str], number: int
+) -> None:
+    """After each step, the next call makes it."""
+    folder = tmp_path / "launch-0"
+    files.make_anew(folder)
+    (folder / "output").write_text("x")
+    owner, name = step
+    real, calls = getattr(owner, name), itertools.count()
+
+    def interrupted(*words: object, **more: object) -> object:
+        found = real(*words, **more)
+        if next(calls) == number:
+            raise KeyboardInterrupt
+        return found
+
+    with monkeypatch.context() as once:
+        once.setattr(owner, name, interrupted)
+        with contextlib.suppress(KeyboardInterrupt):
+            files.make_anew(folder)
+    files.make_anew(folder)
+    assert [file.name for file in folder.iterdir()] == [files.MARK]
+    assert [file.name for file in tmp_path.iterdir()] == [folder.name]
 
 
 def test_a_folder_of_ours_is_made_anew(tmp_path: Path) -> None:
