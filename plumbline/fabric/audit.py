@@ -59,7 +59,7 @@ def of_stacks(stacks: Sequence[Manifest], site: str, partition: Partition, over:
             try:
                 found += audit(stack, site, partition, over, facts, place)
             except PlumbError as error:  # the other stacks are judged all the same
-                found.append(unlaunched(stack, error))
+                found.append(unlaunched(stack.name, error))
     return found
 
 
@@ -229,12 +229,11 @@ class Judge:
         )  # fmt: skip
 
 
-def unlaunched(stack: Manifest, error: PlumbError) -> Use:
-    """Of a stack whose ranks cannot be started; nothing is known of one that lacks the kernel."""
-    bad, cure = True if smoke.KERNEL in stack.benchmarks else None, error.cure or "plumb stack check"
+def unlaunched(stack: str, error: PlumbError) -> Use:
+    """Of a stack whose ranks cannot be started."""
     return Use(
-        name=MESSAGES, seen="cannot be started", bad=bad, effect=error.what, cure=cure, stack=stack.name,
-        between="ranks", could="yes", why=(Why("no launch", error.what, error.cure or ""),),
+        name=MESSAGES, seen="cannot be started", bad=True, effect=error.what, cure=error.cure or "plumb stack check",
+        stack=stack, between="ranks", could="yes", why=(Why("no launch", error.what, error.cure or ""),),
     )  # fmt: skip
 
 

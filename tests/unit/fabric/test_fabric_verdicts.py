@@ -6,10 +6,8 @@ from typing import Any
 
 import fabrics
 import pytest
-import stack_manifest
 from fabrics import QUIET, adapter, facts, judge, smoke
 
-from plumbline.base.errors import PlumbError
 from plumbline.fabric import audit
 from plumbline.fabric import node as nodes
 from plumbline.fabric.smoke import LARGE_MESSAGES, SMALL_VOLUME
@@ -149,13 +147,6 @@ class TestBetweenNodes:
         assert found.bad
         assert "No route to host" in found.effect
         assert "OMPI_MCA_btl_tcp_if_include" in found.cure
-
-
-def test_nothing_is_known_of_a_stack_without_the_kernel() -> None:
-    error = PlumbError("stack made has no benchmark 'pairs'", "its manifest", "it has stream")
-    entry = stack_manifest.LEAST["benchmarks"]["pi"]
-    bad = [audit.unlaunched(stack_manifest.made(benchmarks={name: entry}), error).bad for name in ("stream", "pairs")]
-    assert bad == [None, True]
 
 
 def test_of_one_node_what_the_library_cannot_use_is_known() -> None:
