@@ -22,7 +22,7 @@ from plumbline.stacks import abi
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks.manifest import Manifest
 
-#: file beside the sources that says that they are built
+#: file beside the sources that says that they are built: the SHA-256 of each file in them that launches run or read
 MARK = "built.json"
 
 
@@ -39,8 +39,8 @@ class Built:
 def build(file: Path, source: Source, stack: Manifest, say: Callable[[str], None]) -> Built:
     """Build the application of ``file`` in the state ``source`` for the ``stack`` of a manifest, unless it is built.
 
-    With the standard MPI ABI it is one build for all stacks. Raises :class:`PlumbError` with the first error of a
-    command that fails.
+    It is built again if a file that launches run or read was changed since. With the standard MPI ABI it is one build
+    for all stacks. Raises :class:`PlumbError` with the first error of a command that fails.
     """
     now = load(file)
     name, standard = now.application, now.mpi_abi == "standard"
@@ -48,15 +48,15 @@ def build(file: Path, source: Source, stack: Manifest, say: Callable[[str], None
     made_with = msgspec.to_builtins((compiles.name, compiles.mpi, compiles.compiler))
     known = json.dumps([source.identity, str(source.folder), *made_with, now.mpi_abi, source.variables])
     place = paths.build() / "applications" / name / hashlib.sha256(known.encode()).hexdigest()[:16]
+    folder = place / "source" / (source.folder.relative_to(source.repository) if source.repository else "")
     with files.lock(place.with_suffix(".lock")):
-        if files.holds(place / MARK, known):
-            folder = place / "source"
-            if source.repository:
-                folder /= source.folder.relative_to(source.repository)
-        else:
+        whole, changed = _as_built(place / MARK, folder)
+        if changed:
+            say(f"{name}: {changed} of {source.label} was changed since it was built: it is built again")
+        if not whole:
             shutil.rmtree(place, ignore_errors=True)
             place.mkdir(parents=True)
-            folder = sources.check_out(source, place / "source")
+            sources.check_out(source, place / "source")
             if not (folder / FILE).is_file():
                 raise PlumbError(f"{source.label} has no {FILE}", str(source.folder), "is it committed? git add it")
             found = load(folder / FILE)
@@ -67,7 +67,7 @@ def build(file: Path, source: Source, stack: Manifest, say: Callable[[str], None
                 around["PATH"] = f"{abi.write_wrappers(compiles, place / 'bin')}:{around['PATH']}"
             for line in found.build:
                 _run(line, folder, around, f"{source.label} fails with {compiles.name}", place / "build.log")
-            files.replace(place / MARK, known + "\n")
+            files.replace(place / MARK, json.dumps(_watched(folder)) + "\n")
     built = Built(load(folder / FILE), source, stack.name, folder)
     for called, program in built.application.programs.items() if standard else ():
         if program.mpi:
@@ -95,6 +95,30 @@ def executable(word: str, folder: Path, stack: Manifest) -> Path:
     if found is None:
         raise PlumbError(f"there is no program {word}, built with {stack.name}", str(folder), cure)
     return Path(found)
+
+
+def _watched(folder: Path) -> dict[str, str]:
+    """The SHA-256 of the files that launches run or read, by path below ``folder``: plumb.yaml, programs, inputs."""
+    programs = load(folder / FILE).programs.values()
+    named = [
+        [FILE, program.words[0], *program.inputs, *([program.stdin] if program.stdin else [])] for program in programs
+    ]
+    found = {file for names in named for name in names for file in files.below(folder / name)}
+    ours = sorted(file for file in found if file.is_relative_to(folder))
+    return {file.relative_to(folder).as_posix(): files.sha256_once(file) for file in ours}
+
+
+def _as_built(mark: Path, folder: Path) -> tuple[bool, str | None]:
+    """Whether ``folder`` is as the build left it, by its ``mark``, and the first file that was changed since."""
+    try:
+        known = msgspec.json.decode(mark.read_bytes(), type=dict[str, str])
+    except (OSError, msgspec.MsgspecError):
+        return False, None
+    for name, digest in known.items():
+        file = folder / name
+        if not file.is_file() or files.sha256_once(file) != digest:
+            return False, name
+    return True, None
 
 
 def _run(line: str, folder: Path, around: Mapping[str, str], failing: str, log: Path) -> None:

@@ -62,7 +62,9 @@ def present(file: Path, variables: Variables = ()) -> Source:
     head = git.commit("HEAD", repository)
     if head is None:
         raise PlumbError("the repository has no commit", str(repository), "git commit what is to be measured")
-    stashed = git.run("stash", "create", at=repository)
+    date = git.run("show", "--no-patch", "--format=%cI", head, at=repository)
+    always = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}  # the same changes are the same commit
+    stashed = git.run("stash", "create", at=repository, variables=always)
     return Source(folder, repository, stashed or head, bool(stashed), variables=variables)
 
 

@@ -64,6 +64,12 @@ def holds(file: Path, text: str) -> bool:
     return file.is_file() and file.read_text(encoding="utf-8").strip() == text
 
 
+def below(given: Path) -> list[Path]:
+    """The file ``given`` itself, or the files in that folder and below; none where there is nothing."""
+    found = sorted(given.rglob("*")) if given.is_dir() else [given]
+    return [file for file in found if file.is_file()]
+
+
 def write(what: str, file: Path, text: str, cure: str = CURE) -> None:
     """Replace ``file`` by ``text`` like :func:`replace`, but a device, ``/dev/stdout`` or a FIFO is written to.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,17 @@ def is_checkout() -> bool:
     return (paths.root() / ".git").exists()
 
 
-def run(*arguments: str, at: Path | None = None, accepted: Collection[int] = (0,)) -> str:
-    """What git prints in the folder ``at`` (default: this checkout), without the blanks around it.
+def run(
+    *arguments: str,
+    at: Path | None = None,
+    accepted: Collection[int] = (0,),
+    variables: Mapping[str, str] | None = None,
+) -> str:
+    """What git prints in the folder ``at`` (default: this checkout) with ``variables``, without the blanks around it.
 
     Raises :class:`PlumbError` if it refuses (its exit status is not ``accepted``), does not answer or is not there.
     """
-    done = _run(arguments, at)
+    done = _run(arguments, at, variables)
     if done.returncode not in accepted:
         raise _refusal(arguments, done, at)
     return done.stdout.strip()
@@ -63,9 +68,11 @@ def commit(name: str = "HEAD", at: Path | None = None) -> str | None:
     return done.stdout.strip()
 
 
-def _run(arguments: tuple[str, ...], at: Path | None = None) -> subprocess.CompletedProcess[str]:
+def _run(
+    arguments: tuple[str, ...], at: Path | None = None, variables: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     command = ["git", "-C", str(at or paths.root()), *arguments]
-    plain = {**os.environ, "LC_ALL": "C"}  # its messages are compared
+    plain = {**os.environ, **(variables or {}), "LC_ALL": "C"}  # its messages are compared
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=plain)
     except (OSError, subprocess.SubprocessError) as error:

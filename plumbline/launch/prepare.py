@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from plumbline import mpi, schedulers, site
-from plumbline.base import git, paths
+from plumbline.base import files, git, paths
 from plumbline.base.errors import PlumbError
 from plumbline.host import provenance
 from plumbline.launch import environment, hosts, plausible, settings
@@ -74,11 +74,6 @@ class Prepared:
         return self.record.plan
 
 
-def _files_of(given: Path) -> list[Path]:
-    """The file itself, or the files in a folder."""
-    return [file for file in given.rglob("*") if file.is_file()] if given.is_dir() else [given]
-
-
 def prepare(variant: Variant, session: str) -> Prepared:
     """Resolve ``variant`` for ``session``.
 
@@ -90,7 +85,7 @@ def prepare(variant: Variant, session: str) -> Prepared:
     if manifest.container:
         manifest.container.check(variant.nodes)
     libraries = [paths.witness_library(), *([paths.profile_library()] if variant.profiled else [])]
-    inputs = [file for given in variant.context.get("inputs", {}).values() for file in _files_of(Path(given))]
+    inputs = [file for given in variant.context.get("inputs", {}).values() for file in files.below(Path(given))]
     stdin = [variant.context["stdin"]] if variant.context.get("stdin") else []
     unchanged = Files.of([paths.binder(), *libraries, *inputs, *map(Path, stdin)], manifests.recorded(manifest, entry))
     manifests.check(manifest)

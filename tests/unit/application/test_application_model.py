@@ -150,6 +150,15 @@ class TestSource:
         assert found.commit != git(repository, "rev-parse", "HEAD")
         assert git(repository, "status", "--porcelain") == "M plumb.yaml"
 
+    def test_the_same_changes_are_the_same_commit(self, repository, monkeypatch):
+        file = repository / "plumb.yaml"
+        written(repository, {**GOOD, "build": ["true"]})
+        first = source.present(file)
+        monkeypatch.setenv("GIT_COMMITTER_DATE", "2001-02-03T04:05:06")
+        assert source.present(file) == first
+        written(repository, {**GOOD, "build": ["false"]})
+        assert source.present(file) != first
+
     def test_a_folder_without_git_is_its_files(self, tmp_path):
         first = source.present(written(tmp_path, GOOD))
         written(tmp_path, {**GOOD, "build": []})
@@ -187,6 +196,23 @@ class TestBuild:
         assert not (found.folder / "untracked").exists()
         assert self.built(repository, tmp_path) == (found, [])
         assert build.executable("./heat", found.folder, self.stack(tmp_path)) == found.folder / "heat"
+
+    @pytest.mark.parametrize("name", ["plumb.yaml", "heat", "input/a"])
+    @pytest.mark.parametrize("gone", [False, True])
+    def test_a_file_that_a_program_changed_is_made_again(self, repository, tmp_path, name, gone):
+        (repository / "input").mkdir()
+        (repository / "input" / "a").write_text("1 2 3\n")
+        program = {**GOOD["programs"]["heat"], "inputs": ["input"]}
+        written(repository, {**GOOD, "programs": {"heat": program}})
+        git(repository, "add", ".")
+        file = self.built(repository, tmp_path)[0].folder / name
+        before = file.read_text()
+        (file.unlink() if gone else file.write_text("changed"))
+        _, said = self.built(repository, tmp_path)
+        assert f": {name} of " in said[0]
+        assert said[0].endswith("was changed since it was built: it is built again")
+        assert file.read_text() == before
+        assert self.built(repository, tmp_path)[1] == []
 
     def test_its_variables_reach_the_build_and_make_another_one(self, repository, tmp_path):
         file = repository / "plumb.yaml"
