@@ -6,8 +6,7 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from plumbline.application.model import FILE, Application, load
 from plumbline.application.source import Source
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
-from plumbline.stacks import abi
+from plumbline.stacks import abi, fetch
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks.manifest import Manifest
 
@@ -66,7 +65,8 @@ def build(file: Path, source: Source, stack: Manifest, say: Callable[[str], None
             if standard:
                 around["PATH"] = f"{abi.write_wrappers(compiles, place / 'bin')}:{around['PATH']}"
             for line in found.build:
-                _run(line, folder, around, f"{source.label} fails with {compiles.name}", place / "build.log")
+                failing = f"the build of {source.label} fails with {compiles.name}"
+                fetch.run_line(line, folder, around, failing, f"{FILE}, build", place / "build.log")
             files.replace(place / MARK, json.dumps(_watched(folder)) + "\n")
     built = Built(load(folder / FILE), source, stack.name, folder)
     for called, program in built.application.programs.items() if standard else ():
@@ -119,25 +119,3 @@ def _as_built(mark: Path, folder: Path) -> tuple[bool, str | None]:
         if not file.is_file() or files.sha256_once(file) != digest:
             return False, name
     return True, None
-
-
-def _run(line: str, folder: Path, around: Mapping[str, str], failing: str, log: Path) -> None:
-    """Run a line of ``build`` in bash, with the variables ``around``; ``failing`` says what fails if it does."""
-    with log.open("a", encoding="utf-8") as stream:
-        stream.write(f"$ {line}\n")
-        stream.flush()
-        begin = stream.tell()
-        command = ["bash", "-euo", "pipefail", "-c", line]
-        done = subprocess.run(
-            command, cwd=folder, env=around, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, check=False
-        )
-    if done.returncode == 0:
-        return
-    with log.open("rb") as stream:
-        stream.seek(begin)
-        printed = stream.read().decode(errors="replace")
-    lines = [text.strip() for text in printed.splitlines() if text.strip()]
-    errors = [text for text in lines if "error" in text.lower()]
-    why = (errors or lines[-1:] or [f"exit status {done.returncode}"])[0][:200]
-    cure = f"the whole output is in {log}"
-    raise PlumbError(f"the build of {failing}: {why}", f"{FILE}, build: {line[:80]}", cure)

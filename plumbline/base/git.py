@@ -68,6 +68,17 @@ def commit(name: str = "HEAD", at: Path | None = None) -> str | None:
     return done.stdout.strip()
 
 
+def check_out(repository: Path, commit: str, target: Path) -> None:
+    """Make a clean copy of ``commit`` in ``target``, which is not there yet: what is committed, submodules too.
+
+    Raises :class:`PlumbError` if git refuses.
+    """
+    run("clone", "--quiet", "--shared", "--no-checkout", "--", str(repository), str(target), at=target.parent)
+    run("checkout", "--quiet", "--detach", commit, at=target)
+    if (target / ".gitmodules").exists():
+        run("submodule", "--quiet", "update", "--init", "--recursive", at=target)
+
+
 def _run(
     arguments: tuple[str, ...], at: Path | None = None, variables: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:

@@ -27,16 +27,16 @@ from plumbline.gate.sides import Side, Unusable
 from plumbline.judge.decide import Verdict
 from plumbline.measure.session import Kind, Say
 from plumbline.schemas.site import Partition
-from plumbline.stacks import kernels
+from plumbline.stacks import kernels, source
 from plumbline.statistics.paired import CAP, Rule
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a bisection was begun with.
 
-    ``good`` and ``bad`` are commits of the repository of ``application``, a plumb.yaml, or without it of this suite;
-    ``given`` is how they were named. ``system`` is ``SITE`` or ``SITE:PARTITION``. ``circumstances`` that are None are
-    those of the job that measures.
+    ``good`` and ``bad`` are commits of the MPI library that ``stack`` is built from (``source:NAME``), else of the
+    repository of ``application``, a plumb.yaml, else of this suite; ``given`` is how they were named. ``system`` is
+    ``SITE`` or ``SITE:PARTITION``. ``circumstances`` that are None are those of the job that measures.
     """
 
     good: str
@@ -63,8 +63,15 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The plumb.yaml, if there is one."""
         return Path(self.application) if self.application else None
 
+    @property
+    def library(self) -> str | None:
+        """The MPI library whose commits these are, if they are."""
+        return self.stack.removeprefix(source.PREFIX) if self.stack.startswith(source.PREFIX) else None
+
     def commits(self, place: Path) -> Commits:
         """The commits, in a clone in ``place``; of the suite only those that change the kernels."""
+        if self.library:
+            return Commits(source.repository(self.library), place, (), self.first_parent)
         if self.file:
             return Commits(git.top(self.file.parent) or self.file.parent, place, (), self.first_parent)
         return Commits(paths.root(), place, (kernels.FOLDER,), self.first_parent)
@@ -216,7 +223,8 @@ class Bench:
         asked, series = self.asked, self.state.series
         both = (self._side("baseline", baseline), self._side("candidate", candidate))
         seed = random.Random(f"{asked.seed}/{number}/{attempt}").getrandbits(32)  # noqa: S311 - a design, not a secret
-        words = ["--baseline", baseline, "--candidate", candidate, "--stack", asked.stack]
+        words = ["--baseline", both[0].given, "--candidate", both[1].given]
+        words += [] if asked.library else ["--stack", asked.stack]
         words += ["--tolerance", f"{rule.tolerance:g}", "--must-detect", f"{rule.must_detect:g}"]
         words += ["--application", asked.application] if asked.application else []
         words += ["--test", asked.test] if asked.test else []
@@ -239,6 +247,8 @@ class Bench:
         return self.folder / "gates" / f"{number:03}-{baseline[:8]}-{candidate[:8]}{again}"
 
     def _side(self, role: str, commit: str) -> Side:
+        if self.asked.library:
+            return sides.resolve(role, f"stack:{self.asked.stack}@{commit}", None, self.asked.file)
         return sides.resolve(role, f"commit:{commit}", self.asked.stack, self.asked.file)
 
     def _say(self, folder: Path) -> Say:

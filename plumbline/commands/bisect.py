@@ -23,6 +23,7 @@ from plumbline.measure import jobs, session
 from plumbline.pages.page import render
 from plumbline.records import store
 from plumbline.reframe.built import first_stack
+from plumbline.stacks import source
 from plumbline.statistics.paired import Rule
 
 #: options of a new bisection, as argparse calls them; --resume takes the others
@@ -41,7 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("good", nargs="?", metavar="GOOD", help="a commit before the figure became slower")
     parser.add_argument("bad", nargs="?", metavar="BAD", help="one after that")
     options.add(parser, "--application", "its commits (default: the plumb.yaml here; without one those of this suite)")
-    options.add(parser, "--stack", "stack that commits are built with (default: the first that the site offers)")
+    text = "stack that commits are built with (default: the first that the site offers); source:NAME: its own commits"
+    options.add(parser, "--stack", text)
     text = "tests whose name begins with what this regular expression matches; the slowest series is followed"
     options.add(parser, "--test", text)
     options.add(parser, "--figure", "only the figure of this name")
@@ -140,8 +142,11 @@ def _asked(args: argparse.Namespace) -> Asked:
     )
     own = model.named_or_here(args.application)
     stack = args.stack or first_stack(own, say)
-    repository = own.parent if own else paths.root()
-    good, bad = (_commit(name, repository if own else None) for name in (args.good, args.bad))
+    repository = own.parent if own else None
+    of_library = stack.startswith(source.PREFIX)
+    if of_library:
+        repository = source.repository(stack.removeprefix(source.PREFIX))
+    good, bad = (_commit(name, repository) for name in (args.good, args.bad))
     return Asked(
         good=good,
         bad=bad,
@@ -150,7 +155,7 @@ def _asked(args: argparse.Namespace) -> Asked:
         tolerance=rule.tolerance,
         must_detect=rule.must_detect,
         seed=secrets.randbits(32) if args.seed is None else args.seed,
-        circumstances=session.circumstances([stack]),
+        circumstances=session.circumstances([] if of_library else [stack]),
         application=str(own) if own else None,
         test=args.test,
         figure=args.figure,

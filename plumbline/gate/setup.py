@@ -168,6 +168,7 @@ def _offers_of_application(
     for side in every:
         state = side.code or source.present(application)
         try:
+            sides.install_side(side)
             listing = variants.of_application(application, state, side.stack, request.test, request.system, folder, say)
         except PlumbError as error:
             raise sides.Unusable.of(side, error) from None

@@ -24,6 +24,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.records.variant import Variant
 from plumbline.stacks import kernels as kernels_of_stack
 from plumbline.stacks import manifest as manifests
+from plumbline.stacks import source as source_stacks
 from plumbline.stacks.manifest import Benchmark, Manifest
 
 #: as :func:`plumbline.stacks.kernels.build`: manifest of the stack, folder of the kernels' sources, prefix
@@ -81,7 +82,8 @@ class Side:
     """``stack`` is the installed stack; for a commit the one that its programs are to be built against.
 
     ``changes`` are those of its variants, ``given`` how it was named. ``code`` is the state of an application's code;
-    without it ``commit`` is one of this suite.
+    without it ``commit`` is one of this suite. ``install``: the stack is made where it is not there, as provider
+    ``source`` does it.
     """
 
     role: str
@@ -90,6 +92,7 @@ class Side:
     changes: Changes = field(default_factory=Changes)
     given: str = field(default="", compare=False)
     code: Source | None = None
+    install: bool = False
 
     @property
     def measured(self) -> str:
@@ -126,6 +129,7 @@ def resolve(role: str, given: str, stack: str | None, file: Path | None = None) 
     named = _parsed(given, where)
     installed = ", ".join(manifests.names()) or "none"
     stack = named.get("stack", stack)
+    makes = stack is not None and stack.startswith(source_stacks.PREFIX)
     if stack and ":" in stack:  # PROVIDER:NAME
         stack = stacks.label(*stacks.split(stack))
     commit = _commit(named["commit"], file, where, installed) if named.get("commit", PRESENT) != PRESENT else None
@@ -136,7 +140,7 @@ def resolve(role: str, given: str, stack: str | None, file: Path | None = None) 
         raise PlumbError(f"'{given}' is a commit, and the stack to build it against is missing", where, cure)
     if stack is None:
         raise PlumbError(f"'{given}' does not say on which stack", where, f"add --stack NAME, one of {installed}")
-    if stack not in manifests.names():
+    if stack not in manifests.names() and not makes:
         raise PlumbError(f"stack '{stack}' is not installed", "plumb gate --stack", f"installed: {installed}")
     changes = _changes(named, file is not None, where)
     if file is None and "build" in named:
@@ -144,10 +148,10 @@ def resolve(role: str, given: str, stack: str | None, file: Path | None = None) 
             "variables of a build need a plumb.yaml, whose build they are for", where, "variable:NAME=VALUE"
         )
     if file is None:
-        return Side(role, stack, commit, changes, given)
+        return Side(role, stack, commit, changes, given, install=makes)
     build = tuple(_assigned(named, "build", where).items())
     code = source.of_commit(file, commit, build) if commit else source.present(file, build)
-    return Side(role, stack, None, changes, given, code)
+    return Side(role, stack, None, changes, given, code, makes)
 
 
 def _parsed(given: str, where: str) -> dict[str, str]:
@@ -155,11 +159,16 @@ def _parsed(given: str, where: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for part in _SEPARATOR.split(given):
         match = _CHANGE.fullmatch(part)
-        kind, value = (match[1], match[2]) if match else ("stack" if part in manifests.names() else "commit", part)
+        kind, value = (match[1], match[2]) if match else ("stack" if _is_stack(part) else "commit", part)
         if kind in found and kind not in REPEATED:
             raise PlumbError(f"'{given}' has two values of {kind}", where, "name one")
         found[kind] = f"{found[kind]}\n{value}" if kind in found else value
     return found
+
+
+def _is_stack(name: str) -> bool:
+    """Whether ``name`` alone is a stack: an installed one, or ``PROVIDER:NAME``."""
+    return name in manifests.names() or (":" in name and stacks.split(name)[0] in stacks.PROVIDERS)
 
 
 def _commit(name: str, file: Path | None, where: str, installed: str) -> str:
@@ -205,10 +214,12 @@ def _assigned(named: Mapping[str, str], kind: str, where: str) -> dict[str, str]
 def install_side(side: Side, build: Build | None = None) -> Manifest:
     """The manifest of what ``side`` measures; a commit is checked out, built and installed unless that was done before.
 
-    A copy whose stack was reinstalled is built again. Programs built against the standard MPI ABI are left out. Of two
-    gates that install the same commit at once, one waits for the other and then finds it installed. Raises
-    :class:`PlumbError` for a commit without kernels.
+    So is a stack of provider ``source``. A copy whose stack was reinstalled is built again. Programs built against the
+    standard MPI ABI are left out. Of two gates that install the same commit at once, one waits for the other and then
+    finds it installed. Raises :class:`PlumbError` for a commit without kernels.
     """
+    if side.install and source_stacks.work(side.stack, force=False):
+        stacks.install(*stacks.split(f"{source_stacks.PREFIX}{side.stack}"))
     base = manifests.load(side.stack)
     if side.commit is None:
         return base

@@ -18,6 +18,8 @@ from plumbline.base.errors import PlumbError
 from plumbline.records.variant import Variant, checked
 from plumbline.reframe import campaign, settings
 from plumbline.reframe.built import prepared
+from plumbline.stacks import manifest as manifests
+from plumbline.stacks import source
 
 #: ``[ DRY ] NAME /1a2b3c4d @local:default+mpich`` and ``[ SKIP ] (1/9) NAME /1a2b3c4d @local:default+mpich [WHY]``
 _CASE = re.compile(
@@ -56,6 +58,9 @@ def list_variants(
     command += ["--system", system] if system else []
     environment = {**os.environ, **campaign.environment_of_reframe(), "RFM_PREFIX": str(prefix)}
     environment |= of.variables if of else {}
+    environment[settings.ALSO] = ",".join(
+        stack for stack in stacks if manifests.load(stack).provider == source.PROVIDER
+    )
     log = folder / "reframe.out"
     with log.open("w", encoding="utf-8") as stream:
         subprocess.run(

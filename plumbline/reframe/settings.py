@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 from typing import Any
 
@@ -20,6 +21,9 @@ from plumbline.topology.machine import Machine
 
 #: the feature of every environment made from a stack manifest
 FEATURE = "plumb-stack"
+#: variable for ReFrame on this host: stacks that every partition offers, too, separated by commas. Those of commits of
+#: an MPI library are in no list of a site
+ALSO = "PLUMB_ALSO_STACKS"
 #: the environment where there is none: tests end as skipped there, with the reason
 NOTHING = "no-stack"
 UNCONFIGURED = f"no site is configured for this host: run '{paths.setup()}'" + (
@@ -78,7 +82,7 @@ def _partition(found: Site, part: Partition) -> dict[str, Any]:
         "descr": part.description or part.name,
         "scheduler": scheduler.reframe_backend(),
         "launcher": "local",  # plumb launch starts the ranks itself
-        "environs": [environment_name(stack) for stack in part.stacks] or [NOTHING],
+        "environs": [environment_name(stack) for stack in [*part.stacks, *_also()]] or [NOTHING],
         "max_jobs": scheduler.reframe_jobs,
         "prepare_cmds": [*scheduler.script_begins, *part.prepare],
         "extras": {
@@ -90,6 +94,10 @@ def _partition(found: Site, part: Partition) -> dict[str, Any]:
             "topology": str(paths.sites() / found.name / part.topology),
         },
     }
+
+
+def _also() -> list[str]:
+    return [stack for stack in os.environ.get(ALSO, "").split(",") if stack]
 
 
 def environment_name(stack: str) -> str:

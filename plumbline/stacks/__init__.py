@@ -32,6 +32,7 @@ PROVIDERS = {
     "spack": "plumbline.stacks.spack",
     "module": "plumbline.stacks.module",
     "container": "plumbline.stacks.container",
+    "source": "plumbline.stacks.source",
 }
 
 #: The provider of a stack that is named without one.

@@ -36,6 +36,30 @@ def call(command: list[str], complaint: str, owner: str, environment: Mapping[st
     return done.stdout
 
 
+def run_line(line: str, folder: Path, around: Mapping[str, str], failing: str, where: str, log: Path) -> None:
+    """Run a ``line`` of a build in bash, in ``folder`` with the variables ``around``; what it prints is in ``log``.
+
+    Raises :class:`PlumbError` if it fails: ``failing``, its first error, and ``where`` it is written.
+    """
+    with log.open("a", encoding="utf-8") as stream:
+        stream.write(f"$ {line}\n")
+        stream.flush()
+        begin = stream.tell()
+        command = ["bash", "-euo", "pipefail", "-c", line]
+        done = subprocess.run(
+            command, cwd=folder, env=around, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, check=False
+        )
+    if done.returncode == 0:
+        return
+    with log.open("rb") as stream:
+        stream.seek(begin)
+        printed = stream.read().decode(errors="replace")
+    lines = [text.strip() for text in printed.splitlines() if text.strip()]
+    errors = [text for text in lines if "error" in text.lower()]
+    why = (errors or lines[-1:] or [f"exit status {done.returncode}"])[0][:200]
+    raise PlumbError(f"{failing}: {why}", f"{where}: {line[:80]}", f"the whole output is in {log}")
+
+
 def pip(arguments: list[str], lock: str, owner: str) -> None:
     """Run pip on a lock of :data:`LOCKS`: exactly the pinned files, each with its hash.
 

@@ -7,48 +7,58 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from plumbline.base import paths
 from plumbline.gate.sides import KERNELS
 from plumbline.launch import process
 from plumbline.measure.session import Say
 from plumbline.records.model import Record
+from plumbline.stacks import source
 from plumbline.why import factors
 
 
+class _Made(NamedTuple):
+    """What a program was made with; a commit that is not known is empty. ``library``: the commit of the MPI library."""
+
+    stack: str
+    library: str
+    code: str
+    build: Mapping[str, str]
+
+    @classmethod
+    def of(cls, record: Record, rebuilt: bool) -> _Made:
+        """That of ``record``.
+
+        Kernels are built with their stack: the commit of the suite is theirs only where they were ``rebuilt``.
+        """
+        name, *commits = record.stack.name.split("@")
+        library = commits.pop(0) if record.stack.provider == source.PROVIDER else ""
+        if state := record.variant.application:
+            return cls(name, library, state.commit or "", state.build)
+        is_ours = rebuilt and record.benchmark.suite == KERNELS and not library
+        return cls(name, library, commits[0] if commits else record.suite.commit or "" if is_ours else "", {})
+
+
 def command(first: Record, second: Record) -> str | None:
-    """``plumb why FIRST SECOND``, or ``plumb bisect`` where the commit alone differs.
+    """``plumb why FIRST SECOND``, or ``plumb bisect`` where the commit alone differs, of the code or the MPI library.
 
     None where something else alone differs: that is the cause.
     """
     rebuilt = first.benchmark.sha256 != second.benchmark.sha256
-    runs = [(one.stack.name.partition("@")[0], _code(one, rebuilt), _build(one)) for one in (first, second)]
-    differ = [one != other for one, other in zip(*runs, strict=True)]
-    number = sum(differ) + len(factors.of_variants(first.variant, second.variant))
-    if number > 1:
+    good, bad = _Made.of(first, rebuilt), _Made.of(second, rebuilt)
+    number = sum(one != other for one, other in zip(good, bad, strict=True))
+    if number + len(factors.of_variants(first.variant, second.variant)) > 1:
         return f"plumb why {first.id} {second.id}"
-    if not differ[1] or not all(code for _, code, _ in runs):
+    if good.library != bad.library:
+        words = [good.library, bad.library, "--stack", f"{source.PREFIX}{good.stack}"]
+    elif good.code != bad.code and good.code and bad.code:
+        words = [good.code, bad.code, "--stack", "@".join(filter(None, good[:2]))]
+    else:
         return None
-    (stack, good, _), (_, bad, _) = runs
-    test = f"{re.escape(first.variant.test)}(%|$)"
-    return shlex.join(["plumb", "bisect", good, bad, "--stack", stack, "--test", test])
-
-
-def _code(record: Record, rebuilt: bool) -> str:
-    """The commit that what ran was built from, empty where that is not known.
-
-    Kernels are built with their stack: the commit of the suite is theirs only where they were ``rebuilt``.
-    """
-    if state := record.variant.application:
-        return state.commit or ""
-    is_ours = rebuilt and record.benchmark.suite == KERNELS
-    return record.stack.name.partition("@")[2] or (is_ours and record.suite.commit) or ""
-
-
-def _build(record: Record) -> dict[str, str]:
-    return record.variant.application.build if record.variant.application else {}
+    return shlex.join(["plumb", "bisect", *words, "--test", f"{re.escape(first.variant.test)}(%|$)"])
 
 
 def search(command: str, minutes: float, folder: Path, more: Sequence[str], say: Say) -> str:

@@ -19,7 +19,7 @@ from plumbline.records import variant
 from plumbline.records.model import Record
 from plumbline.references import model as references
 from plumbline.schemas import site
-from plumbline.stacks import manifest, module
+from plumbline.stacks import manifest, module, source
 from plumbline.stacks.spack import environments
 from plumbline.topology import plan
 from plumbline.witness.model import Witness
@@ -38,6 +38,7 @@ TYPES: dict[str, type[msgspec.Struct]] = {
     "record": Record,
     "references": references.Document,
     "site": site.Site,
+    "sources": source.Descriptions,
     "spack-versions": environments.Versions,
     "variant": variant.Asked,
     "witness": Witness,

@@ -1,0 +1,210 @@
+"""Provider ``source``: MPI libraries built from any commit of a repository, as ``site-configs/SITE/sources.yaml`` says.
+
+``source:ompi@v5.0.7`` becomes the stack ``ompi@0123456789ab``, named by the commit, with our kernels and the benchmarks
+that the build makes. A gate compares two of them, and ``plumb bisect`` finds the commit that made the library slower.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from plumbline import mpi, schemas
+from plumbline.base import files, git, paths
+from plumbline.base.errors import PlumbError, suggest
+from plumbline.stacks import Work, fetch, kernels, libraries, manifest, module, stream
+from plumbline.stacks.manifest import Compiler, Launcher, Manifest, Mpi, Source
+
+FILE = "sources.yaml"
+PROVIDER = "source"
+#: how a library is named, before ``@COMMIT``
+PREFIX = f"{PROVIDER}:"
+#: digits of a commit in the name of its stack
+DIGITS = 12
+
+
+class Description(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How an MPI library is built from its ``repository``, a folder with a clone.
+
+    ``build`` are lines for bash, run in a clean checkout of the commit with its submodules; they install the library
+    below ``$PREFIX``, with ``$JOBS`` processes. In ``environment``, the variables of launches, ``${PREFIX}`` is that
+    folder. ``benchmarks`` are programs that the build installs, named by their paths below it.
+    """
+
+    repository: Annotated[str, Meta(min_length=1)]
+    mpi: manifest.Version
+    build: Annotated[list[str], Meta(min_length=1)]
+    environment: dict[manifest.Variable, str] = {}
+    benchmarks: dict[manifest.BenchmarkId, module.Program] = {}
+
+
+class Descriptions(Struct, frozen=True, forbid_unknown_fields=True):
+    """site-configs/SITE/sources.yaml: MPI libraries that are built from commits (provider ``source``)."""
+
+    sources: Annotated[
+        dict[Annotated[str, schemas.whole("[A-Za-z0-9][A-Za-z0-9_.-]*")], Description], Meta(min_length=1)
+    ]
+
+
+class Wanted(NamedTuple):
+    """A ``commit`` of the library ``name``, which is ``described`` in ``file``."""
+
+    name: str
+    commit: str
+    described: Description
+    file: Path
+
+    @property
+    def called(self) -> str:
+        """What its stack is called."""
+        return f"{self.name}@{self.commit[:DIGITS]}"
+
+    @property
+    def mark(self) -> str:
+        """SHA-256 that changes when the commit, its description or its place changes."""
+        made_from = [self.commit, msgspec.to_builtins(self.described), str(paths.stacks() / self.called)]
+        return hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()
+
+
+def names() -> tuple[str, ...]:
+    """None: each commit of a library is a stack."""
+    return ()
+
+
+def stack(name: str) -> str:
+    """What the stack of ``LIBRARY@COMMIT`` is called."""
+    return _wanted(name).called
+
+
+def repository(name: str) -> Path:
+    """The folder with the repository of the library ``name``; raises :class:`PlumbError` without one."""
+    known = _descriptions()
+    if name not in known:
+        cure = suggest(
+            name, sorted(known), f"describe it in a site's {FILE}; known: {', '.join(sorted(known)) or 'none'}"
+        )
+        raise PlumbError(f"no MPI library is called '{name}'", f"{PREFIX}{name}", cure)
+    file, described = known[name]
+    folder = Path(described.repository).expanduser()
+    if not folder.is_absolute() or not folder.is_dir() or git.top(folder) is None:
+        what = f"'{described.repository}' is not the absolute path of a git repository"
+        raise PlumbError(what, f"{file}, {name}: repository", "git clone it, and write where it is")
+    return folder
+
+
+def work(name: str, force: bool) -> Work | None:
+    """How the stack of ``LIBRARY@COMMIT`` is made, or its kernels alone; None if it is complete.
+
+    Raises :class:`PlumbError` for an unknown library or commit.
+    """
+    wanted = _wanted(name)
+    called = wanted.called
+    changed = "its description or its place changed"
+    reason = "asked for" if force else manifest.stale(called, wanted.mark, changed, leave_out="kernels")
+    if reason:
+        return Work(reason, lambda _: _make(wanted))
+    if (old := kernels.stale(called)) is None:
+        return None
+    return Work(old, lambda _: kernels.refresh(called), plan="kernels would be built ({})", begin="")
+
+
+def _descriptions() -> dict[str, tuple[Path, Description]]:
+    """Name of a library -> the file that describes it, and the description."""
+    found: dict[str, tuple[Path, Description]] = {}
+    for file in sorted(paths.sites().glob(f"*/{FILE}")):
+        document = schemas.read_yaml(file, "the sources of MPI libraries", "restore the file")
+        for name, entry in schemas.convert("sources", document, Descriptions, str(file)).sources.items():
+            if name in found:
+                raise PlumbError(f"library '{name}' is described twice", f"{found[name][0]} and {file}", "rename one")
+            found[name] = (file, entry)
+    return found
+
+
+def _wanted(given: str) -> Wanted:
+    name, at, commit = given.partition("@")
+    folder = repository(name)
+    if not at:
+        raise PlumbError(f"'{PREFIX}{name}' does not name a commit", str(folder), f"{PREFIX}{name}@HEAD, or another")
+    found = git.commit(commit, folder)
+    if found is None:
+        raise PlumbError(f"'{commit}' is not a commit", str(folder), "git log has them, git fetch brings newer ones")
+    file, described = _descriptions()[name]
+    return Wanted(name, found, described, file)
+
+
+def _make(wanted: Wanted) -> None:
+    """Build and install the library in its place; nothing is left of one that cannot be made."""
+    home = paths.stacks() / wanted.called
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    try:
+        _build(wanted, home)
+        made = _manifest(wanted, home)
+        files.replace(home / "lock", wanted.mark + "\n")
+        manifest.check(made)
+        manifest.save(made)
+        kernels.refresh(made.name)
+    except BaseException:
+        shutil.rmtree(home, ignore_errors=True)
+        raise
+
+
+def _build(wanted: Wanted, home: Path) -> None:
+    around = {**os.environ, "PREFIX": str(home), "JOBS": str(os.cpu_count())}
+    folder = paths.build() / "sources"
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / f"{wanted.called}.log"
+    log.unlink(missing_ok=True)
+    where = f"{wanted.file}, {wanted.name}: build"
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        source = Path(scratch) / "source"
+        git.check_out(repository(wanted.name), wanted.commit, source)
+        for line in wanted.described.build:
+            fetch.run_line(line, source, around, f"the build of {wanted.called} fails", where, log)
+
+
+def _manifest(wanted: Wanted, home: Path) -> Manifest:
+    described, folder = wanted.described, repository(wanted.name)
+    family = mpi.TABLE[described.mpi.family]
+    compiler = stream.Compiler.find()
+    launcher = next((file for text in family.launcher_programs for file in sorted(home.glob(text))), None)
+    library = next((file for name in ("lib", "lib64") if (file := home / name / family.library).is_file()), None)
+    if launcher is None or library is None:
+        lacks = family.launcher_programs[0] if launcher is None else f"lib/{family.library}"
+        raise PlumbError(
+            f"the build installed no {lacks} below $PREFIX", f"{wanted.file}, {wanted.name}", "correct build"
+        )
+    ours = {name: value.replace("${PREFIX}", str(home)) for name, value in described.environment.items()}
+    search = ":".join(filter(None, [str(library.parent), ours.pop("LD_LIBRARY_PATH", "")]))
+    entries = {}
+    for ident, one in sorted(described.benchmarks.items()):
+        program = home / one.program
+        if not program.is_file():
+            raise PlumbError(f"the build installed no {one.program} below $PREFIX", f"{wanted.file}, {wanted.name}")
+        entries[ident] = manifest.benchmark(
+            one.suite, one.version, program, one.built or "by the build", facts=one.facts
+        )
+    version = git.run("describe", "--tags", "--always", wanted.commit, at=folder)
+    made = Manifest(
+        schema=1,
+        name=wanted.called,
+        provider=PROVIDER,
+        mpi=Mpi(family=family.name, version=described.mpi.version, abi=family.abi),
+        compiler=Compiler(name="gcc", version=compiler.version, path=compiler.path),
+        launcher=Launcher(family=family.launcher_kind(described.mpi.version), command=str(launcher)),
+        prefix=str(home),
+        environment={**ours, "LD_LIBRARY_PATH": search},
+        modules=[],
+        benchmarks=entries,
+        sources=[Source(name=wanted.name, version=version, hash=f"git:{wanted.commit}")],
+    )
+    return replace(made, loads=libraries.loads(made, library))
