@@ -142,7 +142,10 @@ def _wanted(given: str) -> Wanted:
 
 
 def _make(wanted: Wanted) -> None:
-    """Build and install the library in its place; nothing is left of one that cannot be made."""
+    """Build and install the library in its place; nothing is left of one that cannot be made.
+
+    It stays where the kernels do not compile: then they alone are built by the next installation.
+    """
     home = paths.stacks() / wanted.called
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
@@ -152,10 +155,10 @@ def _make(wanted: Wanted) -> None:
         files.replace(home / "lock", wanted.mark + "\n")
         manifest.check(made)
         manifest.save(made)
-        kernels.refresh(made.name)
     except BaseException:
         shutil.rmtree(home, ignore_errors=True)
         raise
+    kernels.refresh(made.name)
 
 
 def _build(wanted: Wanted, home: Path) -> None:

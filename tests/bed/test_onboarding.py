@@ -196,6 +196,22 @@ def test_a_gate_over_two_nodes_is_one_job(onboarded, bed):
     assert all(record["nodes"] == bed.nodes[:2] for record in stored.read_file(file))  # type: ignore[index]
 
 
+@pytest.mark.long
+def test_a_search_for_a_cause_over_two_nodes_is_one_job(onboarded, bed):
+    """Of two variables one sleeps in no call and the other is read by nobody; noise may leave the ends undecided."""
+    sides = "mpich stack:mpich,variable:MPIR_CVAR_POLLS_BEFORE_YIELD=1,variable:PLUMB_TEST_COLOUR=red"
+    line = f"why {sides} --test 'osu_pair.*operation=latency.*placement=pair:node' --seed 1"
+    before = set((bed.shared / "plumbline/results/bed").glob("*.jsonl"))
+    done = plumb(bed, f"{line} --minutes 0.5 --output /shared/plumbline/build/why.json", 600)
+    assert done.returncode in (0, 1, 2), done.stdout[-4000:] + done.stderr
+    assert "job: sbatch --wait" in done.stdout
+    found = json.loads((bed.shared / "plumbline/build/why.json").read_text())
+    assert "PLUMB_TEST_COLOUR" not in found["line"]
+    new = set((bed.shared / "plumbline/results/bed").glob("*.jsonl")) - before
+    made = [record for file in new for record in stored.read_file(file)]
+    assert {tuple(record["nodes"]) for record in made} == {tuple(bed.nodes[:2])}  # type: ignore[index]
+
+
 # ---- what goes wrong
 
 

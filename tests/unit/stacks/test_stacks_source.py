@@ -96,6 +96,21 @@ class TestInstall:
         with pytest.raises(PlumbError, match=r"the build installed no bin/other below \$PREFIX"):
             stacks.install("source", "ompi@HEAD")
 
+    def test_a_library_stays_where_the_kernels_do_not_compile(self, described, monkeypatch):
+        def refuse(name):
+            raise PlumbError("the kernels do not compile")
+
+        folder = described()
+        monkeypatch.setattr(kernels, "refresh", refuse)
+        with pytest.raises(PlumbError, match="kernels do not compile"):
+            stacks.install("source", "ompi@v1")
+        made = manifest.path(called(folder, "v1"))
+        before = made.stat().st_ino, made.stat().st_mtime_ns
+        monkeypatch.setattr(kernels, "stale", lambda name: "not there")
+        monkeypatch.setattr(kernels, "refresh", lambda name: None)
+        stacks.install("source", "ompi@v1")
+        assert (made.stat().st_ino, made.stat().st_mtime_ns) == before
+
     @pytest.mark.parametrize(
         ("build", "said"),
         [

@@ -1,0 +1,45 @@
+"""All C code compiles without a warning. At a site, with another compiler or MPI library, a warning is not an error."""
+
+import os
+import subprocess
+
+import pytest
+
+from plumbline.base import paths
+from plumbline.stacks import kernels, manifest
+
+STRICT = "-DPLUMB_WARNINGS_AS_ERRORS=ON"
+FOLDER = paths.suite() / kernels.FOLDER
+
+
+@pytest.mark.parametrize("part", ["tools", "mpich"])
+def test_there_is_no_warning(tmp_path, part):
+    if part != "tools" and part not in manifest.names():
+        pytest.skip(f"the stack {part} is not installed")
+    options, around = [], dict(os.environ)
+    if part != "tools":
+        stack = manifest.load(part)
+        options = [f"-DMPI_C_COMPILER={kernels.wrapper(stack)}"]
+        around |= manifest.environment(stack, os.environ)
+    source = FOLDER if part == "tools" else FOLDER / "kernels"
+    for command in (
+        ["cmake", "-S", str(source), "-B", str(tmp_path), STRICT, *options],
+        ["cmake", "--build", str(tmp_path), "--parallel", str(os.cpu_count())],
+    ):
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=around)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+def test_a_warning_stops_no_installation(tmp_path):
+    """As gcc 12 warns at MPI_STATUSES_IGNORE of MPICH 4.0."""
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.20)\nproject(one LANGUAGES C)\n"
+        f'include("{FOLDER}/common/warnings.cmake")\nadd_executable(one one.c)\n'
+    )
+    (tmp_path / "one.c").write_text("int main(void) { int unused; return 0; }\n")
+    for option, status in (("-DPLUMB_WARNINGS_AS_ERRORS=OFF", 0), (STRICT, 2)):
+        build = tmp_path / option
+        subprocess.run(["cmake", "-S", str(tmp_path), "-B", str(build), option], check=True, capture_output=True)
+        done = subprocess.run(["cmake", "--build", str(build)], capture_output=True, text=True, check=False)
+        assert done.returncode == status, done.stdout + done.stderr
+        assert "unused variable" in done.stdout + done.stderr
