@@ -24,7 +24,7 @@ from plumbline.judge import decide, from_records
 from plumbline.launch import settings
 from plumbline.launch.prepare import APPLICATION, OWN
 from plumbline.measure.session import Say, passing_folder
-from plumbline.records import query, sources
+from plumbline.records import query, sources, store
 from plumbline.records.model import Record
 from plumbline.records.variant import Variant
 from plumbline.stacks import manifest as manifests
@@ -65,8 +65,9 @@ def are_records(names: Sequence[str]) -> bool:
 def newest_fail(name: str | None) -> tuple[Record, Record, str]:
     """Baseline, candidate and figure of the newest FAIL of a live gate of site ``name``; raises where there is none."""
     here = name or site.here()
-    for file in sorted(sources.find(here).sessions, reverse=True)[:MOST_GATES]:
-        for baseline, candidate in _couples(file):
+    gates = filter(None, map(_couples, sorted(sources.find(here).sessions, reverse=True)))
+    for couples in itertools.islice(gates, MOST_GATES):
+        for baseline, candidate in couples:
             found = decide.decide(from_records.pairs_of(baseline, candidate), Rule())
             failed = [one for one in found if one.state == "FAIL" and one.ratio]
             if failed:
@@ -77,9 +78,13 @@ def newest_fail(name: str | None) -> tuple[Record, Record, str]:
 
 
 def _couples(file: Path) -> list[tuple[Record, Record]]:
+    """The couples of a live gate's session; none of another session, of which the first record alone is read."""
+    first = next(store.read(file), None)
+    if not isinstance(first, Record) or first.side is None:
+        return []
     try:
         found = from_records.couples(file)
-    except PlumbError:  # no session of a gate
+    except PlumbError:  # damaged
         return []
     return [both for both in found if all(record.side for record in both)]
 

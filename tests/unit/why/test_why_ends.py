@@ -8,7 +8,7 @@ import stack_manifest
 from plumbline import site
 from plumbline.base.errors import PlumbError
 from plumbline.gate import confirm
-from plumbline.records import model
+from plumbline.records import model, store
 from plumbline.stacks import manifest as manifests
 from plumbline.why import ends, factors
 from plumbline.why.model import Ends, Factor
@@ -183,3 +183,30 @@ def test_records_of_another_site_and_programs_that_are_gone(monkeypatch):
 def test_ends_are_kept_as_json():
     found = between(record(), record(2, threads=1))
     assert msgspec.json.decode(msgspec.json.encode(found), type=Ends) == found
+
+
+def gate_session(name, slower):
+    """A session of a gate whose candidate is ``slower``."""
+    both = [
+        samples.record(
+            id=f"{place}" * 12, session=name, side=side,
+            launches=[samples.launch(2 * n + place, (1e4 + n) / rate, index=n) for n in range(40)],
+        )
+        for place, (side, rate) in enumerate((("baseline", 1.0), ("candidate", slower)))
+    ]  # fmt: skip
+    store.write(store.session_file("local", name), both)
+
+
+def test_the_newest_fail_is_found_behind_other_sessions(tmp_path, monkeypatch):
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
+    monkeypatch.setattr(ends, "MOST_GATES", 2)
+    gate_session("2026-01", 1.2)
+    gate_session("2026-02", 1.0)
+    for day in range(10, 20):
+        store.write(store.session_file("local", f"2026-03-{day}"), [samples.record(id=f"{day:012x}")])
+    (tmp_path / "results" / "local" / "2026-04.jsonl").write_text("spoilt\n")
+    baseline, candidate, figure = ends.newest_fail(None)
+    assert (baseline.session, baseline.side, candidate.side, figure) == ("2026-01", "baseline", "candidate", "triad")
+    gate_session("2026-05", 1.0)
+    with pytest.raises(PlumbError, match="no gate ended with FAIL here"):
+        ends.newest_fail(None)
