@@ -28,7 +28,7 @@ from plumbline.judge.decide import Verdict
 from plumbline.measure.session import Kind, Say
 from plumbline.schemas.site import Partition
 from plumbline.stacks import kernels, source
-from plumbline.statistics.paired import CAP, Rule
+from plumbline.statistics.paired import Rule
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -199,8 +199,8 @@ class Bench:
         left = None if self.until is None else (self.until - time.monotonic()) / 60
         if left is not None and left <= 0:
             raise TimeUp
-        outcome = run.resume(folder, live.Stop(left), self._say(folder), self.make)
-        if self.until is not None and time.monotonic() >= self.until and any(map(_is_open, outcome.verdicts)):
+        outcome = run.resume(folder, live.Stop(left), self.say, self.make, f"plumb bisect --resume {self.folder}")
+        if outcome.open:
             raise TimeUp
         return outcome
 
@@ -251,20 +251,9 @@ class Bench:
             return sides.resolve(role, f"stack:{self.asked.stack}@{commit}", None, self.asked.file)
         return sides.resolve(role, f"commit:{commit}", self.asked.stack, self.asked.file)
 
-    def _say(self, folder: Path) -> Say:
-        """What a gate says, but how all of it is resumed."""
-        return lambda line: self.say(
-            line.replace(f"plumb gate --resume {folder}", f"plumb bisect --resume {self.folder}")
-        )
-
 
 def _key(baseline: str, candidate: str, rule: Rule) -> tuple[str, str, float, float]:
     return baseline, candidate, rule.tolerance, rule.must_detect
-
-
-def _is_open(verdict: Verdict) -> bool:
-    """Whether more pairs could decide it."""
-    return verdict.state in ("INCONCLUSIVE", "INVALID") and len(verdict.pairs.baseline.values) < CAP
 
 
 def _in_doubt(verdict: Verdict) -> bool:

@@ -32,7 +32,8 @@ MakeBench = Callable[[Session, Path], Bench]
 class Outcome:
     """The verdicts by ``rule``, ``facts`` of the gate as (name, text), and both records of what ``failed``.
 
-    ``faulty`` are the sides that have a launch which is not valid.
+    ``faulty`` are the sides that have a launch which is not valid. ``open`` are the series without a verdict that more
+    pairs could decide.
     """
 
     rule: Rule
@@ -40,16 +41,23 @@ class Outcome:
     facts: list[tuple[str, str]]
     failed: list[tuple[Record, Record]] = field(default_factory=list)
     faulty: tuple[Side, ...] = ()
+    open: frozenset[str] = frozenset()
 
 
-def resume(folder: Path, stop: live.Stop, say: Say, make: MakeBench | None = None) -> Outcome:
-    """Continue the gate of ``folder``; raises :class:`PlumbError` if anything around it changed."""
+def resume(
+    folder: Path, stop: live.Stop, say: Say, make: MakeBench | None = None, command: str | None = None
+) -> Outcome:
+    """Continue the gate of ``folder``; raises :class:`PlumbError` if anything around it changed.
+
+    ``command`` is what goes on with it after an interruption; None: ``plumb gate``.
+    """
     folder = folder.resolve()
     with GATE.locked(folder):
-        return _measure(GATE.load(folder), folder, stop, say, make)
+        command = command or f"plumb gate --resume {shlex.quote(str(folder))}"
+        return _measure(GATE.load(folder), folder, stop, say, make, command)
 
 
-def _measure(begun: Session, folder: Path, stop: live.Stop, say: Say, make: MakeBench | None) -> Outcome:
+def _measure(begun: Session, folder: Path, stop: live.Stop, say: Say, make: MakeBench | None, command: str) -> Outcome:
     bench = (make or live.DriverBench)(begun, folder)
     total = sum(len(couple[0].figures) for couple in begun.couples)
     contests = []
@@ -81,13 +89,17 @@ def _measure(begun: Session, folder: Path, stop: live.Stop, say: Say, make: Make
     try:
         with driver.recording(file, records, empty=False):
             why = live.measure(contests, bench, folder, begun.terms.seed, after_pair, stop)
+            every = ((one, figure) for one in contests for figure in one.figure_states())
+            undecided = {
+                f"{one.records[1].variant.name}: {figure.subject}" for one, figure in every if not figure.decided
+            }
     finally:
         if why:
-            say(f"{why}: plumb gate --resume {shlex.quote(str(folder))} goes on")
-    return _judged(begun, contests, file, say)
+            say(f"{why}: {command} goes on")
+    return _judged(begun, contests, undecided, file, say)
 
 
-def _judged(begun: Session, contests: list[live.Contest], file: Path, say: Say) -> Outcome:
+def _judged(begun: Session, contests: list[live.Contest], undecided: set[str], file: Path, say: Say) -> Outcome:
     owned = [
         (contest, item)
         for contest in contests
@@ -117,7 +129,8 @@ def _judged(begun: Session, contests: list[live.Contest], file: Path, say: Say) 
     failed = {contest.position: contest for contest, item in judged if item.state == "FAIL"}.values()
     faulty = [side for place, side in enumerate(SIDES) if any(contest.records[place].reasons for contest in contests)]
     both = [(contest.records[0], contest.records[1]) for contest in failed]
-    return Outcome(begun.terms.rule, found, facts, both, tuple(faulty))
+    left = {item.subject for item in found if item.state in ("INCONCLUSIVE", "INVALID")} & undecided
+    return Outcome(begun.terms.rule, found, facts, both, tuple(faulty), frozenset(left))
 
 
 def _explaining(failed: Sequence[live.Contest]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -162,8 +163,14 @@ def _compare_ends(
         under = dict(asked.circumstances)
         setup.GATE.begin(place, setup.Session(asked.session, *asked.ends.labels, [both], terms, under))
     say(f"the ends: {asked.ends.labels[1]} (B) against {asked.ends.labels[0]} (A)")
-    outcome = gates.resume(place, live.Stop(minutes), say, lambda begun, where: _BenchOfEnds(begun, where, asked, host))
-    found = [one for one in outcome.verdicts if one.state != "INVALID"]
+    outcome = gates.resume(
+        place,
+        live.Stop(minutes),
+        say,
+        lambda begun, where: _BenchOfEnds(begun, where, asked, host),
+        f"plumb why --resume {shlex.quote(str(folder))}",
+    )
+    found = [one for one in outcome.verdicts if one.state != "INVALID" or one.subject in outcome.open]
     if not found:
         first = outcome.verdicts[0]
         raise PlumbError(f"the ends cannot be compared: {first.subject}: {first.reason}", str(place), "plumb show last")

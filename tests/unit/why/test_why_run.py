@@ -38,11 +38,13 @@ def record(number, host=None, **changes):
 
 
 class World:
-    """Launches whose rate depends on the variant; ``fails`` and ``stop`` say what goes wrong."""
+    """Launches whose rate depends on the variant; ``fails``, ``is_wrong`` and ``stop`` say what goes wrong."""
 
     def __init__(self, effect):
         self.effect = effect
         self.fails = lambda variant: None
+        self.is_wrong = lambda variant: False
+        self.is_disturbed = False
         self.stop_after = math.inf
         self.started = 0
         self.host = {}
@@ -63,7 +65,10 @@ class World:
         self.started += 1
         slower = self.effect(job.record.variant, self.host)
         noise = np.random.default_rng([index, order]).normal(0, 0.002)
-        return msgspec.convert(samples.launch(order, 10000 / slower * math.exp(noise), index=index), Launch)
+        more = {"verified": False, "reasons": ["wrong answer"]} if self.is_wrong(job.record.variant) else {}
+        if self.is_disturbed:
+            more |= {"disturbed": True, "disturbance": {"disturbed": True, "causes": ["steal"], "figures": {}}}
+        return msgspec.convert(samples.launch(order, 10000 / slower * math.exp(noise), index=index, **more), Launch)
 
 
 @pytest.fixture
@@ -93,11 +98,13 @@ def world(tmp_path, monkeypatch):
 
 
 def settle(record, *_):
-    """As the driver does, without limits and references."""
-    record.verified, record.reasons = True, []
+    """As the driver does, without figures, limits and references."""
+    reasons = [reason for launch in record.launches for reason in launch.reasons]
+    reasons = reasons or ([] if record.counting() else ["no launch counts"])
+    record.verified, record.reasons = not reasons, reasons
 
 
-def search(tmp_path, first=ONE, second=TWO, minutes=None, roots=False, hosts=({}, {})):
+def search(tmp_path, first=ONE, second=TWO, minutes=None, roots=False, hosts=({}, {}), say=lambda line: None):
     folder = tmp_path / "why"
     if not folder.exists():
         both = [
@@ -106,7 +113,7 @@ def search(tmp_path, first=ONE, second=TWO, minutes=None, roots=False, hosts=({}
         ]
         found = ends.of_records(*both, roots, lambda line: None)
         run.begin(folder, found, Rule(), 1, "triad")
-    return Answer(run.resume(folder, minutes, lambda line: None))
+    return Answer(run.resume(folder, minutes, say))
 
 
 def named(answer):
@@ -156,6 +163,35 @@ def test_the_minutes_are_those_of_the_ends_and_of_all_rounds_together(world, tmp
     answer = search(tmp_path, minutes=0.5)
     assert answer.kind == "undecided"
     assert 26 < world.started < 26 + 2 * 8
+
+
+@pytest.mark.parametrize(
+    ("minutes", "is_disturbed", "said"),
+    [
+        (0.1, False, "is not certain yet: 3 pairs: 13 are needed"),
+        (0.1, True, "is not certain yet: the baseline is not verified: no launch counts"),
+        (0.0, False, "is not certain yet: 0 pairs: 13 are needed"),
+    ],
+)
+def test_ends_for_which_time_is_up_are_undecided(world, tmp_path, monkeypatch, minutes, is_disturbed, said):
+    monkeypatch.setattr(time, "monotonic", lambda: float(world.started))
+    world.is_disturbed = is_disturbed
+    told = []
+    answer = search(tmp_path, minutes=minutes, say=told.append)
+    assert world.started == 60 * minutes
+    assert answer.kind == "undecided"
+    assert said in answer.closing()
+    assert f"time is up: plumb why --resume {tmp_path / 'why'} goes on" in told
+    assert answer.markdown()
+    assert page.document(answer)
+    world.is_disturbed = False
+    assert search(tmp_path).kind == "explained"
+
+
+def test_an_end_whose_answer_is_wrong_cannot_be_compared(world, tmp_path):
+    world.is_wrong = lambda variant: variant.placement == "numa"
+    with pytest.raises(PlumbError, match=r"the ends cannot be compared: .*: wrong answer"):
+        search(tmp_path, minutes=0.1)
 
 
 def test_equal_ends_end_the_search_and_say_what_was_not_set(world, tmp_path):
