@@ -89,14 +89,16 @@ def _rule(args: argparse.Namespace) -> Rule:
 
 def _ends(args: argparse.Namespace) -> tuple[Ends, str | None]:
     """The ends, and the figure that is followed."""
+    own = applications.named_or_here(args.application)
     if args.first is None:
         first, second, figure = found_ends.newest_fail(args.site)
         say(f"the newest gate that failed: {second.variant.name}: {figure}")
-        return found_ends.of_records(first, second, args.root, say), args.figure or figure
-    if found_ends.are_records((args.first, args.second)):
-        both = found_ends.find(args.first, args.second)
-        return found_ends.of_records(*both, args.root, say), args.figure or found_ends.figure_of(*both)
-    own = applications.named_or_here(args.application)
+        return found_ends.of_records(first, second, args.root, say, own), args.figure or figure
+    if both := found_ends.records_of(args.first, args.second, own):
+        return found_ends.of_records(*both, args.root, say, own), args.figure or found_ends.figure_of(*both)
+    if args.root:
+        cure = "leave it out, or name two records: what their hosts differ in is known"
+        raise PlumbError("sides do not say how the host is set", "plumb why --root", cure)
     stack = args.stack or (first_stack(own, say) if own else None)
     both_sides = [
         sides.resolve(role, name, stack, own) for role, name in (("baseline", args.first), ("candidate", args.second))

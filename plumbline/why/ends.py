@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import itertools
 import math
 import re
@@ -13,7 +15,6 @@ from typing import TypeAlias
 from msgspec import structs
 
 from plumbline import site
-from plumbline.application import model as applications
 from plumbline.application import source
 from plumbline.application.source import Variables
 from plumbline.base import git
@@ -36,6 +37,8 @@ COMMAND = "plumb why"
 #: sessions of gates that are looked at for the newest FAIL, at most
 MOST_GATES = 100
 _ID = re.compile(r"[0-9a-f]{4,12}|last")
+#: digits from which on git shortens commits
+_COMMIT_DIGITS = 7
 #: stack, code and variables of its build
 Parts: TypeAlias = tuple[str, str | None, Variables]
 #: a variant with other parts; None where they cannot be had together
@@ -57,9 +60,31 @@ class _Ran:
         return self.stack, self.code, self.build
 
 
-def are_records(names: Sequence[str]) -> bool:
-    """Whether ``names`` could be ids of records, and no stacks."""
-    return all(_ID.fullmatch(name) and name not in manifests.names() for name in names)
+def records_of(first: str, second: str, application: Path | None) -> tuple[Record, Record] | None:
+    """The records whose ids begin so; None where both names are those of sides.
+
+    Commits are those of the repository of ``application``, a plumb.yaml, or without it of this suite. Raises
+    :class:`PlumbError` where both could be records and commits, and for ids that no record has.
+    """
+    names = (first, second)
+    if not all(_ID.fullmatch(name) and name not in manifests.names() for name in names):
+        return None
+    if not all(_is_commit(name, application) for name in names):
+        return query.find(first), query.find(second)
+    if all(map(_is_record, names)):
+        cure = f"write commit:{first} commit:{second}, or more digits of the ids"
+        raise PlumbError(f"'{first}' and '{second}' are records and commits", COMMAND, cure)
+    return None
+
+
+def _is_commit(name: str, application: Path | None) -> bool:
+    with contextlib.suppress(PlumbError):  # no repository, or one that git refuses
+        return len(name) >= _COMMIT_DIGITS and bool(git.commit(name, application.parent if application else None))
+    return False
+
+
+def _is_record(name: str) -> bool:
+    return bool(query.collect(lambda record: record.id.startswith(name) or None, mention=f'"{name}')[0])
 
 
 def newest_fail(name: str | None) -> tuple[Record, Record, str]:
@@ -89,10 +114,11 @@ def _couples(file: Path) -> list[tuple[Record, Record]]:
     return [both for both in found if all(record.side for record in both)]
 
 
-def of_records(first: Record, second: Record, roots: bool, say: Say) -> Ends:
+def of_records(first: Record, second: Record, roots: bool, say: Say, application: Path | None = None) -> Ends:
     """The ends that two records are; ``roots``: settings of the host are factors. Raises :class:`PlumbError`.
 
-    What cannot be set is in :attr:`Ends.fixed`.
+    ``application`` is the plumb.yaml of what they measured, if they are of an application. What cannot be set is in
+    :attr:`Ends.fixed`.
     """
     both = (first, second)
     _refuse(both)
@@ -107,7 +133,8 @@ def of_records(first: Record, second: Record, roots: bool, say: Say) -> Ends:
     fixed = [one for one in factors.fixed(first, second) if one.key not in taken]
     labels = tuple(f"record {record.id} of {record.time[:16]}" for record in both)
     ids = tuple(record.id for record in both)
-    return _between((labels[0], labels[1]), variants, ran, say, _again, settable, fixed, ids)
+    again = functools.partial(_again, application)
+    return _between((labels[0], labels[1]), variants, ran, say, again, settable, fixed, ids)
 
 
 def _refuse(both: tuple[Record, Record]) -> None:
@@ -270,19 +297,18 @@ def _mixtures(
     return between, [Factor(name, "", *values) for name, *values in zip(names, *shown, strict=True)]
 
 
-def _again(first: Variant, parts: Parts) -> Variant | None:
+def _again(application: Path | None, first: Variant, parts: Parts) -> Variant | None:
     """The variant of a record with other ``parts``; None where that cannot be made."""
     stack, code, build = parts
     if first.application:
-        return _built(first, stack, code, build)
+        return _built(application, first, stack, code, build)
     side = Side("end", stack, code)
     made = sides.install_side(side)
     return structs.replace(first, stack=side.measured) if first.benchmark in made.benchmarks else None
 
 
-def _built(first: Variant, stack: str, commit: str | None, build: Variables) -> Variant | None:
-    """The same test of the application in this folder, in a state of its code, built with a stack and variables."""
-    file = applications.named_or_here(None)
+def _built(file: Path | None, first: Variant, stack: str, commit: str | None, build: Variables) -> Variant | None:
+    """The same test of the application of ``file``, in a state of its code, built with a stack and variables."""
     if file is None or commit is None or git.commit(commit, file.parent) is None:
         return None
     side = Side("end", stack, code=source.of_commit(file, commit, build), given=commit[:12])
@@ -297,11 +323,6 @@ def _short(part: str | Variables | None) -> str | None:
     if isinstance(part, tuple):
         return ", ".join(f"{name}={value}" for name, value in part) or None
     return part[:12] if part and re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", part) else part
-
-
-def find(first: str, second: str) -> tuple[Record, Record]:
-    """Two records by the beginnings of their ids."""
-    return query.find(first), query.find(second)
 
 
 def figure_of(first: Record, second: Record) -> str | None:

@@ -1,5 +1,6 @@
 """Two ends: in what they differ, who can set that, and every mixture of them as a variant."""
 
+import git_history
 import msgspec
 import pytest
 import samples
@@ -75,7 +76,7 @@ def application(**build):
 def test_variables_of_the_build_are_a_factor_beside_the_stack(monkeypatch):
     made = []
 
-    def built(first, stack, commit, build):
+    def built(file, first, stack, commit, build):
         made.append((stack, commit[:2], dict(build)))
         return msgspec.structs.replace(first, stack=stack, context={"program": f"/{stack}/{dict(build)['CFLAGS']}"})
 
@@ -98,6 +99,36 @@ def test_what_cannot_be_built_together_is_one_factor(monkeypatch):
     two = record(2, stack="other", benchmark="application", application=application(CFLAGS="-O3"))
     (factor,) = between(one, two).factors
     assert (factor.label, factor.before, factor.after) == ("stack and build", "openmpi, –", "other, CFLAGS=-O3")
+
+
+def test_mixtures_are_built_from_the_application_that_is_named(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(ends, "_built", lambda file, *_: asked.append(file))
+    one = record(benchmark="application", application=application())
+    two = record(2, stack="other", benchmark="application", application=application(CFLAGS="-O3"))
+    ends.of_records(one, two, False, quiet, tmp_path / "plumb.yaml")
+    assert asked == [tmp_path / "plumb.yaml"]
+
+
+def stored_record(monkeypatch, tmp_path, *ids):
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
+    store.write(store.session_file("local", "s"), [samples.record(id=f"{one:0<12}") for one in ids])
+
+
+def test_short_commits_are_no_ids_of_records(tmp_path, monkeypatch):
+    names = git_history.linear(tmp_path / "code", 1).names
+    first, second = (commit[:7] for commit in names.values())
+    file = tmp_path / "code" / "plumb.yaml"
+    stored_record(monkeypatch, tmp_path, first, "cafe")
+    assert ends.records_of(first, second, file) is None
+    assert [one.id[:4] for one in ends.records_of("cafe", first, file)] == ["cafe", first[:4]]
+    assert ends.records_of("cafe", "main", file) is None
+    with pytest.raises(PlumbError, match=f"no record '{second}'"):
+        ends.records_of("cafe", second, file)
+    stored_record(monkeypatch, tmp_path, first, second)
+    assert ends.records_of(first, second, tmp_path / "no repository" / "plumb.yaml")
+    with pytest.raises(PlumbError, match=f"are records and commits .*: write commit:{first} commit:{second}"):
+        ends.records_of(first, second, file)
 
 
 def test_settings_of_a_tuned_stack_are_factors():

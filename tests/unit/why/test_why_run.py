@@ -283,6 +283,7 @@ def test_the_command_says_it_and_ends_with_its_status(world, tmp_path, capsys):
         (["--resume", "absent"], "no such folder"),
         (["--resume", "x", "--test", "y"], "--resume continues a search"),
         ([], "no gate ended with FAIL here"),
+        (["openmpi", "mpich", "--root"], "sides do not say how the host is set"),
     ],
 )
 def test_bad_input_is_one_line_and_status_3(world, words, said, capsys):
