@@ -27,7 +27,7 @@ from plumbline.statistics.paired import Rule
 from plumbline.why import offer
 
 #: options that a job of a gate gets, and those that measure the same again
-OF_A_JOB = ("minutes", "first_fail", "for_git_bisect", "cause_minutes", "output")
+OF_A_JOB = ("minutes", "first_fail", "for_git_bisect", "cause_minutes", "application", "output")
 REPEAT = (
     "baseline", "candidate", "stack", "test", "site", "partition", "rules", "tolerance", "must_detect", "minutes",
     "application", "common", "first_fail", "disturbed_by_itself", "gain",
@@ -113,8 +113,9 @@ def _check(args: argparse.Namespace) -> None:
         raise PlumbError(f"{OPTION} goes with launches", "plumb gate", "numbers do not say what was disturbed")
     begun = [name for name in ("baseline", *MARGINS) if getattr(args, name) is not None]
     begun += [name for name in ("disturbed_by_itself", "gain") if getattr(args, name)]
-    if args.resume and (begun or set(live) - {"--resume", "--minutes", "--first-fail", "--cause-minutes"}):
-        cure = "leave out all but --minutes, --first-fail, --cause-minutes and files"
+    goes_on = {"--resume", "--minutes", "--first-fail", "--cause-minutes", "--application"}
+    if args.resume and (begun or set(live) - goes_on):
+        cure = "leave out all but --minutes, --first-fail, --cause-minutes, --application and files"
         raise PlumbError("--resume continues a gate that was started", "plumb gate", cure)
     if live and not args.resume and not (args.baseline and args.candidate):
         raise PlumbError(f"{live[0]} needs both sides", "plumb gate", "add --baseline SIDE --candidate SIDE")
@@ -167,13 +168,13 @@ def _live(args: argparse.Namespace, rule: Rule) -> int:
     if outcome is None:
         nodes = max(couple[0].nodes for couple in begun.couples)
         return options.in_job(args, OF_A_JOB, GATE, folder, part, nodes)
-    why = [("why", command) for both in outcome.failed[:MOST_WHYS] if (command := offer.command(*both))]
+    offered = (offer.command(*both, args.application) for both in outcome.failed[:MOST_WHYS])
+    why = [("why", command) for command in offered if command]
     if why and args.cause_minutes:
         # first without it: nothing that was measured depends on the search
         options.write("the verdicts", args.output, _forms(outcome.verdicts, outcome.rule, [*outcome.facts, *why]))
-        more = jobs.options(args, "application")
         with options.progress(args.json):
-            found = offer.search(why[0][1], args.cause_minutes, folder.resolve(), more, say)
+            found = offer.search(why[0][1], args.cause_minutes, folder.resolve(), say)
         why.append(("cause", found))
     _write_all(args, outcome.verdicts, outcome.rule, [*outcome.facts, *why])
     with options.progress(args.json):

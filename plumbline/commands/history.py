@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: exit statuses, as of the gate: nothing is slower; an alarm (with --confirm: a confirmed one)
 QUIET, ALARM = 0, 1
+#: options of --confirm
+CONFIRMING = ("application", "cause_minutes")
 HEADER = ("series", "n", "last", "unit", "change", "smallest visible")
 
 
@@ -40,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_records(parser)
     text = "measure what the newest change of a series may have made slower, in pairs"
     parser.add_argument("--confirm", action="store_true", help=text)
+    options.add(parser, "--application", "with --confirm: its commits are measured (default: the plumb.yaml here)")
     options.add(parser, "--cause-minutes", f"after a confirmed change {options.CAUSE}")
     options.add_json(parser, "print JSON of records too: a line for each series")
 
@@ -61,7 +64,7 @@ def _file(args: argparse.Namespace, settings: Settings) -> int:
         raise PlumbError(
             "--confirm goes with the records", "plumb history --series", "numbers cannot be measured again"
         )
-    for option in options.given(args, *options.RECORDS, "json"):
+    for option in options.given(args, *options.RECORDS, *CONFIRMING, "json"):
         raise PlumbError(f"{option} goes with the records", "plumb history --series", "leave it out")
     if not args.better:
         raise PlumbError("the direction is missing", "plumb history --series", "say --better lower or --better higher")
@@ -78,8 +81,8 @@ def _file(args: argparse.Namespace, settings: Settings) -> int:
 
 
 def _records(args: argparse.Namespace, settings: Settings) -> int:
-    if args.cause_minutes and not args.confirm:
-        raise PlumbError("--cause-minutes goes with --confirm", "plumb history", "add --confirm")
+    if not args.confirm and (unused := options.given(args, *CONFIRMING)):
+        raise PlumbError(f"{unused[0]} goes with --confirm", "plumb history", "add --confirm")
     if args.better:
         raise PlumbError("--better goes with --series", "plumb history", "records know their direction")
     from plumbline.judge import samples
@@ -100,7 +103,7 @@ def _records(args: argparse.Namespace, settings: Settings) -> int:
         from plumbline.why import offer
 
         with options.progress(args.json):
-            answers = confirm.answers(said, settings, say, offer.command)
+            answers = confirm.answers(said, settings, say, offer.command, args.application)
             causes = _causes(args, answers)
     if args.json:
         for place, item in enumerate(said):
@@ -130,7 +133,7 @@ def _causes(args: argparse.Namespace, answers: Mapping[int, Answer]) -> dict[int
 
     folder = paths.build() / "why" / f"history-{store.new_session()}"
     minutes = args.cause_minutes / len(searches)
-    return {place: offer.search(text, minutes, folder / str(place), (), say) for place, text in searches.items()}
+    return {place: offer.search(text, minutes, folder / str(place), say) for place, text in searches.items()}
 
 
 def _status(said: Sequence[Followed]) -> int:

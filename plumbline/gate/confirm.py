@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -71,17 +72,21 @@ class Answer:
 Measure = Callable[[tuple[Side, Side], list[Variant], Rule], run.Outcome]
 
 
-#: the command that looks for what makes the second record differ from the first
-Offer = Callable[[Record, Record], str | None]
+#: the command that looks for what makes the second record differ from the first, with the plumb.yaml that was named
+Offer = Callable[[Record, Record, Path | None], str | None]
 
 
 @dataclass
 class Confirmer:
-    """Answers alarms; the figures of one variant are measured together, once. ``offer``: a cause is searched by it."""
+    """Answers alarms; the figures of one variant are measured together, once. ``offer``: a cause is searched by it.
+
+    ``application`` is the plumb.yaml of records of an application; None: the one here.
+    """
 
     rule: Rule
     measure: Measure
     offer: Offer
+    application: Path | None = None
     seen: dict[tuple[str, str, str], list[Verdict]] = field(default_factory=dict)
 
     def answer(self, alarm: Alarm) -> Answer:
@@ -89,7 +94,7 @@ class Confirmer:
         if alarm.bad.is_imported:
             return Answer("open", "its figures are imported: the program that measured them must measure again")
         try:
-            both = choose(alarm.good, alarm.bad)
+            both = choose(alarm.good, alarm.bad, self.application)
             if isinstance(both, str):
                 return Answer("open", f"{both}; {fresh_sessions(alarm)}")
             verdicts = self._measured(alarm, both)
@@ -102,7 +107,8 @@ class Confirmer:
         text = f"{both[1].measured} against {both[0].measured}, {found.count} pairs: "
         text += found.reason or "no slowdown that matters"
         state = STATES[found.state]
-        return Answer(state, text, self.offer(alarm.good, alarm.bad) if state == "confirmed" else None)
+        search = self.offer(alarm.good, alarm.bad, self.application) if state == "confirmed" else None
+        return Answer(state, text, search)
 
     def _measured(self, alarm: Alarm, both: tuple[Side, Side]) -> list[Verdict]:
         variant = alarm.bad.variant
@@ -114,9 +120,11 @@ class Confirmer:
         return self.seen[key]
 
 
-def answers(said: Sequence[Followed], settings: Settings, say: Say, offer: Offer) -> dict[int, Answer]:
+def answers(
+    said: Sequence[Followed], settings: Settings, say: Say, offer: Offer, application: Path | None
+) -> dict[int, Answer]:
     """The answer to each series whose newest change is for the worse, by the place of the series."""
-    confirmer = Confirmer(Rule(settings.min_effect / 5, settings.min_effect), measure_here(say), offer)
+    confirmer = Confirmer(Rule(settings.min_effect / 5, settings.min_effect), measure_here(say), offer, application)
     found = {}
     for place, item in enumerate(said):
         if item.alarms and item.alarms[-1]["direction"] == "worse":
@@ -140,13 +148,16 @@ def fresh_sessions(alarm: Alarm) -> str:
     )
 
 
-def choose(good: Record, bad: Record) -> tuple[Side, Side] | str:
-    """The two sides that stand for the software of ``good`` and of ``bad``, or why there are none here."""
+def choose(good: Record, bad: Record, application: Path | None = None) -> tuple[Side, Side] | str:
+    """The two sides that stand for the software of ``good`` and of ``bad``, or why there are none here.
+
+    ``application`` is the plumb.yaml of records of an application; None: the one here.
+    """
     here = site.here()
     if here != bad.site:
         return f"the records are of site {bad.site}, this host belongs to {here}"
     if bad.variant.application:
-        return _of_application(good, bad, bad.variant.application.name)
+        return _of_application(good, bad, bad.variant.application.name, applications.named_or_here(application))
     if identity(good) == identity(bad):
         return UNCHANGED
     stacks = [installed(record) for record in (good, bad)]
@@ -163,9 +174,8 @@ def choose(good: Record, bad: Record) -> tuple[Side, Side] | str:
     return f"the {gone} stack {name} is not installed here any more"
 
 
-def _of_application(good: Record, bad: Record, name: str) -> tuple[Side, Side] | str:
+def _of_application(good: Record, bad: Record, name: str, file: Path | None) -> tuple[Side, Side] | str:
     """The two sides of records of the application ``name``: its commits, built against the stacks."""
-    file = applications.named_or_here(None)
     if file is None or applications.load(file).application != name:
         return f"this is not the repository of {name}"
     found = []

@@ -7,7 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,33 +42,34 @@ class _Made(NamedTuple):
         return cls(name, library, commits[0] if commits else record.suite.commit or "" if is_ours else "", {})
 
 
-def command(first: Record, second: Record) -> str | None:
+def command(first: Record, second: Record, application: Path | None = None) -> str | None:
     """``plumb why FIRST SECOND``, or ``plumb bisect`` where the commit alone differs, of the code or the MPI library.
 
-    None where something else alone differs: that is the cause.
+    None where something else alone differs: that is the cause. ``application`` is the plumb.yaml that was named.
     """
+    named = ["--application", str(application)] if application and first.variant.application else []
     rebuilt = first.benchmark.sha256 != second.benchmark.sha256
     good, bad = _Made.of(first, rebuilt), _Made.of(second, rebuilt)
     number = sum(one != other for one, other in zip(good, bad, strict=True))
     if number + len(factors.of_variants(first.variant, second.variant)) > 1:
-        return f"plumb why {first.id} {second.id}"
+        return shlex.join(["plumb", "why", first.id, second.id, *named])
     if good.library != bad.library:
         words = [good.library, bad.library, "--stack", f"{source.PREFIX}{good.stack}"]
     elif good.code != bad.code and good.code and bad.code:
         words = [good.code, bad.code, "--stack", "@".join(filter(None, good[:2]))]
     else:
         return None
-    return shlex.join(["plumb", "bisect", *words, "--test", f"{re.escape(first.variant.test)}(%|$)"])
+    return shlex.join(["plumb", "bisect", *words, "--test", f"{re.escape(first.variant.test)}(%|$)", *named])
 
 
-def search(command: str, minutes: float, folder: Path, more: Sequence[str], say: Say) -> str:
-    """The answer of ``command`` with the options ``more``, in one line; all of it is in ``cause.json`` of ``folder``.
+def search(command: str, minutes: float, folder: Path, say: Say) -> str:
+    """The answer of ``command`` in one line; all of it is in ``cause.json`` of ``folder``.
 
     The search is a process of its own: whatever becomes of it, the verdict stands.
     """
     folder.mkdir(parents=True, exist_ok=True)
     work, target = folder / "cause", folder / "cause.json"
-    words = [*shlex.split(command)[1:], *more, "--work", str(work)]
+    words = [*shlex.split(command)[1:], "--work", str(work)]
     if work.exists():  # a gate that is resumed
         words = [words[0], "--resume", str(work)]
     say(f"\nthe cause: {command} --minutes {minutes:g}")

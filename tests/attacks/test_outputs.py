@@ -53,7 +53,7 @@ OTHERS = {
     *(("check", "--class"), ("check", "--state"), ("check", "--measured")),
     *(
         (command, "--application")
-        for command in ("application", "bisect", "ci", "gate", "hybrid", "profile", "run", "tune", "why")
+        for command in ("application", "bisect", "ci", "gate", "history", "hybrid", "profile", "run", "tune", "why")
     ),
 }
 #: how what is written may be called, of the fixture's files

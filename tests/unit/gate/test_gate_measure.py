@@ -4,6 +4,7 @@ import json
 import math
 import re
 import signal
+from dataclasses import replace
 from types import SimpleNamespace
 
 import msgspec
@@ -23,6 +24,7 @@ from plumbline.launch.signals import Interrupted
 from plumbline.measure import driver, jobs, session
 from plumbline.records import model, store
 from plumbline.statistics.paired import CAP, LOOKS, Rule
+from plumbline.why import offer
 
 
 class Crash(Exception):
@@ -589,6 +591,18 @@ def test_a_gate_that_submits_itself_prints_what_the_job_found(command_line, tmp_
     sides_ = ("--baseline", "old", "--candidate", "new", "--work", tmp_path / "work")
     assert command_line(*sides_, "--json", "--tolerance", 0.02, "--must-detect", 0.08) == 0
     assert json.loads(capsys.readouterr().out)["rule"] == {"tolerance": 0.02, "must_detect": 0.08}
+
+
+def test_the_cause_is_looked_for_with_the_application_in_a_job_too(command_line, tmp_path, monkeypatch):
+    monkeypatch.setattr(live, "DriverBench", lambda begun, folder: FakeBench(begun, noise=0.002, ratio=1.1))
+    prepare, asked = setup.prepare, []  # without the application, whose programs would be built
+    monkeypatch.setattr(setup, "prepare", lambda request, say: prepare(replace(request, application=None), say))
+    monkeypatch.setattr(offer, "command", lambda first, second, application: f"plumb why --application {application}")
+    monkeypatch.setattr(offer, "search", lambda command, *_: asked.append(command) or "found")
+    (tmp_path / "plumb.yaml").write_text("")
+    named = ("--application", tmp_path / "plumb.yaml", "--stack", "s", "--cause-minutes", 5)
+    assert command_line("--baseline", "old", "--candidate", "new", "--work", tmp_path / "work", *named) == 1
+    assert asked == [f"plumb why --application {tmp_path / 'plumb.yaml'}"]
 
 
 @pytest.mark.parametrize("option", ["--tolerance", "--must-detect"])

@@ -128,7 +128,7 @@ def test_the_cause_of_what_is_confirmed_is_looked_for(slower, measured, capsys, 
     asked = []
     monkeypatch.setattr(offer, "search", lambda *told: asked.append(told[:2]) or "why: it is the library")
     search, ids = "plumb why 1 2", [one.id for one in slower]
-    monkeypatch.setattr(offer, "command", lambda *both: search if [one.id for one in both] == ids else None)
+    monkeypatch.setattr(offer, "command", lambda *both: search if [one.id for one in both[:2]] == ids else None)
     assert history("--confirm") == 1
     assert f"the cause: {search}" in capsys.readouterr().out
     assert history("--confirm", "--cause-minutes", "9") == 1
@@ -140,8 +140,15 @@ def test_the_cause_of_what_is_confirmed_is_looked_for(slower, measured, capsys, 
     measured.verdict = verdict_of(f"{NAME}: triad", "PASS", 13)
     assert history("--confirm", "--cause-minutes", "9") == 0
     assert len(asked) == 2
-    assert history("--cause-minutes", "9") == 3
-    assert "--cause-minutes goes with --confirm" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", [("--cause-minutes", "9"), ("--application", "plumb.yaml")])
+def test_options_of_a_confirmation_need_it(slower, tmp_path, capsys, option):
+    assert history(*option) == 3
+    assert f"{option[0]} goes with --confirm" in capsys.readouterr().err
+    (tmp_path / "f.csv").write_text("series,index,value\n")
+    assert history("--series", str(tmp_path / "f.csv"), "--better", "lower", *option) == 3
+    assert f"{option[0]} goes with the records" in capsys.readouterr().err
 
 
 def test_json_has_the_confirmation_and_nothing_else_on_stdout(slower, measured, capsys):
@@ -223,8 +230,19 @@ def test_commits_of_an_application_are_measured_in_its_repository(place, tmp_pat
     monkeypatch.setattr(git, "top", lambda folder: folder)
     both = confirm.choose(*records)
     assert [side.code.commit for side in both] == ["1" * 40, "2" * 40]
-    assert confirm.choose(records[0], records[0]) == confirm.UNCHANGED
+    monkeypatch.chdir("/")
+    assert confirm.choose(*records) == "this is not the repository of toy"
+    assert confirm.choose(*records, tmp_path / "plumb.yaml") == both
+    asked = []
+    outcome = run.Outcome(confirm.Rule(), [verdict_of(f"{NAME}: triad", "FAIL", 13)], [])
+    confirmer = confirm.Confirmer(
+        confirm.Rule(), lambda *_: outcome, lambda *told: asked.append(told), tmp_path / "plumb.yaml"
+    )
+    assert confirmer.answer(confirm.Alarm("s", "triad", *records)).state == "confirmed"
+    assert asked == [(*records, tmp_path / "plumb.yaml")]
+    assert confirm.choose(records[0], records[0], tmp_path / "plumb.yaml") == confirm.UNCHANGED
     monkeypatch.setattr(git, "commit", lambda name, at=None: None)
+    monkeypatch.chdir(tmp_path)
     assert confirm.choose(*records) == "the code of record 000000000000 is no commit of this repository"
 
 

@@ -1,5 +1,7 @@
 """Which command a gate that failed ends with."""
 
+from pathlib import Path
+
 import pytest
 import samples
 
@@ -45,3 +47,15 @@ def test_kernels_that_were_rebuilt_are_of_commits(sha256, said):
 )
 def test_the_command_fits_what_differs(first, second, said):
     assert offer.command(record(1, **first), record(2, **second)) == said
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ({"commit": "1" * 40}, {"commit": "2" * 40}, "stream_threads(%|$)' --application 'a b/plumb.yaml'"),
+        ({"commit": "1" * 40}, {"commit": "2" * 40, "threads": 1}, "000000000002 --application 'a b/plumb.yaml'"),
+        ({"stack": "m@123"}, {"stack": "m@456"}, "stream_threads(%|$)'"),
+    ],
+)
+def test_the_command_names_the_application_that_was_named(first, second, said):
+    assert offer.command(record(1, **first), record(2, **second), Path("a b/plumb.yaml")).endswith(said)
