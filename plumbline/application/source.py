@@ -88,11 +88,7 @@ def check_out(source: Source, target: Path) -> Path:
     if source.repository is None:
         shutil.copytree(source.folder, target, symlinks=True)
         return target
-    copy = ("clone", "--quiet", "--shared", "--no-checkout", "--", str(source.repository), str(target))
-    git.run(*copy, at=target.parent)
-    git.run("checkout", "--quiet", "--detach", str(source.commit), at=target)
-    if (target / ".gitmodules").exists():
-        git.run("submodule", "--quiet", "update", "--init", "--recursive", at=target)
+    git.check_out(source.repository, str(source.commit), target)
     return target / source.folder.relative_to(source.repository)
 
 

@@ -14,6 +14,8 @@ from plumbline.base.errors import PlumbError
 
 #: seconds that git may take
 PATIENCE_S = 60.0
+#: and that of submodules, which may be fetched over a network
+SUBMODULES_S = 1800.0
 
 
 def is_checkout() -> bool:
@@ -26,12 +28,13 @@ def run(
     at: Path | None = None,
     accepted: Collection[int] = (0,),
     variables: Mapping[str, str] | None = None,
+    patience_s: float = PATIENCE_S,
 ) -> str:
     """What git prints in the folder ``at`` (default: this checkout) with ``variables``, without the blanks around it.
 
     Raises :class:`PlumbError` if it refuses (its exit status is not ``accepted``), does not answer or is not there.
     """
-    done = _run(arguments, at, variables)
+    done = _run(arguments, at, variables, patience_s)
     if done.returncode not in accepted:
         raise _refusal(arguments, done, at)
     return done.stdout.strip()
@@ -76,16 +79,22 @@ def check_out(repository: Path, commit: str, target: Path) -> None:
     run("clone", "--quiet", "--shared", "--no-checkout", "--", str(repository), str(target), at=target.parent)
     run("checkout", "--quiet", "--detach", commit, at=target)
     if (target / ".gitmodules").exists():
-        run("submodule", "--quiet", "update", "--init", "--recursive", at=target)
+        # submodules with relative URLs are beside the origin, which of a copy is the repository here
+        if origin := run("config", "--get", "remote.origin.url", at=repository, accepted=(0, 1)):
+            run("config", "remote.origin.url", origin, at=target)
+        run("submodule", "--quiet", "update", "--init", "--recursive", at=target, patience_s=SUBMODULES_S)
 
 
 def _run(
-    arguments: tuple[str, ...], at: Path | None = None, variables: Mapping[str, str] | None = None
+    arguments: tuple[str, ...],
+    at: Path | None = None,
+    variables: Mapping[str, str] | None = None,
+    patience_s: float = PATIENCE_S,
 ) -> subprocess.CompletedProcess[str]:
     command = ["git", "-C", str(at or paths.root()), *arguments]
     plain = {**os.environ, **(variables or {}), "LC_ALL": "C"}  # its messages are compared
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=plain)
+        return subprocess.run(command, capture_output=True, text=True, timeout=patience_s, check=False, env=plain)
     except (OSError, subprocess.SubprocessError) as error:
         raise PlumbError(f"git does not answer: {error}", f"git {arguments[0]}", "is git installed?") from error
 

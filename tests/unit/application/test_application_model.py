@@ -265,6 +265,23 @@ class TestBuild:
         with pytest.raises(PlumbError, match=r"none does not have the standard MPI ABI.*stacks that have it: a, b$"):
             build.build(file, source.present(file), every[2], lambda _: None)
 
+    @pytest.mark.parametrize("is_cloned", [True, False])
+    def test_submodules_beside_the_origin_are_in_the_copy(self, repository, tmp_path, monkeypatch, is_cloned):
+        asked = {"COUNT": "1", "KEY_0": "protocol.file.allow", "VALUE_0": "always"}  # git refuses files as submodules
+        for name, value in asked.items():
+            monkeypatch.setenv(f"GIT_CONFIG_{name}", value)
+        (tmp_path / "lib").mkdir()
+        git(tmp_path / "lib", "init", "-q")
+        git(tmp_path / "lib", "commit", "-q", "--allow-empty", "-m", "first")
+        git(repository, "submodule", "--quiet", "add", "../lib", "lib")
+        git(repository, "commit", "-qm", "with a library")
+        checkout = repository
+        if is_cloned:
+            checkout = tmp_path / "user" / "heat"
+            git(tmp_path, "clone", "-q", str(repository), str(checkout))
+        found, _ = self.built(checkout, tmp_path)
+        assert git(found.folder / "lib", "rev-parse", "HEAD") == git(tmp_path / "lib", "rev-parse", "HEAD")
+
     def test_a_subfolder_of_a_repository_may_have_the_file(self, tmp_path):
         folder = tmp_path / "all" / "heat"
         folder.mkdir(parents=True)
