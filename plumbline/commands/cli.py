@@ -24,6 +24,8 @@ from plumbline.records import sources
 #: commands whose exit status is a verdict: whatever goes wrong in them is INVALID, because 1 is a FAIL, and a CI that
 #: tolerates INCONCLUSIVE tolerates 2
 OF_VERDICTS = ("accept", "bisect", "gate", "history", "outliers", "why")
+#: what ``--any-mpi`` of ``plumb run``, abbreviated or not, begins with: its exit status is that of gates
+ANY_MPI = "--an"
 #: what ``--for-git-bisect`` of the gate, abbreviated or not, begins with
 FOR_GIT = "--fo"
 BAD_INPUT = 2
@@ -131,7 +133,8 @@ def _restore_host() -> None:
 
 def _bad_input(commands: Sequence[str], words: Sequence[str]) -> int:
     """The exit status of what goes wrong in one of ``commands``, called with ``words``."""
-    if not set(OF_VERDICTS) & set(commands):
+    gates = "run" in commands and any(word.startswith(ANY_MPI) for word in words)
+    if not gates and not set(OF_VERDICTS) & set(commands):
         return BAD_INPUT
     return GIT_ENDS if any(word.startswith(FOR_GIT) for word in words) else EXIT["INVALID"]
 

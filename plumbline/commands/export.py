@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from plumbline.base import files
 from plumbline.base.errors import PlumbError
@@ -48,8 +49,9 @@ def run(args: argparse.Namespace) -> int:
     else:
         FILES[args.format](figures, args.output)
     damaged = options.report_damage(damages)
-    if args.output is not None:
-        records = counted(len({figure.id for figure in figures}), "record")
-        left = f", {len(every) - len(figures)} left out" if len(figures) < len(every) else ""
-        print(f"exported: {args.output}, {counted(len(figures), 'figure')} of {records}{left}")
+    records = counted(len({figure.id for figure in figures}), "record")
+    left = f", {len(every) - len(figures)} left out" if len(figures) < len(every) else ""
+    place = f"{args.output}, " if args.output else ""
+    told = f"exported: {place}{counted(len(figures), 'figure')} of {records}{left}"
+    print(told, file=sys.stdout if args.output else sys.stderr)
     return int(damaged)

@@ -86,6 +86,8 @@ def test_conditions_choose_records(results, capsys, tmp_path):
     status, out, _ = export(capsys, "--format", "csv", "--campaign", "c2", "--since", "2026-01-03", "--output", target)
     assert (status, out) == (0, f"exported: {target}, 1 figure of 1 record\n")
     assert [row["id"][-1] for row in csv.DictReader(target.open())] == ["3"]
+    status, out, err = export(capsys, "--format", "csv", "--campaign", "c2")
+    assert (status, out.count("\n"), err) == (0, 3, "exported: 2 figures of 2 records\n")
     status, _, err = export(capsys, "--format", "csv", "--stack", "mpich")
     assert status == 2
     assert "no figure to export" in err
