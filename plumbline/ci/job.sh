@@ -101,13 +101,15 @@ nightly() {
     if [ -n "$own" ]; then
         add --stack "$stack"
         add --application "$own"
+        add --site "${PLUMB_CI_SITE:-}"
+        add --partition "${PLUMB_CI_PARTITION:-}"
     else
         measure=campaign
         options+=(--profile "${PLUMB_CI_PROFILE:-quick}")
         [ -z "${PLUMB_CI_SITE:-}" ] || options+=(-- "--system=$PLUMB_CI_SITE${PLUMB_CI_PARTITION:+:$PLUMB_CI_PARTITION}")
     fi
     plumb "${results[@]}" "$measure" "${options[@]}" | tee "$out/campaign.txt" || status=1
-    [ -z "${PLUMB_CI_CAUSE_MINUTES:-}" ] || confirm=(--confirm "--cause-minutes=$PLUMB_CI_CAUSE_MINUTES")
+    [ -z "${PLUMB_CI_CAUSE_MINUTES:-}" ] || confirm=(--confirm "--cause-minutes=$PLUMB_CI_CAUSE_MINUTES" ${own:+"--application=$own"})
     plumb "${results[@]}" history --json "${confirm[@]}" >"$out/history.jsonl" || alarm=$?
     [ -s "$out/history.jsonl" ] || [ "$alarm" -eq 3 ] || stop "plumb history ended with $alarm and wrote nothing"
     [ "${PLUMB_CI_PAGES:-no}" != yes ] || publish

@@ -39,6 +39,10 @@ def write(kind: str, values: Values, checkout: Path) -> Path:
     return file
 
 
+#: minutes after which the nightly job is ended: the next one begins then
+NIGHT = 24 * 60
+
+
 @dataclass(frozen=True)
 class Values:
     """What differs from site to site; an empty value leaves the default of the command that gets it.
@@ -92,7 +96,7 @@ class Values:
 
     @property
     def longest(self) -> int:
-        """Minutes after which a job is ended: an hour for set-up, and what it may measure."""
+        """Minutes after which the gate's job is ended: an hour for set-up, and what it may measure."""
         return math.ceil(self.minutes) + math.ceil(self.cause_minutes) + 60
 
     def variables(self) -> dict[str, str]:
@@ -153,6 +157,7 @@ def gitlab(values: Values) -> str:
         }
     if not values.comment:
         del jobs["plumb-gate"]["after_script"]
+    jobs["plumb-nightly"]["timeout"] = f"{NIGHT} minutes"
     jobs["pages"]["tags"] = tags
     if not values.pages:
         del jobs["pages"]
@@ -172,6 +177,7 @@ def github(values: Values) -> str:
     }
     for name in ("gate", "nightly"):
         jobs[name] |= common
+    jobs["nightly"]["timeout-minutes"] = NIGHT
     for step in (step for job in jobs.values() for step in job["steps"] if "run" in step):
         step["run"] = "\n".join(_commands(step["run"], values))
     if not values.comment:

@@ -68,6 +68,9 @@ def run(args: argparse.Namespace) -> int:
     own = _application(args.application)
     if not own and (args.install or args.home):
         raise PlumbError("--install and --home are for a repository with a plumb.yaml", str(Path.cwd()), model.CURE)
+    if own and args.profile != "quick":
+        what = "--profile is for campaigns of the suite: of an application all programs are measured"
+        raise PlumbError(what, "plumb ci", "leave it out")
     names = {field.name for field in dataclasses.fields(pipelines.Values)}
     given = {name: getattr(args, name) for name in names - {"tags", "results", "application", "install", "home"}}
     values = pipelines.Values(

@@ -24,6 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add(parser, "--stack", text, action="append", default=[])
     parser.add_argument("--commit", help="a commit of the repository (default: the files as they are now)")
     options.add(parser, "--application", "default: the plumb.yaml here, or above")
+    options.add(parser, "--site", "where (default: the site that claims this host)")
+    options.add(parser, "--partition", "default: the partitions of the site that have the stacks")
     parser.add_argument("--launches", type=int, metavar="N", help="of each variant (default: as plumb.yaml says)")
     parser.add_argument("-S", action="append", default=[], metavar="NAME=VALUE", help="variable of the tests, repeated")
     text = "say with which stack the programs are fastest, by gates of the stacks against one another"
@@ -50,6 +52,8 @@ def run(args: argparse.Namespace) -> int:
     environments = "|".join(re.escape(settings.environment_name(name)) for name in stacks)
     given = [*([f"launches={args.launches}"] if args.launches else []), *args.S]
     chosen = ["-p", f"^({environments})$", *wanted, *(word for value in given for word in ("-S", value))]
+    if system := options.system(args):
+        chosen.append(f"--system={system}")
     print(f"{application.application}: {state.label}, {file}", flush=True)
     return campaign.measure(replace(tests, options=chosen))
 
@@ -62,6 +66,7 @@ def _any_mpi(args: argparse.Namespace, file: Path) -> int:
     if len(stacks) < 2:
         raise PlumbError(f"{stacks[0]} alone is nothing to compare", "plumb run --any-mpi", "plumb stack list")
     tests = model.load(file).tests(args.programs, file)
-    places, status = fastest.find(stacks, fastest.gates(file, tests, Rule(gain=True), args.minutes, terminal.say))
+    compare = fastest.gates(file, tests, options.system(args), Rule(gain=True), args.minutes, terminal.say)
+    places, status = fastest.find(stacks, compare)
     print(f"\n{fastest.text(stacks, places)}")
     return status

@@ -78,10 +78,11 @@ def text(stacks: Sequence[str], places: dict[str, Place]) -> str:
     return "\n".join([table(("figure", "fastest", "the others"), rows), "", closing])
 
 
-def gates(file: Path, tests: str, rule: Rule, minutes: float | None, say: Say) -> Compare:
+def gates(file: Path, tests: str, system: str | None, rule: Rule, minutes: float | None, say: Say) -> Compare:
     """The real :data:`Compare`: live gates of the application of ``file`` in this process, ``minutes`` for them all.
 
-    ``tests`` is the regular expression of its tests. Raises :class:`PlumbError` where the site is reached by jobs.
+    ``tests`` is the regular expression of its tests, ``system`` as of :class:`setup.Request`. Raises
+    :class:`PlumbError` where the site is reached by jobs.
     """
     end = time.monotonic() + 60 * minutes if minutes else None
 
@@ -90,7 +91,7 @@ def gates(file: Path, tests: str, rule: Rule, minutes: float | None, say: Say) -
             sides.resolve(role, f"stack:{name}", None, file)
             for role, name in zip(run.SIDES, (first, second), strict=True)
         )
-        request = setup.Request((both[0], both[1]), setup.Terms(rule), test=tests, common=True, application=file)
+        request = setup.Request((both[0], both[1]), setup.Terms(rule), tests, system, common=True, application=file)
         folder = setup.prepare(request, say)
         jobs.refuse(setup.partition_of(setup.GATE.peek(folder)), "plumb run --any-mpi")
         left = None if end is None else max((end - time.monotonic()) / 60, 0.0)

@@ -18,12 +18,13 @@ from msgspec.structs import replace
 from plumbline.application import build, model, source
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
-from plumbline.commands import cli
+from plumbline.commands import cli, run
 from plumbline.judge import sides
 from plumbline.launch.prepare import entry_of
 from plumbline.parsers.application import CheckRule, FigureRule
 from plumbline.records import model as model_of_records
 from plumbline.records.variant import ApplicationState
+from plumbline.reframe import campaign
 from plumbline.stacks import abi, manifest
 from plumbline.stacks.manifest import Manifest
 from plumbline.views import show
@@ -351,3 +352,17 @@ def test_options_of_run_that_do_not_go_together_are_one_line(repository, monkeyp
     error = capsys.readouterr().err
     assert said in error
     assert error.count("\n") == 1
+
+
+def test_run_measures_on_the_partition_that_is_named(repository, monkeypatch):
+    asked: list[Any] = []
+    tests = campaign.Tests(repository, "heat", [], {})
+    monkeypatch.setattr(run, "prepared", lambda *_: tests)
+    monkeypatch.setattr(run.campaign, "measure", lambda tests: asked.append(tests.options) or 0)
+    monkeypatch.setattr(run.fastest, "gates", lambda *told: asked.append(told[2]))
+    monkeypatch.setattr(run.fastest, "find", lambda stacks, compare: ({}, 0))
+    monkeypatch.chdir(repository)
+    words = ["run", "--stack", "a", "--stack", "b", "--site", "here"]
+    for more in ([], ["--partition", "cpu"], ["--any-mpi"], ["--any-mpi", "--partition", "cpu"]):
+        assert cli.main([*words, *more]) == 0
+    assert [asked[0][-1], asked[1][-1], *asked[2:]] == ["--system=here", "--system=here:cpu", "here", "here:cpu"]

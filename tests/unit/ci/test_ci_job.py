@@ -238,6 +238,21 @@ def test_causes_are_looked_for_if_asked(host, checkout):
         cli._parser(argv).parse_args(argv)
 
 
+def test_the_night_of_an_application_measures_what_the_gate_does(checkout):
+    (checkout / ".plumbline").symlink_to(".venv")
+    night = values(site="here", partition="cpu", stack="module:mpi", application="code/plumb.yaml", cause_minutes=20)
+    answer = subprocess.run(
+        ["bash", "plumbline/ci/job.sh", "nightly"], cwd=checkout, env={**os.environ, **night.variables()}, check=False
+    )
+    assert answer.returncode == 0
+    _, measured, followed = (call["argv"] for call in calls(checkout))
+    where = ["--application=code/plumb.yaml", "--site=here", "--partition=cpu"]
+    assert measured == ["run", "--stack=mpi", *where]
+    assert followed == ["history", "--json", "--confirm", "--cause-minutes=20", where[0]]
+    for argv in (measured, followed):
+        cli._parser(argv).parse_args(argv)
+
+
 @HOSTS
 def test_the_night_measures_and_follows(host, checkout, tmp_path):
     results = str(tmp_path / "kept")

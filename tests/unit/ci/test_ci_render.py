@@ -45,6 +45,23 @@ def test_the_host_would_read_it(kind, extra, tmp_path):
     assert subprocess.run([*check, str(file)], capture_output=True, check=False).returncode == 1
 
 
+def test_the_night_has_a_day_whatever_the_gate_has():
+    asked = values(minutes=5, cause_minutes=10)
+    of_gitlab, of_github = (yaml.safe_load(pipelines.RENDER[kind](asked)) for kind in SCHEMAS)
+    assert of_gitlab[".plumb"]["timeout"] == "75 minutes"
+    assert of_gitlab["plumb-nightly"]["timeout"] == "1440 minutes"
+    assert [of_github["jobs"][name]["timeout-minutes"] for name in ("gate", "nightly")] == [75, 1440]
+
+
+def test_a_profile_is_no_option_for_an_application(tmp_path, monkeypatch):
+    text = "application: toy\nprograms: {p: {command: [/bin/true], figures: {t: {wall: true}}}}\n"
+    (tmp_path / "plumb.yaml").write_text(text)
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(PlumbError, match="--profile is for campaigns of the suite"):
+        plumb_ci("gitlab", "--tags", "hpc", "--profile", "full")
+
+
 def test_actions_are_pinned_by_commit():
     text = pipelines.github(values(comment=True, pages=True))
     uses = re.findall(r"uses: (\S+)(.*)", text)
