@@ -109,12 +109,16 @@ class Links:
         self._pool = Pool(self.size, self.tolerance)
 
     def rows(self) -> list[Row]:
-        """The records of the period, oldest first; damaged ones are reported."""
+        """The records of the period, of all stacks, oldest first; damaged ones are reported."""
         since = datetime.datetime.fromtimestamp(self.terms.since, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
         found, damages = query.records(query.Selection(self.site, self.part.name, TEST, since))
         for damage in damages:
             self.say(f"damaged record: {damage}")
         return found
+
+    def _valid(self, rows: Iterable[Row]) -> list[Row]:
+        """Those that this screen compares: of its stack, and valid."""
+        return [row for row in rows if row.is_valid and row.variant.stack == self.stack]
 
     def groups(self, idle: Sequence[str]) -> list[tuple[str, ...]]:
         """The groups that were measured first within the period, then groups of the ``idle`` nodes that are in none.
@@ -123,9 +127,9 @@ class Links:
         another group are :attr:`left_over`, other ones in the next period.
         """
         before, seen = list[tuple[str, ...]](), set[str]()
-        for row in self.rows():
+        for row in self._valid(self.rows()):
             own = {short(node) for node in row.nodes}
-            if row.is_valid and len(own) == self.size and not own & seen:  # else it followed a slow one
+            if len(own) == self.size and not own & seen:  # else it followed a slow one
                 before.append(tuple(row.nodes))
                 seen |= own
         wanted = [node for node in idle if short(node) not in seen]
@@ -151,7 +155,7 @@ class Links:
     def measure(self, groups: Sequence[Group]) -> list[Answer]:
         """What is said of each of ``groups``, after the launches that it still needs."""
         rows = self.rows()
-        known = Counter(_ends(row.nodes) for row in rows if row.is_valid)
+        known = Counter(_ends(row.nodes) for row in self._valid(rows))
         left = self.terms.room(_cost(rows) + self.taken)
         for one in groups:
             nodes = _ends(one.nodes)
@@ -163,7 +167,7 @@ class Links:
                 continue
             left -= USUAL_S * len(nodes)
             self._launch(one.nodes)
-        self._pool.values = {_ends(row.nodes): row.figures[0].samples for row in self.rows() if row.is_valid}
+        self._pool.values = {_ends(row.nodes): row.figures[0].samples for row in self._valid(self.rows())}
         answers = self._pool.judge(groups)
         for one, answer in zip(groups, answers, strict=True):
             if answer is None and _ends(one.nodes) in self._pool.values:

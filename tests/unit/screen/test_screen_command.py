@@ -249,7 +249,8 @@ class TestLinks:
 
         part = site.load(site.here()).partitions[0]
         terms = Terms(7, changes.pop("hours", None), 25, time.time())  # type: ignore[arg-type]
-        return links.Links(site.here(), part, "mpich", 2, terms, 0.05, 60, say, **changes)  # type: ignore[arg-type]
+        stack = changes.pop("stack", "mpich")
+        return links.Links(site.here(), part, stack, 2, terms, 0.05, 60, say, **changes)  # type: ignore[arg-type]
 
     def test_a_slow_pair_is_followed_to_its_node(self, launched: list[tuple[str, ...]]) -> None:
         mine = self.links()
@@ -283,6 +284,14 @@ class TestLinks:
         second = self.links()
         groups = second.groups(self.NAMES)
         assert (len(groups), second.run(groups).nodes, len(launched), second.launched) == (12, ["m05"], 14, 0)
+
+    def test_another_stack_is_measured_anew(self, launched: list[tuple[str, ...]]) -> None:
+        """Groups of two MPI libraries are not compared; the node hours are those of both."""
+        for number, stack in enumerate(("mpich", "openmpi"), 1):
+            mine = self.links(stack=stack)
+            assert mine.spent() == (number - 1) * 14 * 120
+            assert mine.run(mine.groups(self.NAMES)).nodes == ["m05"]
+            assert (len(launched), mine.launched) == (number * 14, 14)
 
     def test_a_call_that_was_killed_goes_on(self, launched: list[tuple[str, ...]]) -> None:
         for stop in (7, 13):
