@@ -80,6 +80,8 @@ def _show(made: Class) -> None:
     print(table(HEADER, rows, right=HEADER[:5]) + "\n")
     for node, why in sorted(made.refused.items()):
         print(f"refused: {node}: {why}")
+    if made.outdated:
+        print(f"{counted(made.outdated, 'check')} from before a change of facts of the node left out")
     alike = {name: one.rounds for name, one in made.limits[max(made.rounds)].items()}
     least = min(alike, key=lambda name: alike[name])
     print(

@@ -40,7 +40,10 @@ COLLECTED = 15
 
 @dataclass(frozen=True)
 class Class:
-    """A class: limits by seconds and figure, the rounds by seconds, the nodes it was made of and those refused."""
+    """A class: limits by seconds and figure, the rounds by seconds, the nodes it was made of and those refused.
+
+    ``outdated`` counts the checks that were left out because facts of their node have changed since.
+    """
 
     figures: Mapping[str, Figure]
     limits: Mapping[int, Mapping[str, Limit]]
@@ -50,6 +53,7 @@ class Class:
     facts: Mapping[str, str]
     checks: int
     disturbed: int
+    outdated: int
     days: int
 
 
@@ -71,16 +75,16 @@ def plan_text(lines: Sequence[str], seconds: float) -> str:
 
 
 def make(checks: Sequence[Check], tolerance: float, rate: float = RATE) -> Class:
-    """The class that ``checks`` give.
+    """The class that ``checks`` give; those with other facts than the newest of their node do not count.
 
     Refused are nodes whose facts differ from most nodes', that were found slower than the others
     (:mod:`plumbline.judge.outliers`), or have too few rounds. Raises :class:`PlumbError` where too little is left.
     """
     if not 0 < rate < 0.5 or not 0 < tolerance < 10:
         raise PlumbError(f"rate {rate:g}, tolerance {tolerance:g}", "plumb calibrate", "give fractions above 0")
-    usable = [check for check in checks if not check.bad]
-    by_node = group((check.node, check) for check in usable)
-    refused = {check.node: check.bad[0] for check in checks if check.bad}
+    current = _current(checks)
+    by_node = group((check.node, check) for check in current if not check.bad)
+    refused = {check.node: check.bad[0] for check in current if check.bad}
     refused |= _few(by_node)
     facts, differing = _facts({node: own[-1].facts for node, own in by_node.items() if node not in refused})
     refused |= differing
@@ -108,6 +112,7 @@ def make(checks: Sequence[Check], tolerance: float, rate: float = RATE) -> Class
         facts=facts,
         checks=len(own),
         disturbed=sum(len(check.others) - check.undisturbed for check in own),
+        outdated=len(checks) - len(current),
         days=len({int(check.time // 86400) for check in own}),
     )
 
@@ -127,6 +132,17 @@ def text(made: Class, lines: Sequence[str], time: str, tolerance: float, rate: f
             numbers = ["none" if value is None else f"{value:.6g}" for value in (*values, one.found)]
             found.append(f"limit {seconds} {name} {' '.join(numbers)}")
     return "\n".join([*found, "end"]) + "\n"
+
+
+def _current(checks: Sequence[Check]) -> list[Check]:
+    """The checks whose facts are those of the newest check of their node."""
+    newest = {check.node: check.facts for check in sorted(checks, key=lambda check: check.time)}
+    return [check for check in checks if _alike(check.facts, newest[check.node])]
+
+
+def _alike(first: Mapping[str, str], second: Mapping[str, str]) -> bool:
+    both = {name: (first.get(name, ""), second.get(name, "")) for name in {**first, **second}}
+    return all(here == there or _same_size(name, (here, there)) for name, (here, there) in both.items())
 
 
 def _few(by_node: Mapping[str, Sequence[Check]]) -> dict[str, str]:

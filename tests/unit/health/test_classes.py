@@ -84,6 +84,17 @@ class TestMembers:
         other = [check("n9", number, random, facts={**FACTS, "memory.mib": "240000"}) for number in range(4)]
         assert classes.make(checks() + other, 0.05).refused["n9"] == "memory.mib is '240000', not '257000'"
 
+    def test_checks_from_before_a_change_of_facts_do_not_count(self) -> None:
+        random = np.random.default_rng(1)
+        found = checks()
+        before = {**FACTS, "cpu.microcode": "0x1"}
+        for number in range(16):
+            found += [check("n9", number, random, 0.15, facts=before), check("n9", 16 + number, random)]
+        found.append(check("n9", 3, random, facts=before, bad=["/tmp has 0 GiB free, 0.93 GiB are needed"]))
+        made = classes.make(found, 0.05)
+        assert (made.members, made.refused, made.facts) == ([*NODES, "n9"], {}, FACTS)
+        assert (made.checks, made.outdated) == (128 + 16, 17)
+
     def test_two_kinds_are_no_class(self) -> None:
         random = np.random.default_rng(1)
         kinds = [check(node, number, random, facts={"cpu.model": node}) for node in "ab" for number in range(4)]
@@ -223,6 +234,15 @@ class TestCommands:
         capsys.readouterr()
         assert cli.main(["check", "--plan"]) == 0
         assert cli.main(["check", "--seconds", "55"]) in (0, 1)
+
+    def test_checks_from_before_a_change_of_facts_are_counted(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert cli.main(["calibrate", "--nodes", "1", "--checks", "3"]) in (0, 1)
+        assert "change of facts" not in capsys.readouterr().out
+        kept = collect.class_file(site.here(), "default").with_suffix(".jsonl")
+        before = [{**one, "facts": {"cpu.model": "another"}} for one in map(json.loads, kept.read_text().splitlines())]
+        kept.write_text("".join(f"{json.dumps(one)}\n" for one in before))
+        assert cli.main(["calibrate", "--nodes", "1", "--checks", "2"]) in (0, 1)
+        assert "3 checks from before a change of facts of the node left out" in capsys.readouterr().out
 
     def test_without_a_class_the_command_that_makes_one_is_named(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert cli.main(["check"]) == 2
