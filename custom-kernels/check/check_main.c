@@ -302,12 +302,15 @@ int main(int argc, char **argv) {
     setenv("LC_ALL", "C", 1); /* what the scheduler's programs print is read */
     options_read(&options, argc, argv);
     class_read(&class, options.class);
-    class_budget(&class, options.seconds);
     if (options.plan)
         return plan();
+    if (options.last)
+        return last();
+    class_budget(&class, options.seconds); /* ends the program where there is none, before anything begins */
     if (options.collect)
         return collect();
-    if (options.detach)
-        detach();
-    return options.detach || options.last ? last() : check_once();
+    if (!options.detach)
+        return check_once();
+    detach();
+    return last();
 }

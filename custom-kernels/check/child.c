@@ -100,7 +100,7 @@ void child_measure(struct measured *measured, const struct class *class, int pla
     if (measured->process < 0)
         fail("no process: %s", strerror(errno));
     const char *said = NULL;
-    while ((got = receive(ends[0], deadline, &message)) > 0 && !said) {
+    while (!said && (got = receive(ends[0], deadline, &message)) > 0) {
         if (message.kind == ROUND) {
             measured->rounds[measured->count++] = message.round;
             if (message.round.others > MOST_OTHERS && !look(context))

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_PIDS = 1 << 16, LEAST_TICKS = 10 };
+enum { MOST_PIDS = 1 << 22, LEAST_TICKS = 10 }; /* Linux has no larger pids */
 
 static double busy, own, began, looked;
 
@@ -44,7 +44,7 @@ double others_end(void) {
     return used > 0.0 && elapsed > 0.0 ? used / elapsed : 0.0;
 }
 
-/* CPU ticks of the processes at the begin, by pid; larger pids are left out. */
+/* CPU ticks of the processes at the begin, by pid: only its pages with a process are there. */
 static unsigned *before;
 static int most_pid, left_out;
 static double most_ticks;

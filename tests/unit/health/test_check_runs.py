@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -96,6 +96,17 @@ class TestLast:
     def last(self, folder: Path, form: str, *more: str) -> subprocess.CompletedProcess[str]:
         return run("--class", folder / "node.class", "--state", folder / "state", "--form", form, *more)
 
+    def test_neither_it_nor_the_plan_needs_a_budget(self, tmp_path: Path) -> None:
+        """They measure nothing: the default of 25 s need not be in the class."""
+        assert judged(tmp_path, *[SLOW] * 5)["state"] == "bad"
+        class_file(tmp_path, budgets=("55 33",), limits=("limit 55 memory 90 80 95 0.1",))
+        assert self.last(tmp_path, "nhc", "--last").stdout.startswith("plumb-check: memory is 70 GB/s")
+        plan = self.last(tmp_path, "nhc", "--plan")
+        assert plan.returncode == 0
+        assert re.search(r"^ +55 +33 memory +GB/s +90 +80 +10$", plan.stdout, re.MULTILINE)
+        done = self.last(tmp_path, "nhc", "--detach")
+        assert (done.returncode, done.stderr) == (2, "plumb-check: --seconds 25: the class has budgets of 55 seconds\n")
+
     def test_in_every_form_with_its_age(self, tmp_path: Path) -> None:
         assert judged(tmp_path, *[SLOW] * 5)["state"] == "bad"
         kept = tmp_path / "state" / "last"
@@ -158,6 +169,43 @@ class TestJobs:
         found = self.said(tmp_path, f"[ -e {tmp_path}/once ] && exit 1; touch {tmp_path}/once")
         assert (found["state"], found["bad"]) == ("doubt", [])
         assert any("a job may have begun" in line for line in found["doubts"])  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def other_work() -> Iterator[None]:
+    """Another process that uses a CPU."""
+    other = subprocess.Popen(["sh", "-c", "while :; do :; done"])
+    yield
+    other.kill()
+    other.wait()
+
+
+class TestOthers:
+    """Other work on the node. These measure; what they find is not looked at."""
+
+    def test_measuring_ends_before_the_next_round(self, tmp_path: Path, other_work: None) -> None:
+        """The second answer is that a job has begun; it stops what measures, which so ends no other round."""
+        children = "/proc/$PPID/task/$PPID/children"
+        stop = f"for child in $(cat {children}); do [ $child = $$ ] || kill -STOP $child; done"
+        answer = program(tmp_path, f"[ -e {tmp_path}/once ] || exec touch {tmp_path}/once; {stop}; exit 1")
+        file = class_file(tmp_path, answer, budgets=ENDLESS, limits=())
+        found = json.loads(run("--class", file, "--seconds", "4", "--form", "json", status=0).stdout)
+        assert (found["rounds"], found["state"]) == (1, "doubt")
+        assert "a job has begun: measuring was ended" in found["doubts"]
+
+    def test_a_process_with_a_large_pid_is_named(self, tmp_path: Path) -> None:
+        if os.geteuid() != 0:
+            pytest.skip("no root")
+        words = f"--class {class_file(tmp_path, budgets=('4 1',), limits=())} --seconds 4 --form json"
+        shell = (
+            "echo 100000 >/proc/sys/kernel/ns_last_pid || exit 77; "
+            f"sh -c 'while :; do :; done' & {paths.checker()} {words} --state {tmp_path}/state; kill $!"
+        )
+        command = ["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", shell]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        if done.returncode == 77 or "unshare" in done.stderr:
+            pytest.skip(f"no namespace of processes can be made here: {done.stderr.strip()}")
+        assert re.search(r"other work: sh \(100001\), [\d.]+ CPUs", str(json.loads(done.stdout)["doubts"]))
 
 
 class TestBudget:
