@@ -16,11 +16,13 @@ from plumbline.application import source
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError, suggest
 from plumbline.gate import rules, sides, variants
+from plumbline.launch.prepare import settings_of
 from plumbline.measure import jobs, session
 from plumbline.measure.session import Kind, Say
 from plumbline.records import store
 from plumbline.records.variant import Variant
 from plumbline.schemas.site import Partition
+from plumbline.stacks import manifest as installed
 from plumbline.stacks.manifest import Manifest
 from plumbline.statistics.paired import Rule
 
@@ -99,6 +101,8 @@ def prepare(request: Request, say: Say, build: sides.Build | None = None) -> Pat
         else:
             couples, notes = _benchmarks(request, folder, say, build)
         couples = _with_figure(request.figure, couples) if request.figure else couples
+        for variant in (variant for couple in couples for variant in couple if variant.settings):
+            settings_of(variant, installed.load(variant.stack))  # raises where no MPI library takes them
         if request.imposed:
             couples = [[rules.impose(variant, request.terms.rule) for variant in couple] for couple in couples]
         else:

@@ -94,7 +94,7 @@ def prepare(variant: Variant, session: str) -> Prepared:
     )
     partition = site.partition(site.load(variant.site), variant.partition)
     named = hosts.chosen(partition, variant.nodes)
-    asked = {**manifest.settings, **variant.settings} if entry.suite in plausible.MPI_SUITES else {}
+    asked = settings_of(variant, manifest)
     given = {**settings.variables(manifest.family, asked), **partition.environment, **variant.environment}
     inherited = environment.inherit(os.environ)
     stack = manifests.environment(manifest, os.environ)  # what it refers to by name is declared
@@ -167,6 +167,19 @@ def entry_of(variant: Variant, manifest: manifests.Manifest) -> manifests.Benchm
         what = f"stack {variant.stack} has no benchmark '{variant.benchmark}'"
         raise PlumbError(what, "its manifest", f"it has {offered}")
     return manifest.benchmarks[variant.benchmark]
+
+
+def settings_of(variant: Variant, manifest: manifests.Manifest) -> dict[str, str]:
+    """The settings that the MPI library is asked for: those of the stack and of ``variant``; none without MPI.
+
+    Raises :class:`PlumbError` for settings of a variant whose program has no MPI library.
+    """
+    if entry_of(variant, manifest).suite in plausible.MPI_SUITES:
+        return {**manifest.settings, **variant.settings}
+    if variant.settings:
+        what = f"a program without MPI takes no setting of an MPI library: {', '.join(variant.settings)}"
+        raise PlumbError(what, variant.name, "leave the setting out, or choose MPI programs by --test")
+    return {}
 
 
 def _new_record(

@@ -23,7 +23,7 @@ from plumbline.gate import confirm, setup, sides
 from plumbline.gate.sides import KERNELS, Changes, Side
 from plumbline.judge import decide, from_records
 from plumbline.launch import settings
-from plumbline.launch.prepare import APPLICATION, OWN
+from plumbline.launch.prepare import APPLICATION, OWN, settings_of
 from plumbline.measure.session import Say, passing_folder
 from plumbline.records import query, sources, store
 from plumbline.records.model import Record
@@ -265,7 +265,7 @@ def _without_tuning(variants: Sequence[Variant], stacks: Sequence[str]) -> tuple
     for variant, name in zip(variants, stacks, strict=True):
         stack = manifests.load(name)
         if stack.tuned and stack.made_of in manifests.names():
-            tuned = {**stack.settings, **variant.settings}
+            tuned = settings_of(variant, stack)
             variant = structs.replace(variant, stack=variant.stack.replace(name, stack.made_of), settings=tuned)
             name = stack.made_of
         made.append(variant)

@@ -103,6 +103,16 @@ def test_a_side_is_a_set_of_circumstances(checkout):
     assert changed.environment == {"A": "1", "B": "x=y"}
 
 
+def test_a_setting_for_a_program_without_mpi_is_refused(checkout, monkeypatch, tmp_path):
+    """Before the gate has a session, so also before a job is asked for."""
+    both = [sides.resolve("candidate", text, None) for text in ("mpich", "stack:mpich,setting:eager=64")]
+    found = variants.Listing({"mpich": {"a": samples.asked(name="a", stack="mpich")}})
+    monkeypatch.setattr(variants, "list_variants", lambda *words: found)
+    with pytest.raises(PlumbError, match=r"without MPI takes no setting of an MPI library: eager \(a\): leave"):
+        setup.prepare(setup.Request((both[0], both[1]), folder=tmp_path / "gate"), lambda line: None)
+    assert not (tmp_path / "gate" / "state.json").exists()
+
+
 def test_sides_that_differ_in_placement_are_paired_without_it(checkout):
     both = [
         sides.resolve(role, given, "mpich") for role, given in (("baseline", "mpich"), ("candidate", "placement:numa"))

@@ -1,17 +1,32 @@
 """Whether the settings that a launch asked for are those that the measured processes had."""
 
+import msgspec
 import pytest
+import samples
+import stack_manifest
 from witness_helper import compile_c, cpus, only, rank_plan, run
 from witnesses import of_documents
 
 from plumbline import mpi
 from plumbline.base.errors import PlumbError
 from plumbline.launch import settings
+from plumbline.launch.prepare import settings_of
 
 OPEN_MPI, MPICH, INTEL = (mpi.TABLE[name] for name in ("openmpi", "mpich", "intelmpi"))
 WORDS = "Variable to select an algorithm\nauto - Internal selection\nring   - Force ring\n  k_tree - Force tree\n"
 
 compare = of_documents(settings.compare)
+
+
+def test_only_mpi_programs_take_settings():
+    """Those of a tuned stack are for its MPI programs; those of the variant itself are refused elsewhere."""
+    stack = stack_manifest.made(settings={"a": "1", "b": "1"})
+    stack.benchmarks["stream"] = msgspec.structs.replace(stack.benchmarks["pi"], suite="stream")
+    own = {"stack": "made", "settings": {"b": "2"}}
+    assert settings_of(samples.asked(**own, benchmark="pi"), stack) == {"a": "1", "b": "2"}
+    assert settings_of(samples.asked(**own | {"settings": {}}, benchmark="stream"), stack) == {}
+    with pytest.raises(PlumbError, match="a program without MPI takes no setting of an MPI library: b"):
+        settings_of(samples.asked(**own, benchmark="stream"), stack)
 
 
 def rank(number=0, **values):

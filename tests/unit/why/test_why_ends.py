@@ -131,17 +131,20 @@ def test_short_commits_are_no_ids_of_records(tmp_path, monkeypatch):
         ends.records_of(first, second, file)
 
 
-def test_settings_of_a_tuned_stack_are_factors():
+def test_settings_of_a_tuned_stack_are_factors_of_mpi_programs():
     fingerprint = manifests.Fingerprint("x", "cpu", "6.1", 2, "core")
     tuned = manifests.Tuned("openmpi", "2026", "s", fingerprint, manifests.Configuration())
     base = stack_manifest.made("openmpi", "openmpi")
     made = msgspec.structs.replace(
         base, name="openmpi+tuned", settings={"one": "1", "two": "2"}, tuned=tuned,
+        benchmarks=base.benchmarks | {"stream": msgspec.structs.replace(base.benchmarks["pi"], suite="stream")},
         loads=manifests.Loads(library=None, files={}),
     )  # fmt: skip
     manifests.path("openmpi+tuned").parent.mkdir()
     manifests.save(made)
-    found = between(record(), record(2, stack="openmpi+tuned"))
+    with pytest.raises(PlumbError, match="the ends do not differ in anything that can be set here"):
+        between(record(), record(2, stack="openmpi+tuned"))
+    found = between(record(benchmark="pi"), record(2, stack="openmpi+tuned", benchmark="pi"))
     assert [item.label for item in found.factors] == ["setting one", "setting two"]
     assert found.variant(1).stack == "openmpi"
     assert found.variant(1).settings == {"one": "1"}
