@@ -161,13 +161,16 @@ def _faults(program: Program, folder: Path) -> Iterator[str]:
     for place, check in enumerate(program.checks):
         wanted = check.value is not None
         yield from (f"checks.{place}.pattern: {what}" for what in _pattern(check.pattern, number=wanted))
-    for entry in program.inputs:
+    for place, entry in enumerate(program.inputs):
+        overlapping = [other for other in program.inputs[:place] if _overlap(Path(other).parts, Path(entry).parts)]
         if not Path(entry).parts:
             yield f"inputs: '{entry}': name the files and folders that the program reads"
         elif Path(entry).parts[0] in TAKEN:
             yield f"inputs: '{entry}': the name is that of a file of Plumbline in the same folder"
         elif not (folder / entry).exists():
             yield f"inputs: there is no {entry} beside {FILE}"
+        elif overlapping:
+            yield f"inputs: '{overlapping[0]}' and '{entry}' overlap: leave one out"
     if program.stdin and not (folder / program.stdin).is_file():
         yield f"stdin: there is no file {program.stdin} beside {FILE}"
     known = {placement.name for placement in binder.placements()}
@@ -177,6 +180,12 @@ def _faults(program: Program, folder: Path) -> Iterator[str]:
     free = {placement.name for placement in binder.placements() if not placement.bound}
     if program.binds == "itself" and (unsaid := free & set(program.placements)):
         yield f"binds: itself: placement {unsaid.pop()} does not say where threads are to be bound"
+
+
+def _overlap(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Whether of two paths, part by part, one is the other, or is in it."""
+    common = min(len(first), len(second))
+    return common > 0 and first[:common] == second[:common]
 
 
 def _pattern(text: str, number: bool) -> Iterator[str]:

@@ -124,6 +124,20 @@ def test_check_says_all_faults(tmp_path, monkeypatch, capsys):
     assert len(capsys.readouterr().out.splitlines()) == 2
 
 
+@pytest.mark.parametrize(
+    "inputs", [["data", "data/a"], ["data/a", "data"], ["data/a", "./data/a"], ["data/a", "data/ab", "data/a"]]
+)
+def test_inputs_that_overlap_are_named(tmp_path, inputs):
+    """They would be links to the same place in the folder of a launch."""
+    (tmp_path / "data").mkdir()
+    for name in ("a", "ab"):
+        (tmp_path / "data" / name).write_text("")
+    with pytest.raises(PlumbError) as raised:
+        model.load(written(tmp_path, changed("programs.heat.inputs", inputs)))
+    assert f"programs.heat.inputs: '{inputs[0]}' and '{inputs[-1]}' overlap: leave one out" in str(raised.value)
+    model.load(written(tmp_path, changed("programs.heat.inputs", ["data/a", "data/ab"])))
+
+
 def test_the_starter_is_in_order(tmp_path, monkeypatch, capsys):
     folder = tmp_path / "My Code-2"
     folder.mkdir()
