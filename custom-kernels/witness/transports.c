@@ -1,6 +1,7 @@
 /* The ways by which this process could reach other ranks when it called MPI_Finalize, or at its end if it
  * never does: memory shared with others, TCP connections, device files; how often it copied from or to the
- * memory of another process; and how much of its memory was in huge pages then. */
+ * memory of another process; and, where PLUMB_WITNESS_PAGES is set, how much of its memory was in huge pages
+ * then. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +27,7 @@ static struct {
     long long shm; /* bytes, as the other two: in memory, by System V, in files */
     long long sysv;
     long long file;
-    long long present; /* KiB of memory; 0 where the kernel does not tell */
+    long long present; /* KiB of memory; 0 where nobody asks, or the kernel does not tell */
     long long huge;    /* KiB of that in huge pages */
     char files[256];   /* the first file */
     size_t connections;
@@ -188,7 +189,8 @@ void transports_note(void) {
     int saved = errno;
     if (!seen.noted && note_lines("/proc/self/maps", note_mapping)) {
         note_files();
-        note_lines("/proc/self/smaps_rollup", note_sum); /* since Linux 4.14 */
+        if (getenv("PLUMB_WITNESS_PAGES")) /* the kernel walks all pages: 15 ms for a GiB of small ones */
+            note_lines("/proc/self/smaps_rollup", note_sum); /* since Linux 4.14 */
     }
     seen.noted = true;
     errno = saved;

@@ -18,6 +18,8 @@ from plumbline.stacks.manifest import Manifest
 from plumbline.witness.model import RankWitness, Transports, sent_between
 
 KERNEL = "pairs"
+#: has the witness count the memory that is in huge pages
+PAGES = "PLUMB_WITNESS_PAGES"
 BATCHES, TRIPS, LARGE_TRIPS = 3, 1000, 4
 SMALL_BYTES = 8
 #: bytes of all small messages one way: more than libraries send over a connection that they only make
@@ -73,7 +75,7 @@ def run(stack: Manifest, site: str, partition: Partition, nodes: int, folder: Pa
     """
     told = folder / f"told-{nodes}"
     told.mkdir()
-    variables = {**stack.family.reports, "UCX_LOG_FILE": f"{told}/%h.%p"}
+    variables = {**stack.family.reports, "UCX_LOG_FILE": f"{told}/%h.%p", PAGES: "1"}
     job = prepare(_variant(stack, site, partition.name, nodes, variables), "stack check")
     texts: list[str] = []
     for _ in range(STARTS):

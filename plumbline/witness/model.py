@@ -129,7 +129,8 @@ class Transports(Struct, frozen=True, gc=False, kw_only=True):
     """By what the process could reach other ranks when it called MPI_Finalize, or at its end.
 
     Mapped bytes of /dev/shm, of System V's shared memory and of other files, of which ``file`` is the first;
-    ``present_bytes`` of its memory were present (0: the kernel does not tell), ``huge_bytes`` of them in huge pages;
+    ``present_bytes`` of its memory were present, ``huge_bytes`` of them in huge pages (0: PLUMB_WITNESS_PAGES was not
+    set, or the kernel does not tell);
     ``copies``: calls of process_vm_readv and process_vm_writev that copied something, ``refused``: those
     that were not permitted;
     ``user_namespace``: as the kernel names it; ``tcp``: both ends of the first 1024 connections, this process's first,

@@ -450,19 +450,27 @@ int main(int argc, char **argv) {
 """
 
 
-def test_memory_in_huge_pages_is_told_from_other_memory(tmp_path, plan):
+def test_memory_in_huge_pages_is_told_from_other_memory(tmp_path, plan, monkeypatch):
     thp = Path("/sys/kernel/mm/transparent_hugepage")
     if not thp.exists() or "[never]" in (thp / "enabled").read_text():
         pytest.skip("this kernel gives no transparent huge pages")
     grain = int((thp / "hpage_pmd_size").read_text())
     program = compile_c(tmp_path, TOUCHES)
     huge, small = tmp_path / "huge", tmp_path / "small"
+    monkeypatch.setenv("PLUMB_WITNESS_PAGES", "1")
     assert (run(huge, plan, [program])[0], run(small, plan, [program, "small"])[0]) == (0, 0)
     found = [only(folder)["transports"] for folder in (huge, small)]
     assert all(8 << 20 < one["present_bytes"] < 16 << 20 for one in found), found
     assert found[1]["huge_bytes"] == 0
     assert found[0]["huge_bytes"] % grain == 0
     assert 0 < found[0]["huge_bytes"] <= found[0]["present_bytes"], "none at all: is memory that fragmented?"
+
+
+def test_pages_are_not_counted_for_nobody(tmp_path, plan):
+    """The kernel walks all of them for it, at the end of each launch."""
+    assert run(tmp_path / "witness", plan, [compile_c(tmp_path, TOUCHES)])[0] == 0
+    found = only(tmp_path / "witness")["transports"]
+    assert (found["present_bytes"], found["huge_bytes"]) == (0, 0)
 
 
 #: the functions of Fortran as Open MPI (PMPI_) and others (MPI_) make them, of the library of ``witness_helper.MPI``
