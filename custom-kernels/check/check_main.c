@@ -97,6 +97,8 @@ static void read_measured(int planned) {
                 round->others = value;
         }
     }
+    if (ferror(file))
+        fail("%s: %s", options.measured, strerror(errno));
     fclose(file);
     if (measured.count < planned)
         measured.ended = text("there are %d of %d rounds", measured.count, planned);
@@ -249,6 +251,8 @@ static int last(void) {
 /* A check in the background, unless one runs. It has nothing of whoever started it: a scheduler waits for
  * open files. */
 static void detach(void) {
+    if (!last_lock(options.state)) /* the child keeps the lock; a folder that cannot be is an error here */
+        return;
     pid_t child = fork();
     if (child < 0)
         fail("no process: %s", strerror(errno));
@@ -258,8 +262,6 @@ static void detach(void) {
     int nothing = open("/dev/null", O_RDWR);
     for (int file = STDIN_FILENO; file <= STDERR_FILENO; file++)
         dup2(nothing, file);
-    if (!last_lock(options.state))
-        exit(0);
     options.output = NULL;
     exit(check_once());
 }

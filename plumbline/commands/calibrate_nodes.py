@@ -17,6 +17,8 @@ from plumbline.views.table import table
 if TYPE_CHECKING:
     from plumbline.health.classes import Class
 
+#: the most that plumb-check takes
+MOST_CHECKS = 1000
 HEADER = ("seconds", "rounds", "figures judged", "on other nodes", "found from", "missing")
 
 
@@ -37,8 +39,11 @@ def run(args: argparse.Namespace) -> int:
     """Measure, and make the class; 0 if a budget judges every figure, 1 if none does yet."""
     from plumbline.health import classes, collect  # not above: scipy takes longer to load than most commands to run
 
-    if args.checks < 1:
-        raise PlumbError(f"--checks is {args.checks}", "plumb calibrate --nodes", "1 or more")
+    if not 1 <= args.checks <= MOST_CHECKS:
+        raise PlumbError(f"--checks is {args.checks}", "plumb calibrate --nodes", f"1 to {MOST_CHECKS}")
+    if args.seconds < 1:
+        raise PlumbError(f"--seconds is {args.seconds:g}", "plumb calibrate --nodes", "1 or more")
+    classes.require_fractions(args.tolerance, args.rate)
     found = site.load(args.site or site.here())
     part = site.partition(found, args.partition) if args.partition else found.partitions[0]
     chosen = [name for text in args.node for name in names.expand(text, "--node")]

@@ -133,6 +133,8 @@ def _restore_host() -> None:
 
 def _bad_input(commands: Sequence[str], words: Sequence[str]) -> int:
     """The exit status of what goes wrong in one of ``commands``, called with ``words``."""
+    if "check" in commands and {"nagios", "--form=nagios"} & set(words):
+        return EXIT["INVALID"]  # Nagios takes 2 for a node that is bad, 3 for unknown
     gates = "run" in commands and any(word.startswith(ANY_MPI) for word in words)
     if not gates and not set(OF_VERDICTS) & set(commands):
         return BAD_INPUT
@@ -140,12 +142,14 @@ def _bad_input(commands: Sequence[str], words: Sequence[str]) -> int:
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
-    """Raise :class:`PlumbError` where an output would replace records, or a file that is named by another argument."""
+    """Raise :class:`PlumbError` where an output is no file, or would replace records or another argument's file."""
     values = [one for value in vars(arguments).values() for one in (value if isinstance(value, list) else [value])]
     named = [value for value in values if isinstance(value, Path)]
     outputs = [value for value in named if isinstance(value, files.Output)]
     files.refuse_inputs(outputs, [value for value in named if not isinstance(value, files.Output)])
     for output in outputs:
+        if not output.name:
+            raise PlumbError("no file is named", str(output), "name a file")
         sources.refuse_kept(output)
 
 

@@ -170,8 +170,6 @@ def add_output(parser: argparse.ArgumentParser, text: str, *endings: str) -> Non
 def check_endings(args: argparse.Namespace) -> None:
     """Raise :class:`PlumbError` for a file whose ending says no form of the command."""
     for file in args.output if "endings" in args else ():
-        if not file.name:
-            raise PlumbError("no file is named", "--output", f"name one that ends with {args.endings[0]}")
         if file.suffix not in args.endings:
             known = ", ".join(args.endings)
             raise PlumbError("the ending of the file says no known form", str(file), f"known endings: {known}")

@@ -141,7 +141,7 @@ def _linked(args: argparse.Namespace, request: Request, terms: Terms) -> Links:
 
     if schedulers.named(request.part.scheduler).is_one_host or args.group < 2:
         raise PlumbError("links are between two nodes or more", "plumb screen --links", "leave it out")
-    stack = args.stack or manifest.first(request.part.stacks, links.KERNEL)
+    stack = manifest.first([args.stack] if args.stack else request.part.stacks, links.KERNEL)
     where = request.found.name, request.part, stack
     return links.Links(*where, args.group, terms, args.tolerance, request.limit, say)
 

@@ -74,14 +74,19 @@ def plan_text(lines: Sequence[str], seconds: float) -> str:
     return "\n".join([*lines, f"budget {seconds:g} {COLLECTED}", "end"]) + "\n"
 
 
+def require_fractions(tolerance: float, rate: float) -> None:
+    """Raise :class:`PlumbError` for what no class can be made with."""
+    if not 0 < rate < 0.5 or not 0 < tolerance < 10:
+        raise PlumbError(f"rate {rate:g}, tolerance {tolerance:g}", "plumb calibrate", "give fractions above 0")
+
+
 def make(checks: Sequence[Check], tolerance: float, rate: float = RATE) -> Class:
     """The class that ``checks`` give; those with other facts than the newest of their node do not count.
 
     Refused are nodes whose facts differ from most nodes', that were found slower than the others
     (:mod:`plumbline.judge.outliers`), or have too few rounds. Raises :class:`PlumbError` where too little is left.
     """
-    if not 0 < rate < 0.5 or not 0 < tolerance < 10:
-        raise PlumbError(f"rate {rate:g}, tolerance {tolerance:g}", "plumb calibrate", "give fractions above 0")
+    require_fractions(tolerance, rate)
     current = _current(checks)
     by_node = group((check.node, check) for check in current if not check.bad)
     refused = {check.node: check.bad[0] for check in current if check.bad}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -67,11 +68,12 @@ def made_class(site_name: str, partition: str) -> Path:
 
 def require_budget(request: Request) -> None:
     """Raise :class:`PlumbError` where the partition has no class, or that has no such length of a check."""
-    lines = made_class(request.found.name, request.part.name).read_text(encoding="utf-8").splitlines()
-    known = [line.split()[1] for line in lines if line.startswith("budget ")]
+    text = made_class(request.found.name, request.part.name).read_text(encoding="utf-8", errors="replace")
+    known = re.findall(r"^budget (\S+)", text, re.MULTILINE)
     if f"{request.seconds:g}" not in known:
         what = f"the class has no checks of {request.seconds:g} s"
-        raise PlumbError(what, str(request.file), f"--seconds {' or '.join(known)}")
+        cure = f"--seconds {' or '.join(known)}" if known else "make it again by plumb calibrate --nodes"
+        raise PlumbError(what, str(request.file), cure)
 
 
 def plan_lines(request: Request) -> list[str]:
@@ -82,10 +84,18 @@ def plan_lines(request: Request) -> list[str]:
 
 
 def choose(part: Partition, count: int | None, named: Sequence[str]) -> list[str]:
-    """The nodes to measure: ``named``, or the first ``count`` of the partition that can be used."""
+    """The nodes to measure: ``named``, or the first ``count`` of the partition that can be used.
+
+    Raises :class:`PlumbError` where none can, and for another host where a partition is this host.
+    """
     scheduler = schedulers.named(part.scheduler)
-    if named or scheduler.is_one_host:
-        return list(named) or [scheduler.host_name({})]
+    if scheduler.is_one_host:
+        here = scheduler.host_name({})
+        if other := [name for name in named if name.split(".")[0] != here.split(".")[0]]:
+            raise PlumbError(f"{other[0]} is not this host", f"partition {part.name}", f"--node {here}")
+        return [here]
+    if named:
+        return list(named)
     found = schedulers.nodes(scheduler, scheduler.queue(None, part.access), part.hosts, part.access)
     usable = [node.name for node in found if node.usable]
     if not usable:

@@ -117,7 +117,7 @@ def _read(files: Iterable[Path], kind: type[Any], cut: bool = False) -> list[Any
         try:
             text = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise PlumbError(f"cannot read the checks: {error}", str(file), "correct its permissions") from None
+            raise PlumbError(f"cannot read the checks: {error}", str(file), "name a file of checks") from None
         whole = text[: text.rfind("\n") + 1] if cut else text
         for number, line in enumerate(whole.splitlines(), 1):
             try:

@@ -141,6 +141,24 @@ class TestLast:
         assert len((tmp_path / "asked").read_text().splitlines()) == 1
 
 
+class TestBadInput:
+    """One line, and not the status of a node that is fine."""
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (["--measured", "/tmp"], "plumb-check: /tmp: Is a directory\n"),
+            (
+                ["--detach", "--state", "/nowhere/x"],
+                "plumb-check: /nowhere/x cannot be made: No such file or directory: give --state\n",
+            ),
+        ],
+    )
+    def test_a_folder_that_cannot_be(self, tmp_path: Path, words: list[str], said: str) -> None:
+        done = run("--class", class_file(tmp_path), *words, status=2)
+        assert (done.stdout, done.stderr) == ("", said)
+
+
 class TestJobs:
     """Never beside a job."""
 

@@ -258,7 +258,12 @@ class TestCommands:
         [
             (["calibrate", "--nodes", "1", "--checks", "0"], "--checks is 0"),
             (["calibrate", "--nodes", "1", "--partition", "nope"], "nope"),
-            (["calibrate", "--nodes", "1", "--checks", "1", "--rate", "0"], "rate 0"),
+            (["calibrate", "--nodes", "1", "--checks", "1001"], "--checks is 1001"),
+            (["calibrate", "--nodes", "1", "--seconds", "0.5"], "--seconds is 0.5"),
+            (["calibrate", "--nodes", "1", "--rate", "0", "--dry-run"], "rate 0"),
+            (["calibrate", "--nodes", "1", "--tolerance", "-1", "--dry-run"], "tolerance -1"),
+            (["calibrate", "--node", "other", "--dry-run"], "other is not this host (partition default): --node "),
+            (["check", "--write", "."], "no file is named (.): name a file"),
             (["check", "--class", "/nowhere"], "the class cannot be read"),
             (["check", "--class", "/nowhere", "--node", "a", "--node", "b"], "2 nodes are named"),
         ],
@@ -267,6 +272,13 @@ class TestCommands:
         capfd.readouterr()
         assert cli.main(words) == 2
         assert what in capfd.readouterr().err
+
+    def test_what_nagios_is_told_of_bad_options(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """2 would be a node that is bad."""
+        for words in (["--form", "nagios", "--seconds", "x"], ["--form=nagios", "--wrong"]):
+            with pytest.raises(SystemExit) as ended:
+                cli.main(["check", *words])
+            assert ended.value.code == 3
 
     def test_a_kept_file_that_is_damaged(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         file = collect.class_file(site.here(), "default").with_suffix(".jsonl")

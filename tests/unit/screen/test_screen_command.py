@@ -164,6 +164,13 @@ class TestOnTheFakeSlurm:
             assert cli.main(["screen"]) == 2
         assert "another plumb screen of this partition is at work" in capsys.readouterr().err
 
+    def test_links_by_a_stack_that_is_not_there(
+        self, place: Path, slurm: fake_scheduler.Fake, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert cli.main(["screen", "--links", "--stack", "nope"]) == 2
+        assert "has the kernels (its stacks: nope)" in capsys.readouterr().err
+        assert not history().exists()
+
     def test_nobody_can_say_whether_there_are_jobs(
         self, place: Path, slurm: fake_scheduler.Fake, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -206,6 +213,15 @@ class TestHere:
         err = capsys.readouterr().err
         assert what in err
         assert err.count("\n") == 1
+
+    @pytest.mark.parametrize("content", [b"\xff\xfe", b"budget \n", b""])
+    def test_a_class_that_is_none(self, place: Path, content: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+        file = collect.class_file(site.here(), "default")
+        file.write_bytes(content)
+        capsys.readouterr()
+        assert cli.main(["screen", "--dry-run"]) == 2
+        said = f"the class has no checks of 25 s ({file}): make it again by plumb calibrate --nodes\n"
+        assert capsys.readouterr().err == f"plumb: {said}"
 
     def test_without_a_class(self, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
         collect.class_file(site.here(), "default").unlink()
