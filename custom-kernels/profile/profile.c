@@ -26,6 +26,10 @@ static bool counting, by_clock, threads_meet, splits_waiting;
 static int rank, ranks, thread_level;
 static const char *ended = "killed"; /* by what, if this document is the last one */
 static uint64_t began_ticks, keep_at = UINT64_MAX;
+/* MPI_Pcontrol: how often the profile was switched off or on, so it is off where this is odd; the ticks that
+ * it was off, and when it was switched off last. */
+static unsigned switches;
+static uint64_t off_ticks, off_at;
 static struct timespec began;
 static long long cost_ps, clock_ps; /* of counting one call, and of reading the clock twice, in picoseconds */
 static atomic_int threads;
@@ -63,6 +67,10 @@ static bool counter_is_steady(void) {
 #else
     return false;
 #endif
+}
+
+static bool is_off(void) {
+    return switches % 2 != 0;
 }
 
 static void lock(void) {
@@ -110,6 +118,7 @@ HOT int invoke(any_function function, int count, const uint64_t *a) {
 /* What is known of a call before it is made. */
 struct seen {
     int communicator, peer, status;
+    unsigned switches;
     long long bytes;
     uint64_t freed;
     struct waiting waiting;
@@ -117,7 +126,7 @@ struct seen {
 
 HOT struct seen look_before(enum call_id id, struct arguments *arguments) {
     const struct call *call = &calls[id];
-    struct seen seen = {.communicator = NOWHERE, .peer = -1, .status = -1};
+    struct seen seen = {.communicator = NOWHERE, .peer = -1, .status = -1, .switches = switches};
     bool one_sided = call->role == PUTS || call->role == GETS;
     if (one_sided)
         seen.communicator = communicator_find(handle_of(arguments, call->comm, "Win"), true);
@@ -154,37 +163,42 @@ HOT struct seen look_before(enum call_id id, struct arguments *arguments) {
     return seen;
 }
 
-HOT void start_requests(const struct call *call, const struct arguments *arguments, uint64_t now) {
+HOT void start_requests(const struct call *call, const struct arguments *arguments, uint64_t now,
+                        bool counts) {
     long long number = call->count == NO ? 1 : integer_at(arguments, call->count);
     for (long long index = 0; index < number; index++)
-        request_start(handle_behind(arguments, call->arguments - 1, (size_t)index, "Request"), now);
+        request_start(handle_behind(arguments, call->arguments - 1, (size_t)index, "Request"), now, counts);
 }
 
+/* A call during which the profile is or was off counts nothing; its requests are followed all the same. */
 HOT void look_after(enum call_id id, const struct arguments *arguments, const struct seen *seen,
                     uint64_t begin, uint64_t end, uint64_t waited) {
     const struct call *call = &calls[id];
     struct cell *cell = cell_of(seen->communicator, id, seen->bytes);
-    cell_add(cell, end - begin, seen->bytes);
-    cell->waited += waited;
-    if (call->ends != PERSISTS) {
+    bool counts = seen->switches == switches && !is_off();
+    if (counts) {
+        cell_add(cell, end - begin, seen->bytes);
+        cell->waited += waited;
+    }
+    if (counts && call->ends != PERSISTS) {
         if (call->role == SENDS || call->role == EXCHANGES || call->role == PUTS)
             sent(seen->peer, seen->bytes);
         else if (call->role == GETS)
             received(seen->peer, seen->bytes);
     }
-    if (call->ends != RETURNS)
+    if (call->ends == PERSISTS || (counts && call->ends == REQUESTS))
         request_begin(arguments, call->arguments - 1, call, cell, seen->communicator, seen->peer, seen->bytes,
-                      begin);
-    if (seen->status >= 0)
+                      begin - off_ticks);
+    if (counts && seen->status >= 0)
         received_by((const void *)(uintptr_t)arguments->at[seen->status], seen->communicator);
     if (call->role == STARTS)
-        start_requests(call, arguments, begin);
+        start_requests(call, arguments, begin - off_ticks, counts);
     if (call->role == WAITS)
-        waiting_after(id, arguments, &seen->waiting, end);
+        waiting_after(id, arguments, &seen->waiting, end - off_ticks, counts);
 }
 
 /* A separate barrier before a collective call: the rest of the call's time is then not waiting for other
- * ranks. */
+ * ranks. Also where the profile is off: it may be on in other ranks. */
 HOT uint64_t wait_for_all(const struct call *call, const struct seen *seen,
                           const struct arguments *arguments) {
     if (call->role != COLLECTIVE || call->ends != RETURNS || communicators[seen->communicator].inter)
@@ -359,6 +373,8 @@ static int write_document(int fd) {
     clock_gettime(CLOCK_MONOTONIC, &now);
     long long ns = nanoseconds_between(&began, &now);
     double ns_per_tick = end_ticks > began_ticks ? (double)ns / (double)(end_ticks - began_ticks) : 1.0;
+    long long off_ns =
+        (long long)((double)(off_ticks + (is_off() ? end_ticks - off_at : 0)) * ns_per_tick + 0.5);
     json_start(&out, fd);
     json_open(&out, NULL, '{');
     json_int(&out, "schema", 1);
@@ -368,7 +384,9 @@ static int write_document(int fd) {
     json_int(&out, "size", ranks);
     json_text(&out, "program", preload.program);
     json_text(&out, "ended", ended);
-    json_int(&out, "wall_ns", ns);
+    json_int(&out, "wall_ns", ns > off_ns ? ns - off_ns : 0);
+    if (off_ns > 0)
+        json_int(&out, "off_ns", off_ns);
     json_int(&out, "cost_ps", cost_ps);
     json_int(&out, "clock_ps", clock_ps);
     json_text(&out, "clock", by_clock ? "clock_gettime" : "counter");
@@ -485,6 +503,35 @@ int MPI_Finalize(void) {
     write_file("MPI_Finalize");
     any_function function = behind("PMPI_Finalize");
     return function == NULL ? 1 : ask(function, 0, 0, 0, 0, 0);
+}
+
+/* Level 0 switches the profile off, 1 on, 2 writes what there is; the others are those of other profilers. */
+static void control(int level) {
+    if (!counting)
+        return;
+    lock();
+    uint64_t now = ticks_now();
+    if (level == 2) {
+        keep(now);
+    } else if (level == 0 && !is_off()) {
+        off_at = now;
+        switches++;
+    } else if (level == 1 && is_off()) {
+        off_ticks += now - off_at;
+        switches++;
+    }
+    unlock();
+}
+
+EXPORT int MPI_Pcontrol(const int level, ...);
+int MPI_Pcontrol(const int level, ...) {
+    control(level);
+    return 0;
+}
+
+EXPORT void mpi_pcontrol_(const int *level);
+void mpi_pcontrol_(const int *level) {
+    control(*level);
 }
 
 EXPORT int MPI_Abort(uint64_t comm, int status);

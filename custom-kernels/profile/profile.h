@@ -131,12 +131,13 @@ extern long long peers_unknown;
 void totals_clear(struct cell *cell, int world);
 void totals_write(struct json *out, double ns_per_tick);
 
-/* requests.c */
+/* requests.c. Its times are without those while the profile was off. A request is counted where both the call
+ * that made or started it and the one that found it complete are (`counts`). */
 
 extern long long requests_lost;
 void request_begin(const struct arguments *arguments, int position, const struct call *call,
                    struct cell *cell, int communicator, int peer, long long bytes, uint64_t now);
-void request_start(uint64_t key, uint64_t now);
+void request_start(uint64_t key, uint64_t now, bool counts);
 void request_forget(uint64_t key);
 
 /* What must be known of a waiting call before it is made, while its requests still exist. */
@@ -146,7 +147,7 @@ struct waiting {
 };
 struct waiting waiting_before(enum call_id call, struct arguments *arguments);
 void waiting_after(enum call_id call, const struct arguments *arguments, const struct waiting *waiting,
-                   uint64_t now);
+                   uint64_t now, bool counts);
 /* The status argument, replaced by one of ours where the program ignores it; -1: it cannot be read. */
 int status_readable(struct arguments *arguments, int position);
 /* What a receive brought, by its status. */

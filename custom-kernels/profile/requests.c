@@ -69,13 +69,13 @@ void request_begin(const struct arguments *arguments, int position, const struct
     held++;
 }
 
-void request_start(uint64_t key, uint64_t now) {
+void request_start(uint64_t key, uint64_t now, bool counts) {
     struct pending *one = find(key);
     if (one == NULL)
         return;
     one->since = now;
-    one->active = true;
-    if (one->sends)
+    one->active = counts;
+    if (counts && one->sends)
         sent(one->peer, one->bytes);
 }
 
@@ -85,16 +85,18 @@ void request_forget(uint64_t key) {
         remove_at(one);
 }
 
-static void completed(uint64_t key, const void *status, uint64_t now) {
+static void completed(uint64_t key, const void *status, uint64_t now, bool counts) {
     struct pending *one = find(key);
     if (one == NULL || !one->active)
         return;
-    one->cell->completed++;
-    one->cell->completion += now - one->since;
-    if (one->receives && status != NULL)
-        received_by(status, one->communicator);
-    else if (one->receives)
-        peers_unknown++;
+    if (counts) {
+        one->cell->completed++;
+        one->cell->completion += now - one->since;
+        if (one->receives && status != NULL)
+            received_by(status, one->communicator);
+        else if (one->receives)
+            peers_unknown++;
+    }
     one->active = false;
     if (!one->persists)
         remove_at(one);
@@ -149,7 +151,7 @@ struct waiting waiting_before(enum call_id call, struct arguments *arguments) {
 }
 
 void waiting_after(enum call_id call, const struct arguments *arguments, const struct waiting *waiting,
-                   uint64_t now) {
+                   uint64_t now, bool counts) {
     const struct waits *how = &waits[call];
     if (waiting->count == 0 || (how->flag != NO && integer_behind(arguments, how->flag, 0) == 0))
         return;
@@ -162,6 +164,6 @@ void waiting_after(enum call_id call, const struct arguments *arguments, const s
         long long which =
             how->which != NO ? integer_behind(arguments, how->which, (size_t)index) - first : index;
         if (which >= 0 && which < (long long)waiting->count)
-            completed(keys[which], status == NULL ? NULL : status + index * abi.status, now);
+            completed(keys[which], status == NULL ? NULL : status + index * abi.status, now, counts);
     }
 }

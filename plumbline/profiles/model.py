@@ -84,10 +84,11 @@ class Lost(Struct, frozen=True, gc=False, kw_only=True):
         return bool(self.communicators or self.members or self.requests)
 
 
-class RankProfile(Struct, frozen=True, gc=False, kw_only=True):
+class RankProfile(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """One rank, from the return of MPI_Init to the call of MPI_Finalize, or to how it ``ended`` before.
 
-    One that was killed has what the library had written until then.
+    One that was killed has what the library had written until then. ``wall_ns`` is without ``off_ns``, the time for
+    which the program switched the profile off.
 
     ``cost_ps`` is what counting one call costs, ``clock_ps`` the part of it that reading the clock is; both in
     picoseconds, measured at the start.
@@ -101,6 +102,7 @@ class RankProfile(Struct, frozen=True, gc=False, kw_only=True):
     program: str
     ended: Literal["MPI_Finalize", "MPI_Abort", "SIGTERM", "exit", "killed"]
     wall_ns: int
+    off_ns: int = 0
     cost_ps: int
     clock_ps: int
     clock: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from plumbline.profiles.model import Call, Communicator, Place, Profile, RankProfile, Role, Sizes, Traffic
@@ -110,6 +110,16 @@ def share(ranks: Iterable[RankProfile]) -> float:
     times = [(rank.mpi_ns, rank.wall_ns) for rank in ranks]
     wall = sum(one for _, one in times)
     return 100 * sum(one for one, _ in times) / wall if wall else 0.0
+
+
+def counted(ranks: Sequence[RankProfile]) -> list[tuple[str, str]]:
+    """A row of facts: how much of a rank's time was counted, in the mean. None if the profile was never off."""
+    if not any(rank.off_ns for rank in ranks):
+        return []
+    wall = statistics.fmean(rank.wall_ns for rank in ranks) / 1e9
+    off = statistics.fmean(rank.off_ns for rank in ranks) / 1e9
+    said = f"{wall:.4g} s of {wall + off:.4g} s a rank: the program switched the profile off (MPI_Pcontrol)"
+    return [("counted", said)]
 
 
 #: what messages crossed: the smallest object that holds both ranks, from near to far (class, the member of a place

@@ -43,6 +43,7 @@ def _banner(profile: Profile) -> str:
         ("placement", f"{profile.placement} ({named})"),
         ("start", profile.time),
         ("record", profile.record),
+        *sums.counted(ranks),
     ]
     columns: dict[str, list[float]] = {
         "wall s": [rank.wall_ns / 1e9 for rank in ranks],
@@ -199,14 +200,15 @@ def _last(profile: Profile) -> str:
     mpi, _ = _times(profile)
     calls = sums.per_call(profile.ranks)
     if not calls:
-        return "MPI: no call between MPI_Init and MPI_Finalize"
+        return "MPI: no call between MPI_Init and MPI_Finalize was counted"
     first = calls[0]
     shares = [100 * mpi_share(rank) for rank in profile.ranks]
     far = sums.traffic(profile)
     sent = sum(crossing.bytes for crossing in far.values())
+    time = "time counted" if sums.counted(profile.ranks) else "wall time"
     where = max(far, key=lambda name: far[name].bytes, default="")
     return (
-        f"MPI: {sums.share(profile.ranks):.1f} % of the wall time ({min(shares):.1f} to {max(shares):.1f} % by rank), "
+        f"MPI: {sums.share(profile.ranks):.1f} % of the {time} ({min(shares):.1f} to {max(shares):.1f} % by rank), "
         f"most of it MPI_{first.call} ({100 * first.time_ns / mpi if mpi else 0:.1f} %)"
         + (f"; {100 * far[where].bytes / sent:.0f} % of the bytes sent: {where}" if sent else "")
     )

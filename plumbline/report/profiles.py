@@ -59,6 +59,7 @@ def _shown(profile: Profile) -> list[Piece]:
         ("measured", units.second(profile.time)),
         ("wall time", f"{units.digits(max(rank.wall_ns for rank in profile.ranks) / 1e9)} s"),
         ("in MPI", f"{mean} % of it ({low} to {high} % by rank)"),
+        *sums.counted(profile.ranks),
     ]
     return [
         facts("Profile", rows),

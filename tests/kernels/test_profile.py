@@ -76,9 +76,64 @@ int main(int argc, char **argv) {
     return provided == MPI_THREAD_MULTIPLE ? 0 : 4;
 }
 """
+CONTROL = r"""
+#include <mpi.h>
+#include <pthread.h>
+#include <unistd.h>
+static int rank, out[4], in[4];
+static void *sends_to_itself(void *unused) {
+    MPI_Ssend(out, 1, MPI_INT, rank, 9, MPI_COMM_WORLD);
+    return unused;
+}
+int main(int argc, char **argv) {
+    int provided, peer;
+    pthread_t thread;
+    MPI_Comm comm;
+    MPI_Request persistent, early, late, both[2];
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    MPI_Pcontrol(0);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    peer = 1 - rank;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Send_init(&out[0], 1, MPI_INT, peer, 0, comm, &persistent);
+    MPI_Irecv(&in[1], 1, MPI_INT, peer, 1, comm, &early);
+    MPI_Start(&persistent); /* off, and found complete while on */
+    usleep(50000);
+    MPI_Pcontrol(1, "more arguments are others'");
+    MPI_Pcontrol(1);
+    MPI_Wait(&persistent, MPI_STATUS_IGNORE);
+    MPI_Recv(&in[0], 1, MPI_INT, peer, 0, comm, MPI_STATUS_IGNORE);
+    MPI_Isend(&out[1], 1, MPI_INT, peer, 1, comm, &both[0]);
+    MPI_Irecv(&in[2], 1, MPI_INT, peer, 2, comm, &late); /* found complete while off */
+    MPI_Irecv(&in[0], 1, MPI_INT, peer, 0, comm, &both[1]);
+    MPI_Start(&persistent);
+    MPI_Pcontrol(0);
+    usleep(100000);
+    MPI_Pcontrol(0);
+    MPI_Send(&out[2], 1, MPI_INT, peer, 2, comm);
+    MPI_Wait(&late, MPI_STATUS_IGNORE);
+    MPI_Pcontrol(1);
+    MPI_Wait(&early, MPI_STATUS_IGNORE);
+    MPI_Wait(&persistent, MPI_STATUS_IGNORE);
+    MPI_Waitall(2, both, MPI_STATUSES_IGNORE);
+    MPI_Pcontrol(2);
+    pthread_create(&thread, NULL, sends_to_itself, NULL);
+    MPI_Probe(rank, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Pcontrol(0); /* while the other thread is in MPI_Ssend */
+    MPI_Pcontrol(1);
+    MPI_Recv(&in[3], 1, MPI_INT, rank, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    pthread_join(thread, NULL);
+    MPI_Pcontrol(0);
+    MPI_Request_free(&persistent);
+    MPI_Comm_free(&comm);
+    MPI_Finalize();
+    return provided == MPI_THREAD_MULTIPLE ? 0 : 4;
+}
+"""
 FORTRAN = r"""
 #include <mpi.h>
 void mpi_init_(int *);
+void mpi_pcontrol_(int *);
 void mpi_comm_rank_(int *, int *, int *);
 void mpi_sendrecv_(void *, int *, int *, int *, int *, void *, int *, int *, int *, int *, int *, int *, int *);
 void mpi_isend_(void *, int *, int *, int *, int *, int *, int *, int *);
@@ -90,13 +145,16 @@ void mpi_finalize_(int *);
 extern int mpipriv1_[]; /* of MPICH's mpif.h: MPI_BOTTOM, MPI_IN_PLACE, ... */
 int main(void) {
     int world, real8, sum, rank, peer, fault, tag = 0, count = 4, request, status[8];
-    int ignored = 999;
+    int ignored = 999, off = 0, on = 1;
     double out[4] = {0}, in[4], all[8] = {0};
     mpi_init_(&fault);
     world = MPI_Comm_c2f(MPI_COMM_WORLD);
     real8 = MPI_Type_c2f(MPI_DOUBLE);
     sum = MPI_Op_c2f(MPI_SUM);
     mpi_comm_rank_(&world, &rank, &fault);
+    mpi_pcontrol_(&off);
+    mpi_comm_rank_(&world, &rank, &fault);
+    mpi_pcontrol_(&on);
     peer = 1 - rank;
     mpi_sendrecv_(out, &count, &real8, &peer, &tag, in, &count, &real8, &peer, &tag, &world, status, &fault);
     mpi_isend_(out, &count, &real8, &peer, &tag, &world, &request, &fault);
@@ -236,6 +294,7 @@ def test_peers_of_every_call(
         assert (peer.rank, peer.sent_bytes) == (1 - rank.rank, expected)
         assert rank.lost.peers == times  # MPI_Mrecv does not say on which communicator
         assert rank.lost.communicators == rank.lost.members == rank.lost.requests == 0
+        assert rank.off_ns == 0
 
 
 def test_requests_are_followed_to_their_end(
@@ -320,6 +379,23 @@ def test_threads_that_meet(kernel_stack: KernelStack, tmp_path: Path) -> None:
         assert _totals(rank)["Sendrecv"] == (80000, 320000)
         assert (rank.multiple, rank.threads) == (True, 5)  # the first asked for its rank
         assert (rank.peers[0].sent_messages, rank.peers[0].received_messages) == (80000, 80000)
+
+
+def test_a_program_switches_the_profile_off(kernel_stack: KernelStack, tmp_path: Path) -> None:
+    """Calls while it is off are not counted, nor one that it was off during, nor requests that begin or end then."""
+    program = _build(kernel_stack, _source(tmp_path, CONTROL), tmp_path)
+    done, found = _profiled(kernel_stack, tmp_path, program)
+    assert done.returncode == 0, done.stderr
+    for rank in found:
+        once, twice = (1, 4), (2, 8)
+        made = {"Start": (1, 0), "Wait": (3, 0), "Waitall": (1, 0), "Isend": once, "Irecv": twice, "Recv": twice}
+        assert _totals(rank) == {**made, "Probe": (1, 0)}
+        calls = {call.call: call.sizes[0] for one in rank.communicators for call in one.calls}
+        assert [calls[name].completed for name in ("Isend", "Irecv")] == [1, 1]
+        assert calls["Irecv"].completion_ns < 100_000_000 <= rank.off_ns - 50_000_000
+        peers = {peer.rank: (peer.sent_messages, peer.received_messages) for peer in rank.peers}
+        assert peers == {rank.rank: (0, 1), 1 - rank.rank: (2, 2)}
+        assert (rank.is_complete, rank.lost.peers, rank.lost.requests) == (True, 0, 0)
 
 
 def test_fortran(kernel_stack: KernelStack, tmp_path: Path) -> None:

@@ -97,6 +97,17 @@ def test_what_is_printed() -> None:
     assert "cost: 30 ns a call, 16 ns of it the clock" in shown
 
 
+def test_time_while_the_profile_was_off() -> None:
+    """Said before the tables, kept in the file, and no part of the wall time; absent where it was never off."""
+    off = profile({**TWO[0], "off_ns": 3_000_000}, TWO[1])
+    shown = text.text(off).splitlines()
+    assert "counted    0.001 s of 0.0025 s a rank: the program switched the profile off (MPI_Pcontrol)" in shown
+    assert shown[-1].startswith("MPI: 1.5 % of the time counted (")
+    assert "counted  " not in text.text(profile(*TWO))
+    kept = msgspec.to_builtins(off)["ranks"]
+    assert [one.get("off_ns") for one in kept] == [3_000_000, None]
+
+
 @pytest.mark.parametrize(
     ("found", "words"),
     [
@@ -167,7 +178,7 @@ def test_a_difference_says_what_changed() -> None:
 def test_ranks_without_a_call() -> None:
     """MPI_Init and MPI_Finalize alone: said, in each form."""
     bare = profile(rank_document(0, 1, [], {}))
-    assert text.text(bare).splitlines()[-1] == "MPI: no call between MPI_Init and MPI_Finalize"
+    assert text.text(bare).splitlines()[-1] == "MPI: no call between MPI_Init and MPI_Finalize was counted"
     assert "no call differs" in difference.text(bare, bare)
     assert all(form(bare) for form in export.FORMS.values())
 
