@@ -112,6 +112,8 @@ void program_start(const struct program *program, int argc, char **argv) {
     free(table);
     int wanted = fine && program->thread_level ? program->thread_level() : MPI_THREAD_FUNNELED;
     MPI_Init_thread(&argc, &argv, wanted, &self.level);
+    if (program->narrows_profile)
+        MPI_Pcontrol(0);
     MPI_Comm_rank(MPI_COMM_WORLD, &self.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &self.ranks);
     if (!fine)

@@ -13,6 +13,7 @@ struct program {
     const struct argument *arguments;
     int (*thread_level)(void); /* MPI_THREAD_... that the options ask for; NULL: MPI_THREAD_FUNNELED */
     bool work;                 /* it counts its work with work_begin and work_end */
+    bool narrows_profile;      /* it calls MPI_Pcontrol: profilers count nothing but what it times */
 };
 
 /* Reads the options (adding --json and --help), starts MPI and the timer. Bad options, and a library that
