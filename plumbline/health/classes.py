@@ -208,7 +208,9 @@ def slower(by_node: Mapping[str, Sequence[Check]], figures: Mapping[str, Figure]
                 logs = check.logs(name)
                 if logs.size:
                     nodes.add(node, figure.value(float(np.median(logs))))
-        classes.append(nodes)
+        classes += [nodes] if nodes.values else []  # other work may have disturbed every round
+    if not classes:
+        return {}
     verdicts = outliers.decide(classes, outliers.Margins(tolerance, max(0.1, 2 * tolerance)))
     return {
         finding.name: f"{verdict.subject} is slower by {finding.change:.1%}"

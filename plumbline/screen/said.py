@@ -110,8 +110,10 @@ def say(names: Iterable[str], history: Sequence[Result], terms: Terms, tolerance
         )
         for name in names
     ]
-    few = f"{counted(len(judged), 'node')}: at least {outliers.FEWEST} are compared with one another"
-    return Said(nodes, terms, [few] if judged and len(judged) < outliers.FEWEST else [])
+    usable = [name for name, own in compared.items() if any(map(levels, own))]
+    without = " with rounds that nothing disturbed" if len(usable) < len(judged) else ""
+    few = f"{counted(len(usable), 'node')}{without}: at least {outliers.FEWEST} are compared with one another"
+    return Said(nodes, terms, [few] if judged and len(usable) < outliers.FEWEST else [])
 
 
 def levels(one: Result) -> dict[str, float]:

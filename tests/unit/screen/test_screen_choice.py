@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from plumbline.base.errors import PlumbError
 from plumbline.health import model
@@ -151,6 +152,13 @@ class TestSaid:
     def test_few_nodes_are_not_compared(self) -> None:
         found = said.say(NODES[:4], [one for one in self.history() if one.node in NODES[:4]], TERMS, 0.05)
         assert found.notes == ["4 nodes: at least 5 are compared with one another"]
+
+    def test_rounds_beside_other_work_are_not_compared(self) -> None:
+        history = [replace(one, others=[0.5] * 13) for one in self.history()]
+        found = said.say(NODES, history, TERMS, 0.05)
+        wanted = "0 nodes with rounds that nothing disturbed: at least 5 are compared with one another"
+        assert found.notes == [wanted]
+        assert [one.slower for one in found.nodes] == [None] * 8
 
     def test_how_often_it_was_bad(self) -> None:
         own = [result("a", 3), result("a", 2, "bad"), result("a", 1, "bad")]
