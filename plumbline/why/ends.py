@@ -291,8 +291,8 @@ def _mixtures(
         made = make(first, (both[of_stack][0], both[of_code][1], both[of_build][2]))
         if made is None:
             say(f"not every mixture can be built here: {' and '.join(names)} are one factor")
-            told = [", ".join(value or "–" for value in one) for one in shown]
-            return {"0": first, "1": second}, [Factor(names[0], f"and {' and '.join(names[1:])}", *told)]
+            before, after = (", ".join(value or "–" for value in one) for one in shown)
+            return {"0": first, "1": second}, [Factor(names[0], f"and {' and '.join(names[1:])}", before, after)]
         between[key] = made
     return between, [Factor(name, "", *values) for name, *values in zip(names, *shown, strict=True)]
 

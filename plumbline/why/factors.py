@@ -17,6 +17,8 @@ from plumbline.why.model import ATTRIBUTES, MAPPINGS, Factor, Fixed
 
 #: files that are linked with by their names; plugins of MPI libraries are loaded by their paths
 _LIBRARY = re.compile(r"lib.+\.so(\.\d+)+")
+#: what begins the hash of a package of Spack in a manifest
+SPACK = "spack:"
 #: variables of records that are the suite's own
 OWN = "PLUMB_"
 #: keys of differences that follow from a factor or are said by one, and those that say where and when
@@ -49,7 +51,8 @@ def _shown(value: Any) -> str | None:
 def of_libraries(first: Manifest, second: Manifest) -> list[Factor]:
     """The libraries that two stacks of one family and binary interface both have, and that differ.
 
-    The MPI library itself is not among them: a launch on another one than the stack's is never verified.
+    Those of a package of Spack are one factor. The MPI library itself, and what its package has, is not among them: a
+    launch on another one than the stack's is never verified.
     """
     if (first.mpi.family, first.mpi.abi) != (second.mpi.family, second.mpi.abi) or not (first.loads and second.loads):
         return []
@@ -57,25 +60,43 @@ def of_libraries(first: Manifest, second: Manifest) -> list[Factor]:
         {Path(file).name: (file, digest) for file, digest in loads.files.items() if file != loads.library}
         for loads in (first.loads, second.loads)
     ]
-    return [
-        Factor("library", name, both[0][name][0], both[1][name][0])
-        for name in both[0]
-        if _LIBRARY.fullmatch(name) and name in both[1] and both[0][name][1] != both[1][name][1]
-    ]
+    mpi = _package_of(first, first.loads.library or "")
+    found: dict[str, Factor] = {}
+    for name in both[0]:
+        if not (_LIBRARY.fullmatch(name) and name in both[1] and both[0][name][1] != both[1][name][1]):
+            continue
+        files = both[0][name][0], both[1][name][0]
+        before, after = (_package_of(stack, file) for stack, file in zip((first, second), files, strict=True))
+        if before is None or after is None or before.name != after.name:
+            found[name] = Factor("library", name, *files)
+        elif mpi is None or before.name != mpi.name:
+            known = one.preloads if (one := found.get(before.name)) else ((), ())
+            preloads = ((*known[0], files[0]), (*known[1], files[1]))
+            found[before.name] = Factor("package", before.name, _package(before), _package(after), preloads)
+    return list(found.values())
+
+
+def _package_of(stack: Manifest, file: str) -> Source | None:
+    """The package of Spack in whose folder of the store ``file`` is: ``NAME-VERSION-HASH``."""
+    for one in stack.sources:
+        if one.hash.startswith(SPACK) and f"/{one.name}-{one.version}-{one.hash.removeprefix(SPACK)}/" in file:
+            return one
+    return None
 
 
 def packages(first: Manifest, second: Manifest) -> list[Fixed]:
-    """The packages in which two stacks differ; they are set together, with the stack."""
+    """The packages in which two stacks differ, and that are set together, with the stack."""
     before, after = ({one.name: one for one in stack.sources} for stack in (first, second))
+    alone = {one.name for one in of_libraries(first, second) if one.kind == "package"}
     return [
         Fixed(f"package {name}", _package(before.get(name)), _package(after.get(name)), "in the stack")
         for name in {**before, **after}
-        if before.get(name) != after.get(name)
+        if before.get(name) != after.get(name) and name not in alone
     ]
 
 
 def _package(source: Source | None) -> str:
-    return "absent" if source is None else f"{source.version} {source.hash[:7]}"
+    return "absent" if source is None else f"{source.version} {source.hash.removeprefix(SPACK)[:7]}"
 
 
 def of_host(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Factor]:

@@ -163,6 +163,30 @@ def test_a_library_of_the_other_stack_is_preloaded(tmp_path):
     assert found.variant(0b011).environment == {}
 
 
+def test_the_libraries_of_a_package_of_spack_are_one_factor(tmp_path):
+    for name, digest, version in (("openmpi", "1", "1.17"), ("other", "2", "1.18")):
+        store = {package: f"/store/{package}-{version}-{digest * 32}" for package in ("ucx", "openmpi", "zlib")}
+        of = (
+            ("openmpi", "libmpi.so.40"),
+            ("openmpi", "libopen-pal.so.80"),
+            ("ucx", "libucp.so.0"),
+            ("ucx", "libucs.so.0"),
+        )
+        files = {f"{store[package]}/lib/{file}": digest * 64 for package, file in of}
+        loads = manifests.Loads(library=f"{store['openmpi']}/lib/libmpi.so.40", files=files)
+        every = [manifests.Source(name=one, version=version, hash=f"spack:{digest * 32}") for one in store]
+        manifests.save(msgspec.structs.replace(manifests.load(name), loads=loads, sources=every))
+    found = between(record(), record(2, stack="other"))
+    (stack, package) = found.factors
+    assert (stack.kind, package.label) == ("stack", "package ucx")
+    assert (package.before, package.after) == ("1.17 1111111", "1.18 2222222")
+    assert {one.key for one in found.fixed if one.why == "in the stack"} == {"package openmpi", "package zlib"}
+    wanted = ":".join(f"/store/ucx-1.18-{'2' * 32}/lib/{file}" for file in ("libucp.so.0", "libucs.so.0"))
+    assert found.variant(0b10).environment == {"LD_PRELOAD": wanted}
+    assert found.variant(0b01).environment == {"LD_PRELOAD": wanted.replace("1.18", "1.17").replace("2" * 32, "1" * 32)}
+    assert found.variant(0b11).environment == {}
+
+
 def test_packages_that_differ_are_named_with_the_stack():
     for name, version in (("openmpi", "1.17"), ("other", "1.18")):
         source = manifests.Source(name="ucx", version=version, hash=version * 10)
