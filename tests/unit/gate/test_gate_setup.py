@@ -493,3 +493,14 @@ def test_margins_may_be_imposed():
     ]
     (figure,) = rules.impose(samples.asked(figures=figures), Rule(0.02, 0.03)).figures
     assert (figure.name, figure.tolerance, figure.must_detect) == ("triad", 0.02, 0.03)
+
+
+def test_a_traceback_of_reframe_is_said_by_its_last_line(tmp_path):
+    log = tmp_path / "reframe.out"
+    log.write_text(
+        "Traceback (most recent call last):\n"
+        '  File "settings.py", line 3, in <module>\n    raise PlumbError("what", "where")\n'
+        "plumbline.base.errors.PlumbError: stack x is damaged (there)\n"
+    )
+    with pytest.raises(PlumbError, match=r"for stack mpich: \S+PlumbError: stack x is damaged"):
+        variants._require(variants.Listing(), "mpich", log)
