@@ -40,7 +40,7 @@ def pack(wanted: list[tuple[str, str]], target: Path) -> str:
     for kind, name in wanted:
         known = stacks.provider(kind).names()
         if kind not in PACKED:
-            cure = "modules are on the site already; copy an image and its .yaml"
+            cure = "modules are on the site already; copy an image and its .yaml, or the clone of a library"
             raise PlumbError(f"'{kind}:{name}' cannot be packed", "plumb stack pack", cure)
         if name not in known:
             raise PlumbError(f"no {kind} stack is called '{name}'", "plumb stack pack", suggest(name, known))

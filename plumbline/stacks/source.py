@@ -76,13 +76,20 @@ class Wanted(NamedTuple):
 
 
 def names() -> tuple[str, ...]:
-    """None: each commit of a library is a stack."""
-    return ()
+    """The commits that are installed: each commit of a library could be."""
+    return tuple(name for name in manifest.names() if _provider(name) == PROVIDER)
+
+
+def _provider(name: str) -> str | None:
+    try:
+        return manifest.load(name).provider
+    except PlumbError:  # it is damaged
+        return None
 
 
 def stack(name: str) -> str:
     """What the stack of ``LIBRARY@COMMIT`` is called."""
-    return _wanted(name).called
+    return name if _provider(name) == PROVIDER else _wanted(name).called
 
 
 def repository(name: str) -> Path:

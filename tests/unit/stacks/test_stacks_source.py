@@ -81,6 +81,8 @@ class TestInstall:
         capsys.readouterr()
         stacks.install("source", "ompi@v1")
         assert capsys.readouterr().out == f"{made.name}: up to date\n"
+        assert source.names() == (made.name,)
+        assert stacks.origin(made.name) == ("source", made.name)
         described(environment={"OPAL_PREFIX": "/other"})
         stacks.install("source", "ompi@v1")
         assert "its description or its place changed" in capsys.readouterr().out
