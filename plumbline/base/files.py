@@ -27,6 +27,10 @@ class Output(PosixPath):
     """The type of an argument that names what a command writes; ``plumb`` checks each before the command begins."""
 
 
+class OutputFolder(Output):
+    """An :class:`Output` that is a folder, such as ``.``."""
+
+
 class Copy(Output):
     """An :class:`Output` for records, which may replace an earlier copy of a session of the results folder."""
 

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "of an application: its stacks and sites on the runner (default: in the user's data folder)"
     parser.add_argument("--home", type=Path, metavar="FOLDER", help=text)
     text = "write the file below this checkout (default: print it)"
-    parser.add_argument("--checkout", type=files.Output, metavar="FOLDER", help=text)
+    parser.add_argument("--checkout", type=files.OutputFolder, metavar="FOLDER", help=text)
 
 
 def _pinned() -> str:

@@ -148,7 +148,7 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
     outputs = [value for value in named if isinstance(value, files.Output)]
     files.refuse_inputs(outputs, [value for value in named if not isinstance(value, files.Output)])
     for output in outputs:
-        if not output.name:
+        if not output.name and not isinstance(output, files.OutputFolder):
             raise PlumbError("no file is named", str(output), "name a file")
         sources.refuse_kept(output)
 

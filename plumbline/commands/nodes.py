@@ -29,7 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         options.add(action, "--access", "scheduler option, repeated", action="append", default=[])
         text = f"hosts of scheduler {schedulers.REMOTE.name}"
         options.add(action, "--hosts", text, action="append", default=[])
-    facts.add_argument("folder", type=files.Output, metavar="FOLDER", help="where the facts go: the nodes share it")
+    facts.add_argument(
+        "folder", type=files.OutputFolder, metavar="FOLDER", help="where the facts go: the nodes share it"
+    )
     which = facts.add_mutually_exclusive_group()
     options.add(which, "--nodes", "any N nodes (default: all that can be used)")
     options.add(which, "--node", "this node, repeated; node[1-4] too", action="append", default=[])

@@ -13,7 +13,7 @@ from plumbline.records import sources
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb publish``."""
     parser.add_argument(
-        "folder", type=files.Output, metavar="DIR", help="where the pages go: new, empty, or published before"
+        "folder", type=files.OutputFolder, metavar="DIR", help="where the pages go: new, empty, or published before"
     )
 
 

@@ -33,7 +33,11 @@ def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     push = actions.add_parser("push", help="put installed Spack stacks into a buildcache that others install from")
     push.add_argument("stacks", nargs="+", metavar="spack:NAME", help="installed stacks")
     push.add_argument(
-        "--to", required=True, type=files.Output, metavar="FOLDER", help="the buildcache, made where it is not there"
+        "--to",
+        required=True,
+        type=files.OutputFolder,
+        metavar="FOLDER",
+        help="the buildcache, made where it is not there",
     )
     push.add_argument("--key", metavar="KEY", help="sign with this secret key of your GnuPG; default: unsigned")
     externals = actions.add_parser("externals", help="give the MPI of installed stacks to Spack")

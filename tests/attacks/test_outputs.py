@@ -121,7 +121,11 @@ def name(action: argparse.Action) -> str:
 
 def test_every_argument_that_names_a_path_is_known_to_be_written_or_not() -> None:
     """A new one is an :class:`Output`, with words in :data:`WRITTEN`, or has to be named in :data:`OTHERS`."""
-    outputs = {(command, name(action)) for command, action in arguments() if action.type in (files.Output, files.Copy)}
+    outputs = {
+        (command, name(action))
+        for command, action in arguments()
+        if isinstance(action.type, type) and issubclass(action.type, files.Output)
+    }
     assert outputs == WRITTEN.keys()
     paths = {(command, name(action)) for command, action in arguments() if action.type is Path}
     assert paths == OTHERS
@@ -130,6 +134,21 @@ def test_every_argument_that_names_a_path_is_known_to_be_written_or_not() -> Non
         (command, name(action)) for command, action in arguments() if words.search(str(action.metavar or ""))
     } - outputs
     assert texts - paths == set()
+
+
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [
+        (["ci", "gitlab", "--tags", "x", "--checkout", "."], False),
+        (["publish", "."], False),
+        (["accept", "x.yaml", "--archive", "."], True),
+    ],
+)
+def test_the_present_folder_is_a_folder_and_no_file(
+    words: list[str], refused: bool, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli.main(words)
+    assert ("no file is named (.)" in capsys.readouterr().err) is refused
 
 
 @pytest.mark.parametrize("target", TARGETS)
