@@ -11,6 +11,7 @@ from typing import Any
 from plumbline.host import change
 from plumbline.records.model import Record
 from plumbline.records.variant import Variant
+from plumbline.stacks import libraries
 from plumbline.stacks.manifest import Manifest, Source
 from plumbline.views import diff
 from plumbline.why.model import ATTRIBUTES, MAPPINGS, Factor, Fixed
@@ -85,13 +86,29 @@ def _package_of(stack: Manifest, file: str) -> Source | None:
 
 
 def packages(first: Manifest, second: Manifest) -> list[Fixed]:
-    """The packages in which two stacks differ, and that are set together, with the stack."""
+    """The packages in which two stacks differ, and that are set together, with the stack.
+
+    Of stacks of one family that name no packages, such as those of modules, it is the libraries that are no factors:
+    the MPI library, and what has another name or is in one of them only.
+    """
     before, after = ({one.name: one for one in stack.sources} for stack in (first, second))
-    alone = {one.name for one in of_libraries(first, second) if one.kind == "package"}
-    return [
+    alone = {one.name for one in of_libraries(first, second)}
+    found = [
         Fixed(f"package {name}", _package(before.get(name)), _package(after.get(name)), "in the stack")
         for name in {**before, **after}
         if before.get(name) != after.get(name) and name not in alone
+    ]
+    if before or after or first.mpi.family != second.mpi.family or not (first.loads and second.loads):
+        return found
+    old, new = (
+        {Path(file).name: (file, digest) for file, digest in loads.files.items()}
+        for loads in (first.loads, second.loads)
+    )
+    absent = ("absent", "")
+    return [
+        Fixed(f"library {name}", old.get(name, absent)[0], new.get(name, absent)[0], "in the stack")
+        for name in {**old, **new}
+        if _LIBRARY.fullmatch(name) and name not in alone and old.get(name, absent)[1] != new.get(name, absent)[1]
     ]
 
 
@@ -109,11 +126,16 @@ def of_host(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Factor]
 
 
 def fixed(first: Record, second: Record) -> list[Fixed]:
-    """What differs between two records and follows from no factor."""
+    """What differs between two records and follows from no factor.
+
+    Of the files that the ranks loaded that is the system's own, such as libc after an update.
+    """
     found = []
     for key, before, after in diff.differences(first, second):
         part, _, name = key.partition(".")
-        if part not in FOLLOWING:
+        if part == "loaded" and "absent" not in (before, after) and libraries.is_of_system(Path(name).parent):
+            found.append(Fixed(f"library {Path(name).name}", before, after, "no"))
+        elif part not in FOLLOWING:
             found.append(Fixed(key, before, after, "root only" if part == "host" and name in change.TABLE else "no"))
     days = first.time[:10], second.time[:10]
     return [*found, *([Fixed("date", *days, "no")] if days[0] != days[1] else [])]

@@ -16,6 +16,7 @@ from plumbline.gate.sides import KERNELS
 from plumbline.launch import process
 from plumbline.measure.session import Say
 from plumbline.records.model import Record
+from plumbline.stacks import manifest as manifests
 from plumbline.stacks import source
 from plumbline.why import factors
 
@@ -45,7 +46,8 @@ class _Made(NamedTuple):
 def command(first: Record, second: Record, application: Path | None = None) -> str | None:
     """``plumb why FIRST SECOND``, or ``plumb bisect`` where the commit alone differs, of the code or the MPI library.
 
-    None where something else alone differs: that is the cause. ``application`` is the plumb.yaml that was named.
+    None where something else alone differs: that is the cause. Of two stacks with libraries or settings that can be
+    varied it is not known which one. ``application`` is the plumb.yaml that was named.
     """
     named = ["--application", str(application)] if application and first.variant.application else []
     rebuilt = first.benchmark.sha256 != second.benchmark.sha256
@@ -57,9 +59,19 @@ def command(first: Record, second: Record, application: Path | None = None) -> s
         words = [good.library, bad.library, "--stack", f"{source.PREFIX}{good.stack}"]
     elif good.code != bad.code and good.code and bad.code:
         words = [good.code, bad.code, "--stack", "@".join(filter(None, good[:2]))]
+    elif _has_parts(good.stack, bad.stack):
+        return shlex.join(["plumb", "why", first.id, second.id, *named])
     else:
         return None
     return shlex.join(["plumb", "bisect", *words, "--test", f"{re.escape(first.variant.test)}(%|$)", *named])
+
+
+def _has_parts(first: str, second: str) -> bool:
+    """Whether two stacks differ in what ``plumb why`` varies: libraries of both, or the settings of a tuned one."""
+    if first == second or not {first, second} <= set(manifests.names()):
+        return False
+    both = [manifests.load(name) for name in (first, second)]
+    return any(one.tuned for one in both) or bool(factors.of_libraries(*both))
 
 
 def search(command: str, minutes: float, folder: Path, say: Say) -> str:

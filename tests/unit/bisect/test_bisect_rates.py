@@ -1,4 +1,4 @@
-"""How often the right commit is named: a small edition of tests/rates/bisection.py (docs/bisect.md has its table)."""
+"""How often the right commit is named: a small edition of tests/rates/bisection.py (docs/rates.md has its table)."""
 
 import sys
 

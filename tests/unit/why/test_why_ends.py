@@ -13,6 +13,7 @@ from plumbline.records import model, store
 from plumbline.stacks import manifest as manifests
 from plumbline.why import ends, factors
 from plumbline.why.model import Ends, Factor
+from plumbline.witness.model import LoadedFile
 
 
 def quiet(line):
@@ -268,3 +269,25 @@ def test_the_newest_fail_is_found_behind_other_sessions(tmp_path, monkeypatch):
     gate_session("2026-05", 1.0)
     with pytest.raises(PlumbError, match="no gate ended with FAIL here"):
         ends.newest_fail(None)
+
+
+def test_libraries_of_the_system_that_were_updated_are_named():
+    libc, own = "/lib/x86_64-linux-gnu/libc.so.6", "/opt/code/libown.so.1"
+    made = []
+    for number, build in ((1, "a"), (2, "b")):
+        loaded = [LoadedFile(path=path, build_id=build * 40, bytes=10, modified_ns=1) for path in (libc, own)]
+        made.append(msgspec.structs.replace(record(number), loaded=loaded))
+    assert [(one.key, one.why) for one in factors.fixed(*made)] == [("library libc.so.6", "no")]
+
+
+def test_libraries_of_stacks_without_packages_that_cannot_be_varied_are_named():
+    for name, digest, fabric in (("openmpi", "1", "1"), ("other", "2", "2")):
+        files = {f"/{name}/libmpi.so.40": digest * 64, f"/{name}/libfabric.so.{fabric}": digest * 64}
+        loads = manifests.Loads(library=f"/{name}/libmpi.so.40", files=files)
+        manifests.save(msgspec.structs.replace(manifests.load(name), loads=loads, sources=[]))
+    found = [one for one in between(record(), record(2, stack="other")).fixed if one.why == "in the stack"]
+    assert [(one.key, one.before, one.after) for one in found] == [
+        ("library libmpi.so.40", "/openmpi/libmpi.so.40", "/other/libmpi.so.40"),
+        ("library libfabric.so.1", "/openmpi/libfabric.so.1", "absent"),
+        ("library libfabric.so.2", "absent", "/other/libfabric.so.2"),
+    ]

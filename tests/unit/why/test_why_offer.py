@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 import samples
+import stack_manifest
+from msgspec.structs import replace
 
 from plumbline.records import model
+from plumbline.stacks import manifest as manifests
 from plumbline.why import offer
 
 
@@ -59,3 +62,13 @@ def test_the_command_fits_what_differs(first, second, said):
 )
 def test_the_command_names_the_application_that_was_named(first, second, said):
     assert offer.command(record(1, **first), record(2, **second), Path("a b/plumb.yaml")).endswith(said)
+
+
+@pytest.mark.parametrize(("digest", "said"), [("1", None), ("2", "plumb why 000000000001 000000000002")])
+def test_two_stacks_whose_libraries_differ(digest, said, tmp_path, monkeypatch):
+    monkeypatch.setenv("PLUMB_STACKS", str(tmp_path))
+    for name, own in (("openmpi", "1"), ("newer", digest)):
+        files = {f"/{name}/libmpi.so.40": own * 64, f"/{name}/libucp.so.0": own * 64}
+        loads = manifests.Loads(library=f"/{name}/libmpi.so.40", files=files)
+        manifests.save(replace(stack_manifest.made(name, "openmpi"), loads=loads))
+    assert offer.command(record(1), record(2, stack="newer")) == said
