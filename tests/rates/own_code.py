@@ -117,7 +117,7 @@ def main() -> None:
     parser.add_argument("--searches", type=int, default=0, metavar="S", help=text)
     text = "searches of a cause with a slower commit (default: 0)"
     parser.add_argument("--causes", type=int, default=0, metavar="C", help=text)
-    text = "the slower commit looks at the plate every N steps (default: 20; how much more time that is depends on the machine and its load: 7 to 10 %; 50: 3.6 %)"
+    text = "the slower commit looks at the plate every N steps (default: 20, 7 to 10 % more time here; 50: 3.6 %)"
     parser.add_argument("--every", type=int, default=20, metavar="N", help=text.replace("%", "%%"))
     parser.add_argument("--stack", default="mpich")
     args = parser.parse_args()
