@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add(parser, "--seed", "of the order of launches (default: random, recorded)")
     options.add(parser, "--work", "folder of a new search (default: build/why/SESSION)")
     options.add(parser, "--resume", "continue the search of this folder")
-    parser.add_argument("--dry-run", action="store_true", help="the differences, and how many launches; nothing is run")
+    parser.add_argument("--dry-run", action="store_true", help="the differences, launches and minutes; nothing is run")
     options.add_json(parser, "print the answer as JSON, and the rest on standard error")
     options.add_output(parser, "write the answer to a file", ".json", ".md", ".html")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+import statistics
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from plumbline.judge.decide import Verdict
 from plumbline.judge.pairs import log_ratios
 from plumbline.measure import jobs, session
 from plumbline.measure.session import Say
-from plumbline.records import store
+from plumbline.records import query, store
 from plumbline.records.model import Launch, Record
 from plumbline.records.variant import Variant
 from plumbline.schemas.site import Partition
@@ -37,6 +38,8 @@ from plumbline.why.search import ACTS, Found, Named, Search
 
 #: noise of one launch (a log ratio) that a plan assumes
 USUAL_NOISE = 0.02
+#: seconds of a launch that a plan assumes where no record tells
+USUAL_S = 3.0
 #: of the folder of a search, the gate of its ends
 ENDS = "ends"
 
@@ -102,16 +105,25 @@ def partition_of(ends: Ends) -> Partition:
 
 
 def plan(ends: Ends, rule: Rule) -> str:
-    """How many launches a search takes about, at the usual noise."""
+    """How many launches and minutes a search takes about, at the usual noise."""
     number = len(ends.factors)
     at_ends = 2 * designs.rounds_needed(math.sqrt(2) * USUAL_NOISE, rule)
     if number == 1:
-        return f"about {at_ends} launches: the only factor is measured with the ends"
+        return f"about {at_ends} launches: the only factor is measured with the ends\n{_minutes(ends, at_ends)}"
     effects = designs.launches_alone(number, USUAL_NOISE, rule)
     return (
         f"about {at_ends} launches of the ends and {effects} of {counted(number, 'factor')}, where one launch scatters "
-        f"by {100 * USUAL_NOISE:g} %; at most {2 * CAP} and {CAP * len(designs.alone_configurations(number))}"
+        f"by {100 * USUAL_NOISE:g} %; at most {2 * CAP} and {CAP * len(designs.alone_configurations(number))}\n"
+        f"{_minutes(ends, at_ends + effects)}"
     )
+
+
+def _minutes(ends: Ends, launches: int) -> str:
+    """About how long so many launches take: as those of the records that the ends are, else of 3 s each."""
+    known = [launch.wall_s for one in ends.ids for launch in query.find(one).launches]
+    seconds = statistics.median(known) if known else USUAL_S
+    why = f"as the launches of {' and '.join(ends.ids)}" if known else "if a launch takes as long"
+    return f"about {launches * seconds / 60:.0f} min of launches of {seconds:.1f} s, {why}"
 
 
 def resume(folder: Path, minutes: float | None, say: Say) -> Outcome:

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import re
 import time
 from types import SimpleNamespace
 
@@ -93,7 +94,9 @@ def world(tmp_path, monkeypatch):
     monkeypatch.setattr(driver.pipeline, "launch", made.launch)
     monkeypatch.setattr(driver.figures, "settle", settle)
     monkeypatch.setattr(driver.References, "load", lambda name: None)
-    monkeypatch.setattr(query, "find", lambda name: {"aaaa": record(1, **ONE), "bbbb": record(2, **TWO)}[name])
+    known = {"aaaa": record(1, **ONE), "bbbb": record(2, **TWO)}
+    known |= {one.id: one for one in known.values()}
+    monkeypatch.setattr(query, "find", known.__getitem__)
     return made
 
 
@@ -262,6 +265,7 @@ def test_the_command_says_it_and_ends_with_its_status(world, tmp_path, capsys):
     said = capsys.readouterr().out
     assert ["setting", "a", "1", "2", "here"] in [line.split() for line in said.splitlines()]
     assert "about 38 launches of the ends and 130 of 4 factors" in said
+    assert re.search(r"^about \d+ min of launches of [0-9.]+ s, as the launches of 0{11}1 and 0{11}2$", said, re.M)
     files = [tmp_path / f"answer{ending}" for ending in (".json", ".md", ".html")]
     words = [word for file in files for word in ("--output", str(file))]
     assert (
