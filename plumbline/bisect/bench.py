@@ -66,7 +66,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def library(self) -> str | None:
         """The MPI library whose commits these are, if they are."""
-        return self.stack.removeprefix(source.PREFIX) if self.stack.startswith(source.PREFIX) else None
+        return source.library(self.stack)
 
     def commits(self, place: Path) -> Commits:
         """The commits, in a clone in ``place``; of the suite only those that change the kernels."""

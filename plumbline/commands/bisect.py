@@ -143,9 +143,9 @@ def _asked(args: argparse.Namespace) -> Asked:
     own = model.named_or_here(args.application)
     stack = args.stack or first_stack(own, say)
     repository = own.parent if own else None
-    of_library = stack.startswith(source.PREFIX)
-    if of_library:
-        repository = source.repository(stack.removeprefix(source.PREFIX))
+    library = source.library(stack)
+    if library:
+        repository = source.repository(library)
     good, bad = (_commit(name, repository) for name in (args.good, args.bad))
     return Asked(
         good=good,
@@ -155,7 +155,7 @@ def _asked(args: argparse.Namespace) -> Asked:
         tolerance=rule.tolerance,
         must_detect=rule.must_detect,
         seed=secrets.randbits(32) if args.seed is None else args.seed,
-        circumstances=session.circumstances([] if of_library else [stack]),
+        circumstances=session.circumstances([] if library else [stack]),
         application=str(own) if own else None,
         test=args.test,
         figure=args.figure,

@@ -129,7 +129,7 @@ def resolve(role: str, given: str, stack: str | None, file: Path | None = None) 
     named = _parsed(given, where)
     installed = ", ".join(manifests.names()) or "none"
     stack = named.get("stack", stack)
-    makes = stack is not None and stack.startswith(source_stacks.PREFIX)
+    makes = stack is not None and source_stacks.library(stack) is not None
     if stack and ":" in stack:  # PROVIDER:NAME
         stack = stacks.label(*stacks.split(stack))
     commit = _commit(named["commit"], file, where, installed) if named.get("commit", PRESENT) != PRESENT else None
@@ -219,7 +219,7 @@ def install_side(side: Side, build: Build | None = None) -> Manifest:
     finds it installed. Raises :class:`PlumbError` for a commit without kernels.
     """
     if side.install and source_stacks.work(side.stack, force=False):
-        stacks.install(*stacks.split(f"{source_stacks.PREFIX}{side.stack}"))
+        stacks.install(source_stacks.PROVIDER, side.stack)
     base = manifests.load(side.stack)
     if side.commit is None:
         return base

@@ -113,7 +113,7 @@ def share(ranks: Iterable[RankProfile]) -> float:
 
 
 def counted(ranks: Sequence[RankProfile]) -> list[tuple[str, str]]:
-    """A row of facts: how much of a rank's time was counted, in the mean. None if the profile was never off."""
+    """A row of facts: how much of a rank's time was counted, in the mean; no row if the profile was never off."""
     if not any(rank.off_ns for rank in ranks):
         return []
     wall = statistics.fmean(rank.wall_ns for rank in ranks) / 1e9

@@ -10,8 +10,9 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -22,6 +23,7 @@ from plumbline.base.errors import PlumbError, suggest
 from plumbline.stacks import Work, libraries, manifest
 
 FILE = "stacks.yaml"
+Entry = TypeVar("Entry")
 #: Prints the environment without and with the modules named by its arguments; names are data here, never code.
 _LOAD = r'module unload "$@" >/dev/null 2>&1; printf "\0\0"; env -0; printf "\0\0"; module load "$@" >&2 && env -0'
 #: What a shell and module systems keep for themselves, and what every launch has anyway.
@@ -99,13 +101,26 @@ def work(name: str, force: bool) -> Work | None:
 
 def _descriptions() -> dict[str, tuple[Path, Description]]:
     """Stack name -> the file that describes it and the description."""
-    found: dict[str, tuple[Path, Description]] = {}
-    for file in sorted(paths.sites().glob(f"*/{FILE}")):
+
+    def read(file: Path) -> Mapping[str, Description]:
         document = schemas.read_yaml(file, "the stacks of a site", "restore the file")
-        for name, entry in schemas.convert("module-stacks", document, Descriptions, str(file)).stacks.items():
-            if name in found:
-                raise PlumbError(f"stack '{name}' is described twice", f"{found[name][0]} and {file}", "rename one")
-            found[name] = (file, entry)
+        return schemas.convert("module-stacks", document, Descriptions, str(file)).stacks
+
+    return of_sites(FILE, "stack", read)
+
+
+def of_sites(name: str, what: str, read: Callable[[Path], Mapping[str, Entry]]) -> dict[str, tuple[Path, Entry]]:
+    """What the files ``name`` of all sites describe, by its name: the file, and what ``read`` makes of it.
+
+    Raises :class:`PlumbError` for a ``what`` that is described twice.
+    """
+    found: dict[str, tuple[Path, Entry]] = {}
+    for file in sorted(paths.sites().glob(f"*/{name}")):
+        for called, entry in read(file).items():
+            if called in found:
+                where = f"{found[called][0]} and {file}"
+                raise PlumbError(f"{what} '{called}' is described twice", where, "rename one")
+            found[called] = (file, entry)
     return found
 
 

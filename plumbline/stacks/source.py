@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -56,12 +57,13 @@ class Descriptions(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Wanted(NamedTuple):
-    """A ``commit`` of the library ``name``, which is ``described`` in ``file``."""
+    """A ``commit`` of the library ``name``, which is ``described`` in ``file``, of the repository in ``folder``."""
 
     name: str
     commit: str
     described: Description
     file: Path
+    folder: Path
 
     @property
     def called(self) -> str:
@@ -92,20 +94,14 @@ def stack(name: str) -> str:
     return name if _provider(name) == PROVIDER else _wanted(name).called
 
 
+def library(spec: str) -> str | None:
+    """The library that ``source:NAME`` names; None for a stack of another provider."""
+    return spec.removeprefix(PREFIX) if spec.startswith(PREFIX) else None
+
+
 def repository(name: str) -> Path:
     """The folder with the repository of the library ``name``; raises :class:`PlumbError` without one."""
-    known = _descriptions()
-    if name not in known:
-        cure = suggest(
-            name, sorted(known), f"describe it in a site's {FILE}; known: {', '.join(sorted(known)) or 'none'}"
-        )
-        raise PlumbError(f"no MPI library is called '{name}'", f"{PREFIX}{name}", cure)
-    file, described = known[name]
-    folder = Path(described.repository).expanduser()
-    if not folder.is_absolute() or not folder.is_dir() or git.top(folder) is None:
-        what = f"'{described.repository}' is not the absolute path of a git repository"
-        raise PlumbError(what, f"{file}, {name}: repository", "git clone it, and write where it is")
-    return folder
+    return _described(name)[2]
 
 
 def work(name: str, force: bool) -> Work | None:
@@ -124,28 +120,36 @@ def work(name: str, force: bool) -> Work | None:
     return Work(old, lambda _: kernels.refresh(called), plan="kernels would be built ({})", begin="")
 
 
-def _descriptions() -> dict[str, tuple[Path, Description]]:
-    """Name of a library -> the file that describes it, and the description."""
-    found: dict[str, tuple[Path, Description]] = {}
-    for file in sorted(paths.sites().glob(f"*/{FILE}")):
+def _described(name: str) -> tuple[Path, Description, Path]:
+    """The file that describes the library ``name``, the description, and the folder with its repository."""
+
+    def read(file: Path) -> Mapping[str, Description]:
         document = schemas.read_yaml(file, "the sources of MPI libraries", "restore the file")
-        for name, entry in schemas.convert("sources", document, Descriptions, str(file)).sources.items():
-            if name in found:
-                raise PlumbError(f"library '{name}' is described twice", f"{found[name][0]} and {file}", "rename one")
-            found[name] = (file, entry)
-    return found
+        return schemas.convert("sources", document, Descriptions, str(file)).sources
+
+    known = module.of_sites(FILE, "library", read)
+    if name not in known:
+        otherwise = f"describe it in a site's {FILE}; known: {', '.join(sorted(known)) or 'none'}"
+        raise PlumbError(
+            f"no MPI library is called '{name}'", f"{PREFIX}{name}", suggest(name, sorted(known), otherwise)
+        )
+    file, described = known[name]
+    folder = Path(described.repository).expanduser()
+    if not folder.is_absolute() or not folder.is_dir() or git.top(folder) is None:
+        what = f"'{described.repository}' is not the absolute path of a git repository"
+        raise PlumbError(what, f"{file}, {name}: repository", "git clone it, and write where it is")
+    return file, described, folder
 
 
 def _wanted(given: str) -> Wanted:
     name, at, commit = given.partition("@")
-    folder = repository(name)
+    file, described, folder = _described(name)
     if not at:
         raise PlumbError(f"'{PREFIX}{name}' does not name a commit", str(folder), f"{PREFIX}{name}@HEAD, or another")
     found = git.commit(commit, folder)
     if found is None:
         raise PlumbError(f"'{commit}' is not a commit", str(folder), "git log has them, git fetch brings newer ones")
-    file, described = _descriptions()[name]
-    return Wanted(name, found, described, file)
+    return Wanted(name, found, described, file, folder)
 
 
 def _make(wanted: Wanted) -> None:
@@ -177,13 +181,13 @@ def _build(wanted: Wanted, home: Path) -> None:
     where = f"{wanted.file}, {wanted.name}: build"
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         source = Path(scratch) / "source"
-        git.check_out(repository(wanted.name), wanted.commit, source)
+        git.check_out(wanted.folder, wanted.commit, source)
         for line in wanted.described.build:
             fetch.run_line(line, source, around, f"the build of {wanted.called} fails", where, log)
 
 
 def _manifest(wanted: Wanted, home: Path) -> Manifest:
-    described, folder = wanted.described, repository(wanted.name)
+    described = wanted.described
     family = mpi.TABLE[described.mpi.family]
     compiler = stream.Compiler.find()
     launcher = next((file for text in family.launcher_programs for file in sorted(home.glob(text))), None)
@@ -203,7 +207,7 @@ def _manifest(wanted: Wanted, home: Path) -> Manifest:
         entries[ident] = manifest.benchmark(
             one.suite, one.version, program, one.built or "by the build", facts=one.facts
         )
-    version = git.run("describe", "--tags", "--always", wanted.commit, at=folder)
+    version = git.run("describe", "--tags", "--always", wanted.commit, at=wanted.folder)
     made = Manifest(
         schema=1,
         name=wanted.called,

@@ -246,7 +246,7 @@ def _between(
     differ = ran[0].stack != ran[1].stack
     both = [manifests.load(name) for name in stacks]
     libraries = factors.of_libraries(*both) if differ else []
-    packages = factors.packages(*both) if differ else []
+    packages = factors.packages(both[0], both[1], libraries) if differ else []
     found = [*runs, *libraries, *factors.of_variants(first, second), *settable]
     if not found:
         raise PlumbError("the ends do not differ in anything that can be set here", COMMAND, _differences(fixed))

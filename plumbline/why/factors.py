@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,12 @@ from plumbline.records.model import Record
 from plumbline.records.variant import Variant
 from plumbline.stacks import libraries
 from plumbline.stacks.manifest import Manifest, Source
+from plumbline.stacks.spack.programs import package_of
 from plumbline.views import diff
 from plumbline.why.model import ATTRIBUTES, MAPPINGS, Factor, Fixed
 
 #: files that are linked with by their names; plugins of MPI libraries are loaded by their paths
 _LIBRARY = re.compile(r"lib.+\.so(\.\d+)+")
-#: what begins the hash of a package of Spack in a manifest
-SPACK = "spack:"
 #: variables of records that are the suite's own
 OWN = "PLUMB_"
 #: keys of differences that follow from a factor or are said by one, and those that say where and when
@@ -61,15 +60,15 @@ def of_libraries(first: Manifest, second: Manifest) -> list[Factor]:
         {Path(file).name: (file, digest) for file, digest in loads.files.items() if file != loads.library}
         for loads in (first.loads, second.loads)
     ]
-    mpi = _package_of(first, first.loads.library or "")
+    mpi = package_of(first, first.loads.library or "")
     found: dict[str, Factor] = {}
     for name in both[0]:
         if not (_LIBRARY.fullmatch(name) and name in both[1] and both[0][name][1] != both[1][name][1]):
             continue
         files = both[0][name][0], both[1][name][0]
-        before, after = (_package_of(stack, file) for stack, file in zip((first, second), files, strict=True))
+        before, after = (package_of(stack, file) for stack, file in zip((first, second), files, strict=True))
         if before is None or after is None or before.name != after.name:
-            found[name] = Factor("library", name, *files)
+            found[name] = Factor("library", name, *files, ((files[0],), (files[1],)))
         elif mpi is None or before.name != mpi.name:
             known = one.preloads if (one := found.get(before.name)) else ((), ())
             preloads = ((*known[0], files[0]), (*known[1], files[1]))
@@ -77,22 +76,14 @@ def of_libraries(first: Manifest, second: Manifest) -> list[Factor]:
     return list(found.values())
 
 
-def _package_of(stack: Manifest, file: str) -> Source | None:
-    """The package of Spack in whose folder of the store ``file`` is: ``NAME-VERSION-HASH``."""
-    for one in stack.sources:
-        if one.hash.startswith(SPACK) and f"/{one.name}-{one.version}-{one.hash.removeprefix(SPACK)}/" in file:
-            return one
-    return None
-
-
-def packages(first: Manifest, second: Manifest) -> list[Fixed]:
-    """The packages in which two stacks differ, and that are set together, with the stack.
+def packages(first: Manifest, second: Manifest, varied: Collection[Factor]) -> list[Fixed]:
+    """The packages in which two stacks differ, and that are set together, with the stack: not those ``varied`` alone.
 
     Of stacks of one family that name no packages, such as those of modules, it is the libraries that are no factors:
     the MPI library, and what has another name or is in one of them only.
     """
     before, after = ({one.name: one for one in stack.sources} for stack in (first, second))
-    alone = {one.name for one in of_libraries(first, second)}
+    alone = {one.name for one in varied}
     found = [
         Fixed(f"package {name}", _package(before.get(name)), _package(after.get(name)), "in the stack")
         for name in {**before, **after}
@@ -113,7 +104,7 @@ def packages(first: Manifest, second: Manifest) -> list[Fixed]:
 
 
 def _package(source: Source | None) -> str:
-    return "absent" if source is None else f"{source.version} {source.hash.removeprefix(SPACK)[:7]}"
+    return "absent" if source is None else f"{source.version} {source.hash.rpartition(':')[2][:7]}"
 
 
 def of_host(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Factor]:

@@ -27,8 +27,8 @@ class Factor(Struct, frozen=True):
     ``kind`` is ``stack``, ``code``, ``build`` (the variables of an application's build), one of :data:`ATTRIBUTES`, a
     value of :data:`MAPPINGS`, ``library`` or ``package`` (of the stacks: the other one's files are preloaded) or
     ``host`` (a setting that only root can change); ``name`` is that of a setting, variable, library or package.
-    ``before`` is its value in A, ``after`` in B, for people; None: it is not set. ``preloads`` are the libraries of a
-    package in A and in B; of a library they are both values.
+    ``before`` is its value in A, ``after`` in B, for people; None: it is not set. ``preloads`` are the files of a
+    library or package in A and in B, preloaded to have its value on the other stack.
     """
 
     kind: str
@@ -43,11 +43,6 @@ class Factor(Struct, frozen=True):
         names = {"ranks_per_node": "ranks per node", "host": "host setting", "build": "build variables"}
         kind = names.get(self.kind, self.kind)
         return f"{kind} {self.name}".rstrip()
-
-    def files(self, is_after: bool) -> tuple[str, ...]:
-        """The libraries that are preloaded to have its value in A, or in B, on the other stack."""
-        value = self.after if is_after else self.before
-        return (value,) if self.kind == "library" and value else self.preloads[is_after]
 
 
 class Fixed(Struct, frozen=True):
@@ -102,7 +97,7 @@ class Ends(Struct, frozen=True):
     def _preloaded(taken: Mapping[Factor, bool]) -> list[str]:
         """The libraries that come from the other end than the stack does."""
         is_second = any(is_after for factor, is_after in taken.items() if factor.kind == "stack")
-        return [file for factor, is_after in taken.items() if is_after != is_second for file in factor.files(is_after)]
+        return [file for one, is_after in taken.items() if is_after != is_second for file in one.preloads[is_after]]
 
     def mixture(self, configuration: int) -> str:
         """A configuration for people: ``A``, ``B``, ``A with threads``, ``B without threads``."""

@@ -19,6 +19,8 @@ from plumbline.stacks.spack import buildcache, environments, sites
 from plumbline.stacks.spack.lock import Node
 
 OSU = "osu-micro-benchmarks"
+#: what begins the hash of a package in a manifest
+_HASH = "spack:"
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,15 @@ def compose(
 
 
 def _source(package: Package, archive: str | None) -> Source:
-    return Source(name=package.name, version=package.version, hash=f"spack:{package.hash}", archive=archive)
+    return Source(name=package.name, version=package.version, hash=f"{_HASH}{package.hash}", archive=archive)
+
+
+def package_of(stack: Manifest, file: str) -> Source | None:
+    """The package in whose folder of Spack's store ``file`` is (``NAME-VERSION-HASH``); None where it is in none."""
+    for one in stack.sources:
+        if one.hash.startswith(_HASH) and f"/{one.name}-{one.version}-{one.hash.removeprefix(_HASH)}/" in file:
+            return one
+    return None
 
 
 def _accelerator(packages: Mapping[str, Package]) -> str | None:
