@@ -26,6 +26,8 @@ _CASE = re.compile(
     r"\[\s*(?P<state>DRY|SKIP)\s*\]\s*(?:\(\s*\d+/\d+\)\s*)?(?P<name>\S.*?) /[0-9a-f]+ "
     r"@(?P<system>[^:\s]+):(?P<partition>[^+\s]+)\+(?P<environment>\S+)(?: \[(?P<why>.*)\])?\s*$"
 )
+#: what stands before an error of ours where ReFrame gives the reason of a failure
+_OURS = "plumb error: "
 #: the last line of a traceback
 _RAISED = re.compile(r"[\w.]*(?:Error|Exception): ")
 
@@ -116,9 +118,9 @@ def _require(found: Listing, stack: str, log: Path) -> None:
         why = next(iter(skips.values()))
         raise PlumbError(f"stack {stack}: all {len(skips)} variants are skipped, the first because: {why}", str(log))
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines()]
+    if ours := next((line.partition(_OURS)[2] for line in lines if _OURS in line), ""):
+        raise PlumbError(ours, str(log))
     said = next((line for line in lines if _RAISED.match(line)), "")  # of a traceback, not a line of the source
     said = said or next((line for line in lines if "error" in line.lower()), "")
-    if ours := said.partition("plumb error: ")[2]:
-        raise PlumbError(ours, str(log))
     cure = "does the pattern match a test, and does the site offer the stack?"
     raise PlumbError(f"ReFrame selects no test for stack {stack}{f': {said}' if said else ''}", str(log), cure)

@@ -504,3 +504,15 @@ def test_a_traceback_of_reframe_is_said_by_its_last_line(tmp_path):
     )
     with pytest.raises(PlumbError, match=r"for stack mpich: \S+PlumbError: stack x is damaged"):
         variants._require(variants.Listing(), "mpich", log)
+
+
+def test_the_reason_that_a_test_gives_comes_before_its_traceback(tmp_path):
+    log = tmp_path / "reframe.out"
+    log.write_text(
+        "  * Reason: plumb error: there is no program ./code (there): build it\n"
+        "Traceback (most recent call last):\n"
+        "plumbline.base.errors.PlumbError: there is no program ./code (there): build it\n"
+    )
+    with pytest.raises(PlumbError) as raised:
+        variants._require(variants.Listing(), "mpich", log)
+    assert str(raised.value) == f"there is no program ./code (there): build it ({log})"
