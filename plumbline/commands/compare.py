@@ -9,7 +9,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.commands import options
 from plumbline.compare import forms
 from plumbline.compare.page import closing, unlike
-from plumbline.judge import compare, sides
+from plumbline.judge import agreement, compare, sides
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +35,8 @@ def run(args: argparse.Namespace) -> int:
     found, damages = options.rows(args, comparable=True)
     if not found:
         raise PlumbError("no valid record to compare", str(paths.results()), "plumb list shows what there is")
-    comparison = compare.compare(found, [sides.parse(text, found) for text in args.sides], args.all_figures)
+    named = [sides.parse(text, found) for text in args.sides]
+    comparison = compare.compare(found, named, args.all_figures, agreement.doubtful_of(found))
     if not comparison.lines:
         cure = unlike(comparison) or "plumb list shows what there is"
         what = "the sides have no figure in common" + (" that is alike" if comparison.unlike else "")

@@ -109,6 +109,11 @@ def legend(comparison: Comparison) -> list[str]:
     zero = sum(any(cell and not cell.has_ratio for cell in line.cells) for line in comparison.lines)
     if zero:
         lines.append(f"{units.counted(zero, 'line')} with a figure of 0: it has no ratio, and no claim is made")
+    unsure = sum(line.doubtful for line in comparison.lines)
+    if unsure:
+        lines.append(
+            f"!: tests that measure the same quantity disagree ({units.counted(unsure, 'line')}): not compared"
+        )
     if comparison.unlike:
         lines.append(f"not compared, for unit, direction or arguments differ: {unlike(comparison)}")
     return [*lines, "records of different sessions are not pairs: plumb gate decides what a change must not cost"]
@@ -141,10 +146,10 @@ def _cells(line: Line, entries: Mapping[str, int]) -> Iterator[Piece]:
 
 
 def ratio(line: Line, side: int, shown: Callable[[float], str]) -> str:
-    """``0.87 [0.85 0.90]``, with ``~`` for the weaker basis and ``?`` where nothing is claimed."""
+    """``0.87 [0.85 0.90]``: ``~`` for the weaker basis, ``?`` where nothing is claimed, ``!`` alone for a doubtful line."""
     found = line.differences[side]
     if found is None:
-        return ""
+        return "!" if line.doubtful else ""
     weak = "~" if found.basis == "launches" else ""
     unknown = "" if line.claimed[side] else "?"
     interval = "" if found.low is None or found.high is None else f" [{shown(found.low)} {shown(found.high)}]"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -72,7 +72,7 @@ class Line:
 
     ``differences`` are to the first side that has it, None too where a figure is 0; ``claimed`` says which of them may
     be claimed. ``best`` has the sides that are worse than no other, if some side is worse than another; otherwise it is
-    empty.
+    empty. ``doubtful``: other tests contradict a figure of it, so nothing is compared.
     """
 
     key: Key
@@ -82,6 +82,7 @@ class Line:
     differences: tuple[unpaired.Difference | None, ...]
     claimed: tuple[bool, ...]
     best: tuple[int, ...]
+    doubtful: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,10 +100,16 @@ class Comparison:
     unlike: tuple[str, ...] = ()
 
 
-def compare(rows: Sequence[AnyRecord], sides: Sequence[Side], all_figures: bool = False) -> Comparison:
+def compare(
+    rows: Sequence[AnyRecord],
+    sides: Sequence[Side],
+    all_figures: bool = False,
+    doubtful: Collection[tuple[str, str]] = (),
+) -> Comparison:
     """Compare ``sides`` over valid ``rows``: a line for each figure that at least two of them have.
 
-    Without ``all_figures`` only the first figure of each test counts.
+    Without ``all_figures`` only the first figure of each test counts. ``doubtful`` has ids of records and names of
+    figures that others contradict (:mod:`plumbline.judge.agreement`).
     """
     loose = free(sides)
     chosen = [[row for row in rows if side.has(row)] for side in sides]
@@ -124,7 +131,7 @@ def compare(rows: Sequence[AnyRecord], sides: Sequence[Side], all_figures: bool 
     unlike = [[key for key in keys if key not in shared] for keys in named.values()]
     return Comparison(
         tuple(side.name for side in sides),
-        tuple(_judged([(key, *_cells(on_sides[key], key.unit)) for key in shared])),
+        tuple(_judged([(key, *_cells(on_sides[key], key.unit)) for key in shared], doubtful)),
         tuple(_circumstances(chosen, loose)),
         len(found) - len(shared),
         tuple(
@@ -168,11 +175,18 @@ def cell(measured: Sequence[Sequence[Any]], unit: str) -> Cell:
     )
 
 
-def _judged(measured: Sequence[tuple[Key, str, tuple[Cell | None, ...]]]) -> list[Line]:
+def _judged(
+    measured: Sequence[tuple[Key, str, tuple[Cell | None, ...]]], doubtful: Collection[tuple[str, str]]
+) -> list[Line]:
     """The lines with what may be claimed: every pair of sides of every line is a hypothesis of one family."""
+    unsure = [
+        any((record, key.figure) in doubtful for one in cells if one for record in one.records)
+        for key, _, cells in measured
+    ]
     couples = [
         (number, i, j, one, other)
         for number, (_, _, cells) in enumerate(measured)
+        if not unsure[number]
         for (i, one), (j, other) in itertools.combinations(enumerate(cells), 2)
         if one and other and one.has_ratio and other.has_ratio
     ]
@@ -185,10 +199,10 @@ def _judged(measured: Sequence[tuple[Key, str, tuple[Cell | None, ...]]]) -> lis
         (number, ((i, j), (difference, bool(is_claimed))))
         for (number, i, j, *_), difference, is_claimed in zip(couples, differences, kept, strict=True)
     )
-    return [_line(*one, dict(found.get(number, ()))) for number, one in enumerate(measured)]
+    return [_line(*one, dict(found.get(number, ())), unsure[number]) for number, one in enumerate(measured)]
 
 
-def _line(key: Key, unit: str, cells: tuple[Cell | None, ...], pairs: Pairs) -> Line:
+def _line(key: Key, unit: str, cells: tuple[Cell | None, ...], pairs: Pairs, doubtful: bool) -> Line:
     first = next(number for number, cell in enumerate(cells) if cell)
     to_first = [pairs.get((first, number), (None, False)) for number in range(len(cells))]
     worse = {
@@ -200,7 +214,7 @@ def _line(key: Key, unit: str, cells: tuple[Cell | None, ...], pairs: Pairs) -> 
         number for number in sorted({side for pair in pairs for side in pair}) if worse and number not in worse
     )
     differences, claimed = tuple(one for one, _ in to_first), tuple(one for _, one in to_first)
-    return Line(key, unit, key.better, cells, differences, claimed, best)
+    return Line(key, unit, key.better, cells, differences, claimed, best, doubtful)
 
 
 def _circumstances(chosen: list[list[AnyRecord]], loose: set[str]) -> list[tuple[str, tuple[str, ...]]]:

@@ -16,6 +16,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.base.units import minute, second, signed, some
 from plumbline.compare.page import closing, document
 from plumbline.host.draw import draw
+from plumbline.judge import agreement
 from plumbline.judge.compare import compare
 from plumbline.judge.sides import Side
 from plumbline.pages.blocks import Block, Piece, block, column, facts, link, number, section, table
@@ -164,7 +165,8 @@ def _drawing(name: str, partition: str, topology: str | PlumbError) -> Block:
 def side_by_side(newest: Mapping[str, Sequence[Row]], trail: list[list[str]]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The page of all systems in one table, and its summary line; ``newest``: the newest campaign's rows, by system."""
     sides = [Side(name, (("site", name),)) for name in newest]
-    found = compare([row for rows in newest.values() for row in rows], sides)
+    every = [row for rows in newest.values() for row in rows]
+    found = compare(every, sides, doubtful=agreement.doubtful_of(every))
     campaigns = ("newest campaign", tuple(f"{rows[0].campaign}, {rows[0].time[:10]}" for rows in newest.values()))
     shown = document(replace(found, circumstances=(campaigns, *found.circumstances)))
     return {**shown, "title": "Systems side by side", "trail": trail}, {"closing": closing(found)}

@@ -6,7 +6,7 @@ The functions return what they found, oldest first, with the lines that could no
 is checked whole.
 
 - :func:`records`: a :class:`~plumbline.records.model.Row` per record (lists, history, references);
-- :func:`full`: whole records, by their ids; :func:`find`: one, by the beginning of its id;
+- :func:`full`: whole records, by their ids; :func:`of_rows`: those of rows; :func:`find`: one, by how its id begins;
 - :func:`collect`: anything else, made from each record while it is in memory.
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -114,6 +114,34 @@ def full(wanted: Collection[str], files: Collection[str] | None = None) -> tuple
     """The whole records with these ids (all twelve digits); ``files`` limits the search to session files so named."""
     found, damages = collect(lambda record: record if record.id in wanted else None, only=files)
     return [record for record in found if record is not None], damages
+
+
+def of_rows(rows: Sequence[AnyRecord]) -> tuple[list[Record], list[Damage]]:
+    """The whole records of ``rows``.
+
+    Session files are named after their session, so only those of ``rows`` are read. Records that are not there are
+    looked for in what was compacted of these files, then everywhere.
+    """
+    wanted = {row.id for row in rows}
+    found: dict[str, Record] = {}
+    damages: list[Damage] = []
+    for site, session in dict.fromkeys(
+        (row.site, row.session) for row in rows if Path(row.session).name == row.session
+    ):
+        file = store.session_file(site, session)
+        if not file.is_file():
+            continue
+        for item in store.read(file):
+            if isinstance(item, Damage):
+                damages.append(item)
+            elif item.id in wanted:
+                found.setdefault(item.id, item)
+    for files in ({f"{row.session}.jsonl" for row in rows if row.id not in found}, None):
+        if missing := wanted - found.keys():
+            records, more = full(missing, files)
+            found |= {record.id: record for record in records}
+            damages += more
+    return list(found.values()), damages
 
 
 def find(prefix: str) -> Record:

@@ -277,7 +277,7 @@ def _why(failed: Sequence[Case], invalid: int, measured: bool, skips: Mapping[st
 
 def _print_output(rows: Sequence[Row]) -> None:
     """What launches of these records printed last before they failed."""
-    records, _ = query.full({row.id for row in rows}) if rows else ([], [])
+    records, _ = query.of_rows(rows)
     for record in records:
         if said := show.output(record):
             print(f"\n{record.variant.name} on {record.stack.name} ({record.id}), {said}")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from plumbline.base import group, units
+from plumbline.judge.agreement import PORT
 from plumbline.judge.samples import of_launches
 from plumbline.pages.blocks import Block, Piece, absent, block, choice, link, number, section, table
 from plumbline.records.model import Measurement, Record
@@ -24,9 +25,8 @@ COLUMNS = (
     number("invalid", "%"),
     number("clock error", "us"),
 )
-#: the kernel, and how the version of the OSU benchmarks' port to Python begins
+#: the kernel
 KERNEL = "collective"
-PORT = "mpi4py"
 #: what each way of timing measures
 WAYS = {
     KERNEL: "collective (common start): each call from a start that all ranks have in common to the exit of the last "

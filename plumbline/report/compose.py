@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from plumbline.records import query
 from plumbline.records.model import Record, Row
 from plumbline.records.notes import Note
 from plumbline.records.store import Damage
 from plumbline.report import data
 from plumbline.report import profiles as profiled
-from plumbline.report import selection as choose
 
 #: records of a campaign that a page holds in full, the newest; older ones are counted and stay in the history
 MAX_RECORDS = 1000
@@ -41,7 +41,7 @@ def compose(
     Without ``past`` it has no history.
     """
     left_out, kept = chosen[:-MAX_RECORDS], chosen[-MAX_RECORDS:]
-    records, more = choose.in_full(site, kept)
+    records, more = query.of_rows(kept)
     found = list(dict.fromkeys([*damages, *more]))
     scope = data.Scope(
         site,

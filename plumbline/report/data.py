@@ -19,7 +19,7 @@ from plumbline.report.collectives import collectives
 from plumbline.report.curves import messages
 from plumbline.report.efficiency import work
 from plumbline.report.entry import Shared, entry, severity
-from plumbline.report.findings import Campaign, compared, findings, stacks
+from plumbline.report.findings import Campaign, findings, stacks
 from plumbline.report.launches import launches
 from plumbline.report.overview import head, left_out, overview
 from plumbline.report.placements import placements
@@ -57,7 +57,7 @@ def document(
     entries = [entry(record, shared) for record in records]
     numbered = [(record, number) for number, record in enumerate(records)]
     usable = [(record, number) for record, number in numbered if record.is_valid]
-    campaign = Campaign(numbered, compared(usable))
+    campaign = Campaign(numbered)
     found = None if past is None else history.history(past, scope.notes)
     numbers = {record.id: number for record, number in numbered}
     sections = [

@@ -14,14 +14,13 @@ from dataclasses import dataclass
 
 from plumbline.base import group, units
 from plumbline.compare.page import figures
-from plumbline.judge import hybrid
+from plumbline.judge import agreement, hybrid
+from plumbline.judge.agreement import Claim
 from plumbline.judge.compare import Cell, Comparison, Line, compare
 from plumbline.judge.sides import Side
 from plumbline.pages.blocks import Block, absent, block, link, section
 from plumbline.records.model import Figure, Record
 from plumbline.references.match import side
-from plumbline.report import agreement
-from plumbline.report.agreement import Claim
 from plumbline.views import maps, summary
 from plumbline.witness import disturbance
 
@@ -33,6 +32,8 @@ NOTABLE = 1.25
 LOW_PERCENT = 60
 #: words of a remark by which a kernel says that a figure falls short
 SHORT = "likely cause"
+#: how a remark begins by which a kernel says that its warm-up ended before its calls took the same time
+UNSTEADY = "not steady"
 #: benchmarks that are meant to reach their limit or ceiling
 MEANT_TO_REACH = ("stream", "dgemm", "membw")
 
@@ -47,10 +48,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class Campaign:
-    """What the rules look at: records with the numbers of their entries, and the stacks side by side."""
+    """What the rules look at: records with the numbers of their entries."""
 
     entries: Sequence[tuple[Record, int]]
-    comparison: Comparison | None
 
     @functools.cached_property
     def usable(self) -> list[tuple[Record, int]]:
@@ -65,7 +65,15 @@ class Campaign:
     @functools.cached_property
     def disagreements(self) -> list[tuple[Claim, Claim]]:
         """Tests that measure the same quantity on the same cores and do not agree."""
-        return agreement.disagreements(self.usable)
+        return agreement.disagreements([record for record, _ in self.usable])
+
+    @functools.cached_property
+    def comparison(self) -> Comparison | None:
+        """The stacks side by side; None for a single stack. What two tests disagree about is not compared."""
+        names = sorted({record.stack.name for record, _ in self.usable})
+        sides = [Side(name, (("stack", name),)) for name in names]
+        doubtful = agreement.doubtful(self.disagreements)
+        return compare([record for record, _ in self.usable], sides, doubtful=doubtful) if len(sides) > 1 else None
 
 
 def findings(campaign: Campaign) -> Block:
@@ -90,13 +98,6 @@ def stacks(campaign: Campaign) -> Block:
         found and figures(found, {record.id: number for record, number in campaign.usable}),
         otherwise=absent("make campaign"),
     )
-
-
-def compared(usable: Sequence[tuple[Record, int]]) -> Comparison | None:
-    """The stacks of the valid records ``usable``, each with the number of its entry; None for a single stack."""
-    names = sorted({record.stack.name for record, _ in usable})
-    sides = [Side(name, (("stack", name),)) for name in names]
-    return compare([record for record, _ in usable], sides) if len(sides) > 1 else None
 
 
 def not_valid(campaign: Campaign) -> Iterator[Finding]:
@@ -176,24 +177,14 @@ def _but_for_placement(record: Record) -> str:
 
 
 def stacks_apart(campaign: Campaign) -> Iterator[Finding]:
-    """The tests in which stacks differ most, as far as a difference may be claimed; each test once.
-
-    A figure that another test contradicts is not compared.
-    """
+    """The tests in which stacks differ most, as far as a difference may be claimed; each test once."""
     if campaign.comparison is None:
         return
     numbers = {record.id: number for record, number in campaign.entries}
-    doubtful = {
-        (claim.record.id, figure)
-        for pair in campaign.disagreements
-        for claim in pair
-        for figure in claim.quantity.figures
-    }
     found: dict[str, tuple[float, Finding]] = {}
     for line in campaign.comparison.lines:
         apart = _extremes(line)
-        records = itertools.chain.from_iterable(cell.records for cell in line.cells if cell)
-        if apart is None or any((record, line.key.figure) in doubtful for record in records):
+        if apart is None:
             continue
         (_, one), (_, other) = apart
         ratio = max(one.value, other.value) / min(one.value, other.value)
@@ -241,7 +232,7 @@ def disturbed(campaign: Campaign) -> Iterator[Finding]:
 
 
 def shortfalls(campaign: Campaign) -> Iterator[Finding]:
-    """What programs printed about a first figure that falls short of what they measured as possible, each cause once.
+    """What programs said of figures that are not steady or fall short of what they found possible, each cause once.
 
     The percentage is the record's, as in all views: a remark has that of one launch.
     """
@@ -249,17 +240,20 @@ def shortfalls(campaign: Campaign) -> Iterator[Finding]:
     for record, number in campaign.usable:
         figure = record.figures[0]
         for remark in dict.fromkeys(text for launch in record.counting() for text in launch.remarks):
-            _, short, cause = remark.partition(SHORT)
+            seen_there, short, cause = remark.partition(SHORT)
             kind = re.sub(r"[\d.]+", "#", cause)
             if short and kind not in seen:
                 seen.add(kind)
                 what = f"{figure.name} reaches {figure.reached}" if figure.reached else f"{figure.name} falls short"
+                if remark.startswith(UNSTEADY):
+                    what = seen_there.rstrip("; ")
                 yield Finding(f"{_called(record)} on {record.stack.name}: {what}; {short}{cause}", number)
 
 
 def contradictions(campaign: Campaign) -> Iterator[Finding]:
     """Tests that measure the same quantity on the same cores and stack and do not agree; two tests and a stack once."""
     seen = set()
+    numbers = {record.id: number for record, number in campaign.entries}
     for pair in campaign.disagreements:
         first, _ = pair
         tests = frozenset(claim.record.variant.test for claim in pair)
@@ -271,7 +265,7 @@ def contradictions(campaign: Campaign) -> Iterator[Finding]:
         )
         cpus = " and ".join(map(str, first.cpus))
         text = f"{first.quantity.name} between CPUs {cpus} on {first.record.stack.name} is {values}"
-        yield Finding(f"these two disagree: {text}; neither is used to compare stacks", first.number)
+        yield Finding(f"these two disagree: {text}; neither is used to compare stacks", numbers[first.record.id])
 
 
 RULES = (

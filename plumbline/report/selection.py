@@ -1,13 +1,12 @@
-"""Which records a page is made of: the site, the campaign, and its records in full."""
+"""Which records a page is made of: the site and the campaign."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from plumbline.base.errors import PlumbError
-from plumbline.records import query, sources, store
-from plumbline.records.model import Record, Row
+from plumbline.records import sources
+from plumbline.records.model import Row
 
 
 def campaign(rows: Sequence[Row], wanted: str, site: str) -> tuple[str | None, list[Row]]:
@@ -29,29 +28,3 @@ def campaign(rows: Sequence[Row], wanted: str, site: str) -> tuple[str | None, l
             raise PlumbError(what, f"site {site}", f"the newest are {some}")
         name = matches[0]
     return name, [row for row in rows if row.campaign == name]
-
-
-def in_full(site: str, rows: Sequence[Row]) -> tuple[list[Record], list[store.Damage]]:
-    """The whole records of ``rows``, and what could not be read of them.
-
-    Session files are named after their session, so only those of ``rows`` are read. Records that are not there are
-    looked for in what was compacted of these files, then everywhere.
-    """
-    wanted = {row.id for row in rows}
-    found: dict[str, Record] = {}
-    damages: list[store.Damage] = []
-    for session in dict.fromkeys(row.session for row in rows if Path(row.session).name == row.session):
-        file = store.session_file(site, session)
-        if not file.is_file():
-            continue
-        for item in store.read(file):
-            if isinstance(item, store.Damage):
-                damages.append(item)
-            elif item.id in wanted:
-                found.setdefault(item.id, item)
-    for files in ({f"{row.session}.jsonl" for row in rows if row.id not in found}, None):
-        if missing := wanted - found.keys():
-            records, more = query.full(missing, files)
-            found |= {record.id: record for record in records}
-            damages += more
-    return list(found.values()), damages

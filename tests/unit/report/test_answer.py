@@ -11,7 +11,7 @@ from test_findings import made
 
 from plumbline.records.model import Record
 from plumbline.report.answer import answer, sentence
-from plumbline.report.findings import Campaign, compared
+from plumbline.report.findings import Campaign
 
 
 def reference(value: float) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def reaching(percent: float) -> dict[str, Any]:
 
 def campaign(*records: Record) -> Campaign:
     numbered = [(one, number) for number, one in enumerate(records)]
-    return Campaign(numbered, compared([item for item in numbered if item[0].is_valid]))
+    return Campaign(numbered)
 
 
 UNKNOWN = "No figure has a reference, so nothing says how fast this machine should be: plumb calibrate makes them."

@@ -1,6 +1,7 @@
 """The findings of a page: each rule says its sentence where it holds, and nothing where it does not."""
 
 import itertools
+import json
 
 import pieces
 import pytest
@@ -9,6 +10,8 @@ from plans import typed
 from samples import launch, plan, record, variant
 
 from plumbline.base import units
+from plumbline.commands import cli
+from plumbline.records import store
 from plumbline.records.model import convert
 from plumbline.report import findings
 
@@ -37,8 +40,7 @@ def made(value=10000.0, stack="openmpi", placement="compact", bound=True, name="
 
 def said(rule, *records):
     numbered = [(one, number) for number, one in enumerate(records)]
-    usable = [item for item in numbered if item[0].is_valid]
-    return [item.text for item in rule(findings.Campaign(numbered, findings.compared(usable)))]
+    return [item.text for item in rule(findings.Campaign(numbered))]
 
 
 def test_records_that_are_not_valid_are_counted_with_the_first_reason():
@@ -130,6 +132,12 @@ def test_what_a_kernel_says_of_a_figure_that_falls_short_is_said_once():
     assert texts == ["stream_threads (compact 1x2 local) on openmpi: triad falls short; likely cause: the BLAS"]
 
 
+def test_a_figure_that_is_not_steady_is_said_with_its_cause():
+    remark = "not steady: 3 of 40 figures; after 0.1 s of warm-up a call's time still changed by 7.0 %; likely cause: X"
+    (text,) = said(findings.shortfalls, made(launches=[launch(0, 1e4, remarks=[remark])], variant=variant(launches=1)))
+    assert text == f"stream_threads (compact 1x2 local) on openmpi: {remark}"
+
+
 def pingpong(value, stack, test, spread=0.01, version="1", operation=None, cpus=(0, 1), at=8, count=3):
     """A record of ``test``: half a round trip of 8 B in us, in ``count`` launches."""
     params = {"operation": operation or {"imb_pair": "PingPong", "osu_pair": "latency"}.get(test, "tournament")}
@@ -166,6 +174,26 @@ def test_two_tests_of_one_quantity_that_differ_are_said_and_not_compared(factor)
     assert f"{units.digits(0.23 * factor)} us by pairs_cores" in text
     assert "0.230 us by imb_pair" in text
     assert said(findings.stacks_apart, *records) == []
+    table = pieces.text(findings.stacks(findings.Campaign([(record, 0) for record in records])))
+    assert "tests that measure the same quantity disagree (2 lines): not compared" in table
+    assert "★ " not in table
+
+
+@pytest.mark.parametrize("factor", [1.0, 6.2])
+def test_the_command_that_compares_heeds_it_too(factor, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path))
+    for value, stack, test in (
+        (0.23 * factor, "intelmpi", "pairs_cores"),
+        (0.23, "intelmpi", "imb_pair"),
+        (1.0, "mpich", "pairs_cores"),
+        (1.0, "mpich", "imb_pair"),
+    ):
+        one = pingpong(value, stack, test, count=7)
+        store.write(store.session_file(one.site, one.session), [one])
+    assert cli.main(["compare", "intelmpi", "mpich", "--json"]) == 0
+    lines = json.loads(capsys.readouterr().out)["lines"]
+    assert [line["doubtful"] for line in lines] == [factor > 1] * 2
+    assert [bool(line["best"]) for line in lines] == [factor == 1] * 2
 
 
 def test_two_tests_that_agree_are_compared():
@@ -209,7 +237,7 @@ def test_disturbed_launches_are_counted_by_cause():
 
 def test_stacks_side_by_side_have_the_entry_of_each_cell():
     records = [(made(10000.0), 7), (made(30000.0, "mpich"), 3)]
-    (shown,) = pieces.blocks(findings.stacks(findings.Campaign(records, findings.compared(records))), "table")
+    (shown,) = pieces.blocks(findings.stacks(findings.Campaign(records)), "table")
     assert [column["title"] for column in shown["columns"][2:]] == ["mpich", "openmpi"]
     (first, second) = shown["rows"][0][2:]
     assert [one["entry"] for one in pieces.blocks([first, second], "link")] == [3, 7]
@@ -217,5 +245,5 @@ def test_stacks_side_by_side_have_the_entry_of_each_cell():
     assert pieces.blocks(first, "small") == []
     assert pieces.text(pieces.blocks(second, "small")[0]).startswith("~0.333 [")
     assert "?" not in pieces.text(second)
-    alone = findings.Campaign(records[:1], findings.compared(records[:1]))
+    alone = findings.Campaign(records[:1])
     assert "No data" in pieces.text(findings.stacks(alone))

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from plumbline.base import group
 from plumbline.judge.samples import of_launches
-from plumbline.records.model import Measurement, Record
-from plumbline.report.collectives import PORT
+from plumbline.records import query
+from plumbline.records.model import AnyRecord, Measurement, Record
 from plumbline.statistics import unpaired
 
 
@@ -38,6 +38,10 @@ QUANTITIES = (
 )
 #: operations of the tests of IMB and OSU that measure them
 OPERATIONS = {"imb_pair": "PingPong", "osu_pair": "latency"}
+#: the test of our own that does
+PAIRS = "pairs_cores"
+#: how the version of the OSU benchmarks' port to Python begins
+PORT = "mpi4py"
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,6 @@ class Claim:
     """The values of a quantity in one record: a value for each launch, of the ranks on two ``cpus``."""
 
     record: Record
-    number: int
     quantity: Quantity
     cpus: tuple[int, ...]
     samples: tuple[float, ...]
@@ -57,7 +60,7 @@ class Claim:
         return statistics.median(self.samples)
 
 
-def disagreements(usable: Sequence[tuple[Record, int]]) -> list[tuple[Claim, Claim]]:
+def disagreements(records: Sequence[Record]) -> list[tuple[Claim, Claim]]:
     """Claims of two tests on the same CPUs, nodes and stack that differ by more than their errors, the worst first.
 
     No launches overlap, three or more of each, and the values are 25 % apart. That asks the reader to look, and claims
@@ -65,8 +68,8 @@ def disagreements(usable: Sequence[tuple[Record, int]]) -> list[tuple[Claim, Cla
     """
     groups = group(
         ((record.site, record.partition, *record.nodes, record.stack.name, claim.cpus, claim.quantity), claim)
-        for record, number in usable
-        for claim in _claims(record, number)
+        for record in records
+        for claim in _claims(record)
     )
     found = [
         (one, other)
@@ -78,6 +81,22 @@ def disagreements(usable: Sequence[tuple[Record, int]]) -> list[tuple[Claim, Cla
     return sorted(found, key=lambda pair: -max(pair[0].value, pair[1].value) / min(pair[0].value, pair[1].value))
 
 
+def doubtful(disagreeing: Sequence[tuple[Claim, Claim]]) -> frozenset[tuple[str, str]]:
+    """The ids of the records that make such claims, each with the names of the figures that are in doubt."""
+    return frozenset(
+        (claim.record.id, figure) for pair in disagreeing for claim in pair for figure in claim.quantity.figures
+    )
+
+
+def doubtful_of(rows: Sequence[AnyRecord]) -> frozenset[tuple[str, str]]:
+    """The same of valid rows, whose whole records are read."""
+    wanted = [row for row in rows if row.variant.test in (*OPERATIONS, PAIRS)]
+    if len({row.variant.test for row in wanted}) < 2:
+        return frozenset()
+    records, _ = query.of_rows(wanted)
+    return doubtful(disagreements(records))
+
+
 def _apart(difference: unpaired.Difference) -> bool:
     low, high = difference.low, difference.high
     return (
@@ -85,14 +104,14 @@ def _apart(difference: unpaired.Difference) -> bool:
     )
 
 
-def _claims(record: Record, number: int) -> Iterator[Claim]:
+def _claims(record: Record) -> Iterator[Claim]:
     if record.placement.nodes > 1:
         return
     for quantity in QUANTITIES:
         found = of_launches(record, functools.partial(_cpus, record, quantity))
         for cpus, own in found.items():
             if all(value > 0 for value in own.values):
-                yield Claim(record, number, quantity, cpus, tuple(own.values), own.first.unit)
+                yield Claim(record, quantity, cpus, tuple(own.values), own.first.unit)
 
 
 def _cpus(record: Record, quantity: Quantity, item: Measurement) -> tuple[int, ...] | None:
@@ -104,7 +123,7 @@ def _cpus(record: Record, quantity: Quantity, item: Measurement) -> tuple[int, .
     if item.metric != quantity.metric:
         return None
     variant, ranks = record.variant, record.plan.ranks
-    if variant.test == "pairs_cores":
+    if variant.test == PAIRS:
         alone = len(ranks) == 2 or variant.params.get("operation") == "serial"
         sizes = "2M" in variant.arguments and "--latency-bytes" not in variant.arguments
         pair = [int(item.params[name]) for name in ("first_cpu", "second_cpu") if name in item.params]
