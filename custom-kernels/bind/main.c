@@ -48,11 +48,17 @@ static void count_ranks(const struct options *options, struct local_rank *local,
     request->ranks_known = local->size_known;
 }
 
+/* The placement and the memory policy that are asked for; exits where a name is not one. */
+static struct memory read_names(const struct options *options, struct placement *placement) {
+    *placement = parse_placement(options->placement);
+    return parse_memory(options->memory ? options->memory : default_memory(placement));
+}
+
 static void resolve(const struct options *options) {
     if (!options->print)
         end_with_proxy();
-    struct placement placement = parse_placement(options->placement);
-    struct memory memory = parse_memory(options->memory ? options->memory : default_memory(&placement));
+    struct placement placement;
+    struct memory memory = read_names(options, &placement);
     struct local_rank local = {0};
     struct request request = {.placement = &placement, .threads = options->threads};
     count_ranks(options, &local, &request);
@@ -91,6 +97,8 @@ int main(int count, char **words) {
         finish(&out);
     } else if (options.devices)
         list_devices(&options);
+    else if (options.check)
+        read_names(&options, &(struct placement){0});
     else if (options.export_file)
         export_topology(options.topology, options.export_file);
     else

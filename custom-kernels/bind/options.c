@@ -13,6 +13,7 @@ static const char help[] =
     "           [--input FILE] -- PROGRAM ARG...\n"
     "plumb-bind --placement P [--threads T] [--memory M] [--ranks N] [--topology FILE.xml|SYNTHETIC]\n"
     "           [--machine NAME] [--allowed LIST] --print\n"
+    "plumb-bind --placement P [--memory M] --check\n"
     "plumb-bind --export-topology FILE.xml [--topology FILE.xml|SYNTHETIC]\n"
     "plumb-bind --devices [--topology FILE.xml|SYNTHETIC]\n"
     "plumb-bind --list\n"
@@ -36,6 +37,7 @@ static const char help[] =
     "  --output DIR          send the rank's standard output to DIR/HOST.PID.out, and give it no input\n"
     "  --export-topology F   write the topology as hwloc XML; - is standard output\n"
     "  --input FILE          with --output: what the first rank reads as its standard input\n"
+    "  --check               say what is wrong in the names of P and M, whatever the machine is\n"
     "  --devices             write GPUs, network cards and NVMe drives, and the ways between them, as JSON\n"
     "  --list                write all placements as JSON\n"
     "  --help                write this text\n"
@@ -55,7 +57,7 @@ struct known {
     bool *flag;
 };
 
-enum { KNOWN = 15 };
+enum { KNOWN = 16 };
 
 static void list_known(struct options *options, struct known known[KNOWN]) {
     const struct known all[KNOWN] = {
@@ -74,6 +76,7 @@ static void list_known(struct options *options, struct known known[KNOWN]) {
         {"--list", NULL, NULL, &options->list},
         {"--devices", NULL, NULL, &options->devices},
         {"--print", NULL, NULL, &options->print},
+        {"--check", NULL, NULL, &options->check},
     };
     memcpy(known, all, sizeof all);
 }
@@ -142,9 +145,9 @@ static void check_run(const struct options *options) {
         fail("no program to run: write -- PROGRAM ARG... at the end, or --print");
 }
 
-/* Option `name` starts nothing and plans nothing: no other option means anything beside it, but `companion`
- * (NULL: none). */
-static void check_alone(struct options *options, const char *name, const char *companion) {
+/* Option `name` starts nothing and plans nothing: no other option means anything beside it, but those that
+ * `companions` names (NULL: none). */
+static void check_alone(struct options *options, const char *name, const char *companions) {
     struct known known[KNOWN];
     list_known(options, known);
     const char *other = options->program ? "the program" : NULL;
@@ -152,11 +155,11 @@ static void check_alone(struct options *options, const char *name, const char *c
         bool given = known[i].text    ? *known[i].text != NULL
                      : known[i].count ? *known[i].count != 0
                                       : *known[i].flag;
-        if (given && strcmp(known[i].name, name) && !(companion && !strcmp(known[i].name, companion)))
+        if (given && strcmp(known[i].name, name) && !(companions && strstr(companions, known[i].name)))
             other = known[i].name;
     }
-    if (other && companion)
-        fail("%s goes with %s only: leave out %s", name, companion, other);
+    if (other && companions)
+        fail("%s goes with %s only: leave out %s", name, companions, other);
     if (other)
         fail("%s goes alone: leave out %s", name, other);
 }
@@ -170,6 +173,8 @@ static void check(struct options *options) {
         check_alone(options, "--export-topology", "--topology");
     else if (!options->placement)
         fail("no --placement given (see plumb-bind --help)");
+    else if (options->check)
+        check_alone(options, "--check", "--placement and --memory");
     else if (options->print)
         check_print(options);
     else

@@ -19,6 +19,7 @@ struct options {
     unsigned threads;        /* --threads, 0: what fills the rank's object */
     unsigned ranks;          /* --ranks, 0: as many as fit */
     bool print;
+    bool check;     /* --check: read the names of placement and memory only */
     bool list;      /* --list: list the placements only */
     char **program; /* what stands after "--", NULL: nothing */
 };

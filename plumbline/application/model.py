@@ -127,6 +127,16 @@ def read(file: Path) -> Application:
     return msgspec.convert(document, Application)
 
 
+def checked(file: Path) -> tuple[Application | None, list[str]]:
+    """What ``file`` says, and all that is wrong: ``KEY: WHAT``; None where its form is wrong.
+
+    Raises :class:`PlumbError` where it is not YAML.
+    """
+    wrong = list(schemas.faults("application", schemas.read_yaml(file, FILE, CURE)))
+    found = None if wrong else read(file)
+    return found, wrong if found is None else list(faults(found, file.parent))
+
+
 def faults(found: Application, folder: Path) -> Iterator[str]:
     """What a type cannot know to be wrong: ``KEY: WHAT``, in the order of the file."""
     for name, program in found.programs.items():
@@ -173,10 +183,9 @@ def _faults(program: Program, folder: Path) -> Iterator[str]:
             yield f"inputs: '{overlapping[0]}' and '{entry}' overlap: leave one out"
     if program.stdin and not (folder / program.stdin).is_file():
         yield f"stdin: there is no file {program.stdin} beside {FILE}"
-    known = {placement.name for placement in binder.placements()}
-    for placement in program.placements:
-        if re.split("[:]", placement)[0] not in {name.partition(":")[0] for name in known}:
-            yield f"placements: '{placement}' is not one: docs/placements.md and plumb-bind --list have them"
+    yield from (f"placements: {what}" for name in program.placements if (what := binder.fault(name)))
+    if program.memory and (what := binder.fault("core", program.memory)):
+        yield f"memory: {what}"
     free = {placement.name for placement in binder.placements() if not placement.bound}
     if program.binds == "itself" and (unsaid := free & set(program.placements)):
         yield f"binds: itself: placement {unsaid.pop()} does not say where threads are to be bound"

@@ -59,11 +59,10 @@ def _init(name: str | None) -> int:
 
 
 def _check(file: Path) -> int:
-    application = model.read(file)
-    faults = list(model.faults(application, file.parent))
+    application, faults = model.checked(file)
     for fault in faults:
         print(f"{file}: {fault}")
-    if not faults:
+    if application and not faults:
         for name, program in application.programs.items():
             figures = ", ".join(f"{figure} ({rule.unit})" for figure, rule in program.figures.items())
             print(f"{name}: {' '.join(program.words)}; placements {', '.join(program.placements)}; {figures}")

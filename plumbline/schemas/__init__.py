@@ -14,7 +14,7 @@ import jsonschema
 import msgspec
 import yaml
 
-from plumbline.base.errors import PlumbError
+from plumbline.base.errors import PlumbError, suggest
 
 T = TypeVar("T")
 #: ends patterns of types, as an error has it: Python's ``$`` alone also passes over a line's end
@@ -99,9 +99,30 @@ def _check(rules: Any, name: str, document: Any, where: str) -> None:
     except RecursionError:
         raise PlumbError(f"not a valid {name}: nested too deeply", where, "fix or regenerate it") from None
     if error is not None:
-        place = ".".join(map(str, error.absolute_path)) or "top level"
-        what = error.message.replace(END_OF_TEXT, "$")[:200]
-        raise PlumbError(f"not a valid {name}: {place}: {what}", where, "fix or regenerate it")
+        raise PlumbError(f"not a valid {name}: {_said(error)}", where, "fix or regenerate it")
+
+
+def faults(name: str, document: Any) -> Iterator[str]:
+    """``KEY: WHAT`` for all that schema ``name`` finds wrong in ``document``, key by key."""
+    try:
+        for error in sorted(
+            validator(name).iter_errors(document), key=lambda error: list(map(str, error.absolute_path))
+        ):
+            yield _said(jsonschema.exceptions.best_match([error]))
+    except RecursionError:
+        yield "top level: nested too deeply"
+
+
+def _said(error: jsonschema.ValidationError) -> str:
+    """``KEY: WHAT``; a key that the schema does not have is named with the one that is probably meant."""
+    place = list(error.absolute_path)
+    what = error.message.replace(END_OF_TEXT, "$")[:200]
+    own, given = error.schema, error.instance
+    known = own.get("properties") if error.validator == "additionalProperties" and isinstance(own, dict) else None
+    if known and isinstance(given, dict):
+        extra = next(str(key) for key in given if key not in known)
+        place, what = [*place, extra[:80]], f"there is no such key: {suggest(extra, list(known))}"
+    return f"{'.'.join(map(str, place)) or 'top level'}: {what}"
 
 
 def convert(name: str, document: Any, kind: type[T], where: str) -> T:

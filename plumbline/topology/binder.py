@@ -12,8 +12,15 @@ from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 
 
+class Refusal(PlumbError):
+    """What ``plumb-bind`` says of a question that it cannot satisfy."""
+
+
 def ask(arguments: Sequence[str]) -> str:
-    """What ``plumb-bind ARGUMENTS`` prints; :class:`PlumbError` with its own line if it refuses."""
+    """What ``plumb-bind ARGUMENTS`` prints; :class:`Refusal` with its own line if it refuses.
+
+    Raises :class:`PlumbError` where it is not built, or older than this checkout.
+    """
     program = paths.binder()
     try:
         done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False, timeout=60)
@@ -27,7 +34,7 @@ def ask(arguments: Sequence[str]) -> str:
         line = done.stderr.strip().removeprefix("plumb-bind: ")
         if line.startswith("unknown option"):  # all options come from this checkout
             raise outdated(line)
-        raise PlumbError(line or f"plumb-bind ended with status {done.returncode}")
+        raise Refusal(line or f"plumb-bind ended with status {done.returncode}")
     return done.stdout
 
 
@@ -70,3 +77,12 @@ def placement(name: str) -> Placement | None:
     return next(
         (item for item in placements() if item.name == name or (item.argument and name.startswith(item.name))), None
     )
+
+
+def fault(placement: str, memory: str | None = None) -> str | None:
+    """What is wrong in the names of a placement and a memory policy, of whatever machine; None: nothing."""
+    try:
+        ask(["--check", f"--placement={placement}", *([f"--memory={memory}"] if memory else [])])
+    except Refusal as error:
+        return error.what
+    return None

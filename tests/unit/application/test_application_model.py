@@ -80,7 +80,8 @@ def repository(tmp_path) -> Path:
             "programs.heat.binds: itself: placement none does not say where threads are to be bound",
         ),
         (changed("programs.heat.stdin", "in.txt"), "programs.heat.stdin: there is no file in.txt beside plumb.yaml"),
-        (changed("programs.heat.colour", 1), "programs.heat: Additional properties are not allowed ('colour'"),
+        (changed("programs.heat.colour", 1), "programs.heat.colour: there is no such key: known: command, figures, "),
+        (changed("programs.heat.thread", 1), "programs.heat.thread: there is no such key: did you mean 'threads'?"),
         (changed("programs.heat.command", "./heat 'x"), "programs.heat.command: No closing quotation"),
         (changed("programs.heat.figures.rate", {"unit": "s"}), "wall says where it is found; none are"),
         (changed("programs.heat.figures.rate.wall", True), "wall says where it is found; pattern, wall"),
@@ -104,7 +105,9 @@ def repository(tmp_path) -> Path:
         (changed("programs.heat.inputs", ["x"]), "programs.heat.inputs: there is no x beside plumb.yaml"),
         (changed("programs.heat.inputs", ["."]), "programs.heat.inputs: '.': name the files and folders"),
         (changed("programs.heat.inputs", ["output/x"]), "inputs: 'output/x': the name is that of a file of Plumbline"),
-        (changed("programs.heat.placements", ["cores"]), "placements: 'cores' is not one: docs/placements.md"),
+        (changed("programs.heat.placements", ["cores"]), "unknown placement 'cores' (did you mean 'core'?): known are"),
+        (changed("programs.heat.placements", ["numa:x"]), "placements: placement numa:x: 'x' is not a whole number"),
+        (changed("programs.heat.memory", "far"), "memory: unknown memory policy 'far': known are local, interleave,"),
         ("application: [", "plumb.yaml is not YAML: "),
     ],
 )  # fmt: skip
@@ -122,6 +125,21 @@ def test_check_says_all_faults(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["application", "check"]) == 1
     assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_check_says_all_faults_of_the_form(tmp_path, monkeypatch, capsys):
+    document = changed("programs.heat.thread", 1)
+    document["programs"]["heat"]["time_limit_s"] = -5
+    document["programs"]["heat"]["inputs"] = ["../x"]
+    file = written(tmp_path, document)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["application", "check"]) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert [line.removeprefix(f"{file}: programs.heat.").split(":")[0] for line in said] == [
+        "thread",
+        "inputs.0",
+        "time_limit_s",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -277,6 +277,13 @@ def test_bad_words_on_the_command_line(words: list[str], line: str) -> None:
         ),
         (["--devices", "--", "true"], "--devices goes with --topology only: leave out the program"),
         (["--list", "--devices"], "--list goes alone: leave out --devices"),
+        (["--check"], "no --placement given (see plumb-bind --help)"),
+        (
+            ["--check", "--placement", "core", "--ranks", "2"],
+            "--check goes with --placement and --memory only: leave out --ranks",
+        ),
+        (["--check", "--placement", "ways:0"], "placement ways:0: the number of ranks must be at least 1"),
+        (["--check", "--placement", "core", "--memory", "node:x"], "memory node:x: 'x' is not a whole number"),
         (
             ["--export-topology", "/nowhere/x.xml"],
             "topology cannot be written to /nowhere/x.xml: No such file or directory",
