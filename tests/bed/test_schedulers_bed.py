@@ -188,6 +188,7 @@ def sensors(cluster: Cluster, tmp_path: Path) -> Iterator[Path]:
     assert configuration(cluster.bed) == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cluster", ["sge"], indirect=True)
 def test_a_bad_node_gets_no_job_until_it_is_well(cluster: Cluster, sensors: Path) -> None:
     bed = cluster.bed

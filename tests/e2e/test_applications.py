@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -125,7 +126,7 @@ def described() -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory):
-    """(exit status, output, records by program) of ``plumb run`` in a repository, which stays as it is."""
+    """(exit status, output, records by program) of ``plumb run`` in a repository, which stays as it is; and this."""
     folder = tmp_path_factory.mktemp("own") / "odd"
     folder.mkdir()
     (folder / "program.c").write_text(PROGRAM)
@@ -136,7 +137,7 @@ def ran(tmp_path_factory):
     around = own_code.variables(folder.parent)
     status, output = own_code.plumb(folder, around, "run", "--stack", "openmpi")
     assert own_code.git(folder, "status", "--porcelain", "--ignored") == ""
-    return status, output, own_code.records(around)
+    return status, output, own_code.records(around), (folder, around)
 
 
 @pytest.mark.parametrize("name", BEHAVIOUR)
@@ -170,10 +171,39 @@ def test_its_records_name_the_commit(ran):
 
 
 def test_the_campaign_says_what_failed(ran):
-    status, output, _ = ran
+    status, output, *_ = ran
     assert status == 1
     assert "odd: building" in output
     assert "failed odd_wrong %placement=core on openmpi (default): launch 0: wrong answer: 1.26" in output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["list"], "odd_serial"),
+        (["show", "RECORD"], "verified"),
+        (["history"], "odd_well %placement=core"),
+        (["report", "--output", "report.html"], "report.html"),
+        (["publish", "pages"], "published: "),
+        (["calibrate", "--min-sessions", "1", "--dry-run"], "references would change"),
+        (["export", "--format", "csv", "--output", "figures.csv"], "figures.csv"),
+    ],
+    ids=lambda one: one[0] if isinstance(one, list) else "",
+)
+def test_every_view_takes_them(ran, words, said):
+    _, _, records, (folder, around) = ran
+    words = [records["well"]["id"] if word == "RECORD" else word for word in words]
+    status, output = own_code.plumb(folder.parent, around, *words)
+    assert said in output
+    assert status == 0, output
+
+
+def test_a_record_is_reproduced(ran):
+    _, _, records, (_, around) = ran
+    status, output = own_code.plumb(Path("/"), around, "reproduce", records["well"]["id"])
+    assert status == 0, output
+    assert re.search(r"^verified: plumb show [0-9a-f]{12}$", output.splitlines()[-1])
+    assert "rate" in output
 
 
 @pytest.fixture(scope="module")
@@ -207,7 +237,7 @@ def test_one_build_runs_on_each_library_with_the_standard_abi(of_any_mpi):
 
 
 def test_the_library_that_runs_it_fastest_is_named(of_any_mpi):
-    status, output = own_code.plumb(*of_any_mpi, "run", "--any-mpi", "--minutes", "1.5")
+    status, output = own_code.plumb(*of_any_mpi, "run", "--any-mpi", "--minutes", "0.7")
     closing = output.splitlines()[-1]
     if status:  # other programs disturbed the launches, or left time for too few
         assert {2: "INCONCLUSIVE: ", 3: "INVALID: "}[status] in output
@@ -274,6 +304,16 @@ def test_equal_code_under_two_placements_is_one_pair(repository):
     assert [record["variant"]["placement"] for record in records] == ["core", "numa"]
     assert len({record["variant"]["application"]["commit"] for record in records}) == 1
     assert len({record["variant"]["name"] for record in records}) == 1
+
+
+def test_two_stacks_are_compared(repository):
+    folder, around = repository
+    for stack in ("openmpi", "mpich"):
+        own_code.plumb(folder, around, "run", "--stack", stack)
+    status, output = own_code.plumb(folder, around, "compare", "openmpi", "mpich")
+    assert status == 0, output
+    assert "code %placement=core" in output
+    assert output.splitlines()[-1].startswith("1 figure: openmpi best in ")
 
 
 def test_a_program_is_profiled_by_its_name(repository):

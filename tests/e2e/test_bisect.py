@@ -120,6 +120,7 @@ def test_the_change_is_found_by_a_bisection_that_was_killed(code, tmp_path):
         assert (work / "bisect-1.log").read_text().startswith("git bisect start\n")
 
 
+@pytest.mark.long
 def test_git_bisect_run_takes_the_gate_as_its_judge(code, tmp_path):
     folder, around = code
     copy = tmp_path / "copy"
@@ -149,6 +150,7 @@ def test_a_commit_that_does_not_build_is_to_be_skipped(code):
     assert own_code.plumb(folder, around, "gate", *words[:-1], "absent", "--for-git-bisect")[0] == 128
 
 
+@pytest.mark.long
 def test_a_gate_that_fails_looks_for_the_commit(code, tmp_path):
     folder, around = code
     found, note = tmp_path / "gate.json", tmp_path / "gate.md"

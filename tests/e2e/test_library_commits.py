@@ -92,11 +92,32 @@ def around(tmp_path, monkeypatch) -> dict[str, str]:
     return {**own_code.variables(tmp_path), "PLUMB_STACKS": str(stacks), "PLUMB_SITES": str(sites)}
 
 
-def test_the_commit_of_a_library_is_found_by_a_program_of_ones_own(around, tmp_path):
-    code, found = tmp_path / "code", tmp_path / "found.json"
-    code.mkdir()
-    (code / "eager.c").write_text(PROGRAM)
-    own_code.commit(code, OWN)
+@pytest.fixture
+def code(tmp_path) -> Path:
+    """The repository of the program."""
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "eager.c").write_text(PROGRAM)
+    own_code.commit(folder, OWN)
+    return folder
+
+
+def test_two_commits_of_a_library_are_compared_by_a_program_of_ones_own(around, code, tmp_path):
+    found = tmp_path / "gate.json"
+    sides = ("--baseline", "source:ompi@v0", "--candidate", "source:ompi@v1", "--must-detect", "0.5")
+    status, output = own_code.plumb(code, around, "gate", *sides, "--test", "eager", "--output", str(found))
+    assert status in (1, 2, 3), output  # other programs may disturb too many launches
+    records = [json.loads(line) for file in Path(around["PLUMB_RESULTS"]).glob("local/*.jsonl") for line in file.open()]
+    v0, v1 = (own_code.git(tmp_path / "library", "rev-parse", name)[:12] for name in ("v0", "v1"))
+    assert [record["stack"]["name"] for record in records] == [f"ompi@{v0}", f"ompi@{v1}"]
+    assert [record["figures"][0]["value"] // 100 for record in records] == [40, 81]
+    if status == 1:
+        assert "FAIL" in output
+
+
+@pytest.mark.long
+def test_the_commit_of_a_library_is_found_by_a_program_of_ones_own(around, code, tmp_path):
+    found = tmp_path / "found.json"
     words = ["bisect", "v0", "v2", "--stack", "source:ompi", "--test", "eager", "--output", str(found)]
     status, output = own_code.plumb(code, around, *words)
     assert status == 0, output

@@ -197,6 +197,7 @@ def test_a_program_of_ones_own_is_measured_and_the_package_stays(ready: Path) ->
     assert [path for path in sorted(package.rglob("*")) if path not in before and "__pycache__" not in path.parts] == []
 
 
+@pytest.mark.long
 def test_a_merge_request_of_ones_own_code_is_gated_by_an_installed_plumbline(
     runner: Path, ready: Path, wheel: Path
 ) -> None:

@@ -464,7 +464,10 @@ def test_status_streams_and_folder_of_the_command(machine: None, tmp_path: Path)
     assert not lost.exists()
 
 
-@pytest.mark.parametrize("failure", ["kill -SEGV $$", "exec sleep 60"], ids=["crash", "hang"])
+@pytest.mark.parametrize(
+    "failure",
+    [pytest.param("kill -SEGV $$", id="crash"), pytest.param("exec sleep 60", id="hang", marks=pytest.mark.long)],
+)
 def test_a_boot_that_fails_is_repeated_and_said_with_verbose_only(machine: None, tmp_path: Path, failure: str) -> None:
     qemu = tmp_path / "qemu-system-x86_64"
     real = shutil.which(qemu.name)

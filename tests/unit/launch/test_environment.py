@@ -21,6 +21,7 @@ NOT_VARIABLES = {
     "PLUMB_NATIVE": "CMake",
     "PLUMB_SANITIZE": "CMake",
     "PLUMB_STATIC_LIBC": "CMake",
+    "PLUMB_WARNINGS_AS_ERRORS": "CMake",
     "PLUMB_SEED": "a member of records that earlier versions wrote",
 }
 
