@@ -186,10 +186,9 @@ def _live(args: argparse.Namespace, rule: Rule) -> int:
 def _begin(args: argparse.Namespace, rule: Rule) -> Path:
     """The folder of a new gate."""
     from plumbline.gate import run, setup, sides
-    from plumbline.reframe.built import first_stack
 
     own = model.named_or_here(args.application)
-    stack = args.stack or (first_stack(own, say) if own else None)
+    stack = sides.base_stack((args.baseline, args.candidate), args.stack, own, say)
     both = tuple(sides.resolve(role, getattr(args, role), stack, own) for role in run.SIDES)
     seed = secrets.randbits(32) if args.seed is None else args.seed
     terms = setup.Terms(rule, seed, ("plumb", "gate", *jobs.options(args, *REPEAT)), args.disturbed_by_itself)

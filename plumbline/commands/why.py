@@ -16,7 +16,6 @@ from plumbline.gate.rules import MARGINS
 from plumbline.measure import jobs
 from plumbline.pages.page import render
 from plumbline.records import store
-from plumbline.reframe.built import first_stack
 from plumbline.statistics.paired import Rule
 from plumbline.why import ends as found_ends
 from plumbline.why import page
@@ -99,7 +98,7 @@ def _ends(args: argparse.Namespace) -> tuple[Ends, str | None]:
     if args.root:
         cure = "leave it out, or name two records: what their hosts differ in is known"
         raise PlumbError("sides do not say how the host is set", "plumb why --root", cure)
-    stack = args.stack or (first_stack(own, say) if own else None)
+    stack = sides.base_stack((args.first, args.second), args.stack, own, say)
     both_sides = [
         sides.resolve(role, name, stack, own) for role, name in (("baseline", args.first), ("candidate", args.second))
     ]

@@ -146,7 +146,7 @@ def _cells(line: Line, entries: Mapping[str, int]) -> Iterator[Piece]:
 
 
 def ratio(line: Line, side: int, shown: Callable[[float], str]) -> str:
-    """``0.87 [0.85 0.90]``: ``~`` for the weaker basis, ``?`` where nothing is claimed, ``!`` alone for a doubtful line."""
+    """``0.87 [0.85 0.90]``: ``~``: the weaker basis, ``?``: nothing is claimed, ``!`` alone: a doubtful line."""
     found = line.differences[side]
     if found is None:
         return "!" if line.doubtful else ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import tarfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from plumbline.application.source import Source
 from plumbline.base import files, git, paths
 from plumbline.base.errors import PlumbError
 from plumbline.records.variant import Variant
+from plumbline.reframe.built import first_stack
 from plumbline.stacks import kernels as kernels_of_stack
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks import source as source_stacks
@@ -152,6 +153,13 @@ def resolve(role: str, given: str, stack: str | None, file: Path | None = None) 
     build = tuple(_assigned(named, "build", where).items())
     code = source.of_commit(file, commit, build) if commit else source.present(file, build)
     return Side(role, stack, None, changes, given, code, makes)
+
+
+def base_stack(given: Sequence[str], named: str | None, file: Path | None, say: Callable[[str], None]) -> str | None:
+    """The stack of sides that name none: ``named``, or the first that the site offers where an application needs one."""
+    if named or file is None or all("stack" in _parsed(side, "plumb gate") for side in given):
+        return named
+    return first_stack(file, say)
 
 
 def _parsed(given: str, where: str) -> dict[str, str]:

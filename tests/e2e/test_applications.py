@@ -185,7 +185,7 @@ def test_the_campaign_says_what_failed(ran):
         (["history"], "odd_well %placement=core"),
         (["report", "--output", "report.html"], "report.html"),
         (["publish", "pages"], "published: "),
-        (["calibrate", "--min-sessions", "1", "--dry-run"], "references would change"),
+        (["calibrate", "--dry-run"], "0 references would change"),
         (["export", "--format", "csv", "--output", "figures.csv"], "figures.csv"),
     ],
     ids=lambda one: one[0] if isinstance(one, list) else "",
@@ -195,7 +195,7 @@ def test_every_view_takes_them(ran, words, said):
     words = [records["well"]["id"] if word == "RECORD" else word for word in words]
     status, output = own_code.plumb(folder.parent, around, *words)
     assert said in output
-    assert status == 0, output
+    assert status == (1 if words[0] == "calibrate" else 0), output  # one session makes no reference
 
 
 def test_a_record_is_reproduced(ran):
@@ -312,7 +312,6 @@ def test_two_stacks_are_compared(repository):
         own_code.plumb(folder, around, "run", "--stack", stack)
     status, output = own_code.plumb(folder, around, "compare", "openmpi", "mpich")
     assert status == 0, output
-    assert "code %placement=core" in output
     assert output.splitlines()[-1].startswith("1 figure: openmpi best in ")
 
 

@@ -1,7 +1,4 @@
-"""The quick campaign as a newcomer runs it, but with one launch of each variant, and then every record it left.
-
-The host believes its caches to be small: else the arrays of STREAM take most of the time.
-"""
+"""The quick campaign as a newcomer runs it, but with one launch of each variant, and then every record it left."""
 
 import os
 import re
@@ -10,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import small_caches
 import stored
 
 from plumbline import schemas
@@ -23,13 +19,13 @@ pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 def campaign(tmp_path_factory):
     """(exit status, output, records) of ``plumb campaign`` into an empty results folder."""
     folder = tmp_path_factory.mktemp("campaign")
-    environment = {**os.environ, **small_caches.believed(folder, 4 << 20)}
+    environment = {**os.environ, "PLUMB_RESULTS": str(folder)}
     command = [str(Path(sys.executable).parent / "plumb"), "campaign", "--profile", "quick", "--", "-S", "launches=1"]
     answer = subprocess.run(
         command, env=environment, capture_output=True, text=True, check=False, timeout=1500, cwd=paths.root()
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PLUMB_RESULTS", environment["PLUMB_RESULTS"])
+        patch.setenv("PLUMB_RESULTS", str(folder))
         records, damages = stored.read_all()
     assert damages == []
     return answer.returncode, answer.stdout + answer.stderr, records

@@ -109,6 +109,7 @@ def test_two_commits_of_a_library_are_compared_by_a_program_of_ones_own(around, 
     assert status in (1, 2, 3), output  # other programs may disturb too many launches
     records = [json.loads(line) for file in Path(around["PLUMB_RESULTS"]).glob("local/*.jsonl") for line in file.open()]
     v0, v1 = (own_code.git(tmp_path / "library", "rev-parse", name)[:12] for name in ("v0", "v1"))
+    assert records, output
     assert [record["stack"]["name"] for record in records] == [f"ompi@{v0}", f"ompi@{v1}"]
     assert [record["figures"][0]["value"] // 100 for record in records] == [40, 81]
     if status == 1:
