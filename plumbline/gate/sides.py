@@ -156,7 +156,7 @@ def resolve(role: str, given: str, stack: str | None, file: Path | None = None) 
 
 
 def base_stack(given: Sequence[str], named: str | None, file: Path | None, say: Callable[[str], None]) -> str | None:
-    """The stack of sides that name none: ``named``, or the first that the site offers where an application needs one."""
+    """The stack of sides that name none: ``named``, or the first that the site offers if an application needs one."""
     if named or file is None or all("stack" in _parsed(side, "plumb gate") for side in given):
         return named
     return first_stack(file, say)

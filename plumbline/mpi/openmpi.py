@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -17,6 +19,8 @@ from plumbline.mpi.settings import Knob, Rule, Setting
 from plumbline.schedulers import SSH_OPTIONS, RankLauncher, RankVariables, Scheduler
 from plumbline.schedulers.program import answer
 
+#: the components for messages between two processes
+BTL = "OMPI_MCA_btl"
 SSH = " ".join(("ssh", *SSH_OPTIONS))
 #: what the component ``tuned`` needs to take algorithms from settings and files
 DYNAMIC = Setting("coll_tuned_use_dynamic_rules", "1")
@@ -41,7 +45,30 @@ def prrte(request: Request) -> Command:
         arguments += ["--map-by", "slot:OVERSUBSCRIBE"]
     if layout.ssh:
         arguments += ["--prtemca", "plm", "ssh", "--prtemca", "plm_ssh_agent", SSH]
-    return _command(request, arguments)
+    made = _command(request, arguments)
+    return dataclasses.replace(made, environment={**made.environment, **_without_sleep(request)})
+
+
+def _without_sleep(request: Request) -> dict[str, str]:
+    """On one node the component of BTL for libfabric is left out, unless somebody chose components.
+
+    It carries no messages there, and closing it takes a second, for which ``mca_btl_ofi_component_close`` sleeps.
+    """
+    program = Path(request.program).resolve()
+    if request.layout.nodes > 1 or BTL in request.environment or not program.is_file():  # it may be in an image
+        return {}
+    prefix, own = program.parent.parent, OpenMpi
+    files = (*_files(prefix, own.settings), *_files(Path("/"), own.host_settings))
+    chosen = any(re.search(r"^\s*btl\s*=", text, re.MULTILINE) for text in files)
+    return {} if chosen else {BTL: "^ofi"}
+
+
+def _files(folder: Path, patterns: Sequence[str]) -> Iterator[str]:
+    """What the files say that can be read."""
+    for pattern in patterns:
+        for file in folder.glob(pattern):
+            with contextlib.suppress(OSError):
+                yield file.read_text(encoding="utf-8", errors="replace")
 
 
 def orte(request: Request) -> Command:

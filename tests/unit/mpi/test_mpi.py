@@ -93,6 +93,27 @@ def test_open_mpi_as_root(kind, monkeypatch):
     assert command(kind, ONE).environment == {}
 
 
+@pytest.mark.parametrize(
+    ("layout", "around", "conf", "expected"),
+    [
+        (ONE, {}, None, "^ofi"),
+        (ONE, {}, "# btl = sm\npml = ob1\n", "^ofi"),
+        (ONE, {}, "pml = ob1\n btl = self,sm\n", None),  # a site chose
+        (ONE, {"OMPI_MCA_btl": "sm,self"}, None, None),
+        (TWO, {}, None, None),
+    ],
+)
+def test_the_component_that_sleeps_is_left_out_on_one_node(layout, around, conf, expected, tmp_path):
+    program = tmp_path / "bin" / "prterun"
+    program.parent.mkdir()
+    program.touch()
+    if conf:
+        (tmp_path / "etc").mkdir()
+        (tmp_path / "etc" / "openmpi-mca-params.conf").write_text(conf)
+    launcher = Launcher(mpi.TABLE["openmpi"], "prrte", str(program))
+    assert launcher.command(layout, bound=True, environment=around).environment.get("OMPI_MCA_btl") == expected
+
+
 def test_hydra_under_slurm_hides_pmix():
     found = command("hydra", TWO, environment=ALLOCATED)
     assert found.environment == {"SLURM_MPI_TYPE": "none", "SLURM_CPU_BIND": "none"}
