@@ -77,7 +77,7 @@ def borrowed(bed: Bed) -> Iterator[Bed]:
     assert back.returncode == 0, back.stderr
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=[NAMES[0], pytest.param(NAMES[1], marks=pytest.mark.long)])
 def cluster(borrowed: Bed, request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """The bed with a scheduler, onboarded with one stack."""
     name, bed = request.param, borrowed

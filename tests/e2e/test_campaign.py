@@ -12,7 +12,7 @@ import stored
 from plumbline import schemas
 from plumbline.base import paths
 
-pytestmark = [pytest.mark.e2e, pytest.mark.alone]
+pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture(scope="module")

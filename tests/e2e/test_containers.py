@@ -141,7 +141,7 @@ def test_a_campaign_of_ten_tests(engine, way, install, tmp_path, monkeypatch):
     install(engine, way)
     offer(tmp_path, "image")
     tests = (
-        "osu_pair.*latency|osu_barrier|pairs_cores|pi_sum|barrier_pair|sharing_pair|heat1d_steps|deadlock_fixed|"
+        "osu_pair.*latency|osu_pair.*=bw|osu_barrier|pairs_cores|pi_sum|barrier_pair|sharing_pair|heat1d_steps|deadlock_fixed|"
         "stream_threads.*compact"
     )
     environment = {**os.environ, "PLUMB_BUILD": str(tmp_path / "build"), "PLUMB_TOOLS": str(paths.tools())}

@@ -64,6 +64,7 @@ def alone(checkout, *command, **variables):
     )
 
 
+@pytest.mark.long
 def test_environment_and_stack_come_from_the_archive(packed, checkout):
     given = {"PLUMB_ARCHIVE": str(packed), "PYTHON": os.path.realpath(sys.executable)}
     bootstrap = ("playbooks/bootstrap.sh", "requirements.txt")

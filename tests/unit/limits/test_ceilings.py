@@ -260,7 +260,7 @@ class TestFigures:
         assert f"{percent} % of " in show.text(made)
         assert f"{percent} % of " in json.dumps(entry(made, Shared()))
         for rule in (findings.shortfalls, findings.far_from_reach)[: 1 + (float(percent) < findings.LOW_PERCENT)]:
-            (said,) = rule(findings.Campaign([(made, 0)], None))
+            (said,) = rule(findings.Campaign([(made, 0)]))
             assert f"reaches {percent} % of " in said.text
             assert "72.0" not in said.text, "of one launch"
         assert bound in made.figures[0].reached.bound
@@ -270,7 +270,7 @@ class TestFigures:
         made = dgemm(host, {})
         about = {"value": 1.0, "unit": "GFlop/s", "method": "multiply-add peak, 2 cores", "spread_percent": 1.0}
         made.figures[0].ceiling = RecordedCeiling(**about, percent=80.1, measured="2026-11-22T10:00:00.000Z")
-        (said,) = findings.shortfalls(findings.Campaign([(made, 0)], None))
+        (said,) = findings.shortfalls(findings.Campaign([(made, 0)]))
         assert summary.percent(made.figures[0]) == "80.1c"
         assert "rate reaches 80.1 % of ceiling multiply-add peak, 2 cores; likely cause: the BLAS" in said.text
 

@@ -97,7 +97,7 @@ def test_a_site_adds_environments_and_their_packages(root):
     ("entry", "told"),
     [
         ({"mpi": "lam@7"}, "environment 'x' has no MPI library"),
-        ({"mpi": "mpich@5.0.1", "variant": "+x"}, "'variant' was unexpected"),
+        ({"mpi": "mpich@5.0.1", "variant": "+x"}, "x.variant: there is no such key: did you mean 'variants'"),
         ({"variants": "~fortran"}, "'mpi' is a required property"),
         ({"mpi": "mpich@5.0.1", "roots": "hwloc"}, "roots: .*is not of type 'array'"),
     ],

@@ -46,7 +46,7 @@ def test_on_one_node_no_map_has_a_cost() -> None:
 
 def test_the_report_says_what_a_map_costs_once() -> None:
     records = [counted(given=400, aware=100), counted(given=400, aware=100), counted(given=1, aware=1)]
-    found = list(maps_of_ranks(Campaign([(one, number) for number, one in enumerate(records)], None)))
+    found = list(maps_of_ranks(Campaign([(one, number) for number, one in enumerate(records)])))
     cost = "map given sends 4.000 times the bytes of the best map (aware) between nodes"
     expected = f"rank_ring (compact 2 nodes 1x2 local): {cost}"
     assert [(one.text, one.entry) for one in found] == [(expected, 0)]

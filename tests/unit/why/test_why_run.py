@@ -244,6 +244,39 @@ def test_a_search_whose_stack_changed_is_refused(world, tmp_path, monkeypatch):
         search(tmp_path)
 
 
+def test_a_search_whose_stack_is_gone_waits_for_it(world, tmp_path, monkeypatch):
+    """The error names the stack; when it is there again, nothing is measured twice."""
+
+    def real(stacks):
+        return {"stacks": {name: manifests.digest(manifests.load(name)) for name in stacks}, "nodes": "n"}
+
+    monkeypatch.setattr(session, "circumstances", real)
+    world.stop_after = 40
+    with pytest.raises(Interrupted):
+        search(tmp_path)
+    (tmp_path / "stacks" / "openmpi").rename(tmp_path / "away")
+    with pytest.raises(PlumbError, match="stack 'openmpi' is not installed"):
+        search(tmp_path)
+    assert world.started == 40
+    (tmp_path / "away").rename(tmp_path / "stacks" / "openmpi")
+    world.stop_after = math.inf
+    assert named(search(tmp_path)) != {}
+    assert len({one.id for one in run.resume(tmp_path / "why", None, lambda line: None).records}) >= 2
+
+
+def test_a_factor_that_cannot_be_set_any_more_is_said_and_the_others_are_found(world, tmp_path):
+    world.stop_after = 40
+    with pytest.raises(Interrupted):
+        search(tmp_path)
+    world.stop_after = math.inf
+    world.fails = lambda variant: (
+        "no numa any more" if variant.settings["b"] == "1" and variant.placement == "numa" else None
+    )
+    answer = search(tmp_path)
+    assert any("no numa any more" in line for line in answer.notes())
+    assert "placement" in named(answer)
+
+
 def test_settings_of_the_host_are_set_for_each_launch_and_set_back(world, tmp_path, monkeypatch):
     root = tmp_path / "root"
     file = root / change.TABLE["thp"]
