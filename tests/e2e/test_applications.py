@@ -236,6 +236,7 @@ def test_one_build_runs_on_each_library_with_the_standard_abi(of_any_mpi):
     assert all(record["reasons"] == [] for record in found)
 
 
+@pytest.mark.long
 def test_the_library_that_runs_it_fastest_is_named(of_any_mpi):
     status, output = own_code.plumb(*of_any_mpi, "run", "--any-mpi", "--minutes", "0.7")
     closing = output.splitlines()[-1]

@@ -166,6 +166,7 @@ def offer(folder, *names):
     file.write_text(yaml.safe_dump(site))
 
 
+@pytest.mark.long
 def test_a_gate_says_what_the_container_costs(install, tmp_path):
     made = install("charliecloud", "host")
     offer(tmp_path, "mpich", "image")
@@ -194,6 +195,7 @@ def test_a_gate_says_what_the_container_costs(install, tmp_path):
     assert all(launch["verified"] for record in (baseline, candidate) for launch in record["launches"])
 
 
+@pytest.mark.long
 def test_an_archive_is_unpacked_and_run(install, image, tmp_path):
     """What podman makes of the same folder, as an OCI archive; the folder that it is unpacked to is what is run."""
     install("podman")  # or skipped

@@ -261,6 +261,7 @@ def test_a_merge_request_of_ones_own_code_is_gated_by_an_installed_plumbline(
     assert re.search(rf"^plumb-gate +finished in [0-9.]+ \w+ +{job}", said, re.MULTILINE), said
 
 
+@pytest.mark.long
 def test_the_tutorial_for_ones_own_code_is_true(ready: Path) -> None:
     """Its commands, with less time for a gate: a verdict is right, or there is none on a machine that is busy."""
     text = (paths.root() / "docs" / "tutorial-code.md").read_text()

@@ -176,6 +176,7 @@ def portable(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("portable"), "-DPLUMB_NATIVE=OFF", "-DCMAKE_BUILD_TYPE=RelWithDebInfo")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kernel", TINY)
 def test_kernels_are_clean_under_valgrind(portable: Path, kernel: str) -> None:
     ranks, threads, options = TINY[kernel]

@@ -378,6 +378,7 @@ def test_uncommitted_changes_are_said_or_carried(repository, tmp_path):
 # the virtual environment
 
 
+@pytest.mark.long
 def test_an_archive_reaches_the_virtual_environment_with_its_checksum(cluster, repository):
     """A cluster without a route is in tests/bed (long), a checkout without a network in tests/e2e/test_offline.py."""
     noted = cluster / "noted"
@@ -532,6 +533,7 @@ def test_a_campaign_that_measured_nothing_says_so_and_not_that_a_variant_failed(
     assert "a variant failed" not in told
 
 
+@pytest.mark.long
 def test_ceilings_of_every_partition_are_measured_and_brought_back(cluster):
     plumb(cluster, 0)
     (cluster / "cluster/.git").mkdir()
@@ -578,6 +580,7 @@ def test_calibration_goes_on_where_it_was_interrupted(cluster):
     assert "changed=0" in again.stdout
 
 
+@pytest.mark.long
 def test_a_stack_is_tuned_once(cluster):
     """In a job of the first partition, if the inventory names a stack; what was found says that it is done."""
     plumb(cluster, 0)
@@ -756,6 +759,7 @@ def test_the_example_inventory_is_in_order():
     assert FILTERS.faults({**known, **more}) == []
 
 
+@pytest.mark.long
 def test_a_refused_calibration_is_not_measured_again_until_somebody_asks(cluster):
     plumb(cluster, 1)  # campaigns that were not verified, and records that gave no reference
     (cluster / "cluster/site-configs/straw/references").mkdir()
