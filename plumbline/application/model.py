@@ -132,9 +132,11 @@ def checked(file: Path) -> tuple[Application | None, list[str]]:
 
     Raises :class:`PlumbError` where it is not YAML.
     """
-    wrong = list(schemas.faults("application", schemas.read_yaml(file, FILE, CURE)))
-    found = None if wrong else read(file)
-    return found, wrong if found is None else list(faults(found, file.parent))
+    document = schemas.read_yaml(file, FILE, CURE)
+    if wrong := list(schemas.faults("application", document)):
+        return None, wrong
+    found = msgspec.convert(document, Application)
+    return found, list(faults(found, file.parent))
 
 
 def faults(found: Application, folder: Path) -> Iterator[str]:

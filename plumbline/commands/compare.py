@@ -36,7 +36,8 @@ def run(args: argparse.Namespace) -> int:
     if not found:
         raise PlumbError("no valid record to compare", str(paths.results()), "plumb list shows what there is")
     named = [sides.parse(text, found) for text in args.sides]
-    comparison = compare.compare(found, named, args.all_figures, agreement.doubtful_of(found))
+    doubtful = agreement.doubtful_of([row for row in found if any(side.has(row) for side in named)])
+    comparison = compare.compare(found, named, args.all_figures, doubtful)
     if not comparison.lines:
         cure = unlike(comparison) or "plumb list shows what there is"
         what = "the sides have no figure in common" + (" that is alike" if comparison.unlike else "")

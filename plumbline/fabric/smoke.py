@@ -10,7 +10,7 @@ from pathlib import Path
 from plumbline import mpi, parsers
 from plumbline.launch import pipeline, process
 from plumbline.launch.prepare import Prepared, prepare
-from plumbline.mpi import ways
+from plumbline.mpi import settings, ways
 from plumbline.records.variant import Variant, WantedFigure
 from plumbline.schemas.site import Partition
 from plumbline.stacks import manifest as manifests
@@ -134,14 +134,9 @@ def sources(stack: Manifest, partition: Partition, smoke: Smoke, root: Path = Pa
     found: dict[str, tuple[str, str]] = {}
     files = [file for pattern in mpi.HOST_SETTINGS for file in sorted(root.glob(pattern))]
     files += [file for pattern in family.settings for file in sorted(Path(stack.prefix).glob(pattern))]
-    for file in files:
-        if file.is_file() and file.suffix == ".conf":
-            for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
-                name, equals, value = line.partition("#")[0].partition("=")
-                if equals:
-                    variable = name.strip()
-                    known = variable.startswith(mpi.VARIABLES)
-                    found[variable if known else family.setting_variable(variable)] = value.strip(), str(file)
+    for name, value, file in settings.of_files(files):
+        known = name.startswith(mpi.VARIABLES)
+        found[name if known else family.setting_variable(name)] = value, str(file)
     own = manifests.environment(stack, {})
     for name, value in smoke.variables.items():
         if name in partition.environment:

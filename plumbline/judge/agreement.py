@@ -61,15 +61,15 @@ class Claim:
 
 
 def disagreements(records: Sequence[Record]) -> list[tuple[Claim, Claim]]:
-    """Claims of two tests on the same CPUs, nodes and stack that differ by more than their errors, the worst first.
+    """Claims of two tests on the same CPUs, nodes and stack in one campaign that differ by more than their errors.
+
+    The worst are first. Records of several campaigns do not disagree: the machine may have changed between them.
 
     No launches overlap, three or more of each, and the values are 25 % apart. That asks the reader to look, and claims
     no cause: a comparison of sides, which does, demands more of a campaign's few launches.
     """
     groups = group(
-        ((record.site, record.partition, *record.nodes, record.stack.name, claim.cpus, claim.quantity), claim)
-        for record in records
-        for claim in _claims(record)
+        ((_together(record), claim.cpus, claim.quantity), claim) for record in records for claim in _claims(record)
     )
     found = [
         (one, other)
@@ -79,6 +79,11 @@ def disagreements(records: Sequence[Record]) -> list[tuple[Claim, Claim]]:
         and _apart(unpaired.compare([one.samples], [other.samples]))
     ]
     return sorted(found, key=lambda pair: -max(pair[0].value, pair[1].value) / min(pair[0].value, pair[1].value))
+
+
+def _together(record: Record) -> tuple[str, ...]:
+    """What records have in common that were measured together on the same nodes and stack."""
+    return record.campaign or record.session, record.site, record.partition, *record.nodes, record.stack.name
 
 
 def doubtful(disagreeing: Sequence[tuple[Claim, Claim]]) -> frozenset[tuple[str, str]]:

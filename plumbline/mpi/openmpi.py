@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -15,7 +14,7 @@ from msgspec.structs import replace
 from plumbline.base.errors import PlumbError
 from plumbline.mpi import ways
 from plumbline.mpi.base import Command, Family, Layout, Request
-from plumbline.mpi.settings import Knob, Rule, Setting
+from plumbline.mpi.settings import Knob, Rule, Setting, of_files
 from plumbline.schedulers import SSH_OPTIONS, RankLauncher, RankVariables, Scheduler
 from plumbline.schedulers.program import answer
 
@@ -57,18 +56,9 @@ def _without_sleep(request: Request) -> dict[str, str]:
     program = Path(request.program).resolve()
     if request.layout.nodes > 1 or BTL in request.environment or not program.is_file():  # it may be in an image
         return {}
-    prefix, own = program.parent.parent, OpenMpi
-    files = (*_files(prefix, own.settings), *_files(Path("/"), own.host_settings))
-    chosen = any(re.search(r"^\s*btl\s*=", text, re.MULTILINE) for text in files)
-    return {} if chosen else {BTL: "^ofi"}
-
-
-def _files(folder: Path, patterns: Sequence[str]) -> Iterator[str]:
-    """What the files say that can be read."""
-    for pattern in patterns:
-        for file in folder.glob(pattern):
-            with contextlib.suppress(OSError):
-                yield file.read_text(encoding="utf-8", errors="replace")
+    files = [file for pattern in OpenMpi.settings for file in program.parent.parent.glob(pattern)]
+    files += [file for pattern in OpenMpi.host_settings for file in Path("/").glob(pattern)]
+    return {} if any(name == "btl" for name, *_ in of_files(files)) else {BTL: "^ofi"}
 
 
 def orte(request: Request) -> Command:

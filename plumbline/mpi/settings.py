@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
@@ -88,3 +90,18 @@ def complete(settings: Iterable[Setting], knobs: Iterable[Knob]) -> tuple[Settin
         for need in knob.needs:
             found.setdefault(need.name, need.value)
     return tuple(Setting(name, value) for name, value in found.items())
+
+
+def of_files(files: Iterable[Path]) -> Iterator[tuple[str, str, Path]]:
+    """Each ``NAME = VALUE`` of settings files of MPI libraries, with its file; only a ``.conf`` has such lines.
+
+    A file that cannot be read is left out: the library does not read it either.
+    """
+    for file in files:
+        if file.suffix != ".conf" or not file.is_file():
+            continue
+        with contextlib.suppress(OSError):
+            for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+                name, equals, value = line.partition("#")[0].partition("=")
+                if equals:
+                    yield name.strip(), value.strip(), file

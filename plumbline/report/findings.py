@@ -58,6 +58,11 @@ class Campaign:
         return [(record, number) for record, number in self.entries if record.is_valid and record.figures]
 
     @functools.cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number of each record's entry, by the record's id."""
+        return {record.id: number for record, number in self.entries}
+
+    @functools.cached_property
     def far(self) -> list[Finding]:
         """Benchmarks that should come close to what the machine can do, and do not; the farthest first."""
         return _far_from_reach(self.usable)
@@ -180,7 +185,6 @@ def stacks_apart(campaign: Campaign) -> Iterator[Finding]:
     """The tests in which stacks differ most, as far as a difference may be claimed; each test once."""
     if campaign.comparison is None:
         return
-    numbers = {record.id: number for record, number in campaign.entries}
     found: dict[str, tuple[float, Finding]] = {}
     for line in campaign.comparison.lines:
         apart = _extremes(line)
@@ -195,20 +199,19 @@ def stacks_apart(campaign: Campaign) -> Iterator[Finding]:
             for side, cell in apart
         )
         text = f"{line.key.variant} ({line.key.placement}): {line.key.figure} is {values}, {ratio:.1f} times apart"
-        found[line.key.test] = (ratio, Finding(text, numbers.get(other.records[-1])))
+        found[line.key.test] = (ratio, Finding(text, campaign.numbers.get(other.records[-1])))
     yield from (finding for _, finding in sorted(found.values(), key=lambda item: -item[0]))
 
 
 def hybrid_or_pure(campaign: Campaign) -> Iterator[Finding]:
     """Which of the best hybrid and the best pure MPI code wins, where one does."""
-    numbers = {record.id: number for record, number in campaign.entries}
     for one in hybrid.verdicts([record for record, _ in campaign.usable]):
         if one.state in (hybrid.HYBRID, hybrid.MPI):
             codes = (
                 f"the best hybrid code ({hybrid.how(one.hybrid)}) is {one.ratio:.2f} {one.bounds} times as fast as the"
             )
             text = f"{one.subject} on {one.pure.stack.name}: {codes} best pure MPI code"
-            yield Finding(f"{text} ({hybrid.how(one.pure)})", numbers[one.hybrid.id])
+            yield Finding(f"{text} ({hybrid.how(one.pure)})", campaign.numbers[one.hybrid.id])
 
 
 def maps_of_ranks(campaign: Campaign) -> Iterator[Finding]:
@@ -240,20 +243,20 @@ def shortfalls(campaign: Campaign) -> Iterator[Finding]:
     for record, number in campaign.usable:
         figure = record.figures[0]
         for remark in dict.fromkeys(text for launch in record.counting() for text in launch.remarks):
-            seen_there, short, cause = remark.partition(SHORT)
+            before, short, cause = remark.partition(SHORT)
             kind = re.sub(r"[\d.]+", "#", cause)
             if short and kind not in seen:
                 seen.add(kind)
-                what = f"{figure.name} reaches {figure.reached}" if figure.reached else f"{figure.name} falls short"
-                if remark.startswith(UNSTEADY):
-                    what = seen_there.rstrip("; ")
+                if before.startswith(UNSTEADY):
+                    what = before.rstrip("; ")
+                else:
+                    what = f"{figure.name} reaches {figure.reached}" if figure.reached else f"{figure.name} falls short"
                 yield Finding(f"{_called(record)} on {record.stack.name}: {what}; {short}{cause}", number)
 
 
 def contradictions(campaign: Campaign) -> Iterator[Finding]:
     """Tests that measure the same quantity on the same cores and stack and do not agree; two tests and a stack once."""
     seen = set()
-    numbers = {record.id: number for record, number in campaign.entries}
     for pair in campaign.disagreements:
         first, _ = pair
         tests = frozenset(claim.record.variant.test for claim in pair)
@@ -265,7 +268,9 @@ def contradictions(campaign: Campaign) -> Iterator[Finding]:
         )
         cpus = " and ".join(map(str, first.cpus))
         text = f"{first.quantity.name} between CPUs {cpus} on {first.record.stack.name} is {values}"
-        yield Finding(f"these two disagree: {text}; neither is used to compare stacks", numbers[first.record.id])
+        yield Finding(
+            f"these two disagree: {text}; neither is used to compare stacks", campaign.numbers[first.record.id]
+        )
 
 
 RULES = (

@@ -79,6 +79,7 @@ def placement(name: str) -> Placement | None:
     )
 
 
+@functools.cache
 def fault(placement: str, memory: str | None = None) -> str | None:
     """What is wrong in the names of a placement and a memory policy, of whatever machine; None: nothing."""
     try:

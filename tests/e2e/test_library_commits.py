@@ -112,8 +112,7 @@ def test_two_commits_of_a_library_are_compared_by_a_program_of_ones_own(around, 
     assert records, output
     assert [record["stack"]["name"] for record in records] == [f"ompi@{v0}", f"ompi@{v1}"]
     assert [record["figures"][0]["value"] // 100 for record in records] == [40, 81]
-    if status == 1:
-        assert "FAIL" in output
+    assert (status == 1) == output.splitlines()[-1].startswith("gate: FAIL"), output
 
 
 @pytest.mark.long

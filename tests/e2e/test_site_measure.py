@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 
 import pytest
-import small_caches
 
 from plumbline import site
+from plumbline.base import paths
 from plumbline.limits.ceilings import words
 from plumbline.measure import ceilings as measuring
 from plumbline.records import store
 from plumbline.site import ceilings_file as file_of
-from plumbline.topology import machine
+from plumbline.topology import binder, machine
 
 pytestmark = pytest.mark.e2e
 
@@ -22,8 +24,15 @@ pytestmark = pytest.mark.e2e
 @pytest.fixture
 def small(tmp_path, monkeypatch):
     """This host with caches of 64 KiB, its site in a folder of the test, and one short launch for each ceiling."""
-    for name, value in small_caches.believed(tmp_path, 64 << 10).items():
-        monkeypatch.setenv(name, value)
+    topology = re.sub(r'cache_size="[0-9]+"', 'cache_size="65536"', binder.ask(["--export-topology", "-"]))
+    (tmp_path / "topology.xml").write_text(topology)
+    monkeypatch.setenv("HWLOC_XMLFILE", str(tmp_path / "topology.xml"))
+    monkeypatch.setenv("HWLOC_THISSYSTEM", "1")
+    shutil.copytree(paths.sites() / "local", tmp_path / "sites" / "local")
+    monkeypatch.setenv("PLUMB_SITES", str(tmp_path / "sites"))
+    monkeypatch.setenv("PLUMB_BUILD", str(tmp_path / "build"))
+    monkeypatch.setenv("PLUMB_TOOLS", str(paths.root() / "build" / "tools"))
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
     monkeypatch.setattr(measuring, "LAUNCHES", 1)
     monkeypatch.setattr(measuring, "CACHE_BYTES", 1 << 20)
     return tmp_path

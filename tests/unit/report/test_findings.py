@@ -138,7 +138,7 @@ def test_a_figure_that_is_not_steady_is_said_with_its_cause():
     assert text == f"stream_threads (compact 1x2 local) on openmpi: {remark}"
 
 
-def pingpong(value, stack, test, spread=0.01, version="1", operation=None, cpus=(0, 1), at=8, count=3):
+def pingpong(value, stack, test, spread=0.01, version="1", operation=None, cpus=(0, 1), at=8, count=3, campaign="c"):
     """A record of ``test``: half a round trip of 8 B in us, in ``count`` launches."""
     params = {"operation": operation or {"imb_pair": "PingPong", "osu_pair": "latency"}.get(test, "tournament")}
     samples = [(1 + spread * (2 * number / (count - 1) - 1)) * value for number in range(count)]
@@ -155,6 +155,7 @@ def pingpong(value, stack, test, spread=0.01, version="1", operation=None, cpus=
     figure = structs.replace(one.figures[0], samples=samples)
     return structs.replace(
         one,
+        campaign=campaign,
         plan=typed(plan(ranks=ranks)),
         figures=[figure],
         benchmark=structs.replace(one.benchmark, version=version),
@@ -216,6 +217,7 @@ def test_two_tests_that_agree_are_compared():
         {"test": "imb_pair", "at": 16},
         {"test": "osu_pair", "version": "mpi4py-4.1.2"},  # Python's own time is in it
         {"test": "imb_pair", "stack": "mpich"},
+        {"test": "imb_pair", "campaign": "d"},  # the machine may have changed
         {"test": "pairs_cores", "operation": "serial"},  # the same test
     ],
     ids=str,
