@@ -12,6 +12,8 @@ from plumbline.witness import processes
 from plumbline.witness.compare import MISSING, MOVED, OUTSIDE, UNBOUND, Binds
 from plumbline.witness.model import RankWitness
 
+#: a thread that used less of the busiest thread's CPU time did not do the work: MPI libraries have threads of their own
+WORKED = 0.1
 _ITSELF = "if the program binds its threads, write binds: itself in plumb.yaml, and the placement that is like it"
 #: words of a reason -> what to do about it
 CURES = {
@@ -46,12 +48,16 @@ def added(reasons: Iterable[str], seen: Sequence[RankWitness], binds: Binds, *, 
 
 def _unbound(seen: Sequence[RankWitness]) -> str:
     """What to write where a planned thread was not found on its CPU, by the threads that worked."""
-    worked = [
-        [t.affinity for t in (*rank.threads, *rank.ended) if t.cpu_s > processes.allowed_s(processes.ELSEWHERE, rank)]
-        for rank in seen
-    ]
+    worked = [_affinities_that_worked(rank) for rank in seen]
     if all(len(threads) <= 1 for threads in worked):
         return "write threads: 1 in plumb.yaml, as one thread of each rank worked"
     if any(len(cpus) == 1 for threads in worked for cpus in threads):
         return _ITSELF
     return "write binds: ranks in plumb.yaml if these are not threads of OpenMP"
+
+
+def _affinities_that_worked(rank: RankWitness) -> list[list[int]]:
+    """The CPUs that each thread was allowed to use, of the threads that worked, not of an MPI library's helpers."""
+    threads = [*rank.threads, *rank.ended]
+    most = max((thread.cpu_s for thread in threads), default=0.0)
+    return [thread.affinity for thread in threads if thread.cpu_s > WORKED * most]

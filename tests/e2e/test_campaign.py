@@ -12,7 +12,7 @@ import stored
 from plumbline import schemas
 from plumbline.base import paths
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 
 
 @pytest.fixture(scope="module")

@@ -44,7 +44,7 @@ eval "cp -r ${words[*]} $target"
 
 @pytest.fixture
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Results, sites and stacks in folders of the test; an ssh that forwards nothing reaches the partition."""
+    """Results, sites, stacks and stage folders in folders of the test; an ssh that forwards nothing reaches the partition."""
     shutil.copytree(paths.sites() / "local", tmp_path / "sites" / "local")
     shutil.copy(paths.sites() / "settings.py", tmp_path / "sites")
     file = tmp_path / "sites" / "local" / "site.yaml"
@@ -59,7 +59,8 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / "bin" / name).write_text(text, encoding="utf-8")
         (tmp_path / "bin" / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    for name in ("results", "sites", "stacks"):
+    monkeypatch.setenv("PLUMB_TOOLS", str(paths.tools()))
+    for name in ("results", "sites", "stacks", "build"):
         monkeypatch.setenv(f"PLUMB_{name.upper()}", str(tmp_path / name))
     return tmp_path
 

@@ -36,6 +36,7 @@ def said(*threads: tuple[list[int], float], binds: str = "threads") -> list[str]
     ("threads", "binds", "cure"),
     [
         ([([0, 1], 1.0), ([0, 1], 0.001)], "threads", "write threads: 1 in plumb.yaml, as one thread"),
+        ([([0, 1], 0.15), ([0, 1], 0.014)], "threads", "write threads: 1 in plumb.yaml, as one thread"),
         ([([0, 1], 1.0), ([0, 1], 1.0)], "threads", "write binds: ranks in plumb.yaml if these"),
         ([([1], 1.0), ([1], 1.0)], "threads", "if the program binds its threads, write binds: itself"),
         ([([0, 1], 1.0), ([0, 1], 1.0)], "itself", "write the placement in plumb.yaml that the program"),
