@@ -44,7 +44,7 @@ eval "cp -r ${words[*]} $target"
 
 @pytest.fixture
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Results, sites, stacks and stage folders in folders of the test; an ssh that forwards nothing reaches the partition."""
+    """All folders are those of the test; an ssh that forwards nothing reaches the partition."""
     shutil.copytree(paths.sites() / "local", tmp_path / "sites" / "local")
     shutil.copy(paths.sites() / "settings.py", tmp_path / "sites")
     file = tmp_path / "sites" / "local" / "site.yaml"
