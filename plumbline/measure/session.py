@@ -29,6 +29,8 @@ from plumbline.stacks import manifest as manifests
 
 #: shows a line
 Say = Callable[[str], None]
+#: seconds of a launch that a plan assumes where no record tells
+USUAL_LAUNCH_S = 3.0
 #: what a session that failed to begin leaves in its folder, in addition to folders that Plumbline made
 LEFT = ("lock", "reframe.out")
 

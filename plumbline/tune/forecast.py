@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 
 from plumbline.base.units import counted
+from plumbline.measure.session import USUAL_LAUNCH_S
 from plumbline.stacks import manifest as manifests
 from plumbline.tune import race
 from plumbline.tune import stages as tune
-
-#: seconds that one launch may be expected to take
-LAUNCH_S = 3.0
 
 
 def text(
@@ -35,8 +33,8 @@ def text(
     elif program:
         stages = {f"profile of {program}": 1, **stages}
     lines = [f"{name}: {counted(launches * places, 'launch')}" for name, launches in stages.items()]
-    minutes = sum(stages.values()) * places * LAUNCH_S / 60
-    lines.append(f"about {minutes:.0f} min, if a launch takes {LAUNCH_S:.0f} s")
+    minutes = sum(stages.values()) * places * USUAL_LAUNCH_S / 60
+    lines.append(f"about {minutes:.0f} min, if a launch takes {USUAL_LAUNCH_S:.0f} s")
     if not only_screen:
         by = f"by {program}" if program else "by the kernel, as much by OSU and IMB"
         most = f"{minutes_of_pairs:g} min at most {by}"

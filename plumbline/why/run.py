@@ -38,8 +38,6 @@ from plumbline.why.search import ACTS, Found, Named, Search
 
 #: noise of one launch (a log ratio) that a plan assumes
 USUAL_NOISE = 0.02
-#: seconds of a launch that a plan assumes where no record tells
-USUAL_S = 3.0
 #: of the folder of a search, the gate of its ends
 ENDS = "ends"
 
@@ -121,7 +119,7 @@ def plan(ends: Ends, rule: Rule) -> str:
 def _minutes(ends: Ends, launches: int) -> str:
     """About how long so many launches take: as those of the records that the ends are, else of 3 s each."""
     known = [launch.wall_s for one in ends.ids for launch in query.find(one).launches]
-    seconds = statistics.median(known) if known else USUAL_S
+    seconds = statistics.median(known) if known else session.USUAL_LAUNCH_S
     why = f"as the launches of {' and '.join(ends.ids)}" if known else "if a launch takes as long"
     return f"about {launches * seconds / 60:.0f} min of launches of {seconds:.1f} s, {why}"
 
