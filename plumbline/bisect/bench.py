@@ -19,7 +19,7 @@ import msgspec
 from plumbline.base import files, git, paths
 from plumbline.base.verdicts import severity
 from plumbline.bisect.commits import Commits
-from plumbline.bisect.model import Comparison, Found
+from plumbline.bisect.model import Comparison, Found, decided
 from plumbline.bisect.search import Search
 from plumbline.gate import live, run, setup, sides
 from plumbline.gate.setup import GATE, Request, Terms
@@ -94,8 +94,6 @@ class State(msgspec.Struct):
         return self.asked.circumstances
 
 
-#: how often a gate is measured that disturbance leaves open, at most
-ATTEMPTS = 3
 BISECTION = Kind("bisection", "bisect", "bisect.json", State)
 
 
@@ -158,6 +156,9 @@ class Bench:
         return self._known[key]
 
     def _measured(self, number: int, baseline: str, candidate: str, rule: Rule) -> Comparison:
+        return decided(lambda attempt: self._gate(number, baseline, candidate, rule, attempt), ends=not number)
+
+    def _gate(self, number: int, baseline: str, candidate: str, rule: Rule, attempt: int) -> Comparison:
         made = Comparison(
             baseline=baseline,
             candidate=candidate,
@@ -166,25 +167,20 @@ class Bench:
             state="INVALID",
         )
         both = {"baseline": baseline, "candidate": candidate}
-        launches = 0
-        for attempt in range(ATTEMPTS):
-            try:
-                folder = self._begun(number, baseline, candidate, rule, attempt)
-            except Unusable as error:
-                if not number:
-                    raise  # an end: there is nothing to search
-                return msgspec.structs.replace(made, reason=str(error.fault), unusable=(both[error.side.role],))
-            outcome = self._judged(folder)
-            verdict = outcome.verdicts[0] if number else self._followed(outcome.verdicts)
-            launches += _launches(folder)
-            if verdict.state != "INCONCLUSIVE" or not _in_doubt(verdict):
-                break
+        try:
+            folder = self._begun(number, baseline, candidate, rule, attempt)
+        except Unusable as error:
+            if not number:
+                raise  # an end: there is nothing to search
+            return msgspec.structs.replace(made, reason=str(error.fault), unusable=(both[error.side.role],))
+        outcome = self._judged(folder)
+        verdict = outcome.verdicts[0] if number or attempt else self._followed(outcome.verdicts)
         faulty = [both[side] for side in outcome.faulty] if verdict.state == "INVALID" else []
         return msgspec.structs.replace(
             made,
             state=verdict.state,
             pairs=verdict.count,
-            launches=launches,
+            launches=_launches(folder),
             ratio=verdict.ratio,
             interval=verdict.interval,
             detectable=verdict.detectable,
@@ -192,6 +188,7 @@ class Bench:
             reason=verdict.reason,
             unusable=tuple(faulty) if len(faulty) == 1 else (),
             folder=str(folder.relative_to(self.folder)),
+            in_doubt=_in_doubt(verdict),
         )
 
     def _judged(self, folder: Path) -> run.Outcome:
@@ -228,7 +225,7 @@ class Bench:
         words += ["--tolerance", f"{rule.tolerance:g}", "--must-detect", f"{rule.must_detect:g}"]
         words += ["--application", asked.application] if asked.application else []
         words += ["--test", asked.test] if asked.test else []
-        variant, figure = series if series and number else (None, asked.figure)
+        variant, figure = series if series and (number or attempt) else (None, asked.figure)
         request = Request(
             both,
             Terms(rule, seed, ("plumb", "gate", *words)),
@@ -257,8 +254,9 @@ def _key(baseline: str, candidate: str, rule: Rule) -> tuple[str, str, float, fl
 
 
 def _in_doubt(verdict: Verdict) -> bool:
-    """Whether disturbance left it open. That is seen in causes and counts, so to measure again favours no verdict."""
-    return verdict.pairs.disturbed is not None and verdict.pairs.disturbed.doubt() is not None
+    """Whether disturbance left it open."""
+    disturbed = verdict.pairs.disturbed
+    return verdict.state == "INCONCLUSIVE" and disturbed is not None and disturbed.doubt() is not None
 
 
 def _slower(verdict: Verdict) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,13 +17,16 @@ from plumbline.statistics.paired import Rule
 
 #: margins of the whole: what may be between two commits, and what must be found. A step of 3 % is found at 3 % noise
 TOLERANCE, MUST_DETECT = 0.005, 0.03
+#: gates of the same two commits, at most, until one is decided
+ATTEMPTS = 3
 
 
 class Comparison(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a gate of the commit ``candidate`` against the commit ``baseline`` said, by its margins.
 
     ``pairs`` decided it, ``launches`` were made. ``ratio`` is candidate / baseline, as measured. ``unusable`` are those
-    of the two that could not be built, or gave no valid answer; ``folder`` is the gate's.
+    of the two that could not be built, or gave no valid answer; ``folder`` is the gate's. ``in_doubt``: disturbance
+    left it open.
     """
 
     baseline: str
@@ -39,6 +43,7 @@ class Comparison(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str | None = None
     unusable: tuple[str, ...] = ()
     folder: str = ""
+    in_doubt: bool = False
 
     @property
     def rule(self) -> Rule:
@@ -71,6 +76,16 @@ class Comparison(Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
     @property
+    def may_be_decided(self) -> bool:
+        """Whether another gate of the same two may decide: disturbance left it open, or noise that hides little more.
+
+        Noise hides little more where the interval has at most the width that ``must_detect`` has on both sides of 0.
+        """
+        low, _, high = self.slower
+        is_fine = high - low <= 2 * math.log1p(self.must_detect)
+        return self.state == "INCONCLUSIVE" and (self.in_doubt or is_fine)
+
+    @property
     def by(self) -> str:
         """The change for people: ``slower by 9.7 % (9.1 % to 10 %)``."""
         low, centre, high = self.slower
@@ -80,6 +95,22 @@ class Comparison(Struct, frozen=True, kw_only=True, omit_defaults=True):
             )
         ends = (-math.expm1(one) for one in (centre, high, low))
         return "faster by {} ({} to {})".format(*map(percent, ends))
+
+
+def decided(gate: Callable[[int], Comparison], *, ends: bool = False) -> Comparison:
+    """What the last of at most :data:`ATTEMPTS` gates says, with the launches of all; ``gate`` takes a number, from 0.
+
+    Each has pairs of its own and errs as seldom as any gate, so a commit that takes all of them is misjudged at most
+    as many times as often. Of the ``ends`` of a search only a slowdown that was nearly seen is worth another gate.
+    """
+    launches = 0
+    for attempt in range(ATTEMPTS):
+        made = gate(attempt)
+        launches += made.launches
+        is_near = made.slower[1] >= math.log1p(made.must_detect) / 2
+        if not made.may_be_decided or (ends and not (is_near or made.in_doubt)):
+            break
+    return msgspec.structs.replace(made, launches=launches)
 
 
 @dataclass(frozen=True)

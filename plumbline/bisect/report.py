@@ -14,7 +14,7 @@ import msgspec
 from plumbline.base.units import counted, percent, some
 from plumbline.bisect.bench import State
 from plumbline.bisect.commits import Commits
-from plumbline.bisect.model import Comparison, Found, Step
+from plumbline.bisect.model import ATTEMPTS, Comparison, Found, Step
 from plumbline.judge.statement import given, rounded
 from plumbline.statistics.paired import CAP, LOOKS
 from plumbline.views import summary
@@ -206,5 +206,6 @@ def plan(commits: int) -> str:
         "ends, the steps, the commit against its parent, what is left on both sides)\n"
         f"{least} launches a gate where the change is much larger than the noise, {most} at most: {least * gates} to "
         f"{most * gates} in all\n"
+        f"a gate that noise leaves open is measured again, up to {ATTEMPTS} times, where that may decide\n"
         "another change in the range takes as many again, a commit that does not build one more step"
     )

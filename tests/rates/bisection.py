@@ -21,7 +21,7 @@ import simulate
 from scipy import stats
 
 from plumbline.bisect.commits import Commits, Term
-from plumbline.bisect.model import MUST_DETECT, TOLERANCE, Comparison, Found
+from plumbline.bisect.model import MUST_DETECT, TOLERANCE, Comparison, Found, decided
 from plumbline.bisect.search import Search
 from plumbline.statistics import paired
 from plumbline.statistics.paired import CAP, SCALE, Rule
@@ -86,7 +86,12 @@ class World:
         return cls(names, levels, changed, broken - {0, len(names) - 1}, model, draw)
 
     def compare(self, baseline: str, candidate: str, rule: Rule) -> Comparison:
-        """A gate of simulated pairs."""
+        """Gates of simulated pairs, as many as plumb bisect makes."""
+        ends = (baseline, candidate) == (self.names[0], self.names[-1])
+        return decided(lambda _: self.gate(baseline, candidate, rule), ends=ends)
+
+    def gate(self, baseline: str, candidate: str, rule: Rule) -> Comparison:
+        """One gate of simulated pairs."""
         margins = {"tolerance": rule.tolerance, "must_detect": rule.must_detect}
         both = {"baseline": baseline, "candidate": candidate}
         unusable = tuple(name for name in (baseline, candidate) if self.places[name] in self.broken)

@@ -1,0 +1,62 @@
+"""How often two commits are compared until a gate decides."""
+
+import math
+
+import msgspec
+import pytest
+
+from plumbline.bisect.model import ATTEMPTS, Comparison, decided
+
+FAIL = Comparison(baseline="a", candidate="b", tolerance=0.005, must_detect=0.02, state="FAIL", launches=26)
+
+
+def undecided(ratio: float, half: float, *, in_doubt: bool = False) -> Comparison:
+    """A gate of 90 pairs whose interval has ``half`` on both sides of its ratio."""
+    return msgspec.structs.replace(
+        FAIL,
+        state="INCONCLUSIVE",
+        launches=180,
+        ratio=ratio,
+        interval=(ratio * math.exp(-half), ratio * math.exp(half)),
+        in_doubt=in_doubt,
+    )
+
+
+@pytest.mark.parametrize(
+    ("gates", "ends", "launches"),
+    [
+        ([FAIL], False, 26),
+        ([undecided(1.01, 0.015), FAIL], False, 206),
+        ([undecided(1.01, 0.015)] * ATTEMPTS, False, 180 * ATTEMPTS),
+        ([undecided(1.01, 0.03)], False, 180),
+        ([undecided(1.01, 0.03, in_doubt=True), FAIL], False, 206),
+        ([undecided(1.011, 0.015), FAIL], True, 206),
+        ([undecided(1.005, 0.015)], True, 180),
+        ([undecided(1.005, 0.015, in_doubt=True), FAIL], True, 206),
+    ],
+    ids=[
+        "decided at once",
+        "the second decides",
+        "none decides",
+        "noise hides far more than is looked for",
+        "disturbance left it open",
+        "ends that nearly differ",
+        "ends that hardly differ",
+        "ends that were disturbed",
+    ],
+)
+def test_an_open_gate_is_measured_again_where_that_may_decide(gates, ends, launches):
+    asked = []
+
+    def gate(attempt):
+        asked.append(attempt)
+        return gates[attempt]
+
+    made = decided(gate, ends=ends)
+    assert (made.state, made.launches) == (gates[-1].state, launches)
+    assert asked == list(range(len(gates)))
+
+
+def test_a_gate_that_could_not_be_measured_is_not_repeated():
+    broken = msgspec.structs.replace(FAIL, state="INVALID", launches=0, unusable=("b",))
+    assert decided(lambda _: broken) == broken
