@@ -231,10 +231,10 @@ def table(kinds: tuple[Kind, ...], models: tuple[str, ...], searches: int, seed:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help="200 searches a line instead of 50")
+    parser.add_argument("--full", action="store_true", help="200 searches a line instead of 100")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
-    print(table(KINDS, MODELS, 200 if args.full else 50, args.seed))
+    print(table(KINDS, MODELS, 200 if args.full else 100, args.seed))
 
 
 if __name__ == "__main__":

@@ -55,8 +55,9 @@ class Printed:
         return f"{self.value:.4g}{' (a rate)' if self.better == 'higher' else ''}, {self.model}{finer}"
 
 
-#: values from 11 to 3000 steps, the spread of their launches from 0.1 to 4 steps
+#: values from 10 to 3000 steps, the spread of their launches from 0.1 to 4 steps
 PRINTED = (
+    *(Printed(0.1, model) for model in ("1 %", "5 %")),
     *(Printed(0.11, model) for model in ("1 %", "3 %", "5 %")),
     *(Printed(0.127, model) for model in ("4.3 %", "drift")),
     *(Printed(0.13, model) for model in ("1 %", "4.2 %")),
