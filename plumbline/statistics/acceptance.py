@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from scipy import optimize, special
 
@@ -137,7 +137,7 @@ class Rule:
         return None
 
     def _with(self, launches: int) -> Rule:
-        return Rule(self.members, self.share, self.confidence, launches, self.of_launches, self.retests)
+        return _rule(self.members, self.share, self.confidence, launches, self.of_launches, self.retests)
 
     def passes(self, chance: float) -> float:
         """The probability that the machine passes at once, if each launch meets the limit with this ``chance``."""
@@ -162,6 +162,12 @@ class Rule:
     def found(self) -> float | None:
         """By how many standard deviations of a launch :attr:`failing` members must be worse to be found."""
         return _deviations(self.finds)
+
+
+@lru_cache(maxsize=MOST_LAUNCHES)
+def _rule(members: int, share: float, confidence: float, launches: int, of_launches: float, retests: int) -> Rule:
+    """A rule that keeps what it worked out: rules of many numbers of launches are asked for each undecided member."""
+    return Rule(members, share, confidence, launches, of_launches, retests)
 
 
 def _deviations(rate: Callable[[float], float]) -> float | None:
