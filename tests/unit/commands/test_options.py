@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import functools
 from collections import defaultdict
-from collections.abc import Iterator
 
 import pytest
 
@@ -38,11 +38,14 @@ AS_JSON = (
 )
 
 
-def arguments() -> Iterator[tuple[str, argparse.Action]]:
+@functools.cache
+def arguments() -> tuple[tuple[str, argparse.Action], ...]:
     """The arguments of all commands and of what is below them."""
+    found = []
     for command in COMMANDS:
         (table,) = (one for one in cli._parser([command])._actions if isinstance(one, argparse._SubParsersAction))
-        yield from ((command, action) for action in completion._actions(table.choices[command]))
+        found += [(command, action) for action in completion._actions(table.choices[command])]
+    return tuple(found)
 
 
 def of(command: str) -> set[str]:
