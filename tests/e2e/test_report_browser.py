@@ -393,7 +393,9 @@ def test_history_shows_points_and_the_change(visit, report):
     values = [item["figures"][0]["value"] / 1000 for item in past]
     assert points[: len(past)] == [pytest.approx(point) for point in enumerate(values)]
     tab.locator("#history figure summary").click()
-    shown = tab.locator("#history figure tbody tr").evaluate_all("all => all.map((row) => row.children[2].textContent)")
+    rows = tab.locator("#history figure tbody tr")
+    expect(rows.first).to_be_visible()  # the table is made when it is opened
+    shown = rows.evaluate_all("all => all.map((row) => row.children[2].textContent)")
     assert shown[: len(past)] == [item["id"] for item in past]
     assert marks == [25]
     expect(tab.locator("#history > div > .scroll tbody tr, #history > .scroll tbody tr").first).to_contain_text(
