@@ -1,10 +1,11 @@
 """Gates of a small code of one's own: how often equal commits FAIL, how often a slower one is found, what one costs.
 
 Run as ``python tests/rates/own_code.py [--equal N] [--slower M] [--bisections B] [--searches S] [--causes C]
-[--stack NAME]`` in a checkout that is set up. The code is docs/examples/heat; the slower commit is that of
-docs/tutorial-code.md. Every gate is the real one. A bisection has a history of 16 commits, one of which, at random, is
-the slower one; the others change nothing. A search of ``plumb why`` has five differences: the commit, and four
-variables that the code does not read; with ``--causes`` the commit is the slower one.
+[--every N | --twice N] [--stack NAME]`` in a checkout that is set up. The code is docs/examples/heat; the slower commit
+is that of docs/tutorial-code.md, or with ``--twice 20`` one that does 5 % more work, of the same kind. Every gate is
+the real one. A bisection has a history of 16 commits, one of which, at random, is the slower one; the others change
+nothing. A search of ``plumb why`` has five differences: the commit, and four variables that the code does not read;
+with ``--causes`` the commit is the slower one.
 """
 
 from __future__ import annotations
@@ -31,9 +32,13 @@ ROOT = Path(__file__).resolve().parents[2]
 PLUMB = Path(sys.executable).parent / "plumb"
 
 
-def repository(folder: Path, every: int) -> None:
-    """The code, with the branches ``equal`` and ``slower``, which looks at the plate ``every`` so many steps."""
-    changes = {"equal": ("cools", "is cooling"), "slower": seldom(every)}
+#: a change of the source: the text before and after
+Change = tuple[str, str]
+
+
+def repository(folder: Path, slower: Change) -> None:
+    """The code, with the branches ``equal`` and ``slower``."""
+    changes = {"equal": ("cools", "is cooling"), "slower": slower}
     shutil.copytree(ROOT / "docs" / "examples" / "heat", folder)
     git(folder, "init", "--quiet", "--initial-branch=main")
     git(folder, "add", ".")
@@ -52,18 +57,25 @@ def git(folder: Path, *words: str) -> str:
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
-def seldom(every: int) -> tuple[str, str]:
-    """The text of the slower commit's change, before and after."""
+def looks(every: int) -> Change:
+    """It looks at the plate ``every`` so many steps."""
     return "CHECK_EVERY 1000", f"CHECK_EVERY {every}"
 
 
-def history(folder: Path, every: int, slower: int) -> str:
+def repeats(every: int) -> Change:
+    """It does ``every`` so many steps a second time, from the same plate, so the result stays the same."""
+    once = "        exchange(rank, size);\n        step();\n"
+    again = "double *swapped = plate; plate = next; next = swapped; exchange(rank, size); step();"
+    return once, f"{once}        if (number % {every} == 0) {{ {again} }}\n"
+
+
+def history(folder: Path, change: Change, slower: int) -> str:
     """Branch ``history``: commits on main, of which number ``slower`` is the slower one; returns its hash."""
     git(folder, "switch", "--quiet", "--force-create", "history", "main")
     source = folder / "heat.c"
     for number in range(1, COMMITS + 1):
         text = source.read_text()
-        source.write_text(text.replace(*seldom(every)) if number == slower else f"{text}/* change {number} */\n")
+        source.write_text(text.replace(*change) if number == slower else f"{text}/* change {number} */\n")
         git(folder, "commit", "--quiet", "--all", "--message", f"change {number}")
     return git(folder, "rev-parse", f"history~{COMMITS - slower}")
 
@@ -119,16 +131,19 @@ def main() -> None:
     parser.add_argument("--causes", type=int, default=0, metavar="C", help=text)
     text = "the slower commit looks at the plate every N steps (default: 20, 7 to 10 % more time here; 50: 3.6 %)"
     parser.add_argument("--every", type=int, default=20, metavar="N", help=text.replace("%", "%%"))
+    text = "instead, it does every Nth step twice: 20 is 5 % more work"
+    parser.add_argument("--twice", type=int, metavar="N", help=text.replace("%", "%%"))
     parser.add_argument("--stack", default="mpich")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "heat"
-        repository(folder, args.every)
+        change = repeats(args.twice) if args.twice else looks(args.every)
+        repository(folder, change)
         for candidate, number in (("equal", args.equal), ("slower", args.slower)):
             if number:
                 gates(folder, candidate, args.stack, number)
         if args.bisections:
-            bisections(folder, args.every, args.stack, args.bisections)
+            bisections(folder, change, args.stack, args.bisections)
         for candidate, number in (("equal", args.searches), ("slower", args.causes)):
             if number:
                 searches(folder, candidate, args.stack, number)
@@ -165,13 +180,13 @@ def searches(folder: Path, candidate: str, stack: str, number: int) -> None:
     print(f"{candidate}: {number} searches: {said}; median time {statistics.median(seconds):.0f} s\n")
 
 
-def bisections(folder: Path, every: int, stack: str, number: int) -> None:
+def bisections(folder: Path, change: Change, stack: str, number: int) -> None:
     """Print what each of ``number`` bisections says, and the sum of them."""
     answers = Counter[str]()
     for count in range(number):
         slower = random.Random(count).randint(1, COMMITS)  # noqa: S311 - a design, not a secret
         begin = time.monotonic()
-        answer = bisection(folder, history(folder, every, slower), stack)
+        answer = bisection(folder, history(folder, change, slower), stack)
         answers[answer] += 1
         print(f"bisection {count + 1:3}  change {slower:2}  {answer}  {time.monotonic() - begin:.0f} s", flush=True)
     print(f"bisections: {', '.join(f'{many} {name}' for name, many in answers.most_common())}")
