@@ -206,6 +206,6 @@ def plan(commits: int) -> str:
         "ends, the steps, the commit against its parent, what is left on both sides)\n"
         f"{least} launches a gate where the change is much larger than the noise, {most} at most: {least * gates} to "
         f"{most * gates} in all\n"
-        f"a gate that noise leaves open is measured again, up to {ATTEMPTS} times, where that may decide\n"
+        f"a gate that noise leaves open is measured again where that may decide: {ATTEMPTS} times at most\n"
         "another change in the range takes as many again, a commit that does not build one more step"
     )

@@ -11,25 +11,22 @@ with ``--causes`` the commit is the slower one.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import random
 import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from commands import found, git
+
 #: commits of a history after the first
 COMMITS = 16
 #: differences that make nothing
 HARMLESS = ",".join(f"variable:{name}=1" for name in ("COLOUR", "LEVEL", "SHAPE", "TASTE"))
 ROOT = Path(__file__).resolve().parents[2]
-PLUMB = Path(sys.executable).parent / "plumb"
 
 
 #: a change of the source: the text before and after
@@ -49,12 +46,6 @@ def repository(folder: Path, slower: Change) -> None:
         git(folder, "switch", "--quiet", "--create", name, "main")
         source.write_text(text.replace(old, new))
         git(folder, "commit", "--quiet", "--all", "--message", name)
-
-
-def git(folder: Path, *words: str) -> str:
-    """What git prints in ``folder``."""
-    command = ["git", "-C", str(folder), "-c", "user.name=x", "-c", "user.email=x@example.org", *words]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
 def looks(every: int) -> Change:
@@ -81,14 +72,8 @@ def history(folder: Path, change: Change, slower: int) -> str:
 
 
 def plumb(folder: Path, *words: str) -> dict[str, Any]:
-    """What a command finds of the code on one placement; one that cannot tell ends this program."""
-    file = folder.parent / "found.json"
-    command = [str(PLUMB), *words, "--test", "heat%placement=core", "--output", str(file)]
-    around = {**os.environ, "PLUMB_RESULTS": str(folder.parent / "results")}
-    done = subprocess.run(command, cwd=folder, env=around, capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 1, 2):
-        sys.exit(done.stderr + done.stdout[-2000:])
-    return dict(json.loads(file.read_text()))
+    """What a command finds of the code on one placement."""
+    return found(folder, *words, "--test", "heat%placement=core")
 
 
 def bisection(folder: Path, right: str, stack: str) -> str:

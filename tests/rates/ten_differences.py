@@ -10,11 +10,8 @@ or as a pair that acts together, and nothing else; open if it names a part of th
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -23,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from commands import found, git
 
 HERE = Path(__file__).resolve().parent
-PLUMB = Path(sys.executable).parent / "plumb"
 #: what each difference is in B where it does not make the program slower, and where it does
 DIFFERENCES = {
     "code": ("commit:comment", "commit:slower"),
@@ -107,12 +104,6 @@ def repository(folder: Path) -> Path:
     return code
 
 
-def git(folder: Path, *words: str) -> None:
-    """One command of git in ``folder``."""
-    command = ["git", "-C", str(folder), "-c", "user.name=x", "-c", "user.email=x@example.org", *words]
-    subprocess.run(command, check=True)
-
-
 def side(acting: frozenset[str], folder: Path) -> str:
     """The side B in which the differences ``acting`` make the program slower, and the others do nothing."""
     unknown = acting - DIFFERENCES.keys()
@@ -139,17 +130,10 @@ def members(cause: str) -> frozenset[str]:
     return frozenset(f"variable {name}" for name in cause.removeprefix("variables ").replace(" and ", ", ").split(", "))
 
 
-def search(code: Path, wanted: tuple[frozenset[str], ...], stack: str, file: Path) -> dict[str, Any]:
-    """What one search says; one that could not be measured ends this program."""
+def search(code: Path, wanted: tuple[frozenset[str], ...], stack: str) -> dict[str, Any]:
+    """What one search says."""
     acting: frozenset[str] = frozenset().union(*wanted)
-    command = [str(PLUMB), "why", "main", side(acting, code.parent), "--stack", stack]
-    around = {**os.environ, "PLUMB_RESULTS": str(code.parent / "results")}
-    done = subprocess.run(
-        [*command, "--output", str(file)], cwd=code, env=around, capture_output=True, text=True, check=False
-    )
-    if done.returncode not in (0, 1, 2):
-        sys.exit(done.stderr + done.stdout[-2000:])
-    return dict(json.loads(file.read_text(encoding="utf-8")))
+    return found(code, "why", "main", side(acting, code.parent), "--stack", stack)
 
 
 def main() -> None:
@@ -163,7 +147,7 @@ def main() -> None:
         print(f"{'what acts':22} {'launches':>8} {'minutes':>8}  answer", flush=True)
         for name in args.only or SEARCHES:
             begin = time.monotonic()
-            document = search(code, SEARCHES[name], args.stack, Path(place) / "found.json")
+            document = search(code, SEARCHES[name], args.stack)
             answer = judged(document, SEARCHES[name])
             said[answer.partition(":")[0]] += 1
             minutes = (time.monotonic() - begin) / 60
