@@ -19,6 +19,7 @@ SERIES = "echarts.getInstanceByDom(element).getOption().series"
 def browser():
     # containers allow neither root nor user namespaces a sandbox, and small shared memory; the pages are our own
     options = ["--no-sandbox", "--disable-dev-shm-usage"]
+    expect.set_options(timeout=60_000)  # beside other tests a page may take many times as long
     with sync_playwright() as driver:
         chromium = driver.chromium.launch(executable_path=CHROMIUM, args=options)
         yield chromium
