@@ -5,6 +5,7 @@
 #include "class.h"
 #include "facts.h"
 #include "fail.h"
+#include "gpus.h"
 #include "jobs.h"
 #include "judge.h"
 #include "last.h"
@@ -104,6 +105,14 @@ static void read_measured(int planned) {
         measured.ended = text("there are %d of %d rounds", measured.count, planned);
 }
 
+/* Whether GPUs are measured: those that the class has limits of, and for a class all that have a driver. */
+static bool with_gpus(const struct budget *budget) {
+    bool limited = false;
+    for (enum figure figure = GPU_IN; figure <= GPU_MEMORY; figure++)
+        limited |= budget->limit[figure].given;
+    return limited || (options.collect && gpus_driven());
+}
+
 /* Measure, where no job is on the node; false where nothing was to be measured. */
 static bool measure(struct outcome *outcome) {
     struct verdict *verdict = &outcome->verdict;
@@ -125,17 +134,25 @@ static bool measure(struct outcome *outcome) {
     if (options.measured)
         read_measured(outcome->budget->rounds);
     else
-        child_measure(&measured, &class, outcome->budget->rounds, deadline, still_free, NULL);
+        child_measure(&measured, &class, with_gpus(outcome->budget), outcome->budget->rounds, deadline,
+                      still_free, NULL);
     return true;
+}
+
+/* What was said of measuring itself. */
+static void tell(struct verdict *verdict) {
+    if (measured.found)
+        verdict_found(verdict, measured.found);
+    if (measured.ended)
+        verdict_doubt(verdict, measured.ended);
+    if (measured.without_gpus)
+        verdict_doubt(verdict, measured.without_gpus);
 }
 
 static void judge(struct outcome *outcome) {
     struct verdict *verdict = &outcome->verdict, without = *verdict;
     const char *said;
-    if (measured.found)
-        verdict_found(verdict, measured.found);
-    if (measured.ended)
-        verdict_doubt(verdict, measured.ended);
+    tell(verdict);
     judge_rounds(verdict, &class, outcome->budget, measured.rounds, measured.count, outcome->member);
     /* A job that began meanwhile makes everything that was measured doubtful. */
     if (verdict->state == FOUND && without.state != FOUND && !options.beside_jobs && ask(&said) != NO_JOBS) {
@@ -156,10 +173,7 @@ static void take_in(struct outcome *outcome) {
     struct verdict scratch = {.state = FINE};
     judge_rounds(&scratch, &class, &without, measured.rounds, measured.count, true);
     memcpy(outcome->verdict.of, scratch.of, sizeof scratch.of);
-    if (measured.found)
-        verdict_found(&outcome->verdict, measured.found);
-    if (measured.ended)
-        verdict_doubt(&outcome->verdict, measured.ended);
+    tell(&outcome->verdict);
 }
 
 static double unix_time(void) {

@@ -1,6 +1,7 @@
 #include "child.h"
 
 #include "fail.h"
+#include "gpus.h"
 #include "measure.h"
 
 #include <errno.h>
@@ -40,9 +41,9 @@ static void send_message(int output, enum kind kind, const struct round *round, 
         _exit(1);
 }
 
-static _Noreturn void measure(const struct class *class, int planned, int output) {
+static _Noreturn void measure(const struct class *class, bool gpus, int planned, int output) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const char *why = measure_start(class);
+    const char *why = measure_start(class, gpus);
     if (why)
         send_message(output, CANNOT, NULL, why);
     for (int number = 0; !why && number < planned; number++) {
@@ -53,8 +54,9 @@ static _Noreturn void measure(const struct class *class, int planned, int output
             send_message(output, wrong ? WRONG : CANNOT, NULL, said);
             break;
         }
-        send_message(output, ROUND, &round, NULL);
+        send_message(output, ROUND, &round, gpus_without());
     }
+    gpus_end();
     _exit(0);
 }
 
@@ -83,18 +85,18 @@ static const char *end_of(int status, int count, int planned) {
     return count < planned ? text("measuring ended after %d of %d rounds", count, planned) : NULL;
 }
 
-void child_measure(struct measured *measured, const struct class *class, int planned, double deadline,
-                   bool (*look)(void *context), void *context) {
+void child_measure(struct measured *measured, const struct class *class, bool gpus, int planned,
+                   double deadline, bool (*look)(void *context), void *context) {
     static struct message message;
     int ends[2], got, status = 0;
     measured->count = 0;
-    measured->found = measured->ended = NULL;
+    measured->found = measured->ended = measured->without_gpus = NULL;
     if (pipe2(ends, O_CLOEXEC) != 0)
         fail("no pipe: %s", strerror(errno));
     measured->process = fork();
     if (measured->process == 0) {
         close(ends[0]);
-        measure(class, planned, ends[1]);
+        measure(class, gpus, planned, ends[1]);
     }
     close(ends[1]);
     if (measured->process < 0)
@@ -103,6 +105,8 @@ void child_measure(struct measured *measured, const struct class *class, int pla
     while (!said && (got = receive(ends[0], deadline, &message)) > 0) {
         if (message.kind == ROUND) {
             measured->rounds[measured->count++] = message.round;
+            if (*message.text && !measured->without_gpus)
+                measured->without_gpus = text("%s", message.text);
             if (message.round.others > MOST_OTHERS && !look(context))
                 said = "a job has begun: measuring was ended";
         } else {

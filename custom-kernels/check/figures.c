@@ -15,6 +15,9 @@ const struct figure_facts figure_facts[FIGURES] = {
     [HANDOVER_PAIR] = {"handover.pair", "ns", false, "CPUs"},
     [NEIGHBOUR] = {"neighbour", "GB/s", true, ""},
     [NEIGHBOUR_PAIR] = {"neighbour.pair", "GB/s", true, "CPUs"},
+    [GPU_IN] = {"gpu.in", "GB/s", true, "GPU"},
+    [GPU_OUT] = {"gpu.out", "GB/s", true, "GPU"},
+    [GPU_MEMORY] = {"gpu.memory", "GB/s", true, "GPU"},
 };
 
 enum figure figure_named(const char *name) {

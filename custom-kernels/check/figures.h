@@ -17,6 +17,9 @@ enum figure {
     HANDOVER_PAIR,  /* the slowest pair's */
     NEIGHBOUR,      /* bandwidth of reading what the neighbour has written, the median pair's */
     NEIGHBOUR_PAIR, /* the slowest pair's */
+    GPU_IN,         /* copies to the slowest GPU, from pinned memory near it */
+    GPU_OUT,        /* copies from the slowest GPU */
+    GPU_MEMORY,     /* triad in the memory of the slowest GPU */
     FIGURES
 };
 
@@ -31,7 +34,7 @@ extern const struct figure_facts figure_facts[FIGURES];
 /* The figure with this name; FIGURES if there is none. */
 enum figure figure_named(const char *name);
 
-/* One value, and the CPUs (or the NUMA node) that it is of: -1 where it is of all. */
+/* One value, and the CPUs (or the NUMA node, or the GPU) that it is of: -1 where it is of all. */
 struct reading {
     bool known;
     double value;

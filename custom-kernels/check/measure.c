@@ -3,6 +3,7 @@
 #include "crew.h"
 #include "fail.h"
 #include "first_touch.h"
+#include "gpus.h"
 #include "hardware.h"
 #include "hugepages.h"
 #include "loops.h"
@@ -258,7 +259,7 @@ static void meet(void) {
     }
 }
 
-const char *measure_start(const struct class *given) {
+const char *measure_start(const struct class *given, bool gpus) {
     class = given;
     loops = loops_here();
     size_t cores = class->core_count, all = all_last_caches_bytes() / cores;
@@ -272,6 +273,8 @@ const char *measure_start(const struct class *given) {
     if (needed > available)
         return text("%.3g GiB of memory are needed, %.3g GiB are free", (double)needed / 0x1p30,
                     (double)available / 0x1p30);
+    if (gpus)
+        gpus_start(); /* before there are threads */
     int missing = crew_start(class);
     if (missing >= 0)
         return text("this process may not use CPU %d: start it without taskset and outside of a cpuset",
@@ -284,6 +287,7 @@ const char *measure_start(const struct class *given) {
     medians = allocate(cores, sizeof *medians);
     meet();
     timer_start();
+    gpus_wait();
     return NULL;
 }
 
@@ -297,6 +301,10 @@ static int wrong_cpu(void) {
 const char *measure_round(struct round *round, bool *wrong) {
     int cpu;
     *round = (struct round){.others = 0.0};
+    const char *wrong_gpu = gpus_round(round); /* alone: its process would count as other work */
+    *wrong = wrong_gpu != NULL;
+    if (wrong_gpu)
+        return wrong_gpu;
     others_begin();
     crew_call(take);
     crew_call(triad);

@@ -5,11 +5,12 @@
 #include "class.h"
 #include "figures.h"
 
-/* Why nothing can be measured here, or NULL: then the threads are there. To be called once. */
-const char *measure_start(const struct class *class);
+/* Why nothing can be measured here, or NULL: then the threads are there. `gpus`: whether rounds measure GPUs,
+ * too. To be called once. */
+const char *measure_start(const struct class *class, bool gpus);
 
-/* Measure one round. Returns NULL, or what cannot be: a wrong result of a CPU, or a thread that was moved.
- * `wrong` says which of the two. */
+/* Measure one round. Returns NULL, or what cannot be: a wrong result of a CPU or GPU, or a thread that was
+ * moved. `wrong` says which of the two. */
 const char *measure_round(struct round *round, bool *wrong);
 
 #endif

@@ -1,6 +1,7 @@
 #include "others.h"
 
 #include "fail.h"
+#include "gpus.h"
 #include "procfile.h"
 
 #include <fcntl.h>
@@ -73,7 +74,7 @@ static void look(const char *entry, void *again) {
     if (pid <= 0 || pid >= MOST_PIDS || pid == getpid() || pid == left_out)
         return;
     double used = ticks_of(entry, name, sizeof name);
-    if (used < 0.0)
+    if (used < 0.0 || !strcmp(name, GPUS_PROGRAM)) /* our own, still at its end */
         return;
     if (!*(const bool *)again)
         before[pid] = (unsigned)used;

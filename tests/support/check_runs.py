@@ -35,10 +35,12 @@ def rounds(folder: Path, *given: dict[str, float]) -> Path:
     return file
 
 
-def run(*words: object, status: int | None = None, **more: Any) -> subprocess.CompletedProcess[str]:
-    """The program with these words, which ends with ``status``."""
+def run(
+    *words: object, status: int | None = None, program: Path | None = None, **more: Any
+) -> subprocess.CompletedProcess[str]:
+    """The program, or a copy of it, with these words, which ends with ``status``."""
     assert paths.checker().is_file(), "plumb-check is not built: make setup"
-    command = [str(paths.checker()), *map(str, words)]
+    command = [str(program or paths.checker()), *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, **more)
     assert status is None or done.returncode == status, done
     return done

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     FINE = 0,
@@ -39,8 +40,11 @@ static int two(void) {
 }
 
 static int is_stream(void *stream);
+static int changed; /* something was copied to a GPU since the last triad */
 
 int cuInit(unsigned flags) {
+    while (goes_wrong("hangs"))
+        pause();
     if (flags || goes_wrong("init"))
         return NO_DEVICE;
     initialised = 1;
@@ -127,7 +131,7 @@ static int is_on(int device, uint64_t memory, size_t bytes) {
 }
 
 static int is_given(uint64_t memory, size_t bytes) {
-    return is_on(FIRST, memory, bytes);
+    return is_on(context, memory, bytes);
 }
 
 int cuDeviceCanAccessPeer(int *can, int device, int other) {
@@ -191,6 +195,9 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stre
     if (!is_stream(stream) || !is_given(to, bytes))
         return ILLEGAL;
     memcpy((void *)(uintptr_t)to, from, bytes);
+    changed = 1;
+    if (goes_wrong("two slow") && context == SECOND)
+        usleep(100000);
     if (goes_wrong("copy") && bytes > 4)
         ((char *)(uintptr_t)to)[bytes - 3] ^= 1;
     return FINE;
@@ -225,6 +232,11 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
         if (!is_given(array[i], 8 * count))
             return ILLEGAL;
     }
+    static uint64_t last;
+    if (!changed && last == array[0])
+        return FINE; /* it would find the same again */
+    changed = 0;
+    last = array[0];
     double *a = (double *)(uintptr_t)array[0], *b = (double *)(uintptr_t)array[1],
            *c = (double *)(uintptr_t)array[2];
     for (uint64_t i = 0; i + goes_wrong("triad") < count; i++)

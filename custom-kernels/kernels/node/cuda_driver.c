@@ -39,11 +39,11 @@ static struct {
                  gpu_stream, void **, void **);
 } driver;
 
-/* Of the first GPU and the second. */
+/* By the number that the driver gives to a GPU. */
 static struct {
     int device;
     gpu_context context;
-} opened[2];
+} opened[MOST_GPUS];
 
 /* The driver's names, whose versions are part of them. */
 static const struct {
@@ -118,26 +118,34 @@ static void describe(struct gpu *gpu, int device) {
     gpu->processors = (unsigned)attribute(device, PROCESSORS);
 }
 
-static void open_number(int number, struct gpu *gpu) {
+void gpu_open_number(int number, struct gpu *gpu) {
     must(driver.device(&opened[number].device, number), "GPU");
     must(driver.retain(&opened[number].context, opened[number].device), "context");
     describe(gpu, opened[number].device);
 }
 
-bool gpu_open(struct gpu *gpu, char *why, size_t room) {
+void gpu_use(int number) {
+    must(driver.use(opened[number].context), "context");
+}
+
+int gpu_count(char *why, size_t room) {
     int error, count = 0;
     if (!find_functions(why, room))
-        return false;
+        return 0;
     if ((error = driver.init(0)) || (error = driver.count(&count))) {
         snprintf(why, room, "the CUDA driver: %s", text_of(error));
-        return false;
+        return 0;
     }
-    if (count == 0) {
+    if (count == 0)
         snprintf(why, room, "the CUDA driver shows none");
+    return count < MOST_GPUS ? count : MOST_GPUS;
+}
+
+bool gpu_open(struct gpu *gpu, char *why, size_t room) {
+    if (gpu_count(why, room) == 0)
         return false;
-    }
-    open_number(0, gpu);
-    must(driver.use(opened[0].context), "context");
+    gpu_open_number(0, gpu);
+    gpu_use(0);
     return true;
 }
 
@@ -146,7 +154,7 @@ bool gpu_open_second(struct gpu *gpu, bool *direct) {
     must(driver.count(&count), "number of GPUs");
     if (count < 2)
         return false;
-    open_number(1, gpu);
+    gpu_open_number(1, gpu);
     must(driver.can_reach(&can, opened[0].device, opened[1].device), "way between GPUs");
     if (can)
         must(driver.reach(opened[1].context, 0), "way between GPUs");
@@ -167,16 +175,16 @@ void gpu_give_back(gpu_pointer memory) {
 }
 
 gpu_pointer gpu_take_second(size_t bytes) {
-    must(driver.use(opened[1].context), "context");
+    gpu_use(1);
     gpu_pointer memory = gpu_take(bytes);
-    must(driver.use(opened[0].context), "context");
+    gpu_use(0);
     return memory;
 }
 
 void gpu_give_back_second(gpu_pointer memory) {
-    must(driver.use(opened[1].context), "context");
+    gpu_use(1);
     gpu_give_back(memory);
-    must(driver.use(opened[0].context), "context");
+    gpu_use(0);
 }
 
 void gpu_pin(void *memory, size_t bytes) {

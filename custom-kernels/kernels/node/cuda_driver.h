@@ -18,15 +18,26 @@ typedef uint64_t gpu_pointer;
 typedef struct gpu_stream *gpu_stream;
 typedef struct gpu_function *gpu_function;
 
-/* Open the first GPU that the driver lets this process see. False with the reason in `why` (of `room` bytes)
- * if there is none. From then on every error ends the program. */
+enum { MOST_GPUS = 64 };
+
+/* How many GPUs the driver lets this process see, MOST_GPUS at most; 0 with the reason in `why` (of `room`
+ * bytes) if there is none. */
+int gpu_count(char *why, size_t room);
+
+/* Open a GPU by the driver's number of it, after gpu_count; and make an opened one the GPU of the calls that
+ * follow. */
+void gpu_open_number(int number, struct gpu *gpu);
+void gpu_use(int number);
+
+/* Open the first GPU that the driver lets this process see, and use it. False with the reason in `why` if
+ * there is none. From then on every error ends the program. */
 bool gpu_open(struct gpu *gpu, char *why, size_t room);
 
 /* Open the second GPU that the driver lets this process see, for copies between the two; false: there is
  * none. `direct`: the first can read and write its memory; else the driver copies through the host. */
 bool gpu_open_second(struct gpu *gpu, bool *direct);
 
-/* Allocate and free `bytes` of the first GPU's memory. */
+/* Allocate and free `bytes` of the memory of the GPU in use. */
 gpu_pointer gpu_take(size_t bytes);
 void gpu_give_back(gpu_pointer memory);
 
