@@ -1,4 +1,7 @@
-"""The wheel: built from the sdist, installed away from the checkout, and used as by a new user."""
+"""The wheel: built from the sdist by pip, installed away from the checkout, and used as by a new user.
+
+Where the tests run as root, the commands run as a user who is not: root uses a checkout in all other tests.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -29,6 +33,7 @@ BIN = Path(sys.executable).parent
 TOOLS = (
     "bin/plumb-bind",
     "bin/plumb-check",
+    "bin/plumb-check-gpu",
     "lib/libplumbwitness.so",
     "lib/libplumbprofile.so",
     "lib/libplumbyields.so",
@@ -66,11 +71,31 @@ programs:
 """
 
 
-def call(command: Sequence[str | Path], environment: dict[str, str] | None = None, cwd: Path | None = None) -> str:
+def call(command: Iterable[str | Path], environment: dict[str, str] | None = None, cwd: Path | None = None) -> str:
     """What a command prints; a failure of the test with all of it unless it succeeds."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=cwd, timeout=600)
-    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    words = list(command)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment, cwd=cwd, timeout=600)
+    assert done.returncode == 0, f"{words}\n{done.stdout}{done.stderr}"
     return done.stdout
+
+
+#: the words that make a command one of a user who is not root
+ANOTHER = ("setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--")
+
+
+def of_everybody() -> str | None:
+    """A Python like this one that every user may start: the one below a virtual environment may lie in /root."""
+    wanted = f"import sys; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"
+    for found in (sys.executable, f"/usr/bin/python{sys.version_info.major}"):
+        # the shell: what setpriv itself starts has more rights
+        command = [*ANOTHER, "sh", "-c", 'exec "$0" -c "$1"', found, wanted]
+        if subprocess.run(command, capture_output=True, check=False, timeout=60).returncode == 0:
+            return found
+    return None
+
+
+INTERPRETER = of_everybody() if os.geteuid() == 0 else sys.executable
+AS_USER = ANOTHER if os.geteuid() == 0 and INTERPRETER else ()
 
 
 @pytest.fixture(scope="module")
@@ -79,8 +104,20 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dist")
     around = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
     around.pop("PYTHONPATH", None)
-    build = ["uv", "build", "--no-build-isolation", "--python", sys.executable, "--out-dir", folder / "built"]
+    build = [
+        "uv",
+        "build",
+        "--sdist",
+        "--no-build-isolation",
+        "--python",
+        sys.executable,
+        "--out-dir",
+        folder / "built",
+    ]
     call([*build, paths.root()], around)
+    (source,) = (folder / "built").glob("*.tar.gz")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-deps", "--no-index"]
+    call([*pip, "--no-build-isolation", "--wheel-dir", folder / "built", source], around)
     (built,) = (folder / "built").glob("*.whl")
     call(["auditwheel", "repair", "--wheel-dir", folder, built], around)
     (found,) = folder.glob("*.whl")
@@ -88,11 +125,19 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def place(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(wheel: Path) -> Iterator[Path]:
     """A folder with ``env``, where the wheel is; its dependencies are those of the development environment."""
-    folder = tmp_path_factory.mktemp("new")
+    with tempfile.TemporaryDirectory(prefix="plumb-wheel-") as name:  # pytest's folders are for their owner alone
+        folder = Path(name)
+        folder.chmod(0o755)
+        install(wheel, folder)
+        yield folder
+
+
+def install(wheel: Path, folder: Path) -> None:
+    """Make ``env``, and what a user has beside it."""
     python = folder / "env" / "bin" / "python"
-    call([sys.executable, "-m", "venv", "--without-pip", folder / "env"])
+    call([INTERPRETER or sys.executable, "-m", "venv", "--without-pip", folder / "env"])
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python, "install"]
     call([*pip, "--quiet", "--no-deps", "--no-index", wheel])
     site = Path(sysconfig.get_path("purelib", vars={"base": str(folder / "env")}))
@@ -105,14 +150,17 @@ def place(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     known = paths.stacks() / "blas"  # its choice takes long
     if known.is_dir():
         shutil.copytree(known, folder / "data" / "stacks" / "blas")
-    return folder
 
 
-def plumb(place: Path, *words: str, cwd: Path | None = None) -> str:
+def plumb(place: Path, *words: str, cwd: Path | None = None, user: Sequence[str] = AS_USER) -> str:
     """What ``plumb WORDS`` prints with the variables that a new user has, and those that say where packages are."""
+    if user:
+        call(["chown", "--recursive", "nobody:nogroup", place / "home", place / "data"])
     kept = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))}
     own = {"HOME": str(place / "home"), "PLUMB_HOME": str(place / "data"), "PATH": "/usr/local/bin:/usr/bin:/bin"}
-    return call([place / "env" / "bin" / "plumb", *words], {**kept, **own, "LANG": "C.UTF-8"}, cwd or place / "home")
+    return call(
+        [*user, place / "env" / "bin" / "plumb", *words], {**kept, **own, "LANG": "C.UTF-8"}, cwd or place / "home"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +193,7 @@ def test_plumb_bind_has_its_hwloc_and_what_is_preloaded_has_nothing(place: Path)
     for name in TOOLS:
         dynamic = call(["readelf", "--dynamic", package / "tools" / name])
         needed = re.findall(r"\(NEEDED\).*\[(.+)\]", dynamic)
-        foreign = [library for library in needed if not library.startswith(("libc.so", "ld-linux"))]
+        foreign = [library for library in needed if not library.startswith(("libc.so", "libm.so", "ld-linux"))]
         if name == "bin/plumb-bind":
             (hwloc,) = foreign
             found = re.search(rf"{re.escape(hwloc)} => (\S+)", call(["ldd", package / "tools" / name]))
@@ -164,6 +212,12 @@ def test_each_library_in_it_has_its_licence_there(wheel: Path) -> None:
     assert inside <= set(LICENCES)
     texts = {name.rpartition("/")[2] for name in names if re.search(r"\.dist-info/licenses/", name)}
     assert {LICENCES[name] for name in inside} <= texts
+
+
+def test_it_is_used_without_root(ready: Path) -> None:
+    if os.geteuid() == 0 and INTERPRETER is None:
+        pytest.skip("not run without root: no Python of this version that every user may start")
+    assert (ready / "data" / "stacks" / "mpich" / "manifest.json").stat().st_uid != 0
 
 
 def test_set_up_again_changes_nothing(ready: Path) -> None:
@@ -222,7 +276,7 @@ def test_a_merge_request_of_ones_own_code_is_gated_by_an_installed_plumbline(
         "--minutes",
         "2",
     ]
-    said = plumb(ready, "ci", "gitlab", *options, "--checkout", str(code.parent), cwd=code)
+    said = plumb(ready, "ci", "gitlab", *options, "--checkout", str(code.parent), cwd=code, user=())
     assert "Add to .gitlab-ci.yml" in said
     call([*git, "add", "."])
     call([*git, "commit", "--quiet", "-m", "one"])
