@@ -3,10 +3,13 @@
 Spack itself takes the hashes of a lock as they stand there. Here each package's hash is computed again from its
 content, as Spack does it when it concretizes. Prints ``changed HASH`` for each that differs, ``recipe HASH`` for each
 whose recipe is another one now (those of Spack's own repository are in a checkout of a known commit), ``archive HASH
-sha256:DIGEST URL`` for each whose recipe is not of Spack's own repository and names an archive, then ``compared N``.
+sha256:DIGEST URL`` for each whose recipe is not of Spack's own repository and names an archive, ``absent HASH PREFIX``
+for each external without any of the programs by which Spack finds it, then ``compared N``.
 """
 
 import json
+import pathlib
+import re
 import sys
 
 import spack.deptypes
@@ -32,6 +35,13 @@ for digest, spec in specs.items():
         source = spack.fetch_strategy.for_package_version(package)
         if getattr(source, "digest", None):
             print(f"archive {digest} sha256:{source.digest} {source.url}")
+for digest, spec in specs.items():
+    # compilers are compared by their version elsewhere
+    if spec.external_path and not spec.extra_attributes.get("compilers"):
+        patterns = getattr(spack.repo.PATH.get_pkg_class(f"{spec.namespace}.{spec.name}"), "executables", ())
+        programs = [file.name for file in pathlib.Path(spec.external_path).glob("*bin/*")]
+        if patterns and not any(re.search(pattern, name) for pattern in patterns for name in programs):
+            print(f"absent {digest} {spec.external_path}")
 hashes = {digest: {spec.spec_hash(spack.hash_types.dag_hash)} for digest, spec in specs.items()}
 for digest, spec in specs.items():
     if spec.external:  # Spack 1.1 computes the hash of an external before it gives it a namespace, 1.2 after that

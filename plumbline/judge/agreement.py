@@ -1,8 +1,9 @@
 """Tests that measure the same quantity on the same cores, and whether they agree.
 
 A quantity is half of a ping-pong between two ranks by MPI_Send and MPI_Recv of the C interface: its time for 8 bytes,
-its bandwidth for 2 MiB. The port of the OSU benchmarks to Python has Python's own time in it, and ``collective`` times
-from a common start to the last exit: neither measures this.
+its bandwidth for 2 MiB. The port of the OSU benchmarks to Python has Python's own time in it: it does not measure this.
+Collective operations have no quantity here, because their tests measure different things: ``collective`` from a common
+start to the last exit, IMB one call after the other, OSU each call after a barrier.
 """
 
 from __future__ import annotations

@@ -51,8 +51,9 @@ def _shown(value: Any) -> str | None:
 def of_libraries(first: Manifest, second: Manifest) -> list[Factor]:
     """The libraries that two stacks of one family and binary interface both have, and that differ.
 
-    Those of a package of Spack are one factor. The MPI library itself, and what its package has, is not among them: a
-    launch on another one than the stack's is never verified.
+    Those of a package of Spack are one factor, in the order of the manifest: behind those that they need, so that
+    neighbours, which a search for a group keeps together, are built on each other. The MPI library itself, and what its
+    package has, is not among them: a launch on another one than the stack's is never verified.
     """
     if (first.mpi.family, first.mpi.abi) != (second.mpi.family, second.mpi.abi) or not (first.loads and second.loads):
         return []
@@ -73,7 +74,8 @@ def of_libraries(first: Manifest, second: Manifest) -> list[Factor]:
             known = one.preloads if (one := found.get(before.name)) else ((), ())
             preloads = ((*known[0], files[0]), (*known[1], files[1]))
             found[before.name] = Factor("package", before.name, _package(before), _package(after), preloads)
-    return list(found.values())
+    order = {one.name: place for place, one in enumerate(first.sources)}
+    return sorted(found.values(), key=lambda factor: order.get(factor.name, len(order)))
 
 
 def packages(first: Manifest, second: Manifest, varied: Collection[Factor]) -> list[Fixed]:

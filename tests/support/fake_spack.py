@@ -73,6 +73,8 @@ def rehash(lock):
             print(f"changed {digest}")
         if (STATE / "recipes").exists() and node["name"] in (STATE / "recipes").read_text().split():
             print(f"recipe {digest}")
+        if (STATE / "absent").exists() and node["name"] in (STATE / "absent").read_text().split():
+            print(f"absent {digest} /usr")
     print(f"compared {len(here)}")
     return 0
 

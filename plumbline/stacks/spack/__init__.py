@@ -6,6 +6,7 @@ Spack's store below ``stacks/spack``. A package is taken from a buildcache that 
 
 from __future__ import annotations
 
+import graphlib
 import hashlib
 import os
 import re
@@ -88,10 +89,10 @@ def _check_machine(name: str) -> None:
         archive.pip_options(stream.LOCK)  # refuses an unpacked archive without STREAM's source
 
 
-def _checked(name: str, fetch: bool) -> tuple[Spack, dict[str, str]] | None:
+def _checked(name: str, fetch: bool) -> tuple[Spack, sites.Content] | None:
     """The Spack of environment ``name``, after a look for an edited lock and for changed binaries.
 
-    With it, by hash, the sources that packages of the lock have from elsewhere.
+    With it, what Spack says of the packages of the lock.
 
     Without ``fetch``, None on a machine that has no Spack yet: it is what compares a lock with its hashes.
     """
@@ -101,17 +102,17 @@ def _checked(name: str, fetch: bool) -> tuple[Spack, dict[str, str]] | None:
         return None
     spack = Spack(bootstrap.prepare(), environments.workplace(name), label)
     spack.log.unlink(missing_ok=True)
-    archives = sites.check_content(spack, name)
+    content = sites.check_content(spack, name)
     buildcache.check(environments.read(name))
-    return spack, archives
+    return spack, content
 
 
-def _install(name: str, spack: Spack, archives: Mapping[str, str]) -> None:
+def _install(name: str, spack: Spack, content: sites.Content) -> None:
     """Let Spack install environment ``name``; write the manifest of a stack, or say where the programs are."""
     started, mark = time.monotonic(), _mark(name)
     if name not in names():
         mark.unlink(missing_ok=True)
-    packages = _built(name, spack)
+    packages = _built(name, spack, content.absent)
     if name not in names():
         files.replace(mark, fingerprint(name) + "\n")
         roots = {root.hash for root in environments.read(name).roots}
@@ -120,7 +121,7 @@ def _install(name: str, spack: Spack, archives: Mapping[str, str]) -> None:
         return
     files.replace(_kernel_mark(packages[KERNELS].hash), _kernel_sources() + "\n")
     other = _stream(spack.owner, packages)
-    result = programs.compose(name, spack.owner, packages, _kernel_sources(), archives, other)
+    result = programs.compose(name, spack.owner, packages, _kernel_sources(), content.archives, other)
     files.replace(mark, fingerprint(name) + "\n")
     manifest.check(result)
     manifest.save(result)
@@ -142,7 +143,7 @@ def _stream(label: str, packages: dict[str, Package]) -> tuple[Source, Benchmark
         return origin, stream.install(source, paths.stacks() / label, programs.stream_compiler(packages), origin)
 
 
-def _built(name: str, spack: Spack) -> dict[str, Package]:
+def _built(name: str, spack: Spack, absent: Mapping[str, str]) -> dict[str, Package]:
     """Let Spack install what the lock of environment ``name`` holds; returns the installed packages by name."""
     started, label = time.monotonic(), spack.owner
     shown = {"step": ""}
@@ -163,6 +164,7 @@ def _built(name: str, spack: Spack) -> dict[str, Package]:
         for digest, node in document.concrete_specs.items()
         if node.external is None and digest not in there and not buildcache.holds(digest, node)
     ]
+    sites.check_externals_there(document, [word.lstrip("/") for word in wanted], absent)
     if wanted:
         print(f"{label}: fetching the sources of {units.counted(len(wanted), 'package')}", flush=True)
         spack.run("fetch", *wanted)
@@ -193,7 +195,7 @@ def _drop_old_kernels(spack: Spack, document: Lock) -> None:
 
 
 def _packages(spack: Spack, document: Lock) -> dict[str, Package]:
-    """The packages of the lock that are installed, by name."""
+    """The packages of the lock that are installed, by name: each behind those that it needs."""
     listed = spack.run("find", "--no-groups", "--format", "{name}|{version}|{hash}|{prefix}")
     found = {}
     for line in listed.splitlines():
@@ -204,7 +206,9 @@ def _packages(spack: Spack, document: Lock) -> dict[str, Package]:
     for root in document.roots:
         if root.hash not in {package.hash for package in found.values()}:
             raise PlumbError(f"{root.spec} was not installed", str(spack.folder), f"see {spack.log}")
-    return found
+    needs = {package.hash: [part.hash for part in package.node.dependencies] for package in found.values()}
+    order = {digest: place for place, digest in enumerate(graphlib.TopologicalSorter(needs).static_order())}
+    return dict(sorted(found.items(), key=lambda item: order[item[1].hash]))
 
 
 def push(name: str, folder: Path, key: str | None) -> int:

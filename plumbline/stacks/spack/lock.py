@@ -33,6 +33,7 @@ class Edge(msgspec.Struct, frozen=True):
     """For what a package is needed: types of dependency, and the virtual packages that it stands for."""
 
     virtuals: tuple[str, ...] = ()
+    deptypes: tuple[str, ...] = ()
 
 
 class Dependency(msgspec.Struct, frozen=True):

@@ -8,6 +8,8 @@ import platform
 import re
 import shutil
 import subprocess
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -95,12 +97,23 @@ def _version(program: Path) -> str | None:
     return None
 
 
-def check_content(spack: Spack, name: str) -> dict[str, str]:
+@dataclass(frozen=True)
+class Content:
+    """What Spack says of the packages of a lock.
+
+    By hash: SHA-256 and URL of the sources of packages whose recipe is of another repository than Spack's, and the
+    prefix of externals that are not there.
+    """
+
+    archives: Mapping[str, str]
+    absent: Mapping[str, str]
+
+
+def check_content(spack: Spack, name: str) -> Content:
     """Raise :class:`PlumbError` if packages of the lock are not what their hashes stand for.
 
     The lock was edited, or one of our recipes was changed. Spack computes the hashes again (``spack-env/rehash.py``);
-    without that it uses the hashes in a lock as they are. Returns, by hash, SHA-256 and URL of the sources of packages
-    whose recipe is of another repository than Spack's.
+    without that it uses the hashes in a lock as they are.
     """
     file = environments.lock(name)
     said = spack.run("python", str(environments.folder() / "rehash.py"), str(file)).splitlines()
@@ -115,7 +128,28 @@ def check_content(spack: Spack, name: str) -> dict[str, str]:
         raise PlumbError(what, str(file), cure)
     if recipes:
         raise PlumbError(f"the recipe of {recipes} is not that of the lock", str(file), cure)
-    return {word[1]: f"{word[2]} {word[3]}" for word in words if word[:1] == ["archive"]}
+    archives, absent = (
+        {word[1]: " ".join(word[2:]) for word in words if word[:1] == [kind]} for kind in ("archive", "absent")
+    )
+    return Content(archives, absent)
+
+
+def check_externals_there(document: Lock, wanted: Collection[str], absent: Mapping[str, str]) -> None:
+    """Raise :class:`PlumbError` if something that the packages ``wanted`` (hashes) are built with is not there.
+
+    Spack takes the word of ``packages.yaml`` for an external; what is missing would be a riddle in a build's output.
+    """
+    users: dict[str, str] = {}
+    for digest in wanted:
+        node = document.concrete_specs[digest]
+        for part in node.dependencies:
+            if part.hash in absent and set(part.parameters.deptypes) & {"build", "link"}:
+                users.setdefault(part.hash, node.name)
+    if users:
+        lacking = [f"{document.concrete_specs[one].name} (for {user})" for one, user in sorted(users.items())]
+        prefixes = ", ".join(sorted({absent[one] for one in users}))
+        what = f"the lock takes from this machine what is not in {prefixes}: {', '.join(lacking)}"
+        raise PlumbError(what, str(environments.site() / "packages.yaml"), "install it, such as by apt-get install")
 
 
 def lock(name: str, *, check: bool = False) -> list[Difference]:

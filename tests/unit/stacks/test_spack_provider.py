@@ -72,6 +72,12 @@ def test_it_ends_in_a_valid_manifest(root, state, capsys):
     assert latency.facts["library"] == str(state / "store/openmpi/lib/libmpi.so.40")
     assert document.benchmarks["stream"].built.startswith("gcc 12.2.0 -O3 -DTARGET ")
     assert document.sources[-1].name == stream.PACKAGE
+    place = {source.hash.removeprefix("spack:"): number for number, source in enumerate(document.sources)}
+    nodes = environments.read("openmpi").concrete_specs.items()
+    needs = [(digest, part.hash) for digest, node in nodes for part in node.dependencies]
+    both = [(digest, needed) for digest, needed in needs if digest in place and needed in place]
+    assert both
+    assert all(place[needed] < place[digest] for digest, needed in both)
     assert "[1/36]" in capsys.readouterr().out
 
 
@@ -418,6 +424,21 @@ def test_a_changed_recipe_is_not_built_under_the_locked_hash(root, state):
         with pytest.raises(PlumbError, match="the recipe of plumbline-kernels is not that of the lock"):
             stacks.install("spack", "openmpi", dry_run=dry_run)
     assert not installs(state)
+
+
+def test_what_the_site_takes_from_a_machine_that_lacks_it_is_named_before_anything_is_built(root, state):
+    """Tools of the build alone: nothing is built with what only runs later, and nothing that is there is built."""
+    (state / "absent").write_text("gmake openssh")
+    what = (
+        r"^the lock takes from this machine what is not in /usr: gmake \(for [\w-]+\) \(.*packages\.yaml\): install it"
+    )
+    with pytest.raises(PlumbError, match=what):
+        stacks.install("spack", "openmpi")
+    assert not installs(state)
+    (state / "absent").write_text("openssh")
+    stacks.install("spack", "openmpi")
+    (state / "absent").write_text("gmake")
+    stacks.install("spack", "openmpi")
 
 
 def test_a_dry_run_fetches_no_spack_and_says_what_it_did_not_compare(root, state, monkeypatch, capsys):

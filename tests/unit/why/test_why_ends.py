@@ -164,19 +164,31 @@ def test_a_library_of_the_other_stack_is_preloaded(tmp_path):
     assert found.variant(0b011).environment == {}
 
 
-def test_the_libraries_of_a_package_of_spack_are_one_factor(tmp_path):
+def packaged(with_zlib=False):
+    """Give both stacks the packages zlib, ucx and openmpi, of two versions, with libraries; zlib has one if asked."""
     for name, digest, version in (("openmpi", "1", "1.17"), ("other", "2", "1.18")):
-        store = {package: f"/store/{package}-{version}-{digest * 32}" for package in ("ucx", "openmpi", "zlib")}
+        store = {package: f"/store/{package}-{version}-{digest * 32}" for package in ("zlib", "ucx", "openmpi")}
         of = (
             ("openmpi", "libmpi.so.40"),
             ("openmpi", "libopen-pal.so.80"),
             ("ucx", "libucp.so.0"),
             ("ucx", "libucs.so.0"),
+            *([("zlib", "libz.so.1")] if with_zlib else []),
         )
         files = {f"{store[package]}/lib/{file}": digest * 64 for package, file in of}
         loads = manifests.Loads(library=f"{store['openmpi']}/lib/libmpi.so.40", files=files)
         every = [manifests.Source(name=one, version=version, hash=f"spack:{digest * 32}") for one in store]
         manifests.save(msgspec.structs.replace(manifests.load(name), loads=loads, sources=every))
+
+
+def test_packages_stand_behind_those_that_they_need():
+    packaged(with_zlib=True)
+    found = between(record(), record(2, stack="other"))
+    assert [factor.label for factor in found.factors] == ["stack", "package zlib", "package ucx"]
+
+
+def test_the_libraries_of_a_package_of_spack_are_one_factor():
+    packaged()
     found = between(record(), record(2, stack="other"))
     (stack, package) = found.factors
     assert (stack.kind, package.label) == ("stack", "package ucx")

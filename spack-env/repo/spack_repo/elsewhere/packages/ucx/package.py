@@ -18,4 +18,6 @@ class Ucx(Builtin):
     depends_on("m4", type="build")
 
     def autoreconf(self, spec, prefix):
+        # configure wants this folder, which Debian has renamed
+        rename("debian.upstream", "debian")
         Executable("./autogen.sh")()
