@@ -113,7 +113,10 @@ class Bench:
         self.folder, self.state, self.say, self.make = folder, state, say, make
         self.asked = state.asked
         self.until = None if minutes is None else time.monotonic() + 60 * minutes
-        self._known = {_key(one.baseline, one.candidate, one.rule): one for one in state.comparisons}
+        self._known: dict[tuple[str, str, float, float, bool], Comparison] = {}
+        for one in state.comparisons:
+            first = _key(one.baseline, one.candidate, one.rule)
+            self._known[_key(one.baseline, one.candidate, one.rule, again=first in self._known)] = one
 
     def series(self) -> str:
         """What is followed, as gates call it."""
@@ -142,12 +145,12 @@ class Bench:
             for number, log in enumerate(found.logs, 1):
                 files.write("the log", self.folder / f"bisect-{number}.log", log)
 
-    def compare(self, baseline: str, candidate: str, rule: Rule) -> Comparison:
-        """A gate of two commits, measured unless it was before.
+    def compare(self, baseline: str, candidate: str, rule: Rule, *, again: bool = False) -> Comparison:
+        """A gate of two commits, measured unless it was before; ``again``: a second one of the same two.
 
         Raises :class:`TimeUp`, and PlumbError where the fault is not that of a commit.
         """
-        key = _key(baseline, candidate, rule)
+        key = _key(baseline, candidate, rule, again=again)
         if key not in self._known:
             made = self._measured(len(self.state.comparisons), baseline, candidate, rule)
             self.state.comparisons.append(made)
@@ -249,8 +252,8 @@ class Bench:
         return sides.resolve(role, f"commit:{commit}", self.asked.stack, self.asked.file)
 
 
-def _key(baseline: str, candidate: str, rule: Rule) -> tuple[str, str, float, float]:
-    return baseline, candidate, rule.tolerance, rule.must_detect
+def _key(baseline: str, candidate: str, rule: Rule, *, again: bool = False) -> tuple[str, str, float, float, bool]:
+    return baseline, candidate, rule.tolerance, rule.must_detect, again
 
 
 def _in_doubt(verdict: Verdict) -> bool:

@@ -19,6 +19,8 @@ from plumbline.statistics.paired import Rule
 TOLERANCE, MUST_DETECT = 0.005, 0.03
 #: gates of the same two commits, at most, until one is decided
 ATTEMPTS = 3
+#: a gate with a wider interval, in units of what must be found, is not worth another one
+WIDEST = 2.5
 
 
 class Comparison(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -79,10 +81,10 @@ class Comparison(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def may_be_decided(self) -> bool:
         """Whether another gate of the same two may decide: disturbance left it open, or noise that hides little more.
 
-        Noise hides little more where the interval has at most the width that ``must_detect`` has on both sides of 0.
+        Noise hides little more where the interval is at most :data:`WIDEST` times as wide as ``must_detect``.
         """
         low, _, high = self.slower
-        is_fine = high - low <= 2 * math.log1p(self.must_detect)
+        is_fine = high - low <= WIDEST * math.log1p(self.must_detect)
         return self.state == "INCONCLUSIVE" and (self.in_doubt or is_fine)
 
     @property
@@ -101,14 +103,18 @@ def decided(gate: Callable[[int], Comparison], *, ends: bool = False) -> Compari
     """What the last of at most :data:`ATTEMPTS` gates says, with the launches of all; ``gate`` takes a number, from 0.
 
     Each has pairs of its own and errs as seldom as any gate, so a commit that takes all of them is misjudged at most
-    as many times as often. Of the ``ends`` of a search only a slowdown that was nearly seen is worth another gate.
+    as many times as often. Of the ``ends`` of a search only a slowdown that was nearly seen is worth another gate, and
+    is so where they passed, too: of slowdowns that a gate must find it passes up to 1 %.
     """
     launches = 0
     for attempt in range(ATTEMPTS):
         made = gate(attempt)
         launches += made.launches
-        is_near = made.slower[1] >= math.log1p(made.must_detect) / 2
-        if not made.may_be_decided or (ends and not (is_near or made.in_doubt)):
+        is_near = made.slower[1] >= math.log1p(made.must_detect) / 3
+        is_open = made.may_be_decided
+        if ends:
+            is_open = (is_open and (is_near or made.in_doubt)) or (made.state == "PASS" and is_near)
+        if not is_open:
             break
     return msgspec.structs.replace(made, launches=launches)
 

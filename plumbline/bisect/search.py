@@ -8,18 +8,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from plumbline.base.units import percent, some
 from plumbline.bisect.commits import Commits, Term
 from plumbline.bisect.model import Comparison, Culprit, Found, Part, Step
 from plumbline.statistics.paired import Rule
 
-#: compares two commits, the baseline first, by a rule
-Compare = Callable[[str, str, Rule], Comparison]
 #: shows a line
 Say = Callable[[str], None]
 #: commits of a range that may stay undecided before it is given up: the noise that hides one hides its neighbours too
 MOST_UNDECIDED = 3
+
+
+class Compare(Protocol):
+    """Compares two commits by a rule; ``again``: by launches of its own, whatever was measured before."""
+
+    def __call__(self, baseline: str, candidate: str, rule: Rule, *, again: bool = False) -> Comparison:
+        """What a gate of the two says."""
 
 
 @dataclass
@@ -89,22 +95,32 @@ class Search:
             return Step(part, commit, "good" if second.state == part.state else "bad", (first, second))
         return Step(part, commit, "skip", (first, second))
 
-    def _changed(self, part: Part, start: str, end: str, rule: Rule | None = None) -> Comparison:
+    def _changed(
+        self, part: Part, start: str, end: str, rule: Rule | None = None, *, again: bool = False
+    ) -> Comparison:
         """``end`` against ``start``, where the change of ``part`` is what the gate looks for."""
         if part.slower:
-            return self._compared(start, end, rule or part.rule)
-        return self._compared(end, start, rule or part.rule).swapped
+            return self._compared(start, end, rule or part.rule, again=again)
+        return self._compared(end, start, rule or part.rule, again=again).swapped
 
-    def _compared(self, baseline: str, candidate: str, rule: Rule) -> Comparison:
-        made = self.compare(baseline, candidate, rule)
+    def _compared(self, baseline: str, candidate: str, rule: Rule, *, again: bool = False) -> Comparison:
+        made = self.compare(baseline, candidate, rule, again=again)
         self._seen.append(made)
         return made
 
     def _confirmed(self, part: Part, before: str, after: str, left: tuple[str, ...], found: Found) -> Culprit:
-        """The gate of what was found against what is before it, by the margins that hold for the whole."""
+        """The gate of what was found against what is before it, by the margins that hold for the whole.
+
+        Where it finds nothing, it contradicts the gates of the search: then a second one has the last word. Another
+        commit is named only if the search erred before, and one of the two errs too.
+        """
         if len(left) == 1:
             self.say(f"\nbisect: {self.commits.label(after)} against its parent")
         said = self._changed(part, before, after, self.rule)
+        if said.state == "PASS":
+            self.say("bisect: that contradicts the search, so it is measured again")
+            other = self._changed(part, before, after, self.rule, again=True)
+            said = other if other.state == part.state else said
         is_it = said.state == part.state
         why = None if is_it else said.reason or f"no change of {percent(self.rule.must_detect)} or more"
         skipped = [step for step in found.steps if step.part == part and step.commit in left and step.why]

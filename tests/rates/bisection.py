@@ -85,8 +85,8 @@ class World:
         broken = {int(place) for place in np.flatnonzero(draw.random(len(names)) < kind.broken)}
         return cls(names, levels, changed, broken - {0, len(names) - 1}, model, draw)
 
-    def compare(self, baseline: str, candidate: str, rule: Rule) -> Comparison:
-        """Gates of simulated pairs, as many as plumb bisect makes."""
+    def compare(self, baseline: str, candidate: str, rule: Rule, *, again: bool = False) -> Comparison:
+        """Gates of simulated pairs, as many as plumb bisect makes; each has pairs of its own, ``again`` or not."""
         ends = (baseline, candidate) == (self.names[0], self.names[-1])
         return decided(lambda _: self.gate(baseline, candidate, rule), ends=ends)
 

@@ -53,19 +53,25 @@ def linear(folder: Path, number: int) -> History:
 class Judge:
     """Gates that are always right: ``times`` by subject, ``broken`` ones do not build.
 
-    ``open_``: pairs of subjects whose gate is INCONCLUSIVE. ``asked`` has every gate that was made.
+    ``open_``: pairs of subjects whose gate is INCONCLUSIVE. ``missed``: how many gates of a pair find nothing before
+    they are right. ``asked`` has every gate that was made.
     """
 
     history: History
     times: Mapping[str, float]
     broken: Iterable[str] = ()
     open_: Iterable[tuple[str, str]] = ()
+    missed: dict[tuple[str, str], int] = field(default_factory=dict)
     asked: list[tuple[str, str]] = field(default_factory=list)
+    known: dict[tuple[object, ...], Comparison] = field(default_factory=dict)
 
-    def compare(self, baseline: str, candidate: str, rule: Rule) -> Comparison:
+    def compare(self, baseline: str, candidate: str, rule: Rule, *, again: bool = False) -> Comparison:
         """As :data:`plumbline.bisect.search.Compare`."""
         known = self.history.subjects
         both = known[baseline], known[candidate]
+        key = (*both, rule.tolerance, rule.must_detect, again)
+        if key in self.known:
+            return self.known[key]  # as plumb bisect
         self.asked.append(both)
         unusable = tuple(self.history.names[name] for name in both if name in self.broken)
         ratio = self.times[both[1]] / self.times[both[0]]
@@ -74,7 +80,10 @@ class Judge:
             state = "INVALID"
         elif both in self.open_:
             state = "INCONCLUSIVE"
-        return Comparison(
+        elif self.missed.get(both):
+            self.missed[both] -= 1
+            state = "PASS"
+        self.known[key] = Comparison(
             baseline=baseline,
             candidate=candidate,
             tolerance=rule.tolerance,
@@ -88,6 +97,7 @@ class Judge:
             reason=None if state in ("PASS", "FAIL") else f"{state.lower()} because of a test",
             unusable=unusable,
         )
+        return self.known[key]
 
     def search(self, place: Path, good: str, bad: str, first_parent: bool = False) -> Found:
         """What a search between two subjects finds."""

@@ -105,6 +105,14 @@ def test_a_step_that_its_own_gate_does_not_confirm_is_not_claimed(history, tmp_p
     assert not found.is_complete
 
 
+@pytest.mark.parametrize(("missed", "state"), [(1, "FAIL"), (2, "INCONCLUSIVE")])
+def test_a_gate_that_contradicts_the_search_is_made_once_more(history, tmp_path, missed, state):
+    judge = Judge(history, stepped(16, {5: 1.1}), missed={("4", "5"): missed})
+    found = judge.search(tmp_path / "clone", "0", "16")
+    assert named(history, found) == [(["5"], state)]
+    assert judge.asked.count(("4", "5")) == 2
+
+
 def test_what_is_left_may_stay_unknown(history, tmp_path):
     found = Judge(history, stepped(16, {5: 1.1}), open_=[("5", "16")]).search(tmp_path / "clone", "0", "16")
     assert named(history, found) == [(["5"], "FAIL")]
