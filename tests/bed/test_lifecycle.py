@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from testbed import command, host, image
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 HERE = Path(__file__).parent
 

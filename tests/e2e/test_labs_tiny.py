@@ -19,7 +19,7 @@ from plumbline.labs import evidence, machine, model
 from plumbline.labs.model import Lab
 from plumbline.records import query
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 #: a stack with the eager limits and algorithms that labs change
 STACK = "openmpi"
 #: options of the kernels that would take long, most of all where caches are large; those of one solution, or call
