@@ -32,6 +32,7 @@ PATIENCE_S = 90.0
 def chosen(partition: Partition, nodes: int) -> tuple[str, ...]:
     """The hosts of a launch on ``nodes`` nodes of a partition without a scheduler, this one first.
 
+    Those of its job, where that was started on some of them; else the partition's in their order.
     Empty for one node, and where the scheduler of the partition gives the hosts. Raises :class:`PlumbError` where the
     partition names too few, or does not name the host that this runs on.
     """
@@ -42,12 +43,12 @@ def chosen(partition: Partition, nodes: int) -> tuple[str, ...]:
             cure = "name them in site.yaml: hosts: [node1, node2]"
             raise PlumbError(f"{nodes} nodes asked, and neither a scheduler nor hosts gives them", where, cure)
         return ()
-    ordered = _this_first(named)
+    ordered = _this_first(schedulers.named(partition.scheduler).hosts(os.environ)) or _this_first(named)
     if not ordered:
         cure = f"its hosts are {', '.join(named)}: start it on one of them, or set scheduler: {schedulers.REMOTE.name}"
         raise PlumbError(f"this host, {socket.gethostname()}, is none of the partition's", where, cure)
-    if nodes > len(named):
-        raise PlumbError(f"{nodes} nodes asked, hosts names {len(named)}", where, "name more, or ask for fewer")
+    if nodes > len(ordered):
+        raise PlumbError(f"{nodes} nodes asked, hosts names {len(ordered)}", where, "name more, or ask for fewer")
     return ordered[:nodes] if nodes > 1 else ()
 
 

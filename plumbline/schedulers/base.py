@@ -29,6 +29,8 @@ PLAIN_PATH = re.compile(r"/[A-Za-z0-9_./+=-]*")
 HEALTH = Path(__file__).resolve().parent / "health"
 WHERE_STATES = "plumb nodes states"
 WHERE_FACTS = "plumb nodes facts"
+#: where no scheduler gives a job its hosts, its script names them in this variable: ``n1,n2``
+JOB_HOSTS = "PLUMB_JOB_HOSTS"
 
 
 @dataclass(frozen=True)

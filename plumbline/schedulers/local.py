@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from plumbline.base.errors import PlumbError
 from plumbline.schedulers import names
-from plumbline.schedulers.base import Job, Node, Scheduler
+from plumbline.schedulers.base import JOB_HOSTS, Job, Node, Scheduler
 from plumbline.schedulers.program import Done, run
 
 
@@ -22,6 +22,10 @@ class Local(Scheduler):
     reframe_jobs = 1
     #: nothing is queued, so nothing has an id
     id_line = r"(?!)"
+
+    def hosts(self, environment: Mapping[str, str]) -> tuple[str, ...]:
+        """Those that the job's script names, if it was made for some of the partition's."""
+        return tuple(environment[JOB_HOSTS].split(",")) if JOB_HOSTS in environment else ()
 
     def submit(self, job: Job, script: Path) -> list[str]:
         """Raises :class:`PlumbError`: there are no jobs."""

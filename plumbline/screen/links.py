@@ -174,6 +174,12 @@ class Links:
                 self.why[one.nodes] = "too few groups, or too noisy, to say"
         return answers
 
+    def why_open(self, nodes: tuple[str, ...]) -> str:
+        """Why nothing is decided of a group."""
+        is_slow = _ends(nodes) in self._pool.slow
+        other = "it is slow, but no other group is certainly fine" if is_slow else "it could not be measured"
+        return self.why.get(nodes, other)
+
     def _launch(self, nodes: tuple[str, ...]) -> None:
         place = (paths.build() / "screen" / self.site / self.part.name).resolve()
         file = place / "variant.json"
@@ -221,7 +227,7 @@ def lines(links: Links, found: Found, groups: int) -> list[str]:
     for one in found.together:
         told.append(f"bad: {'link' if len(one) == 2 else 'together only'} {BETWEEN.join(one)}")
     told += [f"doubt: {BETWEEN.join(one)}: slow once, then fine" for one in found.passing]
-    for reason, own in group((links.why.get(one, "it could not be measured"), one) for one in found.open).items():
+    for reason, own in group((links.why_open(one), one) for one in found.open).items():
         told.append(f"open: {counted(len(own), 'group')}: {reason}: {BETWEEN.join(own[0])}")
     if links.left_over:
         few = f"fewer than {links.size} are left of the idle nodes"

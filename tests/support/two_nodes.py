@@ -1,7 +1,7 @@
-"""Two nodes on one machine: namespaces of their own names, networks and /dev/shm, joined by a link, with sshd in each.
+"""Nodes on one machine: namespaces of their own names, networks and /dev/shm, with sshd in each.
 
-Nothing stays: a node is the process namespace of one process, and its link, its mounts and its daemon go with that.
-Both see all CPUs and the same files.
+Two are joined by a link, more by a switch. Nothing stays: a node is the process namespace of one process, and its link,
+its mounts and its daemon go with that. All see all CPUs and the same files.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import yaml
 from plumbline.base import paths
 
 NAMES = ("plumb-n1", "plumb-n2")
-_ADDRESSES = ("198.51.100.1", "198.51.100.2")  # of a block for documentation (RFC 5737): no one's own
+_ADDRESS = "198.51.100.{}"  # of a block for documentation (RFC 5737): no one's own
 _NEEDED = ("unshare", "nsenter", "ip", "sshd", "ssh-keygen", "mount")
 _NEW = ("unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 _PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
@@ -46,6 +46,17 @@ ip link set eth0 up
 echo ready
 exec cat
 """
+#: the first process of a switch: it joins the ports that its input names
+_SWITCH = """
+set -e
+ip link add switch type bridge
+ip link set switch up
+echo ready
+read -r ports
+for port in $ports; do ip link set "$port" master switch up; done
+echo ready
+exec cat
+"""
 _CLIENT = """
 Host *
   IdentityFile {folder}/etc/ssh/id
@@ -64,18 +75,18 @@ UsePAM no
 
 
 @dataclass(frozen=True)
-class TwoNodes:
+class Nodes:
     """The process ids of their first processes, as the machine counts them."""
 
-    pids: tuple[int, int]
+    pids: Sequence[int]
 
     def run(
-        self, command: Sequence[str], environment: dict[str, str], timeout: float
+        self, command: Sequence[str], environment: dict[str, str], timeout: float, number: int = 0
     ) -> subprocess.CompletedProcess[str]:
-        """``command`` on the first node, in the present folder."""
+        """``command`` on a node, the first one by default, in the present folder."""
         enter = [
             "nsenter",
-            f"--target={self.pids[0]}",
+            f"--target={self.pids[number]}",
             "--mount",
             "--uts",
             "--net",
@@ -90,37 +101,43 @@ class TwoNodes:
 
 
 @contextlib.contextmanager
-def two_nodes(folder: Path) -> Iterator[TwoNodes]:
+def raised(folder: Path, names: Sequence[str] = NAMES) -> Iterator[Nodes]:
     """Raise them, with their settings in ``folder``; skip where this host cannot."""
     missing = [name for name in _NEEDED if shutil.which(name, path=_PATH) is None]
     if missing or os.geteuid() != 0:
-        pytest.skip(f"not run: two nodes on one machine need {', '.join(missing) or 'root'}")
+        pytest.skip(f"not run: nodes on one machine need {', '.join(missing) or 'root'}")
     if subprocess.run([*_NEW, "true"], capture_output=True, check=False).returncode != 0:
         pytest.skip(f"not run: this host refuses {shlex.join(_NEW)}")
-    _write_settings(folder)
+    _write_settings(folder, names)
     with contextlib.ExitStack() as stack:
-        nodes = [stack.enter_context(_begun(name, folder, at)) for name, at in zip(NAMES, _ADDRESSES, strict=True)]
-        first, second = (_child(node) for node in nodes)
-        link = ["ip", "link", "add", "eth0", "netns", str(first), "type", "veth", "peer", "name", "eth0"]
-        subprocess.run([*link, "netns", str(second)], check=True, env={**os.environ, "PATH": _PATH})
+        nodes = [
+            stack.enter_context(_begun(_NODE, name, str(folder), _ADDRESS.format(number)))
+            for number, name in enumerate(names, 1)
+        ]
+        pids = [_child(node) for node in nodes]
+        if len(pids) == 2:
+            _link(pids[0], "eth0", pids[1])
+        else:
+            switch = stack.enter_context(_begun(_SWITCH))
+            ports = [f"port{number}" for number in range(len(pids))]
+            for pid, port in zip(pids, ports, strict=True):
+                _link(_child(switch), port, pid)
+            _go_on(switch, " ".join(ports))
         for node in nodes:
-            assert node.stdin is not None
-            node.stdin.write("go\n")
-            node.stdin.flush()
-            _ready(node)
-        yield TwoNodes((first, second))
+            _go_on(node, "go")
+        yield Nodes(pids)
 
 
 @dataclass(frozen=True)
 class Site:
-    """A site with both nodes in a folder of its own, with its results."""
+    """A site with the nodes in a folder of its own, with its results."""
 
-    nodes: TwoNodes
+    nodes: Nodes
     folder: Path
 
     @property
     def variables(self) -> dict[str, str]:
-        """Those by which a command finds both."""
+        """Those by which a command finds them."""
         return {**os.environ, **{f"PLUMB_{name.upper()}": str(self.folder / name) for name in ("sites", "results")}}
 
     def plumb(self, *words: str) -> subprocess.CompletedProcess[str]:
@@ -129,36 +146,37 @@ class Site:
 
 
 @contextlib.contextmanager
-def site_over(folder: Path) -> Iterator[Site]:
-    """This machine's site, where it is called by the names of the two nodes."""
+def site_over(folder: Path, names: Sequence[str] = NAMES) -> Iterator[Site]:
+    """This machine's site, where it is called by the names of the nodes."""
     shutil.copytree(paths.sites() / "local", folder / "sites" / "local")
     shutil.copy(paths.sites() / "settings.py", folder / "sites")
     file = folder / "sites" / "local" / "site.yaml"
     known = yaml.safe_load(file.read_text(encoding="utf-8"))
-    known["hostnames"] = [f"^{name}$" for name in NAMES]
-    known["partitions"][0]["hosts"] = list(NAMES)
+    known["hostnames"] = [f"^{name}$" for name in names]
+    known["partitions"][0]["hosts"] = list(names)
     file.write_text(yaml.safe_dump(known), encoding="utf-8")
-    with two_nodes(folder) as nodes:
+    with raised(folder, names) as nodes:
         yield Site(nodes, folder)
 
 
-def _write_settings(folder: Path) -> None:
+def _write_settings(folder: Path, names: Sequence[str]) -> None:
     ssh = folder / "etc" / "ssh"
     ssh.mkdir(parents=True)
-    hosts = "".join(f"{address} {name}\n" for name, address in zip(NAMES, _ADDRESSES, strict=True))
+    addresses = [_ADDRESS.format(number) for number in range(1, len(names) + 1)]
+    hosts = "".join(f"{address} {name}\n" for name, address in zip(names, addresses, strict=True))
     (folder / "etc" / "hosts").write_text(f"127.0.0.1 localhost\n{hosts}", encoding="ascii")
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(ssh / "id")], check=True)
     key = (ssh / "id.pub").read_text(encoding="ascii")
-    (ssh / "known_hosts").write_text(f"{','.join((*NAMES, *_ADDRESSES))} {key}", encoding="ascii")
+    (ssh / "known_hosts").write_text(f"{','.join((*names, *addresses))} {key}", encoding="ascii")
     (ssh / "ssh_config").write_text(_CLIENT.format(folder=folder), encoding="ascii")
     (ssh / "sshd_config").write_text(_SERVER.format(folder=folder), encoding="ascii")
 
 
 @contextlib.contextmanager
-def _begun(name: str, folder: Path, address: str) -> Iterator[subprocess.Popen[str]]:
-    """The process that holds a node: when it ends, the kernel ends all that runs there."""
+def _begun(script: str, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """The process that holds a node or a switch: when it ends, the kernel ends all that runs there."""
     with subprocess.Popen(
-        [*_NEW, "bash", "-c", _NODE, "node", name, str(folder), address],
+        [*_NEW, "bash", "-c", script, "node", *words],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PATH": _PATH},
     ) as node:  # fmt: skip
         try:
@@ -166,6 +184,19 @@ def _begun(name: str, folder: Path, address: str) -> Iterator[subprocess.Popen[s
             yield node
         finally:
             node.kill()
+
+
+def _link(first: int, name: str, second: int) -> None:
+    """Join the network ``first``, where the end is called ``name``, with eth0 of ``second``."""
+    ends = ["netns", str(first), "type", "veth", "peer", "name", "eth0", "netns", str(second)]
+    subprocess.run(["ip", "link", "add", name, *ends], check=True, env={**os.environ, "PATH": _PATH})
+
+
+def _go_on(node: subprocess.Popen[str], line: str) -> None:
+    assert node.stdin is not None
+    node.stdin.write(f"{line}\n")
+    node.stdin.flush()
+    _ready(node)
 
 
 def _ready(node: subprocess.Popen[str]) -> None:
