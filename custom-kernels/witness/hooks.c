@@ -29,12 +29,29 @@ typedef void *(*mremap_function)(void *, size_t, size_t, int, ...);
 typedef void *(*routine)(void *);
 typedef int (*create_function)(pthread_t *, const pthread_attr_t *, routine, void *);
 
+/* UCX and Open MPI watch mappings by writing a jump over the begin of the function that dlsym finds under
+ * such a name. If that were ours, it would never run again. Programs ask for the C library's version of a
+ * name, dlsym for none, and gets no function whose version is not the default one: so ours have the C
+ * library's version, and are not its default. */
+#ifdef LIBC_VERSION
+#define INSTEAD_OF(name)
+__asm__(".symver plumb_mmap,mmap@" LIBC_VERSION);
+__asm__(".symver plumb_mmap64,mmap64@" LIBC_VERSION);
+__asm__(".symver plumb_munmap,munmap@" LIBC_VERSION);
+__asm__(".symver plumb_mremap,mremap@" LIBC_VERSION);
+#else
+#define INSTEAD_OF(name) __asm__(name)
+#endif
+
 EXPORT void free(void *block);
 EXPORT void *realloc(void *block, size_t size);
-EXPORT void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset);
-EXPORT void *mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset);
-EXPORT int munmap(void *address, size_t length);
-EXPORT void *mremap(void *address, size_t old_length, size_t new_length, int flags, ...);
+EXPORT void *plumb_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
+    INSTEAD_OF("mmap");
+EXPORT void *plumb_mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset)
+    INSTEAD_OF("mmap64");
+EXPORT int plumb_munmap(void *address, size_t length) INSTEAD_OF("munmap");
+EXPORT void *plumb_mremap(void *address, size_t old_length, size_t new_length, int flags, ...)
+    INSTEAD_OF("mremap");
 EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, routine begin, void *argument);
 EXPORT _Noreturn void _exit(int status);
 EXPORT _Noreturn void _Exit(int status);
@@ -111,7 +128,7 @@ static void note_mapping(void *mapping, size_t length, int flags) {
         freed_mapped((uintptr_t)mapping, length);
 }
 
-void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
+void *plumb_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
     any_function real = find(&real_mmap, "mmap");
     void *mapping;
     if (real != NULL)
@@ -123,11 +140,11 @@ void *mmap(void *address, size_t length, int protection, int flags, int fd, off_
     return mapping;
 }
 
-void *mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
-    return mmap(address, length, protection, flags, fd, offset);
+void *plumb_mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
+    return plumb_mmap(address, length, protection, flags, fd, offset);
 }
 
-int munmap(void *address, size_t length) {
+int plumb_munmap(void *address, size_t length) {
     if (freed_watching())
         freed_unmapping((uintptr_t)address, length, true);
     any_function real = find(&real_munmap, "munmap");
@@ -135,7 +152,7 @@ int munmap(void *address, size_t length) {
                         : (int)syscall(SYS_munmap, address, length);
 }
 
-void *mremap(void *address, size_t old_length, size_t new_length, int flags, ...) {
+void *plumb_mremap(void *address, size_t old_length, size_t new_length, int flags, ...) {
     void *wanted = NULL;
     if ((flags & MREMAP_FIXED) != 0) {
         va_list rest;

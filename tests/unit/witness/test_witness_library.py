@@ -300,6 +300,44 @@ def test_memory_given_back_before_the_end_is_counted(tmp_path, programs, plan, w
     assert 8 * MIB_PAGES <= freed <= 8 * MIB_PAGES + 4, "8 MiB and the allocator's own page"
 
 
+#: as UCX (bistro) and Open MPI (patcher) watch mappings: a jump over the begin of the function that dlsym finds
+PATCHES = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static int seen;
+static int watched(void *address, size_t length) {
+    seen++;
+    return (int)syscall(SYS_munmap, address, length);
+}
+int main(void) {
+    size_t length = 8 << 20, page = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned char jump[] = {0x49, 0xbb, 0, 0, 0, 0, 0, 0, 0, 0, 0x41, 0xff, 0xe3}; /* mov $watched, %r11; jmp *%r11 */
+    int (*target)(void *, size_t) = watched;
+    memcpy(jump + 2, &target, sizeof target);
+    unsigned char *found = dlsym(RTLD_DEFAULT, "munmap");
+    void *first = (void *)((uintptr_t)found & ~(page - 1));
+    if (!found || mprotect(first, 2 * page, PROT_READ | PROT_WRITE | PROT_EXEC) != 0) return 1;
+    memcpy(found, jump, sizeof jump);
+    char *block = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(block, 1, length);
+    munmap(block, length);
+    return seen == 1 ? 0 : 2;
+}
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the test writes instructions of x86-64")
+def test_memory_counts_where_a_library_watches_mappings_too(tmp_path, plan):
+    """Both see the end of a mapping: the library that wrote over the function, and the witness."""
+    assert run(tmp_path / "w", plan, [compile_c(tmp_path, PATCHES)]) == (0, "")
+    assert sum(only(tmp_path / "w")["memory"]["freed_nodes"].values()) == 8 * MIB_PAGES
+
+
 def test_only_touched_pages_count(tmp_path, programs, plan):
     found = memory_of(tmp_path, programs, plan, "half")
     assert sum(found["freed_nodes"].values()) == 4 * MIB_PAGES
