@@ -59,7 +59,8 @@ int cuGetErrorString(int error, const char **text) {
 }
 
 int cuDeviceGetCount(int *count) {
-    *count = goes_wrong("none") ? 0 : two() ? 2 : 1;
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    *count = goes_wrong("none") || (visible && atoi(visible) > two()) ? 0 : two() ? 2 : 1;
     return initialised ? FINE : INVALID;
 }
 

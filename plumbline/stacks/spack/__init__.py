@@ -160,14 +160,14 @@ def _built(name: str, spack: Spack, absent: Mapping[str, str]) -> dict[str, Pack
     # sources first, so that a missing one is an error before hours of building
     there = set(spack.run("find", "--no-groups", "--format", "{hash}").split())
     wanted = [
-        f"/{digest}"
+        digest
         for digest, node in document.concrete_specs.items()
         if node.external is None and digest not in there and not buildcache.holds(digest, node)
     ]
-    sites.check_externals_there(document, [word.lstrip("/") for word in wanted], absent)
+    sites.check_externals_there(document, wanted, absent)
     if wanted:
         print(f"{label}: fetching the sources of {units.counted(len(wanted), 'package')}", flush=True)
-        spack.run("fetch", *wanted)
+        spack.run("fetch", *(f"/{digest}" for digest in wanted))
     if name in names():
         _drop_old_kernels(spack, document)
     spack.run("install", line=progress)  # each mirror says whether its binaries must be signed

@@ -19,8 +19,8 @@ from kernel_stack import fake_cuda
 from plumbline.base import paths
 
 FIGURES = ["gpu.in", "gpu.out", "gpu.memory"]
-#: rates that any copy exceeds, and a handover that none does
-LIMITS = tuple(f"limit 25 {name} 1e-6 1e-6 1e-6 0.1" for name in FIGURES)
+#: rates that any copy exceeds
+LIMITS = tuple(f"{name} 1e-6 1e-6 1e-6 0.1" for name in FIGURES)
 
 
 def checked(
@@ -34,14 +34,13 @@ def checked(
     """What a check of one round says where GPUs are as ``gpus`` says (``FAKE_CUDA``)."""
     around = {**os.environ, **fake_cuda(folder), "FAKE_CUDA": gpus, **more}
     seconds = budget.split()[0]
-    limits = [line.replace("limit 25", f"limit {seconds}") for line in limits]
-    file = class_file(folder, limits=limits, budgets=(budget,))
+    file = class_file(folder, limits=[f"limit {seconds} {text}" for text in limits], budgets=(budget,))
     words = ["--class", file, "--seconds", seconds, "--node", "here", "--form", "json", "--state", folder / "state"]
     return dict(json.loads(run(*words, env=around, program=program).stdout))
 
 
 def test_each_figure_is_of_the_slowest_gpu_which_is_named(tmp_path: Path) -> None:
-    found = checked(tmp_path, "two slow", ("limit 25 gpu.in 0.4 0.4 0.4 0.1",))
+    found = checked(tmp_path, "two slow", ("gpu.in 0.4 0.4 0.4 0.1",))
     figures = {figure["name"]: figure["value"] for figure in found["figures"]}
     slow = 32 * 2**20 / 0.1 * 1e-9  # 0.1 s more for each copy to the second one
     assert 0.1 * slow < figures["gpu.in"] < slow < figures["gpu.out"], figures
@@ -87,7 +86,7 @@ def test_a_program_that_is_not_beside_it_is_a_doubt(tmp_path: Path) -> None:
 
 
 def test_without_limits_of_gpus_none_are_looked_at(tmp_path: Path) -> None:
-    found = checked(tmp_path, "init", ("limit 25 memory 1e-6 1e-6 1e-6 0.1",))
+    found = checked(tmp_path, "init", ("memory 1e-6 1e-6 1e-6 0.1",))
     assert found["state"] == "ok", found
     assert not [figure for figure in found["figures"] if figure["name"].startswith("gpu")]
 
