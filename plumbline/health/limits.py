@@ -11,9 +11,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
-from plumbline.statistics import Floats, Ints, majority
+from plumbline.statistics import Floats, Ints, majority, special
 
 #: with which probability, over the samples that classes are made of, a limit keeps its rate
 CONFIDENCE = 0.99

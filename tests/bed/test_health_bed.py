@@ -181,3 +181,30 @@ def test_the_sites_own_health_check_stays(bed: Bed, tmp_path: Path) -> None:
     finally:
         bed.ssh("root@node1", f"sed -i /usr.sbin.nhc/d {CONF}")
         play(bed, tmp_path, plumb_health_state="absent")
+
+
+def test_flux_gets_the_check_among_its_scripts_after_jobs(bed: Bed, tmp_path: Path) -> None:
+    """``flux`` here answers as Flux 0.88 does; what Flux made of the script was seen by hand (docs/health.md)."""
+    folder, program = "/etc/flux/system", "/usr/local/bin/flux"
+    script = f"{folder}/housekeeping.d/50-plumb-check"
+    answers = '#!/bin/sh\\n[ "$*" = "config get job-manager.housekeeping" ] && echo {}\\n'
+    own = f"mkdir -p {folder} && printf '#!/bin/sh\\n' >{folder}/housekeeping && chmod 755 {folder}/housekeeping"
+    try:
+        for node in bed.nodes:
+            bed.out(f"root@{node}", f"printf '{answers}' >{program} && chmod 755 {program}")
+        bed.out("root@node1", own)
+        done = play(bed, tmp_path, "flux")
+        assert done.returncode != 0
+        assert "housekeeping is there, so Flux does not run what is in housekeeping.d" in done.stdout
+        assert bed.ssh("root@node1", f"ls -d {FOLDER}").returncode != 0, "nothing is put where Flux would not run it"
+        bed.out("root@node1", f"rm {folder}/housekeeping")
+        done = play(bed, tmp_path, "flux")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert bed.out("root@node1", f"readlink {script}") == f"{FOLDER}/check\n"
+    finally:
+        done = play(bed, tmp_path, "flux", plumb_health_state="absent")
+        left = [bed.ssh(f"root@{node}", f"rm -f {program}; ls -d {script} {FOLDER}").stdout for node in bed.nodes]
+        for node in bed.nodes:
+            bed.ssh(f"root@{node}", f"rm -rf {folder}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert left == ["", ""]

@@ -1,4 +1,4 @@
-"""The role plumb_health: its scripts with a fake of Grid Engine. Hosts with Slurm are on the test bed."""
+"""The role plumb_health: its scripts with fakes of Grid Engine and OpenPBS. Hosts with Slurm are on the test bed."""
 
 from __future__ import annotations
 
@@ -31,6 +31,54 @@ cd {folder}
 [ -e known ] || [ conf.global -nt conf.n1 ] || exit 0
 echo "  hl:plumb_bad=0.000000"
 """
+#: qmgr as far as the script uses it: a hook is two files of the folder; OpenPBS has a hook of its own from the start
+QMGR = r"""#!/bin/bash
+cd {folder} || exit 1
+[ ! -e down ] || { echo "qmgr: cannot connect to server" >&2; exit 3; }
+case $2 in
+"list hook") echo "Hook pbs_cgroups"; [ ! -e hook ] || echo "Hook plumb_check" ;;
+"list hook plumb_check") echo "Hook plumb_check"; sed 's/^/    /' hook ;;
+"create hook plumb_check") : >hook ;;
+"delete hook plumb_check") rm hook ;;
+"set hook plumb_check "*) echo "${2#set hook plumb_check }" >>hook ;;
+"export hook plumb_check "*) cat body ;;
+"import hook plumb_check "*) cp "${2##* }" body ;;
+*) exit 1 ;;
+esac
+"""
+
+
+class TestOpenPbs:
+    """The hook is made once, and removed; a server that does not answer is no success."""
+
+    @pytest.fixture(autouse=True)
+    def server(self, tmp_path: Path) -> None:
+        program = tmp_path / "bin" / "qmgr"
+        program.parent.mkdir()
+        program.write_text(QMGR.replace("{folder}", str(tmp_path)))
+        program.chmod(0o755)
+        (tmp_path / "pbs.conf").write_text(f"PBS_EXEC={tmp_path}\n")
+
+    def call(self, folder: Path, state: str) -> subprocess.CompletedProcess[str]:
+        command = ["bash", str(ROLE / "files/pbs.sh"), state, "300", "25"]
+        own = {**os.environ, "PBS_CONF_FILE": str(folder / "pbs.conf")}
+        return subprocess.run(command, input="body\n", capture_output=True, text=True, check=False, timeout=60, env=own)
+
+    def test_it_is_made_once_and_removed(self, tmp_path: Path) -> None:
+        assert "changed" in self.call(tmp_path, "present").stdout
+        assert (tmp_path / "hook").read_text().splitlines() == ["event = exechost_periodic", "freq = 300", "alarm = 55"]
+        assert (tmp_path / "body").read_text() == "body\n"
+        assert self.call(tmp_path, "present").stdout == ""
+        assert self.call(tmp_path, "absent").stdout == "changed\n"
+        assert not (tmp_path / "hook").exists()
+        assert self.call(tmp_path, "absent").stdout == ""
+
+    @pytest.mark.parametrize("state", ["present", "absent"])
+    def test_a_server_that_does_not_answer(self, state: str, tmp_path: Path) -> None:
+        (tmp_path / "down").touch()
+        done = self.call(tmp_path, state)
+        assert (done.returncode, done.stdout) == (3, "")
+        assert "cannot connect" in done.stderr
 
 
 class TestGridEngine:

@@ -5,7 +5,8 @@
 #   health.sh SCHEDULER resume NODE           jobs again, if only this has drained it
 #   health.sh SCHEDULER check [OPTION…]       check this node, unless that was done lately; drain or resume it
 #   health.sh sge sensor [OPTION…]            Grid Engine's load sensor: plumb_bad is 1 while this node is bad
-# Options of check and sensor are plumb-check's. It has beside this file: plumb-check, node.class. No Python, no compiler, no network but the scheduler's.
+#   health.sh pbs hook NODE [OPTION…]         for a hook of PBS on the node: what it is to do
+# Options of check, sensor and hook are plumb-check's. It has beside this file: plumb-check, node.class. No Python, no compiler, no network but the scheduler's.
 set -u
 folder=$(cd "$(dirname "$0")" && pwd) || exit 2
 # what begins a reason of ours
@@ -59,13 +60,23 @@ look() {
     esac
 }
 
-# This node as the scheduler calls it.
+# This node as the scheduler calls it; the script of a scheduler may know better.
 own_name() {
     echo "${SLURMD_NODENAME:-$(uname -n | sed 's/\..*//')}"
 }
 
 check() {
-    node=$(own_name)
+    own=$(own_name) || {
+        say "the scheduler does not say what this node is called"
+        return 0
+    }
+    act "$own" "$@"
+}
+
+# Check the node that is named, and drain or resume it.
+act() {
+    node=$1
+    shift
     found=$(look --node "$node" "$@")
     line=$(echo "$found" | sed -n 2p)
     case $(echo "$found" | sed -n 1p) in
@@ -94,7 +105,7 @@ sensor() {
 }
 
 [ $# -ge 2 ] || {
-    say "health.sh SCHEDULER jobs|drain|resume|check|sensor …"
+    say "health.sh SCHEDULER jobs|drain|resume|check|sensor|hook …"
     exit 2
 }
 scheduler=$1 verb=$2
@@ -108,7 +119,7 @@ shift 2
 case $verb:$# in
 jobs:1 | resume:1) ;;
 drain:2) set -- "$1" "$mark${2#"$mark"}" ;;
-check:* | sensor:*) ;;
+check:* | sensor:* | hook:[1-9]*) ;;
 *)
     say "$verb with $# words"
     exit 2

@@ -9,6 +9,11 @@ jobs() {
     }
 }
 
+# By the broker of this node: Flux may know its hosts by names with a domain.
+own_name() {
+    rank=$(flux getattr rank) && flux hostlist --nth="$rank" instance
+}
+
 # STATE|REASON of a drained node; empty for one that is not.
 drained() {
     flux resource drain -n -i "$1" -o '{state}|{reason}'
@@ -17,7 +22,7 @@ drained() {
 drain() {
     found=$(drained "$1") || exit 2
     [ -z "$found" ] || {
-        echo "$1 is $found: left as it is"
+        echo "$1 is ${found%%|*} (${found#*|}): left as it is"
         return
     }
     flux resource drain "$1" "$2" && echo "$1 is drained: $2"

@@ -7,11 +7,14 @@ real Slurm is asked on the test bed.
 from __future__ import annotations
 
 import os
+import runpy
 import shutil
 import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from check_runs import FINE, class_file, rounds
@@ -42,7 +45,8 @@ PROGRAMS = {
     },
     "flux": {
         "flux": (
-            'case "$1 $2" in "jobs -A") cat jobs ;; "resource undrain") echo "$*" >>calls; : >state; : >reason ;; '
+            'case "$1 $2" in "jobs -A") cat jobs ;; "getattr rank") echo 3 ;; "hostlist --nth=3") echo n1 ;; '
+            '"resource undrain") echo "$*" >>calls; : >state; : >reason ;; '
             '"resource drain") if [ "$3" = -n ]; then [ ! -s state ] || echo "$(cat state)|$(cat reason)"; else '
             'echo "$*" >>calls; echo drained >state; echo "$4" >reason; fi ;; *) exit 1 ;; esac'
         ),
@@ -226,6 +230,47 @@ class TestTheCheckOnANode:
             assert "plumb-check said nothing" in self.check(fake)
             assert "plumb-check said nothing" in self.check(fake)
         assert fake.get("calls") == ""
+
+
+@pytest.mark.parametrize("fake", ["pbs"], indirect=True)
+def test_the_hook_of_pbs_changes_what_a_node_may_not(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the node pbsnodes may only read (OpenPBS 23.06.06: "Unauthorized Request"): the hook is told what to do."""
+    program = fake.folder / "bin" / "pbsnodes"
+    program.write_text(program.read_text().replace("#!/bin/sh\n", "#!/bin/sh\ncase $1 in -[or]) exit 1 ;; esac\n"))
+    check = TestTheCheckOnANode()
+    check.installed(fake, *[{"memory": 70.0}] * 5)
+    assert "found once: memory is 70 GB/s" in check.check(fake, "hook", "n1")
+    told, _, logged = check.check(fake, "hook", "n1").partition("\n")
+    assert told.startswith("offline plumb-check: memory is 70 GB/s")
+    assert logged.startswith("plumb health: n1 is bad: memory is 70 GB/s")
+    node = hooked(monkeypatch, told)
+    assert (node.state, node.comment) == ("ND_OFFLINE", told.removeprefix("offline ").strip())
+    fake.set("offline", node.comment)
+    assert check.check(fake, "hook", "n1") == f"{logged}n1 is offline: left as it is\n"
+    check.installed(fake, *[FINE] * 5)
+    assert check.check(fake, "hook", "n1") == "free\n"
+    node = hooked(monkeypatch, "free\n")
+    assert (node.state, node.comment) == ("ND_FREE", None)
+    fake.set("offline", "DIMM is replaced on Monday")
+    assert check.check(fake, "hook", "n1") == ""
+    assert vars(hooked(monkeypatch, "")) == {}
+
+
+def hooked(monkeypatch: pytest.MonkeyPatch, told: str) -> SimpleNamespace:
+    """What the role's hook sets of its node, where the check told it so."""
+    node = SimpleNamespace()
+    pbs = SimpleNamespace(
+        ND_OFFLINE="ND_OFFLINE",
+        ND_FREE="ND_FREE",
+        get_local_nodename=lambda: "n1",
+        event=lambda: SimpleNamespace(vnode_list={"n1": node}),
+    )
+    done = subprocess.CompletedProcess([], 0, told.encode(), b"")
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "pbs", pbs)
+        patch.setattr(subprocess, "run", lambda *_, **__: done)
+        runpy.run_path(str(paths.root() / "playbooks/roles/plumb_health/files/pbs_hook.py"))
+    return node
 
 
 def test_grid_engines_load_sensor(tmp_path: Path) -> None:
