@@ -177,7 +177,7 @@ class Bench:
                 raise  # an end: there is nothing to search
             return msgspec.structs.replace(made, reason=str(error.fault), unusable=(both[error.side.role],))
         outcome = self._judged(folder)
-        verdict = outcome.verdicts[0] if number or attempt else self._followed(outcome.verdicts)
+        verdict = outcome.verdicts[0] if number else self._followed(outcome.verdicts)
         faulty = [both[side] for side in outcome.faulty] if verdict.state == "INVALID" else []
         return msgspec.structs.replace(
             made,
@@ -228,7 +228,7 @@ class Bench:
         words += ["--tolerance", f"{rule.tolerance:g}", "--must-detect", f"{rule.must_detect:g}"]
         words += ["--application", asked.application] if asked.application else []
         words += ["--test", asked.test] if asked.test else []
-        variant, figure = series if series and (number or attempt) else (None, asked.figure)
+        variant, figure = series if series and number else (None, asked.figure)
         request = Request(
             both,
             Terms(rule, seed, ("plumb", "gate", *words)),

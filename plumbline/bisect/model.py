@@ -18,7 +18,7 @@ from plumbline.statistics.paired import Rule
 #: margins of the whole: what may be between two commits, and what must be found. A step of 3 % is found at 3 % noise
 TOLERANCE, MUST_DETECT = 0.005, 0.03
 #: gates of the same two commits, at most, until one is decided
-ATTEMPTS = 3
+ATTEMPTS = 5
 #: a gate with a wider interval, in units of what must be found, is not worth another one
 WIDEST = 2.5
 

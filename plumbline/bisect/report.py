@@ -84,16 +84,24 @@ class Report:
         return lines
 
     @property
+    def gates(self) -> int:
+        """How many comparisons were measured."""
+        return sum(one.launches > 0 for one in self.state.comparisons)
+
+    @property
+    def launches(self) -> int:
+        """How many launches all comparisons made."""
+        return sum(one.launches for one in self.state.comparisons)
+
+    @property
     def notes(self) -> list[str]:
         """What else is to be known."""
         others = self.state.others
         told = [f"slower too, and not followed (--test, --figure): {some(others)}"] if others else []
-        measured = [one for one in self.state.comparisons if one.launches]
-        launches = sum(one.launches for one in measured)
         replay = [
             f"git bisect replay {self.folder / f'bisect-{number}.log'}" for number in range(1, len(self.found.logs) + 1)
         ]
-        cost = f"{counted(len(measured), 'gate')}, {counted(launches, 'launch')}; folder {self.folder}"
+        cost = f"{counted(self.gates, 'gate')}, {counted(self.launches, 'launch')}; folder {self.folder}"
         return [*told, cost, *replay]
 
     def rows(self) -> Iterator[Row]:
@@ -168,6 +176,8 @@ class Report:
             "answer": self.answer,
             "line": f"bisect: {self.lines[0]}",
             "status": self.status,
+            "gates": self.gates,
+            "launches": self.launches,
             "series": ": ".join(self.state.series or ()),
             "good": asked.good,
             "bad": asked.bad,

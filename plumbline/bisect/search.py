@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from plumbline.base.units import percent, some
@@ -51,14 +51,26 @@ class Search:
         while todo:
             part = todo.pop(0)
             culprit = self._bisected(part, found)
+            if culprit.comparison.state == "PASS":
+                culprit = self._repeated(part, found) or culprit
             found.culprits.append(culprit)
             self.say(culprit.line)
             for start, end in ((part.good, culprit.before), (culprit.commit, part.bad)):
                 if start != end and self.commits.is_after(end, start):
                     todo += self._left(start, end, found)
 
-    def _bisected(self, part: Part, found: Found) -> Culprit:
-        """The commit of ``part`` from which on it is bad, compared with its parent."""
+    def _repeated(self, part: Part, found: Found) -> Culprit | None:
+        """The commit of ``part``, searched for again after a step was misjudged; None if it is not confirmed either.
+
+        A range that was judged early may seem to differ by too much, and then its one step is neither good nor bad.
+        """
+        self.say("bisect: a step was misjudged, so the range is searched again")
+        least = replace(part, size=min(part.size, math.log1p(self.rule.must_detect)))
+        culprit = self._bisected(least, found, again=True)
+        return culprit if culprit.is_confirmed else None
+
+    def _bisected(self, part: Part, found: Found, *, again: bool = False) -> Culprit:
+        """The commit of ``part`` from which on it is bad, compared with its parent; ``again``: by gates of its own."""
         judged: list[tuple[str, Term]] = []
         undecided = 0
         found.logs.append("")
@@ -68,7 +80,7 @@ class Search:
             if said.commit is None or undecided == MOST_UNDECIDED:
                 break
             self.say(f"\nbisect: step {len(judged) + 1}: {self.commits.label(said.commit)}; {part.rule}")
-            step = self._step(part, said.commit)
+            step = self._step(part, said.commit, again=again)
             found.steps.append(step)
             judged.append((step.commit, step.term))
             undecided += step.term == "skip" and not step.comparisons[-1].unusable
@@ -83,14 +95,14 @@ class Search:
             before = self.commits.parent(after) or before
         return self._confirmed(part, before, after, left, found)
 
-    def _step(self, part: Part, commit: str) -> Step:
+    def _step(self, part: Part, commit: str, *, again: bool) -> Step:
         """What ``commit`` is: by its gate against the good end, or else against the bad one."""
-        first = self._changed(part, part.good, commit)
+        first = self._changed(part, part.good, commit, again=again)
         if first.state in (part.state, "PASS"):
             return Step(part, commit, "bad" if first.state == part.state else "good", (first,))
         if commit in first.unusable:
             return Step(part, commit, "skip", (first,))
-        second = self._changed(part, commit, part.bad)
+        second = self._changed(part, commit, part.bad, again=again)
         if second.state in (part.state, "PASS"):
             return Step(part, commit, "good" if second.state == part.state else "bad", (first, second))
         return Step(part, commit, "skip", (first, second))

@@ -13,6 +13,7 @@ doubt too.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -33,7 +34,8 @@ class Disturbed:
 
     ``launches`` and ``alone`` (pairs of which only this side was) are of all ``pairs``, those included that were
     measured again; ``restless`` of the ``counting`` ones have a disturbed launch. With ``by_itself``, the claim that
-    the candidate disturbs itself, only a disturbed baseline makes a pair restless.
+    the candidate disturbs itself, only a disturbed baseline makes a pair restless. ``beside`` says what ran during most
+    of the disturbed launches.
     """
 
     pairs: int
@@ -42,12 +44,16 @@ class Disturbed:
     counting: int
     restless: int
     by_itself: bool = False
+    beside: str = ""
 
     def doubt(self, together: tuple[int, int] = (0, 0)) -> str | None:
         """Why neither PASS nor FAIL may be given, or None. ``together`` is :func:`together` of the gate's variants."""
         found = self._one_sided(self.alone, f"of {self.pairs} launches each")
         if not found and 2 * self.restless > self.counting:
-            return f"{self.restless} of the {self.counting} pairs that count were disturbed: measure on a quiet host"
+            who = f" ({self.beside})" if self.beside else ""
+            return (
+                f"{self.restless} of the {self.counting} pairs that count were disturbed{who}: measure on a quiet host"
+            )
         if not found and (together[0] - together[1]) * (self.alone[0] - self.alone[1]) > 0:
             return self._one_sided(together, "of the launches of all variants")
         return found
@@ -79,7 +85,15 @@ def of(pairs: Sequence[tuple[Launch, Launch]], by_itself: bool) -> Disturbed:
         len(counting),
         sum(one or (two and not by_itself) for one, two in counting),
         by_itself,
+        _beside([launch for pair in pairs for launch in pair if launch.disturbed]),
     )
+
+
+def _beside(launches: Sequence[Launch]) -> str:
+    """What ran during most of these launches, if any one thing did."""
+    names = Counter(name for launch in launches for name in launch.disturbance.tasks())
+    name, number = next(iter(names.most_common(1)), ("", 0))
+    return f"{name} ran during {number} of the {len(launches)} disturbed launches" if 2 * number > len(launches) else ""
 
 
 def together(every: Iterable[Disturbed | None]) -> tuple[int, int]:

@@ -1,7 +1,8 @@
 """``plumb bisect`` and ``git bisect run plumb gate`` on a repository of eight changes, one of which does more work.
 
-The figure is a count that the program prints, so the answer does not depend on how busy the machine is. Disturbed
-launches may leave a commit open: then it is skipped, and the true one must be among those that remain.
+The figure is a count that the program prints, so the answer does not depend on how busy the machine is; margins are
+wide, so few pairs decide. Disturbed launches may leave a commit open: then it is skipped, and the true one must be
+among those that remain.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from pathlib import Path
 import own_code
 import pytest
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 
-#: changes after the first commit; the one that does a tenth more; the one that does not build
+#: changes after the first commit; the one that does half as much again; the one that does not build
 CHANGES, SLOWER, BROKEN = 8, 5, 3
+#: what the process id may add to a count (see the program), and to an interval that is rounded
+MOST = 1.011
 PROGRAM = r"""
 #include <stdio.h>
 #include <unistd.h>
@@ -34,6 +37,7 @@ int main(void) {
     return 0;
 }
 """
+MARGINS = ("--tolerance", "0.05", "--must-detect", "0.3")
 DESCRIBED = {
     "application": "toy",
     "build": ["mpicc -o toy toy.c"],
@@ -55,7 +59,7 @@ def code(tmp_path_factory) -> tuple[Path, dict[str, str]]:
     folder = tmp_path_factory.mktemp("bisect") / "code"
     folder.mkdir()
     for number in range(CHANGES + 1):
-        work = 1_100_000 if number >= SLOWER else 1_000_000
+        work = 1_500_000 if number >= SLOWER else 1_000_000
         text = PROGRAM.replace("NUMBER", str(number)).replace("WORK", str(work))
         (folder / "toy.c").write_text("#error no\n" if number == BROKEN else text)
         own_code.commit(folder, DESCRIBED, str(number))
@@ -79,7 +83,8 @@ def requires_the_right_one(code: tuple[Path, dict[str, str]], status: int, outpu
     if status == 0:
         (culprit,) = document["culprits"]
         assert culprit["commit"] == right
-        assert culprit["interval"][0] < 1.1 < culprit["interval"][1]
+        low, high = culprit["interval"]
+        assert 1.5 / MOST < low <= high < 1.5 * MOST  # process ids of a pair may differ by the same number each time
         assert re.match(
             rf"{right[:12]} \({SLOWER}, \S+\) makes toy %placement=core: steps slower by ", document["answer"]
         )
@@ -90,7 +95,7 @@ def test_the_change_is_found_by_a_bisection_that_was_killed(code, tmp_path):
     folder, around = code
     work, found = tmp_path / "work", tmp_path / "found.json"
     command = [str(Path(sys.executable).parent / "plumb"), "bisect", "0", str(CHANGES), "--stack", "mpich"]
-    command += ["--work", str(work)]
+    command += ["--work", str(work), *MARGINS]
     with (tmp_path / "out").open("w") as out:
         child = subprocess.Popen(command, cwd=folder, env=around, stdout=out, stderr=out, start_new_session=True)
         try:
@@ -128,7 +133,7 @@ def test_git_bisect_run_takes_the_gate_as_its_judge(code, tmp_path):
     own_code.git(copy, "bisect", "start", str(CHANGES), "0")
     gate = ["plumb", "gate", "--baseline", "0", "--candidate", "HEAD", "--stack", "mpich", "--for-git-bisect"]
     around = {**around, "PATH": f"{Path(sys.executable).parent}:{around['PATH']}"}
-    command = ["git", "bisect", "run", *gate, "--tolerance", "0.03", "--must-detect", "0.06"]
+    command = ["git", "bisect", "run", *gate, *MARGINS]
     done = subprocess.run(command, cwd=copy, env=around, capture_output=True, text=True, check=False, timeout=900)
     log = own_code.git(copy, "bisect", "log")
     right = commit(folder, SLOWER)
@@ -155,9 +160,8 @@ def test_a_gate_that_fails_looks_for_the_commit(code, tmp_path):
     folder, around = code
     found, note = tmp_path / "gate.json", tmp_path / "gate.md"
     asked = ("--baseline", str(SLOWER - 1), "--candidate", str(CHANGES), "--stack", "mpich", "--cause-minutes", "3")
-    margins = ("--tolerance", "0.03", "--must-detect", "0.06")
     outputs = ("--output", str(found), "--output", str(note))
-    status, output = own_code.plumb(folder, around, "gate", *asked, *margins, *outputs)
+    status, output = own_code.plumb(folder, around, "gate", *asked, *MARGINS, *outputs)
     facts = {fact["name"]: fact["text"] for fact in json.loads(found.read_text())["facts"]}
     if status == 2:  # disturbed launches
         assert "cause" not in facts

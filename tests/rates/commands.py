@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -27,3 +28,8 @@ def found(folder: Path, *words: str) -> dict[str, Any]:
     if done.returncode not in (0, 1, 2):
         sys.exit(done.stderr + done.stdout[-2000:])
     return dict(json.loads(file.read_text(encoding="utf-8")))
+
+
+def summed(said: Counter[str]) -> str:
+    """How often each answer came, the most frequent first: ``9 right, 1 open``."""
+    return ", ".join(f"{many} {answer}" for answer, many in said.most_common())

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from commands import found, git
+from commands import found, git, summed
 
 HERE = Path(__file__).resolve().parent
 #: what each difference is in B where it does not make the program slower, and where it does
@@ -152,7 +152,7 @@ def main() -> None:
             said[answer.partition(":")[0]] += 1
             minutes = (time.monotonic() - begin) / 60
             print(f"{name:22} {document['launches']:8} {minutes:8.1f}  {answer}", flush=True)
-    print(f"{sum(said.values())} searches: {', '.join(f'{many} {answer}' for answer, many in said.most_common())}")
+    print(f"{sum(said.values())} searches: {summed(said)}")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from plumbline.application import model
 from plumbline.bisect import bench
+from plumbline.bisect.model import ATTEMPTS
 from plumbline.commands import cli
 from plumbline.gate import live, rules, setup, sides
 from plumbline.measure import jobs, session
@@ -208,11 +209,19 @@ def test_a_gate_that_disturbance_leaves_open_is_measured_again(world, tmp_path):
     kept = json.loads((tmp_path / "work" / "bisect.json").read_text())["comparisons"][1]
     assert (kept["state"], kept["folder"]) == ("PASS", f"gates/{first}-3")
     assert kept["launches"] > 3 * 2 * LOOKS[0]
-    world.disturbed = (first, f"{first}-2", f"{first}-3")
+    world.disturbed = (first, *(f"{first}-{number}" for number in range(2, ATTEMPTS + 1)))
     began = len(world.began)
     ends = [world.history.names[name] for name in ("0", "16")]
     bisect(*ends, "--stack", "mpich", "--work", tmp_path / "other")
-    assert world.began[began + 1 :][:4] == [("0", "8")] * 3 + [("8", "16")]
+    assert world.began[began + 1 :][: ATTEMPTS + 1] == [("0", "8")] * ATTEMPTS + [("8", "16")]
+
+
+def test_ends_that_are_measured_again_are_so_in_every_figure(world, tmp_path):
+    """What the disturbed gate called worst need not be what is slower."""
+    world.disturbed = (f"000-{world.history.names['0'][:8]}-{world.history.names['16'][:8]}",)
+    assert new(tmp_path, world) == 0
+    assert world.only[:2] == [(None, None)] * 2
+    assert set(world.only[2:]) == {("heat", "triad")}
 
 
 def test_two_do_not_work_in_one_folder(world, tmp_path, capsys):

@@ -113,6 +113,15 @@ def test_a_gate_that_contradicts_the_search_is_made_once_more(history, tmp_path,
     assert judge.asked.count(("4", "5")) == 2
 
 
+def test_a_range_is_searched_again_after_a_misjudged_step(history, tmp_path):
+    judge = Judge(history, stepped(16, {5: 1.1}), missed={("0", "8"): 1})
+    found = judge.search(tmp_path / "clone", "0", "16")
+    assert judge.asked.count(("8", "9")) == 2, "the commit that seemed to be it is compared with its parent twice"
+    assert named(history, found) == [(["5"], "FAIL")]
+    assert found.is_complete
+    assert len(found.logs) == 2
+
+
 def test_what_is_left_may_stay_unknown(history, tmp_path):
     found = Judge(history, stepped(16, {5: 1.1}), open_=[("5", "16")]).search(tmp_path / "clone", "0", "16")
     assert named(history, found) == [(["5"], "FAIL")]

@@ -12,7 +12,7 @@ from plumbline.records import model, store
 from plumbline.statistics.paired import Rule
 
 
-def both(flags, ratio=1.0, noise=0.002):
+def both(flags, ratio=1.0, noise=0.002, beside=()):
     """Two records with a pair for each of ``flags``: whether baseline and candidate were disturbed."""
     found = []
     for side in (0, 1):
@@ -26,7 +26,7 @@ def both(flags, ratio=1.0, noise=0.002):
                     value,
                     index=index,
                     disturbed=flagged[side],
-                    disturbance={"disturbed": flagged[side], "causes": causes, "figures": {}},
+                    disturbance={"disturbed": flagged[side], "causes": causes, "figures": {}, "beside": list(beside)},
                 )
             )
         found.append(samples.record(id=f"{side + 1}" * 12, launches=launches))
@@ -58,6 +58,17 @@ def test_mostly_disturbed_is_neither_pass_nor_fail(flags, ratio):
     found = verdict(flags, ratio)
     assert found.state == "INCONCLUSIVE"
     assert "measure on a quiet host" in found.reason
+
+
+def test_who_ran_during_most_disturbed_launches_is_named():
+    reason = "30 of the 30 pairs that count were disturbed{}: measure on a quiet host".format
+    for beside, said in (
+        ((), ""),
+        (["daemon 12 ms", "[kworker/0:1] 3 ms"], " (daemon ran during 60 of the 60 disturbed launches)"),
+        (["the hypervisor 2.0 % (steal)"], " (the hypervisor ran during 60 of the 60 disturbed launches)"),
+    ):
+        pairs = from_records.pairs_of(*map(model.convert, both([BOTH] * 30, beside=beside)))
+        assert decide(pairs, Rule())[0].reason == reason(said)
 
 
 @pytest.mark.parametrize("flags", [[QUIET] * 23 + [CANDIDATE] * 7, [QUIET] * 15 + [BASELINE, CANDIDATE, BOTH] * 5])

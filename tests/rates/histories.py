@@ -1,0 +1,149 @@
+"""Real bisections of histories of a small code: which commit they name, in how many launches and minutes.
+
+Run as ``python tests/rates/histories.py [--only NAME] [--commits N] [--stack NAME]`` in a checkout that is set up, on
+an idle machine. The code is that of docs/examples/heat, with one rank and one thread, so that what else runs on the
+machine has a core of its own; of every hundred steps of its loop a history repeats some, from the same plate, so the
+result stays the same and it is known which commit does how much more work. All other commits change
+a comment. In histories with broken commits one in eight does not compile, at random. A bisection is right if it names
+each commit that changes the work, and with it only commits that do not compile; wrong if it names one that changes
+nothing; else open.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from commands import found, git, summed
+
+ROOT = Path(__file__).resolve().parents[2]
+ONE_STEP = "        exchange(rank, size);\n        step();\n"
+BACK = "double *back = plate; plate = next; next = back;"
+AGAIN = f"        if (number * MORE % 100 < MORE) {{ {BACK} exchange(rank, size); step(); }}\n"
+DESCRIBED = r"""
+application: heat
+build: [mpicc -O3 -fopenmp -o heat heat.c]
+programs:
+  heat:
+    command: ./heat 400 3000
+    placements: [core]
+    ranks: 1
+    threads: 1
+    figures:
+      rate: {pattern: 'Performance: +([0-9.]+) MLUP/s', unit: MLUP/s, better: higher}
+    checks:
+      - {pattern: 'Sum: +(\S+)', value: 11237.886458406, tolerance: 1.0e-9}
+"""
+DOES_NOT_COMPILE = "#error no\n"
+
+
+@dataclass(frozen=True)
+class History:
+    """What the first commit repeats of each hundred steps, and how many more or less later commits repeat."""
+
+    first: int
+    changes: tuple[int, ...]
+    broken: bool = False
+
+
+#: steps of 3, 5 and 10 %; with commits that do not compile; with a gain that hides a part of the loss
+HISTORIES = {
+    "3 %": History(0, (3,)),
+    "3 %, again": History(0, (3,)),
+    "5 %": History(0, (5,)),
+    "5 %, again": History(0, (5,)),
+    "10 %": History(0, (10,)),
+    "10 %, again": History(0, (10,)),
+    "5 %, broken commits": History(0, (5,), broken=True),
+    "10 %, broken commits": History(0, (10,), broken=True),
+    "10 %, and a gain of 4 %": History(4, (10, -4)),
+    "10 %, and a gain of 4 %, again": History(4, (10, -4)),
+}
+
+
+@dataclass(frozen=True)
+class Made:
+    """A history as it was made: the commits that changed the work, and those that do not compile."""
+
+    changed: Mapping[str, int]
+    broken: frozenset[str]
+
+
+def repository(folder: Path, history: History, commits: int, seed: int) -> Made:
+    """A repository whose branch ``main`` has ``commits`` commits after its first, which has the tag ``good``."""
+    chance = random.Random(seed)  # noqa: S311 - a design, not a secret
+    changed = dict(zip(chance.sample(range(1, commits + 1), len(history.changes)), history.changes, strict=True))
+    others = [number for number in range(1, commits) if number not in changed]
+    broken = set(chance.sample(others, commits // 8)) if history.broken else set()
+    folder.mkdir()
+    (folder / "plumb.yaml").write_text(DESCRIBED, encoding="utf-8")
+    source = folder / "heat.c"
+    shutil.copy(ROOT / "docs" / "examples" / "heat" / source.name, source)
+    text = source.read_text(encoding="utf-8")
+    assert ONE_STEP in text
+    text = text.replace(ONE_STEP, ONE_STEP + AGAIN)
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    named: dict[int, str] = {}
+    more = history.first
+    for number in range(commits + 1):
+        more += changed.get(number, 0)
+        error = DOES_NOT_COMPILE if number in broken else ""
+        source.write_text(f"{error}#define MORE {more}\n/* change {number} */\n{text}", encoding="utf-8")
+        git(folder, "add", ".")
+        git(folder, "commit", "--quiet", "--message", f"change {number}")
+        named[number] = git(folder, "rev-parse", "HEAD")
+    git(folder, "tag", "good", named[0])
+    return Made(
+        {named[number]: percent for number, percent in changed.items()}, frozenset(named[number] for number in broken)
+    )
+
+
+def judged(document: Mapping[str, Any], made: Made) -> str:
+    """``right``, ``open`` or ``wrong``, with what was named."""
+    right: set[str] = set()
+    for culprit in document["culprits"]:
+        candidates = set(culprit["candidates"])
+        acting = candidates & made.changed.keys()
+        if culprit["verdict"] not in ("FAIL", "GAIN"):
+            continue
+        if not acting:
+            return f"wrong: {document['answer']}"
+        if len(acting) == 1 and candidates - acting <= made.broken:
+            right |= acting
+    return "right" if right == made.changed.keys() else f"open: {document['answer']}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", metavar="NAME", choices=HISTORIES, action="append", help="this history; repeated")
+    parser.add_argument("--commits", type=int, default=64, metavar="N", help="commits of each history (default: 64)")
+    parser.add_argument("--stack", default="mpich")
+    args = parser.parse_args()
+    said = Counter[str]()
+    print(f"{'history':30} {'gates':>5} {'launches':>8} {'minutes':>7}  answer", flush=True)
+    for seed, (name, history) in enumerate(HISTORIES.items()):
+        if args.only and name not in args.only:
+            continue
+        with tempfile.TemporaryDirectory() as place:
+            folder = Path(place) / "heat"
+            made = repository(folder, history, args.commits, seed)
+            begin = time.monotonic()
+            words = ("bisect", "good", "main", "--stack", args.stack)
+            document = found(folder, *words)
+            answer = judged(document, made)
+        said[answer.partition(":")[0]] += 1
+        minutes = (time.monotonic() - begin) / 60
+        print(f"{name:30} {document['gates']:5} {document['launches']:8} {minutes:7.1f}  {answer}", flush=True)
+    print(f"{sum(said.values())} bisections: {summed(said)}")
+
+
+if __name__ == "__main__":
+    main()
