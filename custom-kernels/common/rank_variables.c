@@ -9,8 +9,9 @@ const char *const rank_variables[][RANK_COLUMNS] = {
      "OMPI_COMM_WORLD_SIZE"},
     /* MVAPICH */
     {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_SIZE"},
-    /* Hydra of MPICH, MVAPICH and Intel MPI */
+    /* Hydra of MPICH, MVAPICH and Intel MPI, and with -pmi-port */
     {"PMI_RANK", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "PMI_SIZE"},
+    {"PMI_ID", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", NULL},
     /* Cray MPICH: Cray PMI, PALS */
     {"PMI_RANK", "PMI_LOCAL_RANK", "PMI_LOCAL_SIZE", "PMI_SIZE"},
     {"PALS_RANKID", "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE", "PALS_SIZE"},

@@ -9,7 +9,7 @@ import statistics
 from msgspec.structs import replace
 
 from plumbline import limits
-from plumbline.base import units
+from plumbline.base import digits, units
 from plumbline.base.errors import PlumbError
 from plumbline.limits import ceilings, raising
 from plumbline.limits.ceilings import LARGER, Measured
@@ -17,7 +17,6 @@ from plumbline.records.model import Benchmark, Ceiling, Figure, Idle, Measuremen
 from plumbline.records.variant import WantedFigure
 from plumbline.references import References, judge
 from plumbline.schemas.site import Facts
-from plumbline.statistics import resolution
 from plumbline.topology.machine import Machine
 from plumbline.topology.plan import Plan
 
@@ -183,7 +182,7 @@ def _repetition(record: Record) -> list[str]:
         for launch in record.counting()
     ]
     alike = len({len(table) for table in tables}) == 1
-    if not alike or not resolution.repeats(zip(*tables, strict=True)):
+    if not alike or not digits.repeats(zip(*tables, strict=True)):
         return []
     return [f"all {len(tables)} launches printed the same figures, digit by digit: nothing was measured"]
 

@@ -31,6 +31,7 @@ from plumbline.launch import (
     program_files,
     settings,
     shared_memory,
+    turns,
 )
 from plumbline.launch.output import BINDER, Output
 from plumbline.launch.prepare import APPLICATION, Prepared
@@ -111,7 +112,16 @@ def launch(job: Prepared, index: int, position: int, folder: Path) -> Launch:
 
 
 def start(job: Prepared, index: int, position: int, folder: Path) -> tuple[Run, list[str]]:
-    """Run the program under its time limit. Reasons: files that were changed, and how it ended."""
+    """Run the program under its time limit, on one node in its turn. Reasons: files that changed, and how it ended."""
+    if job.ranks.layout.nodes > 1:  # two launches that wait for each other's nodes would never begin
+        return _start(job, index, position, folder)
+    with turns.taken() as remarks:
+        run, reasons = _start(job, index, position, folder)
+        run.launch.remarks += remarks
+        return run, reasons
+
+
+def _start(job: Prepared, index: int, position: int, folder: Path) -> tuple[Run, list[str]]:
     files.make_anew(folder)
     for name in ("witness", "output", *(["profile"] if job.variant.profiled else [])):
         (folder / name).mkdir()

@@ -74,7 +74,7 @@ class IntelMpi(Family):
     #: its ``mpicc`` asks for Intel's compiler, which may not be there
     compiler_wrappers = ("mpigcc", "mpicc")
     unbound = MappingProxyType({"I_MPI_PIN": "0"})
-    rank_variables = (HYDRA_RANKS,)
+    rank_variables = HYDRA_RANKS
     failures = Mpich.failures
     #: seen with version 2021.18: 1.7 MiB for two ranks, 1.8 MiB for four
     shared_memory = (2 << 20, 128 << 10)

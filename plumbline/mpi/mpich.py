@@ -16,8 +16,11 @@ from plumbline.mpi.base import Command, Family, Request
 from plumbline.mpi.settings import Knob, Rule, Setting
 from plumbline.schedulers import SSH_OPTIONS, RankVariables
 
-#: what every Hydra sets
-HYDRA_RANKS = RankVariables("PMI_RANK", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "PMI_SIZE")
+#: what every Hydra sets, and what it sets with -pmi-port
+HYDRA_RANKS = (
+    RankVariables("PMI_RANK", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "PMI_SIZE"),
+    RankVariables("PMI_ID", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
+)
 
 
 def hydra(request: Request) -> Command:
@@ -179,7 +182,7 @@ class Mpich(Family):
     by_port = True
     launcher_programs = ("bin/mpiexec.hydra", "bin/mpiexec")
     rank_variables: tuple[RankVariables, ...] = (
-        HYDRA_RANKS,
+        *HYDRA_RANKS,
         # Cray PMI, and PALS, which may leave the number of ranks on a node to it
         RankVariables("PMI_RANK", "PMI_LOCAL_RANK", "PMI_LOCAL_SIZE", "PMI_SIZE"),
         RankVariables("PALS_RANKID", "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE", "PALS_SIZE"),

@@ -19,7 +19,7 @@ class Mvapich(Mpich):
         RankVariables(
             "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_SIZE"
         ),
-        HYDRA_RANKS,
+        *HYDRA_RANKS,
     )
     variables = ("MV2_", "MVP_", *Mpich.variables)
     #: none was tried, and version 2 has other settings than MPICH

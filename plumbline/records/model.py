@@ -62,6 +62,10 @@ class Disturbance(Struct, frozen=True, gc=False, kw_only=True):
         more = f" (and {len(self.causes) - 1} more)" if len(self.causes) > 1 else ""
         return words + more + (f"; {self.beside[0]}" if self.beside else "")
 
+    def tasks(self) -> list[str]:
+        """The names of what ran meanwhile, without times (``process 12 ms``, ``the hypervisor 2.0 % (steal)``)."""
+        return [re.sub(r" [\d.]+ (ms|% \(steal\))$", "", task) for task in self.beside or []]
+
 
 class ThreadSeen(Struct, frozen=True, gc=False):
     """A thread at the end of its rank: its name, the CPUs that it was bound to, the one that it ran on last."""

@@ -1,0 +1,78 @@
+"""Launches on one host take turns: two that run at once would disturb each other.
+
+A turn is an abstract address of unix(7): one process of the host can have it, and the kernel releases it when that
+process ends, however it ends. Nothing is left behind, and no file has to be writable by everybody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import socket
+import struct
+import sys
+import time
+from collections.abc import Iterator
+
+from plumbline.host import proc
+
+ADDRESS = "\0plumbline measures a launch"
+#: seconds that a launch waits for others: more than most launches take, and not for hours beside a long one
+PATIENCE_S = 60.0
+#: waits that take longer are told
+TOLD_S = 2.0
+_POLL_S = 0.05
+#: processes that kept the turn for as long as anybody waits: they are not waited for again
+_slow: set[int] = set()
+
+
+@contextlib.contextmanager
+def taken(patience_s: float = PATIENCE_S) -> Iterator[list[str]]:
+    """Have this host's turn within this block. Yields a remark for the launch if another one kept it all the time."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as turn:
+        if _bound(turn) or (_holder() not in _slow and _waited(turn, patience_s)):
+            yield []
+        else:
+            yield [f"measured beside another launch on this host{_named(_holder())}"]
+
+
+def _waited(turn: socket.socket, patience_s: float) -> bool:
+    """Whether the turn came within ``patience_s`` seconds."""
+    begin = time.monotonic()
+    told = False
+    while (waited := time.monotonic() - begin) <= patience_s:
+        if waited > TOLD_S and not told:
+            told = True
+            print(f"plumb: waiting for another launch on this host{_named(_holder())}", file=sys.stderr, flush=True)
+        time.sleep(_POLL_S)
+        if _bound(turn):
+            return True
+    _slow.add(_holder())
+    _slow.discard(-1)
+    return False
+
+
+def _bound(turn: socket.socket) -> bool:
+    """Whether ``turn`` has the address now, or none can be had here: then nobody waits for it."""
+    try:
+        turn.bind(ADDRESS)
+        turn.listen()  # so that it can be asked who has it
+    except OSError as error:
+        return error.errno != errno.EADDRINUSE
+    return True
+
+
+def _holder() -> int:
+    """The process that has the turn; -1 if it has just ended, 0 if it is of another PID namespace."""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
+        asking.setblocking(False)
+        asking.connect(ADDRESS)
+        size = struct.calcsize("3i")
+        return int(struct.unpack("3i", asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))[0])
+    return -1
+
+
+def _named(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return f": process {pid} ({proc.stat(proc.PROC / str(pid)).name})"
+    return ""

@@ -1,0 +1,94 @@
+"""Launches on one host take turns."""
+
+import contextlib
+import itertools
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from plumbline.launch import turns
+
+#: has the turn until its input ends, and says since when
+HOLDER = """
+import sys
+from plumbline.launch import turns
+with turns.taken() as remarks:
+    print(remarks, flush=True)
+    sys.stdin.read()
+"""
+#: three turns, of which each is as long as two others may need to overlap it
+THREE = """
+import json, time
+from plumbline.launch import turns
+spans = []
+for _ in range(3):
+    with turns.taken():
+        begin = time.monotonic()
+        time.sleep(0.05)
+        spans.append((begin, time.monotonic()))
+print(json.dumps(spans))
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_address(monkeypatch: pytest.MonkeyPatch) -> str:
+    """An address of this test alone: launches of other tests are measured meanwhile."""
+    address = f"\0plumbline test {os.getpid()}"
+    monkeypatch.setattr(turns, "ADDRESS", address)
+    monkeypatch.setattr(turns, "_slow", set())
+    return address
+
+
+def started(code: str) -> subprocess.Popen[str]:
+    """A process that runs ``code`` with this test's address."""
+    head = f"from plumbline.launch import turns; turns.ADDRESS = {turns.ADDRESS!r}\n"
+    return subprocess.Popen(
+        [sys.executable, "-c", head + code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+
+@contextlib.contextmanager
+def held() -> Iterator[subprocess.Popen[str]]:
+    """Another process that has the turn; it is ended."""
+    with started(HOLDER) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == "[]\n"
+        try:
+            yield holder
+        finally:
+            holder.kill()
+
+
+def test_launches_of_several_commands_never_overlap():
+    children = [started(THREE) for _ in range(3)]
+    spans = sorted(tuple(span) for child in children for span in json.loads(child.communicate(timeout=60)[0]))
+    assert len(spans) == 9
+    assert all(earlier[1] <= later[0] for earlier, later in itertools.pairwise(spans))
+
+
+def test_one_that_waits_says_for_whom_and_goes_on_at_its_end(capsys, monkeypatch):
+    monkeypatch.setattr(turns, "TOLD_S", 0.0)
+    with held() as holder:
+        with turns.taken(patience_s=0.3) as remarks:
+            (remark,) = remarks
+        assert remark.startswith(f"measured beside another launch on this host: process {holder.pid} (python")
+        assert f"waiting for another launch on this host: process {holder.pid} (python" in capsys.readouterr().err
+        begin = time.monotonic()
+        with turns.taken() as remarks:  # of which it is known that it keeps the turn
+            assert remarks == [remark]
+        assert time.monotonic() - begin < turns.PATIENCE_S / 2
+        holder.kill()
+        holder.wait()
+        with turns.taken() as remarks:
+            assert remarks == []
+
+
+def test_a_host_without_such_addresses_has_no_turns(monkeypatch):
+    monkeypatch.setattr(turns, "ADDRESS", "\0" + "x" * 200)  # longer than the kernel takes
+    with turns.taken() as remarks:
+        assert remarks == []
