@@ -23,7 +23,7 @@ from plumbline.measure.session import Kind, Say
 from plumbline.nodes import pinned
 from plumbline.records import store
 from plumbline.records.variant import Variant
-from plumbline.reframe import campaign, settings
+from plumbline.reframe import campaign, selection, settings
 from plumbline.reframe.campaign import INTERRUPTED
 from plumbline.schemas.site import Partition
 
@@ -150,7 +150,7 @@ def measure(
         chosen = [*campaign.named(f"(?:{pattern})$"), "-p", f"^{re.escape(settings.environment_name(stack))}$"]
         chosen += ["--system", f"{state.site}:{part.name}", "-S", f"launches={launches}"]
         try:
-            status = campaign.measure(campaign.Tests(paths.suite() / "reframe-tests", "accept", chosen), on)
+            status = campaign.measure(campaign.Tests(selection.files(pattern), "accept", chosen), on)
         except PlumbError as error:  # such as of a node that is down: the others are measured, and it will be missing
             say(f"not measured: {error}")
             continue

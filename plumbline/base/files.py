@@ -244,6 +244,7 @@ def _sha256_of_state(file: str, _: tuple[int, int, int, int]) -> str:
 def sha256_of(stream: IO[bytes]) -> str:
     """SHA-256 of the rest of a binary stream, in hexadecimal digits."""
     digest = hashlib.sha256()
-    for block in iter(lambda: stream.read(1 << 20), b""):
+    # small enough for memory that the process has already: new pages for every block cost more than the digest
+    for block in iter(lambda: stream.read(1 << 16), b""):
         digest.update(block)
     return digest.hexdigest()

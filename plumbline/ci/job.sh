@@ -1,5 +1,5 @@
 #!/bin/bash
-# What the jobs of both pipelines run: job.sh gate | nightly | comment | pages. In a checkout of this suite from its top; in
+# What the jobs of both pipelines run: job.sh gate | nightly | comment. In a checkout of this suite from its top; in
 # the repository of an application (PLUMB_CI_APPLICATION names its plumb.yaml) from there, by a Plumbline that pip installed.
 # Everything it needs comes in PLUMB_CI_… variables (plumbline/ci/pipelines.py writes them), so that no value of a site is
 # ever part of a command's text. What the job publishes is in plumb-ci/.
@@ -126,13 +126,6 @@ nightly() {
     finish "$status"
 }
 
-# GitLab publishes the folder `public` of the job `pages`.
-pages() {
-    [ -s "$out/pages/index.html" ] || stop "no $out/pages to publish: the nightly job made none"
-    rm -rf public
-    mv "$out/pages" public
-}
-
 comment() {
     [ -s "$out/gate.md" ] || stop "no $out/gate.md to post"
     local python=.venv/bin/python
@@ -141,6 +134,6 @@ comment() {
 }
 
 case ${1:-} in
-gate | nightly | comment | pages) "$1" ;;
-*) stop "usage: plumbline/ci/job.sh gate | nightly | comment | pages" ;;
+gate | nightly | comment) "$1" ;;
+*) stop "usage: plumbline/ci/job.sh gate | nightly | comment" ;;
 esac

@@ -130,7 +130,7 @@ def _plain(name: str, value: str) -> None:
 
 def _commands(line: str, values: Values) -> list[str]:
     """What runs the ``line`` of a template; an application has job.sh by a wheel, installed for each job."""
-    if not values.application:
+    if not values.application or not line.startswith(JOB):
         return [line]
     run = f"{ENVIRONMENT}/bin/python -m plumbline.ci {line.removeprefix(JOB)}"
     if line == f"{JOB}comment":  # of a job that has installed it

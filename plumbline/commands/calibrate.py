@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -11,10 +10,9 @@ from plumbline import site
 from plumbline.base import units
 from plumbline.commands import calibrate_nodes, options
 from plumbline.records import query
+from plumbline.references import calibrate
+from plumbline.references.calibrate import Change
 from plumbline.views.table import table
-
-if TYPE_CHECKING:
-    from plumbline.references.calibrate import Change
 
 HEADER = ("reference", "old", "new", "unit", "change", "within", "sessions", "")
 
@@ -32,8 +30,6 @@ def run(args: argparse.Namespace) -> int:
     """Calibrate; 0 if there is a reference to show, 1 if the records gave none."""
     if args.nodes or args.node:
         return calibrate_nodes.run(args)
-    from plumbline.references import calibrate  # not above: scipy takes longer to load than most commands to run
-
     name = args.site or site.here()
     site.load(name)
     args.site = name

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from plumbline import schedulers, site
 from plumbline.base import files
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import counted, percent
 from plumbline.commands import options
+from plumbline.health import classes, collect
+from plumbline.health.classes import Class
 from plumbline.records import store
 from plumbline.schedulers import names
 from plumbline.views.table import table
-
-if TYPE_CHECKING:
-    from plumbline.health.classes import Class
 
 #: the most that plumb-check takes
 MOST_CHECKS = 1000
@@ -37,8 +35,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure, and make the class; 0 if a budget judges every figure, 1 if none does yet."""
-    from plumbline.health import classes, collect  # not above: scipy takes longer to load than most commands to run
-
     if not 1 <= args.checks <= MOST_CHECKS:
         raise PlumbError(f"--checks is {args.checks}", "plumb calibrate --nodes", f"1 to {MOST_CHECKS}")
     if args.seconds < 1:

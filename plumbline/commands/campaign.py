@@ -25,5 +25,4 @@ def run(args: argparse.Namespace) -> int:
     Returns 0 when every variant that the machine can hold ended verified, 1 when one did not or there was none, 130 if
     interrupted.
     """
-    chosen = campaign.named(args.test) if args.test else []
-    return campaign.run(args.profile, [*chosen, *args.reframe], args.node, args.turn)
+    return campaign.run(args.profile, args.test, args.reframe, args.node, args.turn)

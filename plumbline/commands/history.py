@@ -14,15 +14,16 @@ from plumbline.base import paths, units
 from plumbline.base.errors import PlumbError
 from plumbline.base.terminal import say
 from plumbline.commands import options
+from plumbline.judge import from_csv, samples
 from plumbline.judge.history import Followed, followed
 from plumbline.judge.statement import given
 from plumbline.records import notes, store
+from plumbline.statistics.changes import Settings, follow
 from plumbline.views import notes as notes_shown
 from plumbline.views.table import table
 
 if TYPE_CHECKING:
     from plumbline.gate.confirm import Answer
-    from plumbline.statistics.changes import Settings
 
 #: exit statuses, as of the gate: nothing is slower; an alarm (with --confirm: a confirmed one)
 QUIET, ALARM = 0, 1
@@ -53,8 +54,6 @@ def run(args: argparse.Namespace) -> int:
     With ``--confirm`` only a confirmed alarm is 1; one that could be neither confirmed nor refuted is 2, one whose
     measurement is invalid 3.
     """
-    from plumbline.statistics.changes import Settings  # not above: scipy takes longer to load than most commands to run
-
     settings = Settings(min_effect=args.tolerance, persist=args.persist)
     return _file(args, settings) if args.series else _records(args, settings)
 
@@ -68,9 +67,6 @@ def _file(args: argparse.Namespace, settings: Settings) -> int:
         raise PlumbError(f"{option} goes with the records", "plumb history --series", "leave it out")
     if not args.better:
         raise PlumbError("the direction is missing", "plumb history --series", "say --better lower or --better higher")
-    from plumbline.judge import from_csv
-    from plumbline.statistics.changes import follow
-
     said = [
         followed(series, follow(series.values, settings), settings)
         for series in from_csv.series(args.series, args.better)
@@ -85,9 +81,6 @@ def _records(args: argparse.Namespace, settings: Settings) -> int:
         raise PlumbError(f"{unused[0]} goes with --confirm", "plumb history", "add --confirm")
     if args.better:
         raise PlumbError("--better goes with --series", "plumb history", "records know their direction")
-    from plumbline.judge import samples
-    from plumbline.statistics.changes import follow
-
     rows, damages = options.rows(args)
     options.report_damage(damages)
     found = samples.series(rows)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from plumbline import site
-from plumbline.base import files, paths, terminal, units
+from plumbline.base import files, terminal, units
 from plumbline.base.errors import PlumbError
 from plumbline.commands import options
 from plumbline.labs import evidence, forms, machine, model, printed
@@ -90,13 +90,13 @@ def _measure(lab: Lab) -> int:
     """Run the tests of a lab as a campaign; returns its exit status."""
     if not lab.tests:
         return 0
-    from plumbline.reframe import campaign  # here: a list of labs needs no ReFrame
+    from plumbline.reframe import campaign, selection  # here: a list of labs needs no ReFrame
 
     chosen = [*campaign.named(lab.pattern), *lab.options]
     if not any(option.startswith("launches=") for option in lab.options):
         chosen += ["-S", f"launches={LAUNCHES}"]
     print(f"{lab.name}: {lab.question}", flush=True)
-    status = campaign.measure(campaign.Tests(paths.suite() / "reframe-tests", "lab", chosen))
+    status = campaign.measure(campaign.Tests(selection.files(lab.pattern), "lab", chosen))
     if status == campaign.INTERRUPTED:  # the next lab is not begun
         raise KeyboardInterrupt
     return status

@@ -5,19 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import counted, percent
 from plumbline.base.verdicts import EXIT
 from plumbline.commands import options
-from plumbline.judge import statement
+from plumbline.judge import from_csv, samples, statement
+from plumbline.judge.members import Matrix, Nodes
+from plumbline.judge.outliers import Margins, Verdict, closing, decide
 from plumbline.records import query
 from plumbline.views.table import table
-
-if TYPE_CHECKING:
-    from plumbline.judge.members import Matrix, Nodes
-    from plumbline.judge.outliers import Verdict
 
 HEADER = ("class", "members", "launches", "noise", "detectable", "verdict", "what")
 
@@ -41,12 +38,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Judge every class; returns the gate's exit status: 0 PASS, 1 FAIL (something is slower), 2 INCONCLUSIVE."""
-    from plumbline.judge.outliers import (
-        Margins,
-        closing,
-        decide,  # not above: scipy takes longer to load than most commands run
-    )
-
     margins = Margins(args.tolerance, args.must_detect)
     verdicts = decide(_classes(args), margins)
     if args.json or args.members or args.matrix:
@@ -58,8 +49,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _classes(args: argparse.Namespace) -> list[Nodes | Matrix]:
-    from plumbline.judge import from_csv, samples
-
     file = args.members or args.matrix
     for option in options.given(args, *options.RECORDS, "figure") if file or args.id else ():
         raise PlumbError(f"{option} chooses among all records", "plumb outliers", "leave it out")

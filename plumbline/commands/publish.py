@@ -7,6 +7,7 @@ import sys
 
 from plumbline.base import files
 from plumbline.base.units import counted
+from plumbline.publish import documents, folder, system
 from plumbline.records import sources
 
 
@@ -19,12 +20,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make the pages whose inputs changed; returns 1 if something could not be read or made, which is named, else 0."""
-    from plumbline.publish import (
-        documents,
-        folder,
-        system,
-    )  # not above: scipy takes longer to load than most commands to run
-
     names = sources.sites()
     if not names:
         raise sources.none_yet()

@@ -8,6 +8,7 @@ from plumbline.base import files, paths
 from plumbline.commands import options
 from plumbline.pages import page
 from plumbline.records import notes, outcome, query, sources
+from plumbline.report import compose
 from plumbline.report import selection as choose
 from plumbline.views import summary
 
@@ -26,24 +27,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the report; returns 1 if some records could not be read, else 0, whatever the verdicts are."""
-    from plumbline.report.compose import (  # not above: scipy takes longer to load than most commands
-        MAX_RECORDS,
-        compose,
-    )
-
     site = args.site or sources.only_site("plumb report")
     found, damages = query.records(query.Selection(site=site, until=args.until))
     rows = [row for row in found if not row.is_imported]
     campaign, chosen = choose.campaign(rows, args.campaign or "last", site)
     past = [row for row in rows if args.since is None or row.time >= args.since]
     noted, spoilt = notes.read(site)
-    made = compose(site, campaign, chosen, outcome.read(site, campaign), past, [*damages, *spoilt], noted)
+    made = compose.compose(site, campaign, chosen, outcome.read(site, campaign), past, [*damages, *spoilt], noted)
     target = args.output or paths.results() / site / "report.html"
     text = page.render(made.document)
     files.write("the report", target, text)
     options.report_damage(made.damages)
     if made.left_out:
-        print(f"the {made.left_out} oldest records of the campaign are left out: a page holds {MAX_RECORDS}")
+        print(f"the {made.left_out} oldest records of the campaign are left out: a page holds {compose.MAX_RECORDS}")
     print(f"campaign {campaign or 'none'}: {summary.closing(made.records)}")
     print(f"history: {made.document['history']} series from {len(past)} records")
     print(f"report: {target} ({len(text.encode()) / 1e6:.1f} MB)")

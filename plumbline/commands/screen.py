@@ -9,7 +9,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plumbline import schedulers, site
 from plumbline.base import files, paths
@@ -17,16 +16,18 @@ from plumbline.base.errors import PlumbError
 from plumbline.base.terminal import say
 from plumbline.base.units import counted, some
 from plumbline.commands import options
+from plumbline.health import collect, model
+from plumbline.health.collect import Request
+from plumbline.health.model import Result
 from plumbline.pages.page import render
 from plumbline.schedulers import Node, names
+from plumbline.screen import check, choose, links, page
+from plumbline.screen import said as judged
+from plumbline.screen.choose import Choice, Terms
+from plumbline.screen.links import Links
+from plumbline.screen.said import Said, outlook
+from plumbline.stacks import manifest
 from plumbline.views.table import table
-
-if TYPE_CHECKING:
-    from plumbline.health.collect import Request
-    from plumbline.health.model import Result
-    from plumbline.screen.choose import Choice, Terms
-    from plumbline.screen.links import Links
-    from plumbline.screen.said import Said
 
 #: seconds that a job may wait for its nodes
 WAIT = 300
@@ -62,10 +63,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check what is due and say how far it is; 1 if a node is bad, or a link, else 0."""
-    from plumbline.health import collect, model  # not above: scipy takes longer to load than most commands to run
-    from plumbline.screen import said as judged
-    from plumbline.screen.choose import Choice, Terms
-
     if args.history:
         history = model.history(args.history)
         if not history:
@@ -104,14 +101,10 @@ def _alone(request: Request) -> contextlib.AbstractContextManager[None]:
 
 def _nodes(args: argparse.Namespace, request: Request, terms: Terms, nodes: Sequence[Node], taken: float) -> Choice:
     """Check the nodes that are due and idle; links have ``taken`` so many node seconds of the period."""
-    from plumbline.health import model
-    from plumbline.screen import check
-    from plumbline.screen.choose import choose
-
     jobs_on = schedulers.named(request.part.scheduler).jobs_on
     if not args.dry_run:
         check.absorb(request)
-    choice = choose(nodes, model.history(request.history), terms, jobs_on, taken)
+    choice = choose.choose(nodes, model.history(request.history), terms, jobs_on, taken)
     many = f"{counted(len(choice.nodes), 'node')}, {terms.seconds:g} s each"
     say(f"{'would check' if args.dry_run else 'checks'} {many}{f': {some(choice.nodes)}' if choice.nodes else ''}")
     if not args.dry_run:
@@ -123,9 +116,6 @@ def _links(
     args: argparse.Namespace, request: Request, measured: Links, nodes: Sequence[Node]
 ) -> tuple[list[str], bool]:
     """Measure groups of idle nodes, and follow the slow ones; what was found, a line each, and whether one is bad."""
-    from plumbline.health import model
-    from plumbline.screen import choose, links
-
     measured.taken = choose.spent(model.history(request.history), measured.terms)
     jobs_on = schedulers.named(request.part.scheduler).jobs_on
     groups = measured.groups([node.name for node in nodes if node.usable and not jobs_on(node.name)])
@@ -136,9 +126,6 @@ def _links(
 
 
 def _linked(args: argparse.Namespace, request: Request, terms: Terms) -> Links:
-    from plumbline.screen import links
-    from plumbline.stacks import manifest
-
     if schedulers.named(request.part.scheduler).is_one_host or args.group < 2:
         raise PlumbError("links are between two nodes or more", "plumb screen --links", "leave it out")
     stack = manifest.first([args.stack] if args.stack else request.part.stacks, links.KERNEL)
@@ -148,9 +135,6 @@ def _linked(args: argparse.Namespace, request: Request, terms: Terms) -> Links:
 
 def _shown(args: argparse.Namespace, name: str, said: Said, history: Sequence[Result], choice: Choice) -> bool:
     """Print what is said, and write the page; whether a node is bad."""
-    from plumbline.screen import page
-    from plumbline.screen.said import outlook
-
     lines = [*said.notes, *outlook(said, history, choice)]
     forms = {".html": lambda: render(page.document(f"Screen of {name}", said, args.racks or page.RACKS, lines))}
     options.write("the page", args.output, forms)

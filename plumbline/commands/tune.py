@@ -7,25 +7,20 @@ import secrets
 from pathlib import Path
 
 from plumbline import site
-from plumbline.application import model, source
-from plumbline.application.model import Program
+from plumbline.application import model
 from plumbline.base import paths, units
-from plumbline.base.errors import PlumbError, suggest
+from plumbline.base.errors import PlumbError
 from plumbline.base.terminal import say
 from plumbline.commands import options
-from plumbline.gate.variants import of_application
-from plumbline.measure import jobs, session
-from plumbline.mpi.settings import Configuration
-from plumbline.profiles import read as profiles
-from plumbline.records import query
-from plumbline.records.variant import Variant
+from plumbline.measure import jobs
 from plumbline.reframe.built import first_stack
 from plumbline.stacks import kernels
 from plumbline.stacks import manifest as manifests
-from plumbline.tune import emit, forecast, race, report, weights
+from plumbline.tune import emit, report, setup
 from plumbline.tune import stages as tune
-from plumbline.tune.bench import MINUTES, TUNING, Asked, Bench, State
+from plumbline.tune.bench import MINUTES, TUNING, Bench, State
 from plumbline.tune.curves import SIZES
+from plumbline.tune.setup import Words
 
 #: ranks on a node that a list of --rank-counts may have
 MOST_RANKS = 10_000
@@ -106,13 +101,9 @@ def run(args: argparse.Namespace) -> int:
     if args.brought and args.resume:
         raise PlumbError("--from begins a new tuning", "plumb tune", "leave out --resume")
     if args.dry_run:
-        _counts(args)  # a record that is not there is an error now, not after the plan
         if args.stack is None:
             raise PlumbError("--dry-run needs a stack", "plumb tune", "give its name")
-        own = _described(args)[1] if args.program else None
-        places = len(args.placement or (own.placements if own else ("core",))) * max(len(args.rank_counts), 1)
-        minutes, nodes = args.minutes or MINUTES, own.nodes if own else args.nodes
-        print(forecast.text(args.stack, places, nodes, args.screen, minutes, args.program))
+        print(setup.plan(_words(args), args.screen))
         return 0
 
     with options.progress(args.json):
@@ -133,7 +124,7 @@ def _begun(args: argparse.Namespace) -> Path:
     folder = folder.resolve()
     if not args.resume:
         _refuse_outdated(args.stack)
-        TUNING.begin(folder, State(_asked(args)))
+        TUNING.begin(folder, State(setup.asked(_words(args), say)))
     return Path(folder)
 
 
@@ -169,68 +160,21 @@ def _refuse_outdated(stack: str) -> None:
         raise older
 
 
-def _asked(args: argparse.Namespace) -> Asked:
-    under = session.circumstances([args.stack])
-    name = args.site or site.here()
-    document = site.load(name)
-    partition = args.partition or document.partitions[0].name
-    if jobs.needed(site.partition(document, partition)):
-        under = session.before_a_job(under)
-    family = manifests.load(args.stack).family
-    race.chosen(race.wanted(family.knobs, (), True, args.nodes), args.knob)
-    program = _program(args, f"{name}:{partition}") if args.program else ()
-    return Asked(
-        site=name,
-        partition=partition,
+def _words(args: argparse.Namespace) -> Words:
+    return Words(
         stack=args.stack,
-        family=family.name,
-        placements=tuple(dict.fromkeys(one.placement for one in program) or args.placement or ("core",)),
+        site=args.site,
+        partition=args.partition,
+        placements=tuple(args.placement or ()),
         sizes=args.sizes,
-        seed=secrets.randbits(32) if args.seed is None else args.seed,
-        circumstances=under,
-        every=args.every or bool(args.knob),
+        seed=args.seed,
+        every=args.every,
         knobs=tuple(args.knob),
         minutes=args.minutes or MINUTES,
-        counts=_counts(args),
-        nodes=program[0].nodes if program else args.nodes,
-        program=program,
+        nodes=args.nodes,
         rank_counts=args.rank_counts,
-        first=_first(args),
+        profile_of=args.profile_of,
+        program=args.program,
+        application=args.application,
+        brought=args.brought,
     )
-
-
-def _first(args: argparse.Namespace) -> Configuration:
-    """What the tuning of ``--from`` proved."""
-    if args.brought is None:
-        return race.DEFAULT
-    found, where = emit.brought(args.brought, manifests.load(args.stack))
-    say(where)
-    return found
-
-
-def _described(args: argparse.Namespace) -> tuple[str, Program]:
-    """The tests of the program of ``--for``, as a regular expression, and what plumb.yaml says of it."""
-    file = model.here(args.application)
-    application = model.load(file)
-    return application.tests([args.program], file), application.programs[args.program]
-
-
-def _program(args: argparse.Namespace, system: str) -> tuple[Variant, ...]:
-    """The variants of the program of ``--for`` on ``system``, which is built, under the placements that are wanted."""
-    file, (test, described) = model.here(args.application), _described(args)
-    for name in args.placement or ():
-        if name not in described.placements:
-            cure = suggest(name, described.placements)
-            raise PlumbError(f"{args.program} has no placement '{name}'", str(file), cure)
-    with session.passing_folder("tune") as folder:
-        found = of_application(file, source.present(file), args.stack, test, system, folder, say).of(args.stack)
-    return tuple(one for one in found.values() if not args.placement or one.placement in args.placement)
-
-
-def _counts(args: argparse.Namespace) -> tuple[tuple[str, int, int], ...]:
-    """What the program of ``--profile-of`` does."""
-    if args.profile_of is None:
-        return ()
-    record = query.find(args.profile_of)
-    counted = weights.counts(profiles.load(profiles.file_of(record.site, record.id)), args.sizes)
-    return tuple((row.operation, row.size, count) for row, count in sorted(counted.items()))

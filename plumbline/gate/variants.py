@@ -16,7 +16,7 @@ from plumbline.application.source import Source
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 from plumbline.records.variant import Variant, checked
-from plumbline.reframe import campaign, settings
+from plumbline.reframe import campaign, selection, settings
 from plumbline.reframe.built import prepared
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks import source
@@ -55,7 +55,8 @@ def list_variants(
     """
     prefix = folder / "reframe"
     files.make_anew(prefix)
-    command = [paths.program("reframe"), "-c", str(of.file if of else paths.suite() / "reframe-tests"), "--dry-run"]
+    chosen = selection.words(of.files if of else selection.files(test))
+    command = [paths.program("reframe"), *chosen, "--dry-run"]
     environments = {settings.environment_name(stack): stack for stack in stacks}
     command += ["--nocolor", "-p", f"^({'|'.join(map(re.escape, environments))})$"]
     command += campaign.named(test) if test else [] if of else ["-t", "quick"]

@@ -11,12 +11,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from plumbline.base import group
+from plumbline.base.digits import step_of
 from plumbline.base.units import Better, multiple
 from plumbline.judge.sides import Side, free
 from plumbline.records.model import FLEETING, AnyRecord, Figure
 from plumbline.statistics import unpaired
 from plumbline.statistics.basic import holm
-from plumbline.statistics.resolution import step_of
 from plumbline.views import summary
 
 #: what may tell two lines of one test, placement and figure apart

@@ -12,13 +12,12 @@ from collections import defaultdict
 from pathlib import Path
 
 from plumbline.base import csv_input, group
+from plumbline.base.digits import limiting_step, repeats, step_of
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import Better
 from plumbline.judge.history import Series
 from plumbline.judge.members import BETWEEN, Matrix, Nodes
 from plumbline.judge.pairs import Column, Pairs
-from plumbline.statistics import resolution
-from plumbline.statistics.resolution import limiting_step, step_of
 
 PAIRS = ("series", "baseline", "candidate")
 NODES = (("node", "class", "value"), ("node", "series", "index", "value"))
@@ -67,7 +66,7 @@ def _series(name: str, cells: list[tuple[int, str, str]], file: Path, better: Be
         nothing = Column([0.0] * len(cells))
         return Pairs(name, nothing, nothing, better, faults, fixed=True)
     for side, texts, values in zip(("baseline", "candidate"), sides, numbers, strict=True):
-        if step_of(texts) < 1 and resolution.repeats([values]):  # whole numbers may be counts, which repeat
+        if step_of(texts) < 1 and repeats([values]):  # whole numbers may be counts, which repeat
             faults.append(f"{file}: all {len(values)} values of the {side} are {texts[0]}: nothing was measured")
     baseline, candidate = (Column(values, step_of(texts)) for values, texts in zip(numbers, sides, strict=True))
     return Pairs(name, baseline, candidate, better, faults, fixed=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.base import group
+from plumbline.base.digits import step_of
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import Better
 from plumbline.judge import disturbed
@@ -22,7 +23,6 @@ from plumbline.records import store
 from plumbline.records.model import Launch, Measurement, Record
 from plumbline.records.variant import WantedFigure
 from plumbline.statistics.paired import Rule
-from plumbline.statistics.resolution import step_of
 
 
 def read(file: Path, baseline: str | None = None, by_itself: bool = False) -> list[Pairs]:

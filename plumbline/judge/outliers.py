@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from plumbline.base import group
 from plumbline.base.errors import PlumbError
@@ -18,7 +17,7 @@ from plumbline.judge import evidence, members, statement
 from plumbline.judge.evidence import Family
 from plumbline.judge.members import BETWEEN, Matrix, Nodes
 from plumbline.judge.statement import Statement, given, rounded
-from plumbline.statistics import Flags, Floats, unpaired
+from plumbline.statistics import Flags, Floats, special, unpaired
 from plumbline.statistics.basic import holm
 
 #: probability of any report where nothing differs, over all classes of one call: half for slower, half for faster

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from plumbline.base import group
+from plumbline.base.digits import limiting_step
 from plumbline.base.errors import PlumbError
 from plumbline.host import provenance
 from plumbline.judge.history import LABELS, UNLIKE, Series, label
 from plumbline.judge.members import BETWEEN, Matrix, Nodes
 from plumbline.records.model import AnyRecord, Figure, Measurement, Record
-from plumbline.statistics.resolution import limiting_step
 
 #: a figure and its record
 Measured: TypeAlias = tuple[AnyRecord, Figure]

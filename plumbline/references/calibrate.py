@@ -20,7 +20,6 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.representer import RoundTripRepresenter
 from ruamel.yaml.scalarstring import SingleQuotedScalarString
-from scipy import special
 
 from plumbline import limits, schemas, site
 from plumbline.base import files, group, terminal
@@ -29,6 +28,7 @@ from plumbline.records.model import AnyRecord, Figure
 from plumbline.references import match
 from plumbline.references.model import Calibrated, Calibration, Document, Entry
 from plumbline.site.tests import family
+from plumbline.statistics import special
 
 #: the narrowest tolerance of a calibrated reference, and the widest that is worth having
 NARROWEST, WIDEST = 0.05, 0.5

@@ -27,7 +27,7 @@ def prepared(file: Path, state: Source, stacks: Sequence[str], folder: Path, say
     runnable = Runnable.of(builds)
     listing = folder / f"{state.key}.json"
     files.replace(listing, msgspec.json.encode(runnable).decode())
-    return Tests(Path(__file__).with_name("applications.py"), runnable.application, [], {VARIABLE: str(listing)})
+    return Tests([Path(__file__).with_name("applications.py")], runnable.application, [], {VARIABLE: str(listing)})
 
 
 def offered_stacks(file: Path | None) -> list[str]:

@@ -23,7 +23,7 @@ from plumbline.measure import jobs
 from plumbline.nodes import pinned, usable
 from plumbline.records import outcome, query
 from plumbline.records.model import Row
-from plumbline.reframe import cases
+from plumbline.reframe import cases, selection
 from plumbline.reframe.cases import Case
 from plumbline.schemas.site import Site
 from plumbline.views import show, summary
@@ -38,24 +38,32 @@ REASON_LENGTH = 240
 OUTPUTS = 3
 
 
-def run(profile: str, options: Sequence[str] = (), nodes: Sequence[str] = (), turn: str | None = None) -> int:
+def run(
+    profile: str,
+    test: str | None = None,
+    options: Sequence[str] = (),
+    nodes: Sequence[str] = (),
+    turn: str | None = None,
+) -> int:
     """Run the tests tagged with ``profile``, with ReFrame's own ``options``, and print the summary.
+
+    With ``test`` it is those whose names begin with what this regular expression matches.
 
     The jobs run on ``nodes``, or on the node whose ``turn`` it is. Returns the exit status: 0 when every variant that
     the machine can hold ended verified, 1 when one did not or there was none, 130 if interrupted.
     """
-    chosen = ["-t", profile, "-S", f"profile={profile}", *options]
-    return measure(Tests(paths.suite() / "reframe-tests", profile, chosen), nodes, turn)
+    chosen = [*(named(test) if test else []), "-t", profile, "-S", f"profile={profile}", *options]
+    return measure(Tests(selection.files(test), profile, chosen), nodes, turn)
 
 
 @dataclass(frozen=True)
 class Tests:
-    """What a campaign runs: the tests of ``file``, selected by ``options`` of ReFrame, under a ``profile``'s name.
+    """What a campaign runs: the tests of ``files``, selected by ``options`` of ReFrame, under a ``profile``'s name.
 
     ``variables`` are for ReFrame on this host alone: a job has what its stage folder holds.
     """
 
-    file: Path
+    files: Sequence[Path]
     profile: str
     options: Sequence[str]
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -78,7 +86,7 @@ def _campaign(tests: Tests, nodes: Sequence[str], turn: str | None) -> int:
     environment = {**os.environ, **environment_of_reframe(), **_nodes_chosen(here, nodes, turn)}
     environment |= tests.variables
     environment["RFM_STAGE_DIR"] = str(_make_stage(campaign))
-    command = [paths.program("reframe"), "-c", str(tests.file), "-r", "--nocolor", "-S", f"campaign={campaign}"]
+    command = [paths.program("reframe"), *selection.words(tests.files), "-r", "--nocolor", "-S", f"campaign={campaign}"]
     command += [*_policy(here), *_nodes_now(here, tests.options), *tests.options]
     print(f"campaign {campaign}: {' '.join(command)}", flush=True)
     # The end of a job or of a terminal is an interrupt too; a process in a shell's background ignores SIGINT.

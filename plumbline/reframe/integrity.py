@@ -21,6 +21,7 @@ from typing import Any
 from plumbline import site
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
+from plumbline.reframe import selection
 from plumbline.topology import counts, machine
 from plumbline.topology.plan import resolve
 
@@ -37,12 +38,18 @@ MACHINES = (
 
 
 def faults(tests: Path, site_name: str) -> list[str]:
-    """Expected tests that did not load, unexpected ones, absent reference files, placements that never differ."""
+    """What is wrong with the suite, a line each.
+
+    Expected tests that did not load, unexpected ones, those that no selection would load, absent reference files,
+    placements that never differ.
+    """
     expected = set((tests / EXPECTED).read_text(encoding="utf-8").split())
     described = describe(tests)
     loaded = {test["@class"] for test in described}
     found = [f"test {name} was dropped: 'reframe -c {tests} -l -v' says why" for name in sorted(expected - loaded)]
     found += [f"test {name} is not in {tests / EXPECTED}: add it" for name in sorted(loaded - expected)]
+    written = {name for names in selection.classes(tests).values() for name in names}
+    found += [f"test {name} is no class of a file: no selection would load it" for name in sorted(loaded - written)]
     families = {name.partition("_")[0] for name in expected} - {"suite"}
     for family in sorted(families):
         missing = site.references_missing(site_name, family)

@@ -1,13 +1,10 @@
-"""Site folders and stack manifests as a ReFrame configuration, and the system that ReFrame runs on in its turn."""
+"""Site folders and stack manifests as a ReFrame configuration."""
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 from typing import Any
-
-from reframe.core.runtime import runtime
 
 from plumbline import mpi, schedulers, site
 from plumbline.base import paths
@@ -16,8 +13,6 @@ from plumbline.nodes import pinned
 from plumbline.schemas.site import Partition, Site
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks.manifest import Manifest
-from plumbline.topology import machine
-from plumbline.topology.machine import Machine
 
 #: the feature of every environment made from a stack manifest
 FEATURE = "plumb-stack"
@@ -151,32 +146,3 @@ def _logging() -> dict[str, Any]:
         ],
         "handlers_perflog": [],
     }
-
-
-def configured() -> bool:
-    """Whether ReFrame runs on our settings and they found a site for this host."""
-    environments = [e for p in runtime().system.partitions for e in p.environs]
-    return any(FEATURE in environment.features for environment in environments)
-
-
-def partitions() -> list[Partition]:
-    """The partitions of the configured site; none if there is no site."""
-    if not configured():
-        return []
-    return site.load(runtime().system.name).partitions
-
-
-def node_counts() -> list[int]:
-    """Counts of nodes for tests over several: powers of two up to what the largest partition offers, and all of it.
-
-    Where no partition offers two nodes it is ``[2]``, so that such tests end as skipped, with the reason.
-    """
-    most = max((part.nodes_offered for part in partitions()), default=1)
-    powers = {1 << power for power in range(1, most.bit_length()) if 1 << power <= most}
-    return sorted(powers | ({most} - {1})) or [2]
-
-
-@functools.cache
-def machines() -> tuple[Machine, ...]:
-    """The machine of every partition, for parameters that depend on it; none if there is no site."""
-    return tuple(machine.load(paths.sites() / runtime().system.name / part.topology) for part in partitions())

@@ -28,7 +28,8 @@ from plumbline.records import store
 from plumbline.records.model import Record, document
 from plumbline.records.variant import ApplicationState, Variant, WantedFigure
 from plumbline.references.match import thresholds
-from plumbline.reframe.settings import FEATURE, UNCONFIGURED, configured
+from plumbline.reframe.here import configured
+from plumbline.reframe.settings import FEATURE, UNCONFIGURED
 from plumbline.topology import plan
 from plumbline.topology.plan import Plan
 

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-import jsonschema
 import msgspec
 import yaml
 
@@ -23,36 +22,9 @@ END_OF_TEXT = r"$(?!\\n)"
 MOST_VALUES = 1_000_000
 
 
-def _is_number(_: Any, value: Any) -> bool:
-    try:
-        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    except OverflowError:  # a whole number that no float holds
-        return False
-
-
-def _is_integer(_: Any, value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_text(_: Any, value: Any) -> bool:
+def is_text(value: Any) -> bool:
+    """Whether files can hold it and programs be given it: no NUL, no half of a surrogate pair."""
     return isinstance(value, str) and "\0" not in value and not any("\ud800" <= char <= "\udfff" for char in value)
-
-
-def _pattern(_: Any, pattern: str, value: Any, __: Any) -> Iterator[jsonschema.ValidationError]:
-    """``$`` matches only at the end of the text, as JSON Schema has it; in Python also before a final newline."""
-    if isinstance(value, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), value):
-        yield jsonschema.ValidationError(f"{value!r} does not match {pattern!r}")
-
-
-#: JSON Schema, but a number is finite, an integer is written as one, and a text can be written to files and given to
-#: programs (no NUL, no half of a surrogate pair)
-_Validator = jsonschema.validators.extend(
-    jsonschema.Draft202012Validator,
-    {"pattern": _pattern},
-    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine_many(
-        {"number": _is_number, "integer": _is_integer, "string": _is_text}
-    ),
-)
 
 
 def whole(pattern: str) -> msgspec.Meta:
@@ -69,7 +41,13 @@ def one_of(names: Iterable[str]) -> msgspec.Meta:
 def validator(name: str) -> Any:
     """The compiled validator of the schema ``name``, a file of this folder."""
     text = (Path(__file__).parent / f"{name}.json").read_text(encoding="utf-8")
-    return _Validator(json.loads(text))
+    return _rules(json.loads(text))
+
+
+def _rules(schema: dict[str, Any]) -> Any:
+    from plumbline.schemas import rules  # not above: most commands have types that check, and load in half the time
+
+    return rules.Validator(schema)
 
 
 def parse_json(text: str | bytes) -> Any:
@@ -95,7 +73,7 @@ def check(name: str, document: Any, where: str) -> None:
 
 def _check(rules: Any, name: str, document: Any, where: str) -> None:
     try:
-        error = jsonschema.exceptions.best_match(rules.iter_errors(document))
+        error = rules.first_fault(document)
     except RecursionError:
         raise PlumbError(f"not a valid {name}: nested too deeply", where, "fix or regenerate it") from None
     if error is not None:
@@ -105,15 +83,12 @@ def _check(rules: Any, name: str, document: Any, where: str) -> None:
 def faults(name: str, document: Any) -> Iterator[str]:
     """``KEY: WHAT`` for all that schema ``name`` finds wrong in ``document``, key by key."""
     try:
-        for error in sorted(
-            validator(name).iter_errors(document), key=lambda error: list(map(str, error.absolute_path))
-        ):
-            yield _said(jsonschema.exceptions.best_match([error]))
+        yield from map(_said, validator(name).faults(document))
     except RecursionError:
         yield "top level: nested too deeply"
 
 
-def _said(error: jsonschema.ValidationError) -> str:
+def _said(error: Any) -> str:
     """``KEY: WHAT``; a key that the schema does not have is named with the one that is probably meant."""
     place = list(error.absolute_path)
     what = error.message.replace(END_OF_TEXT, "$")[:200]
@@ -135,7 +110,7 @@ def convert(name: str, document: Any, kind: type[T], where: str) -> T:
         check_values(document)
     except msgspec.ValidationError as error:
         if "[...]" in str(error):
-            _check(_Validator(msgspec.json.schema(kind)), name, document, where)  # names the key that is left open
+            _check(_rules(msgspec.json.schema(kind)), name, document, where)  # names the key that is left open
         what = fault(name, error, document)
     except (ValueError, RecursionError) as error:
         what = f"not a valid {name}: {'nested too deeply' if isinstance(error, RecursionError) else error}"
@@ -206,5 +181,5 @@ def check_values(document: Any, finite: bool = True) -> None:
             stack += value
         elif finite and isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"{value} is not a finite number")
-        elif isinstance(value, str) and not _is_text(None, value):
+        elif isinstance(value, str) and not is_text(value):
             raise ValueError(f"{value[:40]!r} has a character that no text has")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import tarfile
 from pathlib import Path
 from typing import IO, Any
 
+from plumbline.base import files
 from plumbline.base.errors import PlumbError
 from plumbline.schemas import parse_json
 
@@ -45,10 +45,7 @@ def _member(tar: tarfile.TarFile, name: str, archive: Path) -> IO[bytes]:
     if content is None:
         raise ValueError(f"{name} is no file")
     if name.startswith("blobs/"):
-        found = hashlib.sha256()
-        for block in iter(lambda: content.read(1 << 20), b""):
-            found.update(block)
-        if name != f"blobs/sha256/{found.hexdigest()}":
+        if name != f"blobs/sha256/{files.sha256_of(content)}":
             raise PlumbError(f"the archive is damaged: {name} has another SHA-256", str(archive), "copy it again")
         content.seek(0)
     return content

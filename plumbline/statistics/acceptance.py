@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from scipy import optimize, special
+from plumbline.statistics import special
 
 #: more launches of a member than this are not looked for
 MOST_LAUNCHES = 10_000
@@ -175,6 +175,8 @@ def _deviations(rate: Callable[[float], float]) -> float | None:
 
     def short(deviation: float) -> float:
         return rate(float(special.ndtr(deviation))) - FOUND
+
+    from scipy import optimize  # as special: not above
 
     return float(optimize.brentq(short, -8, 8, xtol=1e-6)) if short(8) > 0 else None
 

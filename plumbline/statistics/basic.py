@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import special
 
-from plumbline.statistics import Flags, Floats, Ints
+from plumbline.statistics import Flags, Floats, Ints, special
 
 #: standard deviation of a normal distribution over its median absolute deviation, which outlying values hardly move
 FROM_DEVIATION = 1.4826

@@ -22,10 +22,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from plumbline.base.errors import PlumbError
-from plumbline.statistics import Floats, basic
+from plumbline.statistics import Floats, basic, special
 
 #: a spike may exceed its four neighbours by the smallest effect and this many standard deviations; the rest is clipped
 SPIKE = 3.0

@@ -11,9 +11,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import special
 
-from plumbline.statistics import Floats, Ints
+from plumbline.statistics import Floats, Ints, special
 
 
 def share(rounds: float, chance: float) -> float:

@@ -25,9 +25,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy import special
 
-from plumbline.statistics import Floats
+from plumbline.statistics import Floats, special
 
 #: the distribution is exact where the smaller side has no more values than this
 EXACT = 20

@@ -20,9 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import hadamard
-from scipy.stats import norm
 
+from plumbline.statistics import special
 from plumbline.statistics.paired import CAP, FAIL_SPENDING, LOOKS, PASS_SPENDING, Rule
 
 #: first row of the design of Plackett and Burman for 11 factors; the others are its cyclic shifts, and one of minus
@@ -123,14 +122,19 @@ def excess(members: Sequence[int]) -> Contrast:
 def crossed(factors: int) -> tuple[list[int], list[Contrast]]:
     """A two-level design of resolution IV: its configurations, A and B among them, and a contrast for each factor."""
     size = next(size for size in (4, 8, 12) if size >= factors)
-    rows = _plackett_burman() if size == 12 else np.asarray(hadamard(size))
-    rows = np.concatenate([rows, -rows])[:, :factors] > 0
-    configurations = [bits(np.flatnonzero(row)) for row in rows]
+    rows = _plackett_burman() if size == 12 else _hadamard(size)
+    chosen = np.concatenate([rows, -rows])[:, :factors] > 0
+    configurations = [bits(np.flatnonzero(row)) for row in chosen]
     contrasts = []
     for factor in range(factors):
         low, high = ([one for one in configurations if one >> factor & 1 == level] for level in (0, 1))
         contrasts.append(against(low, high))
     return configurations, contrasts
+
+
+def _hadamard(size: int) -> npt.NDArray[np.int64]:
+    """Sylvester's matrix; ``size`` is a power of two."""
+    return np.array([[1]]) if size == 1 else np.kron([[1, 1], [1, -1]], _hadamard(size // 2))
 
 
 def _plackett_burman() -> npt.NDArray[np.int64]:
@@ -145,7 +149,7 @@ def _plackett_burman() -> npt.NDArray[np.int64]:
 def rounds_needed(spread: float, rule: Rule) -> int:
     """About how many rounds decide a contrast whose rounds scatter by ``spread`` (a log ratio): one of the looks."""
     distance = math.log1p(rule.must_detect) - math.log1p(rule.tolerance)
-    quantiles = norm.isf(FAIL_SPENDING.error / 4) + norm.isf(PASS_SPENDING.error * 5)
+    quantiles = -float(special.ndtri(FAIL_SPENDING.error / 4) + special.ndtri(PASS_SPENDING.error * 5))
     number = (spread * quantiles / distance) ** 2
     return next((look for look in LOOKS if look >= number), CAP)
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
+from plumbline.base.digits import step_of
 from plumbline.base.units import Better
 from plumbline.gate.live import FigureState, figure_state
 from plumbline.judge import decide
@@ -20,7 +21,6 @@ from plumbline.judge.decide import Verdict
 from plumbline.judge.disturbed import Disturbed
 from plumbline.judge.pairs import Column, Pairs
 from plumbline.statistics.paired import CAP, LOOKS, Rule
-from plumbline.statistics.resolution import step_of
 from plumbline.why.designs import Contrast, Weights
 
 

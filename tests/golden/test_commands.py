@@ -184,3 +184,19 @@ def test_launch_loads_no_more_than_before(tmp_path: Path) -> None:
     assert len(ours) <= int(most.split()[0])
     assert set(others) <= set(known)
     assert not {name.split(".")[1] for name in ours if "." in name} & NOT_FOR_LAUNCH
+
+
+#: they take longer to load than most commands to run
+HEAVY = {"scipy", "reframe", "jsonschema", "duckdb"}
+
+
+def test_no_command_loads_what_it_may_not_need() -> None:
+    """Each command's module in a process of its own would take a minute: in one, none may load them."""
+    code = (
+        "import importlib, pkgutil, sys; from plumbline import commands\n"
+        "for module in pkgutil.iter_modules(commands.__path__):\n"
+        "    importlib.import_module(f'plumbline.commands.{module.name}')\n"
+        "print(*{name.split('.')[0] for name in sys.modules})"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert not HEAVY & set(ended.stdout.split())

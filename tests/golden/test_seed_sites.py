@@ -25,6 +25,7 @@ from plumbline import mpi, site
 from plumbline.base import paths
 from plumbline.commands import lint
 from plumbline.references import match
+from plumbline.reframe import selection
 from plumbline.site import tests
 from plumbline.topology import binder, machine
 
@@ -313,20 +314,15 @@ def reframe(name: str, *options: str, prefix: Path) -> str:
 
 def sources(options: tuple[str, ...]) -> list[str]:
     """``-c`` for the files with the tests that ``-n`` names, or for all: each file takes ReFrame time to load."""
-    suite = paths.root() / "reframe-tests"
-    if "-n" not in options:
-        return ["-c", str(suite)]
-    named = set(re.findall(r"\w+", options[options.index("-n") + 1]))
-    texts = {file: file.read_text(encoding="utf-8") for file in sorted(suite.glob("*.py"))}
-    chosen = [file for file, text in texts.items() if named & set(re.findall(r"^class (\w+)\(", text, re.MULTILINE))]
-    return [word for file in chosen for word in ("-c", str(file))]
+    wanted = options[options.index("-n") + 1].removeprefix("^") if "-n" in options else None
+    return selection.words(selection.files(wanted))
 
 
 def variants(name: str, *tests: str) -> list[dict[str, Any]]:
     """The variants of ``tests``, by default of the whole suite, on site ``name``, as ReFrame describes them."""
-    selection = ("-n", "|".join(tests)) if tests else ()
+    chosen = ("-n", "|".join(tests)) if tests else ()
     with tempfile.TemporaryDirectory() as folder:
-        return list(json.loads(reframe(name, "--describe", *selection, prefix=Path(folder))))
+        return list(json.loads(reframe(name, "--describe", *chosen, prefix=Path(folder))))
 
 
 def dry_run(name: str, selection: str, stack: str, prefix: Path) -> list[Path]:
