@@ -64,8 +64,10 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         self.mark = time.monotonic()
 
     def v2_runner_on_ok(self, result: Any) -> None:
-        """A task is done; the items of a loop had their own lines."""
-        if "results" not in result._result and not self._reported(result):
+        """A task is done; the items of a loop had their own lines, and the tasks of an included file have theirs."""
+        if "results" in result._result or result._task.action.startswith("ansible.builtin.include_"):
+            return
+        if not self._reported(result):
             self._line(result, "changed" if result._result.get("changed") else "ok")
 
     def v2_runner_item_on_ok(self, result: Any) -> None:
