@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 STACKS = {"intelmpi", "mpich", "openmpi"}
 #: a copy by hard links of what was onboarded, for test_schedulers_bed.py
 KEPT = "/shared/kept"
-ONE = ["-n", "osu_pair.*operation=latency.*placement=pair:node", "-p", "mpich", "-S", "launches=1"]
+ONE = "campaign --test 'osu_pair.*operation=latency.*placement=pair:node' -- -p mpich -S launches=1"
 #: of two ranks, and more where a variable of the environment has a value
 COUNT = r"""
 #include <mpi.h>
@@ -280,8 +280,8 @@ def test_a_tuning_over_two_nodes_is_one_job(onboarded, bed):
 
 def test_a_drained_node_is_named_and_the_rest_goes_on(onboarded, bed, fault: Callable[..., None]):
     fault("drain", "node2")
-    tests = "-n 'osu_pair.*operation=latency.*placement=pair:(node|l3)|pi_sum' -p mpich -S launches=1"
-    done = plumb(bed, f"campaign -- {tests}")
+    tests = "osu_pair.*operation=latency.*placement=pair:(node|l3)|pi_sum"
+    done = plumb(bed, f"campaign --test '{tests}' -- -p mpich -S launches=1")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
     assert "node2 is drained" in done.stdout
     assert "1 of 2 nodes can be used" in done.stdout
@@ -291,7 +291,7 @@ def test_a_drained_node_is_named_and_the_rest_goes_on(onboarded, bed, fault: Cal
 
 def test_the_controllers_daemon_may_start_anew_in_the_middle(onboarded, bed, fault: Callable[..., None]):
     command = ["ssh", "-F", str(bed.ssh_config), "ctl"]
-    command += [f"cd /shared/plumbline && .venv/bin/plumb campaign -- {' '.join(map(repr, ONE))}"]
+    command += [f"cd /shared/plumbline && .venv/bin/plumb {ONE}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as child:
         # while the ranks run: a controller that is missed when they are started costs minutes
         wait(lambda: bed.ssh("node1", "pgrep -f share/osu/osu_").returncode == 0, 60)
@@ -336,7 +336,7 @@ def test_a_full_file_system_ends_in_one_line_and_spoils_no_record(onboarded, bed
     before = len(records(bed.shared / "plumbline/results/bed"))
     bed.out("ctl", "rm -rf /shared/plumbline/build/reframe")  # a new run would remove it, and so make room
     fault("full")
-    done = plumb(bed, f"campaign -- {' '.join(map(repr, ONE))}")
+    done = plumb(bed, ONE)
     assert done.returncode != 0
     assert "No space left on device" in done.stdout + done.stderr
     assert bed.call("heal").returncode == 0

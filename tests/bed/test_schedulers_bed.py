@@ -30,7 +30,7 @@ NAMES = ("sge", "ssh")
 TESTS = (
     "(osu_pair.*operation=latency.*placement=pair:node|osu_barrier.*placement=core|pi_sum.*placement=core.*build=stack)"
 )
-LONG = "campaign -- -n 'osu_pair.*operation=bw.*placement=pair:node' -p mpich -S launches=60"
+LONG = "campaign --test 'osu_pair.*operation=bw.*placement=pair:node' -- -p mpich -S launches=60"
 ROOT = "/shared/plumbline"
 
 

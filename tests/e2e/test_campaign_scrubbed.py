@@ -65,13 +65,21 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def campaign(*options: str) -> subprocess.CompletedProcess[str]:
-    command = [str(Path(sys.executable).parent / "plumb"), "campaign", "--", *options, "-S", "launches=1"]
+def campaign(test: str) -> subprocess.CompletedProcess[str]:
+    command = [
+        str(Path(sys.executable).parent / "plumb"),
+        "campaign",
+        "--test",
+        test,
+        "--",
+        "-S",
+        "launches=1",
+    ]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
 
 
 def test_records_of_jobs_without_an_environment_are_found(elsewhere: Path) -> None:
-    done = campaign("-n", "osu_barrier.*placement=core")
+    done = campaign("osu_barrier.*placement=core")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 variant, 1 verified" in done.stdout
     (record,), damages = stored.read_all()
@@ -86,7 +94,7 @@ def test_a_record_that_is_not_found_is_a_failure_with_the_reason(
 ) -> None:
     """A node that has a results folder of its own under the same name."""
     monkeypatch.setenv("LOSE", str(elsewhere / "results" / "local"))
-    done = campaign("-n", "osu_barrier.*placement=core")
+    done = campaign("osu_barrier.*placement=core")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "1 failed" in done.stdout
     why = r"^failed osu_barrier .*: record [0-9a-f]{12} is not in .*: does the job's node see"

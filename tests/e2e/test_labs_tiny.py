@@ -18,6 +18,7 @@ from plumbline.base import paths
 from plumbline.labs import evidence, machine, model
 from plumbline.labs.model import Lab
 from plumbline.records import query
+from plumbline.reframe import selection
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
 #: a stack with the eager limits and algorithms that labs change
@@ -44,7 +45,8 @@ def shown() -> list[str]:
 def described(folder: Path, around: dict[str, str], labs: Iterable[Lab], *options: str) -> list[dict[str, Any]]:
     """What ``plumb launch`` is given for the first and last variant of each pattern of labs, as a dry run writes it."""
     tests = sorted({test for lab in labs for test in lab.tests})
-    command = [str(Path(sys.executable).parent / "reframe"), "-c", str(paths.root() / "reframe-tests"), "--nocolor"]
+    command = [str(Path(sys.executable).parent / "reframe"), "--nocolor"]
+    command += selection.words(selection.files("|".join(tests)))
     command += ["-C", f"{around.get('PLUMB_SITES', paths.sites())}/settings.py", "--prefix", str(folder), *options]
     command += ["-n", f"^(?:{'|'.join(tests)})", "-p", f"^{STACK}$", "-S", "launches=1", "--dry-run"]
     done = subprocess.run(

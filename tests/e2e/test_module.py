@@ -82,7 +82,9 @@ def test_a_stack_of_modules_is_installed_and_runs(site, tmp_path, monkeypatch):
     # the shell that starts ReFrame hands `module` on to the scripts of its jobs, as a user's login shell does
     done = plumb(site, "install", "module:site-openmpi")
     assert (done.returncode, done.stdout) == (0, "site-openmpi: 1 benchmarks\n"), done.stdout + done.stderr
-    command = f"'{BIN}/reframe' -c '{paths.root()}/reframe-tests' --nocolor -r -t quick -n '^pi_sum' -S launches=1"
+    command = (
+        f"'{BIN}/reframe' -c '{paths.root()}/reframe-tests/ranks.py' --nocolor -r -t quick -n '^pi_sum' -S launches=1"
+    )
     done = subprocess.run(
         ["bash", "--login", "-c", command],
         env=site,

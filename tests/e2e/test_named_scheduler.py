@@ -204,6 +204,22 @@ def test_a_gate_submits_itself(onboarded: Cluster) -> None:
     assert newest["nodes"][0] in onboarded.hosts
 
 
+def test_ceilings_are_measured_by_a_job(onboarded: Cluster) -> None:
+    done = onboarded.plumb("site", "measure", "--partition=main", timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (file,) = (onboarded.folder / "sites").rglob("ceilings.yaml")
+    assert yaml.safe_load(file.read_text(encoding="utf-8"))
+
+
+def test_stacks_are_audited_by_a_job_over_both_nodes(onboarded: Cluster) -> None:
+    done = onboarded.plumb("stack", "check", "--run", "--partition=main", "--nodes=2", "--json")
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert {line["between"] for line in lines} == {"ranks of a node", "nodes"}, done.stdout + done.stderr
+    (network,) = {line["seen"] for line in lines if (line["stack"], line["name"]) == ("openmpi", "TCP")}
+    assert "by TCP" in network
+
+
 def test_its_records_become_references_and_a_report(onboarded: Cluster) -> None:
     for _ in range(2):
         again = onboarded.plumb("campaign", "--", "-n", "pi_sum.*placement=core.*build=stack", "-S", "launches=1")

@@ -14,7 +14,7 @@ import pytest
 import stored
 
 from plumbline.base import paths
-from plumbline.reframe import integrity
+from plumbline.reframe import integrity, selection
 from plumbline.topology import binder, machine
 
 pytestmark = pytest.mark.e2e
@@ -23,10 +23,10 @@ TESTS = paths.root() / "reframe-tests"
 TOPOLOGIES = paths.root() / "tests/data/topologies"
 
 
-def reframe(*options, timeout=300, **environment):
-    """Output and exit status of ReFrame over the suite, in an environment without what activate sets."""
+def reframe(*options, timeout=300, tests=TESTS, **environment):
+    """Output and exit status of ReFrame over the suite, or a file of it, without the variables that activate sets."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("RFM_", "PLUMB_"))}
-    command = [str(BIN / "reframe"), "-c", str(TESTS), "--nocolor", *options]
+    command = [str(BIN / "reframe"), "-c", str(tests), "--nocolor", *options]
     answer = subprocess.run(
         command,
         env={**clean, **environment},
@@ -57,7 +57,7 @@ def ran(output):
 
 
 def test_without_activate_every_test_is_skipped_with_the_reason(tmp_path):
-    _, output = reframe("-r", RFM_PREFIX=str(tmp_path))
+    _, output = reframe("-r", "-t", "quick", RFM_PREFIX=str(tmp_path))
     run, total, _, skipped = ran(output)
     assert run == 0
     assert total == skipped >= 15
@@ -102,7 +102,9 @@ def test_with_no_site_every_test_is_skipped_with_the_reason(tmp_path):
     (tmp_path / "sites").mkdir()
     shutil.copy(paths.root() / "site-configs" / "settings.py", tmp_path / "sites")
     settings = str(tmp_path / "sites" / "settings.py")
-    _, output = reframe("-r", **activated(tmp_path, PLUMB_SITES=str(tmp_path / "sites"), RFM_CONFIG_FILES=settings))
+    _, output = reframe(
+        "-r", "-t", "quick", **activated(tmp_path, PLUMB_SITES=str(tmp_path / "sites"), RFM_CONFIG_FILES=settings)
+    )
     run, total, _, skipped = ran(output)
     assert run == 0
     assert total == skipped >= 15
@@ -136,7 +138,7 @@ def test_figures_are_shown_and_recorded(tmp_path, monkeypatch):
 
 def test_what_the_machine_cannot_hold_is_skipped_with_the_shortage(tmp_path):
     """Two nodes on a site of one: no machine that runs this test alone can hold it."""
-    _, output = reframe("-r", "-n", "osu_pair.*placement=pair:node", **activated(tmp_path))
+    _, output = reframe("-r", "-n", "osu_pair.*placement=pair:node", tests=TESTS / "osu.py", **activated(tmp_path))
     run, total, _, skipped = ran(output)
     assert (run, total) == (0, skipped)
     assert "[2 nodes asked, the partition offers 1]" in output
@@ -144,9 +146,14 @@ def test_what_the_machine_cannot_hold_is_skipped_with_the_shortage(tmp_path):
 
 @pytest.fixture
 def suite(tmp_path):
-    """A copy of the tests to spoil."""
-    shutil.copytree(TESTS, tmp_path / "reframe-tests", ignore=shutil.ignore_patterns("__pycache__"))
-    return tmp_path / "reframe-tests"
+    """A copy of some of the tests to spoil: all of them take seconds to load."""
+    folder = tmp_path / "reframe-tests"
+    folder.mkdir()
+    files = [shutil.copy(TESTS / name, folder) for name in ("__init__.py", "placements.py", "osu.py", "stream.py")]
+    classes = {name for file in files for name in re.findall(r"^class (\w+)", Path(file).read_text(), re.MULTILINE)}
+    expected = classes & set((TESTS / integrity.EXPECTED).read_text().split())
+    (folder / integrity.EXPECTED).write_text("".join(f"{name}\n" for name in sorted(expected)))
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +171,8 @@ def configured(monkeypatch, tmp_path):
         monkeypatch.setenv(name, value)
 
 
-def test_the_suite_is_whole(configured):
+def test_the_suite_is_whole(described, monkeypatch):
+    monkeypatch.setattr(integrity, "describe", {TESTS: described}.get)
     assert integrity.faults(TESTS, "local") == []
 
 
@@ -185,6 +193,16 @@ def test_a_test_nobody_expects_is_a_fault(configured, suite):
     assert "osu_barrier is not in" in found[0]
 
 
+def test_a_test_that_is_written_as_no_class_is_a_fault(configured, suite):
+    """Selections find tests by the classes that are written in a file."""
+    with (suite / "osu.py").open("a") as file:
+        file.write("\nfrom reframe.core.meta import make_test\n")
+        file.write('rfm.simple_test(make_test("osu_made", (osu_barrier,), {}))\n')
+    with (suite / integrity.EXPECTED).open("a") as file:
+        file.write("osu_made\n")
+    assert integrity.faults(suite, "local") == ["test osu_made is no class of a file: no selection would load it"]
+
+
 def test_placements_that_never_differ_are_a_fault(configured, suite):
     """``scatter`` places one rank as ``compact`` does, at every number of threads."""
     text = (suite / "stream.py").read_text()
@@ -200,6 +218,34 @@ def test_stream_arms_are_distinct_on_every_stored_topology_with_several_packages
     machines = [*integrity.two_packages(), *map(str, stored)]
     assert {"asymmetric-cgroup.xml", "ranger-4x4.xml", "gpu4-uneven.xml"} <= {file.name for file in stored}
     assert [one for one in machines if integrity.equal_arms(stream, [one])] == []
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "osu_barrier",
+        "osu_pair.*(latency|bw)|stream_threads",
+        "osu(_pair|_barrier).*core",
+        "(pi|heat1d)",
+        "pi?_?sum",
+        "[ps]i_sum",
+        r"sharing\_pair%placement=pair:l3$",
+        ".*triad",
+        "j",
+    ],
+)
+def test_a_selection_loads_the_files_that_have_its_tests(described, pattern):
+    needed = {test["@file"] for test in described if re.match(f"(?:{pattern})", test["name"].replace(" ", ""))}
+    assert needed
+    assert needed <= {str(file) for chosen in selection.files(pattern) for file in (chosen, *chosen.glob("*.py"))}
+
+
+def test_a_selection_by_names_loads_no_other_file(described):
+    for name in ("osu_barrier", "pi_sum.*placement=core", "stream_(threads|numa)"):
+        assert {str(file) for file in selection.files(name)} == {
+            test["@file"] for test in described if re.match(name, test["name"].replace(" ", ""))
+        }
+    assert selection.files("no_such_test") == selection.files(None) == [TESTS]
 
 
 def test_of_equal_variants_that_of_the_quick_campaign_comes_first(described):
@@ -219,11 +265,11 @@ def test_of_equal_variants_that_of_the_quick_campaign_comes_first(described):
     assert late == []
 
 
-def test_a_missing_reference_file_is_a_fault(configured, tmp_path, monkeypatch):
+def test_a_missing_reference_file_is_a_fault(described, tmp_path, monkeypatch):
+    monkeypatch.setattr(integrity, "describe", {TESTS: described}.get)
     shutil.copytree(paths.sites(), tmp_path / "sites")
     (tmp_path / "sites" / "local" / "references" / "imb.yaml").unlink()
     monkeypatch.setenv("PLUMB_SITES", str(tmp_path / "sites"))
-    monkeypatch.setenv("RFM_CONFIG_FILES", str(tmp_path / "sites" / "settings.py"))
     found = integrity.faults(TESTS, "local")
     assert len(found) == 1
     assert "reference file is missing" in found[0]
@@ -233,7 +279,7 @@ def test_a_missing_reference_file_is_a_fault(configured, tmp_path, monkeypatch):
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_interrupting_a_campaign_keeps_what_had_finished_and_leaves_no_process(tmp_path, monkeypatch, signum):
     environment = {**os.environ, **activated(tmp_path)}
-    command = [str(BIN / "plumb"), "campaign", "--profile", "quick", "--", "-n", "osu_pair", "-S", "launches=1"]
+    command = [str(BIN / "plumb"), "campaign", "--profile", "quick", "--test", "osu_pair", "--", "-S", "launches=1"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True) as child:
         # the stage folder has the campaign's name, and each rank's HOME is below it
         campaign = re.match(r"campaign (\S+): ", child.stdout.readline())[1]

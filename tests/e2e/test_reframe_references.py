@@ -8,7 +8,7 @@ import pytest
 import stored
 import yaml
 from odd_stack import STREAM_OUTPUT
-from test_reframe import activated, ran, reframe
+from test_reframe import TESTS, activated, ran, reframe
 
 from plumbline.base import paths
 from plumbline.references import match
@@ -42,7 +42,10 @@ def suite(bench, tmp_path):
         else:
             file.write_text(yaml.safe_dump({"schema": 1, "test": "stream", "references": references}))
         status, output = reframe(
-            "-r", "-n", "stream_threads.*placement=compact.*threads=1", "-S", "launches=1", **environment
+            "-r",
+            *("-n", "stream_threads.*placement=compact.*threads=1", "-S", "launches=1"),
+            tests=TESTS / "stream.py",
+            **environment,
         )
         records, _ = stored.read_all()
         return status, output, records[-1] if records else None
@@ -112,7 +115,7 @@ def test_a_missing_reference_file_is_an_error_and_nothing_is_measured(suite):
 def test_every_published_barrier_has_a_variant_that_can_take_it(name, tmp_path):
     """A dry run makes the variants of the machine of the past; each reference is of one of them and its figures."""
     options = ("--system", name, "--dry-run", "--keep-stage-files", "-n", "^barrier_", "-S", "profile=full")
-    status, output = reframe(*options, **activated(tmp_path))
+    status, output = reframe(*options, tests=TESTS / "sync.py", **activated(tmp_path))
     assert status == 0, output
     made = [json.loads(file.read_text()) for file in (tmp_path / "reframe").rglob("variant.json")]
     names = ("test", "stack", "partition", "params")

@@ -41,7 +41,7 @@ def audited(over: Site, environment: dict[str, str]) -> tuple[int, dict[tuple[st
 
 def test_messages_go_by_the_interface_between_the_nodes(over: Site) -> None:
     status, found = audited(over, {})
-    assert status == 0
+    assert status == 0, found
     tcp = found["nodes", ways.TCP]
     assert "by TCP, eth0" in tcp["seen"]
     assert found["ranks of a node", ways.CMA]["bad"] is False
@@ -56,7 +56,7 @@ def test_a_firewall_is_named(over: Site) -> None:
     if done.returncode != 0:
         pytest.skip(f"this kernel has no nftables: {done.stderr.strip()}")
     status, found = audited(over, PORTS)
-    assert status == 1
+    assert status == 1, found
     (why,) = found["nodes", "messages"]["why"]
     assert why["cause"] == "peer not reached: firewall or wrong interface"
     assert "Connection refused" in why["seen"]

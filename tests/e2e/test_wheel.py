@@ -5,6 +5,7 @@ Where the tests run as root, the commands run as a user who is not: root uses a 
 
 from __future__ import annotations
 
+import http.server
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import published
 import pytest
 
 from plumbline.base import paths
@@ -251,59 +253,66 @@ def test_a_program_of_ones_own_is_measured_and_the_package_stays(ready: Path) ->
     assert [path for path in sorted(package.rglob("*")) if path not in before and "__pycache__" not in path.parts] == []
 
 
-@pytest.mark.long
-def test_a_merge_request_of_ones_own_code_is_gated_by_an_installed_plumbline(
-    runner: Path, ready: Path, wheel: Path
-) -> None:
-    """The pipeline of ``plumb ci gitlab``, run by another's runner: install, set up, gate of a slower change."""
-    code = ready / "home" / "merged" / "code"
+@pytest.fixture(scope="module")
+def merged(ready: Path, wheel: Path) -> Path:
+    """The repository of a code with the pipeline of ``plumb ci gitlab``, and a branch ``change`` that is slower."""
+    top = ready / "home" / "merged"
+    code = top / "code"
     code.mkdir(parents=True)
     (code / "own.c").write_text(PROGRAM)
     (code / "plumb.yaml").write_text(re.sub("rate: .*", "time: {wall: true}", DESCRIPTION))
-    (code.parent / ".gitlab-ci.yml").write_text("include: [{local: .gitlab/plumbline.yml}]\n")
-    git = ["git", "-C", code.parent, "-c", "user.name=x", "-c", "user.email=x@example.org"]
+    (top / ".gitlab-ci.yml").write_text("include: [{local: .gitlab/plumbline.yml}]\n")
+    git = ["git", "-C", top, "-c", "user.name=x", "-c", "user.email=x@example.org"]
     call([*git, "init", "--quiet", "--initial-branch=main"])
     call([*git, "remote", "add", "origin", "ssh://git@example.org/us/code.git"])
-    options = [
-        "--tags",
-        "hpc",
-        "--stack",
-        "mpich",
-        "--install",
-        str(wheel),
-        "--home",
-        str(ready / "data"),
-        "--minutes",
-        "2",
-    ]
-    said = plumb(ready, "ci", "gitlab", *options, "--checkout", str(code.parent), cwd=code, user=())
+    places = ("--install", str(wheel), "--home", str(ready / "data"), "--results", str(ready / "nightly"))
+    wishes = ("--tags", "hpc", "--stack", "mpich", "--minutes", "2", "--comment", "--pages")
+    said = plumb(ready, "ci", "gitlab", *places, *wishes, "--checkout", str(top), cwd=code, user=())
     assert "Add to .gitlab-ci.yml" in said
     call([*git, "add", "."])
     call([*git, "commit", "--quiet", "-m", "one"])
-    base = call([*git, "rev-parse", "HEAD"]).strip()
+    call([*git, "switch", "--quiet", "--create", "change"])
     (code / "own.c").write_text(PROGRAM.replace("CLOCKS_PER_SEC / 4", "CLOCKS_PER_SEC / 2"))
     call([*git, "commit", "--quiet", "-am", "twice the work"])
-    given = {"CI_PIPELINE_SOURCE": "merge_request_event", "CI_MERGE_REQUEST_DIFF_BASE_SHA": base}
+    return top
+
+
+def pipeline(runner: Path, merged: Path, branch: str, given: dict[str, str]) -> tuple[str, Path]:
+    """What the jobs of the pipeline print on ``branch``, by another's runner, and where their artefacts are."""
+    call(["git", "-C", merged, "switch", "--quiet", branch])
+    ready = merged.parents[1]
     variables = [word for name, value in given.items() for word in ("--variable", f"{name}={value}")]
     kept = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))}
     kept.setdefault("PIP_CACHE_DIR", call([sys.executable, "-m", "pip", "cache", "dir"]).strip())
+    around = {
+        "PATH": f"{Path(sys.executable).resolve().parent}:/usr/local/bin:/usr/bin:/bin",
+        "HOME": str(ready / "home"),
+    }
+    command = [runner, "--no-color", "--home", ready / "runner", *variables]
     done = subprocess.run(
-        [runner, "--no-color", "--home", ready / "runner", *variables],
-        cwd=code.parent,
-        env={
-            **kept,
-            "PATH": f"{Path(sys.executable).resolve().parent}:/usr/local/bin:/usr/bin:/bin",
-            "HOME": str(ready / "home"),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
+        command, cwd=merged, env={**kept, **around}, capture_output=True, text=True, check=False, timeout=600
     )
     said = done.stdout + done.stderr
     if re.search(UNREACHABLE, said):
         pytest.skip("not run: no package registry can be reached")
-    made = code.parent / ".gitlab-ci-local" / "artifacts" / "plumb-gate" / "plumb-ci"
+    return said, merged / ".gitlab-ci-local" / "artifacts"
+
+
+@pytest.mark.long
+def test_a_merge_request_of_ones_own_code_gets_its_gate_and_comment(
+    runner: Path, merged: Path, host: http.server.HTTPServer
+) -> None:
+    """The job of a merge request: install, set up, gate of a slower change, comment."""
+    given = {
+        "CI_PIPELINE_SOURCE": "merge_request_event",
+        "CI_MERGE_REQUEST_DIFF_BASE_SHA": call(["git", "-C", merged, "rev-parse", "main"]).strip(),
+        "CI_MERGE_REQUEST_IID": "12",
+        "CI_PROJECT_ID": "7",
+        "CI_API_V4_URL": f"http://127.0.0.1:{host.server_port}/api/v4",
+        "PLUMB_COMMENT_TOKEN": "not-for-eyes",
+    }
+    said, artefacts = pipeline(runner, merged, "change", given)
+    made = artefacts / "plumb-gate" / "plumb-ci"
     assert {file.name for file in made.iterdir()} >= {"gate.json", "gate.xml", "gate.md", "gate.html", "work"}, said
     (judged,) = json.loads((made / "gate.json").read_text())["series"]
     assert judged["series"].startswith("own %placement=core")
@@ -313,6 +322,24 @@ def test_a_merge_request_of_ones_own_code_is_gated_by_an_installed_plumbline(
         assert judged["ratio"] > 1.3
     job = {"FAIL": "FAIL 1", "INCONCLUSIVE": "WARN 2", "INVALID": "FAIL 3"}[judged["verdict"]]
     assert re.search(rf"^plumb-gate +finished in [0-9.]+ \w+ +{job}", said, re.MULTILINE), said
+    (posted,) = [body["body"] for method, _, _, body in host.asked if method == "POST"]
+    assert posted.endswith((made / "gate.md").read_text())
+    assert "not-for-eyes" not in said
+
+
+@pytest.mark.long
+def test_the_nightly_pipeline_of_ones_own_code_measures_it_and_makes_its_pages(runner: Path, merged: Path) -> None:
+    """The jobs of a schedule: install, set up, run, history, and the pages of all campaigns."""
+    said, artefacts = pipeline(runner, merged, "main", {"CI_PIPELINE_SOURCE": "schedule"})
+    measured = (artefacts / "plumb-nightly" / "plumb-ci" / "campaign.txt").read_text()
+    assert "1 variant, 1 verified, 1 launch " in measured, said
+    assert list((merged.parents[1] / "nightly").rglob("*.jsonl"))
+    pages = artefacts / "pages" / "public"
+    (page,) = pages.glob("systems/local/tests/own*.html")
+    assert "own %placement=core" in json.dumps(published.shown(page))
+    assert (pages / "index.html").is_file()
+    for job in ("plumb-nightly", "pages"):
+        assert re.search(rf"^{job} +finished in [0-9.]+ m?\w+ *$", said, re.MULTILINE), said
 
 
 @pytest.mark.long

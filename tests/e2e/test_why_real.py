@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import itertools
 import json
 import os
 import signal
@@ -108,6 +110,46 @@ def test_causes_are_named_and_a_search_continues_after_an_interruption(place, tm
     again = why(place, "--resume", work, "--json")
     assert json.loads(again.stdout)["causes"] == document["causes"]
     assert json.loads(again.stdout)["launches"] == document["launches"]
+
+
+def spans(work: Path) -> list[tuple[float, float]]:
+    """When each launch of a search began and ended, in seconds."""
+    records = [json.loads(line) for file in work.rglob("*.jsonl") for line in file.read_text().splitlines()]
+    launches = [launch for record in records for launch in record["launches"]]
+    begins = [
+        datetime.datetime.fromisoformat(launch["start"].replace("Z", "+00:00")).timestamp() for launch in launches
+    ]
+    return [(begin, begin + launch["wall_s"]) for begin, launch in zip(begins, launches, strict=True)]
+
+
+def test_two_searches_at_once_take_turns(place, tmp_path):
+    folder, around = place
+    works = [tmp_path / name for name in ("one", "two")]
+    found = [tmp_path / f"{work.name}.json" for work in works]
+    side = "stack:mpich,variable:ALLOCATOR=slow,variable:COLOUR=red"
+    children = [
+        subprocess.Popen(
+            [PLUMB, "why", "stack:mpich", side, "--work", str(work), "--output", str(file)],
+            env=around,
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for work, file in zip(works, found, strict=True)
+    ]
+    said = [child.communicate(timeout=400)[0] for child in children]
+    for text, file in zip(said, found, strict=True):
+        document = json.loads(file.read_text())
+        named = causes(document)
+        assert set(named) <= {"variable ALLOCATOR"}, text
+        assert named or is_disturbed(document), text
+    first, second = map(spans, works)
+    assert min(len(first), len(second)) >= 26
+    assert max(first)[0] > min(second)[0], "one began after the other had ended"
+    together = sorted(first + second)
+    # a start is known to the millisecond
+    assert all(later[0] >= earlier[1] - 0.002 for earlier, later in itertools.pairwise(together))
 
 
 #: its figure depends on how it was compiled

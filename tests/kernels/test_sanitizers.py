@@ -83,6 +83,7 @@ def build(folder: Path, *options: str) -> Path:
     document = manifest.load(STACK)
     base = ["cmake", "-S", str(paths.root() / "custom-kernels" / "kernels"), "-B", str(folder)]
     base += [
+        "-DPLUMB_WARNINGS_AS_ERRORS=ON",
         f"-DMPI_C_COMPILER={kernels.wrapper(document)}",
         f"-DPLUMB_BLAS_PREFIX={blas.prefix()}",
         *options,

@@ -44,6 +44,11 @@ ip address add "$3/24" dev eth0
 ip link set eth0 up
 "$(PATH=$PATH:/usr/sbin command -v sshd)" -f /etc/ssh/sshd_config
 echo ready
+read -r _
+is_up() { ip -o link show dev eth0 | grep -q 'state UP'; }
+for _ in $(seq 100); do is_up && break || sleep 0.1; done
+is_up
+echo ready
 exec cat
 """
 #: the first process of a switch: it joins the ports that its input names
@@ -123,8 +128,10 @@ def raised(folder: Path, names: Sequence[str] = NAMES) -> Iterator[Nodes]:
             for pid, port in zip(pids, ports, strict=True):
                 _link(_child(switch), port, pid)
             _go_on(switch, " ".join(ports))
-        for node in nodes:
-            _go_on(node, "go")
+        # the kernel says only after a while that a link has its other end; until then UCX does not use it
+        for _ in ("begin", "wait for the link"):
+            for node in nodes:
+                _go_on(node, "go")
         yield Nodes(pids)
 
 

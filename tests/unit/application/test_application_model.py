@@ -388,7 +388,7 @@ def test_options_of_run_that_do_not_go_together_are_one_line(repository, monkeyp
 
 def test_run_measures_on_the_partition_that_is_named(repository, monkeypatch):
     asked: list[Any] = []
-    tests = campaign.Tests(repository, "heat", [], {})
+    tests = campaign.Tests([repository], "heat", [], {})
     monkeypatch.setattr(run, "prepared", lambda *_: tests)
     monkeypatch.setattr(run.campaign, "measure", lambda tests: asked.append(tests.options) or 0)
     monkeypatch.setattr(run.fastest, "gates", lambda *told: asked.append(told[2]))

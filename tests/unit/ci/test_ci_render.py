@@ -103,6 +103,10 @@ def test_only_the_job_of_the_pages_may_publish_and_it_runs_nothing_of_ours():
 
 def test_gitlab_publishes_by_the_job_called_pages():
     document = yaml.safe_load(pipelines.gitlab(values(pages=True)))
+    for one in (values(pages=True), values(pages=True, application="plumb.yaml")):
+        # the job installs nothing: it has none of the variables that say what
+        script = yaml.safe_load(pipelines.gitlab(one))["pages"]["script"]
+        assert script[1:] == ["rm -rf public", "mv plumb-ci/pages public"]
     assert document["pages"]["artifacts"] == {"paths": ["public"]}
     assert document["pages"]["needs"] == ["plumb-nightly"]
     assert document["pages"]["rules"] == [{**document["plumb-nightly"]["rules"][0], "when": "always"}]

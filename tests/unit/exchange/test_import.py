@@ -1,8 +1,6 @@
 """``plumb import``: what ReFrame keeps of runs becomes records, which are listed and compared, never judged."""
 
-import base64
 import contextlib
-import gzip
 import json
 import os
 import sqlite3
@@ -11,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pieces
+import published
 import pytest
 from samples import record
 
@@ -396,10 +395,8 @@ def test_imported_and_measured_figures_are_no_series(slower, results, capsys):
 
 def test_imported_figures_are_published(slower, tmp_path, capsys):
     assert cli.main(["publish", str(tmp_path / "site")]) == 0
-    page = (tmp_path / "site/systems/sys/tests/T.html").read_text()
-    packed = page.split('id="data">')[1].split("</script>")[0]
-    shown = json.loads(gzip.decompress(base64.b64decode(packed)))
-    (chart,) = pieces.blocks(shown["sections"], "chart")
+    page = published.shown(tmp_path / "site/systems/sys/tests/T.html")
+    (chart,) = pieces.blocks(page["sections"], "chart")
     assert len(chart["rows"]) == 28
     assert [mark["label"].split()[-1] for mark in chart["marks"]] == ["worse"]
 

@@ -248,12 +248,3 @@ def test_the_table_of_the_documentation_has_every_model(capsys):
     table = capsys.readouterr().out
     for model in rates.MODELS:
         assert table.count(f"| {model} |") == 2
-
-
-def test_the_options_load_without_scipy():
-    """``plumb launch`` builds the same parser inside a job, before it measures."""
-    code = "import sys; import plumbline.commands.history, plumbline.commands.calibrate, plumbline.commands.lint; "
-    answer = subprocess.run(
-        [sys.executable, "-c", code + "print('scipy' in sys.modules)"], capture_output=True, text=True
-    )
-    assert answer.stdout == "False\n"

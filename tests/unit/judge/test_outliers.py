@@ -3,8 +3,6 @@
 import itertools
 import json
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -729,10 +727,3 @@ def test_a_record_without_a_matrix_is_refused(results, capsys, made, message):
     results(made)
     assert plumb_outliers("last") == 3
     assert message in capsys.readouterr().err
-
-
-def test_the_options_load_without_scipy():
-    """``plumb launch`` builds the same parser inside a job, before it measures."""
-    code = "import sys; import plumbline.commands.outliers; print('scipy' in sys.modules)"
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert answer.stdout == "False\n"

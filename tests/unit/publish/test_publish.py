@@ -1,13 +1,12 @@
 """``plumb publish``: which pages are made, which are kept, and what is never touched."""
 
-import base64
-import gzip
 import json
 import re
 
 import pieces
 import pytest
 import reports
+from published import shown
 from samples import launch, record
 
 from plumbline.commands import cli
@@ -42,12 +41,6 @@ def numbered(number, campaign=None, **changes):
 
 def publish(root):
     return cli.main(["publish", str(root)])
-
-
-def shown(file):
-    text = file.read_text(encoding="utf-8")
-    packed = text.partition('<script type="application/gzip" id="data">')[2].partition("</script>")[0]
-    return json.loads(gzip.decompress(base64.b64decode(packed, validate=True)))
 
 
 def pages(root):
