@@ -49,7 +49,6 @@ _UNREACHED = (
     "from an IP address that is unexpected",
     "dropped inbound connection",
     "failed to TCP connect",
-    "ended by its time limit",
 )
 
 
@@ -171,6 +170,13 @@ def _not_reached(case: Case) -> Iterator[str]:
     texts = [case.smoke.failed, *case.smoke.lines]
     if case.smoke.failed and (said := next((text for word in _UNREACHED for text in texts if word in text), None)):
         yield said.strip()
+    elif case.smoke.late and case.smoke.nodes > 1:
+        yield case.smoke.failed
+
+
+def _busy(case: Case) -> Iterator[str]:
+    if case.smoke.late and case.smoke.beside:
+        yield case.smoke.beside
 
 
 #: the causes by which a library cannot use a way, whatever it is told
@@ -207,6 +213,7 @@ CAUSES = (
         "peer not reached: firewall or wrong interface", (ways.TCP,), _not_reached,
         "let the nodes' firewall pass all TCP ports between them, and name the common interface by {interface}",
     ),
+    Cause("too slow beside other work", (ways.SHARED, ways.TCP), _busy, "run the check on nodes without other work"),
 )  # fmt: skip
 
 

@@ -36,11 +36,14 @@ TIME_LIMIT_S = 30
 class Smoke:
     """What a launch over ``nodes`` nodes showed. ``failed``: why it did not end well, empty if it did.
 
-    ``lines`` are all that it printed; ``variables`` those of its ranks, ``refused`` those that it did not inherit.
+    ``late``: its time limit ended it. ``beside``: what disturbed it, empty if nothing did. ``lines`` are all that it
+    printed; ``variables`` those of its ranks, ``refused`` those that it did not inherit.
     """
 
     nodes: int
     failed: str
+    late: bool
+    beside: str
     seen: list[RankWitness]
     lines: list[str]
     variables: Mapping[str, str]
@@ -88,7 +91,8 @@ def run(stack: Manifest, site: str, partition: Partition, nodes: int, folder: Pa
     texts += map(process.printed, sorted(told.iterdir()))
     failed = "; ".join(ran.why_ended())
     return Smoke(
-        nodes, failed, ran.seen, [line for text in texts for line in text.splitlines()],
+        nodes, failed, ran.ended.status == "timeout", ran.launch.disturbance.short(), ran.seen,
+        [line for text in texts for line in text.splitlines()],
         {name: value for name, value in job.ranks.environment.items() if name not in variables},
         _refused(job), {} if failed else _figures(ran.output.of_ranks()),
     )  # fmt: skip

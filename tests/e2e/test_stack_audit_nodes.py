@@ -32,7 +32,7 @@ def over(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def audited(over: Site, environment: dict[str, str]) -> tuple[int, dict[tuple[str, str], dict[str, Any]]]:
     file = over.folder / "sites" / "local" / "site.yaml"
     known = yaml.safe_load(file.read_text(encoding="utf-8"))
-    known["partitions"][0]["environment"] = environment
+    known["partitions"][0]["environment"] |= environment
     file.write_text(yaml.safe_dump(known), encoding="utf-8")
     done = over.plumb("stack", "check", "openmpi", "--run", "--json")
     lines = [json.loads(line) for line in done.stdout.splitlines()]

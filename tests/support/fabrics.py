@@ -26,7 +26,8 @@ def smoke(*ranks: dict[str, Any], nodes: int = 1, lines: tuple[str, ...] = (), *
         for number, rank in enumerate(ranks or ({}, {}))
     ]
     made: dict[str, Any] = {
-        "nodes": nodes, "failed": "", "seen": seen, "lines": list(lines), "variables": {}, "refused": {}, "figures": {},
+        "nodes": nodes, "failed": "", "late": False, "beside": "", "seen": seen,
+        "lines": list(lines), "variables": {}, "refused": {}, "figures": {},
     }  # fmt: skip
     return Smoke(**{**made, **changes})
 

@@ -85,6 +85,10 @@ MADE: dict[str, tuple[Made, str]] = {
         lambda _: case(ways.TCP, smoke(failed="exit status 14", lines=("Error:  Connection refused (111)",), nodes=2)),
         "Error:  Connection refused (111)",
     ),
+    "too slow beside other work": (
+        lambda _: case(ways.SHARED, smoke(failed="ended by its time limit of 30 s", late=True, beside="other work")),
+        "other work",
+    ),
 }  # fmt: skip
 
 
@@ -110,6 +114,12 @@ def test_a_cause_is_found_with_what_shows_it(name: str, tmp_path: Path) -> None:
         pytest.skip("this host has InfiniBand")
     make, seen = MADE[name]
     assert (name, seen) in [(why.cause, why.seen) for why in causes.of(make(tmp_path))]
+
+
+@pytest.mark.parametrize(("nodes", "wanted"), [(1, []), (2, ["peer not reached: firewall or wrong interface"])])
+def test_a_time_limit_is_no_firewall_within_a_node(nodes: int, wanted: list[str]) -> None:
+    late = smoke(failed="ended by its time limit of 30 s", late=True, nodes=nodes)
+    assert [why.cause for why in causes.of(case(ways.TCP, late))] == wanted
 
 
 @pytest.mark.parametrize("way", [*ways.WAYS, ways.SHARED, ways.TCP])
