@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
 
-from msgspec import structs
+from msgspec import Meta, Struct, structs
 
 from plumbline import schemas, site
 from plumbline.base.errors import PlumbError
@@ -19,27 +20,57 @@ FILE = "gate.yaml"
 MARGINS = ("tolerance", "must_detect")
 
 
-def load(given: Path | None, name: str) -> tuple[list[dict[str, Any]], str]:
-    """The rules of the file ``given``, else of site ``name``'s ``gate.yaml``, else none; and where they stand.
+class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Margins of some figures: the slowdown that may pass, and the one that must not, as fractions.
 
-    Raises :class:`PlumbError` for a file that cannot be read, or does not obey the schema ``gate``.
+    Regular expressions: ``test`` and ``figure`` match whole names, ``variant`` is found anywhere in the variant's name.
+    """
+
+    test: str = ".*"
+    variant: str = ""
+    figure: str = ".*"
+    tolerance: Annotated[float, Meta(ge=0, le=10)] | None = None
+    must_detect: Annotated[float, Meta(gt=0, le=10)] | None = None
+
+    def is_of(self, variant: Variant, figure: WantedFigure) -> bool:
+        """Whether these are the margins of ``figure``, if no earlier entry has them."""
+        return (
+            re.fullmatch(self.test, variant.test) is not None
+            and re.search(self.variant, variant.name) is not None
+            and re.fullmatch(self.figure, figure.name) is not None
+        )
+
+
+class Rules(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A file of margins by test and figure; the first entry that matches counts."""
+
+    schema: Literal[1]
+    rules: list[Entry]
+
+
+def load(given: Path | None, name: str) -> tuple[list[Entry], str]:
+    """The entries of the file ``given``, else of site ``name``'s ``gate.yaml``, else none; and where they stand.
+
+    Raises :class:`PlumbError` for a file that cannot be read, or is not a file of margins.
     """
     file = given or site.folder(name) / FILE
     if given is None and not file.is_file():
         return [], ""
     document = schemas.read_yaml(file, "rules of the gate", "give a file of rules, docs/gate.md shows one")
-    schemas.check("gate", document, str(file))
-    for position, entry in enumerate(document["rules"]):
-        for key in ("test", "variant", "figure"):
+    entries = schemas.convert("gate", document, Rules, str(file)).rules
+    for position, entry in enumerate(entries, 1):
+        if entry.tolerance is None and entry.must_detect is None:
+            raise PlumbError(f"rule {position} has no margin", str(file), "give tolerance, must_detect or both")
+        for pattern in (entry.test, entry.variant, entry.figure):
             try:
-                re.compile(entry.get(key, ""))
+                re.compile(pattern)
             except re.error as error:
-                what = f"rule {position + 1}: '{entry[key]}' is not a regular expression: {error}"
+                what = f"rule {position}: '{pattern}' is not a regular expression: {error}"
                 raise PlumbError(what, str(file), "correct it") from error
-    return list(document["rules"]), str(file)
+    return entries, str(file)
 
 
-def settle(variant: Variant, entries: list[dict[str, Any]], where: str, default: Rule) -> Variant:
+def settle(variant: Variant, entries: Sequence[Entry], where: str, default: Rule) -> Variant:
     """``variant`` with both margins in each of its figures, so that its record can be judged later by the same.
 
     The first entry that matches a figure counts; a margin that it leaves open comes from the test, or from ``default``.
@@ -50,8 +81,9 @@ def settle(variant: Variant, entries: list[dict[str, Any]], where: str, default:
     for figure in variant.figures:
         if figure.optional:
             continue
-        entry = next((entry for entry in entries if _matches(entry, variant, figure)), {})
-        margins = {name: entry.get(name, getattr(figure, name)) for name in MARGINS}
+        entry = next((entry for entry in entries if entry.is_of(variant, figure)), Entry())
+        margins = {name: getattr(entry, name) for name in MARGINS}
+        margins = {name: getattr(figure, name) if value is None else value for name, value in margins.items()}
         try:
             rule = replace(default, **{name: value for name, value in margins.items() if value is not None})
         except PlumbError as error:
@@ -69,11 +101,3 @@ def impose(variant: Variant, rule: Rule) -> Variant:
 
 def _with(figure: WantedFigure, rule: Rule) -> WantedFigure:
     return structs.replace(figure, tolerance=rule.tolerance, must_detect=rule.must_detect)
-
-
-def _matches(entry: dict[str, Any], variant: Variant, figure: WantedFigure) -> bool:
-    return (
-        re.fullmatch(entry.get("test", ".*"), variant.test) is not None
-        and re.search(entry.get("variant", ""), variant.name) is not None
-        and re.fullmatch(entry.get("figure", ".*"), figure.name) is not None
-    )

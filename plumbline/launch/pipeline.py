@@ -36,7 +36,7 @@ from plumbline.launch import (
 from plumbline.launch.output import BINDER, Output
 from plumbline.launch.prepare import APPLICATION, Prepared
 from plumbline.records import store
-from plumbline.records.model import Disturbance, Launch, Measurement, RankSeen, SettingsSeen, Work
+from plumbline.records.model import Disturbance, Launch, Measurement, RankSeen, SettingsSeen
 from plumbline.stacks import engines
 from plumbline.witness import disturbance, processes, scheduling
 from plumbline.witness.compare_nodes import compare_nodes
@@ -216,7 +216,7 @@ def parse(run: Run) -> list[str]:
         try:
             made.measurements = _measurements(run, texts)
             said = parsers.remarks(job.variant.parser, "".join(texts))
-            made.work = msgspec.convert(parsers.work(job.variant.parser, texts), Work | None)
+            made.work = parsers.work(job.variant.parser, texts)
             reasons = plausible.claims(job.record.benchmark, made.measurements, run.seen, job.variant.arguments)
         except PlumbError as error:
             words = run.output.complaint() if job.variant.benchmark == APPLICATION else ""

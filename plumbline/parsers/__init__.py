@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from plumbline.parsers import application, imb, kernel, osu, stream
-from plumbline.parsers.measurement import MB_S, MSG_S, PERCENT, UNITS, US, Better, Measurement, ParseError, Unit
+from plumbline.parsers.measurement import MB_S, MSG_S, PERCENT, UNITS, US, Better, Measurement, ParseError, Unit, Work
 
 __all__ = [
     "MB_S",
@@ -19,6 +19,7 @@ __all__ = [
     "Measurement",
     "ParseError",
     "Unit",
+    "Work",
     "parse",
     "remarks",
     "work",
@@ -60,8 +61,8 @@ def remarks(parser: str, text: str) -> list[str]:
     return kernel.remarks(text) if parser == "kernel" else []
 
 
-def work(parser: str, texts: Sequence[str]) -> dict[str, Any] | None:
-    """What the program did in everything that it timed: ``flop`` and ``bytes`` by its model, and what was counted.
+def work(parser: str, texts: Sequence[str]) -> Work | None:
+    """What the program did in everything that it timed.
 
     ``texts`` are outputs that :func:`parse` accepts, one of each process for STREAM. None if the program has no model.
     """

@@ -8,53 +8,128 @@ The metrics are the kernel's figures, the params those of its rows. A result tha
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Literal, TypeAlias
+
+from msgspec import Meta, Struct
 
 from plumbline import schemas
 from plumbline.base.errors import PlumbError
-from plumbline.parsers.measurement import Measurement, ParseError, measured
+from plumbline.base.units import Better
+from plumbline.parsers.measurement import Measurement, Number, ParseError, Work, measured
 from plumbline.parsers.text import context_int, context_str, lines_of, quote, require_alive
+
+Count: TypeAlias = Annotated[int, Meta(ge=1)]
+Positive: TypeAlias = Annotated[float, Meta(gt=0)]
+
+
+class Mpi(Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
+    """The MPI library as it calls itself, the standard that it follows, and the threads that it was asked for."""
+
+    library: str
+    standard: str
+    thread_level: Literal["single", "funneled", "serialized", "multiple"]
+
+
+class Timer(Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
+    """The clock of the figures, and what it costs to read."""
+
+    source: Literal["tsc", "cntvct", "clock_gettime"]
+    ns_per_tick: Positive
+    resolution_ns: Positive
+    cost_ns: Annotated[float, Meta(ge=0)]
+
+
+class Binding(Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
+    """Where a rank says that its threads are: lists of CPUs, separated by spaces. The witness is the proof."""
+
+    rank: Annotated[int, Meta(ge=0)]
+    host: str
+    threads: Count
+    cpus: str
+
+
+class Check(Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
+    """Whether a part of the answer is right, and by how much it may be wrong."""
+
+    what: str
+    passed: bool
+    error: float | None
+    tolerance: float | None
+
+
+class Figure(Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
+    """A figure of merit over so many ``samples``; ``limit``: what the kernel's model gives, in the same unit."""
+
+    metric: str
+    value: Number
+    unit: str
+    better: Better
+    params: dict[str, int | str]
+    samples: Count
+    limit: Number | None
+
+
+class Printed(Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
+    """Result of one of our kernels, as ``--json`` prints it.
+
+    ``threads``: OpenMP threads of rank 0; ``arguments``: every option, defaults included; ``notes``: lines for people;
+    ``remarks``: those of them that a record keeps.
+    """
+
+    schema: Literal[1]
+    kernel: str
+    ranks: Count
+    threads: Count
+    mpi: Mpi
+    timer: Timer
+    arguments: dict[str, str]
+    binding: Annotated[list[Binding], Meta(min_length=1)]
+    model: str
+    checks: Annotated[list[Check], Meta(min_length=1)]
+    notes: list[str]
+    passed: bool
+    measurements: Annotated[list[Figure], Meta(min_length=1)]
+    remarks: list[str] = []
+    work: Work | None = None
 
 
 def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
     """Every figure of one launch. Context: ``kernel``, ``ranks`` and ``threads``, checked if given."""
-    document = _document(text)
-    kernel = document["kernel"]
+    printed = _read(text)
     for key, seen, wanted in (
-        ("kernel", kernel, context_str(context, "kernel")),
-        ("ranks", document["ranks"], context_int(context, "ranks")),
-        ("threads", document["threads"], context_int(context, "threads")),
+        ("kernel", printed.kernel, context_str(context, "kernel")),
+        ("ranks", printed.ranks, context_int(context, "ranks")),
+        ("threads", printed.threads, context_int(context, "threads")),
     ):
         if wanted is not None and wanted != seen:
             raise ParseError(f"kernel: ran with {key} = {seen}, {wanted} was asked for")
-    wrong = [check["what"] for check in document["checks"] if not check["passed"]]
-    if wrong or not document["passed"]:
-        raise ParseError(f"{kernel}: the answer is wrong: {', '.join(wrong) or 'it says so without a reason'}")
+    wrong = [check.what for check in printed.checks if not check.passed]
+    if wrong or not printed.passed:
+        raise ParseError(f"{printed.kernel}: the answer is wrong: {', '.join(wrong) or 'it says so without a reason'}")
     found = [
-        measured(
-            item["metric"], item["value"], item["unit"], item["better"], item["params"], item["samples"], item["limit"]
-        )
-        for item in document["measurements"]
+        measured(item.metric, item.value, item.unit, item.better, dict(item.params), item.samples, item.limit)
+        for item in printed.measurements
     ]
     places = {(item.metric, tuple(sorted(item.params.items()))) for item in found}
     if len(places) != len(found):
-        raise ParseError(f"{kernel}: two figures have the same name and parameters")
+        raise ParseError(f"{printed.kernel}: two figures have the same name and parameters")
     return found
 
 
 def remarks(text: str) -> list[str]:
     """What the kernel printed about a run that :func:`parse` has accepted: what a reader of its figures must know."""
-    return list(schemas.parse_json(text).get("remarks", []))
+    return list(_read(text).remarks)
 
 
-def work(text: str) -> dict[str, Any] | None:
-    """What the kernel did in everything that it timed, as its schema says; None if its model counts no work."""
-    found: dict[str, Any] | None = schemas.parse_json(text).get("work")
-    return found
+def work(text: str) -> Work | None:
+    """What the kernel did in everything that it timed; None if its model counts no work."""
+    return _read(text).work
 
 
-def _document(text: str) -> dict[str, Any]:
+@functools.lru_cache(maxsize=1)  # parse, remarks and work read the same text
+def _read(text: str) -> Printed:
     lines = lines_of(text)
     require_alive(lines)
     if not any(lines):
@@ -65,7 +140,6 @@ def _document(text: str) -> dict[str, Any]:
         first = next(line for line in lines if line)
         raise ParseError(f"kernel: not one JSON document ({error}): {quote(first)}") from None
     try:
-        schemas.check("kernel", document, "output of the kernel")
+        return schemas.convert("kernel", document, Printed, "output of the kernel")
     except PlumbError as error:
         raise ParseError(f"kernel: {error.what}", error.where) from None
-    return dict(document)

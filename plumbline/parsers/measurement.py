@@ -1,4 +1,4 @@
-"""One figure of merit of one launch, and the exception for output that holds none."""
+"""One figure of merit of one launch, the work behind it, and the exception for output that holds none."""
 
 from __future__ import annotations
 
@@ -36,6 +36,27 @@ class Measurement(Struct, frozen=True, gc=False):
     params: dict[str, Any]
     iterations: int | None = None
     model: Number | UnsetType = UNSET
+
+
+class Counted(Struct, frozen=True, gc=False, kw_only=True):
+    """What the hardware counters counted in the timed part; ``line_bytes``: size of a cache line, 0 if not known."""
+
+    instructions: Number
+    cycles: Number
+    cache_misses: Number
+    line_bytes: int
+
+
+class Work(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """Floating-point operations and bytes of all that the program timed: by its model (0: it has none), as ``counted``.
+
+    ``missing`` says why nothing was counted.
+    """
+
+    flop: Number
+    bytes: Number
+    counted: Counted | None = None
+    missing: str | None = None
 
 
 def measured(

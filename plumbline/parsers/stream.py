@@ -26,7 +26,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from plumbline.parsers.measurement import MB_S, Measurement, ParseError, measured
+from plumbline.parsers.measurement import MB_S, Measurement, ParseError, Work, measured
 from plumbline.parsers.text import at, context_int, integer, lines_of, quote, real, require_alive
 
 #: bytes that each kernel moves per element
@@ -94,14 +94,14 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
     return [measured(metric, rates[metric], MB_S, "higher", dict(params), iterations) for metric in METRICS]
 
 
-def work(texts: Sequence[str]) -> dict[str, float]:
-    """``flop`` and ``bytes`` of all iterations, as STREAM counts them, of the processes that printed ``texts``."""
+def work(texts: Sequence[str]) -> Work:
+    """Operations and bytes of all iterations, as STREAM counts them, of the processes that printed ``texts``."""
     done = 0
     for text in texts:
         lines = lines_of(text)
         elements = _one(_ELEMENTS, lines, "the array size", needed=True) or 0
         done += elements * (_one(_TIMES, lines, "the number of executions", needed=True) or 0)
-    return {"flop": FLOP * done, "bytes": BYTES * done}
+    return Work(flop=FLOP * done, bytes=BYTES * done)
 
 
 def _table(lines: Sequence[str], start: int) -> dict[str, float]:

@@ -22,7 +22,7 @@ from plumbline import schemas
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import Better, human
 from plumbline.limits.peaks import Limit
-from plumbline.parsers.measurement import Measurement, Number
+from plumbline.parsers.measurement import Measurement, Number, Work
 from plumbline.records import seal
 from plumbline.records.variant import Variant, WantedFigure
 from plumbline.topology.plan import Plan
@@ -114,27 +114,6 @@ class SettingsSeen(Struct, frozen=True, gc=False):
 
     asked: dict[str, str]
     seen: dict[str, str]
-
-
-class Counted(Struct, frozen=True, gc=False, kw_only=True):
-    """What the hardware counters counted in the timed part; ``line_bytes``: size of a cache line, 0 if not known."""
-
-    instructions: Number
-    cycles: Number
-    cache_misses: Number
-    line_bytes: int
-
-
-class Work(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """Floating-point operations and bytes of all that the program timed: by its model (0: it has none), as ``counted``.
-
-    ``missing`` says why nothing was counted.
-    """
-
-    flop: Number
-    bytes: Number
-    counted: Counted | None = None
-    missing: str | None = None
 
 
 class Idle(Struct, frozen=True, gc=False, kw_only=True):

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from plumbline.base import units
-from plumbline.records.model import Counted, Launch, Record
+from plumbline.parsers.measurement import Counted
+from plumbline.records.model import Launch, Record
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from odd_stack import ELEMENTS, STREAM_OUTPUT, Bench, bench, results  # noqa: F4
 
 from plumbline.host import energy
 from plumbline.measure import driver
-from plumbline.records.model import Work
+from plumbline.parsers import Work
 from plumbline.views import show
 
 FIND = energy.find

@@ -10,6 +10,7 @@ import pytest
 from kernel_stack import JsonOf, KernelStack
 
 from plumbline import schemas
+from plumbline.parsers import kernel
 from plumbline.stacks import manifest
 
 STACKS = manifest.names() or ["none"]
@@ -43,7 +44,7 @@ def json_of() -> JsonOf:
     def read(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
         assert done.returncode in (0, 1), done.stderr
         document = json.loads(done.stdout)
-        schemas.check("kernel", document, "standard output")
+        schemas.convert("kernel", document, kernel.Printed, "standard output")
         assert document["passed"] is (done.returncode == 0)
         return dict(document)
 

@@ -11,9 +11,11 @@ import msgspec
 from plumbline import schemas
 from plumbline.accept import model as contracts
 from plumbline.application import model as applications
+from plumbline.gate import rules
 from plumbline.labs import model as labs
 from plumbline.limits import ceilings
 from plumbline.nodes.model import Node
+from plumbline.parsers import kernel
 from plumbline.profiles import model as profiles
 from plumbline.records import variant
 from plumbline.records.model import Record
@@ -29,6 +31,8 @@ TYPES: dict[str, type[msgspec.Struct]] = {
     "application": applications.Application,
     "ceilings": ceilings.Document,
     "contract": contracts.Contract,
+    "gate": rules.Rules,
+    "kernel": kernel.Printed,
     "lab": labs.Lab,
     "manifest": manifest.Manifest,
     "module-stacks": module.Descriptions,

@@ -350,14 +350,14 @@ def test_the_sites_rules_are_found(tmp_path, monkeypatch):
     assert rules.load(None, "here") == ([], "")
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "gate.yaml").write_text("schema: 1\nrules: [{must_detect: 0.1}]\n")
-    assert rules.load(None, "here") == ([{"must_detect": 0.1}], str(tmp_path / "here" / "gate.yaml"))
+    assert rules.load(None, "here") == ([rules.Entry(must_detect=0.1)], str(tmp_path / "here" / "gate.yaml"))
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("schema: 1\nrules: [{test: x, tolerence: 0.1}]", "tolerence"),
-        ("schema: 1\nrules: [{test: x}]", "rules.0"),
+        ("schema: 1\nrules: [{test: x}]", "rule 1 has no margin"),
         ("schema: 1\nrules: [{test: '(', tolerance: 0.1}]", "rule 1: '(' is not a regular expression"),
         ("schema: 1\nrules: [{tolerance: -1}]", "-1"),
         ("schema: 2\nrules: []", "schema"),
@@ -376,7 +376,7 @@ def test_absent_rules_and_margins_that_contradict(tmp_path):
     with pytest.raises(PlumbError, match="does not exist"):
         rules.load(tmp_path / "absent.yaml", "local")
     with pytest.raises(PlumbError, match="latency: tolerance"):
-        rules.settle(samples.asked(figures=FIGURES), [{"tolerance": 0.1}], "rules.yaml", Rule())
+        rules.settle(samples.asked(figures=FIGURES), [rules.Entry(tolerance=0.1)], "rules.yaml", Rule())
 
 
 @pytest.mark.parametrize(
