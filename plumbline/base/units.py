@@ -76,7 +76,15 @@ def utc(text: str) -> str:
 
 
 def human(value: float, unit: str) -> tuple[str, str]:
-    """``value`` by :func:`digits`, and the unit to print beside it: GB/s from 1000 MB/s on, Mmsg/s from 1e6 msg/s."""
+    """``value`` by :func:`digits`, and the unit to print beside it: GB/s from 1000 MB/s on, Mmsg/s from 1e6 msg/s.
+
+    Bytes are counted:
+
+    >>> human(0.0, "bytes"), human(2.5, "us")
+    (('0', 'bytes'), ('2.500', 'us'))
+    """
+    if unit == BYTES and float(value).is_integer():
+        return f"{value:.0f}", unit
     factor, unit = scale(value, unit)
     return digits(value / factor), unit
 

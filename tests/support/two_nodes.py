@@ -151,6 +151,11 @@ class Site:
         """A plumb command on the first node."""
         return self.nodes.run([sys.executable, "-m", "plumbline.commands.cli", *words], self.variables, 600)
 
+    def command(self, name: str, *words: str) -> tuple[int, str]:
+        """The exit status of ``plumb`` or ``reframe`` on the first node, and all that it prints."""
+        done = self.nodes.run([str(Path(sys.executable).parent / name), *words], self.variables, 600)
+        return done.returncode, done.stdout + done.stderr
+
 
 @contextlib.contextmanager
 def site_over(folder: Path, names: Sequence[str] = NAMES) -> Iterator[Site]:
@@ -162,7 +167,7 @@ def site_over(folder: Path, names: Sequence[str] = NAMES) -> Iterator[Site]:
     known["hostnames"] = [f"^{name}$" for name in names]
     known["partitions"][0]["hosts"] = list(names)
     # their first ranks share a core: one that waits there for a message keeps it from the one that is to send it
-    known["partitions"][0]["environment"] = {"OMPI_MCA_mpi_yield_when_idle": "1"}
+    known["partitions"][0]["environment"] = {"OMPI_MCA_mpi_yield_when_idle": "1", "I_MPI_THREAD_YIELD": "2"}
     file.write_text(yaml.safe_dump(known), encoding="utf-8")
     with raised(folder, names) as nodes:
         yield Site(nodes, folder)

@@ -1,0 +1,42 @@
+"""Each lab of two nodes that fits on namespaces of this machine, run for real, as small as can be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import tiny_labs
+from msgspec import structs
+from two_nodes import Site, site_over
+
+from plumbline import site
+from plumbline.labs import machine
+from plumbline.stacks import manifest
+
+pytestmark = pytest.mark.e2e
+#: the stack with Intel's benchmarks, whose settings a lab changes
+STACK = "intelmpi"
+#: the one that is not left to make long
+QUICK = "S4"
+
+
+def shown() -> list[str]:
+    """The labs that can be run on two nodes like this one."""
+    own = site.claiming(site.load_all())
+    return tiny_labs.fitting(2, [structs.replace(one, nodes=2) for one in machine.offered(own)]) if own else []
+
+
+@pytest.fixture(scope="module")
+def over(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Two nodes."""
+    if STACK not in manifest.names():
+        pytest.skip(f"stack {STACK} is not installed")
+    with site_over(tmp_path_factory.mktemp("nodes")) as made:
+        yield made
+
+
+@pytest.mark.parametrize("name", [pytest.param(one, marks=[] if one == QUICK else pytest.mark.long) for one in shown()])
+def test_a_lab_over_two_nodes_shows_the_figures_that_were_measured(over: Site, name: str, tmp_path: Path) -> None:
+    tiny_labs.measure([name], STACK, tmp_path, over.folder / "sites", over.command)
+    tiny_labs.check(name, over.variables, over.command, tmp_path / "lab.json")
