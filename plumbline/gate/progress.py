@@ -6,16 +6,18 @@ import math
 from collections.abc import Sequence
 
 from plumbline.base import terminal
-from plumbline.base.units import human_seconds, percent
+from plumbline.base.units import counted, human_seconds, percent
 from plumbline.gate.live import Contest, FigureState
 from plumbline.judge.decide import Verdict
-from plumbline.statistics.paired import CAP
+from plumbline.statistics.paired import CAP, LOOKS
 from plumbline.views import summary
 from plumbline.views.table import table
 
 HEADER = ("variant", "figure", "verdict", "ratio", "interval", "pairs", "again", "ruled out from", "margins")
 #: characters of a variant's name on a line of progress
 WIDTH = 44
+#: pairs that tell how long the others take
+SOME = 5
 
 
 def short_names(contests: Sequence[Contest]) -> list[str]:
@@ -38,6 +40,7 @@ class Progress:
         self.figures = len(names)
         self.decided = {item.position: _decided(item.figure_states()) for item in contests}
         self.pairs, self.seconds = 0, 0.0
+        self.is_warned = False
 
     def line(self, contest: Contest, figures: list[FigureState], done: int, repeated: bool, seconds: float) -> str:
         """The line of one pair: number, time left, variant, state of each figure. ``seconds`` is what the pair took."""
@@ -49,6 +52,19 @@ class Progress:
         decided = f"{sum(self.decided.values()):>{len(str(self.figures))}}/{self.figures} decided"
         line = f"pair {done:>4}  {decided}  {self._left():<15}  {name:<{self.width}}  {cells}"
         return f"{line.rstrip()}{self._again(contest) if repeated else ''}"
+
+    def warning(self) -> str:
+        """Once, when some pairs tell how long they take: that the time is too short for a verdict of every figure."""
+        short = [max(0, LOOKS[0] - item.kept) for item in self.contests if self._is_open(item)]
+        need = sum(short) * self.seconds / max(self.pairs, 1)
+        if self.is_warned or self.pairs < min(SOME, len(self.contests)) or need <= self.most_s - self.seconds:
+            return ""
+        self.is_warned = True
+        return (
+            f"time is too short: {LOOKS[0]} pairs of each of {counted(len(self.contests), 'variant')} take about "
+            f"{human_seconds(self.seconds + need)} in all, --minutes gives {human_seconds(self.most_s)}; "
+            "those with fewer are INVALID: give more minutes, or name fewer tests (--test)"
+        )
 
     def show(self) -> None:
         """How many figures are decided, and what is left, on the bar."""

@@ -83,6 +83,8 @@ def _measure(begun: Session, folder: Path, stop: live.Stop, say: Say, make: Make
         nonlocal last
         took, last = time.monotonic() - last, time.monotonic()
         say(progress.line(contest, figures, done, repeated, took))
+        if warning := progress.warning():
+            say(warning)
         progress.show()
 
     why: str | None = "interrupted"

@@ -68,7 +68,9 @@ def _loads(stack: Manifest) -> Loads:
 def stale(name: str) -> str | None:
     """Why the kernels of installed stack ``name`` must be built (again); None when they need not."""
     stack = manifest.load(name)
-    if _mark(paths.stacks() / name / "kernels") != fingerprint(paths.suite() / FOLDER, stack):
+    if (mark := _mark(paths.stacks() / name / "kernels")) is None:
+        return "there are none yet"
+    if mark != fingerprint(paths.suite() / FOLDER, stack):
         return "their sources, the compiler or the library changed"
     found = manifest.problems(stack)
     return found[0] if found else None

@@ -483,6 +483,20 @@ def test_what_is_left_is_no_more_than_the_time_it_was_given():
     assert left(None, 10.0) == f"{(CAP - 1) * 10 // 60} min {(CAP - 1) * 10 % 60:02} s"[:8].strip()
 
 
+@pytest.mark.parametrize(
+    ("minutes", "said"), [(1.0, "about 2 min 10 s in all, --minutes gives 1 min 00 s"), (3.0, ""), (None, "")]
+)
+def test_a_time_that_is_too_short_is_said_once_and_at_once(minutes, said):
+    record = SimpleNamespace(variant=model.convert(samples.record()).variant, placement=SimpleNamespace(name="core"))
+    contest = SimpleNamespace(position=0, name="v", kept=1, records=[record, record], figure_states=list, launches=[])
+    shown = progress.Progress([contest], minutes)
+    assert shown.warning() == ""
+    shown.line(contest, [live.FigureState("triad", "open", 1, 1.0)], 1, False, 10.0)
+    warning = shown.warning()
+    assert (said in warning, bool(warning)) == (True, bool(said)), warning
+    assert shown.warning() == ""
+
+
 def test_two_variants_with_the_same_short_name_are_told_apart():
     records = [
         model.convert(samples.record(variant=samples.variant(name=name)))

@@ -51,6 +51,7 @@ def _call(command: list[str], *_: Any) -> str:
 
 
 def test_kernels_are_built_once_and_again_when_a_source_changes(source: Path) -> None:
+    assert kernels.stale("fake") == "there are none yet"
     assert kernels.refresh("fake")
     entry = manifest.load("fake").benchmarks["pi"]
     assert entry.suite == "kernels"
