@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from plumbline.base.units import counted, percent, signed
@@ -59,6 +59,12 @@ class Cause(Statement):
         """Whether it certainly makes a part of the difference."""
         return self.state in ACTS
 
+    @property
+    def only_in(self) -> str:
+        """The end that it could be tried in, where the other one fails; empty where both were."""
+        ends = [name for name, seen in (("A", self.put_in), ("B", self.taken_out)) if seen is not None]
+        return ends[0] if len(ends) == 1 else ""
+
 
 class Answer:
     """What an outcome says."""
@@ -70,7 +76,7 @@ class Answer:
         whole = outcome.found.whole if outcome.found and outcome.found.whole else outcome.ends
         self.whole = whole
         self._log = self._logs(whole)[0]
-        self.causes = [self._cause(one) for one in outcome.found.named] if outcome.found else []
+        self.causes = claimed([self._cause(one) for one in outcome.found.named]) if outcome.found else []
         self.causes.sort(key=lambda one: -abs(one.part[0]) if one.part and one.acts else math.inf)
 
     def _logs(self, verdict: Verdict) -> tuple[float, float, float]:
@@ -252,6 +258,23 @@ class Answer:
         """The line, the table and the notes for a merge request."""
         shown = [markdown(HEADER, self.rows(), RIGHT), ""] if self.causes else []
         return "\n".join([f"**{self.closing()}**", "", *shown, *(f"- {note}" for note in self.notes())]) + "\n"
+
+
+def claimed(causes: Sequence[Cause]) -> list[Cause]:
+    """``causes``, of which those are open that make more than the whole with the larger ones, and failed in one end.
+
+    What such a cause makes was seen in one mixture of both ends, and may need that: a library that is loaded twice.
+    """
+    kept, taken = [], 0.0
+    for cause in sorted(causes, key=lambda one: (one.only_in != "", -one.part[0] if one.part else 0.0)):
+        share = cause.part[1] if cause.acts and cause.part else 0.0
+        if cause.only_in and share > 0 and taken + share > 1:
+            why = f"tried in {cause.only_in} only, where it makes more than the others leave: open"
+            kept.append(replace(cause, state="INCONCLUSIVE", reason=why, part=None))
+        else:
+            taken += max(share, 0.0)
+            kept.append(cause)
+    return kept
 
 
 def _together(labels: Sequence[str]) -> str:

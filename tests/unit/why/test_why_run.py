@@ -145,6 +145,19 @@ def test_what_acts_is_named_with_what_it_makes(world, tmp_path):
     assert "bars" in json.dumps(shown)
 
 
+def test_what_fails_in_one_end_is_not_claimed_beside_others_that_make_all_of_it(world, tmp_path):
+    """b makes 16 % in A, where it does not fit; it cannot be taken out of B."""
+    set_to = [{"placement": "core", "settings": dict.fromkeys("abc", value)} for value in "12"]
+    world.effect = lambda variant, host: {"11": 1.0, "12": 1.16}.get(variant.settings["a"] + variant.settings["b"], 2.0)
+    world.fails = lambda variant: "symbol lookup" if variant.settings == {"a": "2", "b": "1", "c": "2"} else None
+    answer = search(tmp_path, *set_to)
+    assert list(named(answer)) == ["setting a"]
+    (open_one,) = [one for one in answer.causes if one.subject == "setting b"]
+    assert (open_one.put_in, open_one.part) == (pytest.approx(0.16, abs=0.01), None)
+    assert open_one.reason == "tried in A only, where it makes more than the others leave: open"
+    assert "setting b" not in answer.closing()
+
+
 def test_an_interrupted_search_goes_on_where_it_was(world, tmp_path):
     whole = search(tmp_path / "whole")
     total = world.started
