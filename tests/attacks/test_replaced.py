@@ -123,14 +123,14 @@ def linked(tmp_path: Path) -> tuple[Manifest, Path]:
     lib, odd = tmp_path / "mpi" / "lib", tmp_path / "odd.c"
     (lib / "openmpi").mkdir(parents=True)
     odd.write_text("int odd;")
-    for name, more in (("libopen-pal.so.80", []), ("libmpi.so.40", [f"-L{lib}", "-l:libopen-pal.so.80"])):
+    for name, more in (("libopen-pal.so.1080", []), ("libmpi.so.40", [f"-L{lib}", "-l:libopen-pal.so.1080"])):
         options = ["-shared", "-fPIC", "-Wl,--no-as-needed", f"-Wl,-soname,{name}", *more]
         subprocess.run(["gcc", *options, "-o", lib / name, odd], check=True)
-    shutil.copy(lib / "libopen-pal.so.80", lib / "openmpi" / "mca_btl_sm.so")
+    shutil.copy(lib / "libopen-pal.so.1080", lib / "openmpi" / "mca_btl_sm.so")
     odd.write_text("int main(void) { return 0; }")
     program = tmp_path / "mpi" / "bin" / "program"
     program.parent.mkdir()
-    options = ["-Wl,--no-as-needed", f"-Wl,-rpath-link,{lib}", f"-L{lib}", "-l:libmpi.so.40"]
+    options = ["-Wl,--no-as-needed", f"-Wl,-rpath-link,{lib}", f"-L{lib}", "-l:libmpi.so.40", "-l:libopen-pal.so.1080"]
     subprocess.run(["gcc", "-o", program, odd, *options], check=True)
     stack = replace(
         stack_manifest.made("fake", "openmpi", environment={"LD_LIBRARY_PATH": str(lib)}, prefix=str(tmp_path / "mpi")),
@@ -145,11 +145,11 @@ def test_what_a_stack_loads_is_recorded_without_the_systems_own(linked):
     document, lib = linked
     assert document.loads.library == str(lib / "libmpi.so.40")
     names = [str(Path(file).relative_to(lib)) for file in document.loads.files]
-    assert names == ["libmpi.so.40", "libopen-pal.so.80", "openmpi/mca_btl_sm.so"]
+    assert names == ["libmpi.so.40", "libopen-pal.so.1080", "openmpi/mca_btl_sm.so"]
     manifest.check(document)
 
 
-@pytest.mark.parametrize("name", ["libmpi.so.40", "libopen-pal.so.80", "openmpi/mca_btl_sm.so"])
+@pytest.mark.parametrize("name", ["libmpi.so.40", "libopen-pal.so.1080", "openmpi/mca_btl_sm.so"])
 def test_one_byte_more_in_a_library_is_another_stack(linked, name):
     document, lib = linked
     append(lib / name, "x")
@@ -169,7 +169,7 @@ def test_a_part_or_a_settings_file_that_comes_later_is_another_stack(linked, nam
 
 def test_a_program_that_only_runs_in_the_users_environment_is_refused(linked):
     document, _ = linked
-    with pytest.raises(PlumbError, match=r"program lacks libmpi\.so\.40 \(stack fake\): launches inherit no"):
+    with pytest.raises(PlumbError, match=r"program lacks .*libopen-pal\.so\.1080 \(stack fake\): launches inherit no"):
         libraries.loads(replace(document, environment={}))
 
 
@@ -186,10 +186,10 @@ def test_an_updated_library_of_the_system_is_another_circumstance():
 
 def test_a_library_that_is_gone_and_a_stack_of_an_earlier_version_are_refused(linked):
     document, lib = linked
-    (lib / "libopen-pal.so.80").unlink()
+    (lib / "libopen-pal.so.1080").unlink()
     with pytest.raises(PlumbError, match=r"a file that its programs load is missing: .*libopen-pal"):
         manifest.check(document)
-    (lib / "libopen-pal.so.80").mkdir()
+    (lib / "libopen-pal.so.1080").mkdir()
     with pytest.raises(PlumbError, match=r"a file that its programs load cannot be read: .*libopen-pal"):
         manifest.check(document)
     with pytest.raises(PlumbError, match="made by an earlier version"):
