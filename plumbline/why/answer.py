@@ -267,12 +267,12 @@ def claimed(causes: Sequence[Cause]) -> list[Cause]:
     """
     kept, taken = [], 0.0
     for cause in sorted(causes, key=lambda one: (one.only_in != "", -one.part[0] if one.part else 0.0)):
-        share = cause.part[1] if cause.acts and cause.part else 0.0
-        if cause.only_in and share > 0 and taken + share > 1:
+        value, low, _ = cause.part if cause.acts and cause.part else (0.0, 0.0, 0.0)
+        if cause.only_in and low > 0 and taken + low > 1:
             why = f"tried in {cause.only_in} only, where it makes more than the others leave: open"
             kept.append(replace(cause, state="INCONCLUSIVE", reason=why, part=None))
         else:
-            taken += max(share, 0.0)
+            taken += value
             kept.append(cause)
     return kept
 
