@@ -16,9 +16,9 @@ from plumbline.mpi import ways
 from plumbline.stacks import manifest
 
 pytestmark = pytest.mark.e2e
-PORTS = {"OMPI_MCA_btl_tcp_port_min_v4": "41000", "OMPI_MCA_btl_tcp_port_range_v4": "900"}
-#: messages are refused, while the launcher's connections pass
-FIREWALL = "table inet audit {\n chain input {\n type filter hook input priority 0;\n tcp dport 41000-41999 {}\n}\n}"
+PORTS = {"OMPI_MCA_btl_tcp_port_min_v4": "21000", "OMPI_MCA_btl_tcp_port_range_v4": "900"}
+#: messages are refused, while the launcher's connections pass: the kernel gives those ports from 32768 on
+FIREWALL = "table inet audit {\n chain input {\n type filter hook input priority 0;\n tcp dport 21000-21999 {}\n}\n}"
 
 
 @pytest.fixture(scope="module")
