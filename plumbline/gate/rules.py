@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct, structs
+from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 from plumbline import schemas, site
 from plumbline.base.errors import PlumbError
@@ -29,8 +29,8 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknow
     test: str = ".*"
     variant: str = ""
     figure: str = ".*"
-    tolerance: Annotated[float, Meta(ge=0, le=10)] | None = None
-    must_detect: Annotated[float, Meta(gt=0, le=10)] | None = None
+    tolerance: Annotated[float, Meta(ge=0, le=10)] | UnsetType = UNSET
+    must_detect: Annotated[float, Meta(gt=0, le=10)] | UnsetType = UNSET
 
     def is_of(self, variant: Variant, figure: WantedFigure) -> bool:
         """Whether these are the margins of ``figure``, if no earlier entry has them."""
@@ -59,7 +59,7 @@ def load(given: Path | None, name: str) -> tuple[list[Entry], str]:
     document = schemas.read_yaml(file, "rules of the gate", "give a file of rules, docs/gate.md shows one")
     entries = schemas.convert("gate", document, Rules, str(file)).rules
     for position, entry in enumerate(entries, 1):
-        if entry.tolerance is None and entry.must_detect is None:
+        if entry.tolerance is UNSET and entry.must_detect is UNSET:
             raise PlumbError(f"rule {position} has no margin", str(file), "give tolerance, must_detect or both")
         for pattern in (entry.test, entry.variant, entry.figure):
             try:
@@ -82,8 +82,7 @@ def settle(variant: Variant, entries: Sequence[Entry], where: str, default: Rule
         if figure.optional:
             continue
         entry = next((entry for entry in entries if entry.is_of(variant, figure)), Entry())
-        margins = {name: getattr(entry, name) for name in MARGINS}
-        margins = {name: getattr(figure, name) if value is None else value for name, value in margins.items()}
+        margins = {name: getattr(figure if getattr(entry, name) is UNSET else entry, name) for name in MARGINS}
         try:
             rule = replace(default, **{name: value for name, value in margins.items() if value is not None})
         except PlumbError as error:

@@ -12,12 +12,12 @@ import functools
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from plumbline import schemas
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import Better
-from plumbline.parsers.measurement import Measurement, Number, ParseError, Work, measured
+from plumbline.parsers.measurement import Amount, Measurement, Number, ParseError, Work, measured
 from plumbline.parsers.text import context_int, context_str, lines_of, quote, require_alive
 
 Count: TypeAlias = Annotated[int, Meta(ge=1)]
@@ -63,7 +63,7 @@ class Figure(Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=
     """A figure of merit over so many ``samples``; ``limit``: what the kernel's model gives, in the same unit."""
 
     metric: str
-    value: Number
+    value: Amount
     unit: str
     better: Better
     params: dict[str, int | str]
@@ -92,7 +92,7 @@ class Printed(Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields
     passed: bool
     measurements: Annotated[list[Figure], Meta(min_length=1)]
     remarks: list[str] = []
-    work: Work | None = None
+    work: Work | UnsetType = UNSET
 
 
 def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
@@ -125,7 +125,8 @@ def remarks(text: str) -> list[str]:
 
 def work(text: str) -> Work | None:
     """What the kernel did in everything that it timed; None if its model counts no work."""
-    return _read(text).work
+    found = _read(text).work
+    return None if found is UNSET else found
 
 
 @functools.lru_cache(maxsize=1)  # parse, remarks and work read the same text

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias, get_args
+from typing import Annotated, Any, TypeAlias, get_args
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import MB_S, MSG_S, PERCENT, UNITS, US, Better
@@ -17,6 +17,8 @@ Unit = str
 
 #: a whole number stays one: how many digits a program printed says how finely it measured
 Number: TypeAlias = int | float
+#: one that is not negative
+Amount: TypeAlias = Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0)]
 
 
 class ParseError(PlumbError):
@@ -38,23 +40,23 @@ class Measurement(Struct, frozen=True, gc=False):
     model: Number | UnsetType = UNSET
 
 
-class Counted(Struct, frozen=True, gc=False, kw_only=True):
+class Counted(Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
     """What the hardware counters counted in the timed part; ``line_bytes``: size of a cache line, 0 if not known."""
 
-    instructions: Number
-    cycles: Number
-    cache_misses: Number
-    line_bytes: int
+    instructions: Amount
+    cycles: Amount
+    cache_misses: Amount
+    line_bytes: Annotated[int, Meta(ge=0)]
 
 
-class Work(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+class Work(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """Floating-point operations and bytes of all that the program timed: by its model (0: it has none), as ``counted``.
 
     ``missing`` says why nothing was counted.
     """
 
-    flop: Number
-    bytes: Number
+    flop: Amount
+    bytes: Amount
     counted: Counted | None = None
     missing: str | None = None
 

@@ -360,6 +360,7 @@ def test_the_sites_rules_are_found(tmp_path, monkeypatch):
         ("schema: 1\nrules: [{test: x}]", "rule 1 has no margin"),
         ("schema: 1\nrules: [{test: '(', tolerance: 0.1}]", "rule 1: '(' is not a regular expression"),
         ("schema: 1\nrules: [{tolerance: -1}]", "-1"),
+        ("schema: 1\nrules: [{tolerance: null, must_detect: 0.1}]", "tolerance"),
         ("schema: 2\nrules: []", "schema"),
         ("- 1", "not a mapping"),
         ("a: [", "not YAML"),
