@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
+import functools
 from pathlib import Path
 
 import own_code
@@ -26,13 +26,7 @@ def shown() -> list[str]:
 
 def run_with(around: dict[str, str]) -> tiny_labs.Run:
     """What runs a command with these variables."""
-
-    def run(name: str, *words: str) -> tuple[int, str]:
-        command = [tiny_labs.program(name), *words]
-        done = subprocess.run(command, env=around, capture_output=True, text=True, check=False, timeout=600)
-        return done.returncode, done.stdout + done.stderr
-
-    return run
+    return functools.partial(own_code.run, paths.root(), around)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,27 @@ def found(folder: Path, *words: str) -> dict[str, Any]:
     if done.returncode not in (0, 1, 2):
         sys.exit(done.stderr + done.stdout[-2000:])
     return dict(json.loads(file.read_text(encoding="utf-8")))
+
+
+def timed(folder: Path, *words: str) -> tuple[dict[str, Any], float]:
+    """What a command finds, and the minutes that it took."""
+    begin = time.monotonic()
+    document = found(folder, *words)
+    return document, (time.monotonic() - begin) / 60
+
+
+def show(kind: str, counts: Sequence[str], rows: Iterable[tuple[str, dict[str, Any], float, str]], what: str) -> None:
+    """Print a line for each of ``rows`` as soon as it is there: name, ``counts`` of the document, minutes, answer.
+
+    Then how often each answer came: an answer is a word, or one with a colon and what was named.
+    """
+    said = Counter[str]()
+    print(f"{kind:30} {' '.join(f'{name:>8}' for name in counts)} {'minutes':>8}  answer", flush=True)
+    for name, document, minutes, answer in rows:
+        said[answer.partition(":")[0]] += 1
+        numbers = " ".join(f"{document[one]:8}" for one in counts)
+        print(f"{name:30} {numbers} {minutes:8.1f}  {answer}", flush=True)
+    print(f"{sum(said.values())} {what}: {summed(said)}")
 
 
 def summed(said: Counter[str]) -> str:

@@ -15,14 +15,12 @@ import argparse
 import random
 import shutil
 import tempfile
-import time
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from commands import found, git, summed
+from commands import git, show, timed
 
 ROOT = Path(__file__).resolve().parents[2]
 ONE_STEP = "        exchange(rank, size);\n        step();\n"
@@ -121,28 +119,25 @@ def judged(document: Mapping[str, Any], made: Made) -> str:
     return "right" if right == made.changed.keys() else f"open: {document['answer']}"
 
 
+def bisections(names: Sequence[str], commits: int, stack: str) -> Iterator[tuple[str, dict[str, Any], float, str]]:
+    """What a bisection of each history says, in how many minutes; its seed is its place in the list."""
+    for seed, (name, history) in enumerate(HISTORIES.items()):
+        if name in names:
+            with tempfile.TemporaryDirectory() as place:
+                folder = Path(place) / "heat"
+                made = repository(folder, history, commits, seed)
+                document, minutes = timed(folder, "bisect", "good", "main", "--stack", stack)
+            yield name, document, minutes, judged(document, made)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", metavar="NAME", choices=HISTORIES, action="append", help="this history; repeated")
     parser.add_argument("--commits", type=int, default=64, metavar="N", help="commits of each history (default: 64)")
     parser.add_argument("--stack", default="mpich")
     args = parser.parse_args()
-    said = Counter[str]()
-    print(f"{'history':30} {'gates':>5} {'launches':>8} {'minutes':>7}  answer", flush=True)
-    for seed, (name, history) in enumerate(HISTORIES.items()):
-        if args.only and name not in args.only:
-            continue
-        with tempfile.TemporaryDirectory() as place:
-            folder = Path(place) / "heat"
-            made = repository(folder, history, args.commits, seed)
-            begin = time.monotonic()
-            words = ("bisect", "good", "main", "--stack", args.stack)
-            document = found(folder, *words)
-            answer = judged(document, made)
-        said[answer.partition(":")[0]] += 1
-        minutes = (time.monotonic() - begin) / 60
-        print(f"{name:30} {document['gates']:5} {document['launches']:8} {minutes:7.1f}  {answer}", flush=True)
-    print(f"{sum(said.values())} bisections: {summed(said)}")
+    made = bisections(args.only or list(HISTORIES), args.commits, args.stack)
+    show("history", ("gates", "launches"), made, "bisections")
 
 
 if __name__ == "__main__":

@@ -13,14 +13,12 @@ import argparse
 import shutil
 import subprocess
 import tempfile
-import time
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
-from commands import found, git, summed
+from commands import git, show, timed
 
 HERE = Path(__file__).resolve().parent
 #: what each difference is in B where it does not make the program slower, and where it does
@@ -130,10 +128,15 @@ def members(cause: str) -> frozenset[str]:
     return frozenset(f"variable {name}" for name in cause.removeprefix("variables ").replace(" and ", ", ").split(", "))
 
 
-def search(code: Path, wanted: tuple[frozenset[str], ...], stack: str) -> dict[str, Any]:
-    """What one search says."""
-    acting: frozenset[str] = frozenset().union(*wanted)
-    return found(code, "why", "main", side(acting, code.parent), "--stack", stack)
+def searches(names: Sequence[str], stack: str) -> Iterator[tuple[str, dict[str, Any], float, str]]:
+    """What each search says, and in how many minutes."""
+    with tempfile.TemporaryDirectory() as place:
+        code = repository(Path(place))
+        for name in names:
+            wanted = SEARCHES[name]
+            acting: frozenset[str] = frozenset().union(*wanted)
+            document, minutes = timed(code, "why", "main", side(acting, code.parent), "--stack", stack)
+            yield name, document, minutes, judged(document, wanted)
 
 
 def main() -> None:
@@ -141,18 +144,7 @@ def main() -> None:
     parser.add_argument("--only", metavar="NAME", choices=SEARCHES, action="append", help="this search; repeated")
     parser.add_argument("--stack", default="openmpi")
     args = parser.parse_args()
-    said = Counter[str]()
-    with tempfile.TemporaryDirectory() as place:
-        code = repository(Path(place))
-        print(f"{'what acts':22} {'launches':>8} {'minutes':>8}  answer", flush=True)
-        for name in args.only or SEARCHES:
-            begin = time.monotonic()
-            document = search(code, SEARCHES[name], args.stack)
-            answer = judged(document, SEARCHES[name])
-            said[answer.partition(":")[0]] += 1
-            minutes = (time.monotonic() - begin) / 60
-            print(f"{name:22} {document['launches']:8} {minutes:8.1f}  {answer}", flush=True)
-    print(f"{sum(said.values())} searches: {summed(said)}")
+    show("what acts", ("launches",), searches(args.only or list(SEARCHES), args.stack), "searches")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,8 @@ from typing import Any
 import pytest
 import stored
 import yaml
+
+from plumbline.base import paths
 
 TOOLS = Path(__file__).resolve().parents[2] / "build" / "tools"
 
@@ -40,8 +41,13 @@ def variables(folder: Path) -> dict[str, str]:
 
 
 def plumb(folder: Path, around: Mapping[str, str], *words: str) -> tuple[int, str]:
-    """The exit status of a command in ``folder``, and all that it prints."""
-    command = [str(Path(sys.executable).parent / "plumb"), *words]
+    """The exit status of a plumb command in ``folder``, and all that it prints."""
+    return run(folder, around, "plumb", *words)
+
+
+def run(folder: Path, around: Mapping[str, str], name: str, *words: str) -> tuple[int, str]:
+    """The same of another program of this environment."""
+    command = [paths.program(name), *words]
     done = subprocess.run(command, env=around, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
     return done.returncode, done.stdout + done.stderr
 

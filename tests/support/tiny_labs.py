@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -99,8 +98,3 @@ def check(name: str, around: Mapping[str, str], run: Run, file: Path) -> None:
         rows, damages = query.records(query.Selection())
     empty = [one.table.title for one in evidence.filled(lab, rows) if not one.measured.cells]
     assert (empty, damages) == ([], [])
-
-
-def program(name: str) -> str:
-    """``plumb`` or ``reframe`` of this environment."""
-    return str(Path(sys.executable).parent / name)

@@ -11,7 +11,6 @@ import os
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,12 +148,15 @@ class Site:
 
     def plumb(self, *words: str) -> subprocess.CompletedProcess[str]:
         """A plumb command on the first node."""
-        return self.nodes.run([sys.executable, "-m", "plumbline.commands.cli", *words], self.variables, 600)
+        return self._run("plumb", *words)
 
     def command(self, name: str, *words: str) -> tuple[int, str]:
         """The exit status of ``plumb`` or ``reframe`` on the first node, and all that it prints."""
-        done = self.nodes.run([str(Path(sys.executable).parent / name), *words], self.variables, 600)
+        done = self._run(name, *words)
         return done.returncode, done.stdout + done.stderr
+
+    def _run(self, name: str, *words: str) -> subprocess.CompletedProcess[str]:
+        return self.nodes.run([paths.program(name), *words], self.variables, 600)
 
 
 @contextlib.contextmanager
