@@ -114,7 +114,8 @@ def _init(args: argparse.Namespace) -> int:
     if site.folder(args.site).joinpath(site.FILE).exists():
         part = site.partition(site.load(args.site), args.partition)
         for name in sorted(set(request.stacks) - set(part.stacks)):
-            print(f"site {args.site}: stack {name} is installed, but partition {args.partition} does not offer it")
+            what = f"stack {name} is installed, but partition {args.partition} does not offer it"
+            print(f"site {args.site}: {what} (--offer-also {name})")
     return 0
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
+from plumbline import site
 from plumbline.application.source import Source
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
@@ -73,7 +74,7 @@ def list_variants(
         )
     found = read(log.read_text(encoding="utf-8", errors="replace"), prefix / "stage", environments)
     for stack in stacks:
-        _require(found, stack, log)
+        _require(found, stack, system, log)
     shutil.rmtree(prefix)
     return found
 
@@ -111,7 +112,7 @@ def read(output: str, stage: Path, stacks: Mapping[str, str] = MappingProxyType(
     return found
 
 
-def _require(found: Listing, stack: str, log: Path) -> None:
+def _require(found: Listing, stack: str, system: str | None, log: Path) -> None:
     if found.of(stack):
         return
     skips = found.skips.get(stack, {})
@@ -123,5 +124,17 @@ def _require(found: Listing, stack: str, log: Path) -> None:
         raise PlumbError(ours, str(log))
     said = next((line for line in lines if _RAISED.match(line)), "")  # of a traceback, not a line of the source
     said = said or next((line for line in lines if "error" in line.lower()), "")
-    cure = "does the pattern match a test, and does the site offer the stack?"
+    _require_offered(stack, system)
+    cure = "does the pattern match a test?"
     raise PlumbError(f"ReFrame selects no test for stack {stack}{f': {said}' if said else ''}", str(log), cure)
+
+
+def _require_offered(stack: str, system: str | None) -> None:
+    """Raise :class:`PlumbError` unless a partition of the site offers ``stack``, or it was made for the gate alone."""
+    name, _, partition = (system or site.here()).partition(":")
+    here = site.load(name)
+    parts = [site.partition(here, partition)] if partition else here.partitions
+    if manifests.load(stack).provider == source.PROVIDER or any(stack in part.stacks for part in parts):
+        return
+    cure = f"plumb site init --site {name} --partition {parts[0].name} --offer-also {stack}"
+    raise PlumbError(f"site {name} does not offer stack {stack}", str(site.folder(name)), cure)

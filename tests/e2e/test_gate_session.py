@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -106,3 +107,18 @@ def test_what_cannot_be_measured_is_one_line(tmp_path, twins):
         assert answer.returncode == 3
         assert said in answer.stderr
         assert answer.stderr.count("\n") == 1
+
+
+def test_a_stack_that_the_site_does_not_offer_is_named_with_the_command_that_offers_it(tmp_path, twins):
+    file = tmp_path / "sites" / "local" / "site.yaml"
+    site = yaml.safe_load(file.read_text())
+    site["partitions"][0]["stacks"] = ["mpich"]
+    file.write_text(yaml.safe_dump(site))
+    sides = ("--baseline", "mpich", "--candidate", "mpich-copy", *SELECT)
+    answer = plumb_gate(twins, *sides, "--work", tmp_path / "work")
+    assert answer.returncode == 3
+    assert "site local does not offer stack mpich-copy" in answer.stderr
+    words = re.search(r"plumb (site init .*)", answer.stderr)[1].split()
+    made = subprocess.run([PLUMB, *words], env=twins, capture_output=True, text=True, check=False, timeout=100)
+    assert made.returncode == 0, made.stderr
+    assert "mpich-copy" in yaml.safe_load(file.read_text())["partitions"][0]["stacks"]
