@@ -203,10 +203,13 @@ class Stop:
     """When a gate ends before all is decided: after ``minutes``, or (``first_fail``) with the first certain FAIL.
 
     Such a FAIL waits for the first look at all other series: one without a look is INVALID, which is worse.
+    ``least`` pairs of each variant are what any verdict needs that is wanted; ``cure`` is what to do without the time.
     """
 
     minutes: float | None = None
     first_fail: bool = False
+    least: int = LOOKS[0]
+    cure: str = "those with fewer are INVALID: give more minutes, or name fewer tests (--test)"
 
 
 def measure(

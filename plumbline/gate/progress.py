@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from plumbline.base import terminal
 from plumbline.base.units import counted, human_seconds, percent
-from plumbline.gate.live import Contest, FigureState
+from plumbline.gate.live import Contest, FigureState, Stop
 from plumbline.judge.decide import Verdict
-from plumbline.statistics.paired import CAP, LOOKS
+from plumbline.statistics.paired import CAP
 from plumbline.views import summary
 from plumbline.views.table import table
 
@@ -18,6 +18,8 @@ HEADER = ("variant", "figure", "verdict", "ratio", "interval", "pairs", "again",
 WIDTH = 44
 #: pairs that tell how long the others take
 SOME = 5
+#: begin of the line that says so
+TOO_SHORT = "time is too short"
 
 
 def short_names(contests: Sequence[Contest]) -> list[str]:
@@ -28,11 +30,11 @@ def short_names(contests: Sequence[Contest]) -> list[str]:
 
 
 class Progress:
-    """Makes the lines; columns are as wide as the widest of this gate. ``minutes``: after which it stops measuring."""
+    """Makes the lines; columns are as wide as the widest of this gate. ``stop``: when it stops measuring."""
 
-    def __init__(self, contests: Sequence[Contest], minutes: float | None = None) -> None:
-        self.contests = contests
-        self.most_s = math.inf if minutes is None else 60 * minutes
+    def __init__(self, contests: Sequence[Contest], stop: Stop) -> None:
+        self.contests, self.stop = contests, stop
+        self.most_s = math.inf if stop.minutes is None else 60 * stop.minutes
         self.names = dict(zip((item.position for item in contests), short_names(contests), strict=True))
         self.width = min(WIDTH, max(map(len, self.names.values()), default=0))
         names = [figure.name for item in contests for figure in item.records[0].variant.figures]
@@ -55,15 +57,15 @@ class Progress:
 
     def warning(self) -> str:
         """Once, when some pairs tell how long they take: that the time is too short for a verdict of every figure."""
-        short = [max(0, LOOKS[0] - item.kept) for item in self.contests if self._is_open(item)]
+        short = [max(0, self.stop.least - item.kept) for item in self.contests if self._is_open(item)]
         need = sum(short) * self.seconds / max(self.pairs, 1)
         if self.is_warned or self.pairs < min(SOME, len(self.contests)) or need <= self.most_s - self.seconds:
             return ""
         self.is_warned = True
         return (
-            f"time is too short: {LOOKS[0]} pairs of each of {counted(len(self.contests), 'variant')} take about "
+            f"{TOO_SHORT}: {self.stop.least} pairs of each of {counted(len(self.contests), 'variant')} take about "
             f"{human_seconds(self.seconds + need)} in all, --minutes gives {human_seconds(self.most_s)}; "
-            "those with fewer are INVALID: give more minutes, or name fewer tests (--test)"
+            f"{self.stop.cure}"
         )
 
     def show(self) -> None:

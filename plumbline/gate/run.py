@@ -76,7 +76,7 @@ def _measure(begun: Session, folder: Path, stop: live.Stop, say: Say, make: Make
         f"{counted(len(contests), 'variant')}, {counted(total, 'figure')}, "
         f"seed {begun.terms.seed}{f', {before} pairs so far' if before else ''}\nfolder {folder}"
     )
-    progress = Progress(contests, stop.minutes)
+    progress = Progress(contests, stop)
     last = time.monotonic()
 
     def after_pair(contest: live.Contest, figures: list[live.FigureState], done: int, repeated: bool) -> None:

@@ -124,7 +124,8 @@ def _require(found: Listing, stack: str, system: str | None, log: Path) -> None:
         raise PlumbError(ours, str(log))
     said = next((line for line in lines if _RAISED.match(line)), "")  # of a traceback, not a line of the source
     said = said or next((line for line in lines if "error" in line.lower()), "")
-    _require_offered(stack, system)
+    if not said:
+        _require_offered(stack, system)
     cure = "does the pattern match a test?"
     raise PlumbError(f"ReFrame selects no test for stack {stack}{f': {said}' if said else ''}", str(log), cure)
 

@@ -27,7 +27,7 @@ from plumbline.tune.curves import Contest, Place
 #: what helps when a record of a tuning is damaged
 AGAIN = "start a new tuning"
 #: of each session of pairs, at most; one whose rows are decided ends before
-MINUTES = 60.0
+MINUTES = 90.0
 
 
 class Asked(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from plumbline.base.units import counted
-from plumbline.gate import live, rules, run, setup
+from plumbline.gate import live, progress, rules, run, setup
 from plumbline.judge import decide, from_records
 from plumbline.measure.session import circumstances
 from plumbline.mpi.settings import Configuration
@@ -154,12 +154,16 @@ def _measure(bench: Bench, name: str, couples: Couples, series: int) -> tuple[Se
             print(line, file=log, flush=True)
             if line.startswith("pair "):  # the rest of the line has every figure
                 bench.say(line.partition("  tune ")[0].rstrip())
+            elif line.startswith(progress.TOO_SHORT):
+                bench.say(line)
 
+        least = least_pairs(series, decide.CAMPAIGN_ERROR)
         bench.say(
             f"{name}: pairs of default and tuned, {bench.asked.minutes:g} min at most; a GAIN needs "
-            f"{least_pairs(series, decide.CAMPAIGN_ERROR)} pairs of each of {counted(len(begun.couples), 'program')}"
+            f"{least} pairs of each of {counted(len(begun.couples), 'program')}"
         )
-        outcome = run.resume(folder, live.Stop(bench.asked.minutes, first_fail=True), say)
+        stop = live.Stop(bench.asked.minutes, True, least, "without them nothing is proven: --resume goes on")
+        outcome = run.resume(folder, stop, say)
     return outcome.verdicts, begun.name
 
 

@@ -476,7 +476,12 @@ def test_what_is_left_is_no_more_than_the_time_it_was_given():
     state = [live.FigureState("triad", "open", 1, 1.0)]
 
     def left(minutes, took):
-        return progress.Progress([contest], minutes).line(contest, state, 1, False, took).partition("≤ ")[2][:8].strip()
+        return (
+            progress.Progress([contest], live.Stop(minutes))
+            .line(contest, state, 1, False, took)
+            .partition("≤ ")[2][:8]
+            .strip()
+        )
 
     assert left(1.0, 10.0) == "50 s"
     assert left(1.0, 70.0) == "0 s"
@@ -489,7 +494,7 @@ def test_what_is_left_is_no_more_than_the_time_it_was_given():
 def test_a_time_that_is_too_short_is_said_once_and_at_once(minutes, said):
     record = SimpleNamespace(variant=model.convert(samples.record()).variant, placement=SimpleNamespace(name="core"))
     contest = SimpleNamespace(position=0, name="v", kept=1, records=[record, record], figure_states=list, launches=[])
-    shown = progress.Progress([contest], minutes)
+    shown = progress.Progress([contest], live.Stop(minutes))
     assert shown.warning() == ""
     shown.line(contest, [live.FigureState("triad", "open", 1, 1.0)], 1, False, 10.0)
     warning = shown.warning()

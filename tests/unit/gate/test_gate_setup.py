@@ -504,7 +504,7 @@ def test_a_traceback_of_reframe_is_said_by_its_last_line(tmp_path):
         "plumbline.base.errors.PlumbError: stack x is damaged (there)\n"
     )
     with pytest.raises(PlumbError, match=r"for stack mpich: \S+PlumbError: stack x is damaged"):
-        variants._require(variants.Listing(), "mpich", log)
+        variants._require(variants.Listing(), "mpich", None, log)
 
 
 def test_the_reason_that_a_test_gives_comes_before_its_traceback(tmp_path):
@@ -515,5 +515,5 @@ def test_the_reason_that_a_test_gives_comes_before_its_traceback(tmp_path):
         "plumbline.base.errors.PlumbError: there is no program ./code (there): build it\n"
     )
     with pytest.raises(PlumbError) as raised:
-        variants._require(variants.Listing(), "mpich", log)
+        variants._require(variants.Listing(), "mpich", None, log)
     assert str(raised.value) == f"there is no program ./code (there): build it ({log})"

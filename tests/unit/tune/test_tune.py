@@ -748,7 +748,7 @@ def test_a_dry_run_counts_launches_and_minutes(monkeypatch, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "screen: 10 launches"
     assert lines[-2].startswith("about ")
-    assert lines[-1].startswith("then pairs: 60 min at most by the kernel")
+    assert lines[-1].startswith("then pairs: 90 min at most by the kernel")
     assert cli.main(["tune", "some", "--dry-run", "--screen"]) == 0
     assert capsys.readouterr().out.splitlines()[0] == "screen: 5 launches"
     assert cli.main(["tune", "some", "--dry-run", "--screen", "--rank-counts", "2-4,8"]) == 0
