@@ -178,6 +178,25 @@ class jacobi_depth(TemporalTest):
 
 
 @rfm.simple_test
+class jacobi_halo_plan(KernelTest):
+    """What several layers of halo gain between ranks that need not exist: a model (experiment R9)."""
+
+    kernel = "halo_layers"
+    mpi_matters = False
+    placement = "core"
+    ranks_per_node = 1
+    threads = 1
+    quick_placements = ()
+    figures = [
+        (f"{figure}_{edge}_{layers}", figure, {"edge": edge, "layers": layers})
+        for figure in ("gain", "gain_bandwidth")
+        for edge in (8, 16, 32, 64, 128, 256)
+        for layers in (1, 2, 4, 8, 16, 32)
+        if layers <= edge
+    ]
+
+
+@rfm.simple_test
 class jacobi_looseness(KernelTest):
     """Temporal blocking by how far threads may drift apart: d_l is 1 tile, d_u more and more (experiment R9)."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -53,7 +54,10 @@ class Filled:
 
 @dataclass(frozen=True)
 class Couple:
-    """Two figures that a lesson compares, the one first that should be better, in one ``unit``."""
+    """Two figures that a lesson compares, the one first that should be better, in one ``unit``.
+
+    Those of a lab's ``counted`` table, and bytes, have no noise if all launches of a side are alike.
+    """
 
     lesson: Lesson
     of: str
@@ -61,6 +65,15 @@ class Couple:
     than: Cell
     unit: str
     direction: Better
+    counted: bool
+
+    @property
+    def exact(self) -> tuple[float, float] | None:
+        """The value of each side where figures are counted, the one first that should be better; else None."""
+        sides = [set(_values(side.sessions)) for side in (self.better, self.than)]
+        if not (self.counted or self.unit == units.BYTES) or any(len(side) != 1 for side in sides):
+            return None
+        return sides[0].pop(), sides[1].pop()
 
 
 def filled(lab: Lab, rows: Sequence[AnyRecord]) -> list[Filled]:
@@ -97,7 +110,7 @@ def _references(name: str) -> list[Entry]:
 def findings(lab: Lab, rows: Sequence[AnyRecord]) -> list[Finding]:
     """What the records say of each lesson of a lab, one for each stack, machine and further parameter."""
     compared = [lesson for lesson in lab.seen if lesson.better]
-    couples = [one for lesson in compared for one in _couples(lesson, _items(lab.tables[lesson.table], rows))]
+    couples = [one for lesson in compared for one in _couples(lesson, lab.tables[lesson.table], rows)]
     differences = [_difference(couple, len(couples)) for couple in couples]
     claimed = holm(np.array([p for *_, p in differences]), max(len(couples), 1), unpaired.ERROR)
     judged = group(
@@ -105,21 +118,26 @@ def findings(lab: Lab, rows: Sequence[AnyRecord]) -> list[Finding]:
         for couple, (ratio, interval, _), sure in zip(couples, differences, claimed, strict=True)
     )
     return [
-        finding for lesson in lab.seen for finding in judged.get(lesson.says, []) or [_without_figures(lesson, rows)]
+        finding
+        for lesson in lab.seen
+        for finding in judged.get(lesson.says, []) or [_without_figures(lesson, lab.tables, rows)]
     ]
 
 
-def _without_figures(lesson: Lesson, rows: Sequence[AnyRecord]) -> Finding:
+def _without_figures(lesson: Lesson, tables: Sequence[Table], rows: Sequence[AnyRecord]) -> Finding:
     """Of a comparison that nothing was measured for, and of programs that check their answers."""
     if lesson.better:
         return Finding(subject=lesson.says, state=MISSING, count=0)
-    count = sum(row.launch_count for row in rows if row.is_valid)
-    wrong = next((row.reasons[0] for row in rows if row.reasons), None)  # a record that runs has no answer yet
+    counting = [table.tests for table in tables if table.counted]
+    own = [row for row in rows if not any(re.fullmatch(tests, row.variant.test) for tests in counting)]
+    count = sum(row.launch_count for row in own if row.is_valid)
+    wrong = next((row.reasons[0] for row in own if row.reasons), None)  # a record that runs has no answer yet
     state = OPPOSITE if wrong else HOLDS if count else MISSING
     return Finding(subject=lesson.says, state=state, count=count, reason=wrong)
 
 
-def _couples(lesson: Lesson, items: Sequence[Item]) -> list[Couple]:
+def _couples(lesson: Lesson, table: Table, rows: Sequence[AnyRecord]) -> list[Couple]:
+    items = _items(table, rows)
     first, second = (
         group(
             (_rest(item, point), item)
@@ -135,7 +153,7 @@ def _couples(lesson: Lesson, items: Sequence[Item]) -> list[Couple]:
         unit = pivot.unit_of([*first[rest], *second[rest]])
         better, than = (cell([item.measured for item in side[rest] if item.measured], unit) for side in (first, second))
         of = " ".join(f"{name} {value}" if value.isdigit() else value for name, value in rest if name in shown)
-        found.append(Couple(lesson, of, better, than, unit, first[rest][0].better))
+        found.append(Couple(lesson, of, better, than, unit, first[rest][0].better, table.counted))
     return found
 
 
@@ -145,12 +163,14 @@ def _rest(item: Item, point: dict[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def _difference(couple: Couple, tests: int) -> tuple[float | None, tuple[float, float] | None, float]:
-    """How many times better, with its interval, and p; only p where a figure is 0. Bytes are counted: all alike."""
+    """How many times better, with its interval, and p; only p where a figure is 0, no interval where it is counted."""
     one, other, higher = couple.than, couple.better, couple.direction == "higher"
-    if not (one.has_ratio and other.has_ratio):
+    has_ratio = one.has_ratio and other.has_ratio
+    if couple.exact:
+        more, less = couple.exact if higher else couple.exact[::-1]
+        return more / less if has_ratio else None, None, float(more == less or not (has_ratio or more > less))
+    if not has_ratio:
         worse, better = (_values(side.sessions) * (1 if higher else -1) for side in (one, other))
-        if couple.unit == units.BYTES and all(len(set(side)) == 1 for side in (worse, better)):
-            return None, None, float(better[0] <= worse[0])
         ranked = 2 * unpaired.p_not_larger(better, worse)
         return None, None, min(1.0, ranked)
     found = unpaired.compare(one.sessions, other.sessions, min(one.step, other.step), tests)
@@ -167,6 +187,8 @@ def _values(sessions: Sequence[Sequence[float]]) -> Floats:
 def _is_enough(couple: Couple, tests: int) -> bool:
     """Whether so few launches could show any difference, of so many comparisons."""
     sides = (couple.than, couple.better)
+    if couple.exact:
+        return True
     if min(len(side.sessions) for side in sides) >= unpaired.ENOUGH:
         return True
     return unpaired.critical(*(sum(map(len, side.sessions)) for side in sides), unpaired.ERROR / 2 / tests) >= 0

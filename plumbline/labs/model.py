@@ -51,7 +51,8 @@ class Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     ``figures`` are attributes of what is shown, such as ``(?P<kind>.+)_cycles``. ``where`` has attributes with
     the values that count. ``labels`` are the document's words for values. ``curve`` names the attribute of the columns
     that the page draws a curve over. ``published`` names partitions, ``SITE:PARTITION``, whose references are shown.
-    With ``spread`` the table has how far launches are from their median, not what they measured.
+    With ``spread`` the table has how far launches are from their median, not what they measured. What is ``counted``
+    or computed is the same in all launches, so one is enough.
     """
 
     title: Text
@@ -63,6 +64,7 @@ class Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     labels: dict[str, str] = {}
     curve: str | None = None
     spread: bool = False
+    counted: bool = False
     published: list[str] = []
 
 

@@ -32,6 +32,7 @@ TINY: dict[str, tuple[int, int, list[str]]] = {
     "loop_schedule": (2, 2, ["--iterations", "40", "--work", "2", "--repetitions", "1", "--chunks", "3"]),
     "handover": (1, 2, ["--repetitions", "2"]),
     "dgemm": (2, 2, ["--size", "40", "--repetitions", "1"]),
+    "halo_layers": (1, 1, ["--edges", "8"]),
     "jacobi": (2, 2, ["--size", "9,10,11", "--sweeps", "3", "--repetitions", "1"]),
     "jacobi_temporal": (
         2,

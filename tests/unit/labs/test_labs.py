@@ -101,6 +101,27 @@ def test_bytes_are_counted_and_need_no_launches(unit: str, samples: list[float],
     assert (finding.state, finding.ratio) == (state, None)
 
 
+@pytest.mark.parametrize(
+    ("values", "state", "ratio"), [((5.0, 50.0), "holds", 10.0), ((50.0, 5.0), "does not hold", 0.1)]
+)
+def test_what_a_table_counts_needs_one_launch(values: tuple[float, float], state: str, ratio: float) -> None:
+    lab = structs.replace(LAB, tables=[structs.replace(LAB.tables[0], counted=True)])
+    (finding,) = evidence.findings(lab, several(*values, launches=1))
+    assert (finding.state, finding.ratio, finding.interval) == (state, pytest.approx(ratio), None)
+    (finding,) = evidence.findings(lab, several(5.0, 50.0, launches=2))  # launches differ: not counted after all
+    assert finding.state == "not measured"
+
+
+def test_what_is_counted_or_computed_shows_no_answer_of_what_is_measured() -> None:
+    """RRZE: a model's record does not say that all schemes have the same result."""
+    says = [Lesson(says="the same bits")]
+    tables = [structs.replace(LAB.tables[0], counted=True)]
+    (finding,) = evidence.findings(structs.replace(LAB, tables=tables, seen=says), several(5.0, 50.0))
+    assert finding.state == "not measured"
+    (finding,) = evidence.findings(structs.replace(LAB, seen=says), several(5.0, 50.0))
+    assert finding.state == "holds"
+
+
 def test_each_stack_is_compared_with_itself() -> None:
     records = [*several(5.0, 50.0), *several(50.0, 5.0, stack="mpich")]
     found = evidence.findings(LAB, records)
