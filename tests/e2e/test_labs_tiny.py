@@ -13,7 +13,7 @@ from plumbline import site
 from plumbline.base import paths
 from plumbline.labs import machine
 
-pytestmark = [pytest.mark.e2e, pytest.mark.long]
+pytestmark = pytest.mark.e2e
 #: a stack with the eager limits and algorithms that labs change
 STACK = "openmpi"
 
