@@ -183,6 +183,30 @@ def test_a_second_onboarding_changes_nothing(onboarded, bed):
     assert summary(done) == (0, 0), done.stdout
 
 
+def jobs_until_now(bed: Bed) -> int:
+    """How many jobs Slurm has had."""
+    return int(re.search(r"^NEXT_JOB_ID\s*= (\d+)", bed.out("ctl", "scontrol show config"), re.MULTILINE)[1])
+
+
+def test_the_stages_ceilings_and_audit_are_jobs_of_the_scheduler(onboarded, bed, here):
+    """Ceilings of hosts that share a machine mean nothing: the bed's inventory leaves them out, here they are made."""
+    file = here["site"] / "ceilings.yaml"
+    before = jobs_until_now(bed)
+    try:
+        done = play(bed, "onboard", "--tags", "ceilings", plumb_ceilings_measure=True)
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr
+        (measured,) = yaml.safe_load(file.read_text())["partitions"]
+        assert measured["partition"] == "main"
+        assert measured["host"] in bed.nodes
+    finally:
+        file.unlink(missing_ok=True)
+        bed.out("ctl", "rm -f /shared/plumbline/site-configs/bed/ceilings.yaml")
+    between = jobs_until_now(bed)
+    done = play(bed, "onboard", "--tags", "audit")
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr
+    assert before < between < jobs_until_now(bed)
+
+
 def test_an_edit_survives_and_travels(onboarded, bed, here):
     file = here["site"] / "site.yaml"
     file.write_text(file.read_text() + "# a person's remark\n")
