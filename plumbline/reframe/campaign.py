@@ -254,7 +254,10 @@ def _report(campaign: str, profile: str, code: int, ended: list[Case], seconds: 
     if not ended and code == INTERRUPTED:
         return code
     if not ended:
-        raise PlumbError(f"no test ran: {cases.last_words(output)}", str(_log()), "ReFrame's whole output is there")
+        why = cases.last_words(output)
+        few = why == cases.NONE_SELECTED and profile == "quick"
+        cure = "--profile full selects among all tests" if few else "ReFrame's whole output is there"
+        raise PlumbError(f"no test ran: {why}", str(_log()), cure)
     took = units.human_seconds(seconds)
     print(
         f"\n{summary.closing(mine)}; {sum(skips.values())} skipped, {len(failed)} failed, in {took}"

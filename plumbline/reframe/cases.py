@@ -26,6 +26,8 @@ _FAILED = re.compile(
 _SPAWNED = re.compile(r"command '(.*?)' failed with exit code.*?^--- stderr ---$(.*?)^--- stderr ---$", re.M | re.S)
 #: how ReFrame says that a function of ours raised: what follows is the reason
 _RAISED = re.compile(r"^(?:sanity|performance) error: ")
+#: why ReFrame ran nothing, where it gives no reason
+NONE_SELECTED = "none was selected"
 
 
 @dataclass(frozen=True)
@@ -101,4 +103,4 @@ def last_words(output: str) -> str:
     lines = [line.strip() for line in output.splitlines()]
     ours = [line.partition("PlumbError: ")[2] for line in lines if "PlumbError: " in line]
     theirs = [line for line in lines if "error:" in line]
-    return (ours or theirs or ["none was selected"])[-1]
+    return (ours or theirs or [NONE_SELECTED])[-1]

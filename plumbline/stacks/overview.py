@@ -6,7 +6,7 @@ from typing import Any
 
 from plumbline import stacks
 from plumbline.base.errors import PlumbError
-from plumbline.stacks import kernels, manifest
+from plumbline.stacks import kernels, manifest, wheel
 from plumbline.stacks.manifest import Manifest
 
 COLUMNS = ("name", "provider", "mpi", "version", "benchmarks", "state")
@@ -38,6 +38,8 @@ def _installed(name: str) -> dict[str, Any]:
     state = f"damaged: {problems[0]}" if problems else "ok"
     if not problems and (older := kernels.outdated(stack)):
         state = f"kernels older than their sources: {older.cure}"
+    elif not problems and stack.provider == stacks.DEFAULT_PROVIDER and (changed := wheel.renewed(stack)):
+        state = f"ok; {changed}: plumb stack install {name} makes it again"
     return _row(name, stack.provider, stack.mpi.family, stack.mpi.version, len(stack.benchmarks), state)
 
 

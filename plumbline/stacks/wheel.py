@@ -71,6 +71,8 @@ class Recipe:
 
 #: Increased when the recipe changes in a way the locks do not show: installed stacks are then made again.
 RECIPE = 3
+#: why a whole stack is made again
+CHANGED = "pinned versions or its place changed"
 #: options of plumb stack install that it takes
 OPTIONS = ("called",)
 RECIPES = {
@@ -146,11 +148,20 @@ def _made_of(called: str) -> str | None:
     return next((name for name, recipe in RECIPES.items() if recipe.package in packages), None)
 
 
+def renewed(stack: Manifest) -> str | None:
+    """Why an installation would make a stack of this provider again, which runs as it is; None if it would not."""
+    recipe = stack.name if stack.name in RECIPES else _made_of(stack.name)
+    if recipe is None or stack.tuned:
+        return None
+    mark = manifest.path(stack.name).with_name("lock")
+    return None if files.holds(mark, fingerprint(recipe, stack.name)) else CHANGED
+
+
 def stale(name: str, called: str | None = None) -> str | None:
     """Why stack ``name``, or as it is ``called``, must be made (again); None when it is complete and of the locks."""
     place = called or name
     mark = fingerprint(name, place)
-    reason = manifest.stale(place, mark, "pinned versions or its place changed", leave_out="kernels")
+    reason = manifest.stale(place, mark, CHANGED, leave_out="kernels")
     return reason or stream.outgrown(manifest.load(place))
 
 

