@@ -209,4 +209,4 @@ def test_the_plan_of_a_tuning_for_a_program_has_its_profile_and_its_pairs(code, 
     assert cli.main(["tune", "openmpi", "--for", "talk", "--dry-run"]) == 0
     said = capsys.readouterr().out
     assert "profile of talk: 1 launch" in said
-    assert "then pairs: 60 min at most by talk, up to 4 times" in said
+    assert "then pairs: 90 min at most by talk, up to 4 times" in said
