@@ -61,6 +61,8 @@ class Switch:
         >>> tls = Switch("UCX_TLS", SHARED, ("sm", "posix", "all"))
         >>> tls.is_off("tcp,self"), tls.is_off("self,posix"), tls.is_off("^sm"), tls.is_off("^ud")
         (True, False, True, False)
+        >>> [one.is_off("tcp") for one in OPEN_MPI if one.variable.endswith("ofi_provider_include")]
+        [True, True]
         """
         listed = [word for word in re.split(r"[,:;\s]+", value.strip().lstrip("^").lower()) if word]
         if value.strip().lower() in self.values or not (listed and self.words):
@@ -81,8 +83,11 @@ SWITCHES = (
     Switch("FI_PROVIDER", OMNIPATH, ("psm2", "opx")),
     Switch("FI_PROVIDER", SLINGSHOT, ("cxi",)),
 )
+#: libfabric's providers that reach ranks of a node by the network stack alone
+_OFI_TCP = ("tcp", "tcp;ofi_rxm", "sockets", "udp", "udp;ofi_rxd")
 OPEN_MPI = (
     Switch("OMPI_MCA_btl", SHARED, ("sm", "vader", "smcuda")),
+    *(Switch(f"OMPI_MCA_{name}_ofi_provider_include", SHARED, values=_OFI_TCP) for name in ("opal_common", "mtl")),
     *(Switch("OMPI_MCA_smsc", way, (way.lower(),)) for way in SINGLE_COPY),
     *(
         Switch(f"OMPI_MCA_btl_{name}_single_copy_mechanism", way, (way.lower(),))
