@@ -18,7 +18,7 @@ HEADER = ("variant", "figure", "verdict", "ratio", "interval", "pairs", "again",
 WIDTH = 44
 #: pairs that tell how long the others take
 SOME = 5
-#: begin of the line that says so
+#: begin of the line that says that --minutes will not do
 TOO_SHORT = "time is too short"
 
 

@@ -168,7 +168,7 @@ def _difference(couple: Couple, tests: int) -> tuple[float | None, tuple[float, 
     has_ratio = one.has_ratio and other.has_ratio
     if couple.exact:
         more, less = couple.exact if higher else couple.exact[::-1]
-        return more / less if has_ratio else None, None, float(more == less or not (has_ratio or more > less))
+        return (more / less, None, float(more == less)) if has_ratio else (None, None, float(more <= less))
     if not has_ratio:
         worse, better = (_values(side.sessions) * (1 if higher else -1) for side in (one, other))
         ranked = 2 * unpaired.p_not_larger(better, worse)

@@ -162,7 +162,9 @@ def _measure(bench: Bench, name: str, couples: Couples, series: int) -> tuple[Se
             f"{name}: pairs of default and tuned, {bench.asked.minutes:g} min at most; a GAIN needs "
             f"{least} pairs of each of {counted(len(begun.couples), 'program')}"
         )
-        stop = live.Stop(bench.asked.minutes, True, least, "without them nothing is proven: --resume goes on")
+        stop = live.Stop(
+            bench.asked.minutes, first_fail=True, least=least, cure="without them nothing is proven: --resume goes on"
+        )
         outcome = run.resume(folder, stop, say)
     return outcome.verdicts, begun.name
 

@@ -1,6 +1,5 @@
 /* What halos of several layers gain between ranks: fewer messages, against more bytes and repeated work. A
  * model. */
-#include "fail_together.h"
 #include "program.h"
 #include "result.h"
 
@@ -39,12 +38,9 @@ static const struct program program = {
 };
 
 /* The points that an exchange brings along x, y and z: what came along one of them goes with the next. */
-static double received(double edge, double layers, double *points) {
+static double received(double edge, double layers) {
     double whole = edge + 2 * layers;
-    points[0] = 2 * layers * edge * edge;
-    points[1] = 2 * layers * edge * whole;
-    points[2] = 2 * layers * whole * whole;
-    return points[0] + points[1] + points[2];
+    return 2 * layers * (edge * edge + edge * whole + whole * whole);
 }
 
 static double updates(double edge, long layers) {
@@ -56,12 +52,8 @@ static double updates(double edge, long layers) {
 
 /* Seconds of one exchange and of the sweeps until the next one. */
 static double period(double edge, long layers, double latency_s) {
-    double points[3];
-    received(edge, (double)layers, points);
-    double seconds = updates(edge, layers) / (rate_mlup * 1e6);
-    for (int direction = 0; direction < 3; direction++)
-        seconds += latency_s + points[direction] * BYTES / (bandwidth_mb * 1e6);
-    return seconds;
+    double exchange = 3 * latency_s + received(edge, (double)layers) * BYTES / (bandwidth_mb * 1e6);
+    return exchange + updates(edge, layers) / (rate_mlup * 1e6);
 }
 
 static double gain(double edge, long layers, double latency_s) {
@@ -71,14 +63,13 @@ static double gain(double edge, long layers, double latency_s) {
 /* Returns by how much the points of the halo, counted in another way, differ; in points. */
 static double report(struct result *result, double edge, long layers) {
     struct row *row = result_row(result);
-    double points[3], own = (double)layers * pow(edge, 3);
+    double own = (double)layers * pow(edge, 3);
     row_integer(row, "edge", (long long)edge);
     row_integer(row, "layers", layers);
     row_figure(row, "gain", "1", HIGHER_IS_BETTER, gain(edge, layers, latency_us / 1e6), 1);
     row_figure(row, "gain_bandwidth", "1", HIGHER_IS_BETTER, gain(edge, layers, 0.0), 1);
     row_figure(row, "repeated", "%", LOWER_IS_BETTER, 100.0 * (updates(edge, layers) - own) / own, 1);
-    return fabs(received(edge, (double)layers, points) -
-                (pow(edge + 2.0 * (double)layers, 3) - pow(edge, 3)));
+    return fabs(received(edge, (double)layers) - (pow(edge + 2.0 * (double)layers, 3) - pow(edge, 3)));
 }
 
 int main(int argc, char **argv) {
