@@ -150,17 +150,21 @@ def view(name: str) -> Path:
 
 
 def render(name: str) -> str:
-    """``spack.yaml`` of environment ``name``, with requirements, which Spack meets or reports as an error."""
+    """``spack.yaml`` of environment ``name``, with requirements, which Spack meets or reports as an error.
+
+    A library that the site has as an external only is as it is: neither a version nor variants are required of it.
+    """
     wanted = known()[name]
+    given = bool(_only_externals(wanted.package))
     document = yaml.safe_load(_template().read_text(encoding="utf-8"))
     spack = document["spack"]
-    blank = " " if wanted.variants and wanted.variants[0] not in "+~" else ""
-    roots = wanted.roots or (f"{wanted.package}{blank}{wanted.variants}", *spack["specs"])
+    variants = "" if given else wanted.variants
+    blank = " " if variants and variants[0] not in "+~" else ""
+    roots = wanted.roots or (f"{wanted.package}{blank}{variants}", *spack["specs"])
     spack["specs"] = [f"{root} target={wanted.target}" if wanted.target else root for root in roots]
     if wanted.roots:
         spack["view"] = {"default": {"root": f"${{PLUMB_SPACK_HOME}}/{VIEWS}/{name}", "link": "roots"}}
-    required = wanted.package if _only_externals(wanted.package) else wanted.mpi
-    spack["packages"] = {"mpi": {"require": [required]}, **wanted.packages}
+    spack["packages"] = {"mpi": {"require": [wanted.package if given else wanted.mpi]}, **wanted.packages}
     return yaml.safe_dump(document, sort_keys=False)
 
 

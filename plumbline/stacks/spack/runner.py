@@ -120,7 +120,16 @@ def explain(lines: list[str], status: int, owner: str, log: Path) -> PlumbError:
         error = next(filter(None, map(_BUILD_ERROR.match, lines)), None)
         what = f"{broken[1]} cannot be built: {error[1].strip()[:200] if error else f'exit status {status}'}"
         return PlumbError(what, where, f"the end of its build is in {log}, all of it in {broken[0].strip()}")
-    errors = [line for line in lines if re.search(r"error:", line, re.IGNORECASE)]
-    said = (errors or [line for line in lines if line.strip()][-1:] or [f"exit status {status}"])[0]
-    said = re.sub(r"^\s*==>\s*", "", said).strip()[:250]
-    return PlumbError(f"Spack failed: {said}", where, f"the whole output is in {log}")
+    return PlumbError(f"Spack failed: {_said(lines) or f'exit status {status}'}", where, f"the whole output is in {log}")
+
+
+def _said(lines: list[str]) -> str:
+    """Spack's first error, with the indented lines that a colon announces; without an error its last line."""
+    errors = [number for number, line in enumerate(lines) if re.search(r"error:", line, re.IGNORECASE)]
+    if not errors:
+        return next((line.strip()[:250] for line in reversed(lines) if line.strip()), "")
+    said = re.sub(r"^\s*==>\s*", "", lines[errors[0]]).strip()
+    if not said.endswith(":"):
+        return said[:250]
+    reasons = itertools.takewhile(lambda line: line[:1].isspace() and line.strip(), lines[errors[0] + 1 :])
+    return " ".join([said, *map(str.strip, reasons)])[:500]

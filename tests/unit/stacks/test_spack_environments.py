@@ -46,12 +46,14 @@ def test_versions_are_requirements_and_the_template_has_the_rest(root):
 
 
 @pytest.mark.parametrize("key", ["openmpi", "openmpi:"])
-def test_what_the_site_has_is_required_in_its_own_version(root, key):
+def test_what_the_site_has_is_taken_as_it_is(root, key):
+    """Of an external without `fabrics` Spack says that none satisfies `fabrics=cma`."""
     file = environments.site() / "packages.yaml"
     document = yaml.safe_load(file.read_text())
     document["packages"][key] = {"buildable": False, "externals": [{"spec": "openmpi@5.0.11", "prefix": "/opt/mpi"}]}
     file.write_text(yaml.safe_dump(document))
     assert rendered("openmpi")["packages"]["mpi"] == {"require": ["openmpi"]}
+    assert rendered("openmpi")["specs"][0] == "openmpi"
     assert rendered("mpich")["packages"]["mpi"] == {"require": [environments.known()["mpich"].mpi]}
 
 
