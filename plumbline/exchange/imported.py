@@ -19,21 +19,12 @@ from plumbline.base.errors import PlumbError
 from plumbline.base.units import Better
 from plumbline.exchange import reframe
 from plumbline.exchange.reframe import NEEDED, VALUE
+from plumbline.parsers.measurement import Measurement
 from plumbline.records import store
-from plumbline.records.model import (
-    Benchmark,
-    Disturbance,
-    Figure,
-    Launch,
-    Measurement,
-    Mpi,
-    Placement,
-    Record,
-    Stack,
-    Suite,
-    Variant,
-    WantedFigure,
-)
+from plumbline.records.figure import Figure
+from plumbline.records.launch import Disturbance, Launch
+from plumbline.records.model import Benchmark, Mpi, Placement, Record, Stack, Suite
+from plumbline.records.variant import Variant, WantedFigure
 from plumbline.topology.plan import Plan
 
 UNKNOWN, IMPORTED = "unknown", "imported"

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from plumbline.base import files
 from plumbline.records.compacted import connect, quoted
-from plumbline.records.model import Figure, Row
+from plumbline.records.figure import Figure
+from plumbline.records.model import Row
 from plumbline.views import summary
 
 #: columns of a Parquet file that are not text

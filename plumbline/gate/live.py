@@ -25,7 +25,8 @@ from plumbline.judge.statement import Statement
 from plumbline.launch.signals import held_back
 from plumbline.measure import driver
 from plumbline.records import store
-from plumbline.records.model import Launch, Record
+from plumbline.records.launch import Launch
+from plumbline.records.model import Record
 from plumbline.statistics import paired
 from plumbline.statistics.paired import CAP, LOOKS, Rule
 

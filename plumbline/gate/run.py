@@ -18,7 +18,8 @@ from plumbline.judge import decide, from_records
 from plumbline.measure import driver
 from plumbline.measure.session import Say
 from plumbline.records import notes, store
-from plumbline.records.model import Launch, Record, Side
+from plumbline.records.launch import Launch
+from plumbline.records.model import Record, Side
 from plumbline.statistics.paired import Rule
 
 #: the largest number of commands that compare profiles that is shown

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 from plumbline.base import group
 from plumbline.judge.samples import of_launches
+from plumbline.parsers.measurement import Measurement
 from plumbline.records import query
-from plumbline.records.model import AnyRecord, Measurement, Record
+from plumbline.records.model import AnyRecord, Record
 from plumbline.statistics import unpaired
 
 

@@ -14,7 +14,8 @@ from plumbline.base import group
 from plumbline.base.digits import step_of
 from plumbline.base.units import Better, multiple
 from plumbline.judge.sides import Side, free
-from plumbline.records.model import FLEETING, AnyRecord, Figure
+from plumbline.records.figure import Figure
+from plumbline.records.model import FLEETING, AnyRecord
 from plumbline.statistics import unpaired
 from plumbline.statistics.basic import holm
 from plumbline.views import summary

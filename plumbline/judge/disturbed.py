@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from plumbline.records.model import Launch
+from plumbline.records.launch import Launch
 from plumbline.statistics.paired import CAP
 
 #: level of the test: the share of variants, disturbed equally often on both sides, for which it says they are not

@@ -19,8 +19,10 @@ from plumbline.base.units import Better
 from plumbline.judge import disturbed
 from plumbline.judge.disturbed import Disturbed
 from plumbline.judge.pairs import Column, Pairs
+from plumbline.parsers.measurement import Measurement
 from plumbline.records import store
-from plumbline.records.model import Launch, Measurement, Record
+from plumbline.records.launch import Launch
+from plumbline.records.model import Record
 from plumbline.records.variant import WantedFigure
 from plumbline.statistics.paired import Rule
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from plumbline.base import group, units
 from plumbline.judge.statement import Statement
-from plumbline.records.model import AnyRecord, Figure
+from plumbline.records.figure import Figure
+from plumbline.records.model import AnyRecord
 from plumbline.statistics import unpaired
 from plumbline.views import summary
 

@@ -19,7 +19,9 @@ from plumbline.base.errors import PlumbError
 from plumbline.host import provenance
 from plumbline.judge.history import LABELS, UNLIKE, Series, label
 from plumbline.judge.members import BETWEEN, Matrix, Nodes
-from plumbline.records.model import AnyRecord, Figure, Measurement, Record
+from plumbline.parsers.measurement import Measurement
+from plumbline.records.figure import Figure
+from plumbline.records.model import AnyRecord, Record
 
 #: a figure and its record
 Measured: TypeAlias = tuple[AnyRecord, Figure]

@@ -13,7 +13,9 @@ from plumbline.base import digits, units
 from plumbline.base.errors import PlumbError
 from plumbline.limits import ceilings, raising
 from plumbline.limits.ceilings import LARGER, Measured
-from plumbline.records.model import Benchmark, Ceiling, Figure, Idle, Measurement, Record, Verdict
+from plumbline.parsers.measurement import Measurement
+from plumbline.records.figure import Ceiling, Figure
+from plumbline.records.model import Benchmark, Idle, Record, Verdict
 from plumbline.records.variant import WantedFigure
 from plumbline.references import References, judge
 from plumbline.schemas.site import Facts

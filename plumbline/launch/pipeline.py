@@ -35,8 +35,9 @@ from plumbline.launch import (
 )
 from plumbline.launch.output import BINDER, Output
 from plumbline.launch.prepare import APPLICATION, Prepared
+from plumbline.parsers.measurement import Measurement
 from plumbline.records import store
-from plumbline.records.model import Disturbance, Launch, Measurement, RankSeen, SettingsSeen
+from plumbline.records.launch import Disturbance, Launch, RankSeen, SettingsSeen
 from plumbline.stacks import engines
 from plumbline.witness import disturbance, processes, scheduling
 from plumbline.witness.compare_nodes import compare_nodes

@@ -12,8 +12,9 @@ from plumbline.base import group
 from plumbline.base.units import US
 from plumbline.limits import WORKING_SET
 from plumbline.parsers import osu
+from plumbline.parsers.measurement import Measurement
 from plumbline.parsers.stream import KERNEL_BYTES
-from plumbline.records.model import Benchmark, Measurement
+from plumbline.records.model import Benchmark
 from plumbline.witness.model import RankWitness
 from plumbline.witness.processes import everyone
 

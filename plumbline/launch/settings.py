@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from plumbline.base.errors import PlumbError
 from plumbline.mpi import Family
-from plumbline.records.model import SettingsSeen
+from plumbline.records.launch import SettingsSeen
 from plumbline.witness.model import Setting, Witness
 
 #: names of the settings that the witness is to ask the library for, with commas between

@@ -14,7 +14,8 @@ from plumbline.base.errors import PlumbError
 from plumbline.host import energy
 from plumbline.limits.ceilings import LARGER, MEMORY, Ceiling, Measured, cache_bytes, words
 from plumbline.measure import driver, jobs
-from plumbline.records.model import Figure, Record
+from plumbline.records.figure import Figure
+from plumbline.records.model import Record
 from plumbline.records.variant import Variant, WantedFigure
 from plumbline.schemas.site import Partition
 from plumbline.site import ceilings_file as file_of

@@ -21,7 +21,8 @@ from plumbline.launch import figures, pipeline
 from plumbline.launch.prepare import Prepared, prepare
 from plumbline.launch.signals import held_back, interruptible
 from plumbline.records import store
-from plumbline.records.model import Launch, Record, State
+from plumbline.records.launch import Launch
+from plumbline.records.model import Record, State
 from plumbline.records.variant import Variant
 from plumbline.references import References
 from plumbline.site import ceilings_file as site_ceilings

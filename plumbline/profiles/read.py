@@ -11,7 +11,8 @@ import msgspec
 from plumbline.base import files, paths, units
 from plumbline.base.errors import PlumbError
 from plumbline.profiles.model import Place, Profile, RankProfile
-from plumbline.records.model import RankSeen, Record
+from plumbline.records.launch import RankSeen
+from plumbline.records.model import Record
 from plumbline.topology.machine import Machine
 
 _DECODER = msgspec.json.Decoder(RankProfile)

@@ -19,7 +19,7 @@ from msgspec import Meta, Struct
 from plumbline.base import files, paths, units
 from plumbline.base.errors import PlumbError
 from plumbline.records import sources, store
-from plumbline.records.model import Time
+from plumbline.records.figure import Time
 
 NAME = "notes.ndjson"
 LOCK = ".notes.lock"

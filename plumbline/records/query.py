@@ -25,9 +25,10 @@ from plumbline.base import paths
 from plumbline.base.errors import PlumbError, suggest
 from plumbline.records import compacted, sources, store
 from plumbline.records.compacted import Unreadable
-from plumbline.records.model import AnyRecord, Record, Row, Variant
+from plumbline.records.model import AnyRecord, Record, Row
 from plumbline.records.sources import Sources
 from plumbline.records.store import Damage
+from plumbline.records.variant import Variant
 
 Answer = TypeVar("Answer")
 

@@ -24,7 +24,8 @@ from ruamel.yaml.scalarstring import SingleQuotedScalarString
 from plumbline import limits, schemas, site
 from plumbline.base import files, group, terminal
 from plumbline.base.errors import PlumbError
-from plumbline.records.model import AnyRecord, Figure
+from plumbline.records.figure import Figure
+from plumbline.records.model import AnyRecord
 from plumbline.references import match
 from plumbline.references.model import Calibrated, Calibration, Document, Entry
 from plumbline.site.tests import family

@@ -11,7 +11,8 @@ from msgspec import structs
 from plumbline import schemas, site
 from plumbline.base import group, paths
 from plumbline.base.errors import PlumbError
-from plumbline.records.model import AnyRecord, Figure, Reference
+from plumbline.records.figure import Figure, Reference
+from plumbline.records.model import AnyRecord
 from plumbline.references.model import Document, Entry, Placed, Subject
 
 #: relative difference that counts as rounding of the values in files and figures

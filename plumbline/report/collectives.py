@@ -11,7 +11,8 @@ from plumbline.base import group, units
 from plumbline.judge.agreement import PORT
 from plumbline.judge.samples import of_launches
 from plumbline.pages.blocks import Block, Piece, absent, block, choice, link, number, section, table
-from plumbline.records.model import Measurement, Record
+from plumbline.parsers.measurement import Measurement
+from plumbline.records.model import Record
 from plumbline.report.curves import SIZE
 from plumbline.views import summary
 

@@ -11,7 +11,8 @@ from plumbline.base import group, units
 from plumbline.judge.samples import of_launches
 from plumbline.pages import blocks, looks
 from plumbline.pages.blocks import Block, Piece, absent, block, number, section
-from plumbline.records.model import Measurement, Record
+from plumbline.parsers.measurement import Measurement
+from plumbline.records.model import Record
 from plumbline.topology import binder
 from plumbline.views import summary
 

@@ -12,7 +12,9 @@ from plumbline.base import units
 from plumbline.base.units import cpu_ranges
 from plumbline.pages import blocks, looks
 from plumbline.pages.blocks import Block, Piece, block, column, number
-from plumbline.records.model import Figure, Launch, Record
+from plumbline.records.figure import Figure
+from plumbline.records.launch import Launch
+from plumbline.records.model import Record
 from plumbline.report import figures
 from plumbline.topology.plan import Pages
 from plumbline.views import summary

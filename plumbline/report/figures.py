@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from plumbline.base import units
 from plumbline.pages import blocks
 from plumbline.pages.blocks import Block
-from plumbline.records.model import Figure, Launch, Record
+from plumbline.records.figure import Figure
+from plumbline.records.launch import Launch
+from plumbline.records.model import Record
 
 
 def launches(record: Record, figure: Figure) -> list[tuple[Launch, float | None]]:

@@ -19,7 +19,8 @@ from plumbline.judge.agreement import Claim
 from plumbline.judge.compare import Cell, Comparison, Line, compare
 from plumbline.judge.sides import Side
 from plumbline.pages.blocks import Block, absent, block, link, section
-from plumbline.records.model import Figure, Record
+from plumbline.records.figure import Figure
+from plumbline.records.model import Record
 from plumbline.references.match import side
 from plumbline.views import maps, summary
 from plumbline.witness import disturbance

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from plumbline.base import units
 from plumbline.pages import blocks, looks
 from plumbline.pages.blocks import Block, Piece, block, column, link, number, section
-from plumbline.records.model import Figure, Record
+from plumbline.records.figure import Figure
+from plumbline.records.model import Record
 from plumbline.report import figures
 from plumbline.views import summary
 

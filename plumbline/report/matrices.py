@@ -10,7 +10,8 @@ from plumbline.base import group, units
 from plumbline.judge.samples import RANKS, Samples, of_launches
 from plumbline.pages import blocks
 from plumbline.pages.blocks import Block, Piece
-from plumbline.records.model import Measurement, Record
+from plumbline.parsers.measurement import Measurement
+from plumbline.records.model import Record
 from plumbline.views import summary
 
 #: what a pair is measured by; the kernel's other figures are sums over many pairs

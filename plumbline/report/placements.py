@@ -10,7 +10,8 @@ from plumbline.base import group, units
 from plumbline.base.units import counted
 from plumbline.pages import blocks, looks
 from plumbline.pages.blocks import Block, block, column, link, number, section
-from plumbline.records.model import Figure, Record
+from plumbline.records.figure import Figure
+from plumbline.records.model import Record
 from plumbline.report import figures
 from plumbline.views import summary
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from plumbline.base import group, units
 from plumbline.pages import blocks, looks
 from plumbline.pages.blocks import Block, Piece, absent, block, cell, link, number, section
-from plumbline.records.model import Figure, Record
+from plumbline.records.figure import Figure
+from plumbline.records.model import Record
 from plumbline.views import summary
 
 #: the order of its figures

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from plumbline.base.units import human_bytes
-from plumbline.records.model import Launch, Record
+from plumbline.records.launch import Launch
+from plumbline.records.model import Record
 from plumbline.records.variant import Variant, WantedFigure
 
 KERNEL = "collective"

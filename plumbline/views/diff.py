@@ -8,8 +8,9 @@ import msgspec
 
 from plumbline.base import units
 from plumbline.records import model
-from plumbline.records.model import FLEETING, LoadedFile, Record
+from plumbline.records.model import FLEETING, Record
 from plumbline.views.table import table
+from plumbline.witness.model import LoadedFile
 
 #: parts of a record that describe its circumstances; ids, times and measurements are not circumstances
 CIRCUMSTANCES = (

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from plumbline.base import units
 from plumbline.parsers.measurement import Counted
-from plumbline.records.model import Launch, Record
+from plumbline.records.launch import Launch
+from plumbline.records.model import Record
 
 
 @dataclass(frozen=True)

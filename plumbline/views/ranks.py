@@ -6,7 +6,8 @@ from typing import Any
 
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import cpu_list
-from plumbline.records.model import RankSeen, Record
+from plumbline.records.launch import RankSeen
+from plumbline.records.model import Record
 from plumbline.topology.plan import PlannedRank
 
 

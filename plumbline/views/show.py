@@ -7,7 +7,8 @@ from typing import Any
 
 from plumbline.base import group, units
 from plumbline.host import devices
-from plumbline.records.model import Figure, Record
+from plumbline.records.figure import Figure
+from plumbline.records.model import Record
 from plumbline.views import efficiency as spent
 from plumbline.views import maps, summary
 from plumbline.views.ranks import rank_map

@@ -10,7 +10,8 @@ from typing import Any
 
 from plumbline.base import units
 from plumbline.records import sources
-from plumbline.records.model import AnyRecord, Ceiling, Figure, Placement, Suite
+from plumbline.records.figure import Ceiling, Figure
+from plumbline.records.model import AnyRecord, Placement, Suite
 from plumbline.records.variant import ApplicationState, Variant
 from plumbline.views.table import table
 

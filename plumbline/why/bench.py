@@ -16,7 +16,8 @@ from plumbline.launch.signals import held_back
 from plumbline.measure import driver
 from plumbline.measure.session import Say
 from plumbline.records import store
-from plumbline.records.model import Launch, Record
+from plumbline.records.launch import Launch
+from plumbline.records.model import Record
 from plumbline.why.model import Asked
 from plumbline.why.rounds import Seen
 

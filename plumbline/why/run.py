@@ -25,7 +25,8 @@ from plumbline.judge.pairs import log_ratios
 from plumbline.measure import jobs, session
 from plumbline.measure.session import Say
 from plumbline.records import query, store
-from plumbline.records.model import Launch, Record
+from plumbline.records.launch import Launch
+from plumbline.records.model import Record
 from plumbline.records.variant import Variant
 from plumbline.schemas.site import Partition
 from plumbline.statistics import paired

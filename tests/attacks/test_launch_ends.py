@@ -22,7 +22,8 @@ from plumbline.base.errors import PlumbError
 from plumbline.launch.signals import Interrupted
 from plumbline.measure import driver
 from plumbline.records import model, store
-from plumbline.records.model import Launch, Record
+from plumbline.records.launch import Launch
+from plumbline.records.model import Record
 
 LAUNCHES = 3
 

@@ -16,7 +16,7 @@ from plumbline.launch import cause, hosts, pipeline
 from plumbline.launch.process import Ended
 from plumbline.mpi import TABLE, Layout
 from plumbline.records import model
-from plumbline.records.model import Launch
+from plumbline.records.launch import Launch
 from plumbline.views import show
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import samples
 
 from plumbline.records import model
-from plumbline.records.model import Launch
+from plumbline.records.launch import Launch
 
 
 class FakeBench:

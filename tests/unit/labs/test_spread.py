@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from plumbline.judge import pivot
-from plumbline.records.model import Figure
+from plumbline.records.figure import Figure
 
 
 def item(samples: list[float]) -> pivot.Item:

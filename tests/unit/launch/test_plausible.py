@@ -10,7 +10,9 @@ from samples import record
 from witnesses import of_documents
 
 from plumbline.launch import plausible, program_files
-from plumbline.records.model import Measurement, RankSeen, convert
+from plumbline.parsers.measurement import Measurement
+from plumbline.records.launch import RankSeen
+from plumbline.records.model import convert
 from plumbline.stacks.manifest import Loads
 
 MIB = 1 << 20

@@ -20,7 +20,7 @@ from plumbline.limits import ceilings
 from plumbline.limits.ceilings import Ceiling, Measured
 from plumbline.measure import ceilings as measuring
 from plumbline.measure import jobs
-from plumbline.records.model import Ceiling as RecordedCeiling
+from plumbline.records.figure import Ceiling as RecordedCeiling
 from plumbline.records.model import convert, document
 from plumbline.references import References
 from plumbline.report import findings

@@ -20,7 +20,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.profiles import difference, export, maps, read, sums, text
 from plumbline.profiles.model import Place, Profile, RankProfile
-from plumbline.records.model import RankSeen
+from plumbline.records.launch import RankSeen
 from plumbline.topology import machine
 
 GPC = Path(__file__).parents[2] / "data" / "topologies" / "gpc-2x4.xml"

@@ -10,7 +10,7 @@ from reframe.core.exceptions import SanityError
 
 from plumbline.reframe import cases
 from plumbline.reframe.cases import Case
-from plumbline.reframe.tests import RecordShown
+from plumbline.reframe.stage import RecordShown
 
 LABEL = "osu_barrier %placement=core /66dedcc7 @local:default+mpich"
 FAILURE = """\

@@ -21,7 +21,7 @@ from plumbline.host import change
 from plumbline.launch.signals import Interrupted
 from plumbline.measure import driver, jobs, session
 from plumbline.records import model, query
-from plumbline.records.model import Launch
+from plumbline.records.launch import Launch
 from plumbline.stacks import manifest as manifests
 from plumbline.statistics.paired import Rule
 from plumbline.why import ends, page, run

@@ -12,7 +12,7 @@ from witnesses import of_documents
 
 from plumbline.measure import driver
 from plumbline.records import model
-from plumbline.records.model import Disturbance
+from plumbline.records.launch import Disturbance
 from plumbline.topology import machine
 from plumbline.witness import disturbance
 

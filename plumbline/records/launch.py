@@ -1,0 +1,150 @@
+"""What one launch of a variant did, measured and was seen doing, as its record has it."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal, TypeAlias
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from plumbline.base.errors import PlumbError
+from plumbline.parsers.measurement import Measurement, Number, Work
+from plumbline.records.variant import WantedFigure
+from plumbline.witness.scheduling import Scheduling
+
+Position: TypeAlias = Annotated[int, Meta(ge=0)]
+
+
+class Disturbance(Struct, frozen=True, gc=False, kw_only=True):
+    """What disturbed a launch, and the figures by which it was found (:mod:`plumbline.witness.disturbance`)."""
+
+    disturbed: bool = False
+    causes: list[str] = []
+    figures: dict[str, Any] = {}
+    #: processes and [kernel threads] that used most CPU time on the driver's node meanwhile, with that time
+    beside: list[str] | UnsetType = UNSET
+
+    def short(self) -> str:
+        """The first cause in few words, and what ran most meanwhile; empty for an undisturbed launch."""
+        if not self.causes:
+            return ""
+        words = self.causes[0].removeprefix("a thread of ").removesuffix(" of the time").partition(" busy on ")[0]
+        more = f" (and {len(self.causes) - 1} more)" if len(self.causes) > 1 else ""
+        return words + more + (f"; {self.beside[0]}" if self.beside else "")
+
+    def tasks(self) -> list[str]:
+        """The names of what ran meanwhile, without times (``process 12 ms``, ``the hypervisor 2.0 % (steal)``)."""
+        return [re.sub(r" [\d.]+ (ms|% \(steal\))$", "", task) for task in self.beside or []]
+
+
+class ThreadSeen(Struct, frozen=True, gc=False):
+    """A thread at the end of its rank: its name, the CPUs that it was bound to, the one that it ran on last."""
+
+    name: str
+    affinity: list[int]
+    last_cpu: int
+
+
+class OthersSeen(Struct, frozen=True, gc=False, kw_only=True):
+    """Processes of a rank other than the one that did the work: program, number, CPU time of all in seconds."""
+
+    program: str
+    processes: int
+    cpu_s: Number
+
+
+class RankSeen(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """What the witness saw of one rank; ``memory`` and ``usage`` are as ``plumbline/schemas/witness.json`` says.
+
+    All members but ``others`` describe the process that did the work. ``program`` and ``mpi`` (it called MPI_Init) are
+    None in early records. ``device_variables`` are the environment variables that select GPUs; ``gpu_address`` is the
+    PCI address of the GPU that the thread calling MPI_Finalize used, by the CUDA driver; None if it used none.
+    ``mpi_library`` is the file of its MPI library, ``world`` the number of ranks in MPI_COMM_WORLD, None where it was
+    not asked. ``scheduling`` is that at its begin, None in records of earlier versions.
+    """
+
+    program: str | None = None
+    mpi: bool | None = None
+    mpi_library: str | None = None
+    world: int | None = None
+    scheduling: Scheduling | None = None
+    device_variables: dict[str, str] = {}
+    gpu_address: str | None = None
+    others: list[OthersSeen] = []
+    host: str
+    rank: int
+    local_rank: int
+    threads: list[ThreadSeen]
+    memory: dict[str, Any]
+    usage: dict[str, Any]
+
+
+class SettingsSeen(Struct, frozen=True, gc=False):
+    """Settings of the MPI library: those that a launch asked for, and what the measured processes had of them."""
+
+    asked: dict[str, str]
+    seen: dict[str, str]
+
+
+class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One start of the benchmark.
+
+    ``index`` counts the launches of the variant, ``order`` those of the session; ``start`` is UTC, ISO 8601. A launch
+    that is ``superseded`` was measured again together with its pair, and counts in no figure. ``start_errors``: why it
+    was started again before anything was measured. ``shm_free_bytes``: bytes free in /dev/shm of the driver's node
+    before it. ``transports`` are those that the ranks had open (:func:`plumbline.witness.model.transports_between`).
+    ``remarks`` are what the program printed beyond its figures. ``energy_j``: energy of the node's
+    processors during the launch in J, by counter (:mod:`plumbline.host.energy`); on several nodes by the scheduler's
+    accounting alone; None where nothing could be read: ``host`` says why. ``gpu_energy_j``: energy of the node's GPUs
+    during the launch in J, by PCI address. ``work`` is None where the program has no model of it.
+    """
+
+    index: Position
+    order: Position
+    start: str
+    wall_s: Number
+    status: Literal["ok", "failed", "timeout"]
+    exit_code: int | None = None
+    verified: bool
+    reasons: list[str]
+    disturbed: bool
+    superseded: bool = False
+    shm_free_bytes: int | None = None
+    energy_j: dict[str, Number] | None = None
+    gpu_energy_j: dict[str, Number] | None = None
+    work: Work | None = None
+    transports: list[str] = []
+    disturbance: Disturbance
+    measurements: list[Measurement]
+    remarks: list[str] = []
+    settings: SettingsSeen | None = None
+    ranks: list[RankSeen]
+    output_tail: str | None = None
+    waiting: list[str] | None = None
+    start_errors: list[str] = []
+
+    def last_lines(self) -> list[str]:
+        """The last ten lines that say something of what a launch printed that did not end well; else none."""
+        told = [] if self.status == "ok" else (self.output_tail or "").splitlines()
+        return [line.rstrip() for line in told if re.search(r"\w", line)][-10:]
+
+    def find(self, wanted: WantedFigure) -> Measurement | None:
+        """The measurement that ``wanted`` names; None if the launch failed, or printed no such line."""
+        needed = wanted.where.items()
+        found = [
+            item
+            for item in self.measurements
+            if item.metric == wanted.metric and all(item.params.get(key) == value for key, value in needed)
+        ]
+        if not found:
+            return None
+        return (max if found[0].better == "higher" else min)(found, key=lambda item: item.value)
+
+    def measurement(self, wanted: WantedFigure) -> Measurement:
+        """The measurement that ``wanted`` names. Raises :class:`PlumbError` if the launch has none."""
+        found = self.find(wanted)
+        if found is None:
+            where = ", ".join(f"{key}={value}" for key, value in wanted.where.items()) or "any size"
+            what = f"figure {wanted.name} is absent: no {wanted.metric} at {where}"
+            raise PlumbError(what, f"launch {self.order}")
+        return found
