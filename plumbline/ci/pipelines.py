@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from plumbline.base import files
+from plumbline.base import files, yaml_text
 from plumbline.base.errors import PlumbError
 
 #: where each host looks for its file, below the top of a checkout
@@ -141,7 +141,7 @@ def _commands(line: str, values: Values) -> list[str]:
 
 def gitlab(values: Values) -> str:
     """A file to include in ``.gitlab-ci.yml``: the gate on merge requests, the campaign on schedules."""
-    jobs = yaml.safe_load(_template("gitlab"))
+    jobs = yaml_text.load(_template("gitlab"))
     tags, common = list(values.tags), jobs[".plumb"]
     # "expand: false": GitLab would replace $NAME inside the values
     variables: dict[str, Any] = {name: {"value": value, "expand": False} for name, value in values.variables().items()}
@@ -167,7 +167,7 @@ def gitlab(values: Values) -> str:
 def github(values: Values) -> str:
     """A workflow: the gate on pull requests from this repository's branches, the campaign every night."""
     template = _template("github")
-    document = yaml.safe_load(template)
+    document = yaml_text.load(template)
     jobs = document["jobs"]
     document["on"]["schedule"][0]["cron"] = values.cron
     common = {

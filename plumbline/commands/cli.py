@@ -173,7 +173,10 @@ def _take_folders(words: Sequence[str], bad_input: int) -> tuple[argparse.Namesp
 
 
 def _parser(words: Sequence[str]) -> _Parser:
-    """The parser of ``words``. It loads the module of their subcommand only: plumb launch runs beside measurements."""
+    """The parser of ``words``, of their subcommand only where it comes first.
+
+    The modules of other subcommands are not loaded: plumb launch runs beside measurements.
+    """
     parser = _Parser(
         prog="plumb",
         description="Benchmarks with proven placement.",
@@ -183,7 +186,8 @@ def _parser(words: Sequence[str]) -> _Parser:
     parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     options.add_folders(parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, (text, example) in COMMANDS.items():
+    for name in words[:1] if COMMANDS.keys() & words[:1] else COMMANDS:
+        text, example = COMMANDS[name]
         command = commands.add_parser(
             name,
             help=text,

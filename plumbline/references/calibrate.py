@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 from msgspec import structs
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
@@ -22,7 +21,7 @@ from ruamel.yaml.representer import RoundTripRepresenter
 from ruamel.yaml.scalarstring import SingleQuotedScalarString
 
 from plumbline import limits, schemas, site
-from plumbline.base import files, group, terminal
+from plumbline.base import files, group, terminal, yaml_text
 from plumbline.base.errors import PlumbError
 from plumbline.records.figure import Figure
 from plumbline.records.model import AnyRecord
@@ -258,6 +257,6 @@ def _commented(value: Any) -> Any:
         sequence = CommentedSeq([_commented(item) for item in value])
         sequence.fa.set_flow_style()
         return sequence
-    if isinstance(value, str) and yaml.safe_load(value) != value:
+    if isinstance(value, str) and yaml_text.load(value) != value:
         return SingleQuotedScalarString(value)  # a word such as `on`, which readers of YAML 1.1 take for something else
     return value

@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TypeVar
 import msgspec
 import yaml
 
+from plumbline.base import yaml_text
 from plumbline.base.errors import PlumbError, suggest
 
 T = TypeVar("T")
@@ -141,7 +142,7 @@ def read_yaml(file: Path, what: str, cure: str) -> dict[str, Any]:
     ``what`` names the file in errors; ``cure`` is what to do if it does not exist.
     """
     try:
-        document = yaml.safe_load(file.read_text(encoding="utf-8"))
+        document = yaml_text.load(file.read_text(encoding="utf-8"))
         check_values(document, finite=False)
     except FileNotFoundError:
         raise PlumbError(f"{what} does not exist", str(file), cure) from None

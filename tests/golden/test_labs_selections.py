@@ -52,37 +52,50 @@ def holds(placement: str, memory: str | None, ranks: int | None, threads: int | 
     return True
 
 
-def test_each_selection_makes_job_scripts(tmp_path: Path) -> None:
-    """Of each test that a command selects, the first and the last variant for which gpc has room: 4 nodes of 2 x 4."""
-    described = [check for check in variants("gpc") if any(re.search(one, words_of(check)) for one in patterns())]
-    fitting = [check for check in described if has_room(check)]
-    selected = {one: [words_of(check) for check in fitting if re.search(one, words_of(check))] for one in patterns()}
-    made = [
-        words_of(variant) for variant in prepared({one for names in selected.values() for one in ends(names)}, tmp_path)
-    ]
+@pytest.fixture(scope="module")
+def fitting() -> list[dict[str, Any]]:
+    """The variants of all tests that launch something and for which gpc has room: 4 nodes of 2 x 4."""
+    return [check for check in variants("gpc") if "ranks_per_node" in check and has_room(check)]
+
+
+@pytest.fixture(scope="module")
+def prepared(fitting: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """What ``plumb launch`` is given on gpc, as a dry run writes it.
+
+    Of each selection and of each class of kernels: the first and the last variant for which there is room.
+    """
+    groups = [*selected(fitting).values(), *kernels(fitting).values()]
+    names = {name for group in groups for name in (*group[:1], *group[-1:])}
+    chosen = "|".join(f"^{re.escape(name)}$" for name in names)
+    stages = dry_run("gpc", chosen, "openmpi", tmp_path_factory.mktemp("prepared"))
+    return [json.loads((stage / "variant.json").read_text(encoding="utf-8")) for stage in stages]
+
+
+def selected(fitting: list[dict[str, Any]]) -> dict[str, list[str]]:
+    """Selection -> the names of its variants."""
+    names = list(map(words_of, fitting))
+    return {one: [name for name in names if re.search(one, name)] for one in patterns()}
+
+
+def kernels(fitting: list[dict[str, Any]]) -> dict[str, list[str]]:
+    """Class of a kernel -> the names of its variants."""
+    found: dict[str, list[str]] = {}
+    for check in fitting:
+        if check.get("parser") == "kernel" and check["kernel"] != "gpu_memory":
+            found.setdefault(check["@class"], []).append(words_of(check))
+    return found
+
+
+def test_each_selection_makes_job_scripts(prepared: list[dict[str, Any]]) -> None:
+    made = list(map(words_of, prepared))
     nothing = [one for one in sorted(patterns()) if not any(re.search(one, name) for name in made)]
     assert [one.partition("%")[0] for one in nothing] == NEED_GPUS
 
 
-def ends(names: list[str]) -> list[str]:
-    """The first and the last of ``names``."""
-    return [*names[:1], *names[-1:]]
-
-
-def prepared(names: set[str], folder: Path) -> list[dict[str, Any]]:
-    """What ``plumb launch`` is given for the variants ``names`` on gpc, as a dry run writes it."""
-    stages = dry_run("gpc", "|".join(f"^{re.escape(name)}$" for name in names), "openmpi", folder)
-    return [json.loads((stage / "variant.json").read_text(encoding="utf-8")) for stage in stages]
-
-
-def test_every_kernel_is_asked_for_json(tmp_path: Path) -> None:
-    """Of each class, the first and the last variant for which gpc has room: nothing else can be read."""
-    kernels: dict[str, list[str]] = {}
-    for check in variants("gpc"):
-        if check.get("parser") == "kernel" and check["kernel"] != "gpu_memory" and has_room(check):
-            kernels.setdefault(check["@class"], []).append(words_of(check))
-    found = prepared({one for names in kernels.values() for one in ends(names)}, tmp_path)
-    assert {variant["test"] for variant in found} == set(kernels)
+def test_every_kernel_is_asked_for_json(fitting: list[dict[str, Any]], prepared: list[dict[str, Any]]) -> None:
+    """Nothing else can be read."""
+    found = [variant for variant in prepared if variant["parser"] == "kernel"]
+    assert {variant["test"] for variant in found} == set(kernels(fitting))
     assert [variant["name"] for variant in found if "--json" not in variant["arguments"]] == []
 
 

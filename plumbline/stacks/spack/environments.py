@@ -16,7 +16,7 @@ import msgspec
 import yaml
 
 from plumbline import schemas
-from plumbline.base import files, paths
+from plumbline.base import files, paths, yaml_text
 from plumbline.base.errors import PlumbError
 from plumbline.stacks.spack.lock import Lock, decode
 
@@ -156,7 +156,7 @@ def render(name: str) -> str:
     """
     wanted = known()[name]
     given = bool(_only_externals(wanted.package))
-    document = yaml.safe_load(_template().read_text(encoding="utf-8"))
+    document = yaml_text.load(_template().read_text(encoding="utf-8"))
     spack = document["spack"]
     variants = "" if given else wanted.variants
     blank = " " if variants and variants[0] not in "+~" else ""
@@ -176,7 +176,7 @@ def _template() -> Path:
 def _only_externals(package: str) -> list[str]:
     """The specs of ``package`` at the site, if it is used as an external only, whatever its version; else none."""
     for scope in scopes():
-        packages = yaml.safe_load((scope / "packages.yaml").read_text(encoding="utf-8"))["packages"]
+        packages = yaml_text.load((scope / "packages.yaml").read_text(encoding="utf-8"))["packages"]
         entry = packages.get(f"{package}:") or packages.get(package)
         if entry and "buildable" in entry:
             return [] if entry["buildable"] else [str(item["spec"]) for item in entry.get("externals") or ()]
@@ -188,7 +188,7 @@ def check_externals(name: str) -> None:
 
     Spack says of this, after a minute, only that no external satisfies the request. Ranges of versions are left to it.
     """
-    for package, entry in (yaml.safe_load(description(name))["spack"].get("packages") or {}).items():
+    for package, entry in (yaml_text.load(description(name))["spack"].get("packages") or {}).items():
         required = entry.get("require") or ()
         for spec in [required] if isinstance(required, str) else filter(lambda item: isinstance(item, str), required):
             found = re.match(r"([\w-]+)@=?([\w.-]+)(?![\w.:,-])", spec)
@@ -215,7 +215,7 @@ def lock(name: str) -> Path:
 
 def roots(name: str) -> list[str]:
     """The specs that environment ``name`` asks for."""
-    return list(yaml.safe_load(description(name))["spack"]["specs"])
+    return list(yaml_text.load(description(name))["spack"]["specs"])
 
 
 def read(name: str) -> Lock:
@@ -267,7 +267,7 @@ def workplace(name: str, *, locked: bool = True) -> Path:
     text = description(name)
     if not locked:
         shutil.rmtree(place, ignore_errors=True)
-        document = yaml.safe_load(text)
+        document = yaml_text.load(text)
         spack = document["spack"]
         spack["config"] = {**(spack.get("config") or {}), "install_tree": {"root": str(place / "no-store")}}
         spack["upstreams:"] = {}  # the second colon replaces what the site says

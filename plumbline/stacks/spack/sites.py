@@ -17,7 +17,7 @@ import yaml
 from archspec import cpu
 from archspec.cpu import detect
 
-from plumbline.base import files, paths, units
+from plumbline.base import files, paths, units, yaml_text
 from plumbline.base.errors import PlumbError
 from plumbline.stacks import locked, manifest
 from plumbline.stacks.manifest import Manifest
@@ -218,7 +218,7 @@ def write_externals(names: list[str], site: str) -> Path:
             f"'{site}' cannot be the name of a site with externals", str(file.parent), "choose another, such as local"
         )
     base = file if file.exists() else environments.folder() / "sites" / environments.DEFAULT_SITE / "packages.yaml"
-    packages = dict(yaml.safe_load(base.read_text(encoding="utf-8"))["packages"])
+    packages = dict(yaml_text.load(base.read_text(encoding="utf-8"))["packages"])
     for name in names:
         package, entry = _external(manifest.load(name))
         packages.pop(package, None)
@@ -258,7 +258,7 @@ def _found(stack: Manifest, package: str, prefix: Path) -> str:
     variables = {**os.environ, **manifest.environment(stack, os.environ)}
     spack = Spack(bootstrap.prepare(), place, f"externals-{stack.name}", variables)
     spack.run("external", "find", "--path", str(prefix), package)
-    described = yaml.safe_load((place / "spack.yaml").read_text(encoding="utf-8"))["spack"]
+    described = yaml_text.load((place / "spack.yaml").read_text(encoding="utf-8"))["spack"]
     found = ((described.get("packages") or {}).get(package) or {}).get("externals") or []
     version = stack.mpi.version
     spec = next((str(item["spec"]) for item in found if Path(item["prefix"]).resolve() == prefix.resolve()), None)

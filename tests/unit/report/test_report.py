@@ -100,10 +100,11 @@ def samples(entry):
 
 
 def test_every_figure_launch_and_verdict_is_that_of_its_record(campaign, seen):
-    rows = listed(seen.data)
-    assert len(seen.data["entries"]) == len(rows) == len(campaign)
+    page = seen.data
+    rows = listed(page)
+    assert len(page["entries"]) == len(rows) == len(campaign)
     for item in campaign:
-        entry, own = drawer(seen.data, item), rows[item["id"]]
+        entry, own = drawer(page, item), rows[item["id"]]
         assert entry["head"][0]["verdict"] == own[0][0]["verdict"] == item["verdict"]
         said = pieces.blocks(pieces.blocks(entry["body"], "reasons"), "bullets")
         assert [reason for one in said for reason in one["pieces"]] == item["reasons"]
