@@ -1,5 +1,6 @@
 """What holds for all tests."""
 
+import os
 import shutil
 import signal
 from pathlib import Path
@@ -13,6 +14,9 @@ from untouched import Untouched
 # A script that starts the tests in its background makes them ignore SIGINT, nohup SIGHUP, and so all that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# Hundreds of tests make a repository: without the examples of hooks that git copies into each.
+os.environ["GIT_TEMPLATE_DIR"] = ""
 
 # How long an example takes depends on what else the machine does.
 hypothesis.settings.register_profile("without deadline", deadline=None)

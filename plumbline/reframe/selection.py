@@ -47,10 +47,10 @@ def beginnings(pattern: str) -> Iterator[str]:
 
     A text may be shorter than it could be, and empty.
 
-    >>> list(beginnings("osu_pair.*(latency|bw)|pi?_sum|(a|b)c"))
+    >>> list(beginnings("^osu_pair.*(latency|bw)|pi?_sum|(a|b)c"))
     ['osu_pair', 'p', '']
     """
-    for branch in _branches(pattern):
+    for branch in (branch.removeprefix("^") for branch in _branches(pattern)):
         letters = re.match(r"\w*", branch)
         found = letters[0] if letters else ""
         yield found[:-1] if branch[len(found) : len(found) + 1] in ("?", "*", "{") else found

@@ -10,8 +10,10 @@ import pytest
 import tutorial
 
 from plumbline.base import paths
+from plumbline.labs import evidence, model, printed
 
 pytestmark = pytest.mark.e2e
+LABS = model.every()
 LAST = "holds here: Each rank has a line with its host, the CPUs planned for it, and those seen: "
 
 
@@ -68,3 +70,12 @@ def test_shown_again_it_measures_nothing(ran: Ran) -> None:
     status, output = own_code.plumb(paths.root(), around, "lab", "S6", "--recorded")
     assert (status, sorted((ran.folder / "results").rglob("*.jsonl"))) == (0, before)
     assert "campaign" not in output
+
+
+@pytest.mark.parametrize("name", [name for name, lab in LABS.items() if any(one.measures for one in lab.prints)])
+def test_what_the_documents_say_is_in_the_output_of_commands_that_measure(name: str, tmp_path: Path) -> None:
+    """Counts are facts of any machine. The record of another lab is that of its own run, above."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
+        outputs = [printed.run(one) for one in LABS[name].prints if model.RECORD not in one.command]
+    assert [finding for output in outputs for finding in output.findings if finding.state != evidence.HOLDS] == []

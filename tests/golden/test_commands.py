@@ -66,10 +66,13 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def given(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The present folder of the commands; what they know of the host is always the same."""
+def given(case: str, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The present folder of the commands, empty for a help; what they know of the host is always the same."""
     folder = tmp_path / "given"
-    shutil.copytree(source, folder)
+    if case.startswith("help"):
+        folder.mkdir()
+    else:
+        shutil.copytree(source, folder)
     for manifest in (folder / "stacks").glob("*/manifest.json"):
         manifest.write_text(manifest.read_text().replace(str(source), str(folder)))
     for name in ("results", "sites", "stacks"):

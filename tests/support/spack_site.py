@@ -1,10 +1,12 @@
 """A checkout with the real ``spack-env/``, the fake Spack as a git repository, and one stack that it can install."""
 
+import functools
 import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 from pathlib import Path
 
 import yaml
@@ -55,20 +57,34 @@ def copy_environments(root):
         shutil.copy(REAL / "spack-env" / part, copied)
 
 
+#: in place of the folder with the fake MPI library, in the program that was linked once for all tests
+ANYWHERE = "/" + "x" * 400
+
+
+@functools.cache
+def compiled():
+    """File -> content of a program that needs ``libmpi.so.40``, one that does not, and the library."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "mpi.c").write_text("int fake_mpi(void) { return 0; }\n")
+        (folder / "bench.c").write_text("int fake_mpi(void); int main(void) { return fake_mpi(); }\n")
+        (folder / "plain.c").write_text("int main(void) { return 0; }\n")
+        for command in (
+            ["gcc", "-shared", "-fPIC", "-Wl,-soname,libmpi.so.40", "-o", "libmpi.so.40", "mpi.c"],
+            ["gcc", "-o", "bench", "bench.c", "./libmpi.so.40", f"-Wl,-rpath,{ANYWHERE}"],
+            ["gcc", "-o", "plain", "plain.c"],
+        ):
+            subprocess.run(command, cwd=folder, check=True)
+        return {file: (folder / file).read_bytes() for file in ("bench", "plain", "libmpi.so.40")}
+
+
 def programs(folder):
-    """A program that needs ``libmpi.so.40``, one that does not, and the library, found beside the fake Open MPI."""
+    """These files in ``folder``; the program finds the library beside the fake Open MPI."""
     folder.mkdir(parents=True)
-    (folder / "mpi.c").write_text("int fake_mpi(void) { return 0; }\n")
-    (folder / "bench.c").write_text("int fake_mpi(void); int main(void) { return fake_mpi(); }\n")
-    (folder / "plain.c").write_text("int main(void) { return 0; }\n")
-    library = folder / "libmpi.so.40"
-    rpath = f"-Wl,-rpath,{folder.parent / 'store/openmpi/lib'}"
-    for command in (
-        ["gcc", "-shared", "-fPIC", "-Wl,-soname,libmpi.so.40", "-o", library, folder / "mpi.c"],
-        ["gcc", "-o", folder / "bench", folder / "bench.c", library, rpath],
-        ["gcc", "-o", folder / "plain", folder / "plain.c"],
-    ):
-        subprocess.run([str(part) for part in command], check=True)
+    library = bytes(folder.parent / "store/openmpi/lib")
+    for name, content in compiled().items():
+        (folder / name).write_bytes(content.replace(ANYWHERE.encode(), library.ljust(len(ANYWHERE), b"\0")))
+        (folder / name).chmod(0o755)
 
 
 def pin(root, part, commit):
@@ -107,7 +123,7 @@ def suit_any_machine(set_attribute):
 def make(folder, monkeypatch):
     """The checkout; the environment of this process points at it."""
     root, state = folder / "root", folder / "fake"
-    shutil.copytree(REAL / "spack-env", root / "spack-env")
+    shutil.copytree(REAL / "spack-env", root / "spack-env", ignore=shutil.ignore_patterns(".ruff_cache"))
     (root / "custom-kernels").symlink_to(REAL / "custom-kernels")
     programs(state / "programs")
     for name in VARIABLES:

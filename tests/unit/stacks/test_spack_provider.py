@@ -336,7 +336,8 @@ def test_a_program_with_another_mpi_library_is_refused(root, state, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     library = state / "programs" / "libmpi.so.40"
     rpath = f"-Wl,-rpath,{tmp_path / 'elsewhere'}"
-    source, program = state / "programs" / "bench.c", state / "programs" / "bench"
+    source, program = tmp_path / "bench.c", state / "programs" / "bench"
+    source.write_text("int fake_mpi(void); int main(void) { return fake_mpi(); }\n")
     subprocess.run(["gcc", "-o", str(program), str(source), str(library), rpath], check=True)
     (tmp_path / "elsewhere" / library.name).write_bytes(library.read_bytes())
     with pytest.raises(PlumbError, match=r"gets another MPI library: .*/elsewhere/libmpi"):
@@ -459,6 +460,7 @@ def test_configuration_inside_the_checkout_of_spack_is_refused(root, state):
     """Git ignores it there, and Spack reads it: a mirror without signatures, another variant."""
     checkout = root.parent / "spack"
     (checkout / "etc" / "spack").mkdir(parents=True)
+    (checkout / ".git" / "info").mkdir(exist_ok=True)
     (checkout / ".git" / "info" / "exclude").write_text("/etc/spack/*.yaml\n")
     (checkout / "etc" / "spack" / "mirrors.yaml").write_text("mirrors: {evil: {url: 'https://example.org'}}\n")
     with pytest.raises(PlumbError, match=r"this Spack has its own configuration: etc/spack/mirrors\.yaml"):
