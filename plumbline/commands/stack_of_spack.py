@@ -32,19 +32,24 @@ def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     options.add_json(diff, "print JSON: a line for each package")
     push = actions.add_parser("push", help="put installed Spack stacks into a buildcache that others install from")
     push.add_argument("stacks", nargs="+", metavar="spack:NAME", help="installed stacks")
-    push.add_argument(
-        "--to",
-        required=True,
-        type=files.OutputFolder,
-        metavar="FOLDER",
-        help="the buildcache, made where it is not there",
-    )
+    where = push.add_mutually_exclusive_group(required=True)
+    text = "the buildcache, made where it is not there"
+    where.add_argument("--to", type=files.OutputFolder, metavar="FOLDER", help=text)
+    text = "a registry of container images, in place of a folder"
+    where.add_argument("--registry", type=_registry, metavar="oci://HOST/NAME", help=text)
     push.add_argument("--key", metavar="KEY", help="sign with this secret key of your GnuPG; default: unsigned")
     externals = actions.add_parser("externals", help="give the MPI of installed stacks to Spack")
     externals.add_argument("stacks", nargs="+", metavar="NAME", help="installed stacks")
     options.add(externals, "--site", "the Spack site to write (default: local)", default="local")
     for action, do in ((lock, _lock), (diff, _diff), (push, _push), (externals, _externals)):
         action.set_defaults(do=do)
+
+
+def _registry(text: str) -> str:
+    """The address of a registry."""
+    if not buildcache.is_registry(text):
+        raise argparse.ArgumentTypeError(f"'{text}' is no address of a registry, such as oci://HOST/NAME")
+    return text
 
 
 def _of_spack(specs: list[str], action: str) -> list[str]:
@@ -94,12 +99,13 @@ def _read(spec: str) -> Lock:
 
 
 def _push(args: argparse.Namespace) -> int:
+    place = args.registry or args.to.resolve()
     for name in _of_spack(args.stacks, "push"):
-        count = spack.push(name, args.to.resolve(), args.key)
+        count = spack.push(name, place, args.key)
         how = f"signed by {args.key}" if args.key else "unsigned"
-        print(f"spack:{name}: {units.counted(count, 'package')} in {args.to}, {how}")
+        print(f"spack:{name}: {units.counted(count, 'package')} in {place}, {how}")
     keys = f" {buildcache.VARIABLE}=FILE" if args.key else ""
-    print(f"there: PLUMB_SPACK_BUILDCACHE={args.to.resolve()}{keys} plumb stack install {' '.join(args.stacks)}")
+    print(f"there: {buildcache.PLACE}={place}{keys} plumb stack install {' '.join(args.stacks)}")
     return 0
 
 

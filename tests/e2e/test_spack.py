@@ -6,7 +6,8 @@ folder whose files go into the site of the tests, such as a ``repos.yaml`` or en
 cannot be had. Takes about 15 minutes on two cores.
 
 The tests of site ``ci`` need the archives that ``spack-env/debian-sources`` brings, in ``PLUMB_SPACK_MIRROR``. They
-build Open MPI; with ``PLUMB_SPACK_TEST_HOME``, a folder that is kept, only once.
+build Open MPI; with ``PLUMB_SPACK_TEST_HOME``, a folder that is kept, only once. ``PLUMB_SPACK_TEST_REGISTRY`` names a
+registry of images for their binaries (``oci://HOST/NAME``; ``SSL_CERT_FILE`` and the variables of a login are kept).
 """
 
 import os
@@ -284,6 +285,21 @@ def test_a_second_host_takes_the_binaries_of_a_committed_lock(committed, public_
     with_index(committed, stacks / "spack")
     bootstrapped(variables)
     plumb(variables, "install", "spack:openmpi", before=ALONE)
+    log = (stacks / "spack-openmpi.log").read_text()
+    assert re.findall(r"No binary for (\S+)-[\d.]+-\w{32} found", log) == ["plumbline-kernels"]
+    assert "1 passed of 1 spec" in recipe_test(variables, "openmpi")
+
+
+@pytest.mark.long
+def test_a_second_host_takes_the_binaries_from_a_registry(committed, tmp_path):
+    registry = os.environ.get("PLUMB_SPACK_TEST_REGISTRY")
+    if not registry:
+        pytest.skip("not run: no PLUMB_SPACK_TEST_REGISTRY, the address of a registry of images, oci://HOST/NAME")
+    plumb(committed, "push", "spack:openmpi", "--registry", registry)
+    variables, stacks = elsewhere(committed, tmp_path, *(name for name in GIVEN if name != "PLUMB_SPACK_MIRROR"))
+    variables["PLUMB_SPACK_BUILDCACHE"] = registry
+    with_index(committed, stacks / "spack")
+    plumb(variables, "install", "spack:openmpi")
     log = (stacks / "spack-openmpi.log").read_text()
     assert re.findall(r"No binary for (\S+)-[\d.]+-\w{32} found", log) == ["plumbline-kernels"]
     assert "1 passed of 1 spec" in recipe_test(variables, "openmpi")

@@ -3,7 +3,8 @@
 ``FAKE_SPACK`` names the folder: ``programs/`` (what is copied into prefixes), ``installed`` (hashes), ``calls`` (a
 command a line); ``fail`` holds the output of an install that fails after its first package, ``slow`` the
 seconds that one takes; ``recipes`` names packages whose recipe was changed; ``archives`` has lines PACKAGE SHA256 URL
-of those with a source from elsewhere.
+of those with a source from elsewhere; ``registry`` has the hashes that were pushed to one,
+``refused`` what it says in place of a list.
 """
 
 import hashlib
@@ -137,8 +138,19 @@ def main(arguments):
     if command[:2] == ["buildcache", "push"]:
         cache, *hashes = command[command.index("package") + 1 :]
         key = command[command.index("--key") + 1] if "--key" in command else None
+        if cache.startswith("oci://"):
+            (STATE / "registry").write_text("\n".join(word.lstrip("/") for word in hashes))
+            return 0
         for digest in (word.lstrip("/") for word in hashes):
             push(nodes(folder)[digest], digest, Path(cache), key)
+    if command[:2] == ["buildcache", "list"]:
+        if (STATE / "refused").exists():
+            print((STATE / "refused").read_text())
+            return 1
+        held = (STATE / "registry").read_text().split() if (STATE / "registry").exists() else []
+        print("-- linux-debian12-x86_64_v3 / no compilers --")
+        for digest in held:
+            print(f"{digest} {nodes(folder)[digest]['name']}@{nodes(folder)[digest]['version']}")
     if command[0] == "providers":
         file = Path(os.environ["PLUMB_SPACK_HOME"]) / "cache" / "providers" / "builtin-specfile_v5-index.json"
         file.parent.mkdir(parents=True, exist_ok=True)

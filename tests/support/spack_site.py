@@ -13,7 +13,7 @@ import yaml
 
 from plumbline.base import paths
 from plumbline.stacks import fetch, stream
-from plumbline.stacks.spack import bootstrap, environments, sites
+from plumbline.stacks.spack import bootstrap, buildcache, environments, sites
 
 REAL = paths.root()
 SUPPORT = Path(__file__).parent
@@ -25,6 +25,7 @@ VARIABLES = (
     "PLUMB_SPACK_MIRROR",
     "PLUMB_SPACK_BUILDCACHE",
     "PLUMB_SPACK_KEYS",
+    *buildcache.LOGIN,
 )
 
 

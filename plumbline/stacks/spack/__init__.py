@@ -23,7 +23,7 @@ from plumbline.stacks.spack import bootstrap, buildcache, environments, programs
 from plumbline.stacks.spack.buildcache import KERNELS
 from plumbline.stacks.spack.lock import Lock
 from plumbline.stacks.spack.programs import Package
-from plumbline.stacks.spack.runner import Spack
+from plumbline.stacks.spack.runner import Base, Spack
 
 #: Increased when the manifest is composed differently: installed stacks are then made again.
 RECIPE = 5
@@ -158,7 +158,7 @@ def _built(name: str, spack: Spack, absent: Mapping[str, str]) -> dict[str, Pack
 
     document = environments.read(name)
     # sources first, so that a missing one is an error before hours of building
-    there = set(spack.run("find", "--no-groups", "--format", "{hash}").split())
+    there = set(spack.run("find", "--no-groups", "--format", "{hash}").split()) | buildcache.in_registry(spack)
     wanted = [
         digest
         for digest, node in document.concrete_specs.items()
@@ -211,20 +211,28 @@ def _packages(spack: Spack, document: Lock) -> dict[str, Package]:
     return dict(sorted(found.items(), key=lambda item: order[item[1].hash]))
 
 
-def push(name: str, folder: Path, key: str | None) -> int:
-    """Push the packages of environment ``name`` into the buildcache ``folder``; returns how many.
+def push(name: str, place: Path | str, key: str | None) -> int:
+    """Push the packages of environment ``name`` into a folder, or the registry with this address; returns how many.
 
     They are signed by ``key``, or unsigned without one. Raises :class:`PlumbError` unless the stack is installed from
-    its present lock.
+    its present lock, and for a key where nothing can be signed.
     """
     environments.named(name, "plumb stack push")
     label = stack(name)
     if _stale(name):
         cure = environments.command(f"plumb stack install spack:{name}")
-        raise PlumbError(f"stack {label} is not installed, or not of its present lock", str(folder), cure)
+        raise PlumbError(f"stack {label} is not installed, or not of its present lock", str(place), cure)
+    if isinstance(place, str):
+        if key:
+            raise PlumbError("a registry holds no signed binaries", place, "leave out --key, or push into a folder")
+        return _push(name, bootstrap.prepare(place), place, "--unsigned")
+    with files.writing("the buildcache", place):
+        place.mkdir(parents=True, exist_ok=True)
+        return _push(name, bootstrap.prepare(), str(place), *(["--key", key] if key else ["--unsigned"]))
+
+
+def _push(name: str, base: Base, place: str, *signed: str) -> int:
     own_keys = os.environ.get("GNUPGHOME") or Path.home() / ".gnupg"
-    variables = {"SPACK_GNUPGHOME": str(own_keys)} if key else {}
-    with files.writing("the buildcache", folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        spack = Spack(bootstrap.prepare(), environments.workplace(name), label, variables)
-        return buildcache.push(spack, environments.read(name), folder, *(["--key", key] if key else ["--unsigned"]))
+    variables = {"SPACK_GNUPGHOME": str(own_keys)} if "--key" in signed else {}
+    spack = Spack(base, environments.workplace(name), stack(name), variables)
+    return buildcache.push(spack, environments.read(name), place, *signed)

@@ -20,8 +20,8 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -37,15 +37,16 @@ INDEX = "index"
 _GIVEN = {"spack": "SPACK_ROOT", "packages": "PLUMB_SPACK_PACKAGES"}
 
 
-def prepare() -> Base:
+def prepare(*registries: str) -> Base:
     """Make what is missing and check the rest; waits for another process that does the same.
 
-    Raises :class:`PlumbError` for a checkout that was changed or is not at its pinned commit.
+    ``registries`` are those that binaries are pushed to, beside the one in use. Raises :class:`PlumbError` for a
+    checkout that was changed or is not at its pinned commit.
     """
     with locked(OWNER):
         environments.home().mkdir(parents=True, exist_ok=True)
         base = Base(_source("spack"), _source("packages"), _solver())
-        _configure(base)
+        _configure(base, registries)
         buildcache.trust()
     return base
 
@@ -150,16 +151,13 @@ def _solver() -> Path:
     return python
 
 
-def _configure(base: Base) -> None:
+def _configure(base: Base, registries: Sequence[str]) -> None:
     """Write the configuration scope beside the environments': packages, mirrors, and no downloads of tools.
 
     The mirrors are the folders with sources and with binaries; Spack's public one is kept unless an archive is
     unpacked. A key with a colon at its end replaces what lower scopes say (``KEY::``).
     """
-    home, mirrors = environments.home(), dict[str, dict[str, Any]]()
-    for name, folder in buildcache.folders().items():
-        place = {"url": f"file://{folder}", "binary": True, "source": False}
-        mirrors[f"{name}-binaries"] = {**place, "signed": buildcache.must_be_signed(folder)}
+    home, mirrors = environments.home(), buildcache.mirrors(*registries)
     for name, folder in buildcache.folders("PLUMB_SPACK_MIRROR", "mirror").items():
         mirrors[f"{name}-sources"] = {"url": f"file://{folder}", "binary": False, "source": True}
     bootstrapping = {"enable": True, "root": str(home / "bootstrap"), "sources:": [], "trusted:": {}}
@@ -195,7 +193,7 @@ def fill(names: list[str], folder: Path) -> None:
             count = failed[1] if failed else "an unknown number of"
             raise PlumbError(f"{count} sources could not be fetched", f"stack {spack.owner}", f"see {spack.log}")
         print(f"{spack.owner}: binaries", flush=True)
-        buildcache.push(spack, environments.read(name), folder / "buildcache", "--unsigned")
+        buildcache.push(spack, environments.read(name), str(folder / "buildcache"), "--unsigned")
     spack.run("providers", "mpi")  # updates the index
     _copy_index(cache(), folder / INDEX)
 

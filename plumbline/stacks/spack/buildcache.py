@@ -6,6 +6,9 @@ the description that holds the SHA-256. In an unpacked archive the description i
 ``PLUMB_SPACK_KEYS`` names the public keys that are trusted: a file, or a folder of files. With it, every binary of the
 folder ``PLUMB_SPACK_BUILDCACHE`` that a lock can take must be signed by one of them. Spack alone would build from
 source where a signature is missing or wrong, and say nothing. GnuPG signs and checks.
+
+``PLUMB_SPACK_BUILDCACHE`` may also name a registry of container images. It knows each binary by its SHA-256, which
+Spack compares; nothing in it can be signed.
 """
 
 from __future__ import annotations
@@ -13,12 +16,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from plumbline.base import files, sealed
 from plumbline.base.errors import PlumbError
@@ -26,7 +31,12 @@ from plumbline.stacks import archive
 from plumbline.stacks.spack.lock import Lock, Node
 from plumbline.stacks.spack.runner import Spack, keyring
 
+PLACE = "PLUMB_SPACK_BUILDCACHE"
 VARIABLE = "PLUMB_SPACK_KEYS"
+#: name and password for a registry that asks for them
+LOGIN = ("PLUMB_SPACK_REGISTRY_USER", "PLUMB_SPACK_REGISTRY_PASSWORD")
+#: how the address of a registry begins, for Spack too. It is reached by HTTPS: what is not signed must come from there
+_REGISTRY = "oci://"
 #: Our own kernels, which each checkout compiles from its sources.
 KERNELS = "plumbline-kernels"
 _MANIFESTS = Path("v3", "manifests", "spec")
@@ -39,14 +49,63 @@ def airgap() -> Path | None:
     return place if place.exists() else None
 
 
-def folders(variable: str = "PLUMB_SPACK_BUILDCACHE", part: str = "buildcache") -> dict[str, Path]:
+def is_registry(place: str) -> bool:
+    """Whether a place of binaries is a registry of container images, and not a folder."""
+    return place.startswith(_REGISTRY)
+
+
+def registry() -> str | None:
+    """The registry that ``PLUMB_SPACK_BUILDCACHE`` names, if it names one.
+
+    Raises :class:`PlumbError` where binaries must be signed.
+    """
+    place = os.environ.get(PLACE, "")
+    if not is_registry(place):
+        return None
+    if os.environ.get(VARIABLE):
+        raise PlumbError("a registry holds no signed binaries", place, f"unset {VARIABLE}, or use a folder")
+    return place
+
+
+def folders(variable: str = PLACE, part: str = "buildcache") -> dict[str, Path]:
     """The folder that ``variable`` names and the ``part`` of the unpacked archive, each if there is one.
 
     They are in the order in which Spack looks into them. Without arguments, those with binaries.
     """
-    given, local = os.environ.get(variable), airgap()
-    found = {"given": Path(given).resolve()} if given else {}
+    given, local = os.environ.get(variable, ""), airgap()
+    found = {"given": Path(given).resolve()} if given and not is_registry(given) else {}
     return {**found, "airgap": local / part} if local else found
+
+
+def mirrors(*others: str) -> dict[str, dict[str, Any]]:
+    """The places of binaries as Spack's configuration names them, and the registries ``others``.
+
+    Raises :class:`PlumbError` for a folder that does not exist: Spack would build everything without a word.
+    """
+    given = folders().get("given")
+    if given and not given.is_dir():
+        cure = f"{PLACE} is a folder of plumb stack push, or a registry: oci://HOST/NAME"
+        raise PlumbError("no such folder of binaries", str(given), cure)
+    found = {name: {"url": f"file://{folder}", "signed": must_be_signed(folder)} for name, folder in folders().items()}
+    pair = dict(zip(("id_variable", "secret_variable"), LOGIN, strict=True))
+    login = {"access_pair": pair} if all(map(os.environ.get, LOGIN)) else {}
+    for number, place in enumerate(filter(None, dict.fromkeys([registry(), *others]))):
+        found[f"registry{number}"] = {"url": place, "signed": False, **login}
+    return {f"{name}-binaries": {**entry, "binary": True, "source": False} for name, entry in found.items()}
+
+
+def in_registry(spack: Spack) -> set[str]:
+    """The hashes of the packages whose binaries the registry has; none without a registry."""
+    place = registry()
+    if place is None:
+        return set()
+    try:
+        listed = spack.run("buildcache", "list", "--allarch", "--very-long")
+    except PlumbError as error:
+        if re.search(r"returned 40[13]\b", error.what):
+            raise PlumbError("the registry refuses the login", place, f"set {' and '.join(LOGIN)}") from None
+        raise
+    return set(re.findall(r"^([a-z2-7]{32}) ", listed, re.MULTILINE))
 
 
 def must_be_signed(folder: Path) -> bool:
@@ -103,8 +162,8 @@ def _blobs(folder: Path, file: Path) -> Iterator[tuple[Path, str]]:
         raise PlumbError(f"cannot read the buildcache: {error!r}", str(file), "push the package again") from None
 
 
-def push(spack: Spack, document: Lock, folder: Path, *signed: str) -> int:
-    """Push the installed packages of a lock into the buildcache ``folder``; returns how many.
+def push(spack: Spack, document: Lock, place: str, *signed: str) -> int:
+    """Push the installed packages of a lock into a folder or a registry; returns how many.
 
     The kernels are left out: their sources are in the checkout. ``signed`` are Spack's options for signing.
     """
@@ -113,8 +172,8 @@ def push(spack: Spack, document: Lock, folder: Path, *signed: str) -> int:
         for digest, node in document.concrete_specs.items()
         if node.external is None and node.name != KERNELS
     ]
-    spack.run("buildcache", "push", *signed, "--only", "package", str(folder), *hashes)
-    spack.run("buildcache", "update-index", str(folder))
+    spack.run("buildcache", "push", *signed, "--only", "package", place, *hashes)
+    spack.run("buildcache", "update-index", place)
     return len(hashes)
 
 

@@ -129,9 +129,9 @@ def _said(lines: list[str]) -> str:
     """Spack's first error, with the indented lines that a colon announces; without an error its last line."""
     errors = [number for number, line in enumerate(lines) if re.search(r"error:", line, re.IGNORECASE)]
     if not errors:
-        return next((line.strip()[:250] for line in reversed(lines) if line.strip()), "")
+        return next((line.strip()[:500] for line in reversed(lines) if line.strip()), "")
     said = re.sub(r"^\s*==>\s*", "", lines[errors[0]]).strip()
     if not said.endswith(":"):
-        return said[:250]
+        return said[:500]
     reasons = itertools.takewhile(lambda line: line[:1].isspace() and line.strip(), lines[errors[0] + 1 :])
     return " ".join([said, *map(str.strip, reasons)])[:500]

@@ -248,6 +248,7 @@ def test_the_users_own_spack_settings_do_not_come_in(root, monkeypatch):
 def test_given_mirrors_are_used_and_the_public_one_stays(root, monkeypatch, tmp_path):
     monkeypatch.setenv("PLUMB_SPACK_MIRROR", str(tmp_path / "sources"))
     monkeypatch.setenv("PLUMB_SPACK_BUILDCACHE", str(tmp_path / "binaries"))
+    (tmp_path / "binaries").mkdir()
     bootstrap.prepare()
     mirrors = yaml.safe_load((environments.home() / "config" / "mirrors.yaml").read_text())["mirrors"]
     assert mirrors == {
