@@ -117,5 +117,5 @@ class deadlock_fixed(KernelTest):
 
     @run_after("init")
     def choose_mode(self):
-        """The deadlocking one is no benchmark: tests of the harness run it."""
+        """The deadlocking one is not a benchmark: tests of the harness run it."""
         self.arguments = ["--mode", self.operation]

@@ -72,7 +72,7 @@ def of_commit(file: Path, name: str, variables: Variables = ()) -> Source:
     """The code at the commit that ``name`` stands for. Raises :class:`PlumbError` where there is none."""
     repository = git.top(file.parent)
     if repository is None:
-        raise PlumbError(f"'{name}' is no commit: this is not a git repository", str(file.parent), "git init")
+        raise PlumbError(f"'{name}' is not a commit: this is not a git repository", str(file.parent), "git init")
     commit = git.commit(name, repository)
     if commit is None:
         raise PlumbError(f"'{name}' is not a commit", str(repository), "git log has them")

@@ -29,7 +29,7 @@ UNITS = (US, MB_S, MSG_S, PERCENT, NS, CYCLES, GFLOP_S, MLUP_S, BYTES, RATIO)
 #: those of times and rates, which no two launches measure alike
 TIMES_AND_RATES = (US, MB_S, MSG_S, NS, CYCLES, GFLOP_S, MLUP_S)
 
-#: factors of prefixes that stand before a unit, decimal and binary
+#: factors of prefixes that are before a unit, decimal and binary
 _PREFIXES = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30}
 #: what other programs write -> our unit and the factor to it
 _MULTIPLES = {

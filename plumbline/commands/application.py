@@ -51,7 +51,7 @@ def _init(name: str | None) -> int:
         raise PlumbError(f"there is a {model.FILE} already", str(file), "plumb application check reads it")
     known = name or re.sub("[^a-z0-9_]", "_", file.parent.name.lower()).lstrip("_0123456789") or "application"
     if not re.fullmatch("[a-z][a-z0-9_]{0,39}", known):
-        raise PlumbError(f"'{known}' is no name of an application", "--name", "small letters, digits and _ only")
+        raise PlumbError(f"'{known}' cannot name an application", "--name", "small letters, digits and _ only")
     text = (Path(model.__file__).with_name("starter.yaml")).read_text(encoding="utf-8")
     files.write(model.FILE, file, text.replace("NAME", known))
     print(f"{file}: now write what your program is called and what it prints; then plumb application check")

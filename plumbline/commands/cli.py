@@ -142,7 +142,7 @@ def _bad_input(commands: Sequence[str], words: Sequence[str]) -> int:
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
-    """Raise :class:`PlumbError` where an output is no file, or would replace records or another argument's file."""
+    """Raise :class:`PlumbError` where an output is not a file, or would replace records or another argument's file."""
     values = [one for value in vars(arguments).values() for one in (value if isinstance(value, list) else [value])]
     named = [value for value in values if isinstance(value, Path)]
     outputs = [value for value in named if isinstance(value, files.Output)]

@@ -52,13 +52,13 @@ def _pivot(words: Sequence[str], records: Sequence[AnyRecord]) -> pivot.Pivot:
     given = dict(word.partition("=")[::2] for word in words)
     wrong = next((word for word in words if word.partition("=")[0] not in PARTS or not word.partition("=")[2]), None)
     if wrong or "rows" not in given or "columns" not in given:
-        what = f"'{wrong}' is no part of a table" if wrong else "a table has rows and columns"
+        what = f"'{wrong}' is not part of a table" if wrong else "a table has rows and columns"
         raise PlumbError(what, "plumb list --table", "rows=placement columns=figure")
     try:
         items = pivot.measured(records, given.get("figures", ".*"))
     except re.error as error:
         raise PlumbError(
-            f"'{given['figures']}' is no regular expression: {error}", "plumb list --table figures="
+            f"'{given['figures']}' is not a regular expression: {error}", "plumb list --table figures="
         ) from None
     known = {name for item in items for name in (*item.asked, *item.others)}
     rows, columns = (dict.fromkeys(options.names_of(given[part]), ()) for part in ("rows", "columns"))

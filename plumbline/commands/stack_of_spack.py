@@ -48,7 +48,7 @@ def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def _registry(text: str) -> str:
     """The address of a registry."""
     if not buildcache.is_registry(text):
-        raise argparse.ArgumentTypeError(f"'{text}' is no address of a registry, such as oci://HOST/NAME")
+        raise argparse.ArgumentTypeError(f"'{text}' is not the address of a registry, such as oci://HOST/NAME")
     return text
 
 

@@ -1,6 +1,6 @@
 """Why a library does not use a way that a node has: one table, each entry with what shows it and its cure.
 
-What is wrong with the node itself stands in the table of ``plumb doctor`` (:mod:`plumbline.nodes.findings`).
+What is wrong with the node itself is in the table of ``plumb doctor`` (:mod:`plumbline.nodes.findings`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MULTI = 2
 _SHARED = re.compile(r"\.so(?:\.[\d.]+)?$")
 #: the C library has the calls by which others copy, and the witness counts them
 _OTHERS = re.compile(r"libc[.-]|libplumb")
-#: what Open MPI says where UCX is no good for a program with MPI_THREAD_MULTIPLE
+#: what Open MPI says where UCX does not work for a program with MPI_THREAD_MULTIPLE
 NO_THREADS = "does not support MPI_THREAD_MULTIPLE"
 #: what libraries and the system say of a peer that does not answer
 _UNREACHED = (

@@ -185,7 +185,7 @@ def _of_application(good: Record, bad: Record, name: str, file: Path | None) -> 
         if stack is None:
             return f"the stack {record.stack.name} of record {record.id} is not installed here any more"
         if commit is None:
-            return f"the code of record {record.id} is no commit of this repository"
+            return f"the code of record {record.id} is not a commit of this repository"
         code = source.of_commit(file, commit, state.variables if state else ())
         found.append(Side(role, stack, given=commit[:12], code=code))
     same = found[0].stack == found[1].stack and found[0].code == found[1].code

@@ -182,7 +182,7 @@ def _is_stack(name: str) -> bool:
 def _commit(name: str, file: Path | None, where: str, installed: str) -> str:
     commit = git.commit(name, file.parent if file else None)
     if commit is None and file is None and paths.is_installed():
-        what = f"'{name}' is no installed stack, and commits of the suite need a checkout of it"
+        what = f"'{name}' is not an installed stack, and commits of the suite need a checkout of it"
         raise PlumbError(what, where, f"installed: {installed}")
     if commit is None:
         raise PlumbError(f"'{name}' is neither an installed stack nor a commit", where, f"installed: {installed}")

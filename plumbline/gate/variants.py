@@ -27,7 +27,7 @@ _CASE = re.compile(
     r"\[\s*(?P<state>DRY|SKIP)\s*\]\s*(?:\(\s*\d+/\d+\)\s*)?(?P<name>\S.*?) /[0-9a-f]+ "
     r"@(?P<system>[^:\s]+):(?P<partition>[^+\s]+)\+(?P<environment>\S+)(?: \[(?P<why>.*)\])?\s*$"
 )
-#: what stands before an error of ours where ReFrame gives the reason of a failure
+#: what is before an error of ours where ReFrame gives the reason of a failure
 _OURS = "plumb error: "
 #: the last line of a traceback
 _RAISED = re.compile(r"[\w.]*(?:Error|Exception): ")

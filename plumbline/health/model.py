@@ -20,7 +20,7 @@ from plumbline.statistics import Floats
 #: more CPUs in use by others than this: the round is not of the node alone (MOST_OTHERS of plumb-check)
 MOST_OTHERS = 0.25
 
-#: what a round may have measured; 0 is no value
+#: what a round may have measured; 0 is not a value
 Value: TypeAlias = Annotated[float, Meta(ge=0, le=1e300)]
 #: Unix, until the year 2100
 Time: TypeAlias = Annotated[float, Meta(ge=0, le=4102444800)]
@@ -93,7 +93,7 @@ def read(files: Iterable[Path]) -> list[Check]:
 def history(file: Path) -> list[Result]:
     """The results in a history, as :func:`read` reads checks; none without the file.
 
-    What stands behind the last end of a line was cut off by a kill: :func:`append` writes it again.
+    What is behind the last end of a line was cut off by a kill: :func:`append` writes it again.
     """
     return _read([file], Result, cut=True) if file.exists() else []
 

@@ -97,7 +97,7 @@ def _condition(part: str, text: str, rows: Sequence[AnyRecord]) -> tuple[str, st
 def _commit(tag: str) -> str:
     found = git.commit(f"refs/tags/{tag}")
     if found is None:
-        raise PlumbError(f"'{tag}' is no tag of this checkout", "plumb compare", "git tag lists them")
+        raise PlumbError(f"'{tag}' is not a tag of this checkout", "plumb compare", "git tag lists them")
     return found
 
 

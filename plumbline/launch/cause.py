@@ -100,7 +100,7 @@ def _sorted_out(texts: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def _first_paragraph(message: Sequence[str]) -> str:
-    """What stands before the first empty line, and what it announces by a colon; a list of reasons is too long."""
+    """What is before the first empty line, and what it announces by a colon; a list of reasons is too long."""
     paragraphs = [" ".join(part.split()) for part in "\n".join(message).strip().split("\n\n")]
     if any(part.startswith("1. ") for part in paragraphs[1:2]):
         return paragraphs[0].rpartition(". ")[0]

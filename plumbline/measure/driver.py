@@ -34,7 +34,7 @@ LOCK = ".plumbline.lock"
 class Launches:
     """The launches of some variants, one at a time, in folders below ``folder``; each variant has its record.
 
-    ``session`` and ``seed`` stand in the records. ``kept`` says what became of earlier launches, where one cannot be
+    ``session`` and ``seed`` are in the records. ``kept`` says what became of earlier launches, where one cannot be
     started. Raises :class:`PlumbError` for a variant that cannot be run here.
     """
 

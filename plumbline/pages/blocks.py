@@ -125,7 +125,7 @@ def series(name: str, colour: str | None, points: Iterable[Sequence[object]], **
 
 
 def toggled(groups: Iterable[tuple[str, Sequence[tuple[str, Piece]]]], *charts: Block) -> Block:
-    """Charts with buttons that hide series: each of ``groups`` has a label, and keys with what stands before them."""
+    """Charts with buttons that hide series: each of ``groups`` has a label, and keys with what is before them."""
     return block("toggled", *charts, groups=list(groups))
 
 

@@ -1,6 +1,6 @@
 """The seal of a record: the SHA-256 of its line up to the seal, by which every later change of the line shows.
 
-It is the last member of the line: ``{…,"seal":"64 digits"}``. Records of earlier versions have none. A seal is no
+It is the last member of the line: ``{…,"seal":"64 digits"}``. Records of earlier versions have none. A seal is not a
 signature: whoever changes a record on purpose can write a new seal, or remove it.
 """
 

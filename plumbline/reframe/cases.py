@@ -66,7 +66,7 @@ def ended(line: str) -> tuple[Case, int, int] | None:
 def explained(cases: Iterable[Case], output: str) -> list[Case]:
     """``cases``, those that failed with the reason and the stage folder, from ReFrame's whole ``output``.
 
-    The reasons stand at its end; without them (it was interrupted) the phase of the test case has to do.
+    The reasons are at its end; without them (it was interrupted) the phase of the test case has to do.
     """
     told = {
         re.sub(r" /[0-9a-f]+ @", " @", label): (f"it failed in ReFrame's phase {phase}", stage)

@@ -49,7 +49,7 @@ def faults(tests: Path, site_name: str) -> list[str]:
     found = [f"test {name} was dropped: 'reframe -c {tests} -l -v' says why" for name in sorted(expected - loaded)]
     found += [f"test {name} is not in {tests / EXPECTED}: add it" for name in sorted(loaded - expected)]
     written = {name for names in selection.classes(tests).values() for name in names}
-    found += [f"test {name} is no class of a file: no selection would load it" for name in sorted(loaded - written)]
+    found += [f"test {name} is not a class of a file: no selection would load it" for name in sorted(loaded - written)]
     families = {name.partition("_")[0] for name in expected} - {"suite"}
     for family in sorted(families):
         missing = site.references_missing(site_name, family)

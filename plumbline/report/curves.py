@@ -96,7 +96,7 @@ def messages(usable: Sequence[tuple[Record, int]]) -> Block:
         "curves",
         "Messages",
         "Time and bandwidth over the message size; a mark is the median of the launches, the line through it their "
-        "range. An empty message stands at the left edge.",
+        "range. An empty message is at the left edge.",
         bool(found) and ([heading, _toggled(first)] if first else block("paragraph", without)),
         bool(options) and [block("heading", "Other benchmarks"), blocks.choice("Benchmark", options)],
         otherwise=absent("reframe -c reframe-tests -r -n imb_pair -n osu_pair"),

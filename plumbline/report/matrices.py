@@ -62,7 +62,7 @@ def section(usable: Sequence[tuple[Record, int]]) -> Block:
     return blocks.section(
         "pairs",
         "Core pairs",
-        "Every pair of ranks: the median over the launches. Ranks stand in their order, which is the order of the "
+        "Every pair of ranks: the median over the launches. Ranks are in their order, which is the order of the "
         "machine: neighbours side by side.",
         options and blocks.choice("Matrix", options, "pictures pairs"),
         otherwise=blocks.absent("reframe -c reframe-tests -r -n pairs"),

@@ -41,8 +41,8 @@ def profiled(profiles: Sequence[Profile]) -> Block:
     return section(
         "profiles",
         "Profiles",
-        "What programs spend in MPI: the newest profile of each test and stack at this site. A profiled launch is no "
-        "measurement.",
+        "What programs spend in MPI: the newest profile of each test and stack at this site. A profiled launch is not "
+        "a measurement.",
         options and choice("Profile", options),
         otherwise=absent("plumb profile heat1d_steps --stack STACK"),
     )

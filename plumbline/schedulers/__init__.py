@@ -36,7 +36,7 @@ __all__ = [
     "nodes",
 ]
 
-#: name in ``site.yaml`` -> scheduler; one that may run inside a job of another stands before it
+#: name in ``site.yaml`` -> scheduler; one that may run inside a job of another is before it
 TABLE: dict[str, Scheduler] = {
     scheduler.name: scheduler
     for scheduler in (

@@ -130,7 +130,7 @@ def fault(name: str, error: msgspec.ValidationError, document: Any = None) -> st
 
 
 def _at(value: Any, path: str) -> Any:
-    """What stands at a path as msgspec writes it; where it leaves a key open, the mapping that has this key."""
+    """What is at a path as msgspec writes it; where it leaves a key open, the mapping that has this key."""
     for index, key in re.findall(r"\[(\d+)\]|\.(\w+)", path.partition("[...]")[0]):
         value = value[int(index)] if index else value[key]
     return value
@@ -163,7 +163,7 @@ def read_yaml(file: Path, what: str, cure: str) -> dict[str, Any]:
 
 
 def check_values(document: Any, finite: bool = True) -> None:
-    """Raise ValueError for a key or text that is no text, and for aliases that repeat values without end.
+    """Raise ValueError for a key or text that is not text, and for aliases that repeat values without end.
 
     Without ``finite`` also numbers that are not finite pass: the schema may say it with their place.
     """

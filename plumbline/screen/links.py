@@ -1,6 +1,6 @@
 """The links of a partition: groups of nodes measured by the kernel ``pairs``, and what their records say.
 
-Each group is a job of its own that runs ``plumb launch``, so its figures are verified by the witness and stand in a
+Each group is a job of its own that runs ``plumb launch``, so its figures are verified by the witness and are in a
 record. What was measured within the period is read, not measured again: a search that was cut off goes on.
 """
 

@@ -15,7 +15,7 @@ from plumbline.screen.said import NodeSaid, Said, values, when
 
 #: a node's name without its last number is its rack
 RACKS = r"^(.*?)[-_]?(?:[a-z]*)(\d+)$"
-#: what stands in a cell beside the percentile
+#: what is in a cell beside the percentile
 MARKS = {"bad": "✗", "doubt": "?", "due": "–", "ok": ""}
 #: how states are called by the badges of pages
 BADGES = {"bad": "FAIL", "doubt": "INCONCLUSIVE", "ok": "PASS", "due": "INVALID"}

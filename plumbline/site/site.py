@@ -116,7 +116,7 @@ def check_values(document: dict[str, Any], where: str) -> None:
 
 
 def _mappings(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], type[Struct]]]:
-    """The mappings that a site consists of, each with its place and its type; what is no mapping is left out."""
+    """The mappings that a site consists of, each with its place and its type; what is not a mapping is left out."""
     yield "", document, Site
     parts = document.get("partitions")
     for number, part in enumerate(parts if isinstance(parts, list) else []):

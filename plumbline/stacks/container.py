@@ -80,9 +80,9 @@ def _refuse_name(called: str) -> None:
     """Raise :class:`PlumbError` for a name that no stack has, and for a folder that this provider did not make."""
     home = paths.stacks() / called
     if not manifest.NAME.fullmatch(called):
-        raise PlumbError(f"'{called}' is no name of a stack", "--as", "letters, digits and . _ @ + - after the first")
+        raise PlumbError(f"'{called}' cannot name a stack", "--as", "letters, digits and . _ @ + - after the first")
     if home.exists() and not manifest.path(called).exists():
-        raise PlumbError(f"a folder that is no stack is called '{called}'", str(home), "give it another name: --as")
+        raise PlumbError(f"a folder that is not a stack is called '{called}'", str(home), "give it another name: --as")
 
 
 def _described(image: Path) -> tuple[str, Description]:

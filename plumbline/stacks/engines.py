@@ -23,7 +23,7 @@ from plumbline.base.errors import PlumbError
 
 #: where the mounts are in the container
 INSIDE = Path("/plumb")
-#: the folder of a launch there, and its name: paths of the launch below it stand in the ranks' environment
+#: the folder of a launch there, and its name: paths of the launch below it are in the ranks' environment
 LAUNCH = INSIDE / "launch"
 #: in a command, the folder of the launch on the host, which is known when it is started
 FOLDER = "{launch}"

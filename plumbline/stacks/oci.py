@@ -43,7 +43,7 @@ def _member(tar: tarfile.TarFile, name: str, archive: Path) -> IO[bytes]:
     """A file of the archive; one that is named after its SHA-256 must have it."""
     content = tar.extractfile(name)
     if content is None:
-        raise ValueError(f"{name} is no file")
+        raise ValueError(f"{name} is not a file")
     if name.startswith("blobs/"):
         if name != f"blobs/sha256/{files.sha256_of(content)}":
             raise PlumbError(f"the archive is damaged: {name} has another SHA-256", str(archive), "copy it again")

@@ -46,7 +46,7 @@ def outdated(why: str) -> PlumbError:
 class Placement(NamedTuple):
     """One placement, as ``plumb-bind --list`` describes it."""
 
-    #: the name; where numbers follow it, what stands before them
+    #: the name; where numbers follow it, what is before them
     name: str
     #: the numbers that follow the name: ``N`` or ``I,J``; empty: none
     argument: str

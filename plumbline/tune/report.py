@@ -191,7 +191,7 @@ def closing(tuning: Tuning) -> str:
 
 
 def gains(winner: Confirmed) -> str:
-    """What gains: sizes, ratios and protocols of each operation. No protocol of a row is slower, or it is no gain."""
+    """What gains: sizes, ratios and protocols of each operation. No protocol of a gaining row is slower."""
     lines = []
     for operation, rows in group((row.operation, row) for row in dict.fromkeys(winner.gaining)).items():
         points = _points(winner, rows)

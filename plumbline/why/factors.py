@@ -81,7 +81,7 @@ def of_libraries(first: Manifest, second: Manifest) -> list[Factor]:
 def packages(first: Manifest, second: Manifest, varied: Collection[Factor]) -> list[Fixed]:
     """The packages in which two stacks differ, and that are set together, with the stack: not those ``varied`` alone.
 
-    Of stacks of one family that name no packages, such as those of modules, it is the libraries that are no factors:
+    Of stacks of one family that name no packages, such as those of modules, it is the libraries that are not factors:
     the MPI library, and what has another name or is in one of them only.
     """
     before, after = ({one.name: one for one in stack.sources} for stack in (first, second))

@@ -79,7 +79,7 @@ def begin(folder: Path, ends: Ends, rule: Rule, seed: int, figure: str | None) -
     known = [one.name for one in ends.first.figures if not one.optional]
     if figure and figure not in known:
         raise PlumbError(
-            f"'{figure}' is no figure of {ends.first.name}", "plumb why --figure", f"it has {', '.join(known)}"
+            f"'{figure}' is not a figure of {ends.first.name}", "plumb why --figure", f"it has {', '.join(known)}"
         )
     under = session.circumstances(sorted({one.stack for one in (ends.first, ends.second, *ends.bases.values())}))
     if jobs.needed(partition_of(ends)):

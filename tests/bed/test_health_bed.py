@@ -153,7 +153,7 @@ def test_beside_a_job_nothing_is_measured(healthy: tuple[Bed, Path]) -> None:
 
 
 def test_as_an_epilog(healthy: tuple[Bed, Path]) -> None:
-    """The job that ends is no job any more."""
+    """The job that ends is not a job any more."""
     bed, _ = healthy
     note = "/run/epilog-said"
     script = f"#!/bin/sh\\n{FOLDER}/plumb-check --class {FOLDER}/node.class --seconds 10 --form json >{note}\\n"

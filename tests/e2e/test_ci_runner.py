@@ -115,7 +115,7 @@ def run(runner, top, source, host, *more):
 )
 def test_a_merge_request_gets_its_verdict_junit_and_comment(runner, checkout, host, series, verdict, job):
     pairs(checkout, series)
-    _, said = run(runner, checkout, "merge_request_event", host)  # the status of the runner is no job's
+    _, said = run(runner, checkout, "merge_request_event", host)  # the status of the runner is not a job's
     assert f"gate: {verdict}" in said
     assert re.search(r"^plumb-gate +finished in [0-9.]+ m?s *(.*?) *$", said, re.MULTILINE)[1] == job
     (call,) = (checkout / "calls").read_text().splitlines()

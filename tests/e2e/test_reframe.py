@@ -200,7 +200,7 @@ def test_a_test_that_is_written_as_no_class_is_a_fault(configured, suite):
         file.write('rfm.simple_test(make_test("osu_made", (osu_barrier,), {}))\n')
     with (suite / integrity.EXPECTED).open("a") as file:
         file.write("osu_made\n")
-    assert integrity.faults(suite, "local") == ["test osu_made is no class of a file: no selection would load it"]
+    assert integrity.faults(suite, "local") == ["test osu_made is not a class of a file: no selection would load it"]
 
 
 def test_placements_that_never_differ_are_a_fault(configured, suite):

@@ -3,7 +3,7 @@
 Needs Spack and its packages (``SPACK_ROOT`` and ``PLUMB_SPACK_PACKAGES``, or a network), the sources of OSU and IMB
 (``PLUMB_SPACK_MIRROR``, or a network) and a package registry or pip's cache. ``PLUMB_SPACK_TEST_SITE`` names a site
 folder whose files go into the site of the tests, such as a ``repos.yaml`` or environments, where the locked versions
-cannot be had. Takes about 15 minutes on two cores.
+cannot be had. Takes about half an hour on two cores.
 
 The tests of site ``ci`` need the archives that ``spack-env/debian-sources`` brings, in ``PLUMB_SPACK_MIRROR``. They
 build Open MPI; with ``PLUMB_SPACK_TEST_HOME``, a folder that is kept, only once. ``PLUMB_SPACK_TEST_REGISTRY`` names a

@@ -266,7 +266,7 @@ def test_what_cannot_be_asked_is_one_line(place):
     for words, said in (
         (("stack:mpich",), "one side alone"),
         (("stack:mpich", "stack:mpich"), "do not differ in anything that can be set here"),
-        (("stack:mpich", "stack:mpich,variable:X=1", "--figure", "speed"), "'speed' is no figure of toy_count"),
+        (("stack:mpich", "stack:mpich,variable:X=1", "--figure", "speed"), "'speed' is not a figure of toy_count"),
         ((), "no gate ended with FAIL here"),
         (("stack:mpich", "stack:mpich,placement:pair:xsocket"), None),
     ):

@@ -58,7 +58,7 @@ LAUNCHERS = {
 
 
 def golden(name: str, found: str) -> None:
-    """``found`` is what stands in the golden file ``name``."""
+    """``found`` is what is in the golden file ``name``."""
     file = GOLDEN / name
     if os.environ.get("PLUMB_GOLDEN") == "write":
         file.parent.mkdir(exist_ok=True)

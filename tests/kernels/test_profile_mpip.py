@@ -22,7 +22,7 @@ from plumbline.stacks.spack import environments
 
 #: calls whose size mpiP does not say: what is received, and the collective calls with a list of counts
 WITHOUT_SIZE = {"Recv", "Irecv", "Alltoallv"}
-#: calls that are no part of mpiP's report
+#: calls that are not part of mpiP's report
 NOT_REPORTED = {"Comm_rank", "Comm_size", "Comm_split_type"}
 #: (benchmark of a stack, its arguments): how often each call is made does not depend on time
 PROGRAMS = [

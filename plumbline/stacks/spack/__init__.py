@@ -133,7 +133,7 @@ def _install(name: str, spack: Spack, content: sites.Content) -> None:
 def _stream(label: str, packages: dict[str, Package]) -> tuple[Source, Benchmark]:
     """STREAM, compiled for this machine's caches by the compiler of the other programs, and what it was made from.
 
-    It is no package of the lock, because the size of its arrays would differ between machines that share the lock.
+    It is not a package of the lock, because the size of its arrays would differ between machines that share the lock.
     """
     print(f"{label}: STREAM", flush=True)
     with tempfile.TemporaryDirectory(prefix=f"plumb-{label}-") as folder:

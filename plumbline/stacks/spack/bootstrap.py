@@ -92,7 +92,7 @@ def _source(part: str) -> Path:
     told = _git(place, "ls-files", "--others", "--", "etc/spack").splitlines() if part == "spack" else []
     foreign = next((name for name in told if name.endswith((".yaml", ".yml"))), None)
     if foreign:
-        cure = "move it out of there (what is meant for our stacks stands in the site's folder), or unset SPACK_ROOT"
+        cure = "move it out of there (settings of our stacks belong in the site's folder), or unset SPACK_ROOT"
         raise PlumbError(f"this Spack has its own configuration: {foreign}", str(place), cure)
     return place
 

@@ -235,7 +235,7 @@ def read(name: str) -> Lock:
 
 
 def load(file: Path) -> Lock:
-    """A lock as it is on disk; raises :class:`PlumbError` if it is not there or is no lock."""
+    """A lock as it is on disk; raises :class:`PlumbError` if it is not there or is not a lock."""
     cure = command(f"plumb stack lock spack:{file.stem}")
     try:
         return decode(file.read_bytes())

@@ -64,7 +64,7 @@ class External(msgspec.Struct, frozen=True):
 
 
 class Target(msgspec.Struct, frozen=True):
-    """A processor that is no generic one."""
+    """A processor that is not a generic one."""
 
     name: str
 

@@ -52,7 +52,7 @@ def compose(
 
     ``sources`` is the SHA-256 of those of the kernels, because the recipe's version does not say which they are;
     ``archives`` has sources from elsewhere (:func:`~plumbline.stacks.spack.sites.check_content`);
-    ``other`` is STREAM, which is no package, and what it was made from.
+    ``other`` is STREAM, which is not a package, and what it was made from.
     """
     wanted = environments.known()[name]
     family, mpi = FAMILIES[wanted.family], packages[wanted.package]

@@ -218,7 +218,7 @@ def nvme(name: str) -> Pci:
 
 
 def display() -> Pci:
-    """A server's own display adapter, which is no GPU to compute on."""
+    """A server's own display adapter, which is not a GPU to compute on."""
     return Pci(ids="0300 [1a03:2000]", rate=0.5)
 
 

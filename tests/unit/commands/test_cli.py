@@ -1,4 +1,4 @@
-"""How ``plumb`` ends: an exit status that is no verdict where there was none, one line, and output on any terminal."""
+"""How ``plumb`` ends: an exit status that is not a verdict where there was none, one line, on any terminal."""
 
 import io
 import os

@@ -263,7 +263,7 @@ def test_a_tag_is_its_commit(measured, capsys, monkeypatch):
     (line,) = documents(capsys, "tag=v1", "tag=v2")["lines"]
     assert [cell["value"] for cell in line["cells"]] == [10000, 20000]
     assert cli.main(["compare", "tag=v1", "tag=v3"]) == 2
-    assert "'v3' is no tag of this checkout" in capsys.readouterr().err
+    assert "'v3' is not a tag of this checkout" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -243,7 +243,7 @@ def test_commits_of_an_application_are_measured_in_its_repository(place, tmp_pat
     assert confirm.choose(records[0], records[0], tmp_path / "plumb.yaml") == confirm.UNCHANGED
     monkeypatch.setattr(git, "commit", lambda name, at=None: None)
     monkeypatch.chdir(tmp_path)
-    assert confirm.choose(*records) == "the code of record 000000000000 is no commit of this repository"
+    assert confirm.choose(*records) == "the code of record 000000000000 is not a commit of this repository"
 
 
 def test_another_site_is_not_measured_here(slower):

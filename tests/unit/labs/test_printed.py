@@ -56,7 +56,7 @@ def test_parts_of_a_long_output_are_shown(
 
 
 def test_the_newest_record_of_the_lab_takes_its_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What was measured is no fact of any machine."""
+    """What was measured is not a fact of any machine."""
     (tmp_path / "plumb").write_text('#!/bin/sh\necho "$@"\n', encoding="utf-8")
     (tmp_path / "plumb").chmod(0o755)
     monkeypatch.setattr(paths, "program", lambda name: str(tmp_path / "plumb"))

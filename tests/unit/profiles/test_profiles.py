@@ -62,7 +62,7 @@ def test_classes(other: Place, expected: str) -> None:
 
 
 def test_two_unbound_ranks_share_no_object() -> None:
-    """-1 is no index."""
+    """-1 is not an index."""
     loose = {"core": -1, "l3": -1, "numa": -1, "package": -1}
     assert sums.class_of(place(0, **loose), place(1, **loose)) == "node"
 

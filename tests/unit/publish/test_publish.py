@@ -259,7 +259,7 @@ def test_a_state_cannot_name_files_of_others(results, root, tmp_path):
 
 
 def test_the_side_by_side_page_is_of_newest_campaigns_and_valid_records(results, root, capsys):
-    """An invalid record is no side of it; a campaign more of one system makes it again; one system has none."""
+    """An invalid record is not a side of it; a campaign more of one system makes it again; one system has none."""
     put(results, "s1", numbered(1))
     publish(root)
     assert not (root / "compare.html").exists()

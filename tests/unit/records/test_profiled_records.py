@@ -1,4 +1,4 @@
-"""A profiled launch is no measurement: no figure, reference or pair of a gate comes of it, whatever its record says."""
+"""A profiled launch is not a measurement: no figure, reference or pair comes of it, whatever its record says."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ ALLOWED = {
     "schemas/site.py": ({"srun_mpi"}, "a member of site.yaml is called so"),
     **dict.fromkeys(
         ("launch/prepare.py", "mpi/base.py", "mpi/openmpi.py", "mpi/mpich.py", "mpi/intelmpi.py"),
-        ({"ssh"}, "the remote shell by which the launchers of MPI libraries reach hosts, which is no scheduler"),
+        ({"ssh"}, "the remote shell by which the launchers of MPI libraries reach hosts, which is not a scheduler"),
     ),
 }
 
@@ -92,7 +92,7 @@ def test_test_files_have_names_of_their_own() -> None:
     assert sorted(name for name in set(names) if names.count(name) > 1) == []
 
 
-#: modules of commands/ that are no command
+#: modules of commands/ that are not commands
 SHARED = {"calibrate_nodes", "cli", "ended", "options", "table", "stack_of_spack"}
 
 

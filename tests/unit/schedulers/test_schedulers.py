@@ -235,7 +235,7 @@ def test_a_job_that_is_late_is_cancelled(fake, monkeypatch):
 
 @with_jobs
 def test_without_an_id_nothing_is_cancelled(fake):
-    """The program that submits is ended itself; what it printed are banners, whose digits are no id."""
+    """The program that submits is ended itself; what it printed are banners, whose digits are not an id."""
     fake.have("slow")
     interrupted(fake, lambda: fake.words("submit"))
     assert fake.words("cancel") is None

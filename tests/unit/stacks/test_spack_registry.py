@@ -87,7 +87,7 @@ def test_a_registry_without_encryption_is_refused(capsys):
     with pytest.raises(SystemExit):
         cli.main(["stack", "push", "spack:openmpi", "--registry", "oci+http://registry.example/x"])
     assert (
-        "'oci+http://registry.example/x' is no address of a registry, such as oci://HOST/NAME"
+        "'oci+http://registry.example/x' is not the address of a registry, such as oci://HOST/NAME"
         in capsys.readouterr().err
     )
 

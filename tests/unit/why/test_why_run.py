@@ -329,7 +329,7 @@ def test_the_command_says_it_and_ends_with_its_status(world, tmp_path, capsys):
     ("words", "said"),
     [
         (["aaaa"], "one side alone"),
-        (["aaaa", "bbbb", "--figure", "speed"], "'speed' is no figure"),
+        (["aaaa", "bbbb", "--figure", "speed"], "'speed' is not a figure"),
         (["--resume", "absent"], "no such folder"),
         (["--resume", "x", "--test", "y"], "--resume continues a search"),
         ([], "no gate ended with FAIL here"),
