@@ -120,9 +120,8 @@ def explain(lines: list[str], status: int, owner: str, log: Path) -> PlumbError:
         error = next(filter(None, map(_BUILD_ERROR.match, lines)), None)
         what = f"{broken[1]} cannot be built: {error[1].strip()[:200] if error else f'exit status {status}'}"
         return PlumbError(what, where, f"the end of its build is in {log}, all of it in {broken[0].strip()}")
-    return PlumbError(
-        f"Spack failed: {_said(lines) or f'exit status {status}'}", where, f"the whole output is in {log}"
-    )
+    said = _said(lines) or f"exit status {status}"
+    return PlumbError(f"Spack failed: {said}", where, f"the whole output is in {log}")
 
 
 def _said(lines: list[str]) -> str:
