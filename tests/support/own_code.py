@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -46,10 +47,11 @@ def plumb(folder: Path, around: Mapping[str, str], *words: str) -> tuple[int, st
 
 
 def run(folder: Path, around: Mapping[str, str], name: str, *words: str) -> tuple[int, str]:
-    """The same of another program of this environment."""
+    """The same of another program of this environment, but whether it waited for other tests that launch something."""
     command = [paths.program(name), *words]
     done = subprocess.run(command, env=around, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
-    return done.returncode, done.stdout + done.stderr
+    errors = re.sub(r"^plumb: waiting for another .*\n", "", done.stderr, flags=re.MULTILINE)
+    return done.returncode, done.stdout + errors
 
 
 def records(around: Mapping[str, str]) -> dict[str, dict[str, Any]]:
