@@ -50,7 +50,7 @@ def run(folder: Path, around: Mapping[str, str], name: str, *words: str) -> tupl
     """The same of another program of this environment, but whether it waited for other tests that launch something."""
     command = [paths.program(name), *words]
     done = subprocess.run(command, env=around, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
-    errors = re.sub(r"^plumb: waiting for another .*\n", "", done.stderr, flags=re.MULTILINE)
+    errors = re.sub(r"^plumb: waiting for another launch .*\n", "", done.stderr, flags=re.MULTILINE)
     return done.returncode, done.stdout + errors
 
 

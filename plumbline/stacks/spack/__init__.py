@@ -158,12 +158,13 @@ def _built(name: str, spack: Spack, absent: Mapping[str, str]) -> dict[str, Pack
 
     document = environments.read(name)
     # sources first, so that a missing one is an error before hours of building
-    there = set(spack.run("find", "--no-groups", "--format", "{hash}").split()) | buildcache.in_registry(spack)
-    wanted = [
-        digest
+    there = set(spack.run("find", "--no-groups", "--format", "{hash}").split())
+    missing = {
+        digest: node
         for digest, node in document.concrete_specs.items()
-        if node.external is None and digest not in there and not buildcache.holds(digest, node)
-    ]
+        if node.external is None and digest not in there
+    }
+    wanted = buildcache.without_binary(spack, missing)
     sites.check_externals_there(document, wanted, absent)
     if wanted:
         print(f"{label}: fetching the sources of {units.counted(len(wanted), 'package')}", flush=True)

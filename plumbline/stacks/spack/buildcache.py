@@ -20,7 +20,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -94,11 +94,22 @@ def mirrors(*others: str) -> dict[str, dict[str, Any]]:
     return {f"{name}-binaries": {**entry, "binary": True, "source": False} for name, entry in found.items()}
 
 
-def in_registry(spack: Spack) -> set[str]:
-    """The hashes of the packages whose binaries the registry has; none without a registry."""
+def without_binary(spack: Spack, packages: Mapping[str, Node]) -> list[str]:
+    """The hashes of those ``packages`` whose binaries are in no folder, and not in the registry."""
+    lacking = [
+        digest
+        for digest, node in packages.items()
+        if not any(_description(folder, digest, node).is_file() for folder in folders().values())
+    ]
     place = registry()
-    if place is None:
-        return set()
+    if place and lacking:
+        held = _held(spack, place)
+        lacking = [digest for digest in lacking if digest not in held]
+    return lacking
+
+
+def _held(spack: Spack, place: str) -> set[str]:
+    """The hashes of the packages whose binaries the registry has."""
     try:
         listed = spack.run("buildcache", "list", "--allarch", "--very-long")
     except PlumbError as error:
@@ -112,11 +123,6 @@ def must_be_signed(folder: Path) -> bool:
     """Whether binaries of a folder must be signed; an unpacked archive has their SHA-256 in its list instead."""
     local = airgap()
     return bool(os.environ.get(VARIABLE)) and (local is None or not folder.is_relative_to(local))
-
-
-def holds(digest: str, node: Node) -> bool:
-    """Whether some buildcache has the binary of a lock's package."""
-    return any(_description(folder, digest, node).is_file() for folder in folders().values())
 
 
 def _description(folder: Path, digest: str, node: Node) -> Path:

@@ -57,6 +57,14 @@ def test_what_the_registry_has_needs_no_source(root, pushed):
     assert mirrors()["registry0-binaries"] == {"url": REGISTRY, "signed": False, "binary": True, "source": False}
 
 
+def test_a_registry_is_not_asked_for_what_is_installed(root, monkeypatch):
+    """It need not be reachable to write the manifest again."""
+    stacks.install("spack", "openmpi")
+    monkeypatch.setenv(buildcache.PLACE, REGISTRY)
+    stacks.install("spack", "openmpi", force=True)
+    assert calls(root, "buildcache") == []
+
+
 def test_name_and_password_are_read_by_spack_and_written_nowhere(root, pushed, monkeypatch):
     for name in buildcache.LOGIN:
         monkeypatch.setenv(name, "secret-of-the-registry")
