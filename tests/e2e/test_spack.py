@@ -253,8 +253,9 @@ def committed(tmp_path_factory):
     places = {"PLUMB_STACKS": str(folder / "stacks"), "PLUMB_SPACK_HOME": str(folder / "home")}
     variables = {**os.environ, **places, "PLUMB_SPACK_SITE": "ci"}
     (folder / "stacks").mkdir(parents=True, exist_ok=True)
-    if not (folder / "stacks" / "openmpi").exists():
-        (folder / "stacks" / "openmpi").symlink_to(paths.stacks() / "openmpi")
+    link = folder / "stacks" / "openmpi"
+    link.unlink(missing_ok=True)  # a kept one may lead to a checkout that is gone
+    link.symlink_to(paths.stacks() / "openmpi")
     plumb(variables, "install", "spack:openmpi")
     return variables
 
