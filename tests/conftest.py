@@ -5,6 +5,7 @@ import shutil
 import signal
 from pathlib import Path
 
+import durations
 import hypothesis
 import parallel
 import pytest
@@ -26,6 +27,7 @@ hypothesis.settings.load_profile("without deadline")
 def pytest_configure(config: pytest.Config) -> None:
     """The checkout's own records, sites and stacks stay as they are, and nothing is left of tests that run at once."""
     parallel.configure(config)
+    durations.configure(config)
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Untouched(Path(__file__).resolve().parents[1]))
 

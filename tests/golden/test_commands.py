@@ -1,14 +1,13 @@
 """Golden commands: what ``plumb`` prints and writes for records, sites, stacks and tables that are always the same.
 
 A wanted change is written with ``PLUMB_GOLDEN=write pytest tests/golden/test_commands.py`` and then read as a diff.
-``tests/support/frozen.py`` makes the folder that the commands read.
+``tests/support/frozen.py`` makes the folder that the commands read. Of a page the golden output has a digest; its
+differences to the page of another commit, in words: ``tests/golden/pages.py COMMIT``.
 """
 
 from __future__ import annotations
 
-import base64
 import datetime
-import gzip
 import json
 import os
 import re
@@ -23,8 +22,11 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import folded
 import frozen
+import page_words
 import pytest
+from pages import KEEP
 
 import plumbline
 from plumbline.base import paths
@@ -109,8 +111,8 @@ def _time(found: re.Match[str]) -> str:
     return "NOW" if abs(age) < datetime.timedelta(minutes=2) else found[0]
 
 
-def shown(file: Path) -> str:
-    """What a file holds: of a page its data, of a table or database its rows, else its text."""
+def shown(file: Path, folder: Path) -> str:
+    """The content of a file: of a page its digest, of a table or database its rows, else its text."""
     if file.suffix == ".parquet":
         engine = duckdb.connect()
         engine.execute("SET TimeZone = 'UTC'")
@@ -122,17 +124,29 @@ def shown(file: Path) -> str:
             return "\n".join(str(row) for table in tables for row in database.execute(f"SELECT * FROM {table}"))  # noqa: S608
     text = file.read_text(encoding="utf-8")
     if file.suffix == ".html":
-        ((kind, data),) = re.findall(r'<script type="([^"]+)" id="data">(.*?)</script>', text, re.DOTALL)
-        data = gzip.decompress(base64.b64decode(data)).decode() if kind == "application/gzip" else data
-        return json.dumps(json.loads(data), indent=0)
-    return text
+        data = normal(json.dumps(page_words.document(text), ensure_ascii=False), folder)
+        if KEEP in os.environ:
+            kept = Path(os.environ[KEEP], folder.parent.name, f"{file.relative_to(folder)}.json")
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_text(data, encoding="utf-8")
+        return "\n".join(page_words.digest(json.loads(data)))
+    return short(text)
+
+
+def short(text: str) -> str:
+    """``text``, or if it is a JSON document of several lines, the same in fewer."""
+    try:
+        document = json.loads(text) if text[:2] in ("{\n", "[\n") else None
+    except json.JSONDecodeError:
+        return text
+    return text if document is None else f"{folded.fold(document)}\n"
 
 
 def answer(words: list[str], folder: Path, before: set[Path], capsys: pytest.CaptureFixture[str]) -> str:
     """Status and output of one command."""
     if words[:1] == ["cat"]:
         files = sorted(file for file in folder.glob(words[1]) if file.is_file())
-        return "".join(f"--- {file.relative_to(folder)}\n{shown(file)}\n" for file in files)
+        return "".join(f"--- {file.relative_to(folder)}\n{shown(file, folder)}\n" for file in files)
     if words[:1] == ["ls"]:
         now = {file for file in folder.rglob("*") if file.is_file()}
         changes = [*(("-", file) for file in sorted(before - now)), *(("+", file) for file in sorted(now - before))]
@@ -144,7 +158,7 @@ def answer(words: list[str], folder: Path, before: set[Path], capsys: pytest.Cap
         status = ended.code
     out, err = capsys.readouterr()
     err = re.sub(r"^usage: .*\n( .*\n)*", "", err, flags=re.MULTILINE)  # the cases of --help have it
-    return "".join([out, *(f"! {line}\n" for line in err.splitlines()), f"status {status}\n"])
+    return "".join([short(out), *(f"! {line}\n" for line in err.splitlines()), f"status {status}\n"])
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from archived_sites import dry_run, reframe, topology
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plans import resolve
 from test_plans import describe, title
-from test_seed_sites import as_json, dry_run, golden, reframe, topology
+from test_seed_sites import as_json, golden
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError

@@ -12,13 +12,13 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
+import forked_reframe
 import pytest
 import yaml
-from test_seed_sites import LAUNCHERS, as_json, golden, launcher, sources
+from archived_sites import sources
+from test_seed_sites import LAUNCHERS, as_json, golden, launcher
 
 from plumbline.base import paths
 from plumbline.mpi import Layout
@@ -124,9 +124,8 @@ def _dry_run(folder: Path) -> str:
         "RFM_PREFIX": str(folder),
     }
     selection = ("-n", "|".join(SELECTED))
-    command = [str(Path(sys.executable).parent / "reframe"), *sources(selection), "--nocolor"]
-    command += ["--system", "made-up", "--dry-run", "--keep-stage-files", *selection]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300).stdout
+    words = [*sources(selection), "--nocolor", "--system", "made-up", "--dry-run", "--keep-stage-files", *selection]
+    return forked_reframe.run(*words, environment=environment, folder=folder).stdout
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from folded import fold
 from plans import resolve
 
 from plumbline.base import paths
@@ -108,7 +109,7 @@ def test_plans_are_as_written_down(name: str, allowed: str | None, monkeypatch: 
     found = {title(placement, options): answer(name, placement, options, allowed) for placement, options in CASES}
     golden = GOLDEN / f"{name}{'-narrowed' if allowed else ''}.json"
     if os.environ.get("PLUMB_GOLDEN") == "write":
-        golden.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        golden.write_text(fold(found) + "\n", encoding="utf-8")
     assert golden.is_file(), "no golden plans: write them with PLUMB_GOLDEN=write and read them"
     expected = json.loads(golden.read_text(encoding="utf-8"))
     assert list(found) == list(expected)

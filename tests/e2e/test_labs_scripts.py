@@ -1,4 +1,4 @@
-"""Labs: what each selects has job scripts, and what each prints is there."""
+"""Labs: what each selects has job scripts, as a dry run on an archived site writes them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import shlex
 from typing import Any
 
 import pytest
-from test_seed_sites import dry_run, topology, variants
+from archived_sites import dry_run, topology, variants
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
-from plumbline.labs import evidence, model, printed
+from plumbline.labs import model
 from plumbline.topology.plan import resolve
 
 #: no variant of these fits on a machine without GPUs; tests/golden/test_devices.py has what they ask of OSU
@@ -96,15 +96,3 @@ def test_every_kernel_is_asked_for_json(fitting: list[dict[str, Any]], prepared:
     found = [variant for variant in prepared if variant["parser"] == "kernel"]
     assert {variant["test"] for variant in found} == set(kernels(fitting))
     assert [variant["name"] for variant in found if "--json" not in variant["arguments"]] == []
-
-
-def planned(name: str) -> bool:
-    """Whether lab ``name`` prints plans only: what it has to measure first is in tests/e2e/test_labs_real.py."""
-    return not any(one.measures for one in LABS[name].prints)
-
-
-@pytest.mark.parametrize("name", [name for name, lab in LABS.items() if lab.prints and planned(name)])
-def test_what_the_documents_say_is_in_the_output_of_each_command(name: str) -> None:
-    """Plans and counts are facts of any machine."""
-    outputs = [printed.run(one) for one in LABS[name].prints if model.RECORD not in one.command]
-    assert [finding for output in outputs for finding in output.findings if finding.state != evidence.HOLDS] == []

@@ -1,0 +1,21 @@
+"""Labs: what each prints is there."""
+
+from __future__ import annotations
+
+import pytest
+
+from plumbline.labs import evidence, model, printed
+
+LABS = model.every()
+
+
+def planned(name: str) -> bool:
+    """Whether lab ``name`` prints plans only: what it has to measure first is in tests/e2e/test_labs_real.py."""
+    return not any(one.measures for one in LABS[name].prints)
+
+
+@pytest.mark.parametrize("name", [name for name, lab in LABS.items() if lab.prints and planned(name)])
+def test_what_the_documents_say_is_in_the_output_of_each_command(name: str) -> None:
+    """Plans and counts are facts of any machine."""
+    outputs = [printed.run(one) for one in LABS[name].prints if model.RECORD not in one.command]
+    assert [finding for output in outputs for finding in output.findings if finding.state != evidence.HOLDS] == []
