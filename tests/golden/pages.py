@@ -21,7 +21,8 @@ def pages_of(checkout: Path, folder: Path) -> None:
     words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "report or publish or compare or gate"]
     done = subprocess.run(
         [sys.executable, *words, "tests/golden/test_commands.py"], cwd=checkout, capture_output=True, text=True,
-        env={**os.environ, KEEP: str(folder), "PYTHONPATH": str(checkout)}, check=False,
+        env={**os.environ, KEEP: str(folder), "PYTHONPATH": str(checkout), "PLUMB_TOOLS": str(ROOT / "build/tools")},
+        check=False,
     )  # fmt: skip
     if not folder.is_dir():
         sys.exit(f"{checkout}: no page was made:\n{done.stdout}{done.stderr}")

@@ -126,7 +126,8 @@ def shown(file: Path, folder: Path) -> str:
     if file.suffix == ".html":
         data = normal(json.dumps(page_words.document(text), ensure_ascii=False), folder)
         if KEEP in os.environ:
-            kept = Path(os.environ[KEEP], folder.parent.name, f"{file.relative_to(folder)}.json")
+            (case,) = re.findall(r"\[(.+)\]", os.environ["PYTEST_CURRENT_TEST"])
+            kept = Path(os.environ[KEEP], case, f"{file.relative_to(folder)}.json")
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.write_text(data, encoding="utf-8")
         return "\n".join(page_words.digest(json.loads(data)))

@@ -126,16 +126,20 @@ def differences(old: Json, new: Json, where: str = "") -> Iterator[str]:
 
 
 def _of_lists(old: list[Json], new: list[Json], where: str) -> Iterator[str]:
-    """Members with one key are compared with one another, whatever stands between them."""
-    before, after = _keyed(old), _keyed(new)
-    for key in dict.fromkeys((*before, *after)):
-        if key not in after:
-            yield f"{where}: gone: {words(before[key])}"
-        elif key not in before:
-            yield f"{where}: new: {words(after[key])}"
+    """Cells are compared one by one, other members with those of the same name, whatever stands between them."""
+    if len(old) == len(new) and not any(isinstance(member, dict | list) for member in (*old, *new)):
+        for before, after in zip(old, new, strict=True):
+            yield from differences(before, after, where)
+        return
+    was, now = _keyed(old), _keyed(new)
+    for key in dict.fromkeys((*was, *now)):
+        if key not in now:
+            yield f"{where}: gone: {words(was[key])}"
+        elif key not in was:
+            yield f"{where}: new: {words(now[key])}"
         else:
-            row = isinstance(after[key], list)
-            yield from differences(before[key], after[key], f"{where} [{key.partition('#')[0]}]" if row else where)
+            row = isinstance(now[key], list)
+            yield from differences(was[key], now[key], f"{where} [{key.partition('#')[0]}]" if row else where)
 
 
 def _keyed(members: list[Json]) -> dict[str, Json]:
