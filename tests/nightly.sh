@@ -1,0 +1,52 @@
+#!/bin/bash
+# What takes longer than a change can wait for, part by part: the tests marked long in each folder, then the error rates
+# in full. A part that passed on the same commit, without changes, is not run again, so that an interrupted night is
+# resumed by the same command. `tests/nightly.sh PART …` runs some parts. The status is 1 if one failed.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+python=.venv/bin/python
+stamps=build/nightly
+parts=(unit kernels e2e vm playbooks bed attacks rates)
+[ $# -eq 0 ] || parts=("$@")
+commit=$(git rev-parse HEAD)
+[ -z "$(git status --porcelain)" ] || commit=
+mkdir -p "$stamps"
+
+# All parts but two are tests, by the name of their folder.
+run() {
+    case $1 in
+        rates) make rates ;;
+        attacks) make attacks INPUTS=1000 ;;
+        *)
+            "$python" -m pytest -n "$(nproc)" -m long "tests/$1"
+            local status=$?
+            # 5: no test in this folder is marked
+            [ $status -eq 5 ] || return $status
+            ;;
+    esac
+}
+
+failed=()
+for part in "${parts[@]}"; do
+    if [ "$part" != attacks ] && [ "$part" != rates ] && [ ! -d "tests/$part" ]; then
+        echo "nightly: no part '$part'" >&2
+        exit 2
+    fi
+    if [ -n "$commit" ] && [ "$commit" = "$(cat "$stamps/$part" 2>/dev/null)" ]; then
+        echo "nightly: $part: passed on this commit before"
+        continue
+    fi
+    SECONDS=0
+    if run "$part"; then
+        [ -z "$commit" ] || echo "$commit" >"$stamps/$part"
+        state=passed
+    else
+        failed+=("$part")
+        state=FAILED
+    fi
+    echo "nightly: $part: $state after $((SECONDS / 60)) min $((SECONDS % 60)) s"
+done
+if [ ${#failed[@]} -gt 0 ]; then
+    echo "nightly: failed: ${failed[*]}" >&2
+    exit 1
+fi
