@@ -143,7 +143,7 @@ def install(wheel: Path, folder: Path) -> None:
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python, "install"]
     call([*pip, "--quiet", "--no-deps", "--no-index", wheel])
     site = Path(sysconfig.get_path("purelib", vars={"base": str(folder / "env")}))
-    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    (site / "dependencies.pth").write_text(dependencies(folder))
     program = (BIN / "reframe").read_text()
     (python.parent / "reframe").write_text(re.sub(r"\A.*", f"#!{python}", program))
     (python.parent / "reframe").chmod(0o755)
@@ -152,6 +152,16 @@ def install(wheel: Path, folder: Path) -> None:
     known = paths.stacks() / "blas"  # its choice takes long
     if known.is_dir():
         shutil.copytree(known, folder / "data" / "stacks" / "blas")
+
+
+def dependencies(folder: Path) -> str:
+    """Where the packages of this environment are; a copy of them where the user may not enter the checkout."""
+    packages = sysconfig.get_path("purelib")
+    if not AS_USER or subprocess.run([*AS_USER, "test", "-x", packages], check=False, timeout=60).returncode == 0:
+        return packages
+    unused = shutil.ignore_patterns("ansible*", "playwright*", "mypy*", "__pycache__")
+    shutil.copytree(packages, folder / "dependencies", ignore=unused, symlinks=True)
+    return str(folder / "dependencies")
 
 
 def plumb(place: Path, *words: str, cwd: Path | None = None, user: Sequence[str] = AS_USER) -> str:
