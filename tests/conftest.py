@@ -1,16 +1,25 @@
 """What holds for all tests."""
 
+import atexit
 import os
 import shutil
 import signal
+import tempfile
 from pathlib import Path
 
 import durations
 import hypothesis
 import parallel
 import pytest
+import surroundings
 from request_host import host  # noqa: F401 - a fixture
 from untouched import Untouched
+
+# Processes that run tests at once have it from the one that hands them out.
+if "PLUMB_TEST_HOME" not in os.environ:
+    home = tempfile.mkdtemp(prefix="plumbline-home-")
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    surroundings.enter(Path(home))
 
 # A script that starts the tests in its background makes them ignore SIGINT, nohup SIGHUP, and so all that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)

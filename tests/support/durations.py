@@ -53,7 +53,10 @@ class Durations:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Write the costs, and show the sums by folder beside those of the run before."""
-        before: Costs = json.loads(self.file.read_text()) if self.file.is_file() else {}
+        try:
+            before: Costs = json.loads(self.file.read_text())
+        except (OSError, ValueError):  # there was none, or it was interrupted
+            before = {}
         self.file.parent.mkdir(parents=True, exist_ok=True)
         rounded = {name: [round(value, 3) for value in cost] for name, cost in sorted(self.costs.items())}
         self.file.write_text(json.dumps(rounded, indent=0) + "\n")
