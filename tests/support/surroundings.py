@@ -20,7 +20,7 @@ DECLARED = (
     *("PIP_CACHE_DIR", "PIP_CERT", "PIP_CONFIG_FILE", "PIP_DEFAULT_TIMEOUT", "PIP_FIND_LINKS", "PIP_*INDEX_URL"),
     *("PIP_TRUSTED_HOST", "npm_config_*"),
     # which Python and which kernels of OpenBLAS run on this processor
-    *("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "PYENV_ROOT", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"),
+    *("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "PYENV_ROOT", "PYTHONUNBUFFERED"),
     # what people say to the tests
     *("NUMA_VM_CACHE", "PLUMB_ATTACKS*", "PLUMB_CHROMIUM", "PLUMB_GOLDEN*", "PLUMB_KEEP_BED", "PLUMB_SPACK_*"),
     *("PLUMB_TEST_*", "PLUMB_TOOLS", "PYTEST_*", "SPACK_ROOT", "XDG_CACHE_HOME"),
@@ -53,6 +53,7 @@ def enter(home: Path) -> None:
     kept = declared(os.environ)
     kept = {**at_home(home, Path.home()), **kept}
     foreign = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
+    sys.dont_write_bytecode = False  # the tests start hundreds of commands, which would each be compiled again
     sys.path[:] = [folder for folder in sys.path if folder not in foreign]
     os.environ.clear()
     os.environ.update(kept)
