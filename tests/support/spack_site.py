@@ -9,14 +9,14 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+import fake_spack
 import yaml
 
 from plumbline.base import paths
-from plumbline.stacks import fetch, stream
-from plumbline.stacks.spack import bootstrap, buildcache, environments, sites
+from plumbline.stacks import fetch, libraries, spack, stream
+from plumbline.stacks.spack import bootstrap, buildcache, environments, runner, sites
 
 REAL = paths.root()
-SUPPORT = Path(__file__).parent
 VARIABLES = (
     "SPACK_ROOT",
     "PLUMB_SPACK_SITE",
@@ -88,12 +88,16 @@ def programs(folder):
         (folder / name).chmod(0o755)
 
 
+def versions(root):
+    """What ``versions.yaml`` says."""
+    return yaml.safe_load((root / "spack-env" / "versions.yaml").read_text())
+
+
 def pin(root, part, commit):
     """Write ``commit`` into ``versions.yaml``."""
-    file = root / "spack-env" / "versions.yaml"
-    document = yaml.safe_load(file.read_text())
+    document = versions(root)
     document[part]["commit"] = commit
-    file.write_text(yaml.safe_dump(document))
+    (root / "spack-env" / "versions.yaml").write_text(yaml.safe_dump(document))
 
 
 def registry(arguments, lock, _):
@@ -112,40 +116,107 @@ def registry(arguments, lock, _):
         (folder / "clingo.whl").write_text("wheel\n")
 
 
+BUILD, START = stream.build, runner.start
+kernel_sources = functools.cache(spack._kernel_sources)
+
+
+@functools.cache
+def built(source, compiler, llc_bytes):
+    """The facts about STREAM, made of the text ``source``, and its program."""
+    with tempfile.TemporaryDirectory() as name:
+        file, program = Path(name) / "stream.c", Path(name) / "stream"
+        file.write_bytes(source)
+        facts = BUILD(file, program, compiler, llc_bytes)
+        return facts, program.read_bytes()
+
+
+def build(source, program, compiler, llc_bytes):
+    """In place of :func:`plumbline.stacks.stream.build`: the same source is compiled once."""
+    facts, content = built(source.read_bytes(), compiler, llc_bytes)
+    program.write_bytes(content)
+    program.chmod(0o755)
+    return dict(facts)
+
+
+def once(look):
+    """``look`` with ldd once into programs of the same content and with the same variables, its last argument."""
+    known = {}
+
+    def remembered(program, *rest):
+        key = Path(program).read_bytes(), str(rest[-1])
+        if key not in known:
+            known[key] = look(program, *rest)
+        return known[key]
+
+    return remembered
+
+
 def suit_any_machine(set_attribute):
-    """Locks fit this machine, whatever its processor, caches and compilers are; ``set_attribute`` is as setattr."""
+    """Locks fit this machine, whatever its processor, caches and compilers are; ``set_attribute`` is as setattr.
+
+    What an installation would find out or compile again, with the same result, is done once.
+    """
     set_attribute(stream, "last_level_cache_bytes", lambda: 1 << 20)
     set_attribute(fetch, "pip", registry)
     set_attribute(sites, "target_options", lambda *_: ["-DTARGET"])
     for check in ("check_target", "check_system", "check_compilers"):
         set_attribute(sites, check, lambda *_, **__: None)
+    set_attribute(spack, "_kernel_sources", kernel_sources)
+    set_attribute(stream, "build", build)
+    set_attribute(libraries, "of", once(libraries.of))
+    set_attribute(libraries, "linked", once(libraries.linked))
+
+
+@functools.cache
+def checkouts():
+    """Mode and content of each file of the checkout, of the fake Spack's repository and of that of its packages."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        root, program, packages = folder / "root", folder / "spack/bin/spack", folder / "packages/repos/spack_repo"
+        shutil.copytree(REAL / "spack-env", root / "spack-env", ignore=shutil.ignore_patterns(".ruff_cache"))
+        program.parent.mkdir(parents=True)
+        program.write_text(f"#!{sys.executable}\n{Path(fake_spack.__file__).read_text()}")
+        program.chmod(0o755)
+        (packages / "builtin").mkdir(parents=True)
+        (packages / "builtin" / "repo.yaml").write_text("repo: {namespace: builtin}\n")
+        for part in ("spack", "packages"):
+            pin(root, part, repository(folder / part, versions(root)[part]["tag"]))
+        agree(root)
+        files = (file for file in folder.rglob("*") if file.is_file())
+        return {file.relative_to(folder): (file.stat().st_mode, file.read_bytes()) for file in files}
 
 
 def make(folder, monkeypatch):
-    """The checkout; the environment of this process points at it."""
+    """The checkout; the environment of this process points at it, and Spack's commands are run in this process.
+
+    They are processes, as outside of tests, after :func:`start_processes`, which is called in these tests:
+
+    - ``test_spack_provider.py``: a command's words, variables, folder and exit status; an installation; one whose
+      source cannot be had; two at once
+    - ``test_spack_archive.py``: an installation by the Spack that was unpacked
+    - ``test_spack_signing.py``: what was pushed and signed is taken
+    """
     root, state = folder / "root", folder / "fake"
-    shutil.copytree(REAL / "spack-env", root / "spack-env", ignore=shutil.ignore_patterns(".ruff_cache"))
+    for name, (mode, content) in checkouts().items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+        file.chmod(mode)
     (root / "custom-kernels").symlink_to(REAL / "custom-kernels")
     programs(state / "programs")
-    for name in VARIABLES:
+    shutil.copytree(root / "spack-env" / "sites" / environments.DEFAULT_SITE, state / "locks")
+    for name in (*VARIABLES, "PLUMB_SPACK_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(paths, "root", lambda: root)
-    for name, value in {"PLUMB_STACKS": root / "stacks", "FAKE_SPACK": state}.items():
-        monkeypatch.setenv(name, str(value))
-    monkeypatch.delenv("PLUMB_SPACK_HOME", raising=False)
-    spack, packages = folder / "spack", folder / "packages"
-    (spack / "bin").mkdir(parents=True)
-    program = spack / "bin" / "spack"
-    program.write_text(f"#!{sys.executable}\n{(SUPPORT / 'fake_spack.py').read_text()}")
-    program.chmod(0o755)
-    (packages / "repos" / "spack_repo" / "builtin").mkdir(parents=True)
-    (packages / "repos" / "spack_repo" / "builtin" / "repo.yaml").write_text("repo: {namespace: builtin}\n")
-    pinned = environments.versions()
-    for part, place, name in (("spack", spack, "SPACK_ROOT"), ("packages", packages, "PLUMB_SPACK_PACKAGES")):
-        pin(root, part, repository(place, getattr(pinned, part).tag))
-        monkeypatch.setenv(name, str(place))
-    agree(root)
-    shutil.copytree(root / "spack-env" / "sites" / environments.DEFAULT_SITE, state / "locks")
+    monkeypatch.setattr(runner, "start", fake_spack.Process)
+    places = {
+        "PLUMB_STACKS": "root/stacks",
+        "FAKE_SPACK": "fake",
+        "SPACK_ROOT": "spack",
+        "PLUMB_SPACK_PACKAGES": "packages",
+    }
+    for name, place in places.items():
+        monkeypatch.setenv(name, str(folder / place))
     venv = environments.home() / "venv"
     (venv / "bin").mkdir(parents=True)
     (venv / "bin" / "python").symlink_to(sys.executable)
@@ -153,8 +224,13 @@ def make(folder, monkeypatch):
     return root
 
 
+def start_processes(monkeypatch):
+    """See :func:`make`."""
+    monkeypatch.setattr(runner, "start", START)
+
+
 def agree(root):
     """The locks name the commit that is pinned now."""
-    commit = environments.versions().spack.commit
+    commit = versions(root)["spack"]["commit"]
     for file in (root / "spack-env" / "sites").glob("*/*.lock"):
         file.write_text(file.read_text().replace("2e907202bcc8209a6a62243aab50c179b524cc3b", commit))

@@ -56,6 +56,13 @@ def environment(base: Base) -> dict[str, str]:
     }
 
 
+def start(command: list[str], variables: Mapping[str, str]) -> subprocess.Popen[str]:
+    """The process of a Spack command; its errors are among its output, and it can ask nothing."""
+    return subprocess.Popen(
+        command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True
+    )
+
+
 class Spack:
     """Commands of one environment; the output of all of them is kept in ``OWNER.log`` beside the stacks.
 
@@ -78,17 +85,7 @@ class Spack:
         variables = {**environment(self.base), **self.variables}
         seen: list[str] = []
         self.log.parent.mkdir(parents=True, exist_ok=True)
-        with (
-            self.log.open("a", encoding="utf-8") as log,
-            subprocess.Popen(
-                command,
-                env=variables,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
-                text=True,
-            ) as child,
-        ):
+        with self.log.open("a", encoding="utf-8") as log, start(command, variables) as child:
             log.write(f"$ {' '.join(command)}\n")
             for text in child.stdout or ():
                 log.write(text)

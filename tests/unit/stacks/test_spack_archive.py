@@ -16,18 +16,31 @@ from plumbline.stacks import archive, pack, spack
 from plumbline.stacks.spack import bootstrap, buildcache, environments
 
 
-@pytest.fixture
-def root(tmp_path, monkeypatch):
+def checkout(folder, monkeypatch):
     spack_site.suit_any_machine(monkeypatch.setattr)
-    root = spack_site.make(tmp_path, monkeypatch)
+    root = spack_site.make(folder, monkeypatch)
     (root / "requirements.txt").write_text("clingo==1.0\n")
     return root
 
 
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    """An archive with its SHA-256, beside the checkout that it was packed in and the fake Spack's folder."""
+    file = tmp_path_factory.mktemp("original") / "all.tar"
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        checkout(file.parent, monkeypatch)
+        return file, pack.pack([("spack", "openmpi")], file)
+
+
 @pytest.fixture
-def packed(root):
-    file = root.parent / "all.tar"
-    return file, pack.pack([("spack", "openmpi")], file)
+def root(tmp_path, monkeypatch):
+    return checkout(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def packed(original, root):
+    """That archive beside a new checkout."""
+    return Path(shutil.copy(original[0], root.parent)), original[1]
 
 
 def rewritten(file, change):
@@ -42,20 +55,21 @@ def rewritten(file, change):
     return target
 
 
-def test_it_holds_everything_and_no_kernels(root, packed, capsys):
-    file, digest = packed
+def test_it_holds_everything_and_no_kernels(root, original):
+    file, digest = original
     with tarfile.open(file) as tar:
         names = [name.split("/") for name in tar.getnames()]
     assert {name[0] for name in names} == {"SHA256SUMS", "index.json", "wheels", "spack"}
     assert {name[1] for name in names if name[0] == "spack"} == {"git", "mirror", "buildcache", "index"}
     assert len(digest) == 64
     kernels, _ = environments.read("openmpi").node("plumbline-kernels")
-    pushes = [call for call in (root.parent / "fake" / "calls").read_text().splitlines() if "buildcache push" in call]
+    pushes = [call for call in (file.parent / "fake" / "calls").read_text().splitlines() if "buildcache push" in call]
     assert pushes
     assert not any(kernels in push for push in pushes)
 
 
-def test_it_is_all_that_a_machine_without_network_needs(root, packed, monkeypatch):
+def test_it_is_all_that_a_machine_without_network_needs(packed, monkeypatch):
+    spack_site.start_processes(monkeypatch)
     file, digest = packed
     for name in spack_site.VARIABLES:
         monkeypatch.delenv(name, raising=False)
@@ -100,9 +114,9 @@ def unpacked(file, monkeypatch):
 
 def test_the_index_of_the_packages_is_younger_than_they_are(packed, monkeypatch):
     unpacked(packed[0], monkeypatch)
-    (bootstrap.cache() / "providers" / "builtin-specfile_v5-index.json").unlink()
-    bootstrap.prepare()
     index = bootstrap.cache() / "providers" / "builtin-specfile_v5-index.json"
+    assert not index.exists()
+    bootstrap.prepare()
     assert index.read_text() == "the index of all packages\n"
     package = environments.home() / "packages" / "repos" / "spack_repo" / "builtin" / "repo.yaml"
     assert index.stat().st_mtime_ns > package.stat().st_mtime_ns

