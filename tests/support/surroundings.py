@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[2]
 #: patterns of the names of variables
 DECLARED = (
     *("CI", "LANG", "LC_*", "LOGNAME", "PATH", "PWD", "SHELL", "TERM", "TMPDIR", "TZ", "USER"),
@@ -53,6 +54,9 @@ def enter(home: Path) -> None:
     kept = declared(os.environ)
     kept = {**at_home(home, Path.home()), **kept}
     foreign = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
+    if str(ROOT) in foreign:  # another checkout than the one that the environment was made for
+        foreign.remove(str(ROOT))
+        kept["PYTHONPATH"] = str(ROOT)
     sys.dont_write_bytecode = False  # the tests start hundreds of commands, which would each be compiled again
     sys.path[:] = [folder for folder in sys.path if folder not in foreign]
     os.environ.clear()

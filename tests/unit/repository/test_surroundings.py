@@ -25,7 +25,7 @@ def test_what_is_not_declared_does_not_reach_a_test():
 def test_this_process_has_an_empty_home_and_nothing_undeclared():
     assert Path(os.environ["HOME"]).name.startswith("plumbline-home-")
     # by conftest.py and readline
-    more = {"COLUMNS", "GIT_TEMPLATE_DIR", "HOME", "LINES", "PLUMB_RESULTS", "PLUMB_SITES"}
+    more = {"COLUMNS", "GIT_TEMPLATE_DIR", "HOME", "LINES", "PLUMB_RESULTS", "PLUMB_SITES", "PYTHONPATH"}
     assert set(os.environ) - set(surroundings.declared(os.environ)) <= more
 
 
