@@ -225,6 +225,7 @@ def test_unknown_host_keys_are_refused(bed: Bed, tmp_path: Path):
         assert file.stat().st_mode & 0o077 == 0, file
 
 
+@pytest.mark.long
 @pytest.mark.e2e
 def test_making_slurm_again_changes_nothing(bed: Bed):
     summary = re.findall(r"^(\w+): ok=\d+ changed=(\d+) failed=(\d+)", schedulers.make(bed.settings), re.MULTILINE)
@@ -254,6 +255,7 @@ def test_a_node_without_power_is_silent_and_comes_back(bed: Bed, fault: Callable
     assert "node2" in bed.out("ctl", "srun --nodes=1 --nodelist=node2 hostname")
 
 
+@pytest.mark.long
 @pytest.mark.e2e
 def test_a_full_file_system_takes_no_byte_more(bed: Bed, fault: Callable[..., None]):
     name = f"/shared/bed-test-{os.getpid()}"
@@ -264,6 +266,7 @@ def test_a_full_file_system_takes_no_byte_more(bed: Bed, fault: Callable[..., No
     bed.out("ctl", f"echo some text > {name} && rm {name}")
 
 
+@pytest.mark.long
 @pytest.mark.e2e
 def test_a_slow_link_is_slow_both_ways(bed: Bed, fault: Callable[..., None]):
     megabytes, rate = 8, 40e6 / 8  # the link's rate in bytes per second
@@ -276,6 +279,7 @@ def test_a_slow_link_is_slow_both_ways(bed: Bed, fault: Callable[..., None]):
         assert time.monotonic() - started > 0.8 * (megabytes * 1e6 - 256e3) / rate
 
 
+@pytest.mark.long
 @pytest.mark.e2e
 def test_a_competitor_works_only_while_jobs_of_its_node_do(bed: Bed, fault: Callable[..., None]):
     def used(seconds: int, job: str) -> int:
@@ -293,6 +297,7 @@ def test_a_competitor_works_only_while_jobs_of_its_node_do(bed: Bed, fault: Call
     assert busy > 4 * max(idle, elsewhere, 1)
 
 
+@pytest.mark.long
 @pytest.mark.e2e
 def test_a_node_with_fewer_cpus(bed: Bed, fault: Callable[..., None]):
     if len(os.sched_getaffinity(0)) < 2:
@@ -310,6 +315,7 @@ def test_a_node_with_fewer_cpus(bed: Bed, fault: Callable[..., None]):
     assert cpus() == whole
 
 
+@pytest.mark.long
 @pytest.mark.e2e
 def test_the_controllers_daemon_starts_anew(bed: Bed, fault: Callable[..., None]):
     line = "systemctl show --property=MainPID --value slurmctld"

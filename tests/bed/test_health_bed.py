@@ -127,6 +127,7 @@ def test_a_full_shared_memory_is_drained_and_taken_back(healthy: tuple[Bed, Path
     wait(lambda: state(bed, "node2").startswith("idle"))
 
 
+@pytest.mark.long
 def test_a_note_of_somebody_else_stays(healthy: tuple[Bed, Path]) -> None:
     """HealthCheckNodeState=IDLE calls no drained node: this calls it, as an epilog would."""
     bed, _ = healthy
@@ -139,6 +140,7 @@ def test_a_note_of_somebody_else_stays(healthy: tuple[Bed, Path]) -> None:
     bed.out("root@ctl", "scontrol update nodename=node2 state=resume")
 
 
+@pytest.mark.long
 def test_beside_a_job_nothing_is_measured(healthy: tuple[Bed, Path]) -> None:
     bed, _ = healthy
     line = f"{FOLDER}/plumb-check --class {FOLDER}/node.class --seconds 10 --node node1 --form json"
@@ -152,6 +154,7 @@ def test_beside_a_job_nothing_is_measured(healthy: tuple[Bed, Path]) -> None:
     assert told["rounds"] == 1
 
 
+@pytest.mark.long
 def test_as_an_epilog(healthy: tuple[Bed, Path]) -> None:
     """The job that ends is not a job any more."""
     bed, _ = healthy
@@ -171,6 +174,7 @@ def test_as_an_epilog(healthy: tuple[Bed, Path]) -> None:
         bed.ssh("root@ctl", "scontrol reconfigure")
 
 
+@pytest.mark.long
 def test_the_sites_own_health_check_stays(bed: Bed, tmp_path: Path) -> None:
     try:
         bed.out("root@node1", f"echo HealthCheckProgram=/usr/sbin/nhc >>{CONF}")
@@ -183,6 +187,7 @@ def test_the_sites_own_health_check_stays(bed: Bed, tmp_path: Path) -> None:
         play(bed, tmp_path, plumb_health_state="absent")
 
 
+@pytest.mark.long
 def test_flux_gets_the_check_among_its_scripts_after_jobs(bed: Bed, tmp_path: Path) -> None:
     """``flux`` here answers as Flux 0.88 does; what Flux made of the script was seen by hand (docs/health.md)."""
     folder, program = "/etc/flux/system", "/usr/local/bin/flux"

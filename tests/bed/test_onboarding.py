@@ -188,6 +188,7 @@ def jobs_until_now(bed: Bed) -> int:
     return int(re.search(r"^NEXT_JOB_ID\s*= (\d+)", bed.out("ctl", "scontrol show config"), re.MULTILINE)[1])
 
 
+@pytest.mark.long
 def test_the_stages_ceilings_and_audit_are_jobs_of_the_scheduler(onboarded, bed, here):
     """Ceilings of hosts that share a machine mean nothing: the bed's inventory leaves them out, here they are made."""
     file = here["site"] / "ceilings.yaml"
@@ -207,6 +208,7 @@ def test_the_stages_ceilings_and_audit_are_jobs_of_the_scheduler(onboarded, bed,
     assert before < between < jobs_until_now(bed)
 
 
+@pytest.mark.long
 def test_an_edit_survives_and_travels(onboarded, bed, here):
     file = here["site"] / "site.yaml"
     file.write_text(file.read_text() + "# a person's remark\n")
@@ -313,6 +315,7 @@ def test_a_drained_node_is_named_and_the_rest_goes_on(onboarded, bed, fault: Cal
     assert re.search(r"^\d+ variants?, \d+ verified", done.stdout, re.MULTILINE)
 
 
+@pytest.mark.long
 def test_the_controllers_daemon_may_start_anew_in_the_middle(onboarded, bed, fault: Callable[..., None]):
     command = ["ssh", "-F", str(bed.ssh_config), "ctl"]
     command += [f"cd /shared/plumbline && .venv/bin/plumb {ONE}"]
@@ -345,6 +348,7 @@ def test_a_node_that_dies_costs_its_launch_and_keeps_the_session(onboarded, bed,
     assert len(good) >= 2, output[-3000:]
 
 
+@pytest.mark.long
 def test_a_node_with_another_topology_is_named(onboarded, bed, fault: Callable[..., None]):
     fault("topology", "node2")
     folder = "/shared/plumbline/build/nodes-fault"
@@ -356,6 +360,7 @@ def test_a_node_with_another_topology_is_named(onboarded, bed, fault: Callable[.
     assert "of 2 nodes differ" in compared.stdout
 
 
+@pytest.mark.long
 def test_a_full_file_system_ends_in_one_line_and_spoils_no_record(onboarded, bed, fault: Callable[..., None]):
     before = len(records(bed.shared / "plumbline/results/bed"))
     bed.out("ctl", "rm -rf /shared/plumbline/build/reframe")  # a new run would remove it, and so make room
@@ -441,6 +446,7 @@ def test_a_refused_key_is_one_line(bed, tmp_path):
     assert "Traceback" not in done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_a_folder_that_nodes_do_not_share_is_refused(bed, tmp_path):
     done = play(bed, "onboard", "--tags", "preflight", plumb_root="/home/bench/plumbline")
     bed.out("ctl", "rm -rf /home/bench/plumbline")
@@ -448,6 +454,7 @@ def test_a_folder_that_nodes_do_not_share_is_refused(bed, tmp_path):
     assert "shared" in done.stdout, done.stdout[-2000:]
 
 
+@pytest.mark.long
 def test_a_user_without_sudo_gets_as_far(bed, tmp_path):
     bed.out("root@ctl", "install -d -o guest -g guest -m 750 /shared/guest")
     other = elsewhere(tmp_path, bed, ansible_user="guest")

@@ -124,6 +124,7 @@ def test_a_gate_runs_on_a_compute_node(cluster: Cluster) -> None:
     assert newest["nodes"][0] in cluster.bed.nodes, newest["nodes"]
 
 
+@pytest.mark.long
 def test_an_interrupt_leaves_no_job_and_no_process(cluster: Cluster) -> None:
     with cluster.begin(LONG) as child:
         wait(cluster.measuring, 60)

@@ -80,6 +80,7 @@ def test_each_node_leaves_a_result(login: Login, tmp_path: Path, monkeypatch: py
     assert login.results() == set()
 
 
+@pytest.mark.long
 def test_nothing_beside_a_job(login: Login) -> None:
     """The node's job is seen, and a check that was asked for all the same waits for its end."""
     bed, asks = login.bed, f"sh {SHARED}/health/health.sh slurm jobs node1"

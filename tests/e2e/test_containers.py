@@ -25,7 +25,8 @@ from plumbline.base.errors import PlumbError
 from plumbline.measure import driver
 from plumbline.stacks import engines, manifest
 
-pytestmark = pytest.mark.e2e
+#: making the image takes minutes; tests/unit/stacks/test_stacks_container.py has the commands of each engine
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 PLUMB = str(Path(sys.executable).parent / "plumb")
 #: in the words of `plumb stack install`: whose MPI library, started by whose launcher
 WAYS = {
@@ -33,13 +34,7 @@ WAYS = {
     "own": {"mode": "own", "launcher": "mpich"},
     "one": {"mode": "own"},
 }
-#: which combinations of engine and way `make test` takes; `make long` takes all
-FEW = [("charliecloud", "host"), ("charliecloud", "own"), ("podman", "one")]
-BOTH = [
-    pytest.param(engine, way, marks=[] if (engine, way) in FEW else pytest.mark.long)
-    for engine in ("charliecloud", "podman")
-    for way in WAYS
-]
+BOTH = [(engine, way) for engine in ("charliecloud", "podman") for way in WAYS]
 #: one launch, which other tests may slow down
 ONCE = ("-S", "launches=1", "-S", "launch_time_limit=300")
 KERNEL = {"parser": "kernel", "placement": "core", "threads": 1, "ranks_per_node": 2, "arguments": ["--json"]}
@@ -117,8 +112,8 @@ def test_ranks_are_bound_and_seen_in_the_container(engine, way, install, image, 
     ("engine", "way"),
     [
         ("podman", "one"),
-        pytest.param("podman", "own", marks=pytest.mark.long),
-        pytest.param("charliecloud", "host", marks=pytest.mark.long),
+        ("podman", "own"),
+        ("charliecloud", "host"),
     ],
 )
 def test_nothing_is_left_of_a_launch_that_had_to_be_ended(engine, way, install, tmp_path):
@@ -160,8 +155,8 @@ MANY = (
     ("engine", "way", "tests", "count"),
     [
         ("charliecloud", "host", SOME, 3),
-        pytest.param("charliecloud", "host", MANY, 10, marks=pytest.mark.long),
-        pytest.param("podman", "one", MANY, 10, marks=pytest.mark.long),
+        ("charliecloud", "host", MANY, 10),
+        ("podman", "one", MANY, 10),
     ],
 )
 def test_a_campaign_in_a_container(engine, way, tests, count, install, tmp_path):
@@ -190,9 +185,9 @@ MORE_NODES = f"{NODES}|pairs_nodes|pingpong_threads.*node|overlap_.*node"
     ("engine", "tests", "count"),
     [
         ("podman", NODES, 2),
-        pytest.param("charliecloud", NODES, 2, marks=pytest.mark.long),
-        pytest.param("charliecloud", MORE_NODES, 13, marks=pytest.mark.long),
-        pytest.param("podman", MORE_NODES, 13, marks=pytest.mark.long),
+        ("charliecloud", NODES, 2),
+        ("charliecloud", MORE_NODES, 13),
+        ("podman", MORE_NODES, 13),
     ],
 )
 def test_a_campaign_over_two_nodes(engine, tests, count, install, tmp_path, monkeypatch):
@@ -221,7 +216,6 @@ def offer(folder, *names, **more):
     file.write_text(yaml.safe_dump(site))
 
 
-@pytest.mark.long
 def test_a_gate_says_what_the_container_costs(install, tmp_path):
     made = install("charliecloud", "host")
     offer(tmp_path, "mpich", "image")
@@ -250,7 +244,6 @@ def test_a_gate_says_what_the_container_costs(install, tmp_path):
     assert all(launch["verified"] for record in (baseline, candidate) for launch in record["launches"])
 
 
-@pytest.mark.long
 def test_an_archive_is_unpacked_and_run(install, image, tmp_path):
     """What podman makes of the same folder, as an OCI archive; the folder that it is unpacked to is what is run."""
     install("podman")  # or skipped

@@ -18,10 +18,14 @@ pytestmark = pytest.mark.e2e
 STACK = "openmpi"
 
 
+#: labs of one of each kind of test; `make long` runs all
+FEW = ("D6", "R7", "S5", "T4")
+
+
 def shown() -> list[str]:
     """The labs that can be run here."""
-    own = site.claiming(site.load_all())
-    return tiny_labs.fitting(1, machine.offered(own)) if own else []
+    here = site.claiming(site.load_all())
+    return tiny_labs.fitting(1, machine.offered(here)) if here else []
 
 
 def run_with(around: dict[str, str]) -> tiny_labs.Run:
@@ -30,14 +34,18 @@ def run_with(around: dict[str, str]) -> tiny_labs.Run:
 
 
 @pytest.fixture(scope="module")
-def around(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The variables of commands whose results have launches of all tests of the labs of one node."""
+def around(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The variables of commands whose results have launches of all tests of the labs that are looked at."""
     folder = tmp_path_factory.mktemp("labs")
     around = own_code.variables(folder)
-    tiny_labs.measure(shown(), STACK, folder, paths.sites(), run_with(around))
+    chosen = {item.name for item in request.session.items if item.path == request.path}
+    labs = [name for name in shown() if any(f"[{name}]" in item for item in chosen)]
+    tiny_labs.measure(labs, STACK, folder, paths.sites(), run_with(around))
     return around
 
 
-@pytest.mark.parametrize("name", shown())
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in FEW else pytest.mark.long) for name in shown()]
+)
 def test_a_lab_shows_the_figures_that_were_measured(around: dict[str, str], name: str, tmp_path: Path) -> None:
     tiny_labs.check(name, around, run_with(around), tmp_path / "lab.json")

@@ -102,6 +102,7 @@ def code(tmp_path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_two_commits_of_a_library_are_compared_by_a_program_of_ones_own(around, code, tmp_path):
     found = tmp_path / "gate.json"
     sides = ("--baseline", "source:ompi@v0", "--candidate", "source:ompi@v1", "--minutes", "0.3")

@@ -77,6 +77,7 @@ def test_a_tuned_stack_can_be_gated_against_the_stack_that_it_was_made_from(tune
     assert tuned.launches[0].settings.seen == {NAME: "65536"}
 
 
+@pytest.mark.long
 def test_a_stack_is_screened_raced_and_judged_and_goes_on_from_its_records(small, capsys):
     """The gate gets a hundredth of a minute: too few pairs, which prove nothing, and the tuning says so."""
     work, document = small / "work", small / "tune.json"

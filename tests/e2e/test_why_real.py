@@ -82,6 +82,7 @@ def is_disturbed(document: dict) -> bool:
     return any("disturbed" in one for one in told)
 
 
+@pytest.mark.long
 def test_causes_are_named_and_a_search_continues_after_an_interruption(place, tmp_path):
     folder, around = place
     work = tmp_path / "why"
@@ -122,6 +123,7 @@ def spans(work: Path) -> list[tuple[float, float]]:
     return [(begin, begin + launch["wall_s"]) for begin, launch in zip(begins, launches, strict=True)]
 
 
+@pytest.mark.long
 def test_two_searches_at_once_take_turns(place, tmp_path):
     folder, around = place
     works = [tmp_path / name for name in ("one", "two")]
@@ -241,6 +243,7 @@ def test_the_host_is_set_back_after_kill_9_and_its_setting_is_named(place, tmp_p
     assert causes(document) == {"host setting thp": pytest.approx(1.25, rel=0.01)}
 
 
+@pytest.mark.long
 def test_a_factor_that_fails_alone_is_said(place, tmp_path):
     sides = ("stack:mpich", "stack:mpich,variable:ALLOCATOR=slow,variable:NEVER=starts")
     answer = why(place, *sides, "--seed", "2", "--work", tmp_path / "why", "--json")

@@ -46,6 +46,7 @@ def least(known: Times, more: Times) -> Times:
     return {name: min(time, known.get(name, time)) for name, time in more.items()}
 
 
+@pytest.mark.long
 @pytest.mark.alone
 @pytest.mark.parametrize(("size", "calls", "loops"), [(64, 100, 2000), (16384, 50, 200), (131072, 20, 100)])
 def test_a_loop_of_the_kernel_costs_what_a_plain_loop_costs(

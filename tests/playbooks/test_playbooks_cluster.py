@@ -506,6 +506,7 @@ def test_smoke_is_shown_and_not_repeated(cluster):
     assert len((cluster / "cluster/called").read_text().splitlines()) == 2
 
 
+@pytest.mark.long
 def test_failed_smoke_shows_what_the_job_said_and_is_repeated(cluster):
     plumb(cluster, 1)
     stage = cluster / "cluster/build/reframe/stage/straw/main/openmpi/stream"
@@ -560,6 +561,7 @@ def test_ceilings_that_are_missing_are_a_warning(cluster, status, code):
     assert ("plumb site measure tries again" in done.stdout.replace("\n", " ")) is (code == 0)
 
 
+@pytest.mark.long
 def test_calibration_goes_on_where_it_was_interrupted(cluster):
     plumb(cluster, 0)
     (cluster / "cluster/site-configs/straw/references").mkdir()
@@ -598,6 +600,7 @@ def test_a_stack_is_tuned_once(cluster):
     assert calls == [wanted, wanted]
 
 
+@pytest.mark.long
 def test_records_are_collected_once_and_again_when_they_change(cluster):
     there = cluster / "cluster/results/straw"
     (there / "compact").mkdir(parents=True)
@@ -617,6 +620,7 @@ def test_records_are_collected_once_and_again_when_they_change(cluster):
     assert (here / "a.jsonl").read_text() == "1\n2\n"
 
 
+@pytest.mark.long
 def test_what_comes_back_may_be_kept_outside_the_checkout(cluster):
     there = cluster / "cluster/results/straw"
     there.mkdir(parents=True)
@@ -630,6 +634,7 @@ def test_what_comes_back_may_be_kept_outside_the_checkout(cluster):
 # offboarding
 
 
+@pytest.mark.long
 def test_offboard_wants_the_name_and_fetches_first(cluster):
     root = cluster / "cluster"
     (root / "results/straw").mkdir(parents=True)
@@ -726,6 +731,7 @@ def test_a_host_that_cannot_be_reached_is_one_line(cluster, said, cure):
     assert cure in line
 
 
+@pytest.mark.long
 def test_warnings_are_shown_again_at_the_end(cluster):
     slurm(cluster, RUNS)
     needs = [{"name": "a program", "probe": "false", "optional": True, "Debian": ["a-tool"], "RedHat": ["a-tool"]}]

@@ -101,6 +101,11 @@ PLACEMENTS = [
     Case("node:1", 4, "hold", "--placement numa --threads 1 --memory node:1", each([0, 4, 8, 12]), [{1}] * 4),
     Case("firsttouch-4", 4, "hold", "--placement numa --memory firsttouch", groups(4, 4), []),
 ]
+#: those that other tests look at too, and one of each kind; each takes seconds, and `make long` runs all of them
+FEW = (
+    *("compact-4", "scatter-8", "spread-2x4", "numa-4", "pair:xsocket", "ways:4", "none-2"),
+    *("remote-4", "interleave-4", "interleave-1", "node:1", "firsttouch-4"),
+)
 FAULTS = [
     Case("control", 1, "go", "--placement numa:0 --threads 2"),
     Case("control-2", 2, "go", "--placement numa --threads 2"),
@@ -242,9 +247,10 @@ def numa(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Results:
     """The machine with four nodes: STREAM on the pairs of nodes that are asked for, all placements, the faults."""
-    asked = {item.name for item in request.session.items}
-    pairs = [case for case in MATRIX if f"{test_stream_on_pairs_of_nodes.__name__}[{case.name}]" in asked]
-    cases = [*(pairs if stream else []), *PLACEMENTS, *FAULTS, *SHORTAGES]
+    chosen = {item.name for item in request.session.items}
+    pairs = [case for case in MATRIX if f"{test_stream_on_pairs_of_nodes.__name__}[{case.name}]" in chosen]
+    places = [case for case in PLACEMENTS if case.name in FEW or f"{test_placement.__name__}[{case.name}]" in chosen]
+    cases = [*(pairs if stream else []), *places, *FAULTS, *SHORTAGES]
     return boot(tmp_path_factory.mktemp("numa"), MACHINE, cases, tools, stream or hold, hold)
 
 
@@ -307,6 +313,7 @@ def test_topology_seen_inside(numa: Results) -> None:
     assert distances[0] == ["0:", "10", "12", "32", "32"]
 
 
+@pytest.mark.long
 def test_topology_with_smt_and_a_node_without_cpus(smt: Results) -> None:
     seen = smt.topology()
     assert len(seen) == 8
@@ -319,14 +326,17 @@ def test_topology_with_smt_and_a_node_without_cpus(smt: Results) -> None:
 
 
 def is_long(case: Case) -> bool:
-    """A case takes seconds: ``make test`` has the memory of each node itself and of one in the other socket."""
-    cpu, memory = (int(part[-1]) for part in case.name.split("-"))
-    return memory not in (cpu, 3 - cpu)
+    """A case takes seconds: ``make test`` has memory of the node itself and of one in the other socket."""
+    return case.name not in (*FEW, "cpu0-memory0", "cpu1-memory2")
 
 
-@pytest.mark.parametrize(
-    "case", [pytest.param(case, id=case.name, marks=pytest.mark.long if is_long(case) else ()) for case in MATRIX]
-)
+def in_parts(cases: list[Case]) -> pytest.MarkDecorator:
+    """One test per case, the long ones marked so."""
+    marked = [pytest.param(case, id=case.name, marks=pytest.mark.long if is_long(case) else ()) for case in cases]
+    return pytest.mark.parametrize("case", marked)
+
+
+@in_parts(MATRIX)
 def test_stream_on_pairs_of_nodes(numa: Results, stream: Path | None, case: Case) -> None:
     if stream is None:
         pytest.skip(f"no stack with STREAM's source under {paths.stacks()}: install one first")
@@ -337,7 +347,7 @@ def test_stream_on_pairs_of_nodes(numa: Results, stream: Path | None, case: Case
     assert sum(pages(numa.witnesses(case)[0]).values()) >= 3 * 500_000 * 8 // 4096 - 3
 
 
-@named(PLACEMENTS)
+@in_parts(PLACEMENTS)
 def test_placement(numa: Results, case: Case) -> None:
     assert_placed(numa, case, NODE_CPUS)
 
@@ -370,6 +380,7 @@ def test_none_sets_nothing(numa: Results) -> None:
         assert witness["start"]["affinity"] == list(range(16))
 
 
+@pytest.mark.long
 @named([case for case in SMT if not case.name.startswith("no-")])
 def test_placement_with_smt(smt: Results, case: Case) -> None:
     assert_placed(smt, case, {0: {0, 1, 2, 3}, 1: {4, 5, 6, 7}})
@@ -389,6 +400,7 @@ def test_shortage_is_named(numa: Results, name: str, words: list[str]) -> None:
     assert_refused(numa, next(case for case in SHORTAGES if case.name == name), words)
 
 
+@pytest.mark.long
 def test_shortage_where_nodes_have_one_cache(smt: Results) -> None:
     assert_refused(smt, next(case for case in SMT if case.name == "no-pair:numa"), ["pair:numa"])
 
