@@ -15,7 +15,7 @@ needed = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed:
 SERIES = "echarts.getInstanceByDom(element).getOption().series"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
     # containers allow neither root nor user namespaces a sandbox, and small shared memory; the pages are our own
     options = ["--no-sandbox", "--disable-dev-shm-usage"]
