@@ -131,7 +131,7 @@ def shown(file: Path, folder: Path) -> str:
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.write_text(data, encoding="utf-8")
         return "\n".join(page_words.digest(json.loads(data)))
-    return short(text)
+    return short(normal(text, folder))
 
 
 def short(text: str) -> str:
@@ -157,7 +157,7 @@ def answer(words: list[str], folder: Path, before: set[Path], capsys: pytest.Cap
         status = cli.main(words)
     except SystemExit as ended:
         status = ended.code
-    out, err = capsys.readouterr()
+    out, err = (normal(text, folder) for text in capsys.readouterr())
     err = re.sub(r"^usage: .*\n( .*\n)*", "", err, flags=re.MULTILINE)  # the cases of --help have it
     return "".join([short(out), *(f"! {line}\n" for line in err.splitlines()), f"status {status}\n"])
 

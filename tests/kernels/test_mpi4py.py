@@ -40,7 +40,7 @@ def test_messages_of_a_python_program_arrive_and_are_counted(kernel_stack: Kerne
     binder += [word for name, folder in folders.items() for word in (f"--{name}", str(folder))]
     command = [launcher.command, "-n", "2", *options, *binder, "--", python, "-I", "-c", PROGRAM]
     environment = {**os.environ, **manifest.environment(kernel_stack.manifest, os.environ)}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=600)
     assert done.returncode == 0, done.stderr
     assert "not found" not in done.stderr
     seen = [json.loads(file.read_text()) for file in folders["witness"].glob("*.json")]

@@ -210,7 +210,7 @@ def _build(stack: KernelStack, source: Path, folder: Path, *words: str) -> Path:
     program = folder / "program"
     command = [str(kernels.wrapper(stack.manifest)), "-O1", "-w", "-pthread", str(source), "-o", str(program), *words]
     environment = {**os.environ, **manifest.environment(stack.manifest, os.environ)}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=600)
     assert done.returncode == 0, done.stderr
     return program
 

@@ -33,6 +33,6 @@ def test_streaming_stores_are_in_the_program(file, least, compiler, options):
         "-o-",
         str(SOURCES / "kernels" / file),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("vmovntpd") >= least

@@ -56,7 +56,7 @@ class KernelStack:
         return paths.stacks() / self.name / "kernels" / "bin"
 
     def mpirun(
-        self, ranks: int, program: str, *arguments: str, env: dict[str, str] | None = None, timeout: float = 60.0
+        self, ranks: int, program: str, *arguments: str, env: dict[str, str] | None = None, timeout: float = 600.0
     ) -> subprocess.CompletedProcess[str]:
         """Run a kernel (a name, or the path of another build) on ``ranks`` ranks, oversubscribed if need be."""
         launcher = self.manifest.launcher
