@@ -2,6 +2,8 @@
 
     python tests/rates/screening.py [--full] [--markdown]
 
+Ends with status 1 if a rate is worse than promised.
+
 A group has the bandwidth of its slowest node or link; launches and groups vary. The search and the rule are those of
 the command. `named`: searches in which a good node was named; `found`: bad nodes that were named; `rounds`: the most
 after the first.
@@ -11,9 +13,11 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+from promises import Promises
 
 from plumbline.screen import links
 from plumbline.screen.search import Answer, Found, Group, search
@@ -21,6 +25,8 @@ from plumbline.screen.search import Answer, Found, Group, search
 #: log of a launch's bandwidth: the standard deviation of launches, and that of groups
 NOISE, SPREAD = 0.01, 0.005
 SLOW = 0.2
+#: probability that a search names a good node
+WRONG = 0.01
 HEADER = ("groups", "of", "bad nodes", "launches vary by", "named", "found", "rounds")
 #: number of groups, their size
 SHAPES = ((8, 2), (16, 2), (32, 2), (8, 8), (16, 8), (16, 32))
@@ -66,7 +72,7 @@ def searched(machine: Machine, count: int) -> Found:
     return search(groups(count, machine.pool.size), machine.measure)
 
 
-def rows(searches: int) -> Iterator[tuple[str, ...]]:
+def rows(searches: int, promises: Promises) -> Iterator[tuple[str, ...]]:
     """A row for each shape, set of bad nodes and noise."""
     for number, size in SHAPES:
         for what, bad in {"none": (), "one": (0,), "two of a group": (0, 1), "two": (0, size)}.items():
@@ -78,12 +84,17 @@ def rows(searches: int) -> Iterator[tuple[str, ...]]:
                 ]
                 wrong = sum(any(node not in nodes for node in one.nodes) for one in found)
                 right = sum(len(set(nodes) & set(one.nodes)) for one in found)
+                kind = f"{number} groups of {size}, {what}, {noise:.0%}"
+                promises.rare(f"a good node is named: {kind}", wrong, searches, WRONG)
+                if (number, size) == (16, 2):
+                    bad_nodes = len(nodes) * searches
+                    promises.keep(f"{right} of {bad_nodes} bad nodes named: {kind}", is_kept=right >= 0.9 * bad_nodes)
                 share = f"{right / (len(nodes) * searches):.0%}" if nodes else "–"
                 most = max(one.rounds for one in found)
                 yield str(number), str(size), what, f"{noise:.0%}", f"{wrong / searches:.1%}", share, str(most)
 
 
-def main() -> None:
+def main() -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true", help="400 searches each, not 20")
@@ -97,9 +108,11 @@ def main() -> None:
     print(form.format(*HEADER))
     if args.markdown:
         print("|" + "---|" * len(HEADER))
-    for row in rows(400 if args.full else 20):
+    promises = Promises()
+    for row in rows(400 if args.full else 20, promises):
         print(form.format(*row), flush=True)
+    return promises.status()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -2,6 +2,8 @@
 
     python tests/rates/simulate.py [--full]
 
+Ends with status 1 if a rate is worse than promised.
+
 A launch is log-normal noise by one of four models; a pair is two launches in random order in one session. quiet: 1 %,
 one launch in 20 has a tail of Exp(10 %). bimodal: 1 %, one launch in four is 6 % slower. drift: 0.8 % on a session that
 wanders (AR(1), 0.6 from pair to pair, 2 %). noisy: 4 %, correlated 0.5 from launch to launch, one launch in ten has a
@@ -14,9 +16,12 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from promises import Promises
 from scipy import stats
 
 from plumbline.base.units import Better
@@ -25,13 +30,21 @@ from plumbline.judge.decide import CAMPAIGN_ERROR
 from plumbline.judge.disturbed import Disturbed
 from plumbline.statistics import paired, resolution
 from plumbline.statistics.basic import holm
-from plumbline.statistics.paired import CAP, FAIL, GAIN, GO_ON, LOOKS, PASS, SCALE, Rule
+from plumbline.statistics.paired import CAP, FAIL, GAIN, GO_ON, LOOKS, PASS, SCALE, Decisions, Rule
 
 MODELS = ("quiet", "bimodal", "drift", "noisy")
 PLAIN = ("1 %", "2 %", "3 %", "4 %", "6 %")
 SLOWDOWNS = (0.0, 0.02, 0.05)
 #: of candidates that are faster, where a gain is asked for: 1 % is the tolerance, which GAIN has to exceed
-SPEEDUPS = (0.0, -0.01, -0.02, -0.05)
+SPEEDUPS = (0.0, -0.01, -0.02, -0.05, -0.2)
+#: the margins, and how often a FAIL (or GAIN) and a PASS may be wrong at them
+TOLERANCE, MUST_DETECT = 0.01, 0.05
+WRONG_FAIL, WRONG_PASS = 0.001, 0.01
+#: verdict: the slowdown at which a part of a series is likeliest to contradict it by chance
+AT_MARGINS = {PASS: MUST_DETECT, FAIL: TOLERANCE, GAIN: 1 / (1 + TOLERANCE) - 1}
+#: model: pairs that an equal candidate takes on average, at most; and one that is 5 % slower
+EQUAL_PAIRS = {"quiet": 16.0, "bimodal": 16.0, "drift": 16.0, "noisy": 30.0}
+SLOWER_PAIRS = {"1 %": 19.0, "2 %": 22.5, "3 %": 35.0}
 #: numbers of pairs that are given
 FIXED = (13, 30, 90)
 #: of launches that are flagged
@@ -71,6 +84,8 @@ PRINTED = (
     *(Printed(0.155, model, better="higher") for model in ("2 %", "bimodal")),
     *(Printed(0.23, model, (0.01, 0.0001)) for model in ("quiet", "4 %")),
 )
+#: of these the digits suffice for most verdicts
+SUFFICIENT = (Printed(0.3, "quiet"), Printed(0.263, "2.5 %"), Printed(1.02, "4 %"), Printed(30.0, "noisy"))
 
 
 def launches(model: str, series: int, draw: np.random.Generator) -> np.ndarray:
@@ -174,18 +189,22 @@ def measure(model: str, slowdown: float, series: int, seed: int, rule: Rule | No
     failed = passed = gained = 0
     used = []
     for start in range(0, series, CHUNK):
-        logs = pairs(model, slowdown, min(CHUNK, series - start), draw)
-        found = paired.decisions(logs, np.full(len(logs), CAP), rule or Rule())
-        state = found.state
-        for n in np.unique(found.pairs):
-            rows = np.flatnonzero(found.pairs == n)
-            state[rows] = steady(logs[rows, :n], state[rows], rule or Rule())
-        failed += int((state == FAIL).sum())
-        passed += int((state == PASS).sum())
-        gained += int((state == GAIN).sum())
-        used.append(found.pairs)
+        decided = live(pairs(model, slowdown, min(CHUNK, series - start), draw), rule or Rule())
+        failed += int((decided.state == FAIL).sum())
+        passed += int((decided.state == PASS).sum())
+        gained += int((decided.state == GAIN).sum())
+        used.append(decided.pairs)
     every = np.concatenate(used)
     return Rate(model, slowdown, series, failed, passed, float(every.mean()), float(np.percentile(every, 95)), gained)
+
+
+def live(logs: np.ndarray, rule: Rule) -> Decisions:
+    """What a gate that measures pair by pair says of rows of log ratios, and after how many pairs."""
+    decided = paired.decisions(logs, np.full(len(logs), CAP), rule)
+    for n in np.unique(decided.pairs):
+        rows = np.flatnonzero(decided.pairs == n)
+        decided.state[rows] = steady(logs[rows, :n], decided.state[rows], rule)
+    return decided
 
 
 def measure_fixed(model: str, slowdown: float, count: int, series: int, seed: int) -> Rate:
@@ -209,6 +228,13 @@ def steady(logs: np.ndarray, state: np.ndarray, rule: Rule, blur: np.ndarray | N
     """``state`` of each row, but undecided where the row contradicts itself."""
     against = paired.contradicting(logs, state, rule, np.zeros(len(logs), dtype=np.int64) if blur is None else blur)
     return np.where(against != 0, paired.GO_ON, state)
+
+
+def contradictions(state: int, slowdown: float, series: int, seed: int) -> np.ndarray:
+    """By which part each of ``series`` steady ones with that ``slowdown`` contradicts its ``state``; 0 for none."""
+    draw = np.random.default_rng([seed, state])
+    logs = np.rint(draw.normal(np.log1p(slowdown) * SCALE, 0.02 * SCALE, (series, CAP))).astype(np.int64)
+    return paired.contradicting(logs, np.full(series, state), Rule(), np.zeros(series, dtype=np.int64))
 
 
 def in_doubt(share: float, kept: int, gates: int, seed: int) -> int:
@@ -276,7 +302,7 @@ def table_of_gains(rates: list[Rate]) -> str:
     return "\n".join(lines)
 
 
-def table_of_printed(series: int, seed: int) -> str:
+def table_of_printed(series: int, seed: int, promises: Promises) -> str:
     """Markdown: each of :data:`PRINTED`, live and 90 pairs given, at 5 % slower and equal."""
     lines = [
         "| value, noise of launches | 5 %: PASS % live | 90 given | 5 %: FAIL % live | 90 given "
@@ -284,7 +310,8 @@ def table_of_printed(series: int, seed: int) -> str:
         "|---|" + 8 * "--:|",
     ]
     for item in PRINTED:
-        slow, equal = ([measure_printed(item, s, series, seed, n) for n in (None, CAP)] for s in (0.05, 0.0))
+        slow, equal = ([measure_printed(item, s, series, seed, n) for n in (None, CAP)] for s in (MUST_DETECT, 0.0))
+        keep_printed(item, slow, equal, promises)
         wrong = [f"{100 * one.share(one.passed):.2f} (≤ {100 * one.at_most(one.passed):.2f})" for one in slow]
         found = [f"{100 * one.share(one.failed):.0f}" for one in slow]
         wrong_equal = [f"{100 * one.share(one.failed):.2f} (≤ {100 * one.at_most(one.failed):.2f})" for one in equal]
@@ -293,27 +320,92 @@ def table_of_printed(series: int, seed: int) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
+def keep_errors(rates: Iterable[Rate], promises: Promises) -> None:
+    """Wrong verdicts are as rare as declared."""
+    for rate in rates:
+        series = f"{rate.model}, {100 * rate.slowdown:g} % slower, {rate.mean_pairs:.1f} pairs"
+        if rate.slowdown <= TOLERANCE:
+            promises.rare(f"FAIL of {series}", rate.failed, rate.series, WRONG_FAIL)
+        if rate.slowdown >= -TOLERANCE:
+            promises.rare(f"GAIN of {series}", rate.gained, rate.series, WRONG_FAIL)
+        if rate.slowdown >= MUST_DETECT:
+            promises.rare(f"PASS of {series}", rate.passed, rate.series, WRONG_PASS)
+
+
+def keep_live(rates: Iterable[Rate], promises: Promises) -> None:
+    """What a live gate finds, and with how few pairs: it never calls equal candidates slower or faster."""
+    for rate in rates:
+        series = f"{rate.model}, {100 * rate.slowdown:g} % slower"
+        pairs = f"{series}: {rate.mean_pairs:.1f} pairs on average"
+        if rate.slowdown == 0 and rate.model in EQUAL_PAIRS:
+            promises.keep(f"{series}: {rate.failed} FAIL, {rate.gained} GAIN", is_kept=not rate.failed + rate.gained)
+            promises.keep(pairs, is_kept=rate.mean_pairs <= EQUAL_PAIRS[rate.model])
+        if rate.slowdown == MUST_DETECT:
+            if rate.model in MODELS:
+                promises.keep(f"{series}: {rate.failed} FAIL", is_kept=rate.share(rate.failed) >= 0.985)
+            if rate.model in SLOWER_PAIRS:
+                promises.keep(pairs, is_kept=rate.mean_pairs <= SLOWER_PAIRS[rate.model])
+            if rate.model == "6 %":  # too much noise for a verdict
+                promises.keep(f"{series}: hardly any is open", is_kept=rate.failed + rate.passed < 0.9 * rate.series)
+        if rate.slowdown == SPEEDUPS[-1]:
+            promises.keep(f"{series}: {rate.gained} GAIN", is_kept=rate.share(rate.gained) >= 0.97)
+
+
+def keep_printed(item: Printed, slow: list[Rate], equal: list[Rate], promises: Promises) -> None:
+    """Few digits hide no slowdown and make none; where they suffice, there are verdicts."""
+    for rate in slow:
+        promises.keep(f"{item.name}: {rate.passed} slower ones PASS", is_kept=rate.share(rate.passed) <= WRONG_PASS)
+    for rate in equal:
+        promises.rare(f"FAIL of equal ones, {item.name}", rate.failed, rate.series, WRONG_FAIL)
+    if item in SUFFICIENT:
+        passed, failed = equal[0].share(equal[0].passed), slow[0].share(slow[0].failed)
+        promises.keep(f"{item.name}: {passed:.0%} of equal ones PASS", is_kept=passed >= 0.9)
+        promises.keep(f"{item.name}: {failed:.0%} of slower ones FAIL", is_kept=failed >= 0.4)
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true", help="10,000 series per line instead of 1,000")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     series, count = (10_000, 200) if args.full else (1_000, 20)
-    print(table([measure(m, s, series, args.seed) for m in (*MODELS, *PLAIN) for s in SLOWDOWNS]))
+    promises = Promises()
+    rates = [measure(m, s, series, args.seed) for m in (*MODELS, *PLAIN) for s in SLOWDOWNS]
+    keep_errors(rates, promises)
+    keep_live(rates, promises)
+    print(table(rates))
     print("\nAll pairs given, their number fixed beforehand:\n")
-    print(table([measure_fixed(m, s, n, series, args.seed) for m in MODELS for n in FIXED for s in SLOWDOWNS]))
+    rates = [measure_fixed(m, s, n, series, args.seed) for m in MODELS for n in FIXED for s in SLOWDOWNS]
+    keep_errors(rates, promises)
+    print(table(rates))
+    print("\nAs much slower as is tolerated, live and with pairs given:\n")
+    rates = [measure(m, TOLERANCE, series, args.seed) for m in MODELS]
+    rates += [measure_fixed(m, TOLERANCE, n, series, args.seed) for m in MODELS for n in FIXED]
+    keep_errors(rates, promises)
+    print(table(rates))
     print("\nPrinted with few digits:\n")
-    print(table_of_printed(series // 5, args.seed))
+    print(table_of_printed(series // 5, args.seed, promises))
     print("\nA gain asked for:\n")
-    gains = [measure(m, s, series, args.seed, Rule(gain=True)) for m in MODELS for s in SPEEDUPS]
-    print(table_of_gains(gains))
+    rates = [measure(m, s, series, args.seed, Rule(gain=True)) for m in MODELS for s in SPEEDUPS]
+    keep_errors(rates, promises)
+    keep_live(rates, promises)
+    print(table_of_gains(rates))
+    for state, slowdown in AT_MARGINS.items():
+        chance = np.count_nonzero(contradictions(state, slowdown, series, args.seed))
+        promises.rare(f"a steady series, {slowdown:.1%} slower, contradicts its verdict", chance, series, WRONG_FAIL)
     print("\nOf gates whose launches are disturbed alike on both sides, INCONCLUSIVE for that:\n")
     print("| launches disturbed | pairs that count | gates | INCONCLUSIVE % |\n|--:|--:|--:|--:|")
     for share, kept in itertools.product(SHARES, (13, 90)):
-        print(f"| {share:.0%} | {kept} | {series} | {100 * in_doubt(share, kept, series, args.seed) / series:.2f} |")
-    print(f"\nA/A campaigns of 100 series with a FAIL: {campaigns(count, 100, args.seed)} of {count}")
-    print(f"A/A campaigns of 100 series with a GAIN: {campaigns(count, 100, args.seed, -1)} of {count}")
+        doubts = in_doubt(share, kept, series, args.seed)
+        print(f"| {share:.0%} | {kept} | {series} | {100 * doubts / series:.2f} |")
+        if share <= 0.2:
+            promises.rare(f"doubt, {share:.0%} disturbed, {kept} pairs", doubts, series, 0.001 if share < 0.1 else 0.02)
+    for verdict, sign in (("FAIL", 1), ("GAIN", -1)):
+        wrong = campaigns(count, 100, args.seed, sign)
+        print(f"\nA/A campaigns of 100 series with a {verdict}: {wrong} of {count}")
+        promises.keep(f"{wrong} A/A campaigns with a {verdict}", is_kept=wrong == 0)
+    return promises.status()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -21,17 +21,25 @@ class History:
 
     folder: Path
     names: dict[str, str] = field(default_factory=dict)
+    clones: dict[bool, Commits] = field(default_factory=dict)
 
-    def git(self, *words: str) -> str:
-        """What git prints."""
+    def git(self, *words: str, text: str | None = None) -> str:
+        """What git prints when it reads ``text``."""
         command = ["git", "-C", str(self.folder), "-c", "user.name=a", "-c", "user.email=a@b", *words]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        return subprocess.run(command, check=True, capture_output=True, text=True, input=text).stdout.strip()
 
     def commit(self, subject: str, *words: str) -> str:
         """A commit (of no files) on what is checked out."""
         self.git(*(words or ("commit", "--allow-empty")), "-qm", subject)
         self.names[subject] = self.git("rev-parse", "HEAD")
         return self.names[subject]
+
+    def commits(self, first_parent: bool = False) -> Commits:
+        """What searches ask git, which is asked the same question once."""
+        if first_parent not in self.clones:
+            place = self.folder.with_name(f"{self.folder.name}-clone{first_parent:d}")
+            self.clones[first_parent] = Commits(self.folder, place, (), first_parent)
+        return self.clones[first_parent]
 
     @property
     def subjects(self) -> dict[str, str]:
@@ -44,8 +52,12 @@ def linear(folder: Path, number: int) -> History:
     folder.mkdir()
     made = History(folder)
     made.git("init", "-q", "-b", "main")
-    for place in range(number + 1):
-        made.commit(str(place))
+    commits = "".join(
+        f"commit refs/heads/main\ncommitter a <a@b> {1_767_225_600 + place} +0000\ndata {len(str(place))}\n{place}\n"
+        for place in range(number + 1)
+    )
+    made.git("fast-import", "--quiet", text=commits)
+    made.names = dict(zip(map(str, range(number + 1)), made.git("rev-list", "--reverse", "main").split(), strict=True))
     return made
 
 
@@ -99,11 +111,10 @@ class Judge:
         )
         return self.known[key]
 
-    def search(self, place: Path, good: str, bad: str, first_parent: bool = False) -> Found:
+    def search(self, good: str, bad: str, first_parent: bool = False) -> Found:
         """What a search between two subjects finds."""
         found = Found()
-        commits = Commits(self.history.folder, place, (), first_parent)
-        search = Search(commits, self.compare, RULE, lambda line: None, lambda: "heat: time")
+        search = Search(self.history.commits(first_parent), self.compare, RULE, lambda line: None, lambda: "heat: time")
         search.run(found, self.history.names[good], self.history.names[bad])
         return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -18,14 +19,29 @@ from plumbline.commands import cli
 from plumbline.records import seal, store
 
 
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the contract, the records of the page, and their archive ``a.tar``."""
-    acceptance.write(tmp_path)
+def enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in ``folder``, with its own results."""
     for name in ("results", "sites", "build"):
-        monkeypatch.setenv(f"PLUMB_{name.upper()}", str(tmp_path / name))
-    monkeypatch.chdir(tmp_path)
-    assert cli.main(["accept", "contract.yaml", "--recorded", "--archive", "a.tar"]) == 1
+        monkeypatch.setenv(f"PLUMB_{name.upper()}", str(folder / name))
+    monkeypatch.chdir(folder)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the contract, the records of the page, and their archive ``a.tar``."""
+    folder = tmp_path_factory.mktemp("written")
+    acceptance.write(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        enter(folder, patch)
+        assert cli.main(["accept", "contract.yaml", "--recorded", "--archive", "a.tar"]) == 1
+    return folder
+
+
+@pytest.fixture
+def place(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it."""
+    shutil.copytree(written, tmp_path, dirs_exist_ok=True)
+    enter(tmp_path, monkeypatch)
     return tmp_path
 
 

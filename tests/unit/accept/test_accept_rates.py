@@ -1,8 +1,9 @@
-"""How often `plumb accept` errs, small edition of tests/rates/accept.py; the whole one is in docs/rates.md."""
+"""What is said of simulated machines, one by one. `make rates` measures how often `plumb accept` errs."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -10,27 +11,44 @@ from plumbline.base import paths
 
 sys.path.insert(0, str(paths.root() / "tests/rates"))
 import accept as simulated
+from promises import Promises
 
-#: of so many machines, more than so many wrong verdicts have a probability below 1 in 10,000 where 5 % are declared
-MACHINES, MOST = 150, 19
+#: by noise and shape, of 8 machines each (p: pass, f: fail, u: unknown): one node too many just misses the limit, all
+#: nodes just meet it, one too many misses it by 2 %, all are 3 % better, as many as the rule needs are 5 % worse.
+#: What all launches of a node share (alike) is not seen: docs/acceptance.md says so
+WORDS = {
+    ("normal", 0): "uuuuuuuu uuuuuuuu ffffufff pppppppp ffffffff",
+    ("normal", 1): "uuuuuuuu uuuuuuuf ffffufff pppppppp ffffffff",
+    ("normal", 2): "uuuuuuuu uuuuuuuu ufffffff pppppppp ffffffff",
+    ("tails", 0): "uuuuuuuu uuuuuuuu uffuffff uppupppp ffffffff",
+    ("tails", 1): "uuuuuuuu uuuuuuuu ffffffuf uupuuppu ffffffff",
+    ("tails", 2): "uuuuuuuu uuuuuuuu ffffufff ppuppuup ffffffff",
+    ("student", 0): "uuuuuuuu uuuuuuuu uuffufff uppppppp ffffffff",
+    ("student", 1): "uuuuuuuu uuuuuuuu ffuffuuu ppppuppp ffffffff",
+    ("student", 2): "upuuuuuu uuuuuuuu ufuuufuu pppppppp ufffffff",
+    ("bimodal", 0): "upuuuuuu uuuuuuuu ufffuufu ppuuupuu ffffffff",
+    ("bimodal", 1): "uuuuuuuu uuuuuuuu uffffffu uuuuuuuu ffffffff",
+    ("bimodal", 2): "uuuuuuup uuuuuuuu uffffuff uuuuuuuu ffffffff",
+    ("alike", 0): "uuupuuuu puupuupu fffuffff pppppppp ffffffff",
+    ("alike", 1): "uupuuuup uuuuuuuu uuuffffu pppppppp ffffffff",
+    ("alike", 2): "uppupppp uuuuuuuu uufuuuuf pppppppp ffffffff",
+}
 
 
-@pytest.mark.parametrize("model", ["normal", "student", "bimodal"])
-@pytest.mark.parametrize("shape", simulated.SHAPES[:3])
-def test_wrong_verdicts_are_as_rare_as_declared(model: str, shape: tuple[int, float, int, int]) -> None:
-    found = simulated.simulate(model, shape, MACHINES)
-    assert found.wrong_pass * MACHINES <= MOST
-    assert found.wrong_fail * MACHINES <= MOST
-    assert found.worse <= found.wrong_pass + 0.05
+@pytest.mark.parametrize(("model", "shape"), WORDS)
+def test_each_machine_has_its_word(model: str, shape: int) -> None:
+    kinds = simulated.words(model, simulated.SHAPES[shape], 8)
+    assert " ".join("".join(word[0] for word in kind) for kind in kinds) == WORDS[model, shape]
 
 
-def test_clear_machines_are_decided() -> None:
-    found = simulated.simulate("normal", (8, 1.0, 8, 0), MACHINES)
-    assert min(found.passes, found.finds) > 0.95
-
-
-def test_what_all_launches_share_is_not_seen() -> None:
-    """docs/acceptance.md says so: a limit that is missed by less than sessions vary passes on a good day."""
-    found = simulated.simulate("alike", (8, 1.0, 8, 0), MACHINES)
-    assert found.wrong_pass * MACHINES > MOST
-    assert found.worse * MACHINES <= MOST
+def test_what_the_rates_promise() -> None:
+    shape = simulated.SHAPES[1]
+    rates = simulated.Rates(wrong_pass=0.07, wrong_fail=0.07, worse=0.07, passes=0.96, finds=0.96)
+    promises = Promises()
+    simulated.keep("normal", shape, rates, 1000, promises)
+    simulated.keep("alike", shape, replace(rates, wrong_pass=0.5), 1000, promises)
+    assert promises.broken == []
+    for changes in ({"wrong_pass": 0.08}, {"wrong_fail": 0.08}, {"worse": 0.08}, {"passes": 0.95}, {"finds": 0.95}):
+        simulated.keep("normal", shape, replace(rates, **changes), 1000, promises)
+    simulated.keep("alike", shape, replace(rates, worse=0.08), 1000, promises)
+    assert len(promises.broken) == 6

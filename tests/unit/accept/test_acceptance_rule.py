@@ -20,8 +20,11 @@ RULES = [
 
 
 def exact(count: int, of: int, chance: float) -> float:
-    """The probability of ``count`` or more of ``of``, as a sum."""
-    return math.fsum(math.comb(of, k) * chance**k * (1 - chance) ** (of - k) for k in range(count, of + 1))
+    """The probability of ``count`` or more of ``of``, as a sum over the fewer outcomes."""
+    more = 2 * count > of
+    outcomes = range(count, of + 1) if more else range(count)
+    total = math.fsum(math.comb(of, k) * chance**k * (1 - chance) ** (of - k) for k in outcomes)
+    return total if more else 1 - total
 
 
 def twice(single: float, rule: Rule) -> float:

@@ -69,15 +69,6 @@ def test_a_part_contradicts_only_what_no_one_slowdown_explains():
         assert paired.contradicting(logs, np.array([state]), Rule(), np.array([0])).tolist() == [0]
 
 
-def test_parts_contradict_by_chance_with_less_than_the_error_of_a_fail():
-    """At the margins themselves, where chance is likeliest."""
-    draw = np.random.default_rng(7)
-    for state, margin in ((PASS, Rule().detected), (FAIL, Rule().tolerated)):
-        logs = np.rint(draw.normal(margin, 0.02 * SCALE, (4000, 90))).astype(np.int64)
-        found = paired.contradicting(logs, np.full(4000, state), Rule(), np.zeros(4000, dtype=np.int64))
-        assert np.count_nonzero(found) <= 12
-
-
 @pytest.mark.parametrize("error", [0.001, 0.01, 2.5e-4])
 def test_beyond_the_exact_distribution_nothing_is_rejected_that_it_would_keep(error, monkeypatch):
     exact = {n: paired.critical(n, error) for n in (100, 300, 500)}

@@ -142,32 +142,40 @@ class TestLimits:
 class TestByThePlumbCheck:
     """The class file, read and used by plumb-check itself."""
 
-    def said(self, file: Path, folder: Path, slow: float, node: str, random: np.random.Generator) -> dict[str, Any]:
-        rounds = folder / "rounds"
-        drawn = values(slow, random, 13)
+    def state(self, file: Path, node: str, drawn: dict[str, list[float]]) -> str:
+        rounds = file.with_name("rounds")
         lines = [" ".join(f"{name} {drawn[name][row]:.9g}" for name in drawn) for row in range(13)]
         rounds.write_text("\n".join(lines) + "\n")
-        words = ["--class", file, "--measured", rounds, "--node", node, "--form", "json", "--state", folder / "state"]
-        return dict(json.loads(run(*words).stdout))
+        words = ["--class", file, "--measured", rounds, "--node", node, "--form", "json", "--state"]
+        return str(json.loads(run(*words, file.with_name("state")).stdout)["state"])
 
     def made(self, folder: Path) -> tuple[classes.Class, Path]:
         made = classes.make(checks(), 0.05)
         without = classes.Class(**{**vars(made), "facts": {}})  # this host is not of that kind
         return made, file_of(without, folder)
 
-    def test_a_thousand_checks_of_healthy_nodes(self, tmp_path: Path) -> None:
+    def test_healthy_nodes_are_not_bad(self, tmp_path: Path) -> None:
+        """`make rates` has how often they are."""
         random = np.random.default_rng(11)
         _, file = self.made(tmp_path)
-        states = [self.said(file, tmp_path, 0.0, NODES[number % 8], random)["state"] for number in range(1000)]
-        assert states.count("bad") == 0
-        assert states.count("doubt") <= 10
+        assert {self.state(file, node, values(0.0, random, 13)) for node in NODES} == {"ok"}
+
+    @pytest.mark.parametrize("name", FIGURES)
+    @pytest.mark.parametrize(("beyond", "state"), [(6, "ok"), (7, "bad")])
+    def test_most_rounds_beyond_the_limit_are_bad(self, tmp_path: Path, name: str, beyond: int, state: str) -> None:
+        made, file = self.made(tmp_path)
+        limit = made.limits[25][name].member
+        assert limit is not None
+        drawn = {figure: [usual] * 13 for figure, (usual, _, _) in FIGURES.items()}
+        slow, fine = (made.figures[name].value(limit + offset) for offset in (1e-4, -1e-4))
+        drawn[name] = [slow] * beyond + [fine] * (13 - beyond)
+        assert self.state(file, "n1", drawn) == state
 
     def test_what_is_said_to_be_found_is_found(self, tmp_path: Path) -> None:
         random = np.random.default_rng(12)
         made, file = self.made(tmp_path)
         slow = max(one.found or 0.0 for one in made.limits[25].values())
-        states = [self.said(file, tmp_path, slow, "n1", random)["state"] for _ in range(50)]
-        assert states.count("bad") >= 45
+        assert [self.state(file, "n1", values(slow, random, 13)) for _ in range(10)] == ["bad"] * 10
 
     def test_the_plan(self, tmp_path: Path) -> None:
         _, file = self.made(tmp_path)

@@ -23,6 +23,7 @@ from plumbline.health import collect, model
 from plumbline.measure import jobs
 from plumbline.records import model as records
 from plumbline.records import store
+from plumbline.schedulers import program as scheduler_program
 from plumbline.screen import links
 from plumbline.site import site
 
@@ -135,8 +136,13 @@ class TestOnTheFakeSlurm:
         assert not history().exists()
 
     def test_a_node_that_does_not_answer(
-        self, place: Path, slurm: fake_scheduler.Fake, capsys: pytest.CaptureFixture[str]
+        self,
+        place: Path,
+        slurm: fake_scheduler.Fake,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
     ) -> None:
+        monkeypatch.setattr(scheduler_program, "LOG_S", 0.1)
         program(place / "tools" / "bin" / "plumb-check", "echo '{\"schema\":1}'; exit 1")
         assert cli.main(["screen"]) == 0
         assert "left out: 2 nodes, it did not answer: n1, n2" in capsys.readouterr().out

@@ -10,9 +10,11 @@ import pytest
 from plumbline.base import paths
 from plumbline.judge.outliers import SIDE
 from plumbline.screen import links
-from plumbline.screen.search import Answer, search
+from plumbline.screen.search import Answer, Found, search
 
 sys.path.insert(0, str(paths.root() / "tests/rates"))
+import screening
+from promises import Promises
 from screening import Machine, groups, names, searched
 
 
@@ -85,17 +87,32 @@ class TestMore:
 
 
 class TestRates:
-    """How often a good node is named, and a bad one is found."""
+    """What simulated searches name; `make rates` measures how often it is wrong."""
 
     @pytest.mark.parametrize("noise", [0.005, 0.02])
-    @pytest.mark.parametrize("bad", [(), ("n005",), ("n005", "n016")])
-    def test_a_good_node_is_named_no_more_often_than_declared(self, bad: tuple[str, ...], noise: float) -> None:
-        """Of 200 searches 2 may on average, by the rate; more than 7 has a probability below 1 in 1,000."""
-        screens, wrong, missed = 200, 0, 0
-        for seed in range(screens):
-            found = searched(Machine(2, dict.fromkeys(bad, 0.2), seed, noise), 32)
-            wrong += any(node not in bad for node in found.nodes)
-            missed += len(set(bad) - set(found.nodes))
-        assert screens * 2 * SIDE == links.RATE * screens == 2
-        assert wrong <= 7
-        assert missed <= 0.1 * screens * len(bad)
+    @pytest.mark.parametrize("bad", [[], ["n005"], ["n005", "n016"]])
+    def test_bad_nodes_are_named_and_no_good_one_is(self, bad: list[str], noise: float) -> None:
+        every = [searched(Machine(2, dict.fromkeys(bad, 0.2), seed, noise), 32) for seed in range(8)]
+        assert [(sorted(search.nodes), search.open) for search in every] == [(bad, [])] * 8
+
+    @pytest.mark.parametrize(
+        ("bad", "certain"), [([], "+-+---++"), (["n005"], "+-+-+-++"), (["n005", "n016"], "+-+-+-++")]
+    )
+    def test_where_launches_vary_more_some_searches_name_nothing(self, bad: list[str], certain: str) -> None:
+        every = [searched(Machine(2, dict.fromkeys(bad, 0.2), seed, 0.025), 32) for seed in range(8)]
+        assert "".join("-" if search.open else "+" for search in every) == certain
+        assert all(sorted(search.nodes) == ([] if search.open else bad) for search in every)
+
+    def test_a_good_node_is_named_no_more_often_than_declared(self) -> None:
+        assert links.RATE == 2 * SIDE == screening.WRONG
+
+    def test_what_the_rates_promise(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A guard broken on purpose: a search that always names the same node."""
+        monkeypatch.setattr(screening, "SHAPES", ((16, 2),))
+        promises = Promises()
+        list(screening.rows(3, promises))
+        assert promises.broken == []
+        monkeypatch.setattr(screening, "searched", lambda machine, count: Found(nodes=["n001"], rounds=1))
+        list(screening.rows(3, promises))
+        assert len([line for line in promises.broken if line.startswith("a good node is named: ")]) == 6
+        assert len([line for line in promises.broken if " bad nodes named: " in line]) == 6
