@@ -61,6 +61,9 @@ def _run(args: argparse.Namespace) -> int:
         return subprocess.run([paths.checker(), *words], check=False).returncode
     except FileNotFoundError:
         raise PlumbError("plumb-check is not built", str(paths.checker()), paths.setup()) from None
+    except OSError as error:
+        reason = f"plumb-check cannot be started: {error.strerror}"
+        raise PlumbError(reason, str(paths.checker()), paths.setup()) from None
 
 
 def _class(args: argparse.Namespace) -> Path:

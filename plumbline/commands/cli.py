@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import importlib
 import io
 import os
@@ -156,7 +157,8 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
 def _unexpected(error: Exception) -> PlumbError:
     """What an exception that nobody expected is, and where it was raised; the system's own errors say enough."""
     if isinstance(error, OSError) and error.strerror:
-        return PlumbError(f"cannot continue: {error.strerror}", str(error.filename or "this host"), files.CURE)
+        cure = "end some processes, or raise ulimit -u" if error.errno == errno.EAGAIN else files.CURE
+        return PlumbError(f"cannot continue: {error.strerror}", str(error.filename or "this host"), cure)
     last = traceback.extract_tb(error.__traceback__)[-1]
     cure = "this is an error in Plumbline, please report it"
     return PlumbError(f"{type(error).__name__}: {error}", f"{last.filename}:{last.lineno}", cure)
@@ -183,6 +185,7 @@ def _parser(words: Sequence[str]) -> _Parser:
         epilog="plumb help COMMAND: its options and an example. Folders may be named before or after the command.",
         formatter_class=_Help,
     )
+    parser.bad_input = _bad_input(words, words)
     parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     options.add_folders(parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)

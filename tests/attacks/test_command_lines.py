@@ -2,62 +2,71 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import json
+import os
 import random
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
+import fence
+import frozen
 import fuzz
+import own_code
 import pytest
 import samples
+import yaml
 
-from plumbline.commands import cli
+from plumbline.base import paths
+from plumbline.base.verdicts import GIT_ENDS
+from plumbline.commands import cli, completion
+from plumbline.commands.table import COMMANDS
+from plumbline.health import collect
 from plumbline.records import store
 
-TOOLS = Path(__file__).parents[2] / "build" / "tools"
-#: commands that only read, or write where they are told
-WORDS = {
-    "list": ["--site", "local", "--test", "stream"],
-    "show": ["last", "0123", "--json"],
-    "diff": ["0123", "last", "zz"],
-    "topology": ["--topology", "node:2 core:2 pu:1", "--placement", "core", "--ranks", "2", "--threads", "1"],
-    "site": ["list", "check", "local", "init", "--site", "--dry-run", "--facts"],
-    "lint": ["local"],
-    "stack": ["list", "names", "show", "check", "openmpi", "--json", "externals", "--site"],
-    "gate": ["--pairs", "PAIRS", "--better", "lower", "--tolerance", "0.01", "--must-detect", "1e400", "SESSION"],
-    "outliers": ["--members", "--links", "PAIRS", "--better", "higher"],
-    "history": ["PAIRS", "--better", "lower", "--test", "x"],
-    "report": ["--output", "OUTPUT", "--campaign", "last", "--since", "2026-13", "--site", "local"],
-    "compact": ["--site", "local", "--until", "2026-01"],
-    "nodes": ["compare", "facts", "usable", "OUTPUT"],
-    "calibrate": ["--site", "local", "--dry-run"],
-    "launch": ["VARIANT", "--seed", "1", "--work", "OUTPUT", "--records"],
-    "reproduce": ["zz"],
-    "doctor": ["--json"],
-    "ci": ["comment", "render", "--checkout", "OUTPUT"],
-}
+ROOT = Path(__file__).parents[2]
+TOOLS = ROOT / "build" / "tools"
 #: words for any of them
 ANY = [
-    "",
-    "-",
-    "--",
-    "---",
-    "-1",
-    "1e999",
-    "nan",
-    "10" * 30,
-    "≤",
-    "\x1b[2J",
-    "a\nb",
-    "../..",
-    "/dev/null",
-    "--help",
-    "-h",
-    "*",
-    "%s",
+    *("", "-", "--", "---", "-1", "1e999", "nan", "10" * 30, "≤", "\x1b[2J", "a\nb", "../..", "/dev/null", "--help"),
+    *("*", "%s", "last", "local", "first", "out", "pass.csv", "given.jsonl", "variant.json", "1", "0.5", "2026-01"),
 ]
-#: what would start programs or wait for a network
-NEVER = {"--confirm", "install", "pack", "remove", "lock"}
+#: command lines that get far, beside the examples and the golden ones
+FAR = """
+accept contract.yaml --recorded --archive contract.tar
+accept contract.yaml --work out
+application check --application code/plumb.yaml
+bisect first last --application code/plumb.yaml --stack mpich
+bisect first last --application code/plumb.yaml --stack mpich --dry-run
+campaign --test stream
+check --class pass.csv --seconds 55
+gate --baseline listed --candidate mpich --test stream
+gate --baseline first --candidate last --application code/plumb.yaml --stack mpich
+hybrid heat --application code/plumb.yaml
+lab R7 --recorded
+launch variant.json --seed 1 --work out --records records.jsonl
+nodes states --scheduler slurm
+reproduce 000000000005
+run heat --application code/plumb.yaml --stack mpich
+screen --history checks.jsonl --output page.html
+screen --site local --dry-run
+screen --node-hours 20
+setup --stack mpich --no-ceilings
+site init --site new --dry-run
+site measure --site local
+stack install wheel:mpich
+stack pack stacks.tar first
+why 000000000005 000000000008
+tune mpich --work out
+why listed mpich --test stream --dry-run
+why first last --application code/plumb.yaml --stack mpich
+"""
 
 
 @pytest.fixture
@@ -76,32 +85,156 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def line_of(chance: random.Random, command: str, place: Path) -> list[str]:
-    """A command line: some of the command's own words in any order, with others between them."""
-    names = {"PAIRS": "pairs.csv", "SESSION": "results/local/s.jsonl", "OUTPUT": "out", "VARIANT": "variant.json"}
-    own = [str(place / names[word]) if word in names else word for word in WORDS[command]]
-    words = [chance.choice(own if chance.random() < 0.7 else ANY) for _ in range(chance.randrange(7))]
-    return [command, *words]
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the golden commands read, and more."""
+    folder = tmp_path_factory.mktemp("source") / "folder"
+    folder.mkdir()
+    frozen.write(folder)
+    (folder / "variant.json").write_text(json.dumps(samples.variant(stack="mpich")))
+    shutil.copy(ROOT / "tests/rates/example.screen.jsonl", folder / "checks.jsonl")
+    shutil.rmtree(folder / "stacks" / "torn")
+    shutil.copytree(ROOT / "docs/examples/heat", folder / "code")
+    document = yaml.safe_load((folder / "code/plumb.yaml").read_text())
+    own_code.commit(folder / "code", document)
+    own_code.commit(folder / "code", document | {"build": ["make -j 2"]}, "last")
+    return folder
 
 
-@pytest.mark.parametrize("command", WORDS)
+@pytest.fixture
+def fenced(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[fence.Fence]:
+    """A copy of it as the working directory, so deep that ``../..`` is the test's; nothing escapes from there."""
+    folder = tmp_path / "a" / "b" / "c"
+    shutil.copytree(source, folder)
+    for manifest in (folder / "stacks").glob("*/manifest.json"):
+        manifest.write_text(manifest.read_text().replace(str(source), str(folder)))
+    for name in ("results", "sites", "stacks", "build"):
+        monkeypatch.setenv(f"PLUMB_{name.upper()}", str(folder / name))
+    monkeypatch.setenv("PLUMB_TOOLS", str(TOOLS))
+    collect.class_file("local", "default").parent.mkdir(parents=True)
+    shutil.copy(ROOT / "tests/rates/example.class", collect.class_file("local", "default"))
+    monkeypatch.chdir(folder)
+    with fence.around(tmp_path, monkeypatch) as standing:
+        yield standing
+
+
+def parser_of(command: str) -> argparse.ArgumentParser:
+    (table,) = (item for item in cli._parser([command])._actions if isinstance(item, argparse._SubParsersAction))
+    return table.choices[command]
+
+
+def option_words(command: str) -> list[str]:
+    """The options of a command and its actions, the actions, and the values that options choose from."""
+    actions = [item for item in completion._actions(parser_of(command)) if item.dest != "help"]
+    words = [word for item in actions for word in [*item.option_strings, *map(str, item.choices or ())]]
+    return [*dict.fromkeys([*words, *(f"--{name}" for name in paths.FOLDERS)])]
+
+
+def sound_lines(command: str) -> list[list[str]]:
+    """What a command is called with: nothing, its example, and those of :data:`FAR` and of the golden commands."""
+    texts = (COMMANDS[command][1].removeprefix("plumb "), FAR, (ROOT / "tests/golden/commands.txt").read_text())
+    lines = [shlex.split(line, comments=True) for text in texts for line in text.splitlines()]
+    return [[command], *(line for line in lines if next(filter(COMMANDS.get, line), None) == command)]
+
+
+def line_of(chance: random.Random, words: list[str], sound: list[list[str]]) -> list[str]:
+    """A sound line with some words of the command's own, or any others, put in, put in place of others, or removed."""
+    line = [*chance.choice(sound)]
+    for _ in range(chance.randrange(6)):
+        start = chance.randrange(1, len(line) + 1)
+        length = chance.choice((0, 0, 0, 1))
+        line[start : start + length] = chance.choice(
+            ([chance.choice(words)], [chance.choice(words), chance.choice(ANY)], [chance.choice(ANY)], [])
+        )
+    return line
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_any_words_end_in_a_status_and_no_traceback(
-    command: str, place: Path, capsys: pytest.CaptureFixture[str]
+    command: str, fenced: fence.Fence, capsys: pytest.CaptureFixture[str]
 ) -> None:
     chance = fuzz.draw(f"words of {command}")
+    words, sound = option_words(command), sound_lines(command)
     for _ in range(fuzz.COUNT):
-        words = line_of(chance, command, place)
-        assert not NEVER & set(words)
+        line = line_of(chance, words, sound)
         try:
-            status = cli.main(words)
+            status = cli.main(line)
         except SystemExit as ended:
             status = ended.code  # type: ignore[assignment]
         errors = capsys.readouterr().err
-        assert status in (0, 1, 2, 3), words
-        assert "please report it" not in errors, words
-        assert "Traceback" not in errors, words
-        if command in cli.OF_VERDICTS and errors.startswith("plumb: "):
-            assert status == 3, words
+        context = f"{shlex.join(line)}: {status}: {errors}"
+        assert status in ((0, 1, 2, 3, GIT_ENDS) if cli.FOR_GIT in " ".join(line) else (0, 1, 2, 3)), context
+        assert "please report it" not in errors, context
+        assert "Traceback" not in errors, context
+        assert not fenced.others, context
+        if command in cli.OF_VERDICTS and command in line and re.search("^plumb: (?!damaged)", errors, re.MULTILINE):
+            assert status in (3, GIT_ENDS), context
+
+
+@pytest.mark.parametrize("line", FAR.split("\n")[1:-1])
+def test_a_line_that_gets_far_is_understood(line: str) -> None:
+    words = line.split()
+    assert cli._parser(words).parse_known_args(words)[1] == []
+
+
+#: an event that the fence hears -> what it is of, but for the file PLACE outside
+EVENTS = {
+    "os.exec": lambda _: os.execv("/bin/false", ["false"]),  # noqa: S606
+    "os.fork": lambda _: os.fork(),
+    "os.forkpty": lambda _: os.forkpty(),
+    "os.posix_spawn": lambda _: os.posix_spawn("/bin/false", ["false"], {}),
+    "os.system": lambda _: os.system("false"),  # noqa: S605
+    "subprocess.Popen": lambda _: subprocess.run(["false"], check=False),
+    "os.kill": lambda _: os.kill(os.getpid(), 0),
+    "os.killpg": lambda _: os.killpg(os.getpgrp(), 0),
+    "socket.connect": lambda _: socket.create_connection(("127.0.0.1", 9)),
+    "socket.getaddrinfo": lambda _: socket.getaddrinfo("localhost", 9),
+    "socket.sendto": lambda _: socket.socket(type=socket.SOCK_DGRAM).sendto(b"", ("127.0.0.1", 9)),
+    "open": lambda place: place.write_text(""),
+    "os.chmod": lambda place: place.chmod(0o600),
+    "os.link": lambda place: place.hardlink_to("pass.csv"),
+    "os.mkdir": lambda place: place.mkdir(),
+    "os.remove": lambda place: place.unlink(),
+    "os.rename": lambda place: Path("pass.csv").rename(place),
+    "os.rmdir": lambda place: place.rmdir(),
+    "os.symlink": lambda place: place.symlink_to("pass.csv"),
+    "os.truncate": lambda place: os.truncate(place, 0),
+    "shutil.rmtree": lambda place: shutil.rmtree(place),
+}
+
+
+def test_the_fence_knows_each_event_and_each_program_that_it_lets_through(fenced: fence.Fence) -> None:
+    assert fence.STARTS | fence.REACHES | fence.CHANGES.keys() | {"open"} == EVENTS.keys()
+    programs = [shutil.which("git"), paths.binder(), next(paths.stacks().glob("kernels/libexec/*"))]
+    assert [Path(str(program)).name for program in programs] == [*fence.READERS]
+
+
+def test_the_fence_refuses_each_of_them(fenced: fence.Fence, tmp_path_factory: pytest.TempPathFactory) -> None:
+    base = tmp_path_factory.getbasetemp()
+    before = {file.name: file.stat().st_ctime_ns for file in base.iterdir()}
+    for number, event in enumerate(EVENTS):
+        with pytest.raises(OSError, match=r"temporarily unavailable|not permitted"):
+            EVENTS[event](base / "outside")
+        assert len(fenced.programs) + len(fenced.others) == number + 1, event
+    assert {file.name: file.stat().st_ctime_ns for file in base.iterdir()} == before
+
+
+def test_where_no_process_can_be_started_the_cure_says_so(
+    fenced: fence.Fence, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["campaign"]) == 2
+    assert capsys.readouterr().err.endswith(": end some processes, or raise ulimit -u\n")
+    assert cli.main(["check", "--class", "pass.csv", "--form", "nagios"]) == 3
+    assert capsys.readouterr().out.startswith("PLUMB UNKNOWN - plumb-check cannot be started: Resource temporarily")
+    assert fenced.programs == ["reframe", "plumb-check"]
+
+
+@pytest.mark.parametrize("command", cli.OF_VERDICTS)
+def test_what_is_wrong_before_the_command_is_no_verdict(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--reslts", "folder", command])
+    assert ended.value.code == 3
+    assert "invalid choice: 'folder'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import processes
 import pytest
 import stack_manifest
 from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401 - fixtures
@@ -65,10 +66,11 @@ int main(int argc, char **argv) {
     return 0;
 }
 """
-#: an MPI program that works for hundredths of a second, or sleeps in pieces of microseconds for as long; with a word, a
-#: second thread works then, too, and stays
+#: an MPI program that works for hundredths of a second, or sleeps in pieces of microseconds for as long, or with -1
+#: stops itself before each hundredth; with a word, a second thread works then, too, and stays
 PHASE = """
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -84,6 +86,10 @@ int main(int argc, char **argv) {
     pthread_t other;
     MPI_Init(NULL, NULL);
     if (argc > 4) pthread_create(&other, NULL, work, argv[1]);
+    for (int left = atoi(argv[1]); atoi(argv[2]) < 0 && left > 0; left--) {
+        raise(SIGSTOP);
+        for (clock_t end = clock() + CLOCKS_PER_SEC / 100; clock() < end;) { }
+    }
     clock_t end = clock() + atoi(argv[1]) * (CLOCKS_PER_SEC / 100);
     while (atoi(argv[2]) == 0 && clock() < end) { }
     for (int left = atoi(argv[1]) * 10000; atoi(argv[2]) > 0 && left > 0; left -= atoi(argv[2])) usleep(atoi(argv[2]));
@@ -196,12 +202,12 @@ class TestStopped:
 
     def test_nine_tenths_of_the_time(self, tmp_path, programs):
         (cpu,) = cpus(1)
-        process = start(tmp_path / "w", rank_plan([[cpu]]), [programs / "phase", 6, 0])
-        while process.poll() is None:  # from its start: its 0.06 s of work are short
-            process.send_signal(signal.SIGSTOP)
-            time.sleep(0.045)
+        process = start(tmp_path / "w", rank_plan([[cpu]]), [programs / "phase", 6, -1])
+        stat = Path(f"/proc/{process.pid}/stat")
+        for _ in range(6):
+            processes.wait_until(lambda: " T " in stat.read_text(), "it stops itself", of=process)
+            time.sleep(0.09)
             process.send_signal(signal.SIGCONT)
-            time.sleep(0.005)
         assert process.communicate() == ("", "")
         (cause,) = self.causes(only(tmp_path / "w"))
         assert cause.startswith(f"rank 0 on {os.uname().nodename} was stopped ")
@@ -244,8 +250,9 @@ class TestLaunch:
     @pytest.mark.parametrize("ending", ["os.kill(os.getpid(), 9)", "os._exit(0)", "sys.exit()"])
     def test_a_daemon_that_a_rank_leaves(self, bench, ending):
         """One that leaves a witness is known, and was on the rank's CPUs."""
-        code = "import os, sys, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() > 0: os._exit(0)\n"
-        code += f"    while time.process_time() < 0.6: pass\n    {ending}\nos.wait()\ntime.sleep(1.5)\n{STREAM_OUTPUT}"
+        code = "import os, sys, time\nread, write = os.pipe()\nif os.fork() == 0:\n    os.setsid()\n"
+        code += f"    if os.fork() > 0: os._exit(0)\n    while time.process_time() < 0.6: pass\n    {ending}\n"
+        code += f"os.close(write)\nos.wait()\nos.read(read, 1)  # until the daemon has ended\n{STREAM_OUTPUT}"
         bench.stack(code)
         reasons = self.record(bench).reasons
         if "kill" not in ending:

@@ -8,12 +8,12 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import processes
 import pytest
 import samples
 
@@ -177,8 +177,8 @@ def end(*_):
     Path("ended").write_text("in its own time")
     sys.exit()
 signal.signal(signal.SIGTERM, end)
-Path("began").touch()
-time.sleep(60)
+Path("began").write_text("yes")
+time.sleep(600)
 """
 
 
@@ -186,16 +186,9 @@ def test_a_cancelled_job_has_time_to_write_its_record(tmp_path: Path) -> None:
     """As ReFrame cancels a job on this host: the group gets SIGTERM, and SIGKILL as soon as the job's shell is gone."""
     script = f"{shlex.join([sys.executable, '-c', DRIVER])}\necho more\n"
     with subprocess.Popen(["bash", "-c", script], cwd=tmp_path, start_new_session=True) as shell:
-        wait_for(tmp_path / "began")
+        processes.wait_for(tmp_path / "began", of=shell)
         os.killpg(shell.pid, signal.SIGTERM)
-        shell.wait(30)
+        shell.wait(120)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(shell.pid, signal.SIGKILL)
-    wait_for(tmp_path / "ended")
-
-
-def wait_for(file: Path) -> None:
-    deadline = time.monotonic() + 30
-    while not file.exists():
-        assert time.monotonic() < deadline, f"no {file.name}"
-        time.sleep(0.05)
+    processes.wait_for(tmp_path / "ended")

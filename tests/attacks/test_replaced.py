@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import processes
 import pytest
 import stack_manifest
 from msgspec.structs import replace
@@ -43,12 +43,13 @@ def program(tmp_path: Path) -> Path:
 
 def wait_for_a_tick(file: Path) -> None:
     """Until the kernel's clock, which goes in ticks, gives other times than those of ``file``."""
-    clock, deadline = file.with_name("clock"), time.monotonic() + 10
-    while time.monotonic() < deadline:
+    clock = file.with_name("clock")
+
+    def ticked() -> bool:
         clock.touch()
-        if clock.stat().st_ctime_ns > file.stat().st_ctime_ns:
-            return
-    raise AssertionError("the clock of the file system stands still")
+        return clock.stat().st_ctime_ns > file.stat().st_ctime_ns
+
+    processes.wait_until(ticked, "a tick of the file system's clock")
 
 
 def replaced(file: Path) -> None:

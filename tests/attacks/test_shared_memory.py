@@ -7,10 +7,10 @@ import secrets
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import processes
 import pytest
 
 from plumbline.launch import process, shared_memory
@@ -25,7 +25,7 @@ print("mapped", flush=True)
 if sys.argv[2] == "crash":
     os.kill(os.getpid(), signal.SIGKILL)
 if sys.argv[2] != "end":
-    time.sleep(60)
+    time.sleep(600)
 """
 
 
@@ -41,32 +41,33 @@ def command(file: Path, how: str) -> list[str]:
     return [sys.executable, "-c", RANK, str(file), how]
 
 
-def test_a_launch_ended_by_its_time_limit_leaves_nothing(name: Path, tmp_path: Path) -> None:
-    assert process.run(command(name, "wait"), os.environ, tmp_path, 2.0).status == "timeout"
+def test_a_launch_ended_by_its_time_limit_leaves_nothing(
+    name: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processes.limit_begins_after(monkeypatch, lambda _: processes.wait_for(tmp_path / "stdout"))
+    assert process.run(command(name, "wait"), os.environ, tmp_path, 0.1).status == "timeout"
     assert (tmp_path / "stdout").read_text() == "mapped\n"
     assert not name.exists()
 
 
 def test_a_launch_whose_rank_crashed_leaves_nothing(name: Path, tmp_path: Path) -> None:
-    assert process.run(command(name, "crash"), os.environ, tmp_path, 30).status == "failed"
+    assert process.run(command(name, "crash"), os.environ, tmp_path, 600).status == "failed"
     assert not name.exists()
 
 
 def test_an_interrupted_launch_leaves_nothing(name: Path, tmp_path: Path) -> None:
     code = "import os, sys; from pathlib import Path; from plumbline.launch import process\n"
-    code += f"process.run({command(name, 'wait')!r}, os.environ, Path({str(tmp_path)!r}), 60)"
+    code += f"process.run({command(name, 'wait')!r}, os.environ, Path({str(tmp_path)!r}), 600)"
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) as driver:
-        deadline = time.monotonic() + 30
-        while not name.exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
+        processes.wait_until(name.exists, "the file", of=driver)
         driver.send_signal(signal.SIGTERM)
-        driver.wait(30)
+        driver.wait(120)
     assert not name.exists()
 
 
 def test_a_file_that_was_there_before_stays(name: Path, tmp_path: Path) -> None:
     name.write_bytes(b"mine")
-    process.run(["false"], os.environ, tmp_path, 30)
+    process.run(["false"], os.environ, tmp_path, 600)
     assert name.read_bytes() == b"mine"
 
 
@@ -74,7 +75,7 @@ def test_a_file_that_was_there_before_stays(name: Path, tmp_path: Path) -> None:
 def test_a_file_of_another_name_stays(stem: str, tmp_path: Path) -> None:
     file = shared_memory.FOLDER / f"{stem}{secrets.token_hex(4)}"
     try:
-        process.run(["sh", "-c", f"echo mine >{file}; exit 1"], os.environ, tmp_path, 30)
+        process.run(["sh", "-c", f"echo mine >{file}; exit 1"], os.environ, tmp_path, 600)
         assert file.read_text() == "mine\n"
     finally:
         file.unlink()
@@ -94,5 +95,5 @@ def test_a_file_that_another_process_has_mapped_stays(name: Path, tmp_path: Path
 
 
 def test_a_launch_that_ended_well_is_not_looked_at(name: Path, tmp_path: Path) -> None:
-    assert process.run(command(name, "end"), os.environ, tmp_path, 30).status == "ok"
+    assert process.run(command(name, "end"), os.environ, tmp_path, 600).status == "ok"
     assert name.exists()

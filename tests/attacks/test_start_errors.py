@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import processes
 import pytest
 import samples
 import stack_manifest
@@ -30,7 +32,7 @@ def job(script: str, folder: Path) -> Any:
     record = model.convert(samples.record(launches=[], state="running", command=["sh", "-c", script]))
     return SimpleNamespace(
         record=record,
-        variant=msgspec.structs.replace(record.variant, time_limit_s=2.0),
+        variant=msgspec.structs.replace(record.variant, time_limit_s=0.5),
         plan=msgspec.structs.replace(record.plan, bound=True),
         manifest=stack_manifest.made(),
         host=SimpleNamespace(last_level_cache_bytes=1),
@@ -47,10 +49,16 @@ def job(script: str, folder: Path) -> Any:
     )
 
 
+def until_it_sleeps_or_ends(child: subprocess.Popen[bytes]) -> None:
+    name = Path(f"/proc/{child.pid}/comm")
+    processes.wait_until(lambda: name.read_text() == "sleep\n" or not processes.runs(child.pid), name.read_text)
+
+
 @pytest.fixture
 def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Runs a script as a launch; ``starts`` says how often it was started."""
+    """Runs a script as a launch; ``starts`` says how often it was started. Only one that sleeps reaches its limit."""
     monkeypatch.setattr(pipeline, "PAUSE_S", 0.0)
+    processes.limit_begins_after(monkeypatch, until_it_sleeps_or_ends)
 
     def run(script: str, earlier: Launch | None = None) -> tuple[Launch, int]:
         made = job('echo x >>"$COUNT"; ' + script, tmp_path)
@@ -80,11 +88,11 @@ def test_a_launcher_that_fails_twice_is_an_invalid_launch(launch: Any) -> None:
 
 
 def test_a_launcher_that_waits_in_vain_is_started_again_once_in_a_session(launch: Any) -> None:
-    hangs_once = 'test "$(wc -l <"$COUNT")" -gt 1 || exec sleep 60'
+    hangs_once = 'test "$(wc -l <"$COUNT")" -gt 1 || exec sleep 600'
     found, starts = launch(hangs_once)
     assert (starts, found.status) == (2, "ok")
-    assert found.start_errors[0].startswith("ended by its time limit of 2 s")
-    second, starts = launch("exec sleep 60", found)
+    assert found.start_errors[0].startswith("ended by its time limit of 0.5 s")
+    second, starts = launch("exec sleep 600", found)
     assert (starts, second.status, second.start_errors) == (3, "timeout", [])
 
 
@@ -92,7 +100,7 @@ def test_a_launcher_that_waits_in_vain_is_started_again_once_in_a_session(launch
     "script",
     [
         "touch output/0; exit 1",
-        "touch output/0; exec sleep 60",
+        "touch output/0; exec sleep 600",
         "echo 5.0 >output/0; kill -SEGV $$",
         "touch witness/h.1.json; exit 1",
         "echo 'plumb-bind: 3 ranks asked, there is room for 2' >&2; exit 2",

@@ -224,11 +224,9 @@ def test_what_grid_engine_cannot_do_is_one_line_and_leaves_no_job(
     if cluster.name != "sge":
         pytest.skip("of Grid Engine")
     options = " ".join(f"--access={shlex.quote(option)}" for option in access)
-    began = time.monotonic()
     done = plumb(cluster.bed, f"nodes facts --scheduler sge {options} --node node1 /shared/wrong")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stdout + done.stderr
     assert what in done.stderr
-    assert time.monotonic() - began < 60
     assert cluster.left() == ""
 
 

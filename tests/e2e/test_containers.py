@@ -132,7 +132,7 @@ def test_a_changed_image_is_refused(install, image, tmp_path):
         done = subprocess.run([PLUMB, "stack", "check", "image"], capture_output=True, text=True, check=False)
     finally:
         file.unlink()
-    assert done.returncode == 2
+    assert done.returncode == 2, done
     assert "stack image: the image was changed (SHA-256 differs)" in done.stderr
     assert done.stderr.count("\n") == 1
 

@@ -109,7 +109,7 @@ def test_a_module_that_is_not_there_is_named(site, tmp_path):
     file = tmp_path / "sites" / "local" / "stacks.yaml"
     file.write_text(file.read_text().replace("site-mpi/5", "site-mpi/6"))
     done = plumb(site, "install", "module:site-openmpi")
-    assert done.returncode == 2
+    assert done.returncode == 2, done
     assert re.search(r"cannot load site-mpi/6 site-kernels/1: .*error.*site-mpi/6", done.stderr, re.IGNORECASE), (
         done.stderr
     )

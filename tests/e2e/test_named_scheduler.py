@@ -21,12 +21,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import processes
 import pytest
 import stored
 import yaml
@@ -100,14 +100,6 @@ class Cluster:
         return subprocess.Popen(
             [PLUMB, *words], env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
-
-
-def wait(until: Callable[[], bool], seconds: float) -> None:
-    """Return when it is so; fail if that takes too long."""
-    deadline = time.monotonic() + seconds
-    while not until():
-        assert time.monotonic() < deadline, f"not so after {seconds:g} s"
-        time.sleep(0.5)
 
 
 @pytest.fixture(scope="module")
@@ -236,11 +228,11 @@ def test_its_records_become_references_and_a_report(onboarded: Cluster) -> None:
 def test_an_interrupt_leaves_no_job_and_no_process(onboarded: Cluster) -> None:
     before = len(onboarded.records())
     with onboarded.begin(*LONG) as child:
-        wait(lambda: sum("osu_bw" in line for line in onboarded.left()) >= 2, 120)
+        processes.wait_until(lambda: sum("osu_bw" in line for line in onboarded.left()) >= 2, onboarded.left, of=child)
         child.send_signal(signal.SIGINT)
-        output = child.communicate(timeout=90)[0]
+        output = child.communicate(timeout=300)[0]
     assert child.returncode == 130, output
-    wait(lambda: onboarded.left() == [], 30)
+    processes.wait_until(lambda: onboarded.left() == [], onboarded.left)
     assert [item["state"] for item in onboarded.records()[before:]] == ["interrupted"]
 
 
@@ -258,7 +250,7 @@ def test_a_job_that_its_scheduler_ends_is_a_failure_with_the_reason(onboarded: C
     # a scheduler that asks first has the launches recorded that had finished
     why = "plumb: interrupted by SIGTERM|the job ended before its launches"
     assert re.search(rf"^failed osu_pair .* on mpich \(main\): ({why})", done.stdout, re.MULTILINE), done.stdout
-    wait(lambda: onboarded.left() == [], 30)
+    processes.wait_until(lambda: onboarded.left() == [], onboarded.left)
 
 
 def test_a_node_that_is_cut_off_fails_its_case_and_leaves_no_job(onboarded: Cluster) -> None:
@@ -268,7 +260,7 @@ def test_a_node_that_is_cut_off_fails_its_case_and_leaves_no_job(onboarded: Clus
     less = {"launches=200": "launches=3", "launch_time_limit=300": "launch_time_limit=40"}
     words = [less.get(word, word) for word in LONG]
     with onboarded.begin(*words) as child:
-        wait(lambda: sum("osu_bw" in line for line in onboarded.left()) >= 2, 120)
+        processes.wait_until(lambda: sum("osu_bw" in line for line in onboarded.left()) >= 2, onboarded.left, of=child)
         subprocess.run([fault, "cut", onboarded.hosts[1]], check=True)
         try:
             output = child.communicate(timeout=600)[0]
@@ -276,13 +268,16 @@ def test_a_node_that_is_cut_off_fails_its_case_and_leaves_no_job(onboarded: Clus
             subprocess.run([fault, "heal", onboarded.hosts[1]], check=True)
     assert child.returncode == 1, output
     assert re.search(r"^failed osu_pair .* on mpich \(main\): \S", output, re.MULTILINE), output
-    wait(lambda: subprocess.run(QUEUES[onboarded.name], capture_output=True, check=True).stdout.strip() == b"", 60)
+    queue = QUEUES[onboarded.name]
+    processes.wait_until(
+        lambda: subprocess.run(queue, capture_output=True, check=True).stdout.strip() == b"", onboarded.left
+    )
 
 
 def test_what_cannot_be_fulfilled_is_one_line_and_leaves_no_job(cluster: Cluster) -> None:
     for option, words in REFUSED[cluster.name]:
         folder = cluster.folder / "wrong"
-        done = cluster.plumb("nodes", "facts", *cluster.options(option), "--nodes=1", str(folder), timeout=60)
+        done = cluster.plumb("nodes", "facts", *cluster.options(option), "--nodes=1", str(folder), timeout=300)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stdout + done.stderr
         assert words in done.stderr
     assert cluster.left() == []
@@ -291,6 +286,6 @@ def test_what_cannot_be_fulfilled_is_one_line_and_leaves_no_job(cluster: Cluster
 def test_more_nodes_than_there_are_is_one_line_and_leaves_no_job(cluster: Cluster) -> None:
     """What waits for what cannot come is ended at the limit."""
     words = ["--nodes=999", str(cluster.folder / "many"), "--time-limit=10"]
-    done = cluster.plumb("nodes", "facts", *cluster.options(), *words, timeout=60)
+    done = cluster.plumb("nodes", "facts", *cluster.options(), *words, timeout=300)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stdout + done.stderr
-    wait(lambda: cluster.left() == [], 30)
+    processes.wait_until(lambda: cluster.left() == [], cluster.left)

@@ -109,7 +109,7 @@ def submit(fake: Fake, words: list[str]) -> int:
         signal.signal(signal.SIGTERM, lambda *_: (print(text, end="", flush=True), os._exit(1)))
     called(fake, "submit", words)
     if (fake.state / "slow").exists() or (fake.state / "slow-but-done").exists():
-        time.sleep(60)
+        time.sleep(600)
     print(text, end="", flush=True)
     log = next((word[9:] for word in words if word.startswith("--output=")), None) or words[words.index("-o") + 1]
     runner = [sys.executable, "-S", __file__, fake.name, str(fake.folder), "--job", words[-1], log]
@@ -119,7 +119,7 @@ def submit(fake: Fake, words: list[str]) -> int:
 
 def follow(fake: Fake) -> int:
     """Wait for the job's end and end with its status."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while not (fake.state / "ended").exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     return int((fake.state / "ended").read_text())

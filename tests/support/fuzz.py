@@ -15,7 +15,7 @@ import pytest
 
 from plumbline.base.errors import PlumbError
 
-COUNT = int(os.environ.get("PLUMB_ATTACKS", "100"))
+COUNT = int(os.environ.get("PLUMB_ATTACKS", "25"))
 SEED = int(os.environ.get("PLUMB_ATTACKS_SEED", "12"))
 #: what a damaged or hostile text holds
 TOKENS = (

@@ -45,7 +45,7 @@ ip link set eth0 up
 echo ready
 read -r _
 is_up() { ip -o link show dev eth0 | grep -q 'state UP'; }
-for _ in $(seq 100); do is_up && break || sleep 0.1; done
+for _ in $(seq 600); do is_up && break || sleep 0.1; done
 is_up
 echo ready
 exec cat

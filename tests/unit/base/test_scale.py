@@ -30,7 +30,7 @@ def results(tmp_path_factory):
 
 
 def ask(results, question):
-    """An answer of the benchmark, with what it took."""
+    """An answer of the benchmark, with what it took in a process of its own."""
     environment = {**os.environ, "PLUMB_RESULTS": str(results), "BENCH_BEGAN": "0"}
     command = [sys.executable, str(BENCH), "--ask", question]
     answer = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
@@ -57,16 +57,16 @@ def test_answers_and_memory_before_and_after_compaction(results, monkeypatch):
         listed, gate = ask(results, "list"), ask(results, "gate")
         assert listed["found"] == f"{len(full)} lines, 0 damaged"
         assert gate["found"] == f"{generate.VARIANTS * len(generate.FIGURES)} series of {pairs} pairs, 0 damaged"
-        assert ask(results, "history")["found"].endswith(f"of {2 * len(full)} points, 0 damaged")
+        assert bench_store.history().endswith(f"of {2 * len(full)} points, 0 damaged")
         values = 2 * len(full) * generate.LAUNCHES
         classes = generate.VARIANTS * len(generate.FIGURES) * len(generate.STACKS)
-        assert ask(results, "outliers")["found"] == f"{classes} classes of {values} values, 0 damaged"
+        assert bench_store.outliers() == f"{classes} classes of {values} values, 0 damaged"
         # one session of each variant is too few
         refused = {
             "fewer than 3 sessions (figures)": classes - 2 * disturbed,
             "most launches disturbed (records)": disturbed,
         }
-        assert ask(results, "calibrate")["found"] == f"0 references, refused {refused}, 0 damaged"
+        assert bench_store.calibrate() == f"0 references, refused {refused}, 0 damaged"
         assert max(listed["mebibytes"], gate["mebibytes"]) < 500
         compact.compact(only_site(full), remove=True)
     assert list(results.rglob("*.jsonl")) == []

@@ -14,7 +14,7 @@ from plumbline.ci import pipelines
 from plumbline.commands import cli
 
 #: notes its arguments, writes what the real one writes, and ends as the test says
-STUB = """#!{python}
+STUB = """#!{python} -SI
 import json, os, sys
 said = json.loads(os.environ.get("STUB", "{{}}"))
 with open("calls.jsonl", "a") as stream:
@@ -58,10 +58,11 @@ HOSTILE = [
 ]
 
 
-@pytest.fixture
-def checkout(tmp_path):
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory):
     """A clone with this project's job.sh and activate, an empty set-up, and a branch ahead of main."""
-    top, remote = tmp_path / "clone", tmp_path / "remote"
+    folder = tmp_path_factory.mktemp("clone")
+    top, remote = folder / "clone", folder / "remote"
     remote.mkdir()
     for name in ("plumbline/ci/job.sh", "plumbline/ci/comment.py", "activate"):
         (remote / name).parent.mkdir(parents=True, exist_ok=True)
@@ -70,7 +71,7 @@ def checkout(tmp_path):
     git(remote, "init", "--quiet", "--initial-branch=main")
     git(remote, "add", ".")
     git(remote, "commit", "--quiet", "-m", "one")
-    git(tmp_path, "clone", "--quiet", str(remote), str(top))
+    git(folder, "clone", "--quiet", str(remote), str(top))
     git(top, "checkout", "--quiet", "-b", "change")
     git(top, "commit", "--quiet", "--allow-empty", "-m", "two")
     (top / ".venv/bin").mkdir(parents=True)
@@ -79,6 +80,12 @@ def checkout(tmp_path):
     plumb.write_text(STUB.format(python=sys.executable))
     plumb.chmod(0o755)
     return top
+
+
+@pytest.fixture
+def checkout(clone, tmp_path):
+    """A copy of it."""
+    return shutil.copytree(clone, tmp_path / "clone", symlinks=True)
 
 
 def git(folder, *arguments):
@@ -120,7 +127,7 @@ def run(host, checkout, values, job="plumb-gate", said=None, **more):
         env={**kept, **here, **there, **variables, "STUB": json.dumps(said or {}), **more},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     return answer.returncode, answer.stdout + answer.stderr

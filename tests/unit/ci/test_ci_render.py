@@ -1,8 +1,10 @@
 """``plumb ci``: what the files say, that both hosts would read them, and what is refused."""
 
+import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -25,24 +27,28 @@ def values(**changes):
 
 
 @pytest.mark.parametrize("kind", SCHEMAS)
-@pytest.mark.parametrize(
-    "extra",
-    [
+def test_the_host_would_read_it(kind, tmp_path):
+    pytest.importorskip("check_jsonschema")
+    extras = [
         (),
         ("--comment", "--inconclusive", "fail"),
         ("--test", "a: b # c", "--site", "x", "--partition", "y"),
         ("--pages",),
-    ],
-)
-def test_the_host_would_read_it(kind, extra, tmp_path):
-    pytest.importorskip("check_jsonschema")
-    plumb_ci(kind, "--tags", "hpc", "--checkout", tmp_path, *extra)
-    file = tmp_path / pipelines.FILES[kind]
-    check = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", SCHEMAS[kind]]
-    answer = subprocess.run([*check, str(file)], capture_output=True, text=True, check=False)
-    assert answer.returncode == 0, answer.stdout
-    file.write_text(file.read_text().replace("when: always", "when: sometimes").replace("runs-on:", "runs-off:"))
-    assert subprocess.run([*check, str(file)], capture_output=True, check=False).returncode == 1
+    ]
+    files = []
+    for number, extra in enumerate(extras):
+        plumb_ci(kind, "--tags", "hpc", "--checkout", tmp_path / str(number), *extra)
+        files.append(tmp_path / str(number) / pipelines.FILES[kind])
+    spoiled = [file.with_name(f"spoiled-{file.name}") for file in files]
+    for file, copy in zip(files, spoiled, strict=True):
+        copy.write_text(file.read_text().replace("when: always", "when: sometimes").replace("runs-on:", "runs-off:"))
+    check = [sys.executable, "-m", "check_jsonschema", "-v", "-o", "json", "--builtin-schema", SCHEMAS[kind]]
+    answer = subprocess.run([*check, *files, *spoiled], capture_output=True, text=True, check=False)
+    assert answer.returncode == 1, answer.stderr
+    report = json.loads(answer.stdout)
+    assert {Path(error["filename"]) for error in report["errors"]} == {*spoiled}, answer.stdout
+    assert report["parse_errors"] == []
+    assert {Path(name) for name in report["successes"]} == {*files}
 
 
 def test_the_night_has_a_day_whatever_the_gate_has():

@@ -5,11 +5,11 @@ import re
 import shutil
 import socket
 import subprocess
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
 
+import processes
 import pytest
 from samples import launch, record
 
@@ -87,19 +87,17 @@ def prometheus(tmp_path):
         with urllib.request.urlopen(f"http://{place}/{path}?{urllib.parse.urlencode(query)}", timeout=60) as answer:
             return json.load(answer)["data"]
 
+    def answers():
+        try:
+            return ask("api/v1/status/buildinfo")
+        except OSError:
+            return None
+
     with (tmp_path / "log").open("wb") as log:
         words = ["prometheus", *options, f"--web.listen-address={place}"]
         server = subprocess.Popen(words, cwd=tmp_path, stdout=log, stderr=log)
     try:
-        end = time.monotonic() + 60
-        while True:
-            try:
-                ask("api/v1/status/buildinfo")
-                break
-            except OSError:
-                assert server.poll() is None, (tmp_path / "log").read_text()
-                assert time.monotonic() < end, (tmp_path / "log").read_text()
-                time.sleep(0.1)
+        processes.wait_until(answers, (tmp_path / "log").read_text, of=server)
         yield ask
     finally:
         server.kill()

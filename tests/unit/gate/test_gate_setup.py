@@ -210,7 +210,7 @@ def test_two_gates_that_install_the_same_commit_at_once_build_it_once(checkout, 
         answers = []
         other = SimpleNamespace(start=lambda: answers.append(pool.submit(sides.install_side, side, build)))
         made = sides.install_side(side, build)
-        assert answers[0].result(timeout=20) == made
+        assert answers[0].result(timeout=300) == made
     assert len(builds) == 1
 
 

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import stat
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -94,7 +93,4 @@ def test_without_limits_of_gpus_none_are_looked_at(tmp_path: Path) -> None:
 def test_a_driver_that_does_not_answer_ends_with_the_check(tmp_path: Path) -> None:
     found = checked(tmp_path, "hangs", budget="4 1", MARK=str(tmp_path))
     assert "the time was over after 0 of 1 rounds" in found["doubts"]
-    end = time.monotonic() + 30
-    while left := processes.carriers(f"MARK={tmp_path}"):
-        assert time.monotonic() < end, left
-        time.sleep(0.05)
+    processes.wait_gone(f"MARK={tmp_path}")

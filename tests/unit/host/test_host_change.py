@@ -54,7 +54,7 @@ def test_nothing_is_written_where_nothing_changes(root):
 def test_a_process_that_is_killed_leaves_what_the_next_sets_back(root):
     code = (
         f"import time, pathlib; from plumbline.host import change; host = change.Host(pathlib.Path({str(root)!r})); "
-        "host.set({'thp': 'never'}); print('set', flush=True); time.sleep(60)"
+        "host.set({'thp': 'never'}); print('set', flush=True); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout.readline() == "set\n"

@@ -20,15 +20,18 @@ OLD = "7|RUNNING|2|{T}|\n7.batch|RUNNING|1|{T}|\n7.extern|RUNNING|2|{T}|\n7.0|CO
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     slurm._energy_source.cache_clear()
     monkeypatch.setattr(joules, "PAUSE_S", 0.0)
-    monkeypatch.setattr(joules, "LATE_S", 1.0)
+    monkeypatch.setattr(joules, "LATE_S", 600)
 
 
 def cluster(
     folder: Path, monkeypatch: pytest.MonkeyPatch, *answers: str, plugin: str = "acct_gather_energy/ipmi"
 ) -> Path:
-    """A sacct that gives each of ``answers`` once, then the last one for ever; the file of its questions."""
+    """A sacct that gives each of ``answers`` once, then the last one for ever; the file of its questions.
+
+    Steps begin in an hour: the launch is before that, however long it takes here.
+    """
     for number, text in enumerate(answers):
-        (folder / f"answer{number}").write_text(text.replace("{T}", str(int(time.time()))))
+        (folder / f"answer{number}").write_text(text.replace("{T}", str(int(time.time()) + 3600)))
     asked, last = folder / "asked", len(answers) - 1
     config = f"AccountingStorageType   = accounting_storage/slurmdbd\\nAcctGatherEnergyType    = {plugin}\\n"
     programs = {
@@ -71,6 +74,7 @@ def test_the_step_that_is_new_is_the_launch(tmp_path: Path, monkeypatch: pytest.
 def test_what_is_not_the_whole_launch_is_no_energy_and_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new: str, said: str
 ) -> None:
+    monkeypatch.setattr(joules, "LATE_S", 0)
     cluster(tmp_path, monkeypatch, OLD, OLD + new)
     assert used() == joules.Used(remarks=(f"no joules: {SOURCE} {said}",))
 

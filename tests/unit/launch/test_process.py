@@ -5,11 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
+import processes
 import pytest
 
 from plumbline.host import proc
@@ -17,16 +17,17 @@ from plumbline.launch import pipeline, process
 
 #: starts a grandchild in a session of its own, as launcher daemons do, and writes its pid
 DAEMON = (
-    "import subprocess,sys,time; p=subprocess.Popen(['sleep','60'],start_new_session=True); print(p.pid,flush=True);"
+    "import subprocess,sys,time; p=subprocess.Popen(['sleep','600'],start_new_session=True); print(p.pid,flush=True);"
 )
+#: seconds that no launch here takes
+LONG = 600
 
 
-def alive(pid: int) -> bool:
-    """Whether ``pid`` is a process that still runs (a zombie does not)."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+@pytest.fixture
+def late(tmp_path, monkeypatch):
+    """The time limit of a launch begins when the process sleeps whose number it printed."""
+    printed = tmp_path / "stdout"
+    processes.limit_begins_after(monkeypatch, lambda _: processes.wait_asleep(int(processes.wait_for(printed))))
 
 
 def python(code: str) -> list[str]:
@@ -35,7 +36,7 @@ def python(code: str) -> list[str]:
 
 def test_output_and_status_are_kept(tmp_path):
     ended = process.run(
-        python("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"), os.environ, tmp_path, 10
+        python("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"), os.environ, tmp_path, LONG
     )
     assert (ended.status, ended.exit_code) == ("failed", 3)
     assert (tmp_path / "stdout").read_text() == "out\n"
@@ -43,29 +44,29 @@ def test_output_and_status_are_kept(tmp_path):
 
 
 def test_success(tmp_path):
-    ended = process.run(["true"], os.environ, tmp_path, 10)
+    ended = process.run(["true"], os.environ, tmp_path, LONG)
     assert (ended.status, ended.exit_code) == ("ok", 0)
 
 
-def test_a_hanging_launch_is_ended_with_its_daemons_and_says_what_it_waited_for(tmp_path):
-    ended = process.run(python(DAEMON + "time.sleep(60)"), os.environ, tmp_path, 1.0)
+def test_a_hanging_launch_is_ended_with_its_daemons_and_says_what_it_waited_for(tmp_path, late):
+    ended = process.run(python(DAEMON + "time.sleep(600)"), os.environ, tmp_path, 0.2)
     assert ended.status == "timeout"
-    assert 1.0 <= ended.wall_s < 10
+    assert ended.wall_s >= 0.2
     assert any("sleep" in line and "sleeping" in line for line in ended.waiting)
-    assert not alive(int((tmp_path / "stdout").read_text()))
+    assert not processes.runs(int((tmp_path / "stdout").read_text()))
 
 
-def test_a_launch_that_ignores_sigterm_is_killed(tmp_path):
-    code = "import signal,time,os; signal.signal(15, signal.SIG_IGN); print(os.getpid(), flush=True); time.sleep(60)"
-    ended = process.run(python(code), os.environ, tmp_path, 1.0)
+def test_a_launch_that_ignores_sigterm_is_killed(tmp_path, late):
+    code = "import signal,time,os; signal.signal(15, signal.SIG_IGN); print(os.getpid(), flush=True); time.sleep(600)"
+    ended = process.run(python(code), os.environ, tmp_path, 0.2)
     assert ended.status == "timeout"
-    assert not alive(int((tmp_path / "stdout").read_text()))
+    assert not processes.runs(int((tmp_path / "stdout").read_text()))
 
 
 def test_what_a_finished_launcher_left_running_is_ended(tmp_path):
-    ended = process.run(python(DAEMON), os.environ, tmp_path, 10)
+    ended = process.run(python(DAEMON), os.environ, tmp_path, LONG)
     assert ended.status == "ok"
-    assert not alive(int((tmp_path / "stdout").read_text()))
+    assert not processes.runs(int((tmp_path / "stdout").read_text()))
 
 
 @contextlib.contextmanager
@@ -76,15 +77,12 @@ import os, sys
 from pathlib import Path
 from plumbline.launch import process
 try:
-    process.run([sys.executable, "-c", {DAEMON + "time.sleep(60)"!r}], os.environ, Path({str(tmp_path)!r}), 30)
+    process.run([sys.executable, "-c", {DAEMON + "time.sleep(600)"!r}], os.environ, Path({str(tmp_path)!r}), {LONG})
 except process.Interrupted as error:
     sys.exit(error.signum)
 """
     with subprocess.Popen(python(code), stdout=subprocess.PIPE) as child:
-        deadline = time.monotonic() + 20
-        while not (tmp_path / "stdout").exists() or not (tmp_path / "stdout").read_text().strip():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        processes.wait_for(tmp_path / "stdout", of=child)
         yield child
 
 
@@ -93,8 +91,8 @@ def test_a_signal_ends_the_launch_and_is_reported(tmp_path, signum):
     """Run in a process of its own: the signal must reach the driver, not pytest."""
     with driver(tmp_path) as child:
         child.send_signal(signum)
-        assert child.wait(timeout=20) == signum
-    assert not alive(int((tmp_path / "stdout").read_text()))
+        assert child.wait(timeout=120) == signum
+    assert not processes.runs(int((tmp_path / "stdout").read_text()))
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGUSR2])
@@ -108,7 +106,7 @@ def test_a_signal_that_comes_when_the_launcher_has_just_ended_is_not_lost(tmp_pa
 
     monkeypatch.setattr(process, "_end_tree", end_late)
     with pytest.raises(process.Interrupted, match=signum.name):
-        process.run(python("pass"), os.environ, tmp_path, 10)
+        process.run(python("pass"), os.environ, tmp_path, LONG)
 
 
 def test_a_launch_whose_output_nobody_reads_any_more_ends_as_at_the_end_of_its_terminal(tmp_path):
@@ -116,8 +114,8 @@ def test_a_launch_whose_output_nobody_reads_any_more_ends_as_at_the_end_of_its_t
     with driver(tmp_path) as child:
         assert child.stdout is not None
         child.stdout.close()
-        assert child.wait(timeout=20) == signal.SIGHUP
-    assert not alive(int((tmp_path / "stdout").read_text()))
+        assert child.wait(timeout=120) == signal.SIGHUP
+    assert not processes.runs(int((tmp_path / "stdout").read_text()))
 
 
 @pytest.mark.parametrize(("status", "ends"), [(0, False), (1, True)])
@@ -125,7 +123,7 @@ def test_a_rank_that_is_not_below_the_driver_ends_with_a_launch_that_failed(tmp_
     """As under Grid Engine, whose daemon starts the proxies of launchers. Others go on."""
     own, other = tmp_path / "launch-1", tmp_path / "launch-10"
     own.mkdir()
-    waits = [sys.executable, "-c", "import time; time.sleep(60)"]
+    waits = [sys.executable, "-c", "import time; time.sleep(600)"]
     strays = [
         subprocess.Popen(waits, env={"PLUMB_WITNESS_DIR": f"{own}/witness"}),
         subprocess.Popen(waits, env={"PLUMB_WITNESS_DIR": f"{other}/witness"}),
@@ -133,7 +131,7 @@ def test_a_rank_that_is_not_below_the_driver_ends_with_a_launch_that_failed(tmp_
     ]
     try:
         launch = (
-            f"process.run([sys.executable, '-c', 'raise SystemExit({status})'], os.environ, Path({str(own)!r}), 10)"
+            f"process.run([sys.executable, '-c', 'raise SystemExit({status})'], os.environ, Path({str(own)!r}), {LONG})"
         )
         code = f"import os, sys; from pathlib import Path; from plumbline.launch import process; {launch}"
         subprocess.run(python(code), check=True)
@@ -149,26 +147,18 @@ def test_a_killed_driver_takes_the_launcher_with_it(tmp_path):
 import os, sys
 from pathlib import Path
 from plumbline.launch import process
-process.run([sys.executable, "-c", "import os,time; print(os.getpid(), flush=True); time.sleep(60)"],
-            os.environ, Path({str(tmp_path)!r}), 30)
+process.run([sys.executable, "-c", "import os,time; print(os.getpid(), flush=True); time.sleep(600)"],
+            os.environ, Path({str(tmp_path)!r}), {LONG})
 """
     with subprocess.Popen(python(code)) as driver:
-        deadline = time.monotonic() + 20
-        while not (tmp_path / "stdout").exists() or not (tmp_path / "stdout").read_text().strip():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        pid = int(processes.wait_for(tmp_path / "stdout", of=driver))
         driver.kill()
-        driver.wait(timeout=20)
-    pid = int((tmp_path / "stdout").read_text())
-    deadline = time.monotonic() + 10
-    while alive(pid):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    processes.wait_until(lambda: not processes.runs(pid), "the end of the launcher")
 
 
 def test_a_missing_program_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError):
-        process.run(["no-such-program"], os.environ, tmp_path, 10)
+        process.run(["no-such-program"], os.environ, tmp_path, LONG)
 
 
 def test_who_waits_for_an_end_neither_reaps_nor_waits_longer():
@@ -184,9 +174,9 @@ def test_who_waits_for_an_end_neither_reaps_nor_waits_longer():
 
 def test_processes_that_the_caller_had_before_are_not_the_launchs(tmp_path):
     earlier = subprocess.Popen([sys.executable, "-c", "pass"])
-    time.sleep(0.1)
+    processes.wait_until(lambda: not processes.runs(earlier.pid), "the end of a process")
     late = "import os, sys; os.fork() or os.setsid() or os.fork() or os._exit(0)"
-    ended = process.run([sys.executable, "-c", late], os.environ, tmp_path, 10)
+    ended = process.run([sys.executable, "-c", late], os.environ, tmp_path, LONG)
     assert earlier.pid not in [one.pid for one in ended.orphans]
     assert ended.orphans
     earlier.wait()

@@ -108,7 +108,7 @@ def test_a_rank_that_its_launcher_ends_says_where_it_was(tmp_path):
     """As on another host, which nobody here can ask; it ends by the signal all the same."""
     process = hang(tmp_path, "recv-thread")
     process.terminate()
-    process.communicate(timeout=10)
+    process.communicate(timeout=120)
     assert process.returncode == -signal.SIGTERM
     assert waiting.calls(tmp_path) == ["rank 0 in MPI_Recv and mpi_wait_ (0 from 3 tag 7)"]
 
@@ -117,14 +117,14 @@ def test_asked_and_then_ended_is_one_answer(tmp_path):
     process = hang(tmp_path, "recv")
     waiting.ask([process.pid], tmp_path)
     process.terminate()
-    process.communicate(timeout=10)
+    process.communicate(timeout=120)
     assert process.returncode == -signal.SIGTERM
     (file,) = (tmp_path / "w").glob("*.waiting")
     assert len(file.read_text().splitlines()) == 1
 
 
 def test_a_process_without_a_witness_is_described_and_lives(tmp_path):
-    with subprocess.Popen(["sleep", "60"]) as process:
+    with subprocess.Popen(["sleep", "600"]) as process:
         processes.wait_asleep(process.pid)
         (line,) = waiting.ask([process.pid, 2**22 - 1], tmp_path)
         assert process.poll() is None
@@ -136,7 +136,7 @@ def test_a_process_without_a_witness_is_described_and_lives(tmp_path):
     "variables", [{"PALS_RANKID": "5"}, {"FLUX_TASK_RANK": "5"}, {"PMI_RANK": "5", "PMIX_RANK": "0"}]
 )
 def test_the_rank_of_a_process_is_known_from_every_launcher(tmp_path, variables):
-    with subprocess.Popen(["sleep", "60"], env={"PATH": os.environ["PATH"], **variables}) as process:
+    with subprocess.Popen(["sleep", "600"], env={"PATH": os.environ["PATH"], **variables}) as process:
         processes.wait_asleep(process.pid)
         (line,) = waiting.ask([process.pid], tmp_path)
         process.kill()
@@ -144,7 +144,7 @@ def test_the_rank_of_a_process_is_known_from_every_launcher(tmp_path, variables)
 
 
 def test_a_fork_of_a_rank_does_not_answer_in_its_name(tmp_path):
-    code = "import os, time; pid = os.fork(); print(pid, flush=True) if pid else None; time.sleep(60)"
+    code = "import os, time; pid = os.fork(); print(pid, flush=True) if pid else None; time.sleep(600)"
     process = start(tmp_path / "w", rank_plan([[cpus(1)[0]]]), [os.path.realpath(sys.executable), "-c", code])
     child = int(process.stdout.readline())
     try:

@@ -196,6 +196,7 @@ def test_a_job_that_fails_is_told_in_its_own_words(tmp_path, monkeypatch):
     )
     qsub.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(program, "LOG_S", 600)
     (tmp_path / ".job.log").write_text("earlier\n")
     done = collect.collect(collect.Request("pbs", tmp_path, nodes=["n1"]))
     assert done.last() == f"{said} (exit status 254)"
@@ -249,7 +250,7 @@ def test_expand_and_queue():
 
 
 def test_time_limit_ends_the_program():
-    done = program.run(["sleep", "60"], 0.2)
+    done = program.run(["sleep", "600"], 0.2)
     assert done.status is None
     assert "time limit" in done.last()
 
@@ -342,11 +343,11 @@ def test_by_ssh(fake, tmp_path, capsys):
 
 
 def test_ssh_hands_on_words_unchanged(fake):
-    assert ssh.each({"n1": ["printf", "%s|", "a b", "$(id)", "x;y"]}, 20)["n1"].stdout == "a b|$(id)|x;y|"
+    assert ssh.each({"n1": ["printf", "%s|", "a b", "$(id)", "x;y"]}, 600)["n1"].stdout == "a b|$(id)|x;y|"
 
 
 def test_ssh_time_limit(fake):
-    assert ssh.each({"n1": ["sleep", "30"]}, 0.5)["n1"].status is None
+    assert ssh.each({"n1": ["sleep", "600"]}, 0.2)["n1"].status is None
 
 
 def test_bad_numbers_and_programs(tmp_path, capsys):

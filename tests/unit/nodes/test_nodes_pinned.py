@@ -116,5 +116,5 @@ def test_a_campaign_says_where_it_runs(capsys):
 def test_one_of_both_is_enough():
     command = [str(Path(sys.executable).parent / "plumb"), "campaign", "--node", "a", "--turn", "1/2"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
+    assert done.returncode == 2, done
     assert "not allowed with" in done.stderr

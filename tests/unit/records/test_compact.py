@@ -147,7 +147,7 @@ compact.compact("local", remove=True)
 """
     root = str(paths.root())
     answer = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": root}, check=False)
-    assert answer.returncode == -9
+    assert answer.returncode == -9, answer
     assert everything() == before
     assert run("--remove-sessions") == 0
     assert everything() == before

@@ -7,10 +7,9 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
+import processes
 import pytest
 from samples import record
 
@@ -21,8 +20,10 @@ from plumbline.reframe import campaign, cases
 
 #: plumb with another bin folder beside its Python, where a program stands in for ReFrame
 PLUMB = "import sys; sys.executable = sys.argv.pop(1); from plumbline.commands import cli; sys.exit(cli.main())"
+#: more than a pipe holds: what comes after it in a script begins when plumb reads
+TALK = "yes $(printf '%01000d' 0) | head -n 2000"
 #: ReFrame while it loads the tests; an interrupt ends it as it ends Python
-LOADING = '#!/bin/sh\necho yes >"$0.started"\nexec sleep 60\n'
+LOADING = f'#!/bin/sh\n{TALK}\necho yes >"$0.started"\nexec sleep 600\n'
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def reframe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 RUNNING = """#!/bin/sh
 echo "$RFM_STAGE_DIR" >"$0.started"
 trap 'echo ended >"$0.ended"; kill $!; exit 1' TERM
-sleep 60 &
+sleep 600 &
 echo $! >"$0.job"
 wait
 """
@@ -51,34 +52,14 @@ def start(reframe: Path, text: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def wait_until(fulfilled: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not fulfilled():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def ended(pid: int) -> bool:
-    """Whether a process is gone, or waits for nothing but its parent."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
-
-
-def wait_for(file: Path) -> str:
-    wait_until(lambda: file.exists() and file.read_text() != "")
-    return file.read_text()
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_before_the_first_case_is_an_interrupt(reframe: Path, number: signal.Signals) -> None:
     with start(reframe, LOADING) as child:
         assert child.stdout is not None
         assert child.stdout.readline().startswith("campaign ")
-        wait_for(reframe.with_name("reframe.started"))
+        processes.wait_for(reframe.with_name("reframe.started"), of=child)
         child.send_signal(number)
-        output, errors = child.communicate(timeout=60)
+        output, errors = child.communicate(timeout=120)
     assert child.returncode == 130, output + errors
     assert "interrupted" in output
     assert "no test ran" not in errors
@@ -86,40 +67,50 @@ def test_an_interrupt_before_the_first_case_is_an_interrupt(reframe: Path, numbe
 
 def test_a_reframe_that_runs_nothing_is_an_error_with_its_last_words(reframe: Path) -> None:
     with start(reframe, "#!/bin/sh\necho 'reframe: error: no such tag'\nexit 1\n") as child:
-        _, errors = child.communicate(timeout=60)
+        _, errors = child.communicate(timeout=120)
     assert child.returncode == 2
     assert errors.startswith("plumb: no test ran: reframe: error: no such tag")
 
 
 def test_a_campaign_that_is_killed_ends_reframe_and_its_jobs(reframe: Path) -> None:
     with start(reframe, RUNNING) as child:
-        job = int(wait_for(reframe.with_name("reframe.job")))
+        job = int(processes.wait_for(reframe.with_name("reframe.job"), of=child))
         child.kill()
-        assert wait_for(reframe.with_name("reframe.ended")) == "ended\n"
-        child.communicate(timeout=60)
-    wait_until(lambda: ended(job))
+        assert processes.wait_for(reframe.with_name("reframe.ended")) == "ended\n"
+        child.communicate(timeout=120)
+    processes.wait_until(lambda: not processes.runs(job), "the end of the job")
+
+
+#: ReFrame that goes on until the test says so
+ENDS_WHEN_TOLD = """#!/bin/sh
+echo yes >"$0.started"
+until [ -e "$0.go" ]; do sleep 0.05; done
+echo 'reframe: error: the end'
+exit 1
+"""
 
 
 def test_a_campaign_that_ignores_the_end_of_its_terminal_goes_on(reframe: Path) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup(1) does
     try:
-        child = start(reframe, "#!/bin/sh\necho yes >\"$0.started\"\nsleep 1\necho 'reframe: error: the end'\nexit 1\n")
+        child = start(reframe, ENDS_WHEN_TOLD)
     finally:
         signal.signal(signal.SIGHUP, before)
     with child:
-        wait_for(reframe.with_name("reframe.started"))
+        processes.wait_for(reframe.with_name("reframe.started"), of=child)
         child.send_signal(signal.SIGHUP)
-        _, errors = child.communicate(timeout=60)
+        reframe.with_name("reframe.go").touch()
+        _, errors = child.communicate(timeout=120)
     assert errors.startswith("plumb: no test ran: reframe: error: the end")
 
 
 def test_a_second_campaign_in_one_checkout_is_one_line(reframe: Path) -> None:
     with start(reframe, RUNNING) as first:
-        wait_for(reframe.with_name("reframe.job"))
+        processes.wait_for(reframe.with_name("reframe.job"), of=first)
         with start(reframe, RUNNING) as second:
-            output, errors = second.communicate(timeout=60)
+            output, errors = second.communicate(timeout=120)
         first.terminate()
-        first.communicate(timeout=60)
+        first.communicate(timeout=120)
     assert second.returncode == 2
     assert errors.startswith("plumb: another campaign runs in this checkout (")
     assert "campaign " not in output
@@ -131,7 +122,7 @@ def test_each_campaign_has_a_stage_of_its_own_and_the_last_ones_are_kept(reframe
     mine.mkdir(parents=True)
     for _ in range(campaign.STAGES_KEPT + 2):
         with start(reframe, '#!/bin/sh\necho "$RFM_STAGE_DIR" >"$0.stage"\n') as child:
-            child.communicate(timeout=60)
+            child.communicate(timeout=120)
         stages.append(reframe.with_name("reframe.stage").read_text().strip())
     assert len(set(stages)) == len(stages)
     assert len(list(mine.parent.iterdir())) == campaign.STAGES_KEPT + 1
@@ -162,7 +153,7 @@ def test_a_failed_case_is_one_line_with_the_reason_before_the_closing_line_and_t
         stage.mkdir()
         (stage / "rfm_job.err").touch()
     with start(reframe, FAILING.format(stage=stage)) as child:
-        output, errors = child.communicate(timeout=60)
+        output, errors = child.communicate(timeout=120)
     assert child.returncode == 1, output + errors
     *_, failed, _, closing, _, following = output.splitlines()
     assert failed == "failed osu_barrier %placement=core on mpich (main): job error: [jobid=12] job died"
@@ -181,11 +172,11 @@ done
 
 def test_a_campaign_that_skipped_everything_says_why_its_status_is_1(reframe: Path) -> None:
     with start(reframe, SKIPPING) as child:
-        output, errors = child.communicate(timeout=60)
+        output, errors = child.communicate(timeout=120)
     assert child.returncode == 1, output
     assert errors == "no variant was measured: all 2 were skipped, 2 x node n1 is drained\n"
     with start(reframe, FAILING.format(stage=reframe.parent)) as child:
-        _, errors = child.communicate(timeout=60)
+        _, errors = child.communicate(timeout=120)
     assert errors == "1 case failed\n"
 
 
@@ -207,13 +198,14 @@ def test_where_the_outcome_cannot_be_written_the_figures_and_the_failures_are_pr
 
 
 #: ReFrame that waits for its jobs, in the order in which it began them, however often it is interrupted
-WAITING = """#!/bin/bash
+WAITING = f"""#!/bin/bash
+{TALK}
 trap '' INT
 for number in 4711 4712; do
     mkdir -p "$RFM_STAGE_DIR/main/$number"
     echo "squeue $number" >"$RFM_STAGE_DIR/main/$number/plumb.job"
 done
-(exec ssh 60) &
+(exec ssh 600) &
 echo $! >"$0.job"
 wait
 echo yes >"$0.ended"
@@ -229,11 +221,11 @@ def test_an_interrupt_ends_all_jobs_at_once(reframe: Path, monkeypatch: pytest.M
     (programs / "ssh").symlink_to(str(shutil.which("sleep")))
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     with start(reframe, WAITING) as child:
-        job = int(wait_for(reframe.with_name("reframe.job")))
-        wait_until(lambda: Path(f"/proc/{job}/comm").read_text().strip() == "ssh")
+        job = int(processes.wait_for(reframe.with_name("reframe.job"), of=child))
+        processes.wait_until(lambda: Path(f"/proc/{job}/comm").read_text().strip() == "ssh", "ssh", of=child)
         child.send_signal(signal.SIGINT)
-        output, errors = child.communicate(timeout=60)
+        output, errors = child.communicate(timeout=120)
     assert child.returncode == 130, output + errors
     assert sorted((programs / "scancel.called").read_text().split()) == ["4711", "4712"]
     assert reframe.with_name("reframe.ended").exists()  # it was not killed: its jobs had ended before
-    assert ended(job)
+    assert not processes.runs(job)

@@ -67,7 +67,7 @@ def test_deactivate_restores(shell, checkout):
     )
     done = start(shell, script)
     assert done.stdout.strip() == "/my own|unset|/usr/bin:/bin"
-    assert done.returncode != 0
+    assert done.returncode != 0, done
 
 
 def test_missing_environment_is_one_line(shell, checkout):

@@ -78,7 +78,7 @@ def bootstrap(tmp_path, version):
 
 def test_old_python_is_refused_in_one_line(tmp_path):
     done = bootstrap(tmp_path, "3.9.2")
-    assert done.returncode == 2
+    assert done.returncode == 2, done
     assert "3.9.2" in done.stderr
     assert "3.10 or newer" in done.stderr
     assert done.stderr.count("\n") == 1
@@ -89,7 +89,7 @@ def test_old_python_is_refused_in_one_line(tmp_path):
 def test_a_path_that_nothing_can_be_installed_in_is_refused_in_one_line(tmp_path, name):
     (tmp_path / name).mkdir()
     done = bootstrap(tmp_path / name, "3.11.0")
-    assert done.returncode == 2
+    assert done.returncode == 2, done
     assert done.stderr.startswith("plumb: the path of this checkout has a blank or a colon (")
     assert not (tmp_path / name / ".venv").exists()
 
@@ -98,6 +98,6 @@ def test_missing_python_is_one_line(tmp_path):
     environment = {**os.environ, "PYTHON": "no-such-python"}
     script = ROOT / "playbooks/bootstrap.sh"
     done = subprocess.run(["bash", str(script), "x"], capture_output=True, text=True, env=environment, check=False)
-    assert done.returncode == 2
+    assert done.returncode == 2, done
     assert "no-such-python" in done.stderr
     assert done.stderr.count("\n") == 1

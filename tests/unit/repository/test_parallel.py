@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -28,31 +27,30 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "alone: alone")
     parallel.configure(config)
 """
-#: each test writes when it ran
+#: each test writes when it ran; the first ones of all processes wait for one another
 TESTS = """
 import json, os, time
 from pathlib import Path
 import pytest
+from processes import wait_until
 
-@pytest.mark.parametrize("number", range(6))
-def test_beside_others(number):
+@pytest.mark.parametrize("kind", ["others", "others again", pytest.param("alone", marks=pytest.mark.alone)])
+def test_when(kind):
     begin = time.monotonic()
-    time.sleep(0.2)
-    Path(f"{os.getpid()}-{time.monotonic_ns()}.json").write_text(json.dumps(["others", begin, time.monotonic()]))
-
-@pytest.mark.alone
-def test_alone():
-    begin = time.monotonic()
-    time.sleep(0.2)
-    Path(f"{os.getpid()}-{time.monotonic_ns()}.json").write_text(json.dumps(["alone", begin, time.monotonic()]))
+    Path(f"{os.getpid()}.began").touch()
+    wait_until(lambda: len([*Path().glob("*.began")]) == 3, "three processes at once")
+    time.sleep(0.05)
+    Path(f"{os.getpid()}-{kind}.json").write_text(json.dumps([begin, time.monotonic(), kind.partition(" ")[0]]))
 """
 
 
 def start(folder: Path, *options: str) -> subprocess.Popen[str]:
     """Run the tests in ``folder`` in three processes."""
     (folder / "conftest.py").write_text(CONFTEST)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "3", *options]
+    plugins = ["-p", "no:cacheprovider", "-p", "xdist.plugin"]
+    command = [sys.executable, "-m", "pytest", "-x", *plugins, "-n", "3", *options]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # the others only take time
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True, env=environment)
 
 
@@ -60,12 +58,10 @@ def test_a_test_that_measures_has_the_machine_alone(tmp_path: Path) -> None:
     for number in range(3):
         (tmp_path / f"test_{number}.py").write_text(TESTS)
     with start(tmp_path) as process:
-        output, _ = process.communicate(timeout=120)
+        output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
-    assert "21 passed" in output.splitlines()[-1]
-    ran = {file: json.loads(file.read_text()) for file in tmp_path.glob("*.json")}
-    assert len({file.name.split("-")[0] for file in ran}) == 3
-    spans = sorted((begin, end, kind) for kind, begin, end in ran.values())
+    assert "9 passed" in output.splitlines()[-1]
+    spans = sorted(json.loads(file.read_text()) for file in tmp_path.glob("*.json"))
     overlaps = {
         frozenset((one[2], other[2])) for place, one in enumerate(spans) for other in spans[:place] if one[0] < other[1]
     }
@@ -73,27 +69,22 @@ def test_a_test_that_measures_has_the_machine_alone(tmp_path: Path) -> None:
 
 
 WAITING = """
-import time
+import os, re
 from pathlib import Path
-
-def wait_for(name):
-    deadline = time.monotonic() + 60
-    while not Path(name).exists():
-        assert time.monotonic() < deadline, name
-        time.sleep(0.02)
+from processes import wait_for, wait_until
 """
 ON_THE_BED = """
 def test_takes_long():
-    Path("began").touch()
-    wait_for("other-2")
+    Path("began").write_text("yes")
+    wait_for(Path("other-2"))
     Path("bed").touch()
 """
 ALONE = """
 import pytest
 
 def test_before():
-    wait_for("began")
-    Path("coming").touch()
+    wait_for(Path("began"))
+    Path("coming").write_text(str(os.getpid()))
 
 @pytest.mark.alone
 def test_alone():
@@ -104,19 +95,20 @@ import pytest
 
 @pytest.mark.parametrize("number", range(3))
 def test_other(number):
-    wait_for("coming")
-    time.sleep(0.3)  # the one that waits for the machine has begun to
-    Path(f"other-{number}").touch()
+    waits = f"-> FLOCK .* {wait_for(Path('coming'))} "
+    wait_until(lambda: re.search(waits, Path("/proc/locks").read_text()), "who wants the machine waits for the bed")
+    Path(f"other-{number}").write_text("yes")
 """
 
 
+@pytest.mark.skipif(not Path("/proc/locks").exists(), reason="the kernel does not say who waits for a lock")
 def test_others_go_on_while_one_that_wants_the_machine_waits_for_the_bed(tmp_path: Path) -> None:
     for name, text in {"bed/test_bed": ON_THE_BED, "one/test_alone": ALONE, "two/test_others": OTHERS}.items():
         file = tmp_path / f"tests/{name}.py"
         file.parent.mkdir(parents=True)
         file.write_text(WAITING + text)
     with start(tmp_path, "--rootdir", str(tmp_path), "tests") as process:
-        output, _ = process.communicate(timeout=120)
+        output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
     assert "6 passed" in output.splitlines()[-1]
 
@@ -146,14 +138,10 @@ def test_hangs():
 
 def test_an_interrupt_ends_what_the_tests_started(tmp_path: Path) -> None:
     (tmp_path / "test_one.py").write_text(HANGING.format(marker=str(tmp_path)))
-    with start(tmp_path, "--testrunuid", tmp_path.name + "-run") as process:
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "started").exists():
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+    with start(tmp_path, "-n", "1", "--testrunuid", tmp_path.name + "-run") as process:
+        processes.wait_until((tmp_path / "started").exists, "a test that hangs", of=process)
         assert processes.carrying(tmp_path.name + "-run")
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
-    assert process.returncode == pytest.ExitCode.INTERRUPTED
+        output, _ = process.communicate(timeout=300)
+    assert process.returncode == pytest.ExitCode.INTERRUPTED, output
     assert processes.carrying(tmp_path.name + "-run") == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import io
 import re
 import tokenize
@@ -41,6 +42,8 @@ def words() -> re.Pattern[str]:
 def found_in(text: str) -> set[str]:
     """The words in the code of a module, strings included; comments and docstrings are prose."""
     pattern, places, before = words(), set(), tokenize.INDENT
+    if not pattern.search(text.lower()):
+        return places
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type in (tokenize.COMMENT, tokenize.NL):
             continue
@@ -51,6 +54,7 @@ def found_in(text: str) -> set[str]:
     return places
 
 
+@functools.cache
 def found() -> dict[str, set[str]]:
     """The words in every module of the package but those of the room."""
     files = (file for file in PACKAGE.rglob("*.py") if not file.is_relative_to(PACKAGE / "schedulers"))
@@ -75,11 +79,11 @@ def test_the_rule_finds_a_name():
 def test_proc_and_sys_are_read_in_the_room_of_the_host() -> None:
     """But for what the processes of a launch have mapped."""
     begins = re.compile(r"/(proc|sys)(/|$)")
-    modules = {str(file.relative_to(PACKAGE)): ast.walk(ast.parse(file.read_text())) for file in PACKAGE.rglob("*.py")}
+    texts = {str(file.relative_to(PACKAGE)): file.read_text() for file in PACKAGE.rglob("*.py")}
     readers = {
         name
-        for name, items in modules.items()
-        for item in items
+        for name, text in texts.items()
+        for item in (ast.walk(ast.parse(text)) if re.search(r"/(proc|sys)\b", text) else ())
         if isinstance(item, ast.Constant) and isinstance(item.value, str) and begins.match(item.value)
     }
     assert "host/proc.py" in readers

@@ -34,9 +34,9 @@ EXCEPTIONS = {
 
 def names_in(file: Path) -> Iterator[str]:
     """The names in code and strings of ``file``; comments and docstrings explain and may name anything."""
-    reader = io.StringIO(file.read_text(encoding="utf-8"))
+    text = file.read_text(encoding="utf-8")
     before = tokenize.NEWLINE
-    for token in tokenize.generate_tokens(reader.readline):
+    for token in tokenize.generate_tokens(io.StringIO(text).readline) if NAMES.search(text) else ():
         layout = token.type in (tokenize.COMMENT, tokenize.NL, tokenize.INDENT, tokenize.DEDENT)
         docstring = token.type == tokenize.STRING and before == tokenize.NEWLINE
         if not layout and not docstring:
