@@ -66,6 +66,8 @@ def play(cluster, playbook, *arguments, **variables):
     file = cluster / "extra.yml"
     file.write_text(yaml.safe_dump({"plumb_inventory_control": str(cluster / "control"), **variables}))
     environment = {**os.environ, "ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
+    # a job is started below HOME, and looked for below the home that the system knows
+    environment["ANSIBLE_ASYNC_DIR"] = str(cluster / "async")
     command = [str(BIN / "ansible-playbook"), "-i", str(cluster / "inventory"), "-e", f"@{file}", *arguments]
     command.append(f"playbooks/{playbook}.yml")
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=False)

@@ -46,8 +46,6 @@ def at_home(home: Path, before: Path) -> dict[str, str]:
         "npm_config_cache": before / ".npm",
     }
     known = {**folders, **{name: file for name, file in files.items() if file.is_file()}}
-    # Ansible starts a job below HOME and looks for it below the home that the system knows
-    known["ANSIBLE_ASYNC_DIR"] = home / ".ansible_async"
     return {"HOME": str(home), "PLUMB_TEST_HOME": str(home), **{name: str(path) for name, path in known.items()}}
 
 

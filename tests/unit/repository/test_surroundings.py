@@ -24,7 +24,7 @@ def test_what_is_not_declared_does_not_reach_a_test():
 
 def test_this_process_has_an_empty_home_and_nothing_undeclared():
     assert Path(os.environ["HOME"]).name.startswith("plumbline-home-")
-    # by conftest.py, surroundings.py, readline and ReFrame
+    # by conftest.py, readline and ReFrame
     more = {
         "ANSIBLE_ASYNC_DIR",
         "COLUMNS",
