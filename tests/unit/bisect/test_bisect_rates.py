@@ -55,14 +55,14 @@ def test_the_measurement_sees_a_search_that_errs(repository):
 
 
 def test_what_the_rates_promise():
-    rate = bisection.Rate(KINDS["two steps of 5 %"], "quiet", 100, 100, 0, launches=840.0, gates=22.0)
+    rate = bisection.Rate(KINDS["two steps of 5 %"], "quiet", 100, 98, 0, launches=840.0, gates=22.0)
     noisy = replace(rate, model="noisy", right=95, launches=3000.0, gates=30.0)
     hidden = replace(noisy, kind=bisection.HIDDEN, right=0)
     promises = Promises()
     for kept in (rate, noisy, hidden):
         bisection.keep(kept, promises)
     assert promises.broken == []
-    for changes in ({"right": 99}, {"wrong": 1}, {"launches": 841.0}, {"gates": 22.1}):
+    for changes in ({"right": 97}, {"wrong": 1}, {"launches": 841.0}, {"gates": 22.1}):
         bisection.keep(replace(rate, **changes), promises)
     bisection.keep(replace(noisy, right=94), promises)
     bisection.keep(replace(hidden, wrong=1), promises)
