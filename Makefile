@@ -91,7 +91,7 @@ disturbed: .venv/.stamp-dev setup ## how many launches are flagged as disturbed,
 	@$(BIN)/python tests/rates/disturbed.py $(if $(SHARES),--shares $(SHARES))
 
 gates: .venv/.stamp-dev setup ## gates of a small code of one's own: 200 of equal commits, 50 of a slower one (an hour; EQUAL=20 SLOWER=5 for fewer, BISECTIONS=10 for bisections, too)
-	@$(BIN)/python tests/rates/own_code.py $(if $(EQUAL),--equal $(EQUAL)) $(if $(SLOWER),--slower $(SLOWER)) \
+	@$(BIN)/python tests/rates/gates.py $(if $(EQUAL),--equal $(EQUAL)) $(if $(SLOWER),--slower $(SLOWER)) \
 		$(if $(BISECTIONS),--bisections $(BISECTIONS))
 
 scale: .venv/.stamp-dev ## speed and memory of the store with 1,000,000 measurements (docs/records.md), and of 1,000 published campaigns (docs/publish.md)

@@ -7,7 +7,7 @@ mapfile -t python < <(find plumbline tests reframe-tests site-configs playbooks 
 mapfile -t c < <(find custom-kernels tests docs -name '*.[ch]')
 mapfile -t shell < <(
     echo activate
-    grep -rlE '^#!.*\b(ba|da)?sh\b' .ci tests playbooks plumbline custom-kernels spack-env --exclude="*.j2" --exclude-dir=golden 2>/dev/null
+    grep -rlE '^#!.*\b(ba|da)?sh\b' .ci tests playbooks plumbline custom-kernels spack-env --exclude="*.j2" --exclude-dir={golden,__pycache__} 2>/dev/null
 )
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

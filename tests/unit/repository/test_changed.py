@@ -80,3 +80,12 @@ def test_no_commit_and_a_wrong_one(monkeypatch, tmp_path):
         changed.changes("nosuch")
     (tmp_path / "new").touch()
     assert changed.changes("yes") == ["new"]
+
+
+def test_modules_of_the_tests_have_names_of_their_own():
+    """Tests put folders on the path of modules: of two with one name, the order of tests would choose."""
+    folders = ("attacks", "bed", "bench", "e2e", "golden", "kernels", "rates", "support", "unit")
+    files = [file for folder in folders for file in (paths.root() / "tests" / folder).rglob("*.py")]
+    others = {"testbed", "foreign"}  # a package, and programs
+    names = [file.stem for file in files if file.stem != "conftest" and not others & set(file.parts)]
+    assert sorted({name for name in names if names.count(name) > 1}) == []

@@ -1,6 +1,6 @@
 """Gates of a small code of one's own: how often equal commits FAIL, how often a slower one is found, what one costs.
 
-Run as ``python tests/rates/own_code.py [--equal N] [--slower M] [--searches S] [--causes C] [--every N | --twice N]
+Run as ``python tests/rates/gates.py [--equal N] [--slower M] [--searches S] [--causes C] [--every N | --twice N]
 [--stack NAME]`` in a checkout that is set up. The code is docs/examples/heat; the slower commit is that of
 docs/tutorial-code.md, or with ``--twice 20`` one that does 5 % more work, of the same kind. Every gate is the real
 one. A search of ``plumb why`` has five differences: the commit, and four variables that the code does not
