@@ -104,7 +104,8 @@ class Selection:
             used = self.uses(name)
             if not name.startswith(TESTED) or not Path(name).name.startswith("test_"):
                 continue
-            calls = source.first & commands if "plumbline.commands.cli" in used else set()
+            called = commands if source.every else source.first & commands
+            calls = called if "plumbline.commands.cli" in used else set()
             if used & modules or calls or source.strings & names:
                 chosen.add(name)
         return sorted(
@@ -148,8 +149,11 @@ class Source:
     """What a file imports, and the texts in it."""
 
     def __init__(self, path: Path) -> None:
+        text = path.read_text(encoding="utf-8")
+        #: whether it goes through the table of all commands
+        self.every = "COMMANDS" in text
         try:
-            tree = ast.parse(path.read_text(encoding="utf-8"))
+            tree = ast.parse(text)
         except SyntaxError:  # pytest says so if it is to run it
             tree = ast.parse("")
         documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}

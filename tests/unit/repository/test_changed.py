@@ -20,6 +20,7 @@ def selection():
         ("plumbline/gate/live.py", "tests/unit/gate/test_gate_measure.py", "tests/unit/parsers/test_parsers_imb.py"),
         ("plumbline/judge/compare.py", "tests/unit/compare/test_compare.py", "tests/unit/bisect/test_search.py"),
         ("plumbline/judge/compare.py", "tests/golden/test_commands.py", "tests/golden/test_plans.py"),
+        ("plumbline/accept/verdict.py", "tests/golden/test_commands.py", "tests/golden/test_plans.py"),
         ("plumbline/base/units.py", "tests/unit/judge/test_outliers.py", "tests/unit/repository/test_untouched.py"),
         ("plumbline/labs/declared/R8.yaml", "tests/unit/labs/test_labs.py", "tests/unit/gate/test_gate_fixed.py"),
         ("plumbline/gate/gone.py", "tests/unit/gate/test_gate_setup.py", "tests/unit/parsers/test_parsers_imb.py"),
