@@ -6,7 +6,6 @@ environment, arguments, output and status are those of the call.
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import subprocess
@@ -21,7 +20,7 @@ from plumbline.base import paths
 def run(*words: str, environment: Mapping[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
     """Run ``reframe`` with these words and nothing but this environment; its output is kept in ``folder``."""
     output = folder / "reframe.out"
-    server = _server(os.getpid())
+    server = _server()
     assert server.stdin is not None
     assert server.stdout is not None
     server.stdin.write(json.dumps([list(words), dict(environment), str(output), str(Path.cwd())]) + "\n")
@@ -31,14 +30,23 @@ def run(*words: str, environment: Mapping[str, str], folder: Path) -> subprocess
     return subprocess.CompletedProcess(["reframe", *words], int(status), output.read_text(encoding="utf-8"))
 
 
-@functools.cache
-def _server(process: int) -> subprocess.Popen[str]:
-    """The one of this process; it ends with its standard input."""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(("RFM_", "PLUMB_"))}
-    return subprocess.Popen(
-        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        env={**clean, "PYTHONPATH": str(paths.root())},
-    )  # fmt: skip
+_servers: dict[int, subprocess.Popen[str]] = {}
+
+
+def _server() -> subprocess.Popen[str]:
+    """The one of this process, started anew if it has ended: a launch ends all that runs below its process.
+
+    It ends with its standard input.
+    """
+    server = _servers.get(os.getpid())
+    if server is None or server.poll() is not None:
+        clean = {key: value for key, value in os.environ.items() if not key.startswith(("RFM_", "PLUMB_"))}
+        server = subprocess.Popen(
+            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={**clean, "PYTHONPATH": str(paths.root())},
+        )  # fmt: skip
+        _servers[os.getpid()] = server
+    return server
 
 
 def serve() -> None:
