@@ -107,6 +107,7 @@ def healthy(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tupl
     assert bed.out("root@node1", f"ls -d {FOLDER} /run/plumb-check 2>&1 || true").count("No such file") == 2
 
 
+@pytest.mark.long
 def test_a_second_play_changes_nothing(healthy: tuple[Bed, Path]) -> None:
     unchanged(play(*healthy))
 

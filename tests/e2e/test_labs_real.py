@@ -14,6 +14,8 @@ from plumbline.labs import evidence, model, printed
 
 pytestmark = pytest.mark.e2e
 LABS = model.every()
+#: labs whose commands measure, of which `make long` runs all
+FEW = ("S4", "S5")
 LAST = "holds here: Each rank has a line with its host, the CPUs planned for it, and those seen: "
 
 
@@ -57,7 +59,7 @@ def test_its_page_has_the_same_words(ran: Ran) -> None:
     assert LAST in page
 
 
-@pytest.mark.parametrize("step", ["where", "cost"])
+@pytest.mark.parametrize("step", ["where", pytest.param("cost", marks=pytest.mark.long)])
 def test_the_other_first_labs_of_the_tutorial_end_with_a_line_that_says_what_was_seen(ran: Ran, step: str) -> None:
     status, output = own_code.plumb(paths.root(), own_code.variables(ran.folder), *words(step))
     assert status == 0, output
@@ -72,7 +74,14 @@ def test_shown_again_it_measures_nothing(ran: Ran) -> None:
     assert "campaign" not in output
 
 
-@pytest.mark.parametrize("name", [name for name, lab in LABS.items() if any(one.measures for one in lab.prints)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in FEW else pytest.mark.long)
+        for name, lab in LABS.items()
+        if any(step.measures for step in lab.prints)
+    ],
+)
 def test_what_the_documents_say_is_in_the_output_of_commands_that_measure(name: str, tmp_path: Path) -> None:
     """Counts are facts of any machine. The record of another lab is that of its own run, above."""
     with pytest.MonkeyPatch.context() as patch:

@@ -275,7 +275,7 @@ def test_a_missing_reference_file_is_a_fault(described, tmp_path, monkeypatch):
     assert "imb.yaml" in found[0]
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("signum", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 def test_interrupting_a_campaign_keeps_what_had_finished_and_leaves_no_process(tmp_path, monkeypatch, signum):
     environment = {**os.environ, **activated(tmp_path)}
     command = [str(BIN / "plumb"), "campaign", "--profile", "quick", "--test", "osu_pair", "--", "-S", "launches=1"]

@@ -1,9 +1,10 @@
-"""Kernels under every installed stack: ``kernel_stack.mpirun(n, program, …)`` and ``json_of``."""
+"""Kernels under installed stacks: ``kernel_stack.mpirun(n, program, …)`` and ``json_of``."""
 
 from __future__ import annotations
 
 import json
 import subprocess
+import zlib
 from typing import Any
 
 import pytest
@@ -16,9 +17,24 @@ from plumbline.stacks import manifest
 STACKS = manifest.names() or ["none"]
 
 
-@pytest.fixture(params=STACKS)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give a test of a kernel one of the stacks, by its name, and the others at night."""
+    if "kernel_stack" in metafunc.fixturenames:
+        turn = STACKS[zlib.crc32(metafunc.function.__name__.encode()) % len(STACKS)]
+        night = {name: () if name == turn else pytest.mark.long for name in STACKS}
+        params = [pytest.param(name, marks=marks) for name, marks in night.items()]
+        metafunc.parametrize("kernel_stack", params, indirect=True)
+
+
+@pytest.fixture
 def kernel_stack(request: pytest.FixtureRequest) -> KernelStack:
-    """Each installed stack in turn: for what a library may do differently."""
+    """An installed stack: for what a kernel does on any library."""
+    return _load(request.param)
+
+
+@pytest.fixture(params=STACKS)
+def each_stack(request: pytest.FixtureRequest) -> KernelStack:
+    """Each installed stack: for what a library may do differently."""
     return _load(request.param)
 
 

@@ -273,11 +273,11 @@ def race(stack: KernelStack, ranks: int, value: int, env: dict[str, str]) -> sub
 
 
 @pytest.fixture
-def racing(kernel_stack: KernelStack) -> KernelStack:
+def racing(each_stack: KernelStack) -> KernelStack:
     """A stack whose library takes algorithms while it runs."""
-    if kernel_stack.name not in RACED:
-        pytest.skip(f"{kernel_stack.name} has no algorithm that a test sees: its values have no effect while it runs")
-    return kernel_stack
+    if each_stack.name not in RACED:
+        pytest.skip(f"{each_stack.name} has no algorithm that a test sees: its values have no effect while it runs")
+    return each_stack
 
 
 def test_values_of_a_setting_take_turns_in_one_process(racing: KernelStack, json_of: JsonOf) -> None:

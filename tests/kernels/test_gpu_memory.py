@@ -118,9 +118,9 @@ def test_no_gpu_is_one_line(one_stack: KernelStack, tmp_path: Path, fault: str, 
     assert next(line for line in done.stderr.splitlines() if "gpu_memory" in line) == f"gpu_memory: {said}"
 
 
-def test_no_driver_is_one_line_on_every_library(kernel_stack: KernelStack, tmp_path: Path) -> None:
+def test_no_driver_is_one_line_on_every_library(each_stack: KernelStack, tmp_path: Path) -> None:
     (tmp_path / "libcuda.so.1").write_text("no library")
-    done = kernel_stack.mpirun(2, "gpu_memory", *TINY, env={"LD_LIBRARY_PATH": str(tmp_path)})
+    done = each_stack.mpirun(2, "gpu_memory", *TINY, env={"LD_LIBRARY_PATH": str(tmp_path)})
     assert done.returncode == 2
     assert [line.partition(":")[0] for line in done.stderr.splitlines() if "libcuda" in line] == ["gpu_memory"]
     assert "gpu_memory: no GPU: " in done.stderr

@@ -10,14 +10,14 @@ from plumbline.tune import inventory
 NUMBERS = re.compile(r"(\d+)-(\d+)$")
 
 
-def test_every_curated_setting_is_one_of_the_library(kernel_stack):
-    found = inventory.of(kernel_stack.manifest)
+def test_every_curated_setting_is_one_of_the_library(each_stack):
+    found = inventory.of(each_stack.manifest)
     assert found.lacking == ()
     assert len(found.settings) > 400
 
 
-def test_the_library_knows_every_value_that_is_worth_a_try(kernel_stack):
-    found = inventory.of(kernel_stack.manifest)
+def test_the_library_knows_every_value_that_is_worth_a_try(each_stack):
+    found = inventory.of(each_stack.manifest)
     for knob in found.knobs:
         allowed = found.settings[knob.name].allowed
         span = NUMBERS.match(allowed)
@@ -27,7 +27,7 @@ def test_the_library_knows_every_value_that_is_worth_a_try(kernel_stack):
         assert not allowed or set(knob.values) <= known, knob.name
 
 
-def test_settings_of_the_stack_are_those_of_now(kernel_stack):
-    knob = next(knob for knob in inventory.of(kernel_stack.manifest).knobs if knob.values[0].isdigit())
-    stack = replace(kernel_stack.manifest, settings={knob.name: knob.values[0]})
+def test_settings_of_the_stack_are_those_of_now(each_stack):
+    knob = next(knob for knob in inventory.of(each_stack.manifest).knobs if knob.values[0].isdigit())
+    stack = replace(each_stack.manifest, settings={knob.name: knob.values[0]})
     assert inventory.of(stack).settings[knob.name].now == knob.values[0]

@@ -29,9 +29,9 @@ assert found[0] == 14
 """
 
 
-def test_messages_of_a_python_program_arrive_and_are_counted(kernel_stack: KernelStack, tmp_path: Path) -> None:
-    python = kernel_stack.manifest.benchmarks["osu_latency"].command[0]
-    launcher = kernel_stack.manifest.launcher
+def test_messages_of_a_python_program_arrive_and_are_counted(each_stack: KernelStack, tmp_path: Path) -> None:
+    python = each_stack.manifest.benchmarks["osu_latency"].command[0]
+    launcher = each_stack.manifest.launcher
     options = ["--allow-run-as-root", "--map-by", ":OVERSUBSCRIBE"] if launcher.family == "prrte" else []
     folders = {name: tmp_path / name for name in ("witness", "profile")}
     for folder in folders.values():
@@ -39,7 +39,7 @@ def test_messages_of_a_python_program_arrive_and_are_counted(kernel_stack: Kerne
     binder = [str(paths.binder()), "--placement", "none"]
     binder += [word for name, folder in folders.items() for word in (f"--{name}", str(folder))]
     command = [launcher.command, "-n", "2", *options, *binder, "--", python, "-I", "-c", PROGRAM]
-    environment = {**os.environ, **manifest.environment(kernel_stack.manifest, os.environ)}
+    environment = {**os.environ, **manifest.environment(each_stack.manifest, os.environ)}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=600)
     assert done.returncode == 0, done.stderr
     assert "not found" not in done.stderr

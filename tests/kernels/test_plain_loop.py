@@ -50,22 +50,22 @@ def least(known: Times, more: Times) -> Times:
 @pytest.mark.alone
 @pytest.mark.parametrize(("size", "calls", "loops"), [(64, 100, 2000), (16384, 50, 200), (131072, 20, 100)])
 def test_a_loop_of_the_kernel_costs_what_a_plain_loop_costs(
-    kernel_stack: KernelStack, json_of: JsonOf, tmp_path: Path, size: int, calls: int, loops: int
+    each_stack: KernelStack, json_of: JsonOf, tmp_path: Path, size: int, calls: int, loops: int
 ) -> None:
     program = tmp_path / "plain_loop"
     source = Path(__file__).with_name("plain_loop.c")
-    command = [kernels.wrapper(kernel_stack.manifest), "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, source]
-    subprocess.run(command, check=True, env={**os.environ, **manifest.environment(kernel_stack.manifest, os.environ)})
+    command = [kernels.wrapper(each_stack.manifest), "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, source]
+    subprocess.run(command, check=True, env={**os.environ, **manifest.environment(each_stack.manifest, os.environ)})
     ours: Times = {}
     theirs: Times = {}
     for launches in range(1, MOST_LAUNCHES + 1):
-        ours = least(ours, kernel(kernel_stack, json_of, size))
-        theirs = least(theirs, plain(kernel_stack, program, size, calls, loops))
+        ours = least(ours, kernel(each_stack, json_of, size))
+        theirs = least(theirs, plain(each_stack, program, size, calls, loops))
         ratios = {name: ours[name] / time for name, time in theirs.items()}
         apart = [name for name, ratio in ratios.items() if not 1 / FACTOR < ratio < FACTOR]
         if not apart and launches > 1:
             break
-    header = [f"{kernel_stack.name}, {size} B", "kernel us", "plain us", "ratio"]
+    header = [f"{each_stack.name}, {size} B", "kernel us", "plain us", "ratio"]
     rows = [[name, f"{ours[name]:.3f}", f"{time:.3f}", f"{ratios[name]:.2f}"] for name, time in theirs.items()]
     print(table(header, rows, right=header[1:]), f"\nthe least of {launches} launches")
     if apart and (load := os.getloadavg()[0]) > BUSY:

@@ -262,14 +262,14 @@ def _own(stack: KernelStack, folder: Path, program: Path, *arguments: str) -> su
 
 @pytest.fixture
 def every_call(
-    kernel_stack: KernelStack, tmp_path: Path
+    each_stack: KernelStack, tmp_path: Path
 ) -> tuple[dict[str, tuple[int, int]], list[RankProfile], KernelStack]:
     """What the program made, and the profiles of its two ranks."""
-    program = _build(kernel_stack, SUPPORT / "every_call.c", tmp_path)
-    done, found = _profiled(kernel_stack, tmp_path, program)
+    program = _build(each_stack, SUPPORT / "every_call.c", tmp_path)
+    done, found = _profiled(each_stack, tmp_path, program)
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in done.stdout.splitlines() if line.startswith("made ")]
-    return {name: (int(count), int(size)) for _, name, count, size in lines}, found, kernel_stack
+    return {name: (int(count), int(size)) for _, name, count, size in lines}, found, each_stack
 
 
 def test_every_call_is_counted_with_its_bytes(
@@ -320,11 +320,11 @@ def test_requests_are_followed_to_their_end(
 
 
 @pytest.mark.parametrize("ending", ["exit", "SIGTERM", "MPI_Abort", "SIGKILL", "MPI_Finalize"])
-def test_ends_of_a_program(kernel_stack: KernelStack, tmp_path: Path, ending: str) -> None:
+def test_ends_of_a_program(each_stack: KernelStack, tmp_path: Path, ending: str) -> None:
     """What there is is kept, and named as partial; of a rank that was killed what had been written before."""
-    program = _build(kernel_stack, _source(tmp_path, ENDINGS), tmp_path)
+    program = _build(each_stack, _source(tmp_path, ENDINGS), tmp_path)
     kept = str(tmp_path / "profile" / "*.partial.json")  # of both ranks, before one is killed
-    _, found = _profiled(kernel_stack, tmp_path, program, ending, kept, killed=ending != "MPI_Finalize")
+    _, found = _profiled(each_stack, tmp_path, program, ending, kept, killed=ending != "MPI_Finalize")
     whole = ending == "MPI_Finalize"
     files = sorted((tmp_path / "profile").iterdir())
     assert all(file.name.endswith(".partial.json") != whole for file in files if file.suffix == ".json")
@@ -352,7 +352,7 @@ def test_ends_of_a_program(kernel_stack: KernelStack, tmp_path: Path, ending: st
     ids=["static", "without MPI"],
 )
 def test_programs_of_which_there_is_none(
-    kernel_stack: KernelStack, tmp_path: Path, options: list[str], said: str
+    each_stack: KernelStack, tmp_path: Path, options: list[str], said: str
 ) -> None:
     """A clear line, and no success."""
     source = _source(tmp_path, "int main(void) { return 0; }")
@@ -360,7 +360,7 @@ def test_programs_of_which_there_is_none(
     made = subprocess.run(["gcc", *options, source, "-o", program], capture_output=True, text=True, check=False)
     if made.returncode != 0:
         pytest.skip(f"not run: {made.stderr.splitlines()[0]}")
-    done = _own(kernel_stack, tmp_path, program)
+    done = _own(each_stack, tmp_path, program)
     assert done.returncode == 1
     assert done.stdout.startswith(said)
 
@@ -369,19 +369,19 @@ def test_programs_of_which_there_is_none(
     ("ending", "said"), [("SIGKILL", r"1\b.* w(as|ere) killed"), ("MPI_Abort", "called MPI_Abort")]
 )
 def test_a_run_that_did_not_end_is_shown_as_partial(
-    kernel_stack: KernelStack, tmp_path: Path, ending: str, said: str
+    each_stack: KernelStack, tmp_path: Path, ending: str, said: str
 ) -> None:
     """The tables of what there is, and which ranks are not whole."""
-    done = _own(kernel_stack, tmp_path, _build(kernel_stack, _source(tmp_path, ENDINGS), tmp_path), ending)
+    done = _own(each_stack, tmp_path, _build(each_stack, _source(tmp_path, ENDINGS), tmp_path), ending)
     assert done.returncode == 1
     assert re.search(f"^partial profile: rank.* {said}", done.stdout, re.MULTILINE), done.stdout
     assert "MPI_Comm_rank" in done.stdout
 
 
-def test_threads_that_meet(kernel_stack: KernelStack, tmp_path: Path) -> None:
+def test_threads_that_meet(each_stack: KernelStack, tmp_path: Path) -> None:
     """Four threads of each rank at once: no call is lost."""
-    program = _build(kernel_stack, _source(tmp_path, THREADS), tmp_path)
-    done, found = _profiled(kernel_stack, tmp_path, program)
+    program = _build(each_stack, _source(tmp_path, THREADS), tmp_path)
+    done, found = _profiled(each_stack, tmp_path, program)
     assert done.returncode == 0, done.stderr
     for rank in found:
         assert _totals(rank)["Sendrecv"] == (80000, 320000)
@@ -389,10 +389,10 @@ def test_threads_that_meet(kernel_stack: KernelStack, tmp_path: Path) -> None:
         assert (rank.peers[0].sent_messages, rank.peers[0].received_messages) == (80000, 80000)
 
 
-def test_a_program_switches_the_profile_off(kernel_stack: KernelStack, tmp_path: Path) -> None:
+def test_a_program_switches_the_profile_off(each_stack: KernelStack, tmp_path: Path) -> None:
     """Calls while it is off are not counted, nor one that it was off during, nor requests that begin or end then."""
-    program = _build(kernel_stack, _source(tmp_path, CONTROL), tmp_path)
-    done, found = _profiled(kernel_stack, tmp_path, program)
+    program = _build(each_stack, _source(tmp_path, CONTROL), tmp_path)
+    done, found = _profiled(each_stack, tmp_path, program)
     assert done.returncode == 0, done.stderr
     for rank in found:
         once, twice = (1, 4), (2, 8)
@@ -406,13 +406,13 @@ def test_a_program_switches_the_profile_off(kernel_stack: KernelStack, tmp_path:
         assert (rank.is_complete, rank.lost.peers, rank.lost.requests) == (True, 0, 0)
 
 
-def test_fortran(kernel_stack: KernelStack, tmp_path: Path) -> None:
+def test_fortran(each_stack: KernelStack, tmp_path: Path) -> None:
     """Arguments by reference, handles as integers, MPI_IN_PLACE a variable."""
-    library = Path(kernel_stack.manifest.prefix) / "lib" / "libmpifort.so"
+    library = Path(each_stack.manifest.prefix) / "lib" / "libmpifort.so"
     if not library.exists():
-        pytest.skip(f"{kernel_stack.name} has no Fortran library")
-    program = _build(kernel_stack, _source(tmp_path, FORTRAN), tmp_path, f"-L{library.parent}", "-lmpifort")
-    done, found = _profiled(kernel_stack, tmp_path, program)
+        pytest.skip(f"{each_stack.name} has no Fortran library")
+    program = _build(each_stack, _source(tmp_path, FORTRAN), tmp_path, f"-L{library.parent}", "-lmpifort")
+    done, found = _profiled(each_stack, tmp_path, program)
     assert done.returncode == 0, done.stderr
     for rank in found:
         made = {"Sendrecv": (1, 32), "Isend": (1, 32), "Recv": (1, 32), "Wait": (1, 0), "Allreduce": (1, 32)}
@@ -423,13 +423,13 @@ def test_fortran(kernel_stack: KernelStack, tmp_path: Path) -> None:
         assert (peer.received_messages, peer.received_bytes) == (2, 64)
 
 
-def test_large_counts_are_refused_where_the_library_has_none(kernel_stack: KernelStack, tmp_path: Path) -> None:
+def test_large_counts_are_refused_where_the_library_has_none(each_stack: KernelStack, tmp_path: Path) -> None:
     """Neither lists of 64-bit counts nor any count that an int does not hold get to the plain functions."""
-    program = _build(kernel_stack, _source(tmp_path, LARGE_COUNTS), tmp_path, "-ldl")
-    done, _ = _profiled(kernel_stack, tmp_path, program, ranks=1)
+    program = _build(each_stack, _source(tmp_path, LARGE_COUNTS), tmp_path, "-ldl")
+    done, _ = _profiled(each_stack, tmp_path, program, ranks=1)
     assert done.returncode == 0, done.stderr
     if not done.stdout:
-        pytest.skip(f"{kernel_stack.name} has functions for large counts")
+        pytest.skip(f"{each_stack.name} has functions for large counts")
     faults = [line.split()[1] for line in done.stdout.splitlines()]
     assert len(faults) == 19
     assert set(faults) == {"1"}, done.stdout

@@ -78,19 +78,19 @@ def library_for(stack: KernelStack) -> Path:
 
 @pytest.mark.parametrize(("benchmark", "arguments"), PROGRAMS, ids=["jacobi", "PingPong", "Exchange", "Alltoallv"])
 def test_mpip_counts_the_same(
-    kernel_stack: KernelStack, tmp_path: Path, benchmark: str, arguments: tuple[str, ...]
+    each_stack: KernelStack, tmp_path: Path, benchmark: str, arguments: tuple[str, ...]
 ) -> None:
     """Each in a run of its own, because both stand in the same place in front of the library."""
-    library = library_for(kernel_stack)
-    if benchmark not in kernel_stack.manifest.benchmarks:
-        pytest.skip(f"{kernel_stack.name} has no {benchmark}")
-    program = kernel_stack.manifest.benchmarks[benchmark].command
+    library = library_for(each_stack)
+    if benchmark not in each_stack.manifest.benchmarks:
+        pytest.skip(f"{each_stack.name} has no {benchmark}")
+    program = each_stack.manifest.benchmarks[benchmark].command
     for name in ("mpip", "ours"):
         (tmp_path / name).mkdir()
     preload = [shutil.which("env") or "/usr/bin/env", f"MPIP=-e,-f,{tmp_path / 'mpip'}", f"LD_PRELOAD={library}"]
     binder = [str(paths.binder()), "--placement", "none", "--profile", str(tmp_path / "ours"), "--"]
     for start in (preload, binder):
-        done = kernel_stack.mpirun(2, *start, *program, *arguments)
+        done = each_stack.mpirun(2, *start, *program, *arguments)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr
     (report,) = (tmp_path / "mpip").glob("*.mpiP")
     ranks, faults = read.ranks(tmp_path / "ours")

@@ -41,9 +41,9 @@ def _messages(profile: Profile) -> tuple[int, int]:
     return sum(found.values()) - found[sums.NODES], found[sums.NODES]
 
 
-def test_two_nodes(kernel_stack: KernelStack, site: Site) -> None:
+def test_two_nodes(each_stack: KernelStack, site: Site) -> None:
     """Ranks of both leave a profile, their places are proven, and what crossed the network is told apart."""
-    record, profile = profiled(site, kernel_stack, "compact")
+    record, profile = profiled(site, each_stack, "compact")
     assert (record.verified, record.is_profiled, record.figures) == (True, True, [])
     assert [rank.host for rank in profile.ranks] == [place.host for place in profile.places] == sorted(2 * NAMES)
     assert profile.missing == []

@@ -29,7 +29,7 @@ def mpich(one_stack: KernelStack) -> None:
         pytest.skip("stack mpich is not installed")
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.long)])
 def test_mpich_takes_its_tree_of_choices(one_stack: KernelStack, json_of: JsonOf, tmp_path: Path, ranks: int) -> None:
     for operation in OPERATIONS:
         done = one_stack.mpirun(ranks, "collective", "--operation", operation, *OPTIONS, env=_tree(tmp_path))

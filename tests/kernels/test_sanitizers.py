@@ -42,7 +42,7 @@ TINY: dict[str, tuple[int, int, list[str]]] = {
     "threaded_pingpong": (2, 2, ["--bytes", "2K", "--messages", "4", "--repetitions", "2"]),
     "overlap": (2, 2, ["--bytes", "8", "--repetitions", "1"]),
     "pairs": (3, 1, ["--bandwidth-bytes", "4K", "--batches", "2", "--latency-trips", "2", "--bandwidth-trips", "1"]),
-    "collective": (3, 1, ["--bytes", "8", "--repetitions", "6", "--in-place", "both", "--late", "1e9"]),
+    "collective": (2, 1, ["--bytes", "8", "--repetitions", "6", "--in-place", "both", "--late", "1e9"]),
     "saturation": (2, 2, ["--by", "threads", "--bytes", "64", "--windows", "1", "--repetitions", "2"]),
     "gpu_memory": (2, 1, ["--bytes", "64K", "--least", "4K", "--repetitions", "2"]),
     "deadlock": (3, 1, ["--repetitions", "2"]),

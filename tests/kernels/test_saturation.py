@@ -34,7 +34,11 @@ def test_ranks_of_two_nodes_join_one_after_the_other(kernel_stack: KernelStack, 
 
 
 @pytest.mark.parametrize(
-    ("ranks", "nodes", "seats"), [(2, 1, 1), (4, 1, 2), (2, 2, 1), (8, 4, 2), (3, 1, 1), (6, 3, 2)]
+    ("ranks", "nodes", "seats"),
+    [
+        *((4, 1, 2), (2, 2, 1), (3, 1, 1)),
+        *(pytest.param(*three, marks=pytest.mark.long) for three in ((2, 1, 1), (8, 4, 2), (6, 3, 2))),
+    ],
 )
 def test_both_ways_between_halves_of_a_node_and_pairs_of_nodes(
     one_stack: KernelStack, json_of: JsonOf, ranks: int, nodes: int, seats: int

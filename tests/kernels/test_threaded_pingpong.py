@@ -76,9 +76,9 @@ def test_without_first_a_large_message_comes_before(
     assert f"first: {words} words" in done.stderr
 
 
-def test_open_mpi_3_1_refuses_partitioned_in_one_line(kernel_stack: KernelStack) -> None:
-    done = kernel_stack.mpirun(2, "threaded_pingpong", *SMALL, "--mode", "partitioned")
-    if kernel_stack.manifest.mpi.family == "openmpi":
+def test_open_mpi_3_1_refuses_partitioned_in_one_line(each_stack: KernelStack) -> None:
+    done = each_stack.mpirun(2, "threaded_pingpong", *SMALL, "--mode", "partitioned")
+    if each_stack.manifest.mpi.family == "openmpi":
         assert done.returncode == 2
         said = [line for line in done.stderr.splitlines() if line.startswith("threaded_pingpong: ")]
         assert said == [

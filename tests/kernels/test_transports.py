@@ -31,12 +31,12 @@ def record(stack: KernelStack, folder: Path, **variables: str) -> model.Record:
     return model.convert(found)
 
 
-def test_a_detour_by_tcp_is_seen_and_compared(kernel_stack: KernelStack, tmp_path: Path) -> None:
+def test_a_detour_by_tcp_is_seen_and_compared(each_stack: KernelStack, tmp_path: Path) -> None:
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("two cores are needed")
-    family = kernel_stack.manifest.mpi.family
-    direct = record(kernel_stack, tmp_path / "direct")
-    detour = record(kernel_stack, tmp_path / "detour", **BY_TCP[family])
+    family = each_stack.manifest.mpi.family
+    direct = record(each_stack, tmp_path / "direct")
+    detour = record(each_stack, tmp_path / "detour", **BY_TCP[family])
     assert "shm" in direct.transports
     assert "tcp" not in direct.transports
     assert "tcp" in detour.transports

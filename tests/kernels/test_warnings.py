@@ -1,9 +1,11 @@
-"""All C code compiles without a warning; the kernels do so in test_sanitizers.py, too, by gcc and by clang.
+"""All C code compiles without a warning; the kernels do so in test_sanitizers.py, too.
 
 At a site, with another compiler or MPI library, a warning is not an error.
 """
 
+import json
 import os
+import shlex
 import subprocess
 
 import pytest
@@ -15,7 +17,20 @@ STRICT = "-DPLUMB_WARNINGS_AS_ERRORS=ON"
 FOLDER = paths.suite() / kernels.FOLDER
 
 
-@pytest.mark.parametrize("part", ["tools", pytest.param("mpich", marks=pytest.mark.long)])
+def test_the_compiler_reads_the_tools_without_a_warning(tmp_path):
+    """What it finds without optimising, which is most; the rest at night."""
+    commands = "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"
+    subprocess.run(["cmake", "-S", FOLDER, "-B", tmp_path, STRICT, commands], check=True, capture_output=True)
+    files = json.loads((tmp_path / "compile_commands.json").read_text())
+    assert files
+    for file in files:
+        words = [*shlex.split(file["command"]), "-fsyntax-only"]
+        done = subprocess.run(words, cwd=file["directory"], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", ["tools", "mpich"])
 def test_there_is_no_warning(tmp_path, part):
     if part != "tools" and part not in manifest.names():
         pytest.skip(f"the stack {part} is not installed")

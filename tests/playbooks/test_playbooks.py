@@ -105,6 +105,7 @@ def test_the_last_stages_have_to_be_asked_for():
     assert not any(asked[stage] for stage in ("packages", "tools", "facts", "site_config", "deploy", "ceilings"))
 
 
+@pytest.mark.long
 @pytest.mark.e2e
 def test_onboarding_in_check_mode_changes_nothing(tmp_path):
     sites = tmp_path / "sites"

@@ -124,7 +124,9 @@ def test_values_of_variables_may_hold_anything_that_can_be_printed():
     assert FILTERS.faults({**GOOD, "environment": {"A": "two\nlines"}})
 
 
-@pytest.mark.parametrize("value", HOSTILE[:5])
+@pytest.mark.parametrize(
+    "value", [HOSTILE[1], *(pytest.param(value, marks=pytest.mark.long) for value in (HOSTILE[0], *HOSTILE[2:5]))]
+)
 def test_hostile_inventory_is_refused_before_anything_runs(cluster, value):
     canary = cluster / "canary"
     keys = ["plumb_root", "plumb_site", "plumb_python"]
@@ -232,8 +234,10 @@ def test_preflight_proves_the_shared_folder_by_a_job(cluster):
     ("srun", "said"),
     [
         ("exit 0", "does not share"),
-        ("echo 'cp: cannot create regular file' >&2; exit 1", "cannot create regular file"),
-        ("sleep 30", "ran a job within 1 s"),
+        pytest.param(
+            "echo 'cp: cannot create regular file' >&2; exit 1", "cannot create regular file", marks=pytest.mark.long
+        ),
+        pytest.param("sleep 30", "ran a job within 1 s", marks=pytest.mark.long),
     ],
 )
 def test_preflight_names_a_root_that_is_not_shared(cluster, srun, said):
@@ -552,7 +556,7 @@ def test_ceilings_of_every_partition_are_measured_and_brought_back(cluster):
     assert len((cluster / "cluster/called").read_text().splitlines()) == 2
 
 
-@pytest.mark.parametrize(("status", "code"), [(1, 0), (2, 0), (3, 2)])
+@pytest.mark.parametrize(("status", "code"), [pytest.param(1, 0, marks=pytest.mark.long), (2, 0), pytest.param(3, 2, marks=pytest.mark.long)])
 def test_ceilings_that_are_missing_are_a_warning(cluster, status, code):
     plumb(cluster, status)
     (cluster / "cluster/.git").mkdir()

@@ -478,6 +478,7 @@ def test_wrong_usage(arguments: tuple[str, ...], reason: str) -> None:
     assert reason in done.stderr
 
 
+@pytest.mark.long
 def test_status_streams_and_folder_of_the_command(machine: None, tmp_path: Path) -> None:
     script = 'echo out; echo err >&2; pwd; echo "$KEPT-${LOST-unset}"; touch kept "$1"; exit 7'
     lost = HERE / "must-not-appear"
@@ -494,9 +495,9 @@ def test_status_streams_and_folder_of_the_command(machine: None, tmp_path: Path)
     assert not lost.exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
-    "failure",
-    [pytest.param("kill -SEGV $$", id="crash"), pytest.param("exec sleep 60", id="hang", marks=pytest.mark.long)],
+    "failure", [pytest.param("kill -SEGV $$", id="crash"), pytest.param("exec sleep 60", id="hang")]
 )
 def test_a_boot_that_fails_is_repeated_and_said_with_verbose_only(machine: None, tmp_path: Path, failure: str) -> None:
     qemu = tmp_path / "qemu-system-x86_64"
