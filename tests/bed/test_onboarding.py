@@ -130,9 +130,7 @@ def here() -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def onboarded(
-    bed: Bed, here: dict[str, Path], request: pytest.FixtureRequest
-) -> subprocess.CompletedProcess[str]:
+def onboarded(bed: Bed, here: dict[str, Path], request: pytest.FixtureRequest) -> subprocess.CompletedProcess[str]:
     """The tutorial's onboarding, with all stages; with fewer stacks where long tests are left out."""
     stacks = FEW if request.config.option.markexpr == "not long" else STACKS
     assert step("raise").returncode == 0

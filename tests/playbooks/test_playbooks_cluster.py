@@ -556,7 +556,10 @@ def test_ceilings_of_every_partition_are_measured_and_brought_back(cluster):
     assert len((cluster / "cluster/called").read_text().splitlines()) == 2
 
 
-@pytest.mark.parametrize(("status", "code"), [pytest.param(1, 0, marks=pytest.mark.long), (2, 0), pytest.param(3, 2, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [pytest.param(1, 0, marks=pytest.mark.long), (2, 0), pytest.param(3, 2, marks=pytest.mark.long)],
+)
 def test_ceilings_that_are_missing_are_a_warning(cluster, status, code):
     plumb(cluster, status)
     (cluster / "cluster/.git").mkdir()
