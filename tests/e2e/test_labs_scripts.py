@@ -61,10 +61,11 @@ def fitting() -> list[dict[str, Any]]:
 def prepared(fitting: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """What ``plumb launch`` is given on gpc, as a dry run writes it.
 
-    Of each selection and of each class of kernels: the first and the last variant for which there is room.
+    Of each selection and of each class of kernels a variant for which there is room.
     """
-    groups = [*selected(fitting).values(), *kernels(fitting).values()]
-    names = {name for group in groups for name in (*group[:1], *group[-1:])}
+    names: set[str] = set()
+    for group in (*selected(fitting).values(), *kernels(fitting).values()):
+        names |= set() if names & set(group) else set(group[:1])
     chosen = "|".join(f"^{re.escape(name)}$" for name in names)
     stages = dry_run("gpc", chosen, "openmpi", tmp_path_factory.mktemp("prepared"))
     return [json.loads((stage / "variant.json").read_text(encoding="utf-8")) for stage in stages]
