@@ -47,6 +47,8 @@ TINY: dict[str, tuple[int, int, list[str]]] = {
     "gpu_memory": (2, 1, ["--bytes", "64K", "--least", "4K", "--repetitions", "2"]),
     "deadlock": (3, 1, ["--repetitions", "2"]),
 }
+#: the compiler's time is what these tests take
+QUICK = "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 -g1"
 ARCHER = next(iter(sorted(Path("/usr/lib").glob("llvm-*/lib/libarcher.so"))), None)
 #: sanitizer -> CMake options and environment. ThreadSanitizer knows what OpenMP orders through LLVM's Archer alone:
 #: gcc's OpenMP library would look like one data race
@@ -119,7 +121,7 @@ def sanitized(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     name = str(request.param)
     if name == "thread" and (reason := no_thread_sanitizer()):
         pytest.skip(reason)
-    return name, build(tmp_path_factory.mktemp(name), *SANITIZERS[name][0], "-DCMAKE_BUILD_TYPE=RelWithDebInfo")
+    return name, build(tmp_path_factory.mktemp(name), *SANITIZERS[name][0], "-DCMAKE_BUILD_TYPE=RelWithDebInfo", QUICK)
 
 
 def test_the_table_has_every_kernel() -> None:
