@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 
 #include "witness.h"
 
@@ -18,7 +17,7 @@
 /* Sampling may take CPU time of 1/500 of the run plus 5 ms: a program that allocates in its measured loop (an
  * MPI library's temporary buffers) is then sampled less often instead of being slowed down. */
 #define BUDGET_FRACTION 500
-#define BUDGET_NANOSECONDS 5000000LL
+#define BUDGET_MICROSECONDS 5000LL
 
 struct slot {
     _Atomic uintptr_t start; /* 0 free, BUSY while being written */
@@ -36,14 +35,8 @@ static atomic_long untracked_mappings;
 static atomic_int sample_errno;
 static long long started;
 
-static long long now(clockid_t clock) {
-    struct timespec time;
-    clock_gettime(clock, &time);
-    return time.tv_sec * 1000000000LL + time.tv_nsec;
-}
-
 void freed_start(void) {
-    started = now(CLOCK_MONOTONIC);
+    started = wall_microseconds();
     atomic_store(&watching, true);
 }
 
@@ -81,14 +74,14 @@ void freed_block(uintptr_t start, size_t length) {
         return;
     int saved = errno;
     inside = true;
-    long long run = now(CLOCK_MONOTONIC) - started;
-    if (atomic_load(&spent) > run / BUDGET_FRACTION + BUDGET_NANOSECONDS) {
+    long long run = wall_microseconds() - started;
+    if (atomic_load(&spent) > run / BUDGET_FRACTION + BUDGET_MICROSECONDS) {
         atomic_fetch_add(&skipped_blocks, 1);
     } else {
         /* CPU time: while others have the processor, the sample costs the program nothing */
-        long long begin = now(CLOCK_THREAD_CPUTIME_ID);
+        long long begin = cpu_of_thread(0);
         sample(start, length);
-        atomic_fetch_add(&spent, now(CLOCK_THREAD_CPUTIME_ID) - begin);
+        atomic_fetch_add(&spent, cpu_of_thread(0) - begin);
     }
     inside = false;
     errno = saved;

@@ -1,12 +1,37 @@
-/* How the kernel schedules a thread (nice value and policy), and the personality of the process. */
+/* How the kernel schedules a thread (nice value and policy), the personality of the process, and what else of
+ * a process's attributes goes from parent to child, through exec too, and can change how fast a program runs
+ * (prctl(2), sched_setattr(2), seccomp(2), getrlimit(2)). */
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
 #include <sys/personality.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "witness.h"
 
 #define ASK_ONLY 0xffffffffUL
+#define SLACK_NS 50000      /* the kernel's default */
+#define STACK_BYTES 8388608 /* likewise */
+#define CLAMP_MAX 1024      /* of the utilisation, by which the clock of a CPU is chosen */
+/* of headers newer than those of the oldest distribution that is served */
+#define GET_SPECULATION 52
+#define SPECULATION_OFF (4 | 8) /* PR_SPEC_DISABLE, PR_SPEC_FORCE_DISABLE */
+#define GET_VECTOR_LENGTH 51    /* of SVE */
+#define VECTOR_LENGTH_INHERITED (1 << 17)
+#define GET_MEMORY_MERGE 68
+
+/* struct sched_attr of the kernel, in its second version */
+struct attributes {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;
+    uint32_t least_clamp, most_clamp;
+};
 
 static struct scheduling start;
 static int start_personality;
@@ -31,9 +56,58 @@ void scheduling_write(struct json *out, struct scheduling scheduling) {
     json_int(out, "nice", scheduling.nice);
 }
 
+static void write_number(struct json *out, const char *name, long long value, const char *unit) {
+    char text[80];
+    snprintf(text, sizeof text, "%s %lld%s", name, value, unit);
+    json_text(out, NULL, text);
+}
+
+static void write_clamps(struct json *out) {
+    struct attributes attributes = {0};
+    if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0U) != 0 ||
+        attributes.size < sizeof attributes)
+        return;
+    if (attributes.least_clamp != 0)
+        write_number(out, "utilisation at least", attributes.least_clamp, "");
+    if (attributes.most_clamp != CLAMP_MAX)
+        write_number(out, "utilisation at most", attributes.most_clamp, "");
+}
+
+/* Only what differs from the kernel's defaults; what a kernel does not know is -1. */
+static void write_inherited(struct json *out) {
+    json_open(out, "inherited", '[');
+    if (prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) > 0)
+        json_text(out, NULL, "transparent huge pages off");
+    int slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
+    if (slack > 0 && slack != SLACK_NS)
+        write_number(out, "timer slack", slack, " ns");
+    static const char *const speculations[] = {"speculative stores off", "indirect branch speculation off"};
+    for (int which = 0; which < 2; which++) {
+        int state = prctl(GET_SPECULATION, which, 0, 0, 0);
+        if (state > 0 && (state & SPECULATION_OFF) != 0)
+            json_text(out, NULL, speculations[which]);
+    }
+    int vectors = prctl(GET_VECTOR_LENGTH, 0, 0, 0, 0);
+    if (vectors > 0 && (vectors & VECTOR_LENGTH_INHERITED) != 0)
+        write_number(out, "SVE vectors of", vectors & 0xffff, " bytes");
+    if (prctl(GET_MEMORY_MERGE, 0, 0, 0, 0) > 0)
+        json_text(out, NULL, "memory merging on");
+    if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) > 0)
+        json_text(out, NULL, "system calls filtered");
+    write_clamps(out);
+    struct rlimit stack = {STACK_BYTES, RLIM_INFINITY};
+    getrlimit(RLIMIT_STACK, &stack);
+    if (stack.rlim_cur == RLIM_INFINITY)
+        json_text(out, NULL, "stack unlimited");
+    else if (stack.rlim_cur != STACK_BYTES)
+        write_number(out, "stack", (long long)stack.rlim_cur, " bytes");
+    json_close(out, ']');
+}
+
 void scheduling_write_start(struct json *out) {
     scheduling_write(out, start);
     json_int(out, "personality", start_personality);
+    write_inherited(out);
 }
 
 void scheduling_write_end(struct json *out) {

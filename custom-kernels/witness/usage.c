@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "witness.h"
 
@@ -32,18 +31,13 @@ long long cpu_microseconds(void) {
     return cpu_time(&usage);
 }
 
-static long long clock_microseconds(clockid_t clock) {
-    struct timespec time;
-    return clock_gettime(clock, &time) == 0 ? time.tv_sec * 1000000LL + time.tv_nsec / 1000 : 0;
-}
-
 long long wall_microseconds(void) {
-    return clock_microseconds(CLOCK_MONOTONIC);
+    return kernel_microseconds(CLOCK_MONOTONIC);
 }
 
 /* By the clock that pthread_getcpuclockid(3) makes of the thread's number. */
 long long cpu_of_thread(pid_t tid) {
-    return clock_microseconds(tid == 0 ? CLOCK_THREAD_CPUTIME_ID : (clockid_t)(~(unsigned)tid << 3 | 6U));
+    return kernel_microseconds(tid == 0 ? CLOCK_THREAD_CPUTIME_ID : (clockid_t)(~(unsigned)tid << 3 | 6U));
 }
 
 long long usage_thread_ended(void) {
@@ -59,7 +53,7 @@ static void add_thread(const char *tid, void *sum) {
 /* The clock of the process has that of its ended threads, too. It is read before those of the threads: what
  * they do meanwhile must not count. */
 static long long cpu_of_no_thread(void) {
-    long long whole = clock_microseconds(CLOCK_PROCESS_CPUTIME_ID);
+    long long whole = kernel_microseconds(CLOCK_PROCESS_CPUTIME_ID);
     long long sum = atomic_load(&ended_microseconds);
     threads_visit(add_thread, &sum);
     return whole - sum;

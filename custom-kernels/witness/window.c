@@ -27,6 +27,7 @@ struct host {
 };
 
 struct moment {
+    struct clocks clocks;
     long long wall; /* microseconds, as all times here */
     long long cpu;
     struct {
@@ -116,7 +117,8 @@ static void look(struct moment *moment) {
     }
     look_at_caller(moment);
     moment->cpu = cpu_microseconds();
-    moment->wall = wall_microseconds();
+    clocks_read(&moment->clocks);
+    moment->wall = moment->clocks.before;
 }
 
 /* The threads that were there when the window began, and what they had run and waited until then. */
@@ -211,6 +213,7 @@ void window_write(struct json *out) {
     json_seconds(out, "wall_s", end.wall - begin.wall);
     json_seconds(out, "cpu_s", end.cpu - begin.cpu);
     json_seconds(out, "delay_s", longest_delay / 1000);
+    json_seconds(out, "clock_s", end.wall - begin.wall + clocks_error(&begin.clocks, &end.clocks));
     if (rank_is_first_of_host())
         write_host(out);
     json_close(out, '}');

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "json.h"
 #include "next_function.h"
@@ -102,6 +103,19 @@ struct call {
 };
 /* The last such call of this thread, if it was one of `function`; NULL otherwise. */
 const struct call *calls_last(const char *function);
+
+/* clock.c */
+
+#define CLOCKS 3
+/* What the kernel's monotonic clock and the program's clocks said at one moment; microseconds. */
+struct clocks {
+    long long before, after;
+    long long program[CLOCKS];
+};
+long long kernel_microseconds(clockid_t clock);
+void clocks_read(struct clocks *clocks);
+/* By how much one of the program's clocks passed less (below 0) or more time than the kernel's. */
+long long clocks_error(const struct clocks *begin, const struct clocks *end);
 
 /* mapped_memory.c, usage.c, rank.c, objects.c: one key of the document each. */
 

@@ -256,6 +256,13 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
         return sorted({word for launch in self.counting() for word in launch.transports})
 
     @property
+    def scheduling(self) -> str:
+        """How the ranks of the launches that count began, in words; empty in records of early versions."""
+        return "; ".join(
+            sorted({str(rank.scheduling) for launch in self.counting() for rank in launch.ranks if rank.scheduling})
+        )
+
+    @property
     def is_slow_on_purpose(self) -> bool:
         """Whether it shows what is lost, so that no limit is expected of it: its test says so, or nothing is bound."""
         return self.variant.slow_on_purpose or self.plan.bound is False

@@ -38,9 +38,9 @@ IGNORED = (
 def differences(first: Record, second: Record) -> list[tuple[str, str, str]]:
     """(dotted key, value in ``first``, value in ``second``) of everything that is not equal.
 
-    Files that were loaded are compared by size and build id, or by the time of the last change without a build id. They
-    and the transports are compared only if both records have them. ``settings`` are those that the launches asked for,
-    with the values that were seen.
+    Files that were loaded are compared by size and build id, or by the time of the last change without a build id.
+    They, the scheduling and the transports are compared only if both records have them. ``settings`` are those that
+    the launches asked for, with the values that were seen.
     """
     left: dict[str, str] = {}
     right: dict[str, str] = {}
@@ -51,6 +51,8 @@ def differences(first: Record, second: Record) -> list[tuple[str, str, str]]:
         _flatten("settings", record.settings, flat)
         if first.loaded and second.loaded:  # early records do not say what they loaded
             _flatten("loaded", {file.path: _version(file) for file in record.loaded}, flat)
+        if first.scheduling and second.scheduling:
+            flat["scheduling"] = record.scheduling
         if first.transports and second.transports:
             flat["transports"] = ", ".join(record.transports)
     keys = [key for key in {**left, **right} if not key.startswith(IGNORED)]

@@ -22,6 +22,9 @@ Binds: TypeAlias = Literal["threads", "ranks", "itself"]
 UNBOUND, OUTSIDE, MOVED = "but no thread is bound there", "outside the rank's", "was moved between CPUs"
 MISSING = "left no witness"
 
+#: by how much a clock that the program reads may be off in the window, as a fraction of it and in seconds: NTP may slew
+#: by 5e-4
+CLOCK_FRACTION, CLOCK_S = 0.002, 0.001
 #: fewer pages than this say nothing about how evenly they are interleaved
 INTERLEAVE_PAGES = 1024
 #: nor do fewer grains (huge pages where they are on) per node: the kernel deals memory out in whole grains, and each
@@ -120,10 +123,23 @@ def _compare_rank(rank: PlannedRank, witness: RankWitness, binds: Binds) -> list
         worked = [thread for thread in (*witness.threads, *witness.ended) if thread.cpu_s > idle_s]
         reasons += _compare_threads(rank, worked, name, moved=itself)
     reasons += _compare_devices(rank, witness, name)
+    reasons += _compare_clocks(witness, name)
     reasons += processes.faults(rank, witness, name)
     for process in processes.everyone(witness):
         reasons += _compare_memory(rank.mem, process.memory, name)
     return reasons
+
+
+def _compare_clocks(witness: RankWitness, name: str) -> list[str]:
+    """A figure is a time, or was divided by one: the clocks of the program have to be the kernel's."""
+    window = witness.window
+    passed = window.wall_s if window.clock_s is None else window.clock_s
+    if abs(passed - window.wall_s) <= max(CLOCK_S, CLOCK_FRACTION * window.wall_s):
+        return []
+    return [
+        f"{name} read a clock that is not the kernel's, on which {passed:.3f} s passed in {window.wall_s:.3f} s: "
+        "preload no library that replaces clock_gettime, and measure when the host's clock is not set"
+    ]
 
 
 def started(rank: PlannedRank, binds: Binds) -> PlannedRank:

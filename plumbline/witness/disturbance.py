@@ -109,13 +109,21 @@ def snapshot(cpus: Iterable[int], root: Path = Path("/")) -> Snapshot:
     )
 
 
-def assess(before: Snapshot, after: Snapshot, witnesses: Sequence[RankWitness], machine: Machine) -> dict[str, Any]:
+def assess(
+    before: Snapshot,
+    after: Snapshot,
+    witnesses: Sequence[RankWitness],
+    machine: Machine,
+    *,
+    may_sleep: bool = False,
+) -> dict[str, Any]:
     """``{"disturbed", "causes", "figures", "beside"}`` of the launch between two snapshots.
 
     ``machine`` says which CPUs share what; all hosts of a launch are alike. Figures are those of the host, or the rank,
     where they are worst; ``major_faults`` are those of all ranks. ``beside``: what ran most on the driver's node
     meanwhile, if the launch was disturbed. What that node's housekeeping took is not a disturbance
     (:mod:`plumbline.witness.beside`); ``housekeeping_s`` and ``others_s`` are seconds of the whole launch.
+    ``may_sleep``: the program may sleep by itself if it does not use MPI, as one of a user's own may.
     """
     figures: dict[str, float] = {}
     causes: list[str] = []
@@ -129,7 +137,7 @@ def assess(before: Snapshot, after: Snapshot, witnesses: Sequence[RankWitness], 
         ranks = [witness for witness in witnesses if witness.host == host]
         causes += _assess_host(ranks, machine, figures, seen.get(host, Meanwhile()))
     causes += _assess_driver(before, after, figures)
-    causes += _assess_ranks(witnesses, figures, seen)
+    causes += _assess_ranks(witnesses, figures, seen, may_sleep)
     named = list(meanwhile.named)
     if (steal := figures.get("steal_fraction", 0.0)) > STEAL_FRACTION:  # the guest cannot name who else had its CPU
         named.append(f"the hypervisor {_percent(steal)} (steal)")
@@ -213,7 +221,7 @@ def _assess_driver(before: Snapshot, after: Snapshot, figures: dict[str, float])
 
 
 def _assess_ranks(
-    witnesses: Sequence[RankWitness], figures: dict[str, float], meanwhile: Mapping[str, Meanwhile]
+    witnesses: Sequence[RankWitness], figures: dict[str, float], meanwhile: Mapping[str, Meanwhile], may_sleep: bool
 ) -> list[str]:
     if not witnesses:
         return []
@@ -224,7 +232,7 @@ def _assess_ranks(
         if not _waited_for_its_own(witness, [other for other in witnesses if other.host == witness.host]):
             causes.append(f"a thread of {_name(witness)} waited for its CPU {_percent(_delay(witness))} of the time")
             break
-    causes += _stopped(witnesses, figures)
+    causes += _stopped([rank for rank in witnesses if rank.mpi or not may_sleep], figures)
     faults, swapped = max(
         ((witness.usage.major_faults, _name(witness)) for witness in witnesses), key=lambda pair: pair[0]
     )
@@ -241,19 +249,20 @@ def _is_late(window: Window, meanwhile: Meanwhile) -> bool:
 
 
 def _stopped(witnesses: Sequence[RankWitness], figures: dict[str, float]) -> list[str]:
-    """The MPI rank of which no thread ran or waited for its CPU longest, if that was in long pauses.
+    """The rank of which no thread ran or waited for its CPU longest, if that was in long pauses.
 
-    Ranks that used a GPU are not looked at: calls of its driver sleep.
+    Ranks that used a GPU are not looked at: calls of its driver sleep. While a process that a rank started works, the
+    rank waits for it.
     """
     told = [
         rank
         for rank in witnesses
-        if rank.window.idle_s is not None and rank.mpi and rank.gpu_address is None and rank.window.wall_s > 0
+        if rank.window.idle_s is not None and rank.gpu_address is None and rank.window.wall_s > 0
     ]
     if not told:
         return []
-    worst = max(told, key=lambda rank: _idle_s(rank.window) / rank.window.wall_s)
-    idle, sleeps = _idle_s(worst.window), max(1, worst.window.sleeps or 0)
+    worst = max(told, key=lambda rank: _idle_s(rank) / rank.window.wall_s)
+    idle, sleeps = _idle_s(worst), max(1, worst.window.sleeps or 0)
     fraction = idle / worst.window.wall_s
     figures["idle_fraction"] = _rounded(fraction)
     if fraction <= IDLE[0] or idle <= IDLE[1] or idle / sleeps <= STOP_S:
@@ -262,16 +271,17 @@ def _stopped(witnesses: Sequence[RankWitness], figures: dict[str, float]) -> lis
     return [text + "running nor waiting for its CPU"]
 
 
-def _idle_s(window: Window) -> float:
-    """Seconds in which no thread ran or waited for a CPU.
+def _idle_s(rank: RankWitness) -> float:
+    """Seconds in which no thread of a rank, nor a process that it started, ran or waited for a CPU.
 
     Threads that were idle in turns, as those of OpenMP that wait for one another, were so at different times: then it
     is what the CPU time of all leaves. A team that works is not idle for most of the time.
     """
-    idle = window.idle_s or 0.0
-    if idle > MOST_IDLE * window.wall_s:
-        return idle
-    return max(0.0, min(idle, window.wall_s - window.cpu_s - window.delay_s))
+    window, idle = rank.window, rank.window.idle_s or 0.0
+    if idle <= MOST_IDLE * window.wall_s:
+        idle = min(idle, window.wall_s - window.cpu_s - window.delay_s)
+    started = sum(process.window.cpu_s for process in processes.everyone(rank) if process is not rank)
+    return 0.0 if started > idle / 2 else max(0.0, idle - started)
 
 
 def _waited_for_its_own(witness: RankWitness, on_its_host: Sequence[RankWitness]) -> bool:

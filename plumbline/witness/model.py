@@ -30,12 +30,16 @@ class LoadedFile(Struct, frozen=True, gc=False):
 
 
 class Start(Struct, frozen=True, gc=False, kw_only=True):
-    """A process when the library was loaded: its CPUs, and how it was scheduled (sched(7), personality(2))."""
+    """A process when the library was loaded: its CPUs, and how it was scheduled (sched(7), personality(2)).
+
+    ``inherited``: attributes that it has from its parent and that differ from the kernel's defaults, in words.
+    """
 
     affinity: list[int]
     policy: int
     nice: int
     personality: int
+    inherited: list[str] = []
 
 
 class Thread(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
@@ -87,7 +91,8 @@ class Window(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     ``delay_s``: the longest time that one of its threads, which wanted a CPU for half of the window at least, waited
     for one. ``idle_s``: the least time that one of the threads that were there at the end neither ran nor waited for a
     CPU, where the kernel counts what they wait; ``sleeps``: how often the thread that ended the window gave up its CPU
-    or was stopped. ``host`` is from the first rank of a host.
+    or was stopped. ``clock_s``: the time that passed on that clock which the program reads and which differs most from
+    the kernel's; None in records of earlier versions. ``host`` is from the first rank of a host.
     """
 
     wall_s: Seconds
@@ -95,6 +100,7 @@ class Window(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     delay_s: Seconds
     idle_s: Seconds | None = None
     sleeps: Index | None = None
+    clock_s: Seconds | None = None
     host: HostWindow | None = None
 
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from plumbline.base import group
 from plumbline.witness.model import RankWitness, Witness
@@ -16,15 +17,16 @@ POLICIES = {0: "SCHED_OTHER", 1: "SCHED_FIFO", 2: "SCHED_RR", 3: "SCHED_BATCH", 
 ASK_ONLY = 0xFFFFFFFF
 
 
-class Scheduling(Struct, frozen=True, gc=False, kw_only=True):
-    """Policy (sched(7)), nice value and personality (personality(2)) of a process."""
+class Scheduling(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """Policy (sched(7)), nice value and personality (personality(2)) of a process, and what else it ``inherited``."""
 
     policy: str
     nice: int
     personality: int
+    inherited: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.policy}, nice {self.nice}, personality {self.personality:#x}"
+        return ", ".join([self.policy, f"nice {self.nice}", f"personality {self.personality:#x}", *self.inherited])
 
 
 def own() -> Scheduling:
@@ -37,7 +39,12 @@ def own() -> Scheduling:
 def at_start(document: Witness) -> Scheduling:
     """That of a witnessed process when its program began."""
     start = document.start
-    return Scheduling(policy=_policy(start.policy), nice=start.nice, personality=start.personality)
+    return Scheduling(
+        policy=_policy(start.policy),
+        nice=start.nice,
+        personality=start.personality,
+        inherited=tuple(start.inherited),
+    )
 
 
 def faults(witnesses: Sequence[RankWitness], driver: Scheduling) -> list[str]:
@@ -56,7 +63,7 @@ def faults(witnesses: Sequence[RankWitness], driver: Scheduling) -> list[str]:
 
 
 def _faults(document: Witness, driver: Scheduling, idle_s: float) -> list[str]:
-    start = at_start(document)
+    start = replace(at_start(document), inherited=())
     ends = {
         Scheduling(policy=_policy(thread.policy), nice=thread.nice, personality=document.personality)
         for thread in (*document.threads, *document.ended)

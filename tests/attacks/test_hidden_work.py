@@ -15,6 +15,7 @@ from typing import Any
 import processes
 import pytest
 import stack_manifest
+from msgspec.structs import replace
 from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401 - fixtures
 from witness_helper import MPI, Rank, compile_c, cpus, only, rank_plan, run, start
 from witnesses import of_documents, typed
@@ -188,16 +189,16 @@ class TestScheduling:
     def test_what_was_inherited(self, rank, programs):
         assert rank.reasons(programs / "phase", 1, 0) == []
         assert scheduling.faults(list(map(typed, rank.seen)), scheduling.own()) == []
-        assert scheduling.at_start(typed(rank.seen[0])) == scheduling.own()
+        assert replace(scheduling.at_start(typed(rank.seen[0])), inherited=()) == scheduling.own()
 
 
 class TestStopped:
     """A rank that is stopped now and then, as batch systems suspend jobs."""
 
     @staticmethod
-    def causes(seen: dict[str, Any]) -> list[str]:
+    def causes(seen: dict[str, Any], **options: bool) -> list[str]:
         now = disturbance.snapshot([0])
-        found = of_documents(disturbance.assess)(now, now, [seen], machine.load())["causes"]
+        found = of_documents(disturbance.assess)(now, now, [seen], machine.load(), **options)["causes"]
         return [cause for cause in found if disturbance.kind(cause) == "ranks that were stopped"]
 
     def test_nine_tenths_of_the_time(self, tmp_path, programs):
@@ -228,6 +229,20 @@ class TestStopped:
         seen: dict[str, Any] = {"mpi": True, "window": window}
         assert self.causes(seen) == []
         assert len(self.causes({**seen, "window": {**window, "cpu_s": 1.6, "idle_s": 1.2}})) == 1
+
+    def test_one_that_waits_for_a_process_that_it_started_is_not(self):
+        """A rank that forks a child onto its CPU and sleeps until that has ended."""
+        window = {"wall_s": 2.0, "cpu_s": 0.02, "delay_s": 0.0, "idle_s": 1.9, "sleeps": 3}
+        alone: dict[str, Any] = {"mpi": True, "window": window}
+        child = {"window": {"wall_s": 1.8, "cpu_s": 1.8, "delay_s": 0.0}}
+        assert len(self.causes(alone)) == 1
+        assert self.causes({**alone, "others": [child]}) == []
+
+    @pytest.mark.parametrize(("may_sleep", "causes"), [(False, 1), (True, 0)], ids=["suite", "own"])
+    def test_a_program_without_mpi_that_was_stopped(self, may_sleep, causes):
+        """STREAM does not sleep by itself; whether a program of one's own does, nobody knows."""
+        window = {"wall_s": 10.4, "cpu_s": 1.0, "delay_s": 0.0, "idle_s": 9.3, "sleeps": 40}
+        assert len(self.causes({"mpi": False, "window": window}, may_sleep=may_sleep)) == causes
 
     def test_one_that_waits_for_its_own_thread_is_not(self, tmp_path, programs):
         (cpu,) = cpus(1)

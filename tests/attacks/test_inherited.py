@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +20,7 @@ from plumbline.measure import driver
 from plumbline.records.model import Record, convert
 from plumbline.views import diff, show
 
+PR_SET_TIMERSLACK, PR_SET_THP_DISABLE = 29, 41
 #: a clock on which an hour has half as many seconds: rates double
 FAKE_CLOCK = r"""
 #define _GNU_SOURCE
@@ -50,7 +54,7 @@ def measured(bench: Bench, base: str = "mpich", code: str = TELL, **changes) -> 
     _, records = driver.run([bench.variant(**changes)], bench.folder / "work", say=said.append)
     removed = ", ".join(records[0].removed_variables)
     assert [line for line in said if line.startswith(f"not given to the launches: {removed};")] or not removed
-    assert records[0].reasons == [] or "LD_PRELOAD" in changes.get("environment", {})  # the witness has that clock too
+    assert records[0].reasons == [] or "LD_PRELOAD" in changes.get("environment", {})
     lines = (bench.folder / "given").read_text().splitlines()
     return records[0], dict(line.split("=", 1) for line in lines if "=" in line)
 
@@ -70,6 +74,31 @@ def test_a_declared_one_is_used_and_the_circumstances_differ(bench, fake_clock):
     record, given = measured(bench, environment={"LD_PRELOAD": fake_clock})
     assert given["LD_PRELOAD"].endswith(fake_clock)
     assert ("environment.LD_PRELOAD", "absent", fake_clock) in diff.differences(honest, record)
+    assert "read a clock that is not the kernel's" in str(record.reasons)
+
+
+@pytest.fixture
+def handicap() -> Iterator[Callable[[], None]]:
+    """Switches transparent huge pages and exact timers off for this process and what it starts, until the test ends."""
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+
+    def set_(off: int, slack_ns: int) -> None:
+        assert (prctl(PR_SET_THP_DISABLE, off, 0, 0, 0), prctl(PR_SET_TIMERSLACK, slack_ns)) == (0, 0)
+
+    yield functools.partial(set_, 1, 1_000_000)
+    set_(0, 0)
+
+
+@pytest.mark.e2e
+def test_attributes_that_go_from_parent_to_child_are_circumstances(bench, handicap):  # noqa: F811
+    honest, _ = measured(bench)
+    handicap()
+    slow, _ = measured(bench)
+    (line,) = [line for line in diff.text(honest, slow).splitlines() if line.startswith("scheduling")]
+    assert "transparent huge pages off" in slow.scheduling
+    assert "timer slack 1000000 ns" in slow.scheduling
+    assert honest.scheduling != slow.scheduling
+    assert "SCHED_OTHER" in line
 
 
 @pytest.mark.e2e

@@ -158,6 +158,18 @@ def test_one_byte_more_in_a_library_is_another_stack(linked, name):
         manifest.check(document)
 
 
+@pytest.mark.parametrize("name", ["coverage.pth", "tracing/__init__.py", "mpi4py/MPI.pyc"])
+def test_a_module_that_comes_later_into_its_python_is_another_stack(linked, name):
+    document, lib = linked
+    document = replace(document, provider="wheel")
+    manifest.check(document)
+    file = lib / "python3.11" / "site-packages" / name
+    file.parent.mkdir(parents=True)
+    file.write_text("import slow\n")
+    with pytest.raises(PlumbError, match=rf"would load what was not there before: .*{name}"):
+        manifest.check(document)
+
+
 @pytest.mark.parametrize("name", ["lib/openmpi/mca_btl_fast.so", "etc/openmpi-mca-params.conf"])
 def test_a_part_or_a_settings_file_that_comes_later_is_another_stack(linked, name):
     document, lib = linked
