@@ -13,6 +13,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.base.units import Better
 from plumbline.judge import samples
 from plumbline.judge.members import BETWEEN
+from plumbline.parsers.measurement import Measurement, step_of
 from plumbline.records import query
 from plumbline.records.model import AnyRecord, Record
 from plumbline.records.query import Selection
@@ -29,12 +30,13 @@ WHOLE = "the machine"
 class Member:
     """A node, a link or the machine.
 
-    ``values`` are those of its launches that count, in the order measured; ``left_out``: how many others there are, by
-    the reason.
+    ``values`` are those of its launches that count, in the order measured, each of which may be off by ``half`` a step
+    of what the benchmark prints; ``left_out``: how many others there are, by the reason.
     """
 
     name: str
     values: list[float] = field(default_factory=list)
+    half: float = 0.0
     left_out: Counter[str] = field(default_factory=Counter)
 
 
@@ -101,14 +103,16 @@ def of_clause(clause: Clause, contract: Contract, records: Iterable[Record]) -> 
             used += [record] if not others and _fits(clause, contract, record) else []
     _require_one(clause, "variants", "params", {record.variant.name for record in used})
     _require_one(clause, "systems", "--site, or partition", {f"{one.site}:{one.partition}" for one in used})
+    launches = [launch for record in used for launch in _launches(clause, record)]
+    by_unit = group((item.unit, item) for _, item in launches if not isinstance(item, str))
+    half = max((step_of(items) / 2 * clause.factor(unit) for unit, items in by_unit.items()), default=0.0)
     members = dict[str, Member]()
-    for record in used:
-        for name, value in _values(clause, record):
-            member = members.setdefault(name, Member(name))
-            if isinstance(value, str):
-                member.left_out[value] += 1
-            else:
-                member.values.append(value)
+    for name, item in launches:
+        member = members.setdefault(name, Member(name, half=half))
+        if isinstance(item, str):
+            member.left_out[item] += 1
+        else:
+            member.values.append(item.value * clause.factor(item.unit))
     seconds = [launch.wall_s for record in used for launch in record.launches]
     return Evidence(
         members,
@@ -134,8 +138,8 @@ def _fits(clause: Clause, contract: Contract, record: Record) -> bool:
     return len(record.nodes) > 1 if clause.over == LINK else len(record.nodes) == contract.node_count
 
 
-def _values(clause: Clause, record: Record) -> Iterator[tuple[str, float | str]]:
-    """Of each launch that counts, the member and its value in the clause's unit, or why it has none."""
+def _launches(clause: Clause, record: Record) -> Iterator[tuple[str, Measurement | str]]:
+    """Of each launch that counts, the member and its measurement, or why it has none."""
     launches = record.counting()
     if clause.over == LINK:
         yield from _of_links(clause, record)
@@ -156,10 +160,10 @@ def _values(clause: Clause, record: Record) -> Iterator[tuple[str, float | str]]
             yield name, LACKING
         else:
             _require_direction(clause, found.better)
-            yield name, found.value * clause.factor(found.unit)
+            yield name, found
 
 
-def _of_links(clause: Clause, record: Record) -> Iterator[tuple[str, float | str]]:
+def _of_links(clause: Clause, record: Record) -> Iterator[tuple[str, Measurement | str]]:
     """Of each launch of a matrix, each link and the worse of its two directions."""
     worse = max if clause.better == "lower" else min
     for launch in record.counting():
@@ -177,7 +181,7 @@ def _of_links(clause: Clause, record: Record) -> Iterator[tuple[str, float | str
                 yield name, LACKING
             else:
                 _require_direction(clause, links[name][0].better)
-                yield name, worse(item.value for item in links[name]) * clause.factor(links[name][0].unit)
+                yield name, worse(links[name], key=lambda item: item.value)
 
 
 def _links_of(nodes: Sequence[str]) -> list[str]:

@@ -26,8 +26,9 @@ SHOWN, MISSED, OPEN = "shown", "missed", "open"
 class Part:
     """What is said of a member: it was ``shown`` to meet the limit, it ``missed`` it, or that is ``open``.
 
-    ``met`` of ``count`` launches of its last test met the limit, in which ``lacking`` are to be measured. ``again``: it
-    may be tested again. ``bound``: the best limit that one of its tests shows it to meet.
+    ``met`` of ``count`` launches of its last test met the limit, in which ``lacking`` are to be measured. Whether
+    ``hidden`` of them do, the digits that were printed do not say. ``again``: it may be tested again. ``bound``: the
+    best limit that one of its tests shows it to meet.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Part:
     again: bool = False
     bound: float | None = None
     left_out: str = ""
+    hidden: int = 0
 
     @property
     def said(self) -> str:
@@ -143,13 +145,18 @@ def _test(member: Member, number: int, clause: Clause, rule: Rule) -> Part:
     """What the test of this number says of a member; further launches are of no test."""
     higher = clause.better == "higher"
     values = member.values[number * rule.launches :][: rule.launches]
-    met = sum(value >= clause.limit if higher else value <= clause.limit for value in values)
+    lowest, highest = ([value + sign * member.half for value in values] for sign in (-1, 1))
+    worst_ends, best_ends = (lowest, highest) if higher else (highest, lowest)
+    met, possible = (
+        sum(value >= clause.limit if higher else value <= clause.limit for value in ends)
+        for ends in (worst_ends, best_ends)
+    )
     needed = rule.meeting or rule.launches + 1
-    state = SHOWN if met >= needed else MISSED if len(values) - met >= rule.missing else OPEN
+    state = SHOWN if met >= needed else MISSED if len(values) - possible >= rule.missing else OPEN
     lacking = rule.launches - len(values) if state == OPEN else 0
     left_out = ", ".join(f"{counted(often, 'launch')} {why}" for why, often in sorted(member.left_out.items()))
-    bound = acceptance.bound(values, rule, higher)
-    return Part(member.name, state, met, len(values), lacking, bound=bound, left_out=left_out)
+    bound = acceptance.bound(worst_ends, rule, higher)
+    return Part(member.name, state, met, len(values), lacking, bound=bound, left_out=left_out, hidden=possible - met)
 
 
 def _again(member: Member, first: Part, clause: Clause, rule: Rule) -> Part:
@@ -197,6 +204,9 @@ def _reason(judged: Judged, rule: Rule) -> str:
         found = [rule.deciding(part.met, part.count) for part in measured]
         needed = None if None in found else max(filter(None, found))
         cure = "more launches are unlikely to" if needed is None else f"a contract of about {needed} launches would"
+        if any(part.hidden for part in measured):
+            half = max(member.half for member in judged.measured.members.values())
+            cure = f"they were printed to within {half:g} {judged.clause.unit} of the limit: print more digits"
         reasons.append(f"{some([part.said for part in measured])}, which decides nothing: {cure}")
     return "; ".join([said, *reasons])
 

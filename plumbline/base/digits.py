@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 
 #: a series that takes more different values than this is not limited by its step
 FEW = 24
@@ -15,15 +16,33 @@ STEADIEST = 1e-4
 FEWEST = 3
 #: decimal digits that must have repeated: one chance in a million
 DIGITS = 6.0
+#: significant digits that every double keeps: further ones are of arithmetic, not of a measurement
+KEPT = 15
+#: so many printed numbers may be in a computed one, whose step is theirs together
+ADDENDS = 10
 
 
 def step_of(texts: Iterable[str]) -> float:
-    """The finest decimal place of numbers as written: 0.01 for ``1.2`` and ``1.25``; 0 if one is not a number."""
+    """The finest decimal place of numbers as written: 0.01 for ``1.2`` and ``1.25``; 0 if one is not a number.
+
+    Numbers of more than :data:`KEPT` digits were computed, and those of which they were made had fewer places:
+
+    >>> step_of(["0.15000000000000002", "0.17"])
+    0.1
+    """
     try:
-        exponents = [int(Decimal(text.strip()).as_tuple().exponent) for text in texts]
+        numbers = [Decimal(text.strip()) for text in texts]
+        computed = [len(number.as_tuple().digits) > KEPT and number % 1 != 0 for number in numbers]
+        rounded = [
+            Context(KEPT).plus(number).normalize() if many else number
+            for number, many in zip(numbers, computed, strict=True)
+        ]
+        exponents = [int(number.as_tuple().exponent) for number in rounded]
     except (ArithmeticError, ValueError):
         return 0.0
-    return 10.0 ** min(exponents) if exponents and -300 < min(exponents) < 300 else 0.0
+    if not exponents or not -300 < min(exponents) < 300:
+        return 0.0
+    return 10.0 ** min(exponents) * (ADDENDS if any(computed) else 1)
 
 
 def limiting_step(texts: Iterable[str]) -> float:
@@ -32,27 +51,35 @@ def limiting_step(texts: Iterable[str]) -> float:
     return step_of(different) if len(different) <= FEW else 0.0
 
 
-def repeats(series: Iterable[Sequence[float]]) -> bool:
-    """Whether the values of each of ``series`` are equal although they have digits enough to differ.
+def repeated(series: Sequence[tuple[Sequence[float], float]]) -> list[int]:
+    """The places of those of ``series`` that were not measured: they repeat in more digits than a measurement can.
 
-    No clock gives such values, a program that prints a fixed text does.
+    A series is its values, one of each launch, and the step in which they are known (0: their digits tell it). Equal
+    are at least three of them, all, or all but one of five and more: a program that prints what it kept. Each equal
+    value after the first is as much evidence as a measurement has digits finer than :data:`STEADIEST`: a latency of
+    0.21 us in steps of 0.01 us is none, a rate of 20123.4 MB/s a digit. Six digits of one series are enough, and one
+    more for each tenfold number of series; six digits of all together, where all are equal throughout.
 
-    A value that was printed with few digits is little evidence by being equal: a latency of 0.21 us in steps of
-    0.01 us is not evidence at all, a rate of 20123.4 MB/s is a digit of evidence for each value after the first. The
-    evidence of all series is added up.
-
-    >>> repeats([[0.21] * 50])
-    False
-    >>> repeats([[20123.4, 20123.4, 20123.4], [31021.5, 31021.5, 31021.5], [8123.25, 8123.25, 8123.25]])
-    True
-    >>> repeats([[20123.4, 20123.4, 20123.5]])
-    False
+    >>> repeated([([0.21] * 50, 0)]), repeated([([1.4] * 5, 0)]), repeated([([1234.56789] * 5, 0)])
+    ([], [], [0])
+    >>> repeated([([20123.4, 20123.4, 20123.4], 0), ([31021.5, 31021.5, 31021.5], 0), ([8123.25, 8123.25, 8123.25], 0)])
+    [0, 1, 2]
+    >>> repeated([([20123.4, 20123.4, 20123.5], 0)])
+    []
     """
-    evidence = 0.0
-    for values in series:
-        if len(values) < FEWEST or len(set(values)) > 1:
-            return False
-        step = step_of([json.dumps(values[0])])
-        steps = STEADIEST * abs(values[0]) / step if step else 0.0
-        evidence += (len(values) - 1) * math.log10(max(1.0, steps))
-    return evidence >= DIGITS
+    evidence = [_evidence(values, step) for values, step in series]
+    if all(len(set(values)) == 1 for values, _ in series) and sum(evidence) >= DIGITS:
+        return list(range(len(series)))
+    return [place for place, shown in enumerate(evidence) if shown >= DIGITS + math.log10(len(evidence))]
+
+
+def _evidence(values: Sequence[float], step: float) -> float:
+    """How unlikely a measurement repeats as ``values`` do, in decimal digits."""
+    ((value, equal),) = Counter(values).most_common(1) or [(0.0, 0)]
+    different = len(values) - equal
+    if equal < FEWEST or different > (len(values) >= FEWEST + 2):
+        return 0.0
+    step = max(step, step_of([json.dumps(value).removesuffix(".0")]))
+    steps = STEADIEST * abs(value) / step if step else 0.0
+    shown = (equal - 1) * math.log10(max(1.0, steps))
+    return shown - math.log10(len(values)) if different else shown

@@ -18,7 +18,7 @@ from plumbline.judge import from_csv, samples
 from plumbline.judge.history import Followed, followed
 from plumbline.judge.statement import given
 from plumbline.records import notes, store
-from plumbline.statistics.changes import Settings, follow
+from plumbline.statistics.changes import Settings
 from plumbline.views import notes as notes_shown
 from plumbline.views.table import table
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 QUIET, ALARM = 0, 1
 #: options of --confirm
 CONFIRMING = ("application", "cause_minutes")
+#: more series than this with fewer points are a line
+MOST_SHORT, FEWEST = 5, 3
 HEADER = ("series", "n", "last", "unit", "change", "smallest visible")
 
 
@@ -67,10 +69,7 @@ def _file(args: argparse.Namespace, settings: Settings) -> int:
         raise PlumbError(f"{option} goes with the records", "plumb history --series", "leave it out")
     if not args.better:
         raise PlumbError("the direction is missing", "plumb history --series", "say --better lower or --better higher")
-    said = [
-        followed(series, follow(series.values, settings), settings)
-        for series in from_csv.series(args.series, args.better)
-    ]
+    said = [followed(series, settings) for series in from_csv.series(args.series, args.better)]
     for item in said:
         print(json.dumps(item.to_dict()))
     return _status(said)
@@ -88,7 +87,7 @@ def _records(args: argparse.Namespace, settings: Settings) -> int:
         raise PlumbError("no verified record", "plumb history", "make campaign measures some")
     noted, spoilt = notes.of_sites(series.key["site"] for series in found)
     options.report_damage(spoilt, "note")
-    said = [followed(series, follow(series.values, settings), settings, noted) for series in found]
+    said = [followed(series, settings, noted) for series in found]
     answers: dict[int, Answer] = {}
     causes: dict[int, str] = {}
     if args.confirm:
@@ -105,8 +104,13 @@ def _records(args: argparse.Namespace, settings: Settings) -> int:
             )
             print(json.dumps({**item.to_dict(), **answer, "unit": item.series.unit, "key": item.series.key}))
     else:
-        cells = [_row(item, answers.get(place)) for place, item in enumerate(said)]
-        print(table(HEADER, cells, right=("n", "last", "smallest visible")))
+        short = sum(item.count < FEWEST for item in said)
+        least = FEWEST if short > MOST_SHORT else 0
+        if cells := [_row(item, answers.get(place)) for place, item in enumerate(said) if item.count >= least]:
+            print(table(HEADER, cells, right=("n", "last", "smallest visible")))
+        if least:
+            needed = settings.baseline + settings.persist
+            print(f"{short} series of fewer than {FEWEST} points are not shown: a change is seen from {needed} on")
         if noted:
             print(f"\n{notes_shown.listing(noted)}")
         for place, answered in answers.items():

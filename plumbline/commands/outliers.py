@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from plumbline.base.errors import PlumbError
@@ -16,6 +18,8 @@ from plumbline.judge.outliers import Margins, Verdict, closing, decide
 from plumbline.records import query
 from plumbline.views.table import table
 
+#: more rows that give one reason for saying nothing become a line
+MOST_ALIKE = 5
 HEADER = ("class", "members", "launches", "noise", "detectable", "verdict", "what")
 
 
@@ -44,8 +48,19 @@ def run(args: argparse.Namespace) -> int:
         print(statement.lines(verdicts), flush=True)
         print(closing(verdicts), file=sys.stderr)
     else:
-        print(f"{table(HEADER, [_row(item) for item in verdicts], right=HEADER[2:5])}\n\n{closing(verdicts)}")
+        show(verdicts)
     return EXIT[statement.overall(verdicts)]
+
+
+def show(verdicts: Sequence[Verdict]) -> None:
+    """Print the table, in which classes that are undecided for one reason are a line."""
+    counts = Counter(item.said for item in verdicts if item.state == "INCONCLUSIVE")
+    alike = {reason: count for reason, count in counts.items() if count > MOST_ALIKE}
+    if rows := [_row(item) for item in verdicts if item.said not in alike]:
+        print(f"{table(HEADER, rows, right=HEADER[2:5])}\n")
+    for reason, count in alike.items():
+        print(f"{count} classes are INCONCLUSIVE: {reason}\n")
+    print(closing(verdicts))
 
 
 def _classes(args: argparse.Namespace) -> list[Nodes | Matrix]:

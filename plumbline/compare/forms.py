@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable
 from dataclasses import asdict
+from typing import Any
 
-from plumbline.base import units
+from plumbline.base import csv_output, units
 from plumbline.compare.page import closing, document, legend, members, ratio, why
 from plumbline.judge.compare import Comparison, Line
 from plumbline.pages import page
@@ -41,10 +40,8 @@ def markdown(comparison: Comparison) -> str:
 
 def as_csv(comparison: Comparison) -> str:
     """A row for each figure and side; ratios are to the first side that has the figure."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
     names = ("test", "placement", "figure", "site", "partition", "stack", "unit", "better", "side", "value", "sessions")
-    writer.writerow((*names, "ratio", "low", "high", "basis", "claimed", "best"))
+    rows: list[tuple[Any, ...]] = []
     for line in comparison.lines:
         key = line.key
         start = (key.variant, key.placement, key.figure, key.site, key.partition, key.stack, line.unit, line.better)
@@ -53,9 +50,9 @@ def as_csv(comparison: Comparison) -> str:
                 continue
             known = line.differences[number]
             difference = (known.ratio, known.low, known.high, known.basis) if known else ("", "", "", "")
-            marks = ("yes" if line.claimed[number] else "no", "yes" if number in line.best else "no")
-            writer.writerow((*start, side, cell.value, len(cell.sessions), *difference, *marks))
-    return out.getvalue().rstrip("\n")
+            marks = (bool(line.claimed[number]), number in line.best)
+            rows.append((*start, side, cell.value, len(cell.sessions), *difference, *marks))
+    return csv_output.table((*names, "ratio", "low", "high", "basis", "claimed", "best"), rows).rstrip("\n")
 
 
 def as_json(comparison: Comparison) -> str:

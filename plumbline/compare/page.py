@@ -95,7 +95,7 @@ def legend(comparison: Comparison) -> list[str]:
     if any(difference.basis == "launches" for difference, _ in found):
         lines.append(
             f"~: fewer than {unpaired.ENOUGH} sessions on a side: sessions are taken to differ by "
-            f"{100 * unpaired.SESSIONS:.0f} % (standard deviation); the interval is from launch to launch"
+            f"{100 * comparison.spread:.2g} % (standard deviation); the interval is from launch to launch"
         )
     unseen = [difference.visible for difference, known in found if not known]
     if unseen:

@@ -2,7 +2,8 @@
 
 A value here is a logarithm, larger where slower. A round of a healthy node is modelled as the level of its node plus
 noise that has the same distribution, of whatever form, on all nodes of a class. The rounds of a check count as fewer
-independent ones, by an upper bound of how alike they are within a check (:func:`plumbline.statistics.majority.alike`).
+independent ones, by an upper bound of how alike they are within a check (:func:`plumbline.statistics.majority.alike`):
+their values, or how far these scatter.
 """
 
 from __future__ import annotations
@@ -46,6 +47,12 @@ class Sample:
         wide = np.sqrt(sizes / np.maximum(sizes - 1, 1))
         return np.asarray((self.logs - self.levels()[of]) * wide[of], dtype=np.float64)
 
+    def scatter(self) -> Floats:
+        """How far each value is from the median of its check: checks may be rougher than others, not only slower."""
+        numbers, of = np.unique(self.checks, return_inverse=True)
+        medians = np.array([np.median(self.logs[self.checks == number]) for number in numbers])
+        return np.asarray(np.abs(self.logs - medians[of]), dtype=np.float64)
+
 
 @dataclass(frozen=True)
 class Limit:
@@ -72,7 +79,8 @@ def limit(sample: Sample, rounds: int, error: float, doubt: float, tolerance: fl
     """
     levels, noise = sample.levels(), sample.noise()
     usual, slowest = float(np.median(levels)), float(levels.max())
-    counted = majority.independent(rounds, majority.alike(noise, sample.checks, ALIKE_CONFIDENCE))
+    alike = max(majority.alike(values, sample.checks, ALIKE_CONFIDENCE) for values in (noise, sample.scatter()))
+    counted = majority.independent(rounds, alike)
     least = usual + math.log1p(tolerance)
 
     def beyond(chance: float) -> float | None:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from plumbline.base import group
+from plumbline.base.digits import step_of
 from plumbline.judge.samples import of_launches
 from plumbline.parsers.measurement import Measurement
 from plumbline.records import query
@@ -61,6 +62,11 @@ class Claim:
         """The median over the launches."""
         return statistics.median(self.samples)
 
+    @property
+    def step(self) -> float:
+        """How finely the samples are known."""
+        return step_of(map(repr, self.samples))
+
 
 def disagreements(records: Sequence[Record]) -> list[tuple[Claim, Claim]]:
     """Claims of two tests on the same CPUs, nodes and stack in one campaign that differ by more than their errors.
@@ -78,7 +84,7 @@ def disagreements(records: Sequence[Record]) -> list[tuple[Claim, Claim]]:
         for own in groups.values()
         for one, other in itertools.combinations(own, 2)
         if one.record.variant.test != other.record.variant.test
-        and _apart(unpaired.compare([one.samples], [other.samples]))
+        and _apart(unpaired.compare([one.samples], [other.samples], (one.step, other.step)))
     ]
     return sorted(found, key=lambda pair: -max(pair[0].value, pair[1].value) / min(pair[0].value, pair[1].value))
 

@@ -11,10 +11,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from plumbline.base import group
-from plumbline.base.digits import step_of
 from plumbline.base.units import Better, multiple
 from plumbline.judge.sides import Side, free
-from plumbline.records.figure import Figure
+from plumbline.records.figure import Figure, step_of
 from plumbline.records.model import FLEETING, AnyRecord
 from plumbline.statistics import unpaired
 from plumbline.statistics.basic import holm
@@ -51,7 +50,7 @@ class Key:
 class Cell:
     """What a side measured: ``value`` is the median over ``sessions`` of the medians of their launches.
 
-    ``records`` are their ids, oldest first. ``step`` is the last decimal place of the figures as they were recorded.
+    ``records`` are their ids, oldest first. ``step`` is how finely the figures are known.
     """
 
     value: float
@@ -90,6 +89,7 @@ class Line:
 class Comparison:
     """``circumstances``: what else differs between the sides, with each side's values.
 
+    ``spread``: how much sessions are taken to differ where a side has few (standard deviation of logarithms).
     ``alone``: how many figures only one side has; ``unlike`` names those of them that several sides have, in units
     that are not multiples of one another, with other directions or with other arguments.
     """
@@ -98,6 +98,7 @@ class Comparison:
     lines: tuple[Line, ...]
     circumstances: tuple[tuple[str, tuple[str, ...]], ...]
     alone: int
+    spread: float
     unlike: tuple[str, ...] = ()
 
 
@@ -130,17 +131,34 @@ def compare(
         for key, own in found.items()
     )
     unlike = [[key for key in keys if key not in shared] for keys in named.values()]
+    spread = session_spread(rows)
     return Comparison(
         tuple(side.name for side in sides),
-        tuple(_judged([(key, *_cells(on_sides[key], key.unit)) for key in shared], doubtful)),
+        tuple(_judged([(key, *_cells(on_sides[key], key.unit)) for key in shared], doubtful, spread)),
         tuple(_circumstances(chosen, loose)),
         len(found) - len(shared),
+        spread,
         tuple(
             " and ".join(f"{key.variant} {key.figure} ({key.unit}, {key.better} is better)" for key in keys)
             for keys in unlike
             if len({number for key in keys for number, *_ in found[key]}) > 1
         ),
     )
+
+
+def session_spread(rows: Sequence[AnyRecord]) -> float:
+    """How much sessions of the machine of ``rows`` differ, by the series of all its figures."""
+    own = group(
+        (
+            (row.site, row.partition, row.stack.name, row.variant.name, figure.name, *row.nodes),
+            (row.session, figure.value),
+        )
+        for row in rows
+        for figure in row.figures
+        if figure.value > 0
+    )
+    medians = (group(values).values() for values in own.values())
+    return unpaired.session_spread([float(np.median(session)) for session in sessions] for sessions in medians)
 
 
 def _key(row: AnyRecord, figure: Figure, loose: set[str], called: str) -> Key:
@@ -172,12 +190,14 @@ def cell(measured: Sequence[Sequence[Any]], unit: str) -> Cell:
         tuple(tuple(samples) for samples in sessions.values()),
         sum(row.disturbed_count for row, _ in measured),
         sum(row.launch_count for row, _ in measured),
-        min(step_of(map(repr, figure.samples)) * factor for (_, figure), factor in zip(measured, factors, strict=True)),
+        step_of((figure, factor) for (_, figure), factor in zip(measured, factors, strict=True)),
     )
 
 
 def _judged(
-    measured: Sequence[tuple[Key, str, tuple[Cell | None, ...]]], doubtful: Collection[tuple[str, str]]
+    measured: Sequence[tuple[Key, str, tuple[Cell | None, ...]]],
+    doubtful: Collection[tuple[str, str]],
+    spread: float,
 ) -> list[Line]:
     """The lines with what may be claimed: every pair of sides of every line is a hypothesis of one family."""
     unsure = [
@@ -192,7 +212,7 @@ def _judged(
         if one and other and one.has_ratio and other.has_ratio
     ]
     differences = [
-        unpaired.compare(one.sessions, other.sessions, min(one.step, other.step), len(couples))
+        unpaired.compare(one.sessions, other.sessions, (one.step, other.step), len(couples), spread)
         for *_, one, other in couples
     ]
     kept = holm(np.array([difference.p for difference in differences]), len(couples), unpaired.ERROR)

@@ -141,7 +141,7 @@ def _verdict(item: Pairs, found: Standing, row: int, survives: bool) -> Verdict:
     rule, claim, pairs, hidden = found.rules[row], int(found.state[row]), int(found.pairs[row]), int(found.blur[row])
     used = found.logs[row][None, :pairs]
     estimates = paired.estimate(used, errors_of(item, pairs))
-    centre, low, high = float(estimates.centre[0]), float(estimates.low[0]), float(estimates.high[0])
+    centre, (low, high) = float(estimates.centre[0]), bounds(estimates, hidden)
     bound = float(paired.detectable(estimates, hidden)[0])
     claims = {
         paired.FAIL: f"slower by {_percent(centre)} ({_percent(low)} to {_percent(high)}); "
@@ -164,7 +164,7 @@ def _verdict(item: Pairs, found: Standing, row: int, survives: bool) -> Verdict:
     else:
         reason = _undecided(item, estimates, used, rule, hidden)
     if state not in ("GAIN", "PASS"):
-        bound = high - centre + hidden
+        bound = high - centre
     ends = ratios(item, low, high)
     return Verdict(
         item.name,
@@ -206,6 +206,11 @@ class Standing:
     doubts: list[str | None]
 
 
+def bounds(estimates: paired.Estimates, hidden: int) -> tuple[float, float]:
+    """The interval of one series' log ratio in 1e-9, with what the digits of its values hide."""
+    return float(estimates.low[0]) - hidden, float(estimates.high[0]) + hidden
+
+
 def ratios(item: Pairs, *logs: float | Floats | Ints) -> tuple[float, ...]:
     """The ratios candidate / baseline that log ratios of ``item`` in 1e-9 stand for."""
     sign = 1 if item.better == "lower" else -1
@@ -226,11 +231,10 @@ def _undecided(item: Pairs, estimates: paired.Estimates, used: Ints, rule: Rule,
         )
     seen = f"pair noise {_percent(paired.noise(used)[0])}"
     after = None if item.fixed else next_look(pairs)
-    if float(estimates.low[0]) > rule.tolerated:
-        low, high = _percent(estimates.low[0]), _percent(estimates.high[0])
-        slower = (
-            f"slower than {percent(rule.tolerance)} with 99 % certainty ({low} to {high}, {seen}), but {FAIL_NEEDS}"
-        )
+    low, high = bounds(estimates, hidden)
+    if low > rule.tolerated:
+        lies = f"{_percent(low)} to {_percent(high)}, {seen}"
+        slower = f"slower than {percent(rule.tolerance)} with 99 % certainty ({lies}), but {FAIL_NEEDS}"
         return f"{slower}: " + (f"the next look is at {after} pairs" if after else f"{pairs} pairs are too few for it")
     if after:
         return f"undecided after {pairs} pairs, {seen}: the next look is at {after}"
@@ -238,7 +242,7 @@ def _undecided(item: Pairs, estimates: paired.Estimates, used: Ints, rule: Rule,
     if visible > rule.must_detect:
         return f"{seen}: a slowdown below {percent(visible)} cannot be seen with {pairs} pairs"
     return (
-        f"the slowdown lies between {_percent(estimates.low[0])} and {_percent(estimates.high[0])}, {seen}: neither "
+        f"the slowdown lies between {_percent(low)} and {_percent(high)}, {seen}: neither "
         f"above {percent(rule.tolerance)} nor below {percent(rule.must_detect)} for certain with {pairs} pairs"
     )
 

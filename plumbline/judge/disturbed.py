@@ -90,8 +90,8 @@ def of(pairs: Sequence[tuple[Launch, Launch]], by_itself: bool) -> Disturbed:
 
 
 def _beside(launches: Sequence[Launch]) -> str:
-    """What ran during most of these launches, if any one thing did."""
-    names = Counter(name for launch in launches for name in launch.disturbance.tasks())
+    """What ran during most of these launches, if any one thing did; a launch may have several processes of a name."""
+    names = Counter(name for launch in launches for name in dict.fromkeys(launch.disturbance.tasks()))
     name, number = next(iter(names.most_common(1)), ("", 0))
     return f"{name} ran during {number} of the {len(launches)} disturbed launches" if 2 * number > len(launches) else ""
 

@@ -8,11 +8,11 @@ does a side whose values repeat digit by digit.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 from plumbline.base import csv_input, group
-from plumbline.base.digits import limiting_step, repeats, step_of
+from plumbline.base.digits import limiting_step, repeated, step_of
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import Better
 from plumbline.judge.history import Series
@@ -66,8 +66,10 @@ def _series(name: str, cells: list[tuple[int, str, str]], file: Path, better: Be
         nothing = Column([0.0] * len(cells))
         return Pairs(name, nothing, nothing, better, faults, fixed=True)
     for side, texts, values in zip(("baseline", "candidate"), sides, numbers, strict=True):
-        if step_of(texts) < 1 and repeats([values]):  # whole numbers may be counts, which repeat
-            faults.append(f"{file}: all {len(values)} values of the {side} are {texts[0]}: nothing was measured")
+        if step_of(texts) < 1 and repeated([(values, 0.0)]):  # whole numbers may be counts, which repeat
+            often = Counter(texts).most_common(1)[0]
+            many = "all" if often[1] == len(values) else f"{often[1]} of the"
+            faults.append(f"{file}: {many} {len(values)} values of the {side} are {often[0]}: nothing was measured")
     baseline, candidate = (Column(values, step_of(texts)) for values, texts in zip(numbers, sides, strict=True))
     return Pairs(name, baseline, candidate, better, faults, fixed=True)
 
@@ -130,6 +132,7 @@ def _positive(text: str, where: str) -> float:
 def series(file: Path, better: Better) -> list[Series]:
     """The series of ``file``, whose indices increase; raises :class:`PlumbError` with file and line."""
     found: dict[str, Series] = {}
+    texts: dict[str, list[str]] = defaultdict(list)
     for where, row in csv_input.table(file, "series", (SERIES,)):
         index, value = (csv_input.finite(row[name], name, where, "correct that line", LEAVE_OUT) for name in SERIES[1:])
         if value <= 0:
@@ -142,4 +145,7 @@ def series(file: Path, better: Better) -> list[Series]:
             raise PlumbError(f"series {made.name} has index {number} {what}", where, cure)
         made.index.append(number)
         made.values.append(value)
+        texts[row["series"]].append(row["value"])
+    for name, made in found.items():
+        made.step = step_of(texts[name])
     return list(found.values())

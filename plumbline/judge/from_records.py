@@ -8,18 +8,16 @@ check that they are exactly those of its rule (:mod:`plumbline.judge.disturbed`)
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from plumbline.base import group
-from plumbline.base.digits import step_of
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import Better
 from plumbline.judge import disturbed
 from plumbline.judge.disturbed import Disturbed
 from plumbline.judge.pairs import Column, Pairs
-from plumbline.parsers.measurement import Measurement
+from plumbline.parsers.measurement import Measurement, step_of
 from plumbline.records import store
 from plumbline.records.launch import Launch
 from plumbline.records.model import Record
@@ -156,10 +154,10 @@ def _pairs(
     seen: Disturbed | None,
 ) -> Pairs:
     faults = list(common)
-    measured: list[tuple[list[float], list[tuple[int, float]]]] = []
+    measured: list[tuple[list[Measurement], list[tuple[int, float]]]] = []
     kinds: set[tuple[str, Better]] = set()
     for record, known in sides:
-        kept: list[float] = []
+        kept: list[Measurement] = []
         again: list[tuple[int, float]] = []
         measured.append((kept, again))
         for launch, values in zip(record.launches, known, strict=True):
@@ -174,12 +172,12 @@ def _pairs(
             if launch.superseded:
                 again.append((len(kept), item.value))
             else:
-                kept.append(item.value)
+                kept.append(item)
             kinds.add((item.unit, item.better))
     if len(kinds) > 1:
         faults.append(f"units or directions differ: {', '.join(' '.join(kind) for kind in sorted(kinds))}")
     baseline, candidate = (
-        Column(kept) if faults else Column(kept, step_of(map(json.dumps, kept)), again) for kept, again in measured
+        Column([item.value for item in kept], *(() if faults else (step_of(kept), again))) for kept, again in measured
     )
     better: Better = next(iter(kinds))[1] if kinds else "lower"
     is_fixed = all(record.side is None for record, _ in sides)

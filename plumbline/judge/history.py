@@ -10,7 +10,7 @@ from plumbline.judge.statement import Statement, given
 from plumbline.records.notes import Note, between
 
 if TYPE_CHECKING:
-    from plumbline.statistics.changes import Course, Settings
+    from plumbline.statistics.changes import Settings
 
 #: parts of a series' key that are part of its name where they differ between series
 LABELS = ("site", "partition", "nodes", "environment", "provenance")
@@ -33,6 +33,8 @@ class Series:
     key: dict[str, Any] = field(default_factory=dict)
     #: the commit of each point's program, for the records' series; None for tests of the suite
     commits: list[str | None] = field(default_factory=list)
+    #: how finely the values are known, in their unit; 0 if nobody can say
+    step: float = 0.0
 
 
 def label(key: dict[str, Any], differing: Sequence[str]) -> str:
@@ -71,8 +73,11 @@ class Followed(Statement):
         }
 
 
-def followed(series: Series, course: Course, settings: Settings, notes: Sequence[Note] = ()) -> Followed:
-    """What is said of ``series``, which went on as ``course`` says, with what people noted of its site."""
+def followed(series: Series, settings: Settings, notes: Sequence[Note] = ()) -> Followed:
+    """What is said of the course of ``series``, with what people noted of its site."""
+    from plumbline.statistics.changes import follow  # not above: it loads what most commands do without
+
+    course = follow(series.values, settings, series.step)
     alarms = [
         {
             "index": series.index[change.index],

@@ -20,7 +20,7 @@ from plumbline.host import provenance
 from plumbline.judge.history import LABELS, UNLIKE, Series, label
 from plumbline.judge.members import BETWEEN, Matrix, Nodes
 from plumbline.parsers.measurement import Measurement
-from plumbline.records.figure import Figure
+from plumbline.records.figure import Figure, step_of
 from plumbline.records.model import AnyRecord, Record
 
 #: a figure and its record
@@ -87,7 +87,10 @@ def nodes(records: Iterable[AnyRecord], figure: str | None = None) -> list[Nodes
             name,
             own[0][1].better,
             group((row.nodes[0], (row.campaign, sample)) for row, one in own for sample in one.samples),
-            limiting_step(repr(sample) for _, one in own for sample in one.samples),
+            max(
+                (float(one.step) for _, one in own if one.step is not None),
+                default=limiting_step(repr(sample) for _, one in own for sample in one.samples),
+            ),
             _remarks([row for row, _ in own]),
         )
         for name, own in sorted(usable.items())
@@ -188,6 +191,7 @@ def series(records: Iterable[AnyRecord]) -> list[Series]:
             [row.time for row, _ in own],
             key,
             [row.variant.application.commit if row.variant.application else None for row, _ in own],
+            step_of((figure, 1.0) for _, figure in own),
         )
         for key, own in groups
     ]

@@ -173,7 +173,7 @@ def _difference(couple: Couple, tests: int) -> tuple[float | None, tuple[float, 
         worse, better = (_values(side.sessions) * (1 if higher else -1) for side in (one, other))
         ranked = 2 * unpaired.p_not_larger(better, worse)
         return None, None, min(1.0, ranked)
-    found = unpaired.compare(one.sessions, other.sessions, min(one.step, other.step), tests)
+    found = unpaired.compare(one.sessions, other.sessions, (one.step, other.step), tests)
     bounds = None if found.low is None or found.high is None else (found.low, found.high)
     if higher:
         return found.ratio, bounds, found.p

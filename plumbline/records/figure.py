@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Iterable
 from typing import Annotated, NamedTuple, TypeAlias
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct
 
+from plumbline.base import digits
+from plumbline.base.digits import FEWEST
 from plumbline.base.units import Better, human
 from plumbline.limits.peaks import Limit
 from plumbline.parsers.measurement import Measurement, Number
@@ -84,7 +87,8 @@ class Figure(Struct, gc=False, kw_only=True, forbid_unknown_fields=True, omit_de
     """A figure of merit of a record: the median of ``samples``, one for each launch that counts, in their order.
 
     ``limit`` is None where the site's facts give none; ``ceiling`` is None where there is a limit, or neither a
-    measurement nor a model; ``reference`` is None where the site has none.
+    measurement nor a model; ``reference`` is None where the site has none. ``step`` is how finely the samples are
+    known where their digits do not tell (:class:`plumbline.parsers.measurement.Measurement`).
     """
 
     name: str
@@ -96,6 +100,12 @@ class Figure(Struct, gc=False, kw_only=True, forbid_unknown_fields=True, omit_de
     limit: Limit | None
     reference: Reference | None
     ceiling: Ceiling | None = None
+    step: Number | None = None
+
+    @property
+    def resolution(self) -> float:
+        """How finely the samples are known, in their unit; 0 if nobody can say."""
+        return digits.step_of(map(repr, self.samples)) if self.step is None else float(self.step)
 
     @property
     def reached(self) -> Reached | None:
@@ -109,6 +119,7 @@ class Figure(Struct, gc=False, kw_only=True, forbid_unknown_fields=True, omit_de
     def of(cls, name: str, chosen: list[Measurement]) -> Figure:
         """The figure ``name`` that the ``chosen`` measurements give, one of each launch that counts."""
         samples = [item.value for item in chosen]
+        known = [item.step for item in chosen if item.step is not UNSET]
         return cls(
             name=name,
             value=statistics.median(samples),
@@ -118,4 +129,18 @@ class Figure(Struct, gc=False, kw_only=True, forbid_unknown_fields=True, omit_de
             samples=samples,
             limit=None,
             reference=None,
+            step=max(known, default=None),
         )
+
+
+def step_of(figures: Iterable[tuple[Figure, float]]) -> float:
+    """How finely figures of one thing are known, each times a factor: the coarsest step of one of them.
+
+    One of a few launches may seem coarser than it was printed, because all its last digits happened to be 0: it is
+    asked only if there is no other.
+    """
+    steps = [
+        (figure.resolution * factor, figure.step is None and figure.launches < FEWEST) for figure, factor in figures
+    ]
+    telling = [step for step, is_guess in steps if not is_guess]
+    return max(telling) if telling else min((step for step, _ in steps), default=0.0)

@@ -111,12 +111,12 @@ def _id(line: bytes) -> str | None:
 def _lines(source: Path) -> list[tuple[int, bytes]]:
     """(number, text) of every line that is not blank; none where there is no file."""
     try:
-        with source.open("rb") as stream:
+        with files.opened(source) as stream:
             return [(number, line) for number, line in enumerate(stream, start=1) if not line.isspace()]
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise PlumbError(f"cannot read the notes: {error.strerror}", str(source), "correct the permissions") from error
+        raise PlumbError(f"cannot read the notes: {error.strerror}", str(source), "correct it") from error
 
 
 def _change(site: str, make: Callable[[list[bytes]], list[bytes]]) -> None:

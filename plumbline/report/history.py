@@ -15,7 +15,7 @@ from plumbline.pages import blocks
 from plumbline.pages.blocks import Block, Piece
 from plumbline.records.model import Row
 from plumbline.records.notes import Note
-from plumbline.statistics.changes import Settings, follow
+from plumbline.statistics.changes import Settings
 
 #: series on a page, those with changes first, then the longest; what is left out is counted and shown
 MAX_SERIES = 400
@@ -63,7 +63,7 @@ def _series(series: Series, notes: Sequence[Note], most: int) -> dict[str, Any]:
     parts = {name: getattr(series, name)[older:] for name in ("index", "values", "times")}
     kept = replace(series, **parts)
     settings = Settings()
-    said = followed(kept, follow(kept.values, settings), settings, notes)
+    said = followed(kept, settings, notes)
     return {
         "name": series.name,
         "unit": series.unit,

@@ -5,7 +5,8 @@ from a t-test, as Hunter does it (Fleming et al., arXiv:2301.03034), hardened wh
 
 - a single-point spike is clipped towards its neighbours before means and variances are taken;
 - the variance is inflated by the autocorrelation of the series, so that a slow wave is not a step;
-- the change must be as large as ``min_effect`` in medians, and must have lasted: at least ``persist`` points lie
+- the change must be as large as ``min_effect`` in medians, and in means with what the digits of the values hide
+  (:mod:`plumbline.statistics.resolution`), and must have lasted: at least ``persist`` points lie
   beyond half the change, and of the newest ``persist`` points at most one in five does not.
 
 After an alarm the series begins at the change. All arithmetic is on logarithms: scaling a series or reversing its
@@ -24,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.base.errors import PlumbError
-from plumbline.statistics import Floats, basic, special
+from plumbline.statistics import Floats, basic, resolution, special
 
 #: a spike may exceed its four neighbours by the smallest effect and this many standard deviations; the rest is clipped
 SPIKE = 3.0
@@ -90,8 +91,8 @@ class Course:
     smallest_visible: float | None
 
 
-def follow(values: Sequence[float] | NDArray[Any], settings: Settings | None = None) -> Course:
-    """Judge the positive, finite ``values`` one after the other, each with only those up to it.
+def follow(values: Sequence[float] | NDArray[Any], settings: Settings | None = None, step: float = 0.0) -> Course:
+    """Judge the positive, finite ``values``, known in steps of ``step``, one after the other, each with those up to it.
 
     Raises :class:`PlumbError` for other values.
     """
@@ -103,22 +104,22 @@ def follow(values: Sequence[float] | NDArray[Any], settings: Settings | None = N
     found: list[Change] = []
     begin, after = 0, -1
     while True:
-        change = _first_change(logs, begin, after, settings)
+        change = _first_change(logs, begin, after, settings, step)
         if change is None:
             break
         found.append(change)
         begin, after = change.index, change.seen_at
-    return Course(tuple(found), _smallest_visible(logs[begin:][-settings.window :], settings))
+    return Course(tuple(found), _smallest_visible(logs[begin:][-settings.window :], settings, step))
 
 
-def _first_change(logs: Floats, begin: int, after: int, settings: Settings) -> Change | None:
+def _first_change(logs: Floats, begin: int, after: int, settings: Settings, step: float) -> Change | None:
     """The first alarm of a look later than ``after`` at the series from ``begin`` on."""
     for look in _screen(logs, begin, settings):
         if look <= after:
             continue
         start = max(begin, look + 1 - settings.window)
         seen = logs[start : look + 1]
-        at = split(seen, settings)
+        at = split(seen, settings, step)
         if at is not None:
             shift = float(np.median(seen[at:]) - np.median(seen[:at]))
             return Change(int(start) + at, int(look), math.exp(shift))
@@ -146,7 +147,7 @@ def _screen(logs: Floats, begin: int, settings: Settings) -> NDArray[np.intp]:
     return begin + looks[np.abs(newest - middle) >= settings.effect / 2]
 
 
-def split(logs: Floats, settings: Settings) -> int | None:
+def split(logs: Floats, settings: Settings, step: float = 0.0) -> int | None:
     """Where ``logs`` divides into a before and an after that lasts until its end; None if it does not.
 
     The strongest split decides whether there is any. If it is too small or over again, what came after
@@ -163,9 +164,9 @@ def split(logs: Floats, settings: Settings) -> int | None:
     noise = _significant(clean, at, settings)
     if noise is None:
         return None
-    if _lasting(logs, at, noise, settings):
+    if _lasting(logs, at, noise, settings) and not _is_rounding(clean[:at], clean[at:], settings, step):
         return at
-    deeper = split(logs[at:], settings)
+    deeper = split(logs[at:], settings, step)
     return None if deeper is None else at + deeper
 
 
@@ -264,7 +265,18 @@ def _lasting(logs: Floats, at: int, noise: _Noise, settings: Settings) -> bool:
     return enough and int(np.count_nonzero(~changed[-settings.persist :])) <= settings.persist // 5
 
 
-def _smallest_visible(logs: Floats, settings: Settings) -> float | None:
+def _is_rounding(before: Floats, after: Floats, settings: Settings, step: float) -> bool:
+    """Whether the digits of the values may have made a change of their medians; their means show more of it."""
+    shift = abs(float(after.mean() - before.mean())) - _hidden(before, after, step)
+    return step > 0 and shift < (1 - ALLOWANCE) * settings.effect
+
+
+def _hidden(before: Floats, after: Floats, step: float) -> float:
+    """The log ratio that values in steps of ``step`` may hide, or make up."""
+    return resolution.hidden(np.exp(before), np.exp(after), (step, step)) if step else 0.0
+
+
+def _smallest_visible(logs: Floats, settings: Settings, step: float) -> float | None:
     """The smallest slowdown that :class:`Course` reports as visible; ``logs`` are the points since the last change.
 
     The larger of what the t-test needs and of what the threshold on the medians needs, each with room for the error of
@@ -277,7 +289,7 @@ def _smallest_visible(logs: Floats, settings: Settings) -> float | None:
     before = min(len(logs), settings.window - after)
     error = _noise(clean - clean.mean(), 1).error(before, after)
     tested = (_critical(before + after - 2, settings.p_value) + CERTAIN) * error
-    large = settings.effect + CERTAIN * OF_MEDIAN * error
+    large = settings.effect + CERTAIN * OF_MEDIAN * error + _hidden(clean, clean, step)
     return math.expm1(max(tested, large))
 
 

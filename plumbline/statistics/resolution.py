@@ -16,6 +16,11 @@ LATTICE = 0.3
 NEARLY_ALL = 1 - 1e-9
 
 
+def half(value: float, step: float) -> float:
+    """By how much, as a log ratio, ``value`` may be larger than what was rounded to it in steps of ``step``."""
+    return -math.log1p(-min(step / 2 / value, NEARLY_ALL))
+
+
 def hidden(baseline: Floats, candidate: Floats, steps: tuple[float, float]) -> float:
     """The largest log ratio of the sides that rounding to ``steps`` may hide, or make up; 0 for steps of 0.
 
@@ -25,7 +30,7 @@ def hidden(baseline: Floats, candidate: Floats, steps: tuple[float, float]) -> f
     What lies off even then is :data:`LATTICE`.
     """
     sides = tuple(zip((baseline, candidate), steps, strict=True))
-    halves = [-math.log1p(-min(step / 2 / float(np.median(values)), NEARLY_ALL)) for values, step in sides]
+    halves = [half(float(np.median(values)), step) for values, step in sides]
     if any(values.std() < step / 2 for values, step in sides):
         return sum(halves)
     kept = sum(_not_spread(values, step) * half for (values, step), half in zip(sides, halves, strict=True))

@@ -20,13 +20,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from plumbline.statistics import Floats, special
+from plumbline.statistics import Floats, resolution, special
 
 #: the distribution is exact where the smaller side has no more values than this
 EXACT = 20
@@ -64,7 +64,7 @@ def critical(m: int, n: int, error: float) -> int:
     return int(np.searchsorted(_shares(m, n), error, side="right")) - 1
 
 
-def ratios(one: Sequence[float], other: Sequence[float], place: int) -> tuple[float, float]:
+def ratios(one: Sequence[float] | Floats, other: Sequence[float] | Floats, place: int) -> tuple[float, float]:
     """The ``place``-th smallest and largest of all ratios of a value of ``one`` to one of ``other``, counted from 0.
 
     With ``place`` from :func:`critical` they bound the ratio of the centres, each wrong with that error (Hodges and
@@ -98,10 +98,15 @@ ERROR = 0.05
 FLOOR = 0.003
 #: sessions on each side that the t-test needs, and launches on each side without which nothing is claimed
 ENOUGH = 3
-#: where the sessions are too few to show it: how much they are taken to differ (standard deviation of logarithms)
+#: where the sessions are too few to show it: how much they are taken to differ (standard deviation of logarithms), if
+#: nothing is known of their machine
 SESSIONS = 0.05
-#: ... and a ratio that two single sessions do not reach without a cause: 3.2 standard deviations of their difference
-ALLOWANCE = 0.25
+#: ... and what two single sessions do not differ by without a cause, in standard deviations of their difference
+APART = 3.2
+#: so many series, each of so many sessions, tell how much sessions of a machine differ
+LEARNT_FROM, LEARNT_SESSIONS = 5, 5
+#: of these series, the share that differ by less than what is learnt
+LEARNT_SHARE = 0.9
 #: variance of a median over that of a mean
 OF_MEDIAN = math.pi / 2
 
@@ -123,19 +128,41 @@ class Difference:
     visible: float | None
 
 
+def session_spread(series: Iterable[Sequence[float]]) -> float:
+    """How much two sessions of a machine differ without a cause: a standard deviation of logarithms.
+
+    ``series`` have the value of each session, all above 0, of one figure each. It is what nine in ten of them with
+    :data:`LEARNT_SESSIONS` sessions and more do not exceed; :data:`SESSIONS` where these are too few.
+    """
+    known = [float(np.std(np.log(values), ddof=1)) for values in series if len(values) >= LEARNT_SESSIONS]
+    if len(known) < LEARNT_FROM:
+        return SESSIONS
+    return max(FLOOR, float(np.quantile(known, LEARNT_SHARE)))
+
+
+def allowance(spread: float = SESSIONS) -> float:
+    """The ratio above 1 that single sessions of two sides do not reach without a cause."""
+    return math.exp(APART * math.sqrt(2) * spread)
+
+
 def compare(
-    first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], step: float = 0.0, tests: int = 1
+    first: Sequence[Sequence[float]],
+    second: Sequence[Sequence[float]],
+    steps: tuple[float, float] = (0.0, 0.0),
+    tests: int = 1,
+    spread: float = SESSIONS,
 ) -> Difference:
     """The difference between two sides, each with the figures of its launches by session; all figures above 0.
 
-    ``step`` is the last decimal place that the figures were given in (0: unknown). A figure may be off by half of it,
-    and all of a side alike: this is not a difference. ``tests`` is how many comparisons are judged together.
+    ``steps`` say how finely the figures of each side are known (0: unknown). A figure may be off by half a step of its
+    side, and all of a side alike: this is not a difference. ``tests`` is how many comparisons are judged together,
+    ``spread`` how much sessions of the machine differ (:func:`session_spread`).
     """
     sides = [np.log([float(np.median(session)) for session in side]) for side in (first, second)]
     shift = float(sides[1].mean() - sides[0].mean())
-    halves = [step / 2 / math.exp(float(side.mean())) for side in sides]
+    halves = [resolution.half(math.exp(float(side.mean())), step) for side, step in zip(sides, steps, strict=True)]
     if min(len(side) for side in sides) < ENOUGH:
-        return of_launches(shift, first, second, sum(halves), tests)
+        return of_launches(shift, first, second, sum(halves), tests, spread)
     floors = [max(FLOOR, half) for half in halves]
     errors = [max(float(side.var(ddof=1)), floor**2) / len(side) for side, floor in zip(sides, floors, strict=True)]
     error = math.sqrt(sum(errors))
@@ -148,17 +175,22 @@ def compare(
 
 
 def exceeds_sessions(ratio: float) -> bool:
-    """Whether ``ratio`` is farther from 1 than sessions may differ without a cause (:data:`ALLOWANCE`)."""
-    return abs(math.log(ratio)) > math.log1p(ALLOWANCE)
+    """Whether ``ratio`` is farther from 1 than sessions may differ without a cause, where nothing is known of them."""
+    return abs(math.log(ratio)) > math.log(allowance())
 
 
 def of_launches(
-    shift: float, first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], rounding: float, tests: int
+    shift: float,
+    first: Sequence[Sequence[float]],
+    second: Sequence[Sequence[float]],
+    rounding: float,
+    tests: int,
+    spread: float,
 ) -> Difference:
     """A difference (``shift``: of logarithms) where the sessions are too few; its p is the larger one of two tests.
 
-    One asks the launches alone (rank sum, exact). The other takes sessions to differ by :data:`SESSIONS`, beside what
-    their launches differ by: it is an assumption, because one session cannot show how sessions differ.
+    One asks the launches alone (rank sum, exact). The other takes sessions to differ by ``spread``, beside what their
+    launches differ by: one session cannot show how sessions differ.
     """
     one, other = (
         np.concatenate([np.asarray(session, dtype=np.float64) for session in side]) for side in (first, second)
@@ -166,21 +198,21 @@ def of_launches(
     ratio, least = math.exp(shift), min(one.size, other.size)
     if least < ENOUGH:
         return Difference(ratio, None, None, 1.0, "launches", None)
-    low, high = ratios(list(other), list(one), 0)
+    low, high = (value * math.exp(sign * rounding) for value, sign in zip(ratios(other, one, 0), (-1, 1), strict=True))
     ranked = 2 * min(p_not_larger(one, other), p_not_larger(other, one))
-    error = math.sqrt(_error(first) + _error(second))
+    error = math.sqrt(_error(first, spread) + _error(second, spread))
     apart = 2 * float(special.ndtr(-max(abs(shift) - rounding, 0.0) / error))
     visible = None
     place = critical(one.size, other.size, ERROR / 2 / tests)
     if place >= 0:
-        lower, upper = ratios(list(other), list(one), place)
+        lower, upper = ratios(other, one, place)
         seen = math.exp(float(-special.ndtri(ERROR / 2 / tests)) * error + rounding)
-        visible = max(seen, upper / ratio, ratio / lower)
+        visible = max(seen, math.exp(rounding) * max(upper / ratio, ratio / lower))
     return Difference(ratio, low, high, min(1.0, max(ranked, apart)), "launches", visible)
 
 
-def _error(side: Sequence[Sequence[float]]) -> float:
-    """Variance of the mean of a side's session medians (logarithms), where sessions differ by :data:`SESSIONS`.
+def _error(side: Sequence[Sequence[float]], spread: float) -> float:
+    """Variance of the mean of a side's session medians (logarithms), where sessions differ by ``spread``.
 
     How sessions of three and more differ is measured too, and the larger one counts.
     """
@@ -188,9 +220,9 @@ def _error(side: Sequence[Sequence[float]]) -> float:
     medians = np.array([float(np.median(session)) for session in logs])
     count, launches = len(logs), sum(map(len, logs))
     if count >= ENOUGH:
-        return max(float(medians.var(ddof=1)), SESSIONS**2) / count
+        return max(float(medians.var(ddof=1)), spread**2) / count
     within: Floats = np.concatenate([session - middle for session, middle in zip(logs, medians, strict=True)])
-    return SESSIONS**2 / count + OF_MEDIAN * float(within @ within) / (launches - count) / launches
+    return spread**2 / count + OF_MEDIAN * float(within @ within) / (launches - count) / launches
 
 
 #: the largest number of values of each that is asked for

@@ -44,7 +44,7 @@ def judged(records: Sequence[Record], clause: dict[str, Any] = BANDWIDTH, **chan
 def test_a_machine_on_which_every_node_meets_the_limit_passes() -> None:
     one = judged(every())
     assert (one.word, one.reason, one.count) == ("pass", "8 of 8 shown, 8 needed", 64)
-    assert (one.bound, one.usual) == (186.0, 186.0)
+    assert (one.bound, one.usual) == (185.99995, 186.0)  # printed with four decimals
     assert verdict.closing([one]) == "accept: pass: 1 clause: 1 pass"
 
 
@@ -59,6 +59,22 @@ def test_one_launch_that_misses_is_no_node_that_does() -> None:
     one = judged([*every(nodes=NODES[1:]), node("n0", [BAD, BAD, *[GOOD] * 6])])
     assert one.word == "unknown"
     assert "n0: 6 of 8 launches meet the limit, which decides nothing" in str(one.reason)
+
+
+@pytest.mark.parametrize(("limit", "word"), [(0.24, "unknown"), (0.25, "pass"), (0.23, "fail")])
+def test_a_limit_within_half_a_printed_step_is_undecided(limit: float, word: str) -> None:
+    """0.24 may be 0.2449."""
+    clause = {**BANDWIDTH, "figure": "time_8B", "unit": "us", "at_most": limit}
+    del clause["at_least"]
+    records = []
+    for place, name in enumerate(NODES):
+        values = [0.24] * 7 + [0.25 if limit < 0.25 else 0.24]
+        launches = [acceptance.launch(n, ("time_8B", value, "us", "lower", {})) for n, value in enumerate(values)]
+        records.append(acceptance.record(100 + place, clause, [name], launches))
+    one = judged(records, clause)
+    assert one.word == word
+    if word == "unknown":
+        assert "printed to within 0.005 us of the limit: print more digits" in str(one.reason)
 
 
 def test_a_node_that_was_not_measured_is_named_and_not_passed() -> None:

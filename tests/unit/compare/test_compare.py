@@ -339,12 +339,12 @@ def test_what_is_no_side_is_one_line(measured, capsys, sides, line):
             ],
         ),
         (
-            simulated.Case((3, 3), (0.005, 0.005), step=0.01),
+            simulated.Case((3, 3), (0.005, 0.005), steps=(0.01, 0.01)),
             [
                 "0 of p 1 to 1",
                 "0 of p 0.21 to 1",
-                "24 of p 0.00032 to 0.02",
-                "24 of p 1.6e-06 to 0.00071",
+                "24 of p 0.00034 to 0.02",
+                "24 of p 1.7e-06 to 0.0007",
             ],
         ),
     ],
@@ -376,7 +376,7 @@ def test_what_the_rates_promise():
 def test_one_printed_step_is_no_difference():
     """Six sessions of a clock that prints hundredths, once on either side of 0.235, are what equal sides often are."""
     stepped = [[[value] * 3] * 10 for value in (0.23, 0.24, 0.27)]
-    one, four = (unpaired.compare(stepped[0], side, step=0.01) for side in stepped[1:])
+    one, four = (unpaired.compare(stepped[0], side, (0.01, 0.01)) for side in stepped[1:])
     assert (one.p, one.low < 1 < one.high) == (1.0, True)
     assert four.p < 0.001
 
@@ -387,6 +387,39 @@ def test_the_step_is_that_of_the_records(measured, capsys):
         measured(0.24, "mpich", (1, 1, 1), unit="us", better="lower")
     (line,) = documents(capsys, "openmpi", "mpich")["lines"]
     assert (line["claimed"], line["cells"][0]["step"]) == ([False, False], 0.01)
+
+
+def test_a_side_that_prints_more_digits_does_not_lend_them_to_the_other(measured, capsys):
+    """Both truly take 0.234 us: OSU in C prints two decimals, its port to Python four."""
+    for _ in range(3):
+        measured(0.23, "openmpi", (1, 1, 1), unit="us", better="lower")
+        measured(0.2342, "mpich", (1, 1, 1), unit="us", better="lower")
+    (line,) = documents(capsys, "openmpi", "mpich")["lines"]
+    assert (line["claimed"], [cell["step"] for cell in line["cells"]]) == ([False, False], [0.01, 0.0001])
+
+
+def test_the_interval_of_few_launches_has_what_the_digits_hide():
+    difference = unpaired.compare([[1.4] * 5], [[1.5] * 5], (0.1, 0.1))
+    assert difference.low <= 1.45 / 1.45 < 1.55 / 1.35 <= difference.high
+
+
+@pytest.mark.parametrize(("differ", "claimed"), [(0.002, True), (0.2, False)])
+def test_how_much_sessions_differ_is_learnt_from_those_of_the_machine(measured, capsys, differ, claimed):
+    """20 % between single sessions is much where those of five other figures differ by 0.2 %, nothing where by 20 %."""
+    for stack in ("a", "b", "c", "d", "e"):
+        for number in range(5):
+            measured(10000 * (1 + differ * number), stack, (1, 1, 1))
+    measured(10000, "openmpi", SEVEN)
+    measured(12000, "mpich", SEVEN)
+    (line,) = documents(capsys, "openmpi", "mpich")["lines"]
+    assert line["claimed"] == [False, claimed]
+
+
+def test_too_few_series_tell_nothing_of_sessions():
+    series = [[1.0, 1.2, 1.4, 1.6, 1.8]] * (unpaired.LEARNT_FROM - 1)
+    assert unpaired.session_spread(series) == unpaired.SESSIONS
+    assert unpaired.session_spread([*series, [1.0] * 4]) == unpaired.SESSIONS
+    assert unpaired.session_spread([*series, series[0]]) > 0.2
 
 
 def test_equal_sessions_are_not_taken_for_exact():

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 from gate_pairs import pairs_of, values_of
 from hypothesis import given, settings
@@ -10,6 +11,7 @@ from test_gate_sequential import series
 
 from plumbline.base.errors import PlumbError
 from plumbline.base.verdicts import worst
+from plumbline.judge import from_csv
 from plumbline.judge.decide import decide
 from plumbline.statistics.paired import Rule
 
@@ -123,3 +125,21 @@ def test_each_side_has_a_step_of_its_own():
     assert found.state == "INCONCLUSIVE"
     assert "few digits" in found.reason
     assert one(pairs_of("s", baseline, candidate, "lower", (0.0001, 0.0001))).state == "FAIL"
+
+
+def test_the_interval_has_what_the_digits_hide():
+    """LULESH prints 1.4 (s) for 1.35 to 1.45: equal medians of 1.4 and 1.5 may be one of 1.07."""
+    found = one(pairs_of("s", [1.4] * 60 + [1.5] * 30, [1.5] * 70 + [1.4] * 20, "lower", (0.1, 0.1)))
+    assert found.interval[0] < 1.0 < 1.06 < found.interval[1]
+
+
+def test_a_sum_of_printed_numbers_is_known_to_all_their_steps(tmp_path):
+    """Three phases of 0.155 s, printed with two decimals and added up: the candidate is exactly 5 % slower."""
+    random = np.random.default_rng(1)
+    lines = ["series,baseline,candidate"]
+    for _ in range(90):
+        sides = [sum(round(level * random.normal(1, 0.005), 2) for _ in range(3)) for level in (0.155, 0.16275)]
+        lines.append(",".join(["sum", *map(repr, sides)]))
+    (tmp_path / "sum.csv").write_text("\n".join(lines))
+    (verdict,) = decide(from_csv.pairs(tmp_path / "sum.csv", "lower"), Rule())
+    assert (verdict.state, "few digits" in verdict.reason) == ("INCONCLUSIVE", True)

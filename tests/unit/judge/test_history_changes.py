@@ -102,6 +102,18 @@ def test_too_few_points_say_nothing():
     assert follow(series(0, 10)).smallest_visible is not None
 
 
+@pytest.mark.parametrize("value", [0.105, 0.115, 0.145])
+@pytest.mark.parametrize("noise", [0.0005, 0.005])
+def test_one_printed_step_is_no_change(value, noise):
+    """0.1149 and 0.1151 are printed as 0.11 and 0.12: that is 9 %."""
+    assert rates.printed(value, noise, change=0.002, series=20, seed=1) == 0
+    assert rates.printed(value, noise, change=math.log(1.2), series=20, seed=1) > 0.9
+
+
+def test_a_constant_may_have_changed_by_a_step_unseen():
+    assert follow([0.11] * 40, step=0.01).smallest_visible > follow([0.11] * 40).smallest_visible + 0.09
+
+
 @pytest.mark.parametrize("length", [1, 2, 3, 4])
 def test_what_does_not_last_is_no_change(length):
     for seed in range(10):

@@ -12,7 +12,8 @@ from samples import launch, record, settle, variant
 from scipy import stats
 
 from plumbline.commands import cli
-from plumbline.judge import evidence, outliers, samples
+from plumbline.commands import outliers as command
+from plumbline.judge import evidence, from_csv, outliers, samples
 from plumbline.judge.members import Matrix, Nodes
 from plumbline.judge.outliers import Margins
 from plumbline.records import store
@@ -727,3 +728,16 @@ def test_a_record_without_a_matrix_is_refused(results, capsys, made, message):
     results(made)
     assert plumb_outliers("last") == 3
     assert message in capsys.readouterr().err
+
+
+def test_many_classes_with_one_reason_for_no_verdict_are_a_line(tmp_path, capsys):
+    """After a first campaign on one node there is nothing to compare."""
+    rows = [f"n1,class {number},{launch}" for number in range(9) for launch in (10, 11, 12)]
+    (tmp_path / "nodes.csv").write_text("\n".join(["node,class,value", *rows]))
+    assert plumb_outliers("--members", str(tmp_path / "nodes.csv"), "--better", "lower") == 2
+    assert len(lines(capsys)) == 10  # a file's are JSON; one is of all classes together
+    verdicts = outliers.decide(list(from_csv.nodes(tmp_path / "nodes.csv", "lower")), Margins(0.02, 0.1))
+    command.show(verdicts)
+    shown = capsys.readouterr().out
+    assert " classes are INCONCLUSIVE: 1 node: at least 5 are needed" in shown
+    assert "class 3" not in shown
