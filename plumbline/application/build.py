@@ -15,7 +15,7 @@ import msgspec
 from plumbline.application import source as sources
 from plumbline.application.model import FILE, Application, load
 from plumbline.application.source import Source
-from plumbline.base import files, paths
+from plumbline.base import files, paths, surroundings
 from plumbline.base.errors import PlumbError
 from plumbline.stacks import abi, fetch
 from plumbline.stacks import manifest as manifests
@@ -77,7 +77,7 @@ def build(file: Path, source: Source, stack: Manifest, say: Callable[[str], None
 
 def environment(stack: Manifest) -> dict[str, str]:
     """The variables of a build: this process's and the stack's, with the stack's programs first in PATH."""
-    around = {**os.environ, **manifests.environment(stack, os.environ)}
+    around = {**surroundings.of_user(), **manifests.environment(stack, os.environ)}
     return {**around, "PATH": f"{Path(stack.prefix) / 'bin'}:{around.get('PATH', os.defpath)}"}
 
 

@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 from plumbline import schemas
 from plumbline.base import units
 from plumbline.base.errors import PlumbError, suggest
-from plumbline.parsers.application import CheckRule, FigureRule, rate_name
+from plumbline.parsers.application import CheckRule, FigureRule, Rules, rate_name
 from plumbline.topology import binder
 from plumbline.witness.compare import Binds
 
@@ -173,6 +173,10 @@ def _faults(program: Program, folder: Path) -> Iterator[str]:
     for place, check in enumerate(program.checks):
         wanted = check.value is not None
         yield from (f"checks.{place}.pattern: {what}" for what in _pattern(check.pattern, number=wanted))
+    for name in sorted(Rules(figures=program.figures, checks=program.checks).files):
+        parts = Path(name).parts
+        if (folder / name).exists() and any(_overlap(parts, Path(entry).parts) for entry in program.inputs):
+            yield f"inputs: {name} is read as what the program writes, and a launch may not change an input"
     for place, entry in enumerate(program.inputs):
         overlapping = [other for other in program.inputs[:place] if _overlap(Path(other).parts, Path(entry).parts)]
         if not Path(entry).parts:

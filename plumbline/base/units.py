@@ -28,6 +28,8 @@ UNITS = (US, MB_S, MSG_S, PERCENT, NS, CYCLES, GFLOP_S, MLUP_S, BYTES, RATIO)
 
 #: those of times and rates, which no two launches measure alike
 TIMES_AND_RATES = (US, MB_S, MSG_S, NS, CYCLES, GFLOP_S, MLUP_S)
+#: units of amounts, which launches repeat
+_AMOUNT = re.compile(r"1|[kKMGTP]?i?(?:B|[bB]ytes?)")
 
 #: factors of prefixes that are before a unit, decimal and binary
 _PREFIXES = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30}
@@ -37,9 +39,12 @@ _MULTIPLES = {
     **{f"{prefix}Flop/s": (GFLOP_S, factor / 1e9) for prefix, factor in _PREFIXES.items() if "i" not in prefix},
     **{f"{prefix}msg/s": (MSG_S, factor) for prefix, factor in _PREFIXES.items() if "i" not in prefix},
     **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), (US, 1e6)),
-    **{"ms": (US, 1e3), "µs": (US, 1.0), "ns": (US, 1e-3)},
+    **dict.fromkeys(("ms", "msec", "milliseconds"), (US, 1e3)),
+    **dict.fromkeys(("µs", "μs", "usec", "microseconds"), (US, 1.0)),
+    **dict.fromkeys(("ns", "nsec", "nanoseconds"), (US, 1e-3)),
     **dict.fromkeys(("min", "minutes"), (US, 6e7)),
     **dict.fromkeys(("h", "hours"), (US, 3.6e9)),
+    **dict.fromkeys(("d", "day", "days"), (US, 8.64e10)),
 }
 #: how other programs spell floating-point operations per second
 _FLOPS = re.compile(r"([kKMGT]?)(?:flops?(?:/s(?:ec)?)?)", re.IGNORECASE)
@@ -55,6 +60,20 @@ def multiple(unit: str) -> tuple[str, float]:
     """
     flops = _FLOPS.fullmatch(unit)
     return _MULTIPLES.get(f"{flops[1].upper()}Flop/s" if flops else unit, (unit, 1.0))
+
+
+def is_measured(unit: str, values: Iterable[float]) -> bool:
+    """Whether ``values`` are measured, and not counted: times, rates, and all but whole numbers of a unit not known.
+
+    >>> is_measured("timesteps/s", [100]), is_measured("widgets", [12.5]), is_measured("widgets", [12])
+    (True, True, False)
+    >>> is_measured("MiB", [12.5])
+    False
+    """
+    if _AMOUNT.fullmatch(unit):
+        return False
+    parts = (unit, *unit.split("/"))
+    return any(multiple(part)[0] in TIMES_AND_RATES for part in parts) or any(value % 1 for value in values)
 
 
 def moment(text: str) -> datetime.datetime:

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from plumbline import limits
 from plumbline.base import digits, units
 from plumbline.base.errors import PlumbError
+from plumbline.base.units import is_measured
 from plumbline.limits import ceilings, raising
 from plumbline.limits.ceilings import LARGER, Measured
-from plumbline.parsers.measurement import Measurement
+from plumbline.parsers.measurement import Measurement, step_of
 from plumbline.records.figure import Ceiling, Figure
 from plumbline.records.model import Benchmark, Idle, Record, Verdict
 from plumbline.records.variant import WantedFigure
@@ -178,15 +179,26 @@ def _faults(found: list[Figure]) -> list[str]:
 
 
 def _repetition(record: Record) -> list[str]:
-    """The reason if all launches printed the same figures, which no measurement does."""
-    tables = [
-        [item.value for item in launch.measurements if item.unit in units.TIMES_AND_RATES]
-        for launch in record.counting()
-    ]
-    alike = len({len(table) for table in tables}) == 1
-    if not alike or not digits.repeats(zip(*tables, strict=True)):
+    """The reason if launches printed the same figures, in more digits than a measurement repeats."""
+    tables = [launch.measurements for launch in record.counting()]
+    if len({len(table) for table in tables}) != 1:
         return []
-    return [f"all {len(tables)} launches printed the same figures, digit by digit: nothing was measured"]
+    every = [(items, [item.value for item in items]) for items in zip(*tables, strict=True)]
+    counted = () if record.variant.application else (units.PERCENT,)  # a kernel's share of repeated work, for one
+    series = [
+        (items[0], values, step_of(items))
+        for items, values in every
+        if items[0].unit not in counted and is_measured(items[0].unit, values)
+    ]
+    places = digits.repeated([(values, step) for _, values, step in series])
+    if not places:
+        return []
+    item, values, _ = series[places[0]]
+    if len(places) == len(series) and len(set(values)) == 1:
+        return [f"all {len(tables)} launches printed the same figures, digit by digit: nothing was measured"]
+    value = statistics.mode(values)
+    often = f"{values.count(value)} of {len(values)} launches"
+    return [f"{item.metric}: {often} printed the same {value!r} {item.unit}, digit by digit: it was not measured"]
 
 
 def packages_used(plan: Plan, host: Machine) -> float | None:
@@ -200,7 +212,7 @@ def packages_used(plan: Plan, host: Machine) -> float | None:
         return float(len(host.packages))
     share: dict[int, float] = {}
     for package in host.packages:
-        homes = {node.index for cpu in package.cpus if (node := host.home_node(cpu)) is not None}
+        homes = {node.index for cpu in package.cpus if (node := host.home_node(cpu)) in host.with_memory}
         for index in homes:
             share[index] = share.get(index, 0.0) + 1 / len(homes)
     return sum(share[index] for index in wanted) if share.keys() >= set(wanted) else None

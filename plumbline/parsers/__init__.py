@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from plumbline import mpi
 from plumbline.parsers import application, imb, kernel, osu, stream
 from plumbline.parsers.measurement import MB_S, MSG_S, PERCENT, UNITS, US, Better, Measurement, ParseError, Unit, Work
 
@@ -38,6 +39,8 @@ PARSERS: dict[str, Callable[[str, Mapping[str, Any]], list[Measurement]]] = {
 def parse(parser: str, text: str, context: Mapping[str, Any] | None = None) -> list[Measurement]:
     """Parse ``text``, the whole unmodified standard output of one launch, with the parser of that name.
 
+    Lines of MPI libraries are left out (:func:`plumbline.mpi.without_log`).
+
     ``context`` says what was asked for; what the output contradicts is an error. Keys (all optional but as said):
 
     - ``benchmark``: what must be in the output (``PingPong``, ``osu_latency``); needed if an IMB output holds several
@@ -50,7 +53,7 @@ def parse(parser: str, text: str, context: Mapping[str, Any] | None = None) -> l
     """
     if parser not in PARSERS:
         raise ParseError(f"unknown parser '{parser}'", cure=f"one of {', '.join(PARSERS)}")
-    measurements = PARSERS[parser](text, context or {})
+    measurements = PARSERS[parser](mpi.without_log(text), context or {})
     if not measurements:
         raise ParseError(f"{parser}: the output holds no measurement")
     return measurements
@@ -58,7 +61,7 @@ def parse(parser: str, text: str, context: Mapping[str, Any] | None = None) -> l
 
 def remarks(parser: str, text: str) -> list[str]:
     """What the program printed about this launch, without figures; ``text`` is an output that :func:`parse` accepts."""
-    return kernel.remarks(text) if parser == "kernel" else []
+    return kernel.remarks(mpi.without_log(text)) if parser == "kernel" else []
 
 
 def work(parser: str, texts: Sequence[str]) -> Work | None:
@@ -68,4 +71,4 @@ def work(parser: str, texts: Sequence[str]) -> Work | None:
     """
     if parser == "stream":
         return stream.work(texts)
-    return kernel.work("".join(texts)) if parser == "kernel" else None
+    return kernel.work(mpi.without_log("".join(texts))) if parser == "kernel" else None

@@ -12,15 +12,17 @@ import math
 import re
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
-from plumbline.base import units
+from plumbline.base import digits, units
 from plumbline.base.units import Better
-from plumbline.parsers.measurement import Measurement, ParseError
+from plumbline.parsers import number
+from plumbline.parsers.bounded import bounded
+from plumbline.parsers.measurement import Measurement, ParseError, step_of
 from plumbline.parsers.text import quote
 
 #: a unit as the program prints it: no blanks, at most 24 characters
@@ -36,8 +38,8 @@ _TAKE: dict[str, Callable[[Sequence[float]], float]] = {
     "highest": max,
     "median": statistics.median,
 }
-#: a number as C, Fortran (``1.5D+03``) and Python print it
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eEdD][+-]?[0-9]+)?")
+#: clocks differ by a smaller fraction
+CLOCKS = 0.01
 #: the unit of ``wall``
 SECONDS = "s"
 #: declared work -> the name of its rate behind that of the figure, its unit, and how much of it makes one a second
@@ -50,11 +52,11 @@ class FigureRule(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True
     ``pattern`` is a regular expression (Python's) whose first group, or the group ``value``, is the number; a group
     ``unit`` must be equal to ``unit``. ``json`` is the path of a number in a JSON document, its members and positions
     joined by dots. ``csv`` is the name of a column. ``wall`` is the time between MPI_Init and MPI_Finalize of the rank
-    that took longest, or of the whole program if it does not use MPI. ``file`` is the file that the program writes in
-    the folder where it runs; without it the standard output is read. ``take`` says what is made of several values.
-    ``flops`` and ``bytes`` (to and from memory) are what a run does in this time: their rates are figures too,
-    compared with what the machine reached. ``tolerance`` and ``must_detect`` are margins of the gate: slowdowns as
-    fractions of 1.
+    that took longest, or of the whole program if it does not use MPI. ``file`` is the file that the program writes,
+    from the folder where it runs, or a pattern of one; without it the standard output is read. ``take`` says what is
+    made of several values. ``flops`` and ``bytes`` (to and from memory) are what a run does in this time: their rates
+    are figures too, compared with what the machine reached. ``tolerance`` and ``must_detect`` are margins of the gate:
+    slowdowns as fractions of 1.
     """
 
     pattern: str | None = None
@@ -123,7 +125,20 @@ def by_pattern(rule: FigureRule, source: Source) -> list[str]:
         if printed != rule.unit:
             what = f"the program printed the unit {quote(str(printed))}, {rule.unit} was declared"
             raise ParseError(what, source.name)
-    return [match.group("value" if "value" in match.re.groupindex else 1) or "" for match in found]
+    return [_group(match, source, is_time=_is_time(rule)) for match in found]
+
+
+def _is_time(rule: FigureRule) -> bool:
+    return units.multiple(rule.unit)[0] == units.US
+
+
+def _group(match: re.Match[str], source: Source, *, is_time: bool = False) -> str:
+    """The number's group of ``match``; raises :class:`ParseError` where it is only a part of a number."""
+    group = "value" if "value" in match.re.groupindex else 1
+    if part := number.cut(match, group, is_time=is_time):
+        whole, cure = part
+        raise ParseError(f"the group takes {quote(match[group])} of {quote(whole)}", source.name, cure)
+    return match[group] or ""
 
 
 def by_json(rule: FigureRule, source: Source) -> list[str]:
@@ -167,19 +182,13 @@ KINDS: dict[str, Callable[[FigureRule, Source], list[str]]] = {
 }
 
 
-def written(folder: Path, context: Mapping[str, Any]) -> dict[str, str]:
-    """The texts of the files in ``folder`` that the rules of ``context`` read, by name; not those that are absent."""
-    named = msgspec.convert(context["rules"], Rules).files
-    found = {name: folder / name for name in sorted(named)}
-    return {name: file.read_text(encoding="utf-8", errors="replace") for name, file in found.items() if file.is_file()}
-
-
 def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
     """The figures that ``context["rules"]`` (:class:`Rules`, as JSON has it) finds in a launch's output.
 
     ``context["files"]`` has the texts of the files that the rules read, by name; ``context["wall_s"]`` the seconds that
-    the witness saw. Raises :class:`ParseError` for a figure that is absent, ambiguous or not a number, and for an
-    answer that a check says is wrong.
+    the witness saw, ``context["launch_s"]`` those of the launch by the driver's clock, ``context["workers"]`` its
+    threads. Raises :class:`ParseError` for a figure that is absent, ambiguous, not a number, or a time longer than the
+    launch, and for an answer that a check says is wrong.
     """
     rules = msgspec.convert(context["rules"], Rules)
     output = Source("the standard output", text, context.get("wall_s"))
@@ -187,9 +196,12 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
     sources = [rule.file for rule in rules.figures.values() if not rule.wall] + [check.file for check in rules.checks]
     if None in sources and not text.strip():
         raise ParseError("the program printed nothing", output.name)
-    for check in rules.checks:
-        _check(check, _source(check.file, output, files))
-    found = {name: _figure(name, rule, _source(rule.file, output, files)) for name, rule in rules.figures.items()}
+    with bounded():
+        for check in rules.checks:
+            _check(check, _source(check.file, output, files))
+        found = {name: _figure(name, rule, _source(rule.file, output, files)) for name, rule in rules.figures.items()}
+    for name, rule in rules.figures.items():
+        _check_time(rule, found[name], context)
     rates = [rate for name, rule in rules.figures.items() for rate in _rates(rule, found[name])]
     return [*found.values(), *rates]
 
@@ -207,7 +219,20 @@ def _rates(rule: FigureRule, time: Measurement) -> Iterator[Measurement]:
         _, unit, one = RATES[work]
         seconds = time.value * units.multiple(rule.unit)[1] / 1e6
         value = getattr(rule, work) / seconds / one
-        yield Measurement(rate_name(time.metric, work), value, unit, "higher", {"work": work})
+        step = value / time.value * step_of([time])
+        yield Measurement(rate_name(time.metric, work), value, unit, "higher", {"work": work}, step=step)
+
+
+def _check_time(rule: FigureRule, time: Measurement, context: Mapping[str, Any]) -> None:
+    """Raise :class:`ParseError` for a time longer than the launch; a sum may be of the times of all its threads."""
+    launch_s = context.get("launch_s")
+    if launch_s is None or not _is_time(rule):
+        return
+    most = launch_s * (1 + CLOCKS) * (context["workers"] if rule.take == "sum" else 1)
+    if (time.value - step_of([time])) * units.multiple(rule.unit)[1] / 1e6 > most:
+        what = f"figure {time.metric}: {time.value:g} {rule.unit} is more than the launch took, {launch_s:g} s"
+        cure = "declare the unit that the program prints; for a time of several CPUs one of its own, such as core-s"
+        raise ParseError(what, rule.file or "the standard output", cure)
 
 
 def _source(name: str | None, output: Source, files: Mapping[str, Source]) -> Source:
@@ -222,7 +247,8 @@ def _figure(name: str, rule: FigureRule, source: Source) -> Measurement:
     (kind,) = rule.kinds
     wanted = "its wall time" if rule.wall else f"{kind} {quote(str(getattr(rule, kind)))}"
     try:
-        values = [_number(token) for token in KINDS[kind](rule, source)]
+        tokens = KINDS[kind](rule, source)
+        values = [_number(token) for token in tokens]
     except ParseError as error:
         raise ParseError(f"figure {name}: {error.what}", error.where or source.name, error.cure) from None
     if not values:
@@ -231,17 +257,22 @@ def _figure(name: str, rule: FigureRule, source: Source) -> Measurement:
     if len(values) > 1 and rule.take == "only":
         cure = f"let it find one only, or say which: take: {', '.join(_TAKE)}"
         raise ParseError(f"figure {name}: {wanted} is there {len(values)} times", source.name, cure)
-    return Measurement(name, values[0] if len(values) == 1 else _TAKE[rule.take](values), rule.unit, rule.better, {})
+    value = values[0] if len(values) == 1 else _TAKE[rule.take](values)
+    made = Measurement(name, value, rule.unit, rule.better, {})
+    # each of them may be off by half a step, and all in one direction
+    addends = len(values) if rule.take == "sum" else 1
+    step = addends * digits.step_of(number.plain(token) or "" for token in tokens)
+    return replace(made, step=step) if step != step_of([made]) else made
 
 
 def _number(token: str) -> float:
     """A number that a figure may have; raises :class:`ParseError` for other texts, NaN and negative numbers."""
-    word = token.strip()
-    if not _NUMBER.fullmatch(word):
-        raise ParseError(f"{quote(word)} is not a finite number")
-    value = float(re.sub("[dD]", "e", word))
+    word = number.plain(token)
+    if word is None:
+        raise ParseError(f"{quote(token)} is not a finite number")
+    value = float(word)
     if not math.isfinite(value) or value < 0:
-        raise ParseError(f"{quote(word)} is not a finite, non-negative number")
+        raise ParseError(f"{quote(token)} is not a finite, non-negative number")
     return int(word) if word.isdigit() else value
 
 
@@ -252,10 +283,11 @@ def _check(check: CheckRule, source: Source) -> None:
         raise ParseError(f"wrong answer: pattern {quote(check.pattern)} is not there", source.name)
     if check.value is None:
         return
-    token = (found.group(1) or "").strip()
-    if not _NUMBER.fullmatch(token):
+    token = _group(found, source).strip()
+    printed = number.plain(token)
+    if printed is None:
         raise ParseError(f"wrong answer: {quote(token)} is not a finite number, {check.value:g} expected", source.name)
     allowed = check.tolerance * (abs(check.value) or 1.0)
-    if abs(float(re.sub("[dD]", "e", token)) - check.value) > allowed:
+    if abs(float(printed) - check.value) > allowed:
         within = f" within {allowed:.3g}" if allowed else ""
         raise ParseError(f"wrong answer: {token}, {check.value!r} expected{within}", source.name)

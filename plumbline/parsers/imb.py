@@ -1,8 +1,11 @@
-"""Intel MPI Benchmarks (IMB-MPI1, -NBC, -RMA, -P2P, -MT), version 2021.
+"""Intel MPI Benchmarks (IMB-MPI1, -NBC, -RMA, -P2P, -MT), versions 3 and 4, and 2017 to 2021.
 
 The lines read::
 
     #    Intel(R) MPI Benchmarks 2021.11, MPI-1 part
+    #    Intel(R) MPI Benchmarks 2019 Update 6, MPI-1 part
+    #    Intel (R) MPI Benchmarks 2018 Update 1, MPI-1 part
+    #    Intel (R) MPI Benchmark Suite V3.2, MPI-1 part
     # Minimum message length in bytes:   0
     # Maximum message length in bytes:   4096
     # Message lengths were user defined
@@ -33,7 +36,8 @@ The names in the column line decide what a number is, never its position. Metric
 ``window``. The bandwidth of a message of 0 bytes is left out: it is 0 by definition. Two decimals are all that IMB
 prints: a time of 0.00 means below 5 ns and is kept. Beside t[usec] alone (but in IMB-P2P) Mbytes/sec is the bytes
 divided by that time, which has more digits where messages are short: 8 bytes at 34.78 MB/s take 0.2300 us, printed as
-0.23. Beside t_min, t_max and t_avg it is that of the slowest rank, so those keep their two decimals.
+0.23. Beside t_min, t_max and t_avg it is that of the slowest rank, so those keep their two decimals. The Mbytes of
+versions 3 and 4 are 2^20 bytes.
 
 An output is complete if it ends in the MPI_Finalize line and the table ends at the announced maximum size; sizes must
 double without a gap unless they were user defined. IMB-MT prints neither: there the context must give ``last_bytes``.
@@ -79,7 +83,9 @@ COLUMNS: dict[str, table.Meaning] = {
 #: Benchmarks with one size of their own, whatever sizes were asked for.
 ONE_SIZE = ("Fetch_and_op", "Compare_and_swap")
 
-_BANNER = re.compile(r"\A#\s+Intel\(R\) MPI Benchmarks \S+, ([A-Za-z0-9-]+) part(?: \(GPU\))?\Z")
+_BANNER = re.compile(
+    r"\A#\s+Intel ?\(R\) MPI Benchmark(?:s| Suite V) ?([0-9]+)[^,]*, ([A-Za-z0-9-]+) part(?: \(GPU\))?\Z"
+)
 _MAXIMUM = re.compile(r"\A# Maximum message length in bytes: +([0-9]+)\Z")
 _USER = re.compile(r"\A# Message lengths were user defined\Z")
 _BLOCK = re.compile(r"\A# Benchmarking ([A-Za-z0-9_-]+)(?: \(([0-9]+(?: x [0-9]+)+)\))?\Z")
@@ -116,6 +122,7 @@ class _Block:
 class _Output:
     """What was found in the whole text."""
 
+    version: int = 0
     part: str = ""
     maximum: int | None = None
     user_lengths: bool = False
@@ -148,7 +155,7 @@ def _read(lines: Sequence[str]) -> _Output:
         if match := _BANNER.match(line):
             if output.part:
                 raise table.several_runs("imb", number)
-            output.part = match[1]
+            output.version, output.part = int(match[1]), match[2]
         elif in_table and block is not None:
             if not line:
                 in_table, block = False, None
@@ -265,6 +272,11 @@ def _finer(time: Measurement, rate: Measurement) -> Measurement:
     return replace(time, value=round(value, decimals)) if agree and decimals > 2 else time
 
 
+def _of_2_20(rate: Measurement) -> Measurement:
+    """A rate that was printed in 2^20 bytes a second, with two decimals, in those of 10^6."""
+    return replace(rate, value=rate.value * 1.048576, step=0.01048576)
+
+
 def _measurements(block: _Block, output: _Output, last: int | None) -> list[Measurement]:
     """The measurements of one block, checked for completeness."""
     if block.fault is not None:
@@ -281,7 +293,9 @@ def _measurements(block: _Block, output: _Output, last: int | None) -> list[Meas
         if not all(cell.iterations for cell in cells):
             raise ParseError(f"{block.title}: a row without repetitions", at(number))
         cells = [cell for cell in cells if cell.unit != MB_S or cell.params.get("bytes") != 0]
-        if [cell.metric for cell in cells] == ["latency", "bandwidth"]:
+        if output.version < 2017:
+            cells = [_of_2_20(cell) if cell.unit == MB_S else cell for cell in cells]
+        elif [cell.metric for cell in cells] == ["latency", "bandwidth"]:
             cells[0] = _finer(*cells)
         result += cells
     if "#bytes" not in block.columns:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Sequence
 from typing import Annotated, Any, TypeAlias, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from plumbline.base import digits
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import MB_S, MSG_S, PERCENT, UNITS, US, Better
 
@@ -28,7 +31,8 @@ class ParseError(PlumbError):
 class Measurement(Struct, frozen=True, gc=False):
     """One figure of merit of one launch. ``params`` tell the values of a launch apart.
 
-    ``model`` is the value that the benchmark's own model predicts for this launch, in the same unit.
+    ``model`` is the value that the benchmark's own model predicts for this launch, in the same unit. ``step`` is how
+    finely the value is known, in the same unit, where its digits do not tell: of a sum or a rate of printed numbers.
     """
 
     metric: str
@@ -38,6 +42,13 @@ class Measurement(Struct, frozen=True, gc=False):
     params: dict[str, Any]
     iterations: int | None = None
     model: Number | UnsetType = UNSET
+    step: Number | UnsetType = UNSET
+
+
+def step_of(items: Sequence[Measurement]) -> float:
+    """How finely these values of one unit are known: the largest ``step``, or else their last decimal place."""
+    steps = [item.step for item in items if item.step is not UNSET]
+    return float(max(steps)) if steps else digits.step_of(json.dumps(item.value) for item in items)
 
 
 class Counted(Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):

@@ -6,6 +6,7 @@ The lines read, C suite::
     # Datatype: MPI_CHAR.
     # [ pairs: 1 ] [ window size: 64 ]
     # Send Buffer on DEVICE (D) and Receive Buffer on DEVICE (D)
+    # OSU MPI-CUDA Latency Test v7.5
     # Size          Latency (us)
     # Size       Avg Latency(us)
     # Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations
@@ -13,6 +14,7 @@ The lines read, C suite::
     # Size      Bandwidth (MB/s)
     # Size                  MB/s        Messages/s
     # Size           Overall(us)       Compute(us)    Pure Comm.(us)        Overlap(%)
+           Overall(us)       Compute(us)    Pure Comm.(us)        Overlap(%)
     # Avg Latency(us)
     # Datatype: MPI_CHAR.
     1                       1.54
@@ -30,7 +32,8 @@ Metrics: ``latency`` (``Latency`` or ``Avg Latency``), ``latency_min``, ``latenc
 bytes), ``message_rate``, ``time_overall``, ``time_compute``, ``time_pure``, ``overlap`` and the other columns of the
 non-blocking collectives, ``latency_p99`` for percentiles; of ``osu_init`` ``time_avg``, ``time_min`` and ``time_max``.
 Params: ``bytes`` (not for barriers and atomic operations), ``pairs``, ``window``, ``ranks`` (of ``osu_init``),
-``buffers`` of programs that can use a GPU's memory (``D D``: of sender and receiver; ``H`` the host's, ``M`` managed).
+``buffers`` of programs that can use a GPU's memory (``D D``: of sender and receiver; ``H`` the host's, ``M`` managed);
+from 7.5 on no line names them: those asked for on the command line count if the title has the device.
 
 The column line decides what a number is, with one exception: the ports print ``Latency [us]`` over their bandwidths
 too (mpi4py 4.1.2), so for a port the title decides. The suite prints no end mark: for a table with sizes the context
@@ -130,14 +133,16 @@ COLUMNS: dict[str, table.Meaning] = {
     "Overlap(%)": ("overlap", PERCENT, "higher"),
 }
 
-_TITLE = re.compile(r"\A# (OSU )?(MPI\S*(?: [A-Za-z/_-]+)* Test)(?: v[0-9.]+\S*)?\Z", re.IGNORECASE)
-_DEVICE = re.compile(r"\A(mpi)-(?:cuda|openacc|rocm|managed|cuda managed)\b")
+_TITLE = re.compile(r"\A# (OSU )?(MPI\S*(?: [A-Za-z/_-]+)* Test)(?: v([0-9]+)(?:\.([0-9]+))?\S*)?\Z", re.IGNORECASE)
+_DEVICE = re.compile(r"\A(mpi)-(?:cuda|openacc|rocm|sycl|managed|cuda managed)\b")
+#: the first version that does not name the buffers
+_UNNAMED = (7, 5)
 _PAIRS = re.compile(r"\A# \[ pairs: ([0-9]+) \] \[ window size: ([0-9]+) \]\Z")
 _TAIL = re.compile(r"\AP([0-9]+)Tail(Lat\(us\)|BW\(MB/s\))\Z")
 _STARTED = re.compile(r"\Anprocs: ([0-9]+), min: ([0-9]+) ms, max: ([0-9]+) ms, avg: ([0-9]+) ms\Z")
 _BUFFERS = re.compile(r"\A# Send Buffer on \w+ \(([DHM])\) and Receive Buffer on \w+ \(([DHM])\)\Z")
 _SIZED = re.compile(r"\A# Size(?: \[B\])?\s{2,}\S")
-_UNSIZED = re.compile(r"\A#\s+(?:(?:Avg )?Latency ?\(us\)|Overall\(us\)|Bandwidth \(MB/s\)|MB/s)(?:\s{2,}\S.*)?\Z")
+_UNSIZED = re.compile(r"\A#?\s+(?:(?:Avg )?Latency ?\(us\)|Overall\(us\)|Bandwidth \(MB/s\)|MB/s)(?:\s{2,}\S.*)?\Z")
 
 
 def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
@@ -153,7 +158,7 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
     if len(titles) > 1:
         raise table.several_runs("osu", titles[1][0])
     start, match = titles[0]
-    title = _DEVICE.sub(r"\1", match[2].casefold())
+    title, of_device = _DEVICE.subn(r"\1", match[2].casefold())
     name = _identify(title, context_str(context, "benchmark"))
     if not text.endswith("\n"):
         raise ParseError("osu: truncated: the output ends within a line", at(len(lines) - 1))
@@ -161,6 +166,8 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
         return _start_up(lines, start + 1)
     header, columns, params = _header(lines, start + 1)
     buffers = context_str(context, "buffers")
+    if buffers is not None and of_device and match[3] and (int(match[3]), int(match[4] or 0)) >= _UNNAMED:
+        params.setdefault("buffers", buffers)
     if buffers is not None and params.get("buffers") != buffers:
         raise ParseError(f"osu: the buffers were {params.get('buffers', 'not named')}, {buffers} was asked for")
     if match[1] is None:

@@ -1,4 +1,4 @@
-"""McCalpin's STREAM 5.10.
+"""McCalpin's STREAM 5.10, and 5.9, which prints ``Rate (MB/s)``, ``Each test is run 5 times`` and no error.
 
 The lines read::
 
@@ -36,14 +36,14 @@ METRICS = tuple(KERNEL_BYTES)
 FLOP, BYTES = 0 + 1 + 1 + 2, sum(KERNEL_BYTES.values())
 
 _BANNER = re.compile(r"\ASTREAM version \$Revision: [0-9.]+ \$\Z")
-_ELEMENTS = re.compile(r"\AArray size = ([0-9]+) \(elements\), Offset = [0-9]+ \(elements\)\Z")
-_TIMES = re.compile(r"\AEach kernel will be executed ([0-9]+) times\.\Z")
+_ELEMENTS = re.compile(r"\AArray size = ([0-9]+)(?: \(elements\))?, Offset = [0-9]+(?: \(elements\))?\Z")
+_TIMES = re.compile(r"\AEach (?:kernel will be executed|test is run) ([0-9]+) times(?:\.|, but only)\Z")
 _REQUESTED = re.compile(r"\ANumber of Threads requested = ([0-9]+)\Z")
 _COUNTED = re.compile(r"\ANumber of Threads counted = ([0-9]+)\Z")
-_HEADER = re.compile(r"\AFunction +Best Rate MB/s +Avg time +Min time +Max time\Z")
+_HEADER = re.compile(r"\AFunction +(?:Best Rate MB/s|Rate \(MB/s\)) +Avg time +Min time +Max time\Z")
 _ROW = re.compile(r"\A(Copy|Scale|Add|Triad): +(\S+) +(\S+) +(\S+) +(\S+)\Z")
 _RULE = re.compile(r"\A-{20,}\Z")
-_VALID = re.compile(r"\ASolution Validates: avg error less than [0-9.e+-]+ on all three arrays\Z")
+_VALID = re.compile(r"\ASolution Validates(?:: avg error less than [0-9.e+-]+ on all three arrays)?\Z")
 _FAILED = re.compile(r"\AFailed Validation on array [abc]\[\],")
 
 

@@ -32,6 +32,9 @@ _FATAL = re.compile(
     )
 )  # fmt: skip
 
+#: what launchers put before a line where an option asks for it: Open MPI's and PRRTE's, Hydra's, srun's
+_TAG = re.compile(r"\A(?:.{0,80}<std(?:out|err)>:|(?:\[[0-9]+\]|[0-9]+:)(?: |\Z))")
+
 
 def lines_of(text: str) -> list[str]:
     """The lines without their ends; only a newline ends a line, as for C programs."""
@@ -53,7 +56,11 @@ def quote(line: str) -> str:
 
 
 def require_alive(lines: Sequence[str]) -> None:
-    """Raise if some line says that the job died or was never started."""
+    """Raise if some line says that the job died or was never started, or all have a launcher's tag."""
+    printed = [line for line in lines if line]
+    if len(printed) > 1 and all(map(_TAG.match, printed)):
+        cure = "leave out the launcher's option: --tag-output, --timestamp-output, -prepend-rank, --label"
+        raise ParseError(f"a launcher has put a tag before each line: {quote(printed[0])}", at(0), cure)
     for number, line in enumerate(lines):
         if _FATAL.match(line):
             follow = ""

@@ -262,3 +262,45 @@ def test_rates_of_pairs_at_random_say_nothing_of_one_time() -> None:
     text = (STORED / "mpich-p2p.txt").read_text()
     found = parse("imb", text, {"benchmark": "PingPong"})
     assert all(round(one.value, 2) == one.value for one in found if one.metric == "latency")
+
+
+TITLE = "Intel(R) MPI Benchmarks 2021.11, MPI-1 part"
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "Intel(R) MPI Benchmarks 2019 Update 6, MPI-1 part",
+        "Intel(R) MPI Benchmarks 2019, MPI-1 part",
+        "Intel (R) MPI Benchmarks 2018 Update 1, MPI-1 part    ",
+        "Intel (R) MPI Benchmarks 2018, MPI-1 part",
+        "Intel (R) MPI Benchmarks 2017 Update 1, MPI-1 part",
+        "Intel(R) MPI Benchmarks 2021.2, MPI-1 part (GPU)",
+    ],
+)
+def test_titles_of_other_versions(title: str) -> None:
+    assert TITLE in MPI1
+    context = {"benchmark": "PingPong"}
+    assert parse("imb", MPI1.replace(TITLE, title), context) == parse("imb", MPI1, context)
+
+
+@pytest.mark.parametrize(
+    "title", ["Intel (R) MPI Benchmarks 4.0 Update 1, MPI-1 part", "Intel (R) MPI Benchmark Suite V3.2.2, MPI-1 part"]
+)
+def test_versions_3_and_4_count_megabytes_of_2_to_the_20(title: str) -> None:
+    """As an output of 4.0 says: 4194304 bytes in 839.36 us are 4765.53 Mbytes/sec there."""
+    rows = "0 1000 0.50 0.00", "4194304 1000 839.36 4765.53"
+    text = MPI1.replace(TITLE, title)
+    begin = "#bytes #repetitions      t[usec]   Mbytes/sec\n"
+    first, last = text.index(begin) + len(begin), text.index("\n\n", text.index(begin))
+    text = "# Message lengths were user defined\n" + text[:first] + "\n".join(rows) + text[last:]
+    zero, time, rate = parse("imb", text, {"benchmark": "PingPong"})
+    assert (zero.value, time.value) == (0.5, 839.36)
+    assert rate.value == pytest.approx(4194304 / 839.36, rel=1e-5)
+    assert rate.step == pytest.approx(0.0104858, rel=1e-5)
+
+
+@pytest.mark.parametrize("title", ["Another(R) MPI Benchmarks 2019, MPI-1 part", "Intel(R) MPI Benchmarks, MPI-1 part"])
+def test_another_title_is_refused(title: str) -> None:
+    with pytest.raises(ParseError, match="not the output of IMB"):
+        parse("imb", MPI1.replace(TITLE, title), {"benchmark": "PingPong"})

@@ -102,6 +102,51 @@ def test_buffers_must_be_those_that_were_asked_for() -> None:
         parse("osu", LATENCY, {"last_bytes": 4096, "buffers": "D D"})
 
 
+@pytest.mark.parametrize(
+    ("title", "reason"),
+    [
+        ("OSU MPI-CUDA Latency Test v7.5", None),
+        ("OSU MPI-ROCM Latency Test v7.5.2", None),
+        ("OSU MPI-SYCL Latency Test v8.0", None),
+        ("OSU MPI Latency Test v7.5", "the buffers were not named"),
+        ("OSU MPI-CUDA Latency Test v7.4", "the buffers were not named"),
+        ("OSU MPI-CUDA Latency Test v5.9", "the buffers were not named"),
+        ("OSU MPI-CUDA Latency Test", "the buffers were not named"),
+    ],
+)
+def test_from_7_5_on_the_device_in_the_title_and_the_command_line_say_the_buffers(title: str, reason: str) -> None:
+    text = f"# {title}\n# Datatype: MPI_CHAR.\n# Size       Avg Latency(us)\n1          1.50\n2          1.51\n"
+    for buffers in ("D D", "D H", "H H"):
+        context = {"benchmark": "osu_latency", "last_bytes": 2, "buffers": buffers}
+        if reason is None:
+            assert [item.params["buffers"] for item in parse("osu", text, context)] == [buffers] * 2
+            named = text.replace("# Datatype", "# Send Buffer on HOST (H) and Receive Buffer on DEVICE (D)\n# Datatype")
+            with pytest.raises(ParseError, match=f"the buffers were H D, {buffers} was asked for"):
+                parse("osu", named, context)
+        else:
+            with pytest.raises(ParseError, match=reason):
+                parse("osu", text, context)
+
+
+def test_the_column_line_of_version_5_6_may_lack_its_mark() -> None:
+    text = (
+        "\n# OSU MPI Non-blocking Barrier Latency Test v5.6.3\n# Overall = Coll. Init + Compute + MPI_Test + MPI_Wait\n"
+    )
+    text += "\n       Overall(us)       Compute(us)    Pure Comm.(us)        Overlap(%)\n"
+    text += "              8.85              5.04              4.02              5.04\n"
+    found = {item.metric: item.value for item in parse("osu", text, {"benchmark": "osu_ibarrier"})}
+    assert found == {"time_overall": 8.85, "time_compute": 5.04, "time_pure": 4.02, "overlap": 5.04}
+
+
+@pytest.mark.parametrize(
+    "tag", ["Wed May 27 09:26:50 2020[1,0]<stdout>:", "[prterun-n1-7@1,0]<stdout>: ", "[0] ", "0: ", "11: "]
+)
+def test_an_output_with_tags_says_that_it_has_them(tag: str) -> None:
+    text = "".join(f"{tag}{line}" for line in LATENCY.splitlines(keepends=True))
+    with pytest.raises(ParseError, match=r"a launcher has put a tag before each line.*--tag-output"):
+        parse("osu", text, {"last_bytes": 4096})
+
+
 def test_percentiles_and_transmit_size() -> None:
     text = "# OSU MPI Latency Test v7.4\n# Size       Avg Latency(us)    P50 Tail Lat(us)       Transmit Size\n"
     text += "1    1.5    1.4    1\n2    1.6    1.5    2\n"

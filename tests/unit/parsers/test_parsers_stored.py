@@ -279,3 +279,44 @@ def test_a_parse_error_is_an_error_for_people() -> None:
     with pytest.raises(PlumbError) as caught:
         parse("stream", "", {})
     assert "\n" not in str(caught.value)
+
+
+#: what UCX and Intel MPI print among figures, in their own words
+SAID = (
+    "[1612270288.550344] [node1:30381:0]            sys.c:934  UCX  WARN  Conflicting CPU frequencies detected",
+    "[1690453622.136000] [gpu-b.example:21:1]         parser.c:2036 UCX  INFO  UCX_* env variable: UCX_TLS=all",
+    "[1690453622.136000] [node1:21:0]   +--------------------------+-----------------------+",
+    "[0] MPI startup(): Intel(R) MPI Library, Version 2021.18",
+    "[0] \t 0       30381    node1      {0,1}",
+)
+
+
+@pytest.mark.parametrize("said", SAID)
+@pytest.mark.parametrize("case", CASES[::7], ids=ident)
+def test_lines_of_a_library_among_the_figures_are_no_figures(
+    case: tuple[str, str, dict[str, Any], int], said: str
+) -> None:
+    parser, name, context, _ = case
+    rows = TEXTS[name].splitlines(keepends=True)
+    among = "".join(f"{said}\n{row}" for row in rows) + said
+    assert parse(parser, among, context) == parse(parser, TEXTS[name], context)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "[1612270288.550344] [node1:30381:0]          ib_md.c:325  UCX  ERROR ibv_reg_mr() failed: no memory",
+        "[1612270288.550344] [node1:30381:0] 8 1.50",
+        "node1: UCX WARN no device",
+    ],
+)
+def test_errors_of_a_library_and_halves_of_lines_are_still_garbled_output(said: str) -> None:
+    text = TEXTS["osu/mpich-c-latency"].splitlines(keepends=True)
+    among = "".join(text[:-3]) + text[-3].rstrip("\n") + said + "\n" + "".join(text[-2:])
+    with pytest.raises(ParseError):
+        parse("osu", among, {"benchmark": "osu_latency", "last_bytes": 4096})
+    if "WARN" in said or "ERROR" in said:
+        with pytest.raises(ParseError):
+            parse(
+                "osu", "".join([*text[:-3], said + "\n", *text[-3:]]), {"benchmark": "osu_latency", "last_bytes": 4096}
+            )

@@ -121,3 +121,18 @@ def test_a_measurement_checks_itself(change: dict[str, object], reason: str) -> 
     assert msgspec.to_builtins(measured(**sound)) == {**sound, "iterations": None}  # type: ignore[arg-type]
     with pytest.raises(ParseError, match=reason):
         measured(**{**sound, **change})  # type: ignore[arg-type]
+
+
+def test_an_output_of_version_5_9() -> None:
+    text = re.sub(r"STREAM version.*", "STREAM version $Revision: 5.9 $", (STORED / "gcc-2thread.txt").read_text())
+    for new, old in (
+        (r"(Array size = \d+) \(elements\), Offset = 0 \(elements\)", r"\1, Offset = 0"),
+        (r"Each kernel will be executed (\d+) times\.", r"Each test is run \1 times, but only"),
+        (r"Best Rate MB/s  Avg", r"  Rate (MB/s)   Avg"),
+        (r"Solution Validates:.*", r"Solution Validates"),
+    ):
+        text, changed = re.subn(new, old, text)
+        assert changed
+    assert parse("stream", text, {"threads": 2}) == parse("stream", (STORED / "gcc-2thread.txt").read_text(), {})
+    with pytest.raises(ParseError, match="validation failed"):
+        parse("stream", text.replace("Solution Validates", "Failed Validation on array a[], AvgRelAbsErr > 1"), {})
