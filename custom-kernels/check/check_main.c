@@ -66,7 +66,7 @@ static enum jobs ask(const char **said) {
     double left = deadline + end_s / 2 - clock_s();
     if (left <= 0.0) {
         *said = "no time is left to ask for jobs";
-        return class.job_words ? JOBS_UNKNOWN : NO_JOBS;
+        return class.scheduler ? JOBS_UNKNOWN : NO_JOBS;
     }
     return jobs_ask(&class, options.node, left < question_s ? left : question_s, said);
 }

@@ -92,11 +92,11 @@ static void read_limit(struct class *class, const struct place *place, char *res
 }
 
 static void read_jobs(struct class *class, const struct place *place, char *rest) {
-    while (rest) {
-        if (class->job_words == MOST_JOB_WORDS)
-            bad(place, "too many words");
-        class->jobs[class->job_words++] = word_of(place, &rest);
-    }
+    bool known = !strcmp(word_of(place, &rest), HEALTH_SCRIPT);
+    class->scheduler = word_of(place, &rest);
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
+    if (!known || class->scheduler[strspn(class->scheduler, letters)] || !rest || strcmp(rest, "jobs") != 0)
+        bad(place, "only 'jobs " HEALTH_SCRIPT " SCHEDULER jobs' is asked for jobs");
 }
 
 static void read_line(struct class *class, const struct place *place, const char *kind, char *rest) {

@@ -4,7 +4,8 @@
  *   name NAME                of the class; `made TIME`, `rate X`, `tolerance X` are shown
  *   cpu CPU NUMA             a core that is measured, by a hardware thread of it, and its NUMA node
  *   pair CPU CPU             neighbours
- *   jobs PROGRAM WORD…       says whether a job is on the node named behind its words: 0 no, 1 yes
+ *   jobs HEALTH_SCRIPT SCHEDULER jobs
+ *                            who is asked whether a job is on the node: a class names no other program
  *   member HOST              a node that the class was made of
  *   fact NAME VALUE…         what has to be equal
  *   room PATH BYTES          what has to be free on the file system of PATH
@@ -23,7 +24,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { MOST_BUDGETS = 8, MOST_JOB_WORDS = 16 };
+enum { MOST_BUDGETS = 8 };
+
+/* As playbooks/roles/plumb_health installs it. */
+#define HEALTH_SCRIPT "/usr/local/lib/plumbline/health.sh"
 
 struct core {
     int cpu, numa;
@@ -63,8 +67,7 @@ struct class {
     struct named *facts;
     struct room *rooms;
     size_t core_count, pair_count, member_count, fact_count, room_count;
-    char *jobs[MOST_JOB_WORDS + 2]; /* one place for the node's name, one for the end */
-    int job_words;
+    const char *scheduler; /* NULL: nobody is asked for jobs */
     struct budget budgets[MOST_BUDGETS];
     int budget_count;
 };

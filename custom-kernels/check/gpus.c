@@ -21,13 +21,12 @@ bool gpus_driven(void) {
     return access("/proc/driver/nvidia/version", F_OK) == 0 || access("/dev/nvidiactl", F_OK) == 0;
 }
 
-/* The program beside this one. */
-static const char *program(void) {
+const char *beside(const char *name) {
     char here[4096];
     ssize_t length = readlink("/proc/self/exe", here, sizeof here - 1);
     here[length < 0 ? 0 : length] = '\0';
     char *slash = strrchr(here, '/');
-    return text("%.*s/" GPUS_PROGRAM, (int)(slash ? slash - here : 0), here);
+    return text("%.*s/%s", (int)(slash ? slash - here : 0), here, name);
 }
 
 static _Noreturn void become(const char *path, int input, int output) {
@@ -47,7 +46,7 @@ void gpus_start(void) {
     if (process < 0)
         fail("no process: %s", strerror(errno));
     if (process == 0)
-        become(program(), in[0], out[1]);
+        become(beside(GPUS_PROGRAM), in[0], out[1]);
     signal(SIGPIPE, SIG_IGN);
     close(in[0]);
     close(out[1]);

@@ -6,6 +6,9 @@
 
 #define GPUS_PROGRAM "plumb-check-gpu"
 
+/* The file of this name in the folder of this program. */
+const char *beside(const char *name);
+
 /* Whether the driver of GPUs that can be measured is loaded on this node. */
 bool gpus_driven(void);
 

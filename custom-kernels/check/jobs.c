@@ -1,18 +1,16 @@
 #include "jobs.h"
 
 #include "fail.h"
+#include "gpus.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-extern char **environ;
 
 static double now_s(void) {
     struct timespec now;
@@ -20,12 +18,14 @@ static double now_s(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Starts the program in a group of its own, its output in the pipe. */
-static pid_t start(const struct class *class, const char *node, int output) {
-    char *words[MOST_JOB_WORDS + 2];
-    memcpy(words, class->jobs, sizeof words);
-    words[class->job_words] = (char *)(uintptr_t)node;
-    words[class->job_words + 1] = NULL;
+/* The script beside this program, or the one that is installed. */
+static const char *script(void) {
+    const char *own = beside("health.sh");
+    return access(own, X_OK) == 0 ? own : HEALTH_SCRIPT;
+}
+
+/* Starts the script in a group of its own, its output in the pipe. */
+static pid_t start(const char *path, const char *scheduler, const char *node, int output) {
     pid_t child = fork();
     if (child != 0)
         return child;
@@ -34,7 +34,7 @@ static pid_t start(const struct class *class, const char *node, int output) {
     dup2(nothing, STDIN_FILENO);
     dup2(nothing, STDERR_FILENO);
     dup2(output, STDOUT_FILENO);
-    execve(words[0], words, environ);
+    execl(path, path, scheduler, "jobs", node, (char *)NULL);
     _exit(EXIT_NOT_FOUND);
 }
 
@@ -64,12 +64,13 @@ enum jobs jobs_ask(const struct class *class, const char *node, double seconds, 
     char answer[256] = "";
     int ends[2], status = 0;
     *said = "";
-    if (class->job_words == 0)
+    if (!class->scheduler)
         return NO_JOBS;
     if (pipe2(ends, O_CLOEXEC) != 0)
         fail("no pipe: %s", strerror(errno));
+    const char *path = script();
     double deadline = now_s() + seconds;
-    pid_t child = start(class, node, ends[1]);
+    pid_t child = start(path, class->scheduler, node, ends[1]);
     close(ends[1]);
     bool ended = child > 0 && read_until(ends[0], deadline, answer, sizeof answer);
     close(ends[0]);
@@ -78,13 +79,13 @@ enum jobs jobs_ask(const struct class *class, const char *node, double seconds, 
     if (child > 0)
         waitpid(child, &status, 0);
     if (child < 0 || !ended) {
-        *said = text("%s did not answer within %g s", class->jobs[0], seconds);
+        *said = text("%s did not answer within %g s", path, seconds);
         return JOBS_UNKNOWN;
     }
     if (WIFEXITED(status) && WEXITSTATUS(status) <= 1) {
         *said = text("%s", answer);
         return WEXITSTATUS(status) ? JOBS : NO_JOBS;
     }
-    *said = text("%s failed%s%s", class->jobs[0], *answer ? ": " : "", answer);
+    *said = text("%s failed%s%s", path, *answer ? ": " : "", answer);
     return JOBS_UNKNOWN;
 }

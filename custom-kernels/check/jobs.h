@@ -1,4 +1,4 @@
-/* Whether a job is on this node, asked of the program that the class names. */
+/* Whether a job is on this node, asked of the health script for the scheduler that the class names. */
 #ifndef PLUMB_CHECK_JOBS_H
 #define PLUMB_CHECK_JOBS_H
 

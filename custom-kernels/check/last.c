@@ -15,6 +15,9 @@
 /* Stands in a kept form where the age belongs; no text of a form has control characters of its own. */
 #define AGE "\x01"
 #define HEAD "plumb-check 1"
+/* A result may be this much younger than now: its node's clock was set back a little. One from further in the
+ * future is of a clock that was wrong (at boot), so nobody knows how old it is. */
+#define CLOCKS_S 60
 
 static bool write_all(int file, const char *content) {
     for (size_t left = strlen(content); left > 0;) {
@@ -96,7 +99,7 @@ char *last_text(const char *folder, enum form form, int *status) {
     clock_gettime(CLOCK_REALTIME, &now);
     double age = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - when;
     char *part = part_of(content, form), *found = text("%s", "");
-    if (!part)
+    if (!part || !(age >= -CLOCKS_S))
         return NULL;
     for (char *piece; (piece = strsep(&part, AGE));)
         found = part ? text("%s%s%.0f", found, piece, age > 0 ? age : 0) : text("%s%s", found, piece);

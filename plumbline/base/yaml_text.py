@@ -6,8 +6,36 @@ from typing import Any
 
 import yaml
 
+#: most keys that merges (``<<``) copy in a file: merges of merges grow by powers
+MOST_MERGED = 100_000
+
+
+class _Bounded(yaml.constructor.SafeConstructor):
+    """A safe constructor that copies no more than :data:`MOST_MERGED` keys."""
+
+    _merged = 0
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Put what is merged into ``node`` among its own keys; raises YAMLError."""
+        for key, value in node.value:
+            if key.tag != "tag:yaml.org,2002:merge":
+                continue
+            for one in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                if isinstance(one, yaml.MappingNode):
+                    self.flatten_mapping(one)  # after this it has all its keys itself
+                    self._merged += len(one.value)
+                    if self._merged > MOST_MERGED:
+                        what = f"merges copy more than {MOST_MERGED} keys"
+                        raise yaml.constructor.ConstructorError(None, None, what, key.start_mark)
+        super().flatten_mapping(node)
+
+
+class _Plain(_Bounded, yaml.SafeLoader):
+    """By PyYAML alone."""
+
+
 #: PyYAML may have been built without libyaml
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_FAST = type("_Fast", (_Bounded, yaml.CSafeLoader), {}) if hasattr(yaml, "CSafeLoader") else _Plain
 
 
 def load(text: str) -> Any:
@@ -17,6 +45,6 @@ def load(text: str) -> Any:
     AttributeError or TypeError for values and tags that cannot be read.
     """
     try:
-        return yaml.load(text, _LOADER)  # noqa: S506 (it is a safe loader)
+        return yaml.load(text, _FAST)  # noqa: S506 (it is a safe loader)
     except yaml.YAMLError:
-        return yaml.safe_load(text)
+        return yaml.load(text, _Plain)  # noqa: S506

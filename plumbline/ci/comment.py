@@ -1,26 +1,25 @@
-"""Post the gate's Markdown under the merge request, where the job was given a token; no token is ever printed.
+"""Post the gate's Markdown, plumb-ci/gate.md, under the merge request; no token is ever printed.
 
-Run as ``python -m plumbline.ci.comment FILE``. GitLab: ``PLUMB_COMMENT_TOKEN``, an access token of the project with the
-scope ``api``. GitHub: the job's own ``GITHUB_TOKEN`` with ``pull-requests: write``. Without a token nothing is sent,
-and the job's output says so. A comment that was posted before is replaced, so that a merge request has one, the newest.
+The pipelines have this file in a job of its own, which has the token and nothing of the checkout: what the gate's job
+leaves is a text by strangers. GitLab: PLUMB_COMMENT_TOKEN, an access token of the project with the scope api. GitHub:
+the job's own GITHUB_TOKEN with pull-requests: write. Without a token nothing is sent, and the output says so. A comment
+that was posted before is replaced, so that a merge request has one, the newest. Standard library only.
 """
-
-from __future__ import annotations
 
 import http.client
 import json
 import os
+import re
+import stat
 import sys
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from plumbline.base.errors import PlumbError
-
+FILE = "plumb-ci/gate.md"
 #: the first line of a comment, by which it is found again
 MARK = "<!-- plumbline gate -->"
 #: both hosts refuse longer comments than about this (characters)
@@ -30,8 +29,11 @@ TIMEOUT_S = 30
 PAGE = 100
 
 
-@dataclass(frozen=True)
-class Place:
+class Refused(Exception):
+    """Why nothing was posted, in one line."""
+
+
+class Place(NamedTuple):
     """Where comments are listed and made, how one is edited (``{}``: its id), and the headers that allow it."""
 
     all: str
@@ -40,35 +42,50 @@ class Place:
     headers: dict[str, str]
 
 
-def main(arguments: list[str]) -> int:
-    """Post the file that ``arguments`` name; returns 0, also without a token, and 3 where posting failed."""
+def main(folder: Path) -> int:
+    """Post :data:`FILE` below ``folder``; returns 0, also without a token, and 3 where posting failed."""
     try:
-        if len(arguments) != 1:
-            raise PlumbError("no file to post", "plumbline.ci.comment", "name the gate's Markdown")
-        text = Path(arguments[0]).read_text(encoding="utf-8")
         where = place(os.environ)
-        print("plumb ci: no token, so no comment" if where is None else post(where, text))
-    except OSError as error:
-        print(f"plumb: cannot read: {error.strerror} ({error.filename})", file=sys.stderr)
-        return 3
-    except PlumbError as error:
-        print(f"plumb: {error}", file=sys.stderr)
+        print("plumb ci: no token, so no comment" if where is None else post(where, read(folder)))
+    except Refused as error:
+        print(f"plumb ci: {error}", file=sys.stderr)
         return 3
     return 0
 
 
-def place(environment: Mapping[str, str]) -> Place | None:
+def read(folder: Path) -> str:
+    """The text of :data:`FILE` below ``folder``. Raises :class:`Refused` for anything but a file in it."""
+    file = folder / FILE
+    try:
+        if file.resolve() != folder.resolve() / FILE or not stat.S_ISREG(file.lstat().st_mode):
+            raise Refused(f"{FILE} is not a file of the gate's job")
+        with file.open(encoding="utf-8", errors="replace") as stream:
+            return stream.read(LONGEST + 1)
+    except OSError as error:
+        raise Refused(f"cannot read {FILE}: {error.strerror}") from None
+
+
+def tame(text: str) -> str:
+    """``text`` as no host acts on it: it names nobody (``@all``), commands nothing (``/merge``) and is what it shows.
+
+    Behind a letter or digit, as in names of stacks, ``@`` names nobody. A word joiner, which has no width, parts the
+    signs from what they would act on.
+    """
+    shown = "".join(sign if sign.isprintable() or sign == "\n" else " " for sign in text)
+    return re.sub(r"(?m)(?<![A-Za-z0-9_])@|^\s*(?=/)", lambda found: f"{found[0]}\u2060", shown)
+
+
+def place(environment: Mapping[str, str]) -> "Place | None":
     """Where to post, by the variables of the pipeline; None without a token.
 
-    Raises :class:`PlumbError` where another variable is missing, or the API has no https address.
+    Raises :class:`Refused` where another variable is missing, or the API has no https address.
     """
-    get = environment.get
-    if token := get("PLUMB_COMMENT_TOKEN"):
+    if token := environment.get("PLUMB_COMMENT_TOKEN"):
         parts = [_need(environment, name) for name in ("CI_API_V4_URL", "CI_PROJECT_ID", "CI_MERGE_REQUEST_IID")]
         project, request = (urllib.parse.quote(part, safe="") for part in parts[1:])
         notes = f"{_checked(parts[0])}/projects/{project}/merge_requests/{request}/notes"
         return Place(notes, f"{notes}/{{}}", "PUT", {"PRIVATE-TOKEN": token})
-    if token := get("GITHUB_TOKEN"):
+    if token := environment.get("GITHUB_TOKEN"):
         parts = [_need(environment, name) for name in ("GITHUB_API_URL", "GITHUB_REPOSITORY", "PLUMB_CI_REQUEST")]
         repository, number = urllib.parse.quote(parts[1]), urllib.parse.quote(parts[2], safe="")
         issues = f"{_checked(parts[0])}/repos/{repository}/issues"
@@ -78,15 +95,13 @@ def place(environment: Mapping[str, str]) -> Place | None:
 
 
 def post(where: Place, text: str) -> str:
-    """Make or replace the comment; the text of its :class:`PlumbError` holds neither the token nor the answer."""
-    body = f"{MARK}\n{text}"
+    """Make or replace the comment; the text of its :class:`Refused` holds neither the token nor the answer."""
+    body = f"{MARK}\n{tame(text)}"
     if len(body) > LONGEST:
         body = body[:LONGEST].rsplit("\n", 1)[0] + "\n\nCut here: all of it is in the job's artefacts.\n"
     listed = _ask("GET", f"{where.all}?per_page={PAGE}", where.headers)
     if not isinstance(listed, list):
-        raise PlumbError(
-            "the answer is not a list of comments", "plumb ci", "the file is an artefact of the job: post it yourself"
-        )
+        raise Refused("the answer is not a list of comments: the file is an artefact of the job, post it yourself")
     comments = [item for item in listed if isinstance(item, dict)]
     old = next((item.get("id") for item in comments if str(item.get("body", "")).startswith(MARK)), None)
     if not isinstance(old, int):
@@ -103,7 +118,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         """None: do not follow."""
 
 
-def _ask(method: str, address: str, headers: dict[str, str], body: dict[str, str] | None = None) -> Any:
+def _ask(method: str, address: str, headers: dict[str, str], body: "dict[str, str] | None" = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(  # noqa: S310 (the scheme is checked in `place`)
         address, data=data, method=method, headers={**headers, "Content-Type": "application/json"}
@@ -112,25 +127,23 @@ def _ask(method: str, address: str, headers: dict[str, str], body: dict[str, str
         with urllib.request.build_opener(_NoRedirect).open(request, timeout=TIMEOUT_S) as answer:
             return json.loads(answer.read())
     except urllib.error.HTTPError as error:
-        raise PlumbError(f"the comment was refused with status {error.code}", "plumb ci", "check the token") from None
+        raise Refused(f"the comment was refused with status {error.code}: check the token") from None
     except (OSError, ValueError, http.client.HTTPException):
-        raise PlumbError(
-            "no answer, or none that can be read", "plumb ci", "check that its API can be reached"
-        ) from None
+        raise Refused("no answer, or none that can be read: check that the API can be reached") from None
 
 
 def _need(environment: Mapping[str, str], name: str) -> str:
     value = environment.get(name)
     if not value:
-        raise PlumbError(f"{name} is not set", "plumb ci", "post comments from a merge request's job only")
+        raise Refused(f"{name} is not set: comments are posted from a merge request's job only")
     return value
 
 
 def _checked(address: str) -> str:
     if not address.startswith(("https://", "http://127.0.0.1:")):
-        raise PlumbError("the address of the API is not https", "plumb ci", "a token is not sent in the clear")
+        raise Refused("the address of the API is not https: a token is not sent in the clear")
     return address.rstrip("/")
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(Path.cwd()))

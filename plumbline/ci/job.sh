@@ -1,5 +1,5 @@
 #!/bin/bash
-# What the jobs of both pipelines run: job.sh gate | nightly | comment. In a checkout of this suite from its top; in
+# What the jobs of both pipelines run: job.sh gate | nightly. In a checkout of this suite from its top; in
 # the repository of an application (PLUMB_CI_APPLICATION names its plumb.yaml) from there, by a Plumbline that pip installed.
 # Everything it needs comes in PLUMB_CI_… variables (plumbline/ci/pipelines.py writes them), so that no value of a site is
 # ever part of a command's text. What the job publishes is in plumb-ci/.
@@ -126,14 +126,11 @@ nightly() {
     finish "$status"
 }
 
-comment() {
-    [ -s "$out/gate.md" ] || stop "no $out/gate.md to post"
-    local python=.venv/bin/python
-    [ -z "$own" ] || python=.plumbline/bin/python
-    "$python" -m plumbline.ci.comment "$out/gate.md"
-}
-
+# What a job builds and runs sees all that the job has.
+[ -z "${PLUMB_COMMENT_TOKEN:-}" ] ||
+    stop "PLUMB_COMMENT_TOKEN is in reach of the code that is measured: give it the environment scope plumb-comment, and render the pipeline again by plumb ci"
 case ${1:-} in
-gate | nightly | comment) "$1" ;;
-*) stop "usage: plumbline/ci/job.sh gate | nightly | comment" ;;
+gate | nightly) "$1" ;;
+comment) stop "posting is a job of its own now: render the pipeline again by plumb ci" ;;
+*) stop "usage: plumbline/ci/job.sh gate | nightly" ;;
 esac

@@ -51,9 +51,10 @@ class Values:
 
     ``tags`` are those of the runner, ``test`` is a regular expression that names of tests begin with, ``baseline``
     a stack or commit (default: where the change left its target branch), ``results`` a folder that outlives jobs,
-    ``minutes`` how long the gate may start pairs, ``cause_minutes`` how long the cause of a FAIL or of a confirmed
-    alarm is looked for (0: it is not), ``inconclusive`` is ``warn`` or ``fail``, ``pages`` has the nightly job
-    publish all campaigns. For an application, ``application`` is its plumb.yaml below the top of the repository,
+    ``comment_tags`` those of the runner that posts the comment, which has run nothing of a merge request (default: one
+    of the host), ``minutes`` how long the gate may start pairs, ``cause_minutes`` how long the cause of a FAIL or of a
+    confirmed alarm is looked for (0: it is not), ``inconclusive`` is ``warn`` or ``fail``, ``pages`` has the nightly
+    job publish all campaigns. For an application, ``application`` is its plumb.yaml below the top of the repository,
     ``install`` what pip installs to have Plumbline, and ``home`` the folder of its stacks and sites.
     """
 
@@ -70,13 +71,14 @@ class Values:
     cron: str = "17 2 * * *"
     inconclusive: str = "warn"
     comment: bool = False
+    comment_tags: tuple[str, ...] = ()
     pages: bool = False
     application: str = ""
     install: str = ""
     home: str = ""
 
     def __post_init__(self) -> None:
-        for tag in self.tags:
+        for tag in (*self.tags, *self.comment_tags):
             if not _TAG.fullmatch(tag):
                 raise PlumbError(
                     f"'{tag}' cannot be a runner's tag", "plumb ci --tags", "letters, digits, '.', '_', '-'"
@@ -132,11 +134,9 @@ def _commands(line: str, values: Values) -> list[str]:
     """What runs the ``line`` of a template; an application has job.sh by a wheel, installed for each job."""
     if not values.application or not line.startswith(JOB):
         return [line]
-    run = f"{ENVIRONMENT}/bin/python -m plumbline.ci {line.removeprefix(JOB)}"
-    if line == f"{JOB}comment":  # of a job that has installed it
-        return [run]
-    pip = f"{ENVIRONMENT}/bin/python -m pip install --quiet --no-input --disable-pip-version-check"
-    return [f"python3 -m venv --clear {ENVIRONMENT}", f'{pip} -- "$PLUMB_CI_INSTALL"', run]
+    run = f"{ENVIRONMENT}/bin/python -I -m plumbline.ci {line.removeprefix(JOB)}"  # -I: not what lies in the checkout
+    pip = f"{ENVIRONMENT}/bin/python -I -m pip install --quiet --no-input --disable-pip-version-check"
+    return [f"python3 -I -m venv --clear {ENVIRONMENT}", f'{pip} -- "$PLUMB_CI_INSTALL"', run]
 
 
 def gitlab(values: Values) -> str:
@@ -150,13 +150,13 @@ def gitlab(values: Values) -> str:
     if values.inconclusive != "warn":
         common["allow_failure"] = False
     for job in jobs.values():
-        job |= {
-            part: [command for line in job[part] for command in _commands(line, values)]
-            for part in ("script", "after_script")
-            if part in job
-        }
+        if "script" in job:
+            job["script"] = [command for line in job["script"] for command in _commands(line, values)]
+    if values.comment_tags:
+        jobs["plumb-comment"]["tags"] = list(values.comment_tags)
+    jobs["plumb-comment"]["script"] = [f"python3 -I - <<'PLUMB'\n{comment()}PLUMB\n"]
     if not values.comment:
-        del jobs["plumb-gate"]["after_script"]
+        del jobs["plumb-comment"]
     jobs["plumb-nightly"]["timeout"] = f"{NIGHT} minutes"
     jobs["pages"]["tags"] = tags
     if not values.pages:
@@ -180,14 +180,21 @@ def github(values: Values) -> str:
     jobs["nightly"]["timeout-minutes"] = NIGHT
     for step in (step for job in jobs.values() for step in job["steps"] if "run" in step):
         step["run"] = "\n".join(_commands(step["run"], values))
+    jobs["comment"]["runs-on"] = list(values.comment_tags) or "ubuntu-latest"
+    jobs["comment"]["steps"][1]["run"] = comment()
     if not values.comment:
-        del jobs["gate"]["permissions"]["pull-requests"], jobs["gate"]["steps"][2]
+        del jobs["comment"]
     if not values.pages:
         del jobs["pages"], jobs["nightly"]["steps"][-1]
     text = _text(document, "github")
     for action, release in set(re.findall(r"uses: (\S+) # (\S+)", template)):
         text = text.replace(f"uses: {action}\n", f"uses: {action} # {release}\n")
     return text
+
+
+def comment() -> str:
+    """The program that posts the comment."""
+    return Path(__file__).with_name("comment.py").read_text(encoding="utf-8")
 
 
 def _template(kind: str) -> str:
@@ -197,11 +204,18 @@ def _template(kind: str) -> str:
 class _Dumper(yaml.SafeDumper):
     """Lists are indented below their key, and no value is written as a reference to an earlier one."""
 
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        """A program as it is, line by line."""
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style="|" if "\n" in data else None)
+
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         super().increase_indent(flow, False)
+
+
+_Dumper.add_representer(str, _Dumper.represent_str)
 
 
 def _text(document: dict[str, Any], kind: str) -> str:

@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from plumbline import mpi, schemas
-from plumbline.base import paths
+from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 from plumbline.stacks import Work, engines, fetch, libraries, manifest, oci
 from plumbline.stacks.engines import INSIDE, Container
@@ -33,7 +33,8 @@ ABI = "abi"
 _LIBRARIES = 'for file; do ldd "$file" 2>&1; done; true'
 _LINE = re.compile(r"(\S+) => (/\S+)")
 _LACKS = re.compile(r"^.*\bnot found\b.*$", re.MULTILINE)
-_LOADER = re.compile(r"^\s*(/\S+) \(0x", re.MULTILINE)
+#: what the host preloads everywhere (/etc/ld.so.preload) is there by its path too
+_LOADER = re.compile(r"^\s*(/\S*/ld[^/\s]*) \(0x", re.MULTILINE)
 
 
 class Asked(Struct, frozen=True):
@@ -157,18 +158,20 @@ def _stale(asked: Asked) -> str | None:
 
 
 def _make(asked: Asked, description: Description) -> None:
-    """Make the stack in place of the present one; nothing is left of one that cannot be made."""
+    """Make the stack beside the present one, try it, then put it in its place; nothing is left of one that fails."""
     home = paths.stacks() / asked.called
-    if home.exists():
-        shutil.rmtree(home)
+    fresh = home.with_name(f".{home.name}.new")
+    shutil.rmtree(fresh, ignore_errors=True)
     try:
-        _fill(asked, description, home)
-    except BaseException:
-        shutil.rmtree(home, ignore_errors=True)
-        raise
+        made = _fill(asked, description, fresh)
+        manifest.save(manifest.moved(made, fresh, home), fresh)
+        with files.replaced(home, fresh):
+            pass
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
 
 
-def _fill(asked: Asked, description: Description, home: Path) -> None:
+def _fill(asked: Asked, description: Description, home: Path) -> Manifest:
     host = manifest.load(asked.launcher) if asked.launcher else None
     root = asked.image
     if root.is_file() and not engines.is_sif(root):
@@ -176,7 +179,10 @@ def _fill(asked: Asked, description: Description, home: Path) -> None:
         oci.unpack(asked.image, root)
     if root.is_dir():  # where an image is read only, mounts need folders
         for name in engines.MOUNTS:
-            (root / INSIDE.relative_to("/") / name).mkdir(parents=True, exist_ok=True)
+            place = root / INSIDE.relative_to("/") / name
+            if not place.resolve().is_relative_to(root.resolve()):
+                raise PlumbError(f"the image has a link in the place of {INSIDE}", str(root), "do not use it")
+            place.mkdir(parents=True, exist_ok=True)
     digest = engines.digest(root)
     library = host.loads.library if host and host.loads and asked.mode == "host" else None
     _add_loader(home / "loader", asked.called)
@@ -197,8 +203,8 @@ def _fill(asked: Asked, description: Description, home: Path) -> None:
     )
     made = _manifest(asked, description, container, host)
     manifest.check(made)
-    manifest.save(made)
     print(f"{made.name}: {len(made.benchmarks)} benchmarks, image {container.sha256[:12]}", flush=True)
+    return made
 
 
 def _inside(path: str, host: Manifest) -> str:
@@ -277,8 +283,7 @@ def _manifest(asked: Asked, description: Description, container: Container, host
     )
     if whose:
         return replace(made, loads=whose.loads)
-    names = (family.library, *family.other_names)
-    library = next((path for name, path in _LINE.findall(linked) if name in names), None)
+    library = next((path for name, path in _LINE.findall(linked) if name in family.libraries), None)
     return replace(made, loads=_loads(made, container, library))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -11,15 +13,20 @@ from plumbline import schemas
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 from plumbline.measure.session import Say
-from plumbline.mpi.settings import Configuration, Setting
+from plumbline.mpi.settings import Configuration, Knob, Setting
 from plumbline.records import store
 from plumbline.site import write
+from plumbline.stacks import locked
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks.manifest import Fingerprint, Manifest, Tuned
 from plumbline.stacks.tuned import fingerprint, make, suffix
 from plumbline.topology import plan
 from plumbline.tune.bench import Bench
 from plumbline.tune.confirm import Confirmed
+from plumbline.tune.curves import BARRIER, OPERATIONS
+
+#: a value of a knob, or an algorithm
+_PLAIN = re.compile(r"[A-Za-z0-9_.:,^+-]+")
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -33,7 +40,8 @@ class Found(msgspec.Struct, frozen=True):
 def brought(file: Path, stack: Manifest) -> tuple[Configuration, str]:
     """The settings in the ``file`` that ``plumb tune --output`` wrote, for ``stack``; and where they were proven.
 
-    Raises :class:`PlumbError` for another file, one without proven settings, and one of another MPI library.
+    Raises :class:`PlumbError` for another file, one without proven settings, one of another MPI library, and one with
+    what no tuning writes: settings that are none of the library's knobs, and values that could be paths.
     """
     cure = "give a file of plumb tune --output FILE.json"
     try:
@@ -47,9 +55,20 @@ def brought(file: Path, stack: Manifest) -> tuple[Configuration, str]:
     if found.family != stack.family.name:
         what = f"settings of {found.family}, and stack {stack.name} is {stack.family.name}"
         raise PlumbError(what, str(file), "MPI libraries have no settings in common")
+    _refuse_untried(found.tuned, stack.family.knobs, str(file))
     was, same = found.fingerprint, found.fingerprint.library == fingerprint(stack, 1, "core").library
     library = "with this MPI library" if same else f"with another build of the MPI library ({was.library[:12]})"
     return found.tuned, f"{file}: proven on {was.cpu}, {was.ranks} ranks of {was.placement}, {library}"
+
+
+def _refuse_untried(brought: Configuration, knobs: Iterable[Knob], where: str) -> None:
+    known = {name for one in knobs for name in (one.name, *one.at_least, *(need.name for need in one.needs))}
+    given = [(one.name, one.value, known) for one in brought.settings]
+    given += [(one.collective, one.algorithm, {*OPERATIONS, BARRIER}) for one in brought.rules]
+    for name, value, names in given:
+        if name not in names or not _PLAIN.fullmatch(value):
+            cure = f"take it out of the file; to try it yourself: plumb gate --candidate setting:{name}=…"
+            raise PlumbError(f"not a setting that plumb tune tries: {name}={value}", where, cure)
 
 
 def fingerprint_of(bench: Bench) -> Fingerprint:
@@ -80,7 +99,7 @@ def emit(
     folder = (directory or paths.stacks()) / (name + suffix(fingerprint.nodes))
     files.refuse_foreign(folder)
     fresh = folder.with_name(f".{folder.name}.new")
-    with files.writing(f"stack {folder.name}", folder):
+    with files.writing(f"stack {folder.name}", folder), locked(folder.name):
         try:
             files.make_anew(fresh)
             settings = tuple(_moved(item, fresh, folder) for item in stack.family.settings_of(configuration, fresh))

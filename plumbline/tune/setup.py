@@ -97,7 +97,8 @@ def asked(words: Words, say: Say) -> Asked:
 
 def plan(words: Words, screen: bool) -> str:
     """How many launches and minutes a tuning takes, for people."""
-    words.counts()  # a record that is not there is an error now, not after the plan
+    words.counts()  # a record that is not there, or a file that is none, is an error now, not after the plan
+    _first(words, lambda line: None)
     own = words.own()
     nodes, placements = (own[1].nodes, own[1].placements) if own else (words.nodes, ("core",))
     places = len(words.placements or placements) * max(len(words.rank_counts), 1)

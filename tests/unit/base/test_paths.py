@@ -9,10 +9,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NoReturn
 
 import pytest
 
-from plumbline.base import paths
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.commands import list as listing
 from plumbline.gate.setup import GATE
@@ -85,7 +87,7 @@ def test_the_package_of_another_checkout_uses_its_own_folders(tmp_path: Path) ->
     """As ``. A/activate; B/.venv/bin/plumb …`` does."""
     other = tmp_path / "other"
     (other / "plumbline" / "base").mkdir(parents=True)
-    for name in ("__init__.py", "base/__init__.py", "base/paths.py"):
+    for name in ("__init__.py", "base/__init__.py", "base/errors.py", "base/paths.py"):
         shutil.copy(paths.root() / "plumbline" / name, other / "plumbline" / name)
     show = "from plumbline.base import paths; print(paths.root(), paths.results(), paths.binder())"
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PLUMB_")}
@@ -119,3 +121,61 @@ def test_a_wheel_has_its_folders_in_plumb_home_and_a_checkout_does_not_read_it(
     monkeypatch.delenv("PLUMB_HOME")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     assert paths.home() == tmp_path / "data" / "plumbline"
+
+
+def test_a_second_user_of_an_installation_is_told_what_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in paths.FOLDERS:
+        monkeypatch.delenv(f"PLUMB_{name.upper()}", raising=False)
+    root = paths.root()
+    monkeypatch.setattr(paths, "_may_write", lambda folder: not folder.is_relative_to(root))
+    own = "PLUMB_BUILD=$HOME/plumbline/build PLUMB_RESULTS=$HOME/plumbline/results"
+    assert paths.to_name(root / "build/reframe/lock").endswith(f": export {own}")
+    assert paths.to_name(root / "stacks/.mpich.lock").endswith(f": export PLUMB_STACKS=$HOME/plumbline/stacks {own}")
+    assert paths.to_name(tmp_path) == ""
+    monkeypatch.setenv("PLUMB_BUILD", str(tmp_path / "build"))
+    assert paths.to_name(root / "results/local").endswith(": export PLUMB_RESULTS=$HOME/plumbline/results")
+    assert paths.tools() == root / "build/tools"  # those of the installation
+    (tmp_path / "build/tools").mkdir(parents=True)
+    assert paths.tools() == tmp_path / "build/tools"
+
+
+def test_a_folder_that_cannot_be_written_is_one_line_with_the_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By whatever a command writes first: a lock, a file, a folder."""
+    monkeypatch.setattr(paths, "_may_write", lambda folder: False)
+    place = paths.build() / "reframe" / "lock"
+
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise PermissionError(13, "Permission denied", str(place))
+
+    for name in ("lock", "replace"):
+        monkeypatch.setattr(files, name, refuse)
+    with pytest.raises(PlumbError, match="export PLUMB_"), files.reserved(place, "another", "wait"):
+        pass
+    with pytest.raises(PlumbError, match="export PLUMB_"):
+        files.write("the page", place, "text")
+    with pytest.raises(PlumbError, match="export PLUMB_"), files.writing("the stage", place):
+        refuse()
+    assert "export PLUMB_" in str(cli._unexpected(PermissionError(13, "Permission denied", str(place))))
+
+
+@pytest.mark.parametrize(
+    ("data", "home"), [("relative", "/home/u/.local/share/plumbline"), ("/data", "/data/plumbline")]
+)
+def test_a_relative_data_folder_is_ignored(data: str, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "is_installed", lambda: True)
+    monkeypatch.delenv("PLUMB_HOME", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", data)
+    monkeypatch.setenv("HOME", "/home/u")
+    assert str(paths.home()) == home
+
+
+def test_a_wheel_of_a_user_without_a_home_asks_for_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> NoReturn:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(paths, "is_installed", lambda: True)
+    for name in ("PLUMB_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(paths.Path, "home", refuse)
+    with pytest.raises(PlumbError, match="export PLUMB_HOME=FOLDER"):
+        paths.home()

@@ -26,9 +26,10 @@ def post(tmp_path, monkeypatch, capsys):
             monkeypatch.delenv(name, raising=False)
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
-        file = tmp_path / "gate.md"
+        file = tmp_path / comment.FILE
+        file.parent.mkdir(exist_ok=True)
         file.write_text(text)
-        status = comment.main([str(file)])
+        status = comment.main(tmp_path)
         said = "".join(capsys.readouterr())
         assert TOKEN not in said
         return status, said
@@ -117,7 +118,21 @@ def test_a_long_table_is_cut(host, post):
     assert body.endswith("artefacts.\n")
 
 
-def test_no_file(capsys):
-    assert comment.main(["absent.md"]) == 3
-    assert comment.main([]) == 3
-    assert capsys.readouterr().err.count("\n") == 2
+@pytest.mark.parametrize(
+    ("text", "posted"),
+    [
+        ("@all | (@x) é@y openmpi@0123", "@\u2060all | (@\u2060x) é@\u2060y openmpi@0123"),
+        ("/merge\n  /close\na / b, c/d", "\u2060/merge\n  \u2060/close\na / b, c/d"),
+        ("a\u202eb\u200bc\rd\x1b[2J", "a b c d [2J"),
+        ("| 5 % | `openmpi` |\n", "| 5 % | `openmpi` |\n"),
+    ],
+)
+def test_no_host_acts_on_the_text(text, posted):
+    assert comment.tame(text) == posted
+
+
+def test_no_file(tmp_path, capsys, host, monkeypatch):
+    for name, value in github(host).items():
+        monkeypatch.setenv(name, value)
+    assert comment.main(tmp_path) == 3
+    assert capsys.readouterr().err == "plumb ci: cannot read plumb-ci/gate.md: No such file or directory\n"

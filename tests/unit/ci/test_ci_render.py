@@ -71,10 +71,11 @@ def test_a_profile_is_no_option_for_an_application(tmp_path, monkeypatch):
 def test_actions_are_pinned_by_commit():
     text = pipelines.github(values(comment=True, pages=True))
     uses = re.findall(r"uses: (\S+)(.*)", text)
-    assert len(uses) == 6
+    assert len(uses) == 7
     for action, release in uses:
         assert re.fullmatch(
-            r"actions/(checkout|upload-artifact|upload-pages-artifact|deploy-pages)@[0-9a-f]{40}", action
+            r"actions/(checkout|upload-artifact|download-artifact|upload-pages-artifact|deploy-pages)@[0-9a-f]{40}",
+            action,
         )
         assert re.fullmatch(r" # v\d+\.\d+\.\d+", release)
 
@@ -90,13 +91,26 @@ def test_the_workflow_may_read_and_nothing_else():
 
 
 def test_only_the_comment_has_a_token():
-    job = yaml.safe_load(pipelines.github(values(comment=True)))["jobs"]["gate"]
-    assert job["permissions"] == {"contents": "read", "pull-requests": "write"}
-    with_token = [step.get("name") for step in job["steps"] if "token" in str(step.get("env"))]
-    assert with_token == ["Comment"]
+    jobs = yaml.safe_load(pipelines.github(values(comment=True)))["jobs"]
+    assert [name for name, job in jobs.items() if "token" in str(job)] == ["comment"]
+    assert [name for name, job in jobs.items() if "write" in job["permissions"].values()] == ["comment"]
+    job = jobs["comment"]
+    assert (job["permissions"], job["needs"]) == ({"pull-requests": "write"}, "gate")
+    assert job["runs-on"] == "ubuntu-latest"
+    assert [step.get("uses", "own").partition("@")[0] for step in job["steps"]] == ["actions/download-artifact", "own"]
     assert all(
-        step["with"]["persist-credentials"] is False for step in job["steps"] if "checkout" in step.get("uses", "")
+        step["with"]["persist-credentials"] is False
+        for step in jobs["gate"]["steps"]
+        if "checkout" in step.get("uses", "")
     )
+    asked = values(comment=True, comment_tags=("safe",))
+    assert yaml.safe_load(pipelines.github(asked))["jobs"]["comment"]["runs-on"] == ["safe"]
+    posting = yaml.safe_load(pipelines.gitlab(asked))["plumb-comment"]
+    assert (posting["tags"], posting["environment"]["name"]) == (["safe"], "plumb-comment")
+    assert posting["variables"] == {"GIT_STRATEGY": "none"}
+    assert "extends" not in posting
+    for kind in SCHEMAS:
+        assert "omment" not in str(yaml.safe_load(pipelines.RENDER[kind](values())))
 
 
 def test_only_the_job_of_the_pages_may_publish_and_it_runs_nothing_of_ours():

@@ -776,7 +776,7 @@ def test_the_times_of_each_placement_are_shown_once():
 
 
 FINGERPRINT = {"library": "ab" * 32, "cpu": "Xeon", "kernel": "6", "ranks": 2, "placement": "core"}
-PROVEN = {"tuned": {"settings": [{"name": "a", "value": "1"}]}, "fingerprint": FINGERPRINT, "family": "openmpi"}
+PROVEN = {"tuned": {"settings": [{"name": "smsc", "value": "^cma"}]}, "fingerprint": FINGERPRINT, "family": "openmpi"}
 
 
 class TestWhatAnotherTuningFound:
@@ -784,7 +784,7 @@ class TestWhatAnotherTuningFound:
         file = tmp_path / "tune.json"
         file.write_text(json.dumps({**PROVEN, "race": []}))
         found, said = emit.brought(file, stack_manifest.made("s", "openmpi"))
-        assert found == Configuration((Setting("a", "1"),))
+        assert found == Configuration((Setting("smsc", "^cma"),))
         assert said == f"{file}: proven on Xeon, 2 ranks of core, with another build of the MPI library (abababababab)"
 
     @pytest.mark.parametrize(
@@ -801,6 +801,40 @@ class TestWhatAnotherTuningFound:
         file.write_text(json.dumps({**PROVEN, **changes}))
         with pytest.raises(PlumbError, match=said):
             emit.brought(file, stack_manifest.made("s", "openmpi"))
+
+    @pytest.mark.parametrize("name", ["openmpi", "mpich", "intelmpi"])
+    @pytest.mark.parametrize(
+        "tuned",
+        [
+            {"settings": [{"name": "LD_PRELOAD", "value": "/tmp/evil.so"}]},
+            {"settings": [{"name": "mca_base_component_path", "value": "/tmp/evil"}]},
+            {"settings": [{"name": "I_MPI_OFI_LIBRARY", "value": "evil.so"}]},
+            {"settings": [{"name": "MPIR_CVAR_CH4_CMA_ENABLE", "value": "/tmp/evil"}]},
+            {"settings": [{"name": "smsc", "value": "cma\nmca_base_component_path = /tmp/evil"}]},
+            {"settings": [{"name": "smsc=x; touch pwned #", "value": "1"}]},
+            {"rules": [{"collective": "bcast; touch pwned #", "algorithm": "1", "from_bytes": 0}]},
+            {"rules": [{"collective": "bcast", "algorithm": "/tmp/evil", "from_bytes": 0}]},
+        ],
+    )
+    def test_what_no_tuning_writes_is_refused_by_name(self, tmp_path, name, tuned):
+        file = tmp_path / "tune.json"
+        file.write_text(json.dumps({**PROVEN, "tuned": tuned, "family": name}))
+        with pytest.raises(PlumbError, match="not a setting that plumb tune tries: "):
+            emit.brought(file, stack_manifest.made("s", name))
+
+    def test_whatever_a_tuning_proves_is_taken(self, tmp_path):
+        file = tmp_path / "tune.json"
+        for name in ("openmpi", "mpich", "intelmpi"):
+            stack = stack_manifest.made("s", name)
+            settings = [{"name": one.name, "value": value} for one in stack.family.knobs for value in one.values]
+            rules = [
+                {"collective": one.operations[0], "algorithm": value, "from_bytes": 0}
+                for one in stack.family.knobs
+                if race.is_algorithm(one)
+                for value in one.values
+            ]
+            file.write_text(json.dumps({**PROVEN, "tuned": {"settings": settings, "rules": rules}, "family": name}))
+            assert len(emit.brought(file, stack)[0].settings) == len(settings)
 
     def test_a_file_that_is_not_there(self, tmp_path, capsys, monkeypatch):
         with pytest.raises(PlumbError, match="cannot read what was tuned: No such file"):
