@@ -18,7 +18,7 @@ PYTEST := $(BIN)/python -m pytest
 # one process more than CPUs: the tests on the bed mostly wait; nothing waits where there is none
 MANY := -n $(shell expr $$(nproc) + 1)
 EACH := -n $(shell nproc)
-ANSIBLE := $(BIN)/ansible-playbook -i playbooks/inventories/localhost
+ANSIBLE := $(BIN)/python -I plumbline/base/surroundings.py $(BIN)/ansible-playbook -i playbooks/inventories/localhost
 PLAYBOOK := $(ANSIBLE) playbooks/onboard.yml
 COMPILE := uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-emit-index-url \
 	--no-annotate --no-header

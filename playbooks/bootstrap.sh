@@ -3,6 +3,7 @@
 # Usage: playbooks/bootstrap.sh LOCK     (PYTHON=python3.12 chooses another interpreter)
 # Without network: PLUMB_ARCHIVE=FILE, made by plumb stack pack; PLUMB_ARCHIVE_SHA256=HEX is what its SHA-256 must be.
 set -euo pipefail
+unset CDPATH
 archive=${PLUMB_ARCHIVE:+$(realpath -m -- "$PLUMB_ARCHIVE")}
 cd "$(dirname "$0")/.."
 lock=$1
@@ -25,49 +26,57 @@ install() {
 
 command -v "$python" >/dev/null || install python3 python3-venv ||
     stop "no '$python' on PATH: install Python 3.10 or newer, or say make PYTHON=/path/to/python3"
-version=$("$python" -c 'import platform; print(platform.python_version())')
-"$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
+version=$("$python" -I -c 'import platform; print(platform.python_version())')
+"$python" -I -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
     stop "'$python' is Python $version, 3.10 or newer is needed: say make PYTHON=/path/to/python3"
-"$python" -c 'import ensurepip, venv' 2>/dev/null || install python3-venv ||
+"$python" -I -c 'import ensurepip, venv' 2>/dev/null || install python3-venv ||
     stop "'$python' cannot make virtual environments: as root, apt-get install python3-venv"
 
 # Where an archive is unpacked, now or earlier, the folder with its packages is printed, and no registry is asked.
 given=()
 [ -z "$archive" ] || given=("$archive" ${PLUMB_ARCHIVE_SHA256+"$PLUMB_ARCHIVE_SHA256"})
-wheels=$("$python" -m plumbline.stacks.archive "$lock" "${given[@]}")
+clean=("$python" -I plumbline/base/surroundings.py) # modules and settings of another Python are not for this one
+wheels=$("${clean[@]}" "$python" -m plumbline.stacks.archive "$lock" "${given[@]}")
 source=()
 if [ -n "$wheels" ]; then
     echo "venv: the packages are taken from $wheels"
     source=(--no-index --find-links "$wheels")
 fi
 
-if [ -x .venv/bin/python ] && ! .venv/bin/python -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
+if [ -x .venv/bin/python ] && ! .venv/bin/python -I -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
     echo "venv: .venv is broken or of another Python, making it again"
     rm -rf .venv
 fi
 if [ ! -x .venv/bin/python ] || [ ! -x .venv/bin/pip ]; then
     echo "venv: making .venv with Python $version"
-    "$python" -m venv .venv
+    "$python" -I -m venv .venv
 fi
 
 count=$(grep -c '==' "$lock")
 echo "venv: installing $lock ($count pinned packages)"
-export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
-.venv/bin/python -m pip install --quiet --require-hashes --only-binary :all: "${source[@]}" --requirement "$lock"
+"${clean[@]}" .venv/bin/python -I -m pip install --quiet --require-hashes --only-binary :all: "${source[@]}" --requirement "$lock"
 
 # Plumbline itself is on the path as it lies here: its wheel would need a compiler, which may not be there yet.
-.venv/bin/python -m pip uninstall --quiet --yes plumbline 2>/dev/null # an earlier version installed it
-printf '%s\n' "$PWD" >"$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/plumbline.pth"
-# exec names the interpreter, because kernels cut long interpreter lines
-cat >.venv/bin/plumb.new <<END
+"${clean[@]}" .venv/bin/python -I -m pip uninstall --quiet --yes plumbline 2>/dev/null # an earlier version installed it
+printf '%s\n' "$PWD" >"$(.venv/bin/python -I -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/plumbline.pth"
+# A program that people start here takes no module of another Python, and in a copy of this checkout the copy's package;
+# exec names the interpreter, because kernels cut long interpreter lines.
+program() {
+    cat >".venv/bin/$1.new" <<END
 #!/bin/sh
-'''exec' "$PWD/.venv/bin/python" "\$0" "\$@"
+'''exec' "$PWD/.venv/bin/python" -I "\$0" "\$@"
 ' '''
 import sys
+from pathlib import Path
 
-from plumbline.commands.cli import main
+sys.path.insert(0, str(Path(__file__).absolute().parent.parent.parent))
+from $2 import main
 
 sys.exit(main())
 END
-chmod 755 .venv/bin/plumb.new
-mv .venv/bin/plumb.new .venv/bin/plumb
+    chmod 755 ".venv/bin/$1.new"
+    mv ".venv/bin/$1.new" ".venv/bin/$1"
+}
+program plumb plumbline.commands.cli
+program reframe reframe.frontend.cli
+program ansible-playbook ansible.cli.playbook

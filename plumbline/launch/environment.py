@@ -1,4 +1,4 @@
-"""The environment that a launch starts from: a few inherited variables, and none that changes a figure unasked.
+"""The environment that a launch starts from: of the inherited variables only those that the table keeps for launches.
 
 What the stack, the site, the test and the launcher set is laid over it (:mod:`plumbline.launch.prepare`).
 """
@@ -10,23 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline import mpi, schedulers
+from plumbline.base import surroundings
 
-#: variables in which a scheduler names a job's GPUs: plumb-bind refuses to choose one if they are not all of a node's
-DEVICES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
-#: Inherited variables that every launch gets; a name that ends in ``_`` is a prefix. There is no HOME: each
-#: launch has its own (:func:`at_home`).
-KEPT = (
-    "PATH", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LC_", "TZ", "XDG_RUNTIME_DIR",
-    "PLUMB_WITNESS_LIB", *DEVICES, *schedulers.JOB_VARIABLES,
-)  # fmt: skip
-#: those of them that say how a launch runs: records name them
-STATED = ("PLUMB_WITNESS_LIB", *DEVICES, *schedulers.STEP_SETTINGS)
-#: Variables that change figures: of the dynamic linker, memory, threads, mathematical libraries, Python and MPI.
-#: Records say which of these were inherited and not handed on.
-CHANGING = (
-    "LD_", "GLIBC_TUNABLES", "MALLOC_", "OMP_", "GOMP_", "KMP_", "OPENBLAS_", "GOTO_", "MKL_", "BLIS_",
-    "PYTHONPATH", "PYTHONHOME", "PYTHONMALLOC", "MPI4PY_", *mpi.VARIABLES,
-)  # fmt: skip
+#: the table of all variables that reach us: that of every host, MPI libraries, schedulers
+TABLE = (
+    *surroundings.TABLE,
+    surroundings.Row(schedulers.STEP_SETTINGS, "kept", "stated", "how a scheduler's own launcher runs ranks"),
+    surroundings.Row(schedulers.JOB_VARIABLES, "kept", "kept", "a scheduler's job"),
+    surroundings.Row(mpi.VARIABLES, "kept", "named", "MPI libraries, and what they are made of"),
+)
+#: Where the libraries below MPI write their log: UCX takes standard output, where the figures are. Every launch gets
+#: them, as it gets its HOME.
+LOGS = {"UCX_LOG_FILE": "stderr"}
 
 
 @dataclass(frozen=True)
@@ -48,18 +43,16 @@ class Inherited:
 
 def inherit(environment: Mapping[str, str]) -> Inherited:
     """What a launch gets of ``environment``."""
-    kept = {name: value for name, value in environment.items() if _among(name, KEPT)}
-    return Inherited(
-        kept,
-        {name: value for name, value in kept.items() if _among(name, STATED)},
-        {name: value for name, value in environment.items() if name not in kept and _among(name, CHANGING)},
-    )
-
-
-def _among(name: str, names: tuple[str, ...]) -> bool:
-    return any(name.startswith(wanted) if wanted.endswith("_") else name == wanted for wanted in names)
+    found: dict[str, dict[str, str]] = {"kept": {}, "stated": {}, "named": {}, "dropped": {}}
+    for name, value in environment.items():
+        known = surroundings.row(name, TABLE)
+        found[known.launches if known else "dropped"][name] = value
+    return Inherited({**found["kept"], **found["stated"]}, found["stated"], found["named"])
 
 
 def at_home(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """``environment`` with ``folder`` for HOME unless it has one: no settings file of the user's home is read."""
-    return {"HOME": str(folder), **environment}
+    """``environment`` with :data:`LOGS`, and with ``folder`` for HOME, unless it has them.
+
+    So no settings file of the user's home is read.
+    """
+    return {"HOME": str(folder), **LOGS, **environment}

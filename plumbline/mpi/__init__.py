@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from plumbline import schedulers
@@ -29,6 +30,8 @@ __all__ = [
     "Layout",
     "launcher",
     "rank",
+    "talking",
+    "without_log",
 ]
 
 #: name in stack manifests -> family
@@ -41,6 +44,12 @@ VARIABLES = tuple(dict.fromkeys((*(name for family in TABLE.values() for name in
 HOST_SETTINGS = tuple(
     dict.fromkeys((*(name for family in TABLE.values() for name in family.host_settings), *TRANSPORT_SETTINGS))
 )
+#: What MPI libraries, and those below them, print among what a program prints: whole lines. UCX's own errors stay.
+_LOG = r"\[\d+\.\d{6}\] \[\S+:\d+:\S+\](?!\s+\S+:\d+\s+UC\w+\s+(?:ERROR|FATAL)\b)"
+_STARTUPS = (family.startup for family in TABLE.values() if family.startup)
+_SAID = re.compile(rf"^(?:{'|'.join((_LOG, *_STARTUPS))}).*(?:\n|\Z)", re.MULTILINE)
+#: words of the variables that make such a library talk
+_TALKING = re.compile("DEBUG|VERBOSE|LOG_LEVEL|SHOW|DISPLAY|PRINT|TRACE|SUMMARY|INFO")
 #: launcher kind -> what makes its command
 _MAKERS = {kind: maker for family in TABLE.values() for kind, maker in family.launchers.items()}
 #: the name of a scheduler's own launcher -> both
@@ -136,6 +145,16 @@ def launcher(own: Launcher, stack: str, partition: Partition | None, environment
         )
         raise PlumbError(f"{stack} needs {name} --mpi={plugin}, which is not offered here", where, cure)
     return Launcher(family, name, name, plugin, family.step_variables(rank_launcher, plugin, environment, where))
+
+
+def without_log(text: str) -> str:
+    """What a program printed, without the lines of MPI libraries and of those below them, as far as they are known."""
+    return _SAID.sub("", text)
+
+
+def talking(names: Iterable[str]) -> list[str]:
+    """Those of the variables ``names`` that make an MPI library, or one below it, print more than errors."""
+    return [name for name in names if name.startswith(VARIABLES) and _TALKING.search(name.upper())]
 
 
 def rank(environment: Mapping[str, str]) -> int | None:

@@ -152,6 +152,11 @@ class Family(ABC):
     #: how the variables begin by which a person changes what its launchers and the library do
     variables: tuple[str, ...]
 
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """The file names of the library, the usual one first."""
+        return (self.library, *self.other_names)
+
     def binary_interface(self, version: str) -> str:
         """The binary interface of ``version``: programs run on every library that has the same."""
         return self.abi
@@ -215,6 +220,11 @@ class Family(ABC):
     def home_variables(self, prefix: Path) -> dict[str, str]:
         """Variables that an installation below ``prefix`` needs wherever it is used."""
         return {}
+
+    def settings_files(self, prefix: Path, environment: Mapping[str, str], root: Path = Path("/")) -> list[Path]:
+        """The settings files that the library below ``prefix`` reads by itself in ``environment``, later ones first."""
+        host = [file for text in (*self.host_settings, *TRANSPORT_SETTINGS) for file in sorted(root.glob(text))]
+        return host + [file for pattern in self.settings for file in sorted(prefix.glob(pattern))]
 
     def step_variables(
         self, launcher: RankLauncher, plugin: str, environment: Mapping[str, str], where: str

@@ -16,7 +16,7 @@ from plumbline.mpi import ways
 from plumbline.mpi.base import Command, Family, Layout, Request
 from plumbline.mpi.settings import Knob, Rule, Setting, of_files
 from plumbline.schedulers import SSH_OPTIONS, RankLauncher, RankVariables, Scheduler
-from plumbline.schedulers.program import answer
+from plumbline.schedulers.program import answer, run
 
 #: the components for messages between two processes
 BTL = "OMPI_MCA_btl"
@@ -56,8 +56,7 @@ def _without_sleep(request: Request) -> dict[str, str]:
     program = Path(request.program).resolve()
     if request.layout.nodes > 1 or BTL in request.environment or not program.is_file():  # it may be in an image
         return {}
-    files = [file for pattern in OpenMpi.settings for file in program.parent.parent.glob(pattern)]
-    files += [file for pattern in OpenMpi.host_settings for file in Path("/").glob(pattern)]
+    files = OpenMpi().settings_files(program.parent.parent, request.environment)
     return {} if any(name == "btl" for name, *_ in of_files(files)) else {BTL: "^ofi"}
 
 
@@ -232,6 +231,17 @@ class OpenMpi(Family):
             return True
         told = answer([str(tool)], "Open MPI's components")
         return any(re.search(rf"^ *MCA ras: {name} ", told, re.MULTILINE) for name in scheduler.open_mpi)
+
+    def settings_files(self, prefix: Path, environment: Mapping[str, str], root: Path = Path("/")) -> list[Path]:
+        """Without those of another installation, such as Debian's: ``ompi_info`` says which folder is this one's."""
+        found = super().settings_files(prefix, environment, root)
+        tool = prefix / "bin" / "ompi_info"
+        told = run([str(tool), "--path", "sysconfdir", "--parsable"], 60, environment) if tool.is_file() else None
+        if told is None or told.status != 0:
+            return found
+        mine = told.stdout.strip().rpartition(":")[2]
+        others = {file for pattern in self.host_settings for file in root.glob(pattern)}
+        return [file for file in found if file not in others or str(file.parent) == mine]
 
     def step_variables(
         self, launcher: RankLauncher, plugin: str, environment: Mapping[str, str], where: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from plumbline import schedulers, site
-from plumbline.base import files, paths, terminal, units
+from plumbline.base import files, paths, surroundings, terminal, units
 from plumbline.base.errors import PlumbError
 from plumbline.host import proc
 from plumbline.launch import process, signals
@@ -83,8 +84,8 @@ def named(test: str) -> list[str]:
 def _campaign(tests: Tests, nodes: Sequence[str], turn: str | None) -> int:
     campaign = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
     here = site.claiming(site.load_all())
-    environment = {**os.environ, **environment_of_reframe(), **_nodes_chosen(here, nodes, turn)}
-    environment |= tests.variables
+    _refuse_blank(here)
+    environment = environment_of_reframe({**_nodes_chosen(here, nodes, turn), **tests.variables})
     environment["RFM_STAGE_DIR"] = str(_make_stage(campaign))
     command = [paths.program("reframe"), *selection.words(tests.files), "-r", "--nocolor", "-S", f"campaign={campaign}"]
     command += [*_policy(here), *_nodes_now(here, tests.options), *tests.options]
@@ -96,6 +97,14 @@ def _campaign(tests: Tests, nodes: Sequence[str], turn: str | None) -> int:
     code, ended = _follow(command, environment)
     print()
     return _report(campaign, tests.profile, code, ended, time.monotonic() - begin)
+
+
+def _refuse_blank(here: Site | None) -> None:
+    """Raise :class:`PlumbError` for a build folder whose name ReFrame, which starts job scripts itself, would split."""
+    folder, parts = str(paths.build()), here.partitions if here else []
+    if re.search(r"[\s'\"\\]", folder) and any(schedulers.named(part.scheduler).hosts_are_named for part in parts):
+        what = "the path of the build folder has a blank, a quote or a backslash, and ReFrame starts no script there"
+        raise PlumbError(what, folder, "name another folder: --build, or PLUMB_BUILD")
 
 
 def _folder() -> Path:
@@ -155,14 +164,20 @@ def _nodes_now(here: Site | None, extra: Sequence[str]) -> list[str]:
     return ["-S", f"{usable.VARIABLE}={lowered}"] if counts else []
 
 
-def environment_of_reframe() -> dict[str, str]:
-    """What ``activate`` sets for ReFrame, and the folders in use."""
-    own = paths.sites() / "settings.py"
-    return {
-        **paths.variables(),
-        "RFM_CONFIG_FILES": str(own if own.exists() else paths.suite() / "site-configs" / "settings.py"),
-        "RFM_PREFIX": str(_folder()),
-    }
+def environment_of_reframe(variables: Mapping[str, str]) -> dict[str, str]:
+    """This process's variables, what ``activate`` sets for ReFrame, the folders in use, and ``variables``.
+
+    Raises :class:`PlumbError` for a variable that would be set otherwise without a word.
+    """
+    own, ours = paths.sites() / "settings.py", paths.suite() / "site-configs" / "settings.py"
+    activated = {"RFM_CONFIG_FILES": str(ours), "RFM_PREFIX": str(paths.home() / "build" / "reframe")}
+    given = {"RFM_CONFIG_FILES": str(own if own.exists() else ours), "RFM_PREFIX": str(_folder())}
+    for name, value in os.environ.items():
+        known = surroundings.row(name)
+        if known and known.programs == "refused" and value not in (activated.get(name), given.get(name)):
+            what = f"{name} is set, and ReFrame would not get it: its tests, settings and folders are Plumbline's"
+            raise PlumbError(what, f"{name}={value}", f"unset {name}, or use reframe itself after . ./activate")
+    return {**os.environ, **paths.variables(), **given, **variables}
 
 
 def _follow(command: list[str], environment: dict[str, str]) -> tuple[int, list[Case]]:
@@ -256,7 +271,7 @@ def _report(campaign: str, profile: str, code: int, ended: list[Case], seconds: 
     if not ended:
         why = cases.last_words(output)
         few = why == cases.NONE_SELECTED and profile == "quick"
-        cure = "--profile full selects among all tests" if few else "ReFrame's whole output is there"
+        cure = "--profile full selects among all tests" if few else cases.WHOLE
         raise PlumbError(f"no test ran: {why}", str(_log()), cure)
     took = units.human_seconds(seconds)
     print(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -28,6 +29,11 @@ _SPAWNED = re.compile(r"command '(.*?)' failed with exit code.*?^--- stderr ---$
 _RAISED = re.compile(r"^(?:sanity|performance) error: ")
 #: why ReFrame ran nothing, where it gives no reason
 NONE_SELECTED = "none was selected"
+#: the cure of an error that quotes ReFrame
+WHOLE = "ReFrame's whole output is there"
+#: how ReFrame, or Python, begins what ended a run: an error of ours that a site or a test raised, then any other
+_OURS = re.compile(r".*(?:PlumbError|plumb error): ")
+_THEIRS = re.compile(r"(?:reframe: |.*: )?error: |[\w.]*(?:Error|Exception|Interrupt|Exit)(?:: |$)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -99,8 +105,14 @@ def skip_reasons(cases: Sequence[Case]) -> Counter[str]:
 
 
 def last_words(output: str) -> str:
-    """Why ReFrame ran nothing, from its output: an error of ours that a site or a test raised, or one of its own."""
-    lines = [line.strip() for line in output.splitlines()]
-    ours = [line.partition("PlumbError: ")[2] for line in lines if "PlumbError: " in line]
-    theirs = [line for line in lines if "error:" in line]
-    return (ours or theirs or [NONE_SELECTED])[-1]
+    """Why ReFrame ran nothing, from its output: an error of ours that a site or a test raised, or one of its own.
+
+    One of its own is whole, with the indented lines that belong to it.
+    """
+    lines = output.splitlines()
+    ours = [line[match.end() :].strip() for line in lines if (match := _OURS.match(line))]
+    theirs = [at for at, line in enumerate(lines) if _THEIRS.match(line)]
+    if ours or not theirs:
+        return (ours or [NONE_SELECTED])[-1]
+    first, *rest = lines[theirs[-1] :]
+    return " ".join(line.strip() for line in (first, *itertools.takewhile(lambda line: line[:1].isspace(), rest)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 from typing import Any
 
 from plumbline import mpi, schedulers, site
@@ -42,7 +43,15 @@ def configuration() -> dict[str, Any]:
     return {
         "systems": [*(_system(found) for found in sites), _unconfigured()],
         "environments": [*environments, {"name": NOTHING}],
-        "general": [{"check_search_path": [str(paths.suite() / "reframe-tests")], "remote_detect": False}],
+        "general": [
+            {
+                "check_search_path": [str(paths.suite() / "reframe-tests")],
+                "remote_detect": False,
+                "report_file": str(_folder() / "reports/run-report-{sessionid}.json"),
+                "topology_prefix": str(_folder() / "topology"),
+            }
+        ],
+        "storage": [{"sqlite_db_file": str(_folder() / "reports/results.db")}],
         "logging": [_logging()],
     }
 
@@ -130,8 +139,13 @@ def _unconfigured() -> dict[str, Any]:
     return {"name": "unconfigured", "descr": "no site claims this host", "hostnames": [".*"], "partitions": [partition]}
 
 
+def _folder() -> Path:
+    """What ReFrame keeps is here: a user may have no home folder, or none that can be written."""
+    return paths.build() / "reframe"
+
+
 def _logging() -> dict[str, Any]:
-    folder = paths.build() / "reframe"
+    folder = _folder()
     folder.mkdir(parents=True, exist_ok=True)
     return {
         "handlers": [

@@ -370,7 +370,8 @@ class SuiteTest(WaitingTest):
             self.current_partition.name == partition.name and self.current_environ.name == partition.environs[0].name
         )
         self.skip_if(not first, "once per site is enough")
-        self.executable_opts = ["-m", self.module, self.current_system.name]
+        isolated = [] if paths.is_installed() else ["-I"]  # a user's PYTHONPATH is not for it
+        self.executable_opts = [*isolated, "-m", self.module, self.current_system.name]
 
     def first_fault(self) -> str:
         """The first FAULT line of the output, for the failure message."""

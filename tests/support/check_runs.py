@@ -47,11 +47,12 @@ def run(
 
 
 def judged(
-    folder: Path, *given: dict[str, float], node: str = "here", lines: Sequence[str] = (), more: Sequence[str] = ()
-) -> dict[str, Any]:
-    """What is said of rounds, as JSON; the exit status is that of the state."""
+    folder: Path, *given: dict[str, float], node: str = "here", lines: Sequence[str] = (), more: Sequence[str] = (),
+    program: Path | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """What is said of rounds, as JSON, by a copy of the program; the exit status is that of the state."""
     words = ["--class", class_file(folder, *lines), "--measured", rounds(folder, *given), "--node", node]
-    done = run(*words, "--form", "json", "--state", folder / "state", *more)
+    done = run(*words, "--form", "json", "--state", folder / "state", *more, program=program)
     found = json.loads(done.stdout)
     assert done.returncode == (found["state"] == "bad"), done
     return dict(found)

@@ -31,6 +31,13 @@ def modules():
     return found
 
 
+def for_the_comment(home, token):
+    """Give the job that posts comments the ``token``, as a project's settings do by the scope of a variable."""
+    file = home / ".gitlab-ci-local" / "variables.yml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"global: {{PLUMB_COMMENT_TOKEN: {{type: variable, values: {{plumb-comment: {token}}}}}}}\n")
+
+
 @pytest.fixture(scope="session")
 def runner(modules):
     """The runner of GitLab's pipelines."""
