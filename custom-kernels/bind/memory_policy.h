@@ -18,9 +18,11 @@ enum policy { POLICY_NONE, POLICY_BIND, POLICY_INTERLEAVE };
 struct memory parse_memory(const char *name);
 
 /* Set `nodes` to the OS indices of the NUMA nodes for a rank on `cpus` and return the policy; for POLICY_NONE
- * the set is empty. `remote` is, of the nodes that `local` would not use, the one with the largest sum of
- * distances from the rank's own nodes, the lowest OS index among equals. Fails if a node that the policy
- * needs is missing or has no memory and, for `remote`, if the machine has no table of distances. */
+ * the set is empty. `local` of CPUs whose node has no memory, or that have none, are the nearest nodes with
+ * memory; without a table of distances all of them; but where a control group took the node away, it fails.
+ * `remote` is, of the nodes that `local` would not use, the one with the largest sum of distances from the
+ * rank's own nodes, the lowest OS index among equals. Fails if a node that is named is missing or has no
+ * memory and, for `remote`, if the machine has no table of distances. */
 enum policy place_memory(const struct memory *memory, const struct machine *machine,
                          const struct cpu_table *table, hwloc_const_bitmap_t cpus, hwloc_bitmap_t nodes);
 

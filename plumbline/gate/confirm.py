@@ -25,6 +25,7 @@ from plumbline.gate import live, rules, run, setup, sides
 from plumbline.gate.sides import KERNELS, Side
 from plumbline.judge.decide import Verdict
 from plumbline.judge.history import Followed
+from plumbline.launch import brought
 from plumbline.measure import jobs
 from plumbline.measure.session import Say, circumstances
 from plumbline.records import query, store
@@ -34,6 +35,8 @@ from plumbline.stacks import manifest as manifests
 from plumbline.statistics.changes import Settings
 from plumbline.statistics.paired import Rule
 
+#: what to do with a record that says what code is run
+AGAIN = "plumb reproduce ID --trust, if you know who wrote it"
 State = Literal["confirmed", "refuted", "open", "invalid"]
 UNCHANGED = "the software did not change: node, firmware or operating system did"
 #: nodes on which fresh sessions are asked for: one node alone cannot show whether it or the whole site changed
@@ -111,7 +114,7 @@ class Confirmer:
         return Answer(state, text, search)
 
     def _measured(self, alarm: Alarm, both: tuple[Side, Side]) -> list[Verdict]:
-        variant = alarm.bad.variant
+        variant = brought.variant_of(alarm.bad, both[0].code is not None, AGAIN)
         key = (both[0].measured, both[1].measured, variant.name)
         if key not in self.seen:
             settled = rules.settle(variant, [], "", self.rule)
@@ -153,6 +156,8 @@ def choose(good: Record, bad: Record, application: Path | None = None) -> tuple[
 
     ``application`` is the plumb.yaml of records of an application; None: the one here.
     """
+    for record in (good, bad):
+        brought.refuse_build(record, AGAIN)
     here = site.here()
     if here != bad.site:
         return f"the records are of site {bad.site}, this host belongs to {here}"

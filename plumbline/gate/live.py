@@ -172,7 +172,8 @@ def figure_state(pairs: Pairs, rule: Rule, kept: int, total: int) -> FigureState
     used = int(found.pairs[0])
     estimates = paired.estimate(found.logs[0][None, :used])
     ratio = decide.ratios(pairs, float(estimates.centre[0]))[0]
-    low, high = sorted(decide.ratios(pairs, float(estimates.low[0]), float(estimates.high[0])))
+    ends = decide.bounds(estimates, int(found.blur[0]))
+    low, high = sorted(decide.ratios(pairs, *ends))
     state = int(found.state[0])
     interval = (low, high) if used >= LOOKS[0] else None
     if found.doubts[0]:
@@ -180,7 +181,7 @@ def figure_state(pairs: Pairs, rule: Rule, kept: int, total: int) -> FigureState
     holds = bool(found.p[0] * total <= decide.CAMPAIGN_ERROR)
     failed = state == paired.FAIL and holds
     after = decide.next_look(used)
-    beyond = state == paired.GO_ON and interval and after and float(estimates.low[0]) > found.rules[0].tolerated
+    beyond = state == paired.GO_ON and interval and after and ends[0] > found.rules[0].tolerated
     reason = f"{decide.FAIL_NEEDS}, the next look is at {after}" if beyond else None
     return FigureState(name, _state(state, holds, kept), used, ratio, interval, reason=reason, certain=failed)
 
@@ -235,13 +236,27 @@ def measure(
         repeated = _pair(contest, bench, seed, done)
         done += 1
         with held_back():
-            store.write(pairs_file(folder, contest.position), contest.records)
+            _keep(contest, bench, folder)
         figures = contest.figure_states()
         if all(figure.decided for figure in figures):
             del undecided[contest.position]
         failed = failed or any(figure.certain for figure in figures)
         after_pair(contest, figures, done, repeated)
     return None
+
+
+def _keep(contest: Contest, bench: Bench, folder: Path) -> None:
+    """Write the pairs of ``contest``; the last one is given up where that fails (a full disk).
+
+    The records, which may be on another disk, must not have a pair that a resumed gate does not find in its folder.
+    """
+    try:
+        store.write(pairs_file(folder, contest.position), contest.records)
+    except BaseException:
+        for side, record in enumerate(contest.records):
+            record.launches.pop()
+            bench.settle(2 * contest.position + side)
+        raise
 
 
 def _draw(seed: int, contest: Contest, what: str) -> float:

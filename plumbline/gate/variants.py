@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -17,7 +16,7 @@ from plumbline.application.source import Source
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 from plumbline.records.variant import Variant, checked
-from plumbline.reframe import campaign, selection, settings
+from plumbline.reframe import campaign, cases, selection, settings
 from plumbline.reframe.built import prepared
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks import source
@@ -27,10 +26,6 @@ _CASE = re.compile(
     r"\[\s*(?P<state>DRY|SKIP)\s*\]\s*(?:\(\s*\d+/\d+\)\s*)?(?P<name>\S.*?) /[0-9a-f]+ "
     r"@(?P<system>[^:\s]+):(?P<partition>[^+\s]+)\+(?P<environment>\S+)(?: \[(?P<why>.*)\])?\s*$"
 )
-#: what is before an error of ours where ReFrame gives the reason of a failure
-_OURS = "plumb error: "
-#: the last line of a traceback
-_RAISED = re.compile(r"[\w.]*(?:Error|Exception): ")
 
 
 @dataclass
@@ -62,11 +57,9 @@ def list_variants(
     command += ["--nocolor", "-p", f"^({'|'.join(map(re.escape, environments))})$"]
     command += campaign.named(test) if test else [] if of else ["-t", "quick"]
     command += ["--system", system] if system else []
-    environment = {**os.environ, **campaign.environment_of_reframe(), "RFM_PREFIX": str(prefix)}
-    environment |= of.variables if of else {}
-    environment[settings.ALSO] = ",".join(
-        stack for stack in stacks if manifests.load(stack).provider == source.PROVIDER
-    )
+    also = ",".join(stack for stack in stacks if manifests.load(stack).provider == source.PROVIDER)
+    variables = {"RFM_PREFIX": str(prefix), **(of.variables if of else {}), settings.ALSO: also}
+    environment = campaign.environment_of_reframe(variables)
     log = folder / "reframe.out"
     with log.open("w", encoding="utf-8") as stream:
         subprocess.run(
@@ -119,15 +112,11 @@ def _require(found: Listing, stack: str, system: str | None, log: Path) -> None:
     if skips:
         why = next(iter(skips.values()))
         raise PlumbError(f"stack {stack}: all {len(skips)} variants are skipped, the first because: {why}", str(log))
-    lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines()]
-    if ours := next((line.partition(_OURS)[2] for line in lines if _OURS in line), ""):
-        raise PlumbError(ours, str(log))
-    said = next((line for line in lines if _RAISED.match(line)), "")  # of a traceback, not a line of the source
-    said = said or next((line for line in lines if "error" in line.lower()), "")
-    if not said:
+    said = cases.last_words(log.read_text(encoding="utf-8", errors="replace"))
+    if said == cases.NONE_SELECTED:
         _require_offered(stack, system)
-    cure = "does the pattern match a test?"
-    raise PlumbError(f"ReFrame selects no test for stack {stack}{f': {said}' if said else ''}", str(log), cure)
+        raise PlumbError(f"ReFrame selects no test for stack {stack}", str(log), "does the pattern match a test?")
+    raise PlumbError(f"no test ran: {said}", str(log), cases.WHOLE)
 
 
 def _require_offered(stack: str, system: str | None) -> None:

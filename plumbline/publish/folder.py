@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,6 +63,15 @@ class Folder:
             (self.root / path).unlink(missing_ok=True)
             self.removed += 1
         self._keep(self.pages)
+        self._sweep({*old, *kept, STATE})
+
+    def _sweep(self, ours: set[str]) -> None:
+        """Remove what publications that were killed left beside these files: no other runs in this folder."""
+        for left in self.root.rglob(".*"):
+            written = re.fullmatch(r"\.(.+)\.[0-9]+", left.name)
+            if written and left.with_name(written[1]).relative_to(self.root).as_posix() in ours:
+                left.unlink(missing_ok=True)
+                self.removed += 1
 
     def keep(self) -> None:
         """Store what the pages so far were made of, where publishing ends early."""
@@ -70,8 +81,9 @@ class Folder:
         files.write("the state of the pages", self.root / STATE, json.dumps({"schema": 1, "pages": pages}) + "\n")
 
 
-def opened(root: Path) -> Folder:
-    """The folder ``root`` for pages: new, empty, or one that this function opened before.
+@contextlib.contextmanager
+def opened(root: Path) -> Iterator[Folder]:
+    """The folder ``root`` for pages: new, empty, or one that this function opened before; another publication waits.
 
     Raises :class:`PlumbError` for any other folder, and for one whose state is damaged.
     """
@@ -81,10 +93,13 @@ def opened(root: Path) -> Folder:
             files.refuse_foreign(root)
         root.mkdir(parents=True, exist_ok=True)
         (root / files.MARK).touch()
-        for name, text in shared.texts.items():
-            if not (root / ASSETS / name).is_file():
-                files.write("a page's script or style", root / ASSETS / name, text)
-    return Folder(root, shared, _generator(shared), _known(root / STATE))
+        held = files.lock(root / files.MARK)
+    with held:
+        with files.writing("the pages", root):
+            for name, text in shared.texts.items():
+                if not (root / ASSETS / name).is_file():
+                    files.write("a page's script or style", root / ASSETS / name, text)
+        yield Folder(root, shared, _generator(shared), _known(root / STATE))
 
 
 def _known(file: Path) -> dict[str, dict[str, Any]]:

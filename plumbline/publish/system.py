@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from plumbline.publish.folder import Folder, Made
 from plumbline.records import notes, outcome, query
 from plumbline.records.model import Row
 from plumbline.records.notes import Note
-from plumbline.report.compose import compose
+from plumbline.report.compose import compose, without_odd
 
 #: a record's row, and its seal or the SHA-256 of its content
 Known = tuple[Row, str]
@@ -51,7 +51,13 @@ class System:
         campaigns = self._campaigns(known)
         tests = self._tests(known, noted)
         rows = [row for row, _ in known]
-        self.folder.show(f"{self.path}/machine.html", documents.machine(self.name, rows, self._trail("")))
+        try:
+            machine, odd = without_odd(lambda some, _: documents.machine(self.name, some, self._trail("")), rows)
+            self._name(odd)
+        except PlumbError as error:
+            machine = documents.machine(self.name, [], self._trail(""))
+            self._name([error])
+        self.folder.show(f"{self.path}/machine.html", machine)
         newest = campaigns[0] if campaigns else None
         if newest:
             self.newest = [(row, total) for row, total in known if row.campaign == newest["name"] and row.is_comparable]
@@ -95,7 +101,8 @@ class System:
 
         def make() -> Made:
             made = compose(self.name, name, [row for row, _ in own], ended)
-            return {**made.document, "trail": self._trail("../")}, {"answer": made.document["answer"]}
+            facts = {"answer": made.document["answer"], "odd": [str(item) for item in made.odd]}
+            return {**made.document, "trail": self._trail("../")}, facts
 
         return [sorted(total for _, total in own), ended], make
 
@@ -106,21 +113,30 @@ class System:
             path = f"tests/{slug(name)}.html"
             inputs = [[total for _, total in own], documents.told(noted)]
             rows = [row for row, _ in own]
-            make = functools.partial(documents.series, name, rows, noted, self._trail("../"))
-            facts = self._made(path, inputs, make)
+            facts = self._made(path, inputs, functools.partial(self._series, name, rows, noted))
             line = {"name": name, "href": None if facts is None else path, "records": len(rows), "time": rows[-1].time}
             found = facts or {"series": 0, "worse": 0, "better": 0, "changes": [], "newest": None}
             changes = [{**change, "href": path} for change in found["changes"]]
             lines.append({**line, **found, "changes": changes})
         return lines
 
+    def _series(self, name: str, rows: list[Row], noted: list[Note]) -> Made:
+        made, odd = without_odd(lambda some, _: documents.series(name, some, noted, self._trail("../")), rows)
+        return made[0], {**made[1], "odd": [str(item) for item in odd]}
+
+    def _name(self, odd: Iterable[Any]) -> None:
+        """Add what is left out to ``problems``, once."""
+        self.problems += [text for text in map(str, odd) if text not in self.problems]
+
     def _made(self, path: str, inputs: Any, make: Callable[[], Made]) -> dict[str, Any] | None:
         """The facts of a page; None where it cannot be made: that becomes one of ``problems``, and the rest goes on."""
         try:
-            return self.folder.put(f"{self.path}/{path}", [self.name, inputs], make)
+            facts = self.folder.put(f"{self.path}/{path}", [self.name, inputs], make)
         except PlumbError as error:
             self.problems.append(f"no page {path}: {error}")
             return None
+        self._name(facts.pop("odd", ()))
+        return facts
 
     def _trail(self, up: str) -> list[list[str]]:
         return [[TOP, f"../../{up}index.html"], [self.name, f"{up}index.html"]]

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from plumbline.records import query
-from plumbline.records.model import Record, Row
+from plumbline.base.errors import PlumbError
+from plumbline.records import query, store
+from plumbline.records.model import AnyRecord, Record, Row
 from plumbline.records.notes import Note
 from plumbline.records.store import Damage
 from plumbline.report import data
 from plumbline.report import profiles as profiled
 
+Item = TypeVar("Item", bound=AnyRecord)
+Page = TypeVar("Page")
 #: records of a campaign that a page holds in full, the newest; older ones are counted and stay in the history
 MAX_RECORDS = 1000
 
 
 @dataclass(frozen=True)
 class Composed:
-    """The data of a page, the records that it shows, how many it leaves out, and all damage that was met."""
+    """The data of a page, the records that it shows, how many it leaves out, and all damage that was met.
+
+    ``odd`` are those of the damages that are records which cannot be shown.
+    """
 
     document: dict[str, Any]
     records: list[Record]
     left_out: int
     damages: list[Damage]
+    odd: list[Damage]
 
 
 def compose(
@@ -43,17 +50,62 @@ def compose(
     left_out, kept = chosen[:-MAX_RECORDS], chosen[-MAX_RECORDS:]
     records, more = query.of_rows(kept)
     found = list(dict.fromkeys([*damages, *more]))
-    scope = data.Scope(
-        site,
-        campaign,
-        outcome,
-        damages=[_damage(item) for item in found],
-        left_out=len(left_out),
-        left_out_invalid=sum(not row.is_valid for row in left_out),
-        notes=notes,
-    )
-    document = data.document(scope, records, past, profiled.stored([*(past or ()), *chosen]))
-    return Composed(document, records, len(left_out), found)
+
+    def made(some: Sequence[AnyRecord], odd: Sequence[Damage]) -> dict[str, Any]:
+        there = {item.id for item in some}
+        scope = data.Scope(
+            site,
+            campaign,
+            outcome,
+            damages=[_damage(item) for item in (*found, *odd)],
+            left_out=len(left_out),
+            left_out_invalid=sum(not row.is_valid for row in left_out),
+            notes=notes,
+        )
+        history = None if past is None else [row for row in past if row.id in there]
+        whole = [record for record in records if record.id in there]
+        return data.document(scope, whole, history, profiled.stored([*(past or ()), *chosen]))
+
+    items: list[AnyRecord] = [*(past or ()), *records]
+    document, odd = without_odd(made, list({item.id: item for item in items}.values()))
+    return Composed(document, records, len(left_out), [*found, *odd], odd)
+
+
+def without_odd(
+    make: Callable[[Sequence[Item], Sequence[Damage]], Page], items: Sequence[Item]
+) -> tuple[Page, list[Damage]]:
+    """The page that ``make`` makes of ``items``, without those of which alone it can make none, which are named.
+
+    A record may be sound by its seal and its types, and hold what only another version of the program knows. Raises
+    :class:`PlumbError` where no item is left.
+    """
+    try:
+        return make(items, ()), []
+    except Exception:
+        odd = _odd(make, items)
+        if not odd:
+            raise
+    named = [
+        Damage(store.session_file(item.site, item.session), 0, f"record {item.id} cannot be shown: {why}")
+        for item, why in odd.values()
+    ]
+    if len(odd) == len(items):
+        raise PlumbError(named[0].reason, str(named[0].file), "show it with the version that wrote it")
+    return make([item for item in items if item.id not in odd], named), named
+
+
+def _odd(
+    make: Callable[[Sequence[Item], Sequence[Damage]], Page], items: Sequence[Item]
+) -> dict[str, tuple[Item, str]]:
+    """The items by id of which alone no page can be made, and why."""
+    try:
+        make(items, ())
+    except Exception as error:
+        if len(items) < 2:
+            return {item.id: (item, f"{type(error).__name__}: {error}") for item in items}
+        half = len(items) // 2
+        return _odd(make, items[:half]) | _odd(make, items[half:])
+    return {}
 
 
 def _damage(item: Damage) -> str:

@@ -59,7 +59,7 @@ def curves(record: Record, number: int) -> list[dict[str, Any]]:
 
 def _point(item: Measurement) -> tuple[str, tuple[tuple[str, str], ...], Any] | None:
     """The metric, the other parameters and the size of a point."""
-    if SIZE not in item.params or "first" in item.params:
+    if not isinstance(item.params.get(SIZE), int | float) or "first" in item.params:
         return None
     others = tuple(sorted((name, str(value)) for name, value in item.params.items() if name != SIZE))
     return item.metric, others, item.params[SIZE]

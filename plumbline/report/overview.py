@@ -81,8 +81,8 @@ def overview(site: str, entries: Numbered) -> Block:
     )
     unknown = block(
         "note",
-        f"No limit is known for any figure: the facts of site {site} give no memory channels or links (site.yaml), and "
-        "no ceiling was measured on this machine (plumb site measure).",
+        "No figure here has a limit or a ceiling. Limits are those of the memory channels and links in the facts of "
+        f"site {site} (site.yaml), ceilings what plumb site measure measured of memory, caches, cores and messages.",
     )
     return section(
         "overview",
@@ -106,7 +106,7 @@ def overview(site: str, entries: Numbered) -> Block:
                 {"label": "Stack", "options": [(name, name) for name in stacks]},
             ],
         },
-        any(figure.reached for record, _ in entries for figure in record.figures) or unknown,
+        not any(figure.reached for record, _ in entries for figure in record.figures) and unknown,
         block("note", ABOUT),
         *(block("note", text) for text in summary.legend([record for record, _ in entries])),
     )

@@ -356,9 +356,9 @@ class Scheduler(ABC):
 
 
 def whole_json(text: str, program: str) -> dict[str, Any]:
-    """The JSON object that ``program`` printed; raises :class:`PlumbError` for anything else."""
+    """The JSON object that ``program`` printed, newlines in texts allowed; :class:`PlumbError` for anything else."""
     try:
-        document = json.loads(text)
+        document = json.loads(text, strict=False)
     except (ValueError, RecursionError) as error:
         raise PlumbError(f"{program} printed no valid JSON: {error}", WHERE_STATES, f"run {program} yourself") from None
     if not isinstance(document, dict):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,11 @@ PBSDSH = ("/bin/sh", "-c", '. "${PBS_CONF_FILE:-/etc/pbs.conf}"; exec "$PBS_EXEC
 WHOLE_NODES = ("-l", "place=scatter:excl")
 SHELL = ("-S", "/bin/bash")
 WHERE_LIMIT = "qstat -Q"
+#: how a node begins in the answer of pbsnodes, and a text with the place where it ends
+NODE = re.compile(r'"([^"\s]+)"\s*:\s*\{(?=\s*"Mom"\s*:)')
+VALUE = re.compile(r':(\s*)("(?:\\.|[^\\])*?")(?=\s*(?:,\s*"|[}\]]))', re.DOTALL)
+#: of two members of one name the first counts: a comment, which comes later, cannot be the state
+READER = json.JSONDecoder(strict=False, object_pairs_hook=lambda pairs: {**dict(pairs), **dict(pairs[::-1])})
 USABLE = {"free", "busy", "job-busy", "job-exclusive", "job-sharing", "<various>"}
 
 
@@ -84,28 +90,81 @@ def read_nodes(text: str, queue: str | None) -> list[Node]:
 
     With a queue, nodes tied to another one are left out: by their attribute ``queue``, or by
     ``resources_available.Qlist``, as many sites configure it. A node tied to none is in every queue.
+    Virtual nodes (``n1[0]``) are those of the host in ``resources_available.host``, which is usable if all of them are;
+    the one that stands for the host has no CPUs then.
     """
+    hosts: dict[str, list[tuple[str, dict[str, Any]]]] = {}
+    for name, node in _nodes(text).items():
+        host = str(_resources(node).get("host") or name.partition("[")[0])
+        hosts.setdefault(names.host(host, "pbsnodes"), []).append((name, node))
     found = []
-    for name, node in (whole_json(text, "pbsnodes").get("nodes") or {}).items():
-        parts = [part.strip() for part in str(node.get("state", "state-unknown")).split(",")]
-        tied = str(node.get("queue") or (node.get("resources_available") or {}).get("Qlist") or "").split(",")
-        if queue is not None and tied != [""] and queue not in [word.strip() for word in tied]:
-            continue
-        usable = set(parts) <= USABLE
-        comment = str(node.get("comment") or "")
-        found.append(Node(names.host(name, "pbsnodes"), ",".join(parts), usable, "" if usable else comment))
+    for host, parts in hosts.items():
+        with_cpus = [part for part in parts if str(_resources(part[1]).get("ncpus")) != "0"] or parts
+        states = [_state(host, *part) for part in with_cpus if queue is None or _in_queue(part[1], queue)]
+        found += sorted(states, key=lambda node: node.usable)[:1]
     return found
+
+
+def _state(host: str, name: str, node: Mapping[str, Any]) -> Node:
+    parts = [part.strip() for part in str(node.get("state", "state-unknown")).split(",")]
+    if set(parts) <= USABLE:
+        return Node(host, ",".join(parts), usable=True)
+    comment = " ".join(str(node.get("comment") or "").split())
+    return Node(host, ",".join(parts), False, comment if host == name else f"{name}: {comment}".strip(": "))
+
+
+def _in_queue(node: Mapping[str, Any], queue: str) -> bool:
+    tied = str(node.get("queue") or _resources(node).get("Qlist") or "").split(",")
+    return tied == [""] or queue in [word.strip() for word in tied]
+
+
+def _resources(node: Mapping[str, Any]) -> Mapping[str, Any]:
+    return node.get("resources_available") or {}
+
+
+def _nodes(text: str) -> dict[str, dict[str, Any]]:
+    """The members of ``nodes``; where all of it cannot be read, one by one: one that cannot has no usable state."""
+    pieces = NODE.split(text)
+    try:
+        return READER.decode(text).get("nodes") or {}
+    except (ValueError, RecursionError, AttributeError):
+        if len(pieces) == 1:
+            return _json(text, "pbsnodes").get("nodes") or {}
+    found = {}
+    for name, piece in zip(pieces[1::2], pieces[2::2], strict=True):
+        try:
+            found[name] = READER.raw_decode(VALUE.sub(_quoted, "{" + piece))[0]
+        except ValueError:
+            found[name] = {"state": "unreadable", "comment": "pbsnodes printed no valid JSON for it"}
+    return found
+
+
+def _json(text: str, program: str) -> dict[str, Any]:
+    """The JSON object that ``program`` printed; PBS up to 19 writes texts as they are, with quotes and newlines."""
+    try:
+        return whole_json(text, program)
+    except PlumbError:
+        return whole_json(VALUE.sub(_quoted, text), program)
+
+
+def _quoted(value: re.Match[str]) -> str:
+    """A text that may be no valid string of JSON as one that is: a stray backslash is left out, a quote is escaped."""
+    try:
+        text = READER.decode(value[2])
+    except ValueError:
+        text = re.sub(r"\\(.)", r"\1", value[2][1:-1], flags=re.DOTALL)
+    return f":{value[1]}{json.dumps(text)}"
 
 
 def read_default(text: str) -> str | None:
     """``qstat -B -f -F json``: the queue of jobs that name none."""
-    servers = (whole_json(text, "qstat").get("Server") or {}).values()
+    servers = (_json(text, "qstat").get("Server") or {}).values()
     return next((server["default_queue"] for server in servers if server.get("default_queue")), None)
 
 
 def read_limit(text: str, queue: str) -> int | None:
     """``qstat -Q -f -F json QUEUE``: seconds of ``resources_max.walltime``, ``HH:MM:SS`` or seconds; None without."""
-    found = (whole_json(text, "qstat").get("Queue") or {}).get(queue) or {}
+    found = (_json(text, "qstat").get("Queue") or {}).get(queue) or {}
     limit = (found.get("resources_max") or {}).get("walltime")
     if limit is None:
         return None

@@ -129,12 +129,12 @@ def read_nodes(text: str, queue: str | None) -> list[Node]:
     With a queue, hosts that are not in it are left out. A host is usable if a queue (that queue) takes jobs there.
     """
     try:
-        hosts = ET.fromstring(text).findall("host")  # noqa: S314 - the scheduler is trusted with more than this
+        hosts = ET.fromstring(text).findall("{*}host")  # noqa: S314 - the scheduler is trusted with more than this
     except ET.ParseError as error:
         raise PlumbError(f"qhost printed no valid XML: {error}", WHERE_STATES, "run qhost -q -xml yourself") from None
     found = []
     for host in hosts:
-        states = {str(item.get("name")): _letters(item) for item in host.findall("queue")}
+        states = {str(item.get("name")): _letters(item) for item in host.findall("{*}queue")}
         wanted = {name: state for name, state in states.items() if queue in (None, name)}
         if not wanted:
             continue
@@ -145,7 +145,8 @@ def read_nodes(text: str, queue: str | None) -> list[Node]:
 
 
 def _letters(queue: ET.Element) -> str:
-    return next((value.text or "" for value in queue.findall("queuevalue") if value.get("name") == "state_string"), "")
+    values = queue.findall("{*}queuevalue")
+    return next((value.text or "" for value in values if value.get("name") == "state_string"), "")
 
 
 def read_limit(text: str) -> int | None:

@@ -222,7 +222,7 @@ class Slurm(Scheduler):
         """The least time limit of the partition, by sinfo; None without one, and on a host that has no sinfo."""
         if shutil.which("sinfo") is None:
             return None
-        found = map(seconds, answer(["sinfo", "-h", "-o", "%l", *self.in_queue(queue)], WHERE_LIMIT).split())
+        found = map(seconds, _lines(answer(["sinfo", "-h", "-o", "%l", *self.in_queue(queue)], WHERE_LIMIT)))
         return min((limit for limit in found if limit is not None), default=None)
 
     def pin(self, node: str) -> list[str]:
@@ -266,7 +266,7 @@ def read_nodes(text: str) -> list[Node]:
     ``$`` in maintenance, ``@`` ``^`` rebooting, ``-`` planned for a job, ``+`` a job is completing.
     """
     found: dict[str, Node] = {}
-    for line in filter(str.strip, text.splitlines()):
+    for line in _lines(text):
         name, state, reason = three_columns(line, "sinfo")
         base = state.rstrip("*~#!%$@^-+")
         usable = base in USABLE and set(state[len(base) :]) <= WAKES
@@ -275,6 +275,11 @@ def read_nodes(text: str) -> list[Node]:
         node = Node(names.host(name, "sinfo"), state, usable, "; ".join(why))
         found.setdefault(node.name, node)
     return list(found.values())
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of an answer, without the headings ``CLUSTER: name`` where SLURM_CLUSTERS or ``-M`` names clusters."""
+    return [line.strip() for line in text.splitlines() if line.strip() and not re.match(r"CLUSTER: \S+\s*$", line)]
 
 
 def seconds(text: str) -> int | None:

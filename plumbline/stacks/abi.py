@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 from pathlib import Path
@@ -74,7 +73,7 @@ def check(program: Path, ident: str, stack: Manifest) -> None:
     Programs that load MPI while they run, such as scripts, are left to the witness.
     """
     wanted = required(stack)
-    found = libraries.linked(str(program), {**os.environ, **manifest.environment(stack, os.environ)})
+    found = libraries.linked(str(program), manifest.around(stack))
     if own := sorted(name for name in found if name.startswith("libmpi.so")):
         what = f"{ident} is not built for the standard MPI ABI: it needs {own[0]}"
         raise PlumbError(what, str(program), f"build it with {' or '.join(WRAPPERS)} as PATH has them")

@@ -84,6 +84,7 @@ def pip_options(lock: Path) -> list[str]:
 
     Raises :class:`PlumbError` where there is one that was packed without this lock or with another state of it.
     """
+    files.recover(place())
     if not place().is_dir():
         return []
     index = place() / INDEX

@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from plumbline.base import paths
+from plumbline.base import paths, surroundings
 from plumbline.base.errors import PlumbError
 from plumbline.stacks import archive
 
@@ -68,14 +68,14 @@ def pip(arguments: list[str], lock: str, owner: str) -> None:
     file = LOCKS / f"{lock}.txt"
     source = [] if "--no-index" in arguments else archive.pip_options(file)
     locked = ["--no-deps", "--require-hashes", "--quiet", "-r", str(file)]
-    command = [sys.executable, "-m", "pip", *arguments, *source, *locked]
-    quiet = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_PROGRESS_BAR": "off"}
-    call(command, f"pip cannot get the packages of {file.name}", owner, {**os.environ, **quiet})
+    command = [*paths.python(), "-m", "pip", *arguments, *source, *locked]
+    around = surroundings.for_pip(sys.executable, os.environ)
+    call(command, f"pip cannot get the packages of {file.name}", owner, around)
 
 
 def venv(place: Path, owner: str) -> None:
     """Make a virtual environment without pip."""
-    command = [sys.executable, "-m", "venv", "--without-pip", str(place)]
+    command = [*paths.python(), "-m", "venv", "--without-pip", str(place)]
     call(command, "cannot make a virtual environment", owner)
 
 

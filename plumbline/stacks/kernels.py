@@ -41,7 +41,11 @@ def refresh(name: str) -> bool:
     others = {key: entry for key, entry in stack.benchmarks.items() if entry.suite != "kernels"}
     with locked("abi"):  # until the manifest names the ABI build, nothing but the lock keeps others from removing it
         stack = replace(stack, benchmarks=dict(sorted((others | found | _abi(stack, source)).items())))
-        stack = replace(stack, loads=_loads(stack))
+        made = replace(stack, loads=_loads(stack))
+        if stack.loads and stack.loads.library and made.loads and made.loads.library != stack.loads.library:
+            what = f"{wrapper(stack)} takes another MPI library: {made.loads.library}"
+            raise PlumbError(what, f"stack {name} has {stack.loads.library}", "load the modules of one MPI library")
+        stack = made
         manifest.save(stack)
         tuned.renew(stack)
         _prune()
@@ -103,7 +107,9 @@ def wrapper(stack: Manifest) -> Path:
     """The stack's compiler wrapper; raises :class:`PlumbError` if it has none."""
     folder = Path(stack.prefix) / "bin"
     names = stack.family.compiler_wrappers
-    found = next((folder / name for name in names if (folder / name).exists()), None)
+    # Debian has several families in one folder, and one of them has the plain name
+    files = (folder / text for name in names for text in (f"{name}.{stack.family.name}", name))
+    found = next((file for file in files if file.exists()), None)
     if found is None:
         raise PlumbError(f"stack '{stack.name}' has no compiler wrapper", str(folder), f"one of {', '.join(names)}")
     return found
@@ -116,7 +122,7 @@ def fingerprint(source: Path, stack: Manifest | str) -> str:
     """
     compiler = Compiler.find()
     library = stack if isinstance(stack, str) else manifest.document(stack)["mpi"]
-    made_with = f"{compiler.path} {compiler.version} {compiler.native()} {library}"
+    made_with = f"{compiler.path} {compiler.version} {compiler.aim()} {library}"
     return hashlib.sha256(f"{made_with} {digest(source)}".encode()).hexdigest()
 
 
@@ -148,9 +154,11 @@ def _compile(stack: Manifest, source: Path, prefix: Path, label: str, options: l
     owner = f"{label}-kernels"
     place = hashlib.sha256(f"{source} {prefix}".encode()).hexdigest()[:8]
     folder = paths.build() / "kernels" / f"{label}-{place}"
-    environment = {**os.environ, **manifest.environment(stack, os.environ)}
+    environment = manifest.around(stack)
     shutil.rmtree(folder, ignore_errors=True)
-    start = ["cmake", "-S", str(source / "kernels"), "-B", str(folder)]
+    compiler = Compiler.find()
+    start = ["cmake", "-S", str(source / "kernels"), "-B", str(folder), f"-DCMAKE_C_COMPILER={compiler.path}"]
+    start += [f"-DPLUMB_TARGET={';'.join(compiler.target)}"]
     complaint = "the kernels do not compile"
     fetch.call([*start, f"-DPLUMB_BLAS_PREFIX={blas.prefix()}", *options], complaint, owner, environment)
     fetch.call(["cmake", "--build", str(folder), "--parallel", str(os.cpu_count())], complaint, owner, environment)
@@ -164,8 +172,8 @@ def _compile(stack: Manifest, source: Path, prefix: Path, label: str, options: l
 
 def _entry(program: Path, stack: Manifest, source: Path, how: str) -> Benchmark:
     compiler = Compiler.find()
-    built = f"gcc {compiler.version} -O3 for {compiler.native()}{how}, from {FOLDER}"
-    facts = blas.facts() if program.name == "dgemm" else None
+    built = f"gcc {compiler.version} -O3 for {compiler.aim()}{how}, from {FOLDER}"
+    facts = {"instructions": compiler.needed(), **(blas.facts() if program.name == "dgemm" else {})}
     return manifest.benchmark("kernels", fingerprint(source, stack)[:12], program, built, facts=facts)
 
 

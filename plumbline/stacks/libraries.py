@@ -56,7 +56,7 @@ def loads(stack: Manifest, library: Path | None = None, more: Iterable[Path] = (
         if missing := [name for name, file in needed.items() if file is None]:
             cure = "launches inherit no LD_LIBRARY_PATH: the stack's modules or its environment must set it"
             raise PlumbError(f"{program} lacks {', '.join(missing)}", f"stack {stack.name}", cure)
-        library = needed.get(stack.family.library) or library
+        library = next((file for name in stack.family.libraries if (file := needed.get(name))), library)
         found |= {file for file in needed.values() if file is not None}
     library = library and library.resolve()
     parts = manifest.parts(stack, str(library) if library else None) | ({library} if library else set())
@@ -78,14 +78,14 @@ def of_family(stack: Manifest, described: Path) -> Path:
 
     Raises :class:`PlumbError`, naming the file in which the stack is ``described``, where there is none.
     """
-    name = stack.family.library
-    below = (Path(stack.prefix) / folder / name for folder in ("lib", "lib64"))
+    names = stack.family.libraries
     variables = {"PATH": os.environ.get("PATH", os.defpath), **manifest.environment(stack, os.environ)}
-    loaded = linked("/bin/true", {**variables, "LD_PRELOAD": name}).get(name)
-    found = next((file for file in below if file.is_file()), loaded)
+    below = [Path(stack.prefix) / folder / name for name in names for folder in ("lib", "lib64")]
+    loaded = (linked("/bin/true", {**variables, "LD_PRELOAD": name}).get(name) for name in names)
+    found = next((file for file in below if file.is_file()), None) or next((file for file in loaded if file), None)
     if found is None:
         cure = "its modules or its environment must set LD_LIBRARY_PATH"
-        raise PlumbError(f"stack {stack.name}: {name} is not found", str(described), cure)
+        raise PlumbError(f"stack {stack.name}: {' or '.join(names)} is not found", str(described), cure)
     return found
 
 

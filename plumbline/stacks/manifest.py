@@ -224,7 +224,9 @@ def path(name: str) -> Path:
 
 
 def names() -> list[str]:
-    """The stacks that have a manifest, sorted."""
+    """The stacks that have a manifest, sorted; one whose replacement was killed is put back first."""
+    for entry in paths.stacks().glob(f".*.old/{FILE}"):
+        files.recover(paths.stacks() / entry.parent.name[1:].removesuffix(".old"))
     found = (entry.parent.name for entry in paths.stacks().glob(f"*/{FILE}"))
     return sorted(name for name in found if not name.startswith("."))  # a stack that is being made, or replaced
 
@@ -233,6 +235,8 @@ def load(name: str) -> Manifest:
     """The manifest of stack ``name``; raises :class:`PlumbError` if there is none, or none that is valid."""
     file = path(name)
     try:
+        if not file.exists():
+            names()
         document = schemas.parse_json(file.read_text(encoding="utf-8"))
         schemas.check_values(document)
     except FileNotFoundError:
@@ -278,6 +282,14 @@ def save(manifest: Manifest, folder: Path | None = None) -> Path:
     schemas.convert("manifest", written, Manifest, str(file))
     files.replace(file, json.dumps(written, indent=2) + "\n")
     return file
+
+
+def moved(manifest: Manifest, made: Path, place: Path) -> Manifest:
+    """The manifest of what was made in the folder ``made``, as it is once that folder is ``place``, beside it."""
+    text = json.dumps(document(manifest))
+    for folder in (made.resolve(), made):
+        text = text.replace(json.dumps(str(folder))[1:-1], json.dumps(str(folder.with_name(place.name)))[1:-1])
+    return msgspec.json.decode(text, type=Manifest)
 
 
 def digest(manifest: Manifest) -> str:
@@ -350,8 +362,21 @@ def _changes(manifest: Manifest) -> list[str]:
             found.append(f"stack {name}: a file that its programs load is missing: {entry}")
         except OSError as error:
             found.append(f"stack {name}: a file that its programs load cannot be read: {error}")
-    added = sorted(str(file) for file in parts(manifest, loads.library) if str(file) not in loads.files)
+    present = [
+        *parts(manifest, loads.library),
+        *(modules(Path(manifest.prefix)) if manifest.provider == "wheel" else []),
+    ]
+    added = sorted(str(file) for file in present if str(file) not in loads.files)
     return found + [f"stack {name}: its programs would load what was not there before: {file}" for file in added]
+
+
+def modules(prefix: Path) -> list[Path]:
+    """What a Python with this prefix imports, or runs at its start."""
+    return [
+        file
+        for file in prefix.glob("lib/python*/site-packages/**/*")
+        if file.suffix in (".py", ".pyc", ".so", ".pth") and file.parent.name != "__pycache__"
+    ]
 
 
 def recorded(manifest: Manifest, benchmark: Benchmark) -> dict[Path, str | None]:
@@ -414,6 +439,15 @@ def expand(value: str, base: Mapping[str, str]) -> str:
         if text or not piece:
             pieces.append(text)
     return ":".join(pieces)
+
+
+def around(manifest: Manifest) -> dict[str, str]:
+    """The variables of programs of a stack that we start outside a launch, such as its compiler wrapper.
+
+    No variable of this process says otherwise what an MPI library does, and compiles.
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(families.VARIABLES)}
+    return {**kept, **environment(manifest, os.environ)}
 
 
 def environment(manifest: Manifest, base_env: Mapping[str, str]) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Provider ``module``: stacks that a site already has, described in ``site-configs/SITE/stacks.yaml``.
 
 A description names environment modules and programs; the programs are looked up with the modules loaded, and the
-manifest records where they are and their SHA-256. Nothing is built and nothing is copied.
+manifest records where they are and their SHA-256. STREAM and our kernels are built where there is a compiler wrapper.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -20,7 +21,7 @@ from msgspec.structs import replace
 from plumbline import mpi, schemas
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError, suggest
-from plumbline.stacks import Work, libraries, manifest
+from plumbline.stacks import Work, fetch, kernels, libraries, manifest, stream
 
 FILE = "stacks.yaml"
 Entry = TypeVar("Entry")
@@ -43,8 +44,8 @@ class Program(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Description(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A stack that a site has.
 
-    ``accelerator``: whose memory the MPI library and its OSU programs take as buffers. Without ``benchmarks`` the
-    stack is for programs of people (plumb.yaml) alone.
+    ``accelerator``: whose memory the MPI library and its OSU programs take as buffers. Without ``benchmarks`` there
+    are STREAM and our kernels, and programs of people (plumb.yaml).
     """
 
     modules: list[Annotated[str, schemas.whole("[A-Za-z0-9][A-Za-z0-9_./+=-]*")]] = []
@@ -88,15 +89,71 @@ def work(name: str, force: bool) -> Work | None:
         present = None  # it is written again
     if present and present.provider != "module":
         raise PlumbError(f"stack '{name}' is of another provider", str(manifest.path(name)), "give it another name")
-    if present == stack and not force:
-        return None
+    if present and _is_made_of(present, stack) and not force:
+        old = (kernels.stale(name) or _without_stream(present)) if _compiles(stack) else None
+        return Work(old, lambda _: _build(stack), plan="kernels would be built ({})", begin="") if old else None
 
     def make(_: None) -> None:
         manifest.check(stack)
         manifest.save(stack)
-        print(f"{name}: {len(stack.benchmarks)} benchmarks", flush=True)
+        (paths.stacks() / name / "kernels" / kernels.MARK).unlink(missing_ok=True)
+        if _compiles(stack):
+            _build(stack)
+        print(f"{name}: {len(manifest.load(name).benchmarks)} benchmarks", flush=True)
 
     return Work(str(known[name][0]), make, plan="would be written from {}", begin="")
+
+
+def _is_made_of(present: manifest.Manifest, stack: manifest.Manifest) -> bool:
+    """Whether an installed stack is what its description makes now, beside what was built for it."""
+    built = {ident for ident, one in present.benchmarks.items() if one.suite == "kernels"}
+    built = {*built, *({"stream"} if present.sources else ())} - stack.benchmarks.keys()
+    described = {ident: one for ident, one in present.benchmarks.items() if ident not in built}
+    before, now = present.loads or manifest.NOT_RECORDED, stack.loads or manifest.NOT_RECORDED
+    if now.library not in (None, before.library) or not now.files.items() <= before.files.items():
+        return False
+    if "stream" in built and (stream.outgrown(present) or stream.unfit(present)):
+        return False
+    same = replace(present, benchmarks=described, sources=stack.sources, loads=stack.loads) == stack
+    return same and not manifest.problems(present, leave_out="kernels")
+
+
+def _compiles(stack: manifest.Manifest) -> bool:
+    """Whether our kernels are built for it: it has a compiler wrapper, and the site describes no kernels itself."""
+    if any(one.suite == "kernels" for one in stack.benchmarks.values()):
+        return False
+    try:
+        return kernels.wrapper(stack).exists()
+    except PlumbError:
+        return False
+
+
+def _build(stack: manifest.Manifest) -> None:
+    """Build STREAM, unless the site has one, and our kernels; what cannot be built is said, and the stack is without.
+
+    The site's own programs need neither.
+    """
+    for build in (_add_stream, kernels.refresh):
+        try:
+            build(stack.name)
+        except (PlumbError, OSError) as error:
+            print(f"{stack.name}: {error}; it has the other benchmarks", flush=True)
+
+
+def _without_stream(present: manifest.Manifest) -> str | None:
+    return None if "stream" in present.benchmarks else "there is no STREAM"
+
+
+def _add_stream(name: str) -> None:
+    present = manifest.load(name)
+    if not _without_stream(present):
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        archive = fetch.download("sources", Path(scratch), name, binary=False)[stream.PACKAGE]
+        origin = manifest.source(stream.PACKAGE, archive)
+        entry = stream.install(archive, paths.stacks() / name, stream.Compiler.find(), origin)
+    benchmarks = dict(sorted({**present.benchmarks, "stream": entry}.items()))
+    manifest.save(replace(present, benchmarks=benchmarks, sources=[origin]))
 
 
 def _descriptions() -> dict[str, tuple[Path, Description]]:

@@ -20,7 +20,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from plumbline import mpi, schemas
-from plumbline.base import files, git, paths
+from plumbline.base import files, git, paths, surroundings
 from plumbline.base.errors import PlumbError, suggest
 from plumbline.stacks import Work, fetch, kernels, libraries, manifest, module, stream
 from plumbline.stacks.manifest import Compiler, Launcher, Manifest, Mpi, Source
@@ -173,7 +173,7 @@ def _make(wanted: Wanted) -> None:
 
 
 def _build(wanted: Wanted, home: Path) -> None:
-    around = {**os.environ, "PREFIX": str(home), "JOBS": str(os.cpu_count())}
+    around = {**surroundings.of_user(), "PREFIX": str(home), "JOBS": str(os.cpu_count())}
     folder = paths.build() / "sources"
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / f"{wanted.called}.log"

@@ -18,7 +18,7 @@ from typing import Any
 
 from plumbline.base.errors import PlumbError
 from plumbline.host.collector import CPUS, Reader
-from plumbline.stacks import fetch, manifest
+from plumbline.stacks import fetch, instructions, manifest
 from plumbline.stacks.manifest import Benchmark, Manifest, Source
 
 #: The lock with the archive that has STREAM's source, its package, and the source in it.
@@ -82,7 +82,16 @@ class Compiler:
         found = shutil.which("gcc")
         if found is None:
             raise PlumbError("no C compiler", "gcc", "install it, e.g. apt-get install gcc or dnf install gcc")
-        return cls(found, _ask([found, "-dumpfullversion"]))
+        return cls(found, _ask([found, "-dumpfullversion"]), target=instructions.target())
+
+    def needed(self) -> str:
+        """The instructions that programs need, as flags of /proc/cpuinfo; empty where the compiler does not say."""
+        options = self.target or ("-march=native",)
+        return instructions.needed(_ask([self.path, *options, "-Q", "--help=target"]), self.target)
+
+    def aim(self) -> str:
+        """The processor that programs are compiled for: the options, or :meth:`native`."""
+        return " ".join(self.target) or self.native()
 
     def native(self) -> str:
         """What ``-march=native`` means here: ``znver4``, ``neoverse-v2``, …"""
@@ -116,7 +125,8 @@ def build(source: Path, program: Path, compiler: Compiler, llc_bytes: int | None
         "llc_bytes": llc_bytes,
         "ntimes": repetitions(elements),
         "flags": options,
-        "march": " ".join(compiler.target) or compiler.native(),
+        "march": compiler.aim(),
+        "instructions": compiler.needed(),
     }
 
 
@@ -139,6 +149,15 @@ def outgrown(stack: Manifest) -> str | None:
     """Why STREAM of an installed stack is not valid on this machine: its arrays are too small; else None."""
     small = stack.benchmarks["stream"].facts["array_elements"] < array_elements(last_level_cache_bytes())
     return "STREAM's arrays are too small for this machine's caches" if small else None
+
+
+def unfit(stack: Manifest) -> str | None:
+    """Why STREAM of a stack ends with an illegal instruction on some node, as far as facts say; else None."""
+    compiler = Compiler.find()
+    needed = str(stack.benchmarks["stream"].facts.get("instructions", "?")).split()
+    if not compiler.target or set(needed) <= set(compiler.needed().split()):
+        return None
+    return f"STREAM was compiled for instructions that not all nodes have: {compiler.aim()} from now on"
 
 
 def _ask(command: list[str]) -> str:

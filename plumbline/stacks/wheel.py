@@ -26,7 +26,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from plumbline import mpi
@@ -162,7 +161,7 @@ def stale(name: str, called: str | None = None) -> str | None:
     place = called or name
     mark = fingerprint(name, place)
     reason = manifest.stale(place, mark, CHANGED, leave_out="kernels")
-    return reason or stream.outgrown(manifest.load(place))
+    return reason or stream.outgrown(manifest.load(place)) or stream.unfit(manifest.load(place))
 
 
 def lock_files(name: str) -> list[Path]:
@@ -361,7 +360,7 @@ class Installation:
             benchmarks=dict(sorted(self.benchmarks.items())),
             sources=self.sources,
         )
-        environment = {**os.environ, **manifest.environment(stack, os.environ)}
+        environment = manifest.around(stack)
         library = self.library.resolve()
         loaded = {"library": str(library), "library_sha256": manifest.sha256(library)}
         banner = self.probe(environment)
@@ -371,8 +370,7 @@ class Installation:
             elif entry.suite == "imb":
                 self.linked(ident, Path(entry.file), environment)
                 entry.facts.update(loaded)
-        modules = [file for file in self.prefix.glob("lib/python*/site-packages/**/*") if file.suffix in (".py", ".so")]
-        stack = replace(stack, loads=libraries.loads(stack, self.library, modules))
+        stack = replace(stack, loads=libraries.loads(stack, self.library, manifest.modules(self.prefix)))
         files.replace(self.prefix / "lock", self.mark + "\n")
         manifest.check(stack)
         manifest.save(self.moved(stack), self.prefix)
@@ -380,18 +378,14 @@ class Installation:
 
     def moved(self, stack: Manifest) -> Manifest:
         """The manifest as it is once the stack is in its place."""
-        text = json.dumps(manifest.document(stack))
-        for prefix in (self.prefix.resolve(), self.prefix):
-            place = prefix.with_name(self.place.name)
-            text = text.replace(json.dumps(str(prefix))[1:-1], json.dumps(str(place))[1:-1])
-        return msgspec.json.decode(text, type=Manifest)
+        return manifest.moved(stack, self.prefix, self.place)
 
     def try_again(self) -> None:
         """Check the stack in its final place; if it is not what was made, remove its manifest and raise."""
         stack = manifest.load(self.name)
         try:
             manifest.check(stack)
-            self.probe({**os.environ, **manifest.environment(stack, os.environ)})
+            self.probe(manifest.around(stack))
         except BaseException:
             manifest.path(self.name).unlink()
             raise

@@ -35,8 +35,8 @@ def cpu_nodes(machines: Iterable[Machine]) -> list[int]:
 
 
 def memory_nodes(machines: Iterable[Machine]) -> list[int]:
-    """OS indices of all NUMA nodes."""
-    return sorted({node.index for machine in machines for node in machine.numa_nodes}) or [0]
+    """OS indices of all NUMA nodes with memory."""
+    return sorted({node.index for machine in machines for node in machine.with_memory}) or [0]
 
 
 def is_far(machines: Iterable[Machine], cpu_node: int, memory: str) -> bool:
@@ -49,7 +49,7 @@ def memories(machines: Iterable[Machine]) -> list[str]:
     """Memory policies of one rank: without a distance table, which node is ``remote`` is unknown, and all are taken."""
     found = {"local": None, "interleave": None}
     for machine in machines:
-        far = ["remote"] if machine.distances else [f"node:{node.index}" for node in machine.numa_nodes]
+        far = ["remote"] if machine.distances else [f"node:{node.index}" for node in machine.with_memory]
         found |= dict.fromkeys(far)
     return list(found)
 

@@ -74,6 +74,11 @@ class Machine:
         """Sum of the outermost data caches in bytes, which an array must exceed to measure memory."""
         return sum(cache.size for cache in self.last_level_caches)
 
+    @property
+    def with_memory(self) -> tuple[NumaNode, ...]:
+        """The NUMA nodes with memory; all, where none reports a size (some virtual machines)."""
+        return tuple(node for node in self.numa_nodes if node.size) or self.numa_nodes
+
     def home_node(self, cpu: int) -> NumaNode | None:
         """The node whose memory is local to ``cpu``: the innermost, then the lowest index (as the binder has it)."""
         return _home(self.numa_nodes, cpu)

@@ -173,14 +173,31 @@ def _template() -> Path:
     return next(filter(Path.exists, (scope / TEMPLATE for scope in scopes())), folder() / TEMPLATE)
 
 
+def packages(scope: Path) -> dict[str, Any]:
+    """What ``packages.yaml`` of a scope says of packages, empty where it says nothing; else :class:`PlumbError`."""
+    file = scope / "packages.yaml"
+    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+    if all(line.partition("#")[0].strip() in ("", "---") for line in lines):
+        return {}
+    document = schemas.read_yaml(file, "the site's list of packages", "correct it")
+    found = document.get("packages", document.get("packages:")) or {}
+    if not isinstance(found, dict) or any(not isinstance(entry, dict | None) for entry in found.values()):
+        raise PlumbError("`packages` is no mapping of packages", str(file), "write them as Spack's documentation says")
+    return found
+
+
 def _only_externals(package: str) -> list[str]:
-    """The specs of ``package`` at the site, if it is used as an external only, whatever its version; else none."""
-    for scope in scopes():
-        packages = yaml_text.load((scope / "packages.yaml").read_text(encoding="utf-8"))["packages"]
-        entry = packages.get(f"{package}:") or packages.get(package)
-        if entry and "buildable" in entry:
-            return [] if entry["buildable"] else [str(item["spec"]) for item in entry.get("externals") or ()]
-    return []
+    """The specs of ``package`` at the site, if it is used as an external only, whatever its version; else none.
+
+    What a site says of a package is before what it says of ``mpi``, and that before ``all``.
+    """
+    described = [{name.removesuffix(":"): entry or {} for name, entry in packages(scope).items()} for scope in scopes()]
+    names = (package, *(["mpi"] if package in MPIS else []), "all")
+    entries = [each[name] for name in names for each in described if name in each]
+    if next((entry["buildable"] for entry in entries if "buildable" in entry), True):
+        return []
+    externals = (each[package]["externals"] for each in described if each.get(package, {}).get("externals"))
+    return [str(item["spec"]) for item in next(externals, [])]
 
 
 def check_externals(name: str) -> None:

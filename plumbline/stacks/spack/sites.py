@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import re
 import shutil
@@ -217,8 +216,8 @@ def write_externals(names: list[str], site: str) -> Path:
         raise PlumbError(
             f"'{site}' cannot be the name of a site with externals", str(file.parent), "choose another, such as local"
         )
-    base = file if file.exists() else environments.folder() / "sites" / environments.DEFAULT_SITE / "packages.yaml"
-    packages = dict(yaml_text.load(base.read_text(encoding="utf-8"))["packages"])
+    base = file.parent if file.exists() else file.parents[1] / environments.DEFAULT_SITE
+    packages = dict(environments.packages(base))
     for name in names:
         package, entry = _external(manifest.load(name))
         packages.pop(package, None)
@@ -255,7 +254,7 @@ def _found(stack: Manifest, package: str, prefix: Path) -> str:
     """The spec of an MPI library by ``spack external find``, which asks the library how it was built."""
     place = environments.home() / "environments" / "externals" / stack.name
     files.replace(place / "spack.yaml", "spack:\n  specs: []\n")
-    variables = {**os.environ, **manifest.environment(stack, os.environ)}
+    variables = manifest.around(stack)
     spack = Spack(bootstrap.prepare(), place, f"externals-{stack.name}", variables)
     spack.run("external", "find", "--path", str(prefix), package)
     described = yaml_text.load((place / "spack.yaml").read_text(encoding="utf-8"))["spack"]

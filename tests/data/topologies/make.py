@@ -405,6 +405,10 @@ def main() -> None:
     ]
     write("numa-without-memory", machine([package(0, dies)]), two_level(4, 1, 16, 16))
 
+    # CPU 0 and its node are offline: the other CPUs of package 0 have no NUMA node, as hwloc showed a PowerEdge R630.
+    halves = [[l3(30 * MIB, cores(numbered(half, 4, step=2), l2=256 * KIB))] for half in (0, 1)]
+    write("cpus-without-numa", machine([package(0, halves[0]), package(1, halves[1], [numa(1, 32)])]), offline=(0,))
+
     # Even CPUs on socket 0, odd ones on socket 1, five of them offline; cores and siblings are not neighbours.
     sparse = one_cache_sockets(2, 8, 20 * MIB, 32, sibling=16, interleaved=True)
     write("sparse-os-indices", sparse, two_level(2, 1, 21, 21), offline=(3, 4, 5, 20, 31))

@@ -153,17 +153,31 @@ def test_by_the_command(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
     assert "scheduler local cannot drain nodes" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("fake", ["slurm"], indirect=True)
+def test_headings_of_clusters_are_neither_jobs_nor_states(fake: Fake) -> None:
+    """Where SLURM_CLUSTERS is set, squeue and sinfo begin with ``CLUSTER: name``, with -h too."""
+    for name in ("squeue", "sinfo"):
+        program = fake.folder / "bin" / name
+        program.write_text(program.read_text().replace("#!/bin/sh\n", '#!/bin/sh\necho "CLUSTER: east"\n'))
+    assert (fake.ask("jobs", "n1").returncode, fake.ask("jobs", "n1").stdout) == (0, "")
+    fake.set("idle", jobs="4711")
+    assert fake.ask("jobs", "n1").stdout == "job 4711\n"
+    assert fake.ask("drain", "n1", "slow").stdout == "n1 is drained: plumb-check: slow\n"
+    assert fake.ask("resume", "n1").stdout == "n1 takes jobs again\n"
+
+
 class TestTheCheckOnANode:
     """health.sh as a node has it, with rounds that are given."""
 
     def installed(self, fake: Fake, *given: dict[str, float]) -> None:
         for file in schedulers.base.HEALTH.iterdir():
             shutil.copy(file, fake.folder)
-        jobs = f"jobs {fake.folder}/health.sh {fake.name} jobs"
+        jobs = f"jobs /usr/local/lib/plumbline/health.sh {fake.name} jobs"
         class_file(fake.folder, jobs, "member n1")
         runner = fake.folder / "plumb-check"
         file = rounds(fake.folder, *given)
-        runner.write_text(f'#!/bin/sh\nexec {paths.checker()} "$@" --measured {file}\n')
+        shutil.copy(paths.checker(), fake.folder / "real")
+        runner.write_text(f'#!/bin/sh\nexec {fake.folder}/real "$@" --measured {file}\n')
         runner.chmod(0o755)
         (fake.folder / "health.sh").chmod(0o755)
 
@@ -222,6 +236,16 @@ class TestTheCheckOnANode:
         kept.write_text(first := kept.read_text().replace(word, str(float(word) - 1000), 1))
         self.check(fake, every="900")
         assert kept.read_text() != first
+
+    def test_a_fine_node_of_the_future_is_measured_now(self, fake: Fake) -> None:
+        self.installed(fake, *[FINE] * 5)
+        self.check(fake)
+        kept = fake.folder / "kept" / "last"
+        word = kept.read_text().split()[2]
+        kept.write_text(kept.read_text().replace(word, str(float(word) + 315360000), 1))
+        self.installed(fake, *[{"memory": 70.0}] * 5)
+        assert "found once: memory is 70 GB/s" in self.check(fake, every="86400")
+        assert "n1 is bad: memory is 70 GB/s" in self.check(fake, every="86400")
 
     def test_without_a_runner_nothing_is_drained(self, fake: Fake) -> None:
         self.installed(fake, FINE)

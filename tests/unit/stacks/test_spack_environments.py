@@ -57,6 +57,53 @@ def test_what_the_site_has_is_taken_as_it_is(root, key):
     assert rendered("mpich")["packages"]["mpi"] == {"require": [environments.known()["mpich"].mpi]}
 
 
+EXTERNAL = [{"spec": "mpich@4.1.2", "prefix": "/usr"}]
+
+
+@pytest.mark.parametrize(
+    ("described", "external"),
+    [
+        ({"mpi": {"buildable": False}, "mpich": {"externals": EXTERNAL}}, True),
+        ({"mpi:": {"buildable": False}, "mpich:": {"externals": EXTERNAL}}, True),
+        ({"all": {"buildable": False}, "mpich": {"externals": EXTERNAL}}, True),
+        ({"all": {"buildable": False}, "mpi": {"buildable": True}, "mpich": {"externals": EXTERNAL}}, False),
+        ({"mpi": {"buildable": False}, "mpich": {"buildable": True, "externals": EXTERNAL}}, False),
+        ({"mpi": {"buildable": False}, "mpich": {"buildable": False, "externals": EXTERNAL}}, True),
+        ({"mpi": {"buildable": False}, "mpich": None}, False),
+        ({"mpi": {"buildable": False}}, False),
+        ({"mpich": {"externals": EXTERNAL}}, False),
+        ({}, False),
+        (None, False),
+    ],
+)
+def test_what_may_be_built_is_said_of_the_package_of_mpi_or_of_all(root, described, external):
+    (environments.site() / "packages.yaml").write_text(yaml.safe_dump({"packages": described}))
+    wanted = "mpich" if external else environments.known()["mpich"].mpi
+    assert rendered("mpich")["packages"]["mpi"] == {"require": [wanted]}
+
+
+@pytest.mark.parametrize("text", ["", "# nothing yet\n", "---\n", "packages:\n", "packages: {}\n", "packages:: {}\n"])
+def test_a_list_of_packages_may_be_empty(root, text):
+    (environments.site() / "packages.yaml").write_text(text)
+    assert rendered("mpich")["packages"]["mpi"] == {"require": [environments.known()["mpich"].mpi]}
+    environments.check_externals("mpich")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("packages: [mpich]\n", "`packages` is no mapping"),
+        ("packages: {mpich: true}\n", "`packages` is no mapping"),
+        ("packages: {mpich: {\n", "is not YAML"),
+        ("mpich\n", "not a mapping"),
+    ],
+)
+def test_a_list_of_packages_that_is_none_is_one_line(root, text, told):
+    (environments.site() / "packages.yaml").write_text(text)
+    with pytest.raises(PlumbError, match=told):
+        environments.render("mpich")
+
+
 @pytest.mark.parametrize(
     ("required", "told"),
     [

@@ -7,7 +7,9 @@ import json
 import os
 import re
 import shutil
+import stat
 import tarfile
+from pathlib import Path
 
 import pytest
 import stack_manifest
@@ -320,6 +322,47 @@ class TestRefusals:
             stacks.install("container", str(folders / "image"), engine="charliecloud")
         assert not (folders / "stacks" / "deb").exists()
 
+    def test_the_stack_that_is_there_stays_where_another_cannot_be_made(self, folders):
+        installed(folders)
+        kept = folders / "stacks" / "deb" / "image" / "bin"
+        kept.mkdir(parents=True)
+        before = manifest.path("deb").read_bytes()
+        (folders / "tools" / "bin").mkdir()
+        shutil.copy("/bin/true", folders / "tools" / "bin" / "plumb-bind")
+        with pytest.raises(PlumbError, match="charliecloud does not run readlink in the image"):
+            stacks.install("container", str(folders / "image"), force=True, engine="charliecloud")
+        assert manifest.path("deb").read_bytes() == before
+        assert kept.is_dir()
+        assert {entry.name for entry in (folders / "stacks").iterdir()} == {"deb", "deb.log", ".deb.lock"}
+
+    def test_it_is_made_beside_the_present_one_and_names_its_place(self, folders, monkeypatch):
+        installed(folders)
+        (folders / "tools" / "bin").mkdir()
+        shutil.copy("/bin/true", folders / "tools" / "bin" / "plumb-bind")
+        seen = []
+
+        def manifested(asked, description, one, host):
+            seen.append((Path(one.loader), manifest.path("deb").exists()))
+            whole = manifest.load("deb")
+            return replace(whole, container=replace(one, launcher=None), prefix=f"{Path(one.loader).parent}/x")
+
+        monkeypatch.setattr(container, "_manifest", manifested)
+        monkeypatch.setattr(container.manifest, "check", lambda _: None)
+        stacks.install("container", str(folders / "image"), force=True, engine="charliecloud")
+        assert seen == [(folders / "stacks" / ".deb.new" / "loader", True)]
+        made = manifest.load("deb")
+        assert made.container.loader == str(folders / "stacks" / "deb" / "loader")
+        assert made.prefix == str(folders / "stacks" / "deb" / "x")
+        assert Path(made.container.loader, engines.LOADER).is_file()
+        assert ".new" not in manifest.path("deb").read_text()
+
+    def test_an_image_has_no_folders_made_elsewhere(self, folders):
+        (folders / "image" / "plumb").symlink_to(folders / "elsewhere")
+        (folders / "elsewhere").mkdir()
+        with pytest.raises(PlumbError, match="the image has a link in the place of /plumb"):
+            stacks.install("container", str(folders / "image"), engine="charliecloud")
+        assert list((folders / "elsewhere").iterdir()) == []
+
 
 class TestStale:
     """When a stack is made again."""
@@ -350,7 +393,10 @@ class TestStale:
 
 
 def archive(folder, *layers, damage=False):
-    """An OCI archive of ``layers``: lists of (name, content), or (name, target) with a ``->`` before the target."""
+    """An OCI archive of ``layers``: lists of (name, content), or (name, target) with a ``->`` before the target.
+
+    A third member has attributes of the entry.
+    """
     blobs = {}
 
     def blob(content):
@@ -362,11 +408,13 @@ def archive(folder, *layers, damage=False):
     for layer in layers:
         stream = io.BytesIO()
         with tarfile.open(fileobj=stream, mode="w") as tar:
-            for name, content in layer:
+            for name, content, *more in layer:
                 member = tarfile.TarInfo(name)
+                for key, value in (more[0] if more else {}).items():
+                    setattr(member, key, value)
                 if content.startswith("->"):
                     member.type, member.linkname = tarfile.SYMTYPE, content[2:]
-                member.size = 0 if member.issym() else len(content)
+                member.size = 0 if not member.isreg() else len(content)
                 tar.addfile(member, io.BytesIO(content.encode()))
         packed.append(blob(gzip.compress(stream.getvalue())))
     described = blob(json.dumps({"layers": packed}).encode())
@@ -399,6 +447,41 @@ class TestOciArchives:
         with pytest.raises(PlumbError, match="would write outside its folder"):
             oci.unpack(archive(tmp_path, layer), tmp_path / "root")
         assert not (tmp_path / "out").exists()
+
+    def test_nobody_gets_rights_by_an_image(self, tmp_path):
+        layer = [
+            ("bin", "", {"type": tarfile.DIRTYPE, "mode": 0o3777, "uid": 4711, "gid": 4712, "uname": "nobody"}),
+            ("bin/su", "x", {"mode": 0o6755, "uid": 4711, "gid": 4712, "uname": "daemon", "gname": "daemon"}),
+            ("bin/open", "x", {"mode": 0o666}),
+            ("bin/again", "", {"type": tarfile.LNKTYPE, "linkname": "bin/su", "mode": 0o4755}),
+            ("bin/closed", "", {"type": tarfile.DIRTYPE, "mode": 0o000}),
+        ]
+        oci.unpack(archive(tmp_path, layer), tmp_path / "root")
+        modes = {}
+        for file in (tmp_path / "root").rglob("*"):
+            found = file.stat()
+            assert (found.st_uid, found.st_gid) == (os.geteuid(), os.getegid())
+            modes[file.name] = stat.S_IMODE(found.st_mode)
+        assert modes == {"bin": 0o755, "su": 0o755, "again": 0o755, "open": 0o644, "closed": 0o700}
+
+    def test_an_image_has_a_bound(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(oci, "FREE", 100_000)
+        file = archive(tmp_path, [("a", "0" * 50_000)], [("b", "0" * 50_000)])
+        oci.unpack(file, tmp_path / "root")
+        for layers in ([[("a", "0" * 5_000_000)]], [[(f"f{number}", "") for number in range(1000)]]):
+            with pytest.raises(PlumbError, match="more than 20 times as large as its archive"):
+                oci.unpack(archive(tmp_path, *layers), tmp_path / f"of {len(layers[0])}")
+            assert sum(file.stat().st_size for file in (tmp_path / f"of {len(layers[0])}").rglob("*")) < 4_000_000
+        monkeypatch.setattr(oci, "MOST_DOCUMENT", 10)
+        with pytest.raises(PlumbError, match=r"index\.json is too large"):
+            oci.unpack(file, tmp_path / "other")
+
+    @pytest.mark.parametrize("name", [".wh...", ".wh..", ".wh.", "a/.wh..."])
+    def test_a_whiteout_removes_nothing_above(self, tmp_path, name):
+        (tmp_path / "kept").write_text("")
+        oci.unpack(archive(tmp_path, [("a/b", "1")], [(name, "")]), tmp_path / "root")
+        assert (tmp_path / "kept").exists()
+        assert (tmp_path / "root" / "a" / "b").read_text() == "1"
 
     def test_a_damaged_archive_and_another_file(self, tmp_path):
         with pytest.raises(PlumbError, match="the archive is damaged: blobs/sha256/"):

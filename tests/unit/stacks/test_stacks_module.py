@@ -12,7 +12,7 @@ from plumbline import schemas, stacks
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.reframe import settings
-from plumbline.stacks import libraries, manifest, module, overview
+from plumbline.stacks import kernels, libraries, manifest, module, overview
 
 ENTRY = {
     "mpi": {"family": "openmpi", "version": "4.1.4"},
@@ -20,6 +20,9 @@ ENTRY = {
     "compiler": {"name": "gcc", "version": "12.2.0"},
     "benchmarks": {"osu_latency": {"suite": "osu", "version": "7.4", "program": "osu_latency"}},
 }
+
+
+REFRESH = kernels.refresh
 
 
 @pytest.fixture
@@ -218,3 +221,97 @@ def test_the_example_of_the_page_is_valid():
     page = (paths.root() / "docs" / "stacks.md").read_text()
     example = yaml.safe_load(re.search(r"```yaml\n(.*?)```", page, re.DOTALL)[1])
     schemas.check("module-stacks", example, "docs/stacks.md")
+
+
+@pytest.mark.parametrize("folder", ["lib", "elsewhere"])
+def test_an_mpich_as_debian_calls_its_library_is_a_stack(site, tmp_path, folder):
+    entry = {"mpi": {"family": "mpich", "version": "4.0.2"}, "launcher": {"family": "hydra", "command": "mpirun"}}
+    library = tmp_path / "mpi" / folder / "libmpich.so.12"
+    library.parent.mkdir()
+    subprocess.run(["gcc", "-shared", "-o", library, "-x", "c", "/dev/null"], check=True)
+    site(**entry, benchmarks={}, environment={"LD_LIBRARY_PATH": str(library.parent)})
+    stacks.install("module", "site-openmpi")
+    assert manifest.load("site-openmpi").loads.library == str(library)
+
+
+@pytest.fixture
+def builds(site, tmp_path, monkeypatch):
+    """What is built for a stack with a compiler wrapper and without benchmarks of the site; nothing is compiled."""
+    library = tmp_path / "mpi/lib/libmpi.so.40"
+    library.parent.mkdir()
+    subprocess.run(["gcc", "-shared", "-o", library, "-x", "c", "/dev/null"], check=True)
+    for name in ("mpicc", "mpicc.openmpi"):
+        (tmp_path / "mpi/bin" / name).touch()
+    seen = []
+
+    def refresh(name):
+        stack = manifest.load(name)
+        seen.append((kernels.wrapper(stack).name, sorted(stack.benchmarks)))
+        entry = manifest.benchmark("kernels", "1", tmp_path / "mpi/bin/osu_latency", "gcc")
+        manifest.save(replace(stack, benchmarks={**stack.benchmarks, "pi": entry}))
+
+    def install(archive, prefix, compiler, origin):
+        return manifest.benchmark(
+            "stream", "5.10", tmp_path / "mpi/bin/osu_latency", "gcc", facts={"array_elements": 1e9}
+        )
+
+    archive = tmp_path / "reframe-hpc-4.10.4.tar.gz"
+    archive.touch()
+    monkeypatch.setattr(kernels, "refresh", refresh)
+    monkeypatch.setattr(kernels, "stale", lambda name: None if "pi" in manifest.load(name).benchmarks else "none yet")
+    monkeypatch.setattr(module.fetch, "download", lambda *_, **__: {"reframe-hpc": archive})
+    monkeypatch.setattr(module.stream, "install", install)
+    return seen
+
+
+def test_a_stack_with_a_compiler_wrapper_has_stream_and_our_kernels(site, builds, capsys):
+    site(benchmarks={})
+    stacks.install("module", "site-openmpi")
+    assert builds == [("mpicc.openmpi", ["stream"])]
+    assert sorted(manifest.load("site-openmpi").benchmarks) == ["pi", "stream"]
+    capsys.readouterr()
+    stacks.install("module", "site-openmpi")
+    assert (capsys.readouterr().out, len(builds)) == ("site-openmpi: up to date\n", 1)
+    site(benchmarks={}, environment={"UCX_TLS": "all"})
+    stacks.install("module", "site-openmpi")
+    assert len(builds) == 2
+
+
+def test_what_cannot_be_built_is_said_and_the_site_s_own_programs_stay(site, builds, capsys, monkeypatch):
+    def refuse(*_, **__):
+        raise PlumbError("pip cannot get the packages", "stack site-openmpi")
+
+    site()
+    with monkeypatch.context() as offline:
+        offline.setattr(module.fetch, "download", refuse)
+        stacks.install("module", "site-openmpi")
+    assert "site-openmpi: pip cannot get the packages" in capsys.readouterr().out
+    assert sorted(manifest.load("site-openmpi").benchmarks) == ["osu_latency", "pi"]
+    stacks.install("module", "site-openmpi")
+    assert sorted(manifest.load("site-openmpi").benchmarks) == ["osu_latency", "pi", "stream"]
+
+
+def test_a_benchmark_that_is_described_no_more_is_gone(site, builds):
+    site()
+    stacks.install("module", "site-openmpi")
+    site(benchmarks={})
+    stacks.install("module", "site-openmpi")
+    assert sorted(manifest.load("site-openmpi").benchmarks) == ["pi", "stream"]
+
+
+def test_kernels_that_a_site_describes_are_not_built(site, builds):
+    site(benchmarks={"pi": {"suite": "kernels", "version": "1", "program": "osu_latency"}})
+    stacks.install("module", "site-openmpi")
+    assert builds == []
+
+
+def test_a_compiler_wrapper_of_another_library_builds_nothing(site, builds, capsys, monkeypatch):
+    """Debian's alternatives may give the plain name of one family to another."""
+    monkeypatch.setattr(kernels, "refresh", REFRESH)
+    monkeypatch.setattr(kernels, "build", lambda *_: {"pi": manifest.load("site-openmpi").benchmarks["stream"]})
+    monkeypatch.setattr(kernels, "_abi", lambda *_: {})
+    monkeypatch.setattr(kernels, "_loads", lambda _: manifest.Loads(library="/opt/other/libmpi.so.40", files={}))
+    site(benchmarks={})
+    stacks.install("module", "site-openmpi")
+    assert "mpicc.openmpi takes another MPI library: /opt/other/libmpi.so.40" in capsys.readouterr().out
+    assert sorted(manifest.load("site-openmpi").benchmarks) == ["stream"]
