@@ -35,6 +35,15 @@ CURES = (
     (r"timed out|refused|No route|unreachable", "nothing answers there: is the host up, and ansible_host right?"),
     (r"", "try the same login with ssh yourself"),
 )
+#: what Ansible says of a module that its Python there cannot run: 3.6 (``python3`` of RHEL 8), none, or no Python
+OLD_PYTHON = (
+    r"deserialization failed|MODULE FAILURE|No start of json|requires a minimum of Python|"
+    r"future feature annotations|module interpreter .* not found|interpreter .* (?:does not exist|not found)"
+)
+PYTHON_CURE = (
+    "the Python there does not run Ansible's own modules: it has to be 3.9 or newer. Set ansible_python_interpreter of"
+    " this host in the inventory, such as /usr/bin/python3.11"
+)
 COLOURS = {"ok": "green", "changed": "yellow", "failed": "red", "unreachable": "red"}
 
 
@@ -49,10 +58,12 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         super().__init__()
         self.started = self.mark = time.monotonic()
         self.several = False
+        self.groups = ""
         self.warnings: list[str] = []
 
     def v2_playbook_on_play_start(self, play: Any) -> None:
         """Host names are shown only where there are several."""
+        self.groups = ", ".join(play.hosts)
         self.several = len(play.get_variable_manager().get_vars(play=play).get("ansible_play_hosts_all", [])) > 1
 
     def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
@@ -107,7 +118,8 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
 
     def v2_playbook_on_no_hosts_matched(self) -> None:
         """An inventory without the groups that the playbook wants."""
-        self._display.display("no host matches: does the inventory have the group plumb_login?", color="red")
+        text = f"no host matches: does the inventory have the group {self.groups}?"
+        self._display.display(text, color="red")
 
     def _reported(self, result: Any) -> bool:
         """Show what a debug task says, as it is; whether it was one."""
@@ -141,4 +153,6 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         texts = [str(text).strip() for text in said if text]
         if reason and (not texts or reason != "non-zero return code"):
             texts.append(reason)
+        if re.search(OLD_PYTHON, " ".join([*texts, reason])):
+            texts.append(PYTHON_CURE)
         self._display.display("\n".join(texts), color="red")

@@ -6,11 +6,13 @@ Standard library only: :mod:`plumbline.stacks.archive` is run before there is a 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import functools
 import hashlib
 import os
 import shutil
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PosixPath
 from typing import IO
@@ -53,6 +55,7 @@ def replacing(file: Path) -> Iterator[Path]:
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
+        temporary.unlink(missing_ok=True)  # a link that another user put there would be followed
         yield temporary
         sync(temporary)
         temporary.replace(file)
@@ -74,7 +77,7 @@ def below(given: Path) -> list[Path]:
     return [file for file in found if file.is_file()]
 
 
-def write(what: str, file: Path, text: str, cure: str = CURE) -> None:
+def write(what: str, file: Path, text: str, cure: str | None = None) -> None:
     """Replace ``file`` by ``text`` like :func:`replace`, but a device, ``/dev/stdout`` or a FIFO is written to.
 
     Raises :class:`PlumbError` with ``cure`` where ``what`` cannot be written, or no file is named; the old file is
@@ -88,7 +91,7 @@ def write(what: str, file: Path, text: str, cure: str = CURE) -> None:
         else:
             replace(file, text)
     except OSError as error:
-        raise PlumbError(f"cannot write {what}: {error.strerror}", str(file), cure) from error
+        raise PlumbError(f"cannot write {what}: {error.strerror}", str(file), cure or remedy(file)) from error
 
 
 def refuse_inputs(targets: Iterable[Path], inputs: Iterable[Path]) -> None:
@@ -112,6 +115,11 @@ def _names(file: Path) -> set[Path | tuple[int, int]]:
     return known
 
 
+def remedy(place: Path) -> str:
+    """What to do where ``place`` cannot be written."""
+    return paths.to_name(place) or CURE
+
+
 @contextlib.contextmanager
 def writing(what: str, where: Path) -> Iterator[None]:
     """Turn an OSError of the block into a :class:`PlumbError`: ``what`` could not be written.
@@ -124,7 +132,7 @@ def writing(what: str, where: Path) -> Iterator[None]:
         raise
     except OSError as error:
         place = str(error.filename or where)
-        raise PlumbError(f"cannot write {what}: {error.strerror or error}", place, CURE) from None
+        raise PlumbError(f"cannot write {what}: {error.strerror or error}", place, remedy(Path(place))) from None
 
 
 def make_anew(folder: Path) -> None:
@@ -156,15 +164,17 @@ def refuse_foreign(folder: Path) -> None:
 def replaced(folder: Path, fresh: Path) -> Iterator[None]:
     """Put the folder ``fresh`` in place of ``folder``, which is removed at the end of the block, if it was there.
 
-    Where the block raises, what was there before is there again.
+    Where the block raises, what was there before is there again. A kill between the two renamings leaves no folder of
+    that name: :func:`recover`.
     """
-    old = folder.with_name(f".{folder.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
-    if not folder.exists():
+    old = _older(folder)
+    if folder.exists():
+        shutil.rmtree(old, ignore_errors=True)
+        folder.rename(old)
+    elif not old.exists():
         fresh.rename(folder)
         yield
         return
-    folder.rename(old)
     try:
         fresh.rename(folder)
         yield
@@ -174,6 +184,22 @@ def replaced(folder: Path, fresh: Path) -> Iterator[None]:
         old.rename(folder)
         raise
     shutil.rmtree(old)
+
+
+def recover(folder: Path) -> None:
+    """Put back what :func:`replaced` had moved away when its process was killed; nothing is done under a lock.
+
+    That is the file ``.NAME.lock`` beside the folder: who replaces what others recover has to hold it.
+    """
+    if folder.exists() or not _older(folder).is_dir():
+        return
+    with contextlib.suppress(OSError), lock(folder.with_name(f".{folder.name}.lock"), wait=False):
+        if not folder.exists():
+            _older(folder).rename(folder)
+
+
+def _older(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.old")
 
 
 def sync(path: Path) -> None:
@@ -190,12 +216,26 @@ def lock(path: Path, wait: bool = True) -> Iterator[None]:
     """Hold the only lock on the file ``path`` (made if absent, and never removed: others may wait for it).
 
     The kernel (flock(2)) ends the lock with the process that holds it, however it ends. Another process, or another
-    call in this one, waits; without ``wait`` it gets BlockingIOError. Raises OSError if ``path`` cannot be written.
+    call in this one, waits; without ``wait`` it gets BlockingIOError. Raises OSError if ``path`` cannot be written, and
+    for a link, which could make a file elsewhere, or a FIFO, which could wait for ever.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as stream:
+    with _regular(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW) as stream:
         fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         yield
+
+
+def opened(file: Path) -> IO[bytes]:
+    """``file`` to be read; raises OSError, also for what is not a regular file and might block its reader (a FIFO)."""
+    return _regular(file, os.O_RDONLY)
+
+
+def _regular(file: Path, flags: int) -> IO[bytes]:
+    stream = os.fdopen(os.open(file, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o666), "rb")
+    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        stream.close()
+        raise OSError(errno.EINVAL, "not a regular file", str(file))
+    return stream
 
 
 @contextlib.contextmanager
@@ -210,9 +250,8 @@ def reserved(path: Path, what: str, cure: str) -> Iterator[None]:
         except BlockingIOError:
             raise PlumbError(what, str(path.parent), cure) from None
         except OSError as error:
-            raise PlumbError(
-                f"cannot write: {error.strerror}", str(path), "name a folder that can be written"
-            ) from None
+            otherwise = paths.to_name(path) or "name a folder that can be written"
+            raise PlumbError(f"cannot write: {error.strerror}", str(path), otherwise) from None
         yield
 
 

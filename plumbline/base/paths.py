@@ -13,6 +13,8 @@ import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
+from plumbline.base.errors import PlumbError
+
 #: the folders that have an option, and what each holds
 FOLDERS = {
     "results": "records",
@@ -82,8 +84,16 @@ def home() -> Path:
     """What the default folders are in: the checkout, without one ``PLUMB_HOME`` or the user's data folder (XDG)."""
     if not is_installed():
         return root()
-    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(os.environ.get("PLUMB_HOME") or Path(data) / "plumbline").absolute()
+    if named := os.environ.get("PLUMB_HOME"):
+        return Path(named).absolute()
+    data = os.environ.get("XDG_DATA_HOME", "")
+    if data.startswith("/"):  # https://specifications.freedesktop.org/basedir-spec: any other is ignored
+        return Path(data) / "plumbline"
+    try:
+        return Path.home() / ".local" / "share" / "plumbline"
+    except RuntimeError:
+        what = "this user has no home folder for records, sites and stacks"
+        raise PlumbError(what, "HOME is not set", "export PLUMB_HOME=FOLDER") from None
 
 
 def build() -> Path:
@@ -94,9 +104,31 @@ def build() -> Path:
 def tools() -> Path:
     """Prefix of the C tools (``bin/plumb-bind``, ``lib/libplumbwitness.so``): ``PLUMB_TOOLS`` or ``build/tools/``.
 
-    A wheel has them itself.
+    A wheel has them itself. Whoever works in a folder of his own has those of the checkout.
     """
-    return _folder("tools", package() / "tools" if is_installed() else build() / "tools")
+    if is_installed():
+        return _folder("tools", package() / "tools")
+    shared = home() / "build" / "tools"
+    return _folder("tools", shared if shared.is_dir() and not (build() / "tools").is_dir() else build() / "tools")
+
+
+def to_name(place: Path) -> str:
+    """What a user sets who may not write ``place``, because it is of another user's installation.
+
+    Empty if it is in no folder of it.
+    """
+    inside = [name for name, folder in _in_use().items() if place.absolute().is_relative_to(folder)]
+    wanted = dict.fromkeys((*inside[:1], "build", "results"))
+    refused = [name for name in wanted if not _may_write(Path(_in_use()[name]))]
+    if not inside or not refused:
+        return ""
+    words = " ".join(f"PLUMB_{name.upper()}=$HOME/plumbline/{name}" for name in refused)
+    return f"this installation is another user's: export {words}"
+
+
+def _may_write(folder: Path) -> bool:
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    return os.access(there, os.W_OK)
 
 
 def stacks() -> Path:
@@ -117,6 +149,14 @@ def results() -> Path:
 def suite_program(name: str) -> str:
     """The program ``name`` of the suite's Python environment, which a ReFrame of another one starts too."""
     return program(name) if is_installed() else str(root() / ".venv" / "bin" / name)
+
+
+def python() -> list[str]:
+    """This interpreter, for which no variable and no module of the present folder counts.
+
+    Without an environment of its own it may need what pip installed for this user, which ``-I`` leaves out.
+    """
+    return [sys.executable, *(["-I"] if sys.prefix != sys.base_prefix else [])]
 
 
 def program(name: str) -> str:

@@ -6,6 +6,7 @@ to a file too.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import re
@@ -15,6 +16,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any, TextIO
+
+from plumbline.base import surroundings
 
 #: control characters but line ends and tabs, and those that turn the direction of writing -> how they are shown
 _CONTROLS = {
@@ -100,6 +103,25 @@ def progress(done: int, total: int, text: str) -> None:
         _bar.show(line.translate(_CONTROLS)[: room - 1])
 
 
+#: how a stream that lacks a character shows it; ``?`` has a meaning of its own in tables
+_PLAIN = str.maketrans(
+    {"–": "-", "…": "...", "µ": "u", "×": "x", "≥": ">=", "≤": "<=", "±": "+-", "→": "->", "²": "^2", "·": "*"}
+)
+#: the name under which :func:`str.encode` knows that
+PLAIN = "plumbline-plain"
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    """What stands for the characters that cannot be encoded."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end].translate(_PLAIN)
+    return text.encode("ascii", "replace").decode(), error.end
+
+
+codecs.register_error(PLAIN, _plain)
+
+
 class Screen:
     """A stream of text that cannot steer a terminal: what a record or a program's output holds is only shown."""
 
@@ -158,7 +180,7 @@ def page(text: str) -> None:
         print(text)
         return
     sys.stdout.flush()
-    environment = {"LESS": "FRX", **os.environ}
+    environment = {"LESS": "FRX", **surroundings.of_user()}
     with subprocess.Popen(["sh", "-c", pager], stdin=subprocess.PIPE, encoding="utf-8", env=environment) as child:
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the pager
         try:

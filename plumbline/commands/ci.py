@@ -6,11 +6,10 @@ import argparse
 import dataclasses
 from pathlib import Path
 
-import plumbline
 from plumbline.application import model
 from plumbline.base import files, git
 from plumbline.base.errors import PlumbError
-from plumbline.ci import pipelines
+from plumbline.ci import origin, pipelines
 from plumbline.commands import options
 
 
@@ -37,18 +36,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "what a job with status 2 is (default: warn)"
     parser.add_argument("--inconclusive", choices=("warn", "fail"), default="warn", help=text)
     parser.add_argument("--comment", action="store_true", help="post the gate's table under the merge request")
+    text = (
+        "of a runner that posts it and runs nothing of a merge request (default: GitHub's own, GitLab's without tags)"
+    )
+    parser.add_argument("--comment-tags", default="", metavar="A,B", help=text)
     parser.add_argument("--pages", action="store_true", help="publish all campaigns after the nightly one")
     options.add(parser, "--application", "default: the plumb.yaml here, or above")
-    text = f"of an application: what pip installs, such as a wheel (default: {_pinned()})"
+    text = "of an application: a wheel, or an address with its SHA-256 (default: what this Plumbline came from)"
     parser.add_argument("--install", metavar="WHAT", help=text)
     text = "of an application: its stacks and sites on the runner (default: in the user's data folder)"
     parser.add_argument("--home", type=Path, metavar="FOLDER", help=text)
     text = "write the file below this checkout (default: print it)"
     parser.add_argument("--checkout", type=files.OutputFolder, metavar="FOLDER", help=text)
-
-
-def _pinned() -> str:
-    return f"plumbline=={plumbline.__version__}"
 
 
 def _application(named: Path | None) -> str:
@@ -72,12 +71,16 @@ def run(args: argparse.Namespace) -> int:
         what = "--profile is for campaigns of the suite: of an application all programs are measured"
         raise PlumbError(what, "plumb ci", "leave it out")
     names = {field.name for field in dataclasses.fields(pipelines.Values)}
-    given = {name: getattr(args, name) for name in names - {"tags", "results", "application", "install", "home"}}
+    given = {
+        name: getattr(args, name)
+        for name in names - {"tags", "comment_tags", "results", "application", "install", "home"}
+    }
     values = pipelines.Values(
         tags=tuple(options.names_of(args.tags)),
+        comment_tags=tuple(options.names_of(args.comment_tags)),
         results=str(args.results_folder or ""),
         application=own,
-        install=(args.install or _pinned()) if own else "",
+        install=origin.fixed(args.install) if own else "",
         home=str(args.home or ""),
         **given,
     )

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TextIO, cast
 
-from plumbline.base import files, git, paths, terminal
+from plumbline.base import files, git, paths, surroundings, terminal
 from plumbline.base.errors import PlumbError, suggest
 from plumbline.base.verdicts import EXIT, GIT_ENDS
 from plumbline.commands import ended, options
@@ -78,9 +78,9 @@ def main(argv: list[str] | None = None) -> int:
 
         completion.complete(_parser(os.environ["COMP_LINE"].split()))
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a character does not end a measurement
+        sys.stdout.reconfigure(errors=terminal.PLAIN)  # a terminal that lacks a character does not end a measurement
     out, err = (cast(TextIO, terminal.Screen(stream, terminal.coloured(stream))) for stream in (sys.stdout, sys.stderr))
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), surroundings.isolated():
         return _run(sys.argv[1:] if argv is None else argv)
 
 
@@ -157,8 +157,9 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
 def _unexpected(error: Exception) -> PlumbError:
     """What an exception that nobody expected is, and where it was raised; the system's own errors say enough."""
     if isinstance(error, OSError) and error.strerror:
-        cure = "end some processes, or raise ulimit -u" if error.errno == errno.EAGAIN else files.CURE
-        return PlumbError(f"cannot continue: {error.strerror}", str(error.filename or "this host"), cure)
+        place = str(error.filename or "this host")
+        cure = "end some processes, or raise ulimit -u" if error.errno == errno.EAGAIN else files.remedy(Path(place))
+        return PlumbError(f"cannot continue: {error.strerror}", place, cure)
     last = traceback.extract_tb(error.__traceback__)[-1]
     cure = "this is an error in Plumbline, please report it"
     return PlumbError(f"{type(error).__name__}: {error}", f"{last.filename}:{last.lineno}", cure)

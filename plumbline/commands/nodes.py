@@ -12,6 +12,7 @@ from plumbline.base import files
 from plumbline.base.errors import PlumbError
 from plumbline.commands import options
 from plumbline.schedulers import Node, names
+from plumbline.site.site import claiming, load_all
 from plumbline.views.table import table
 
 # Comparing and reading facts take long to import, and plumb launch starts before measurements: each action imports what
@@ -24,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     facts = actions.add_parser("facts", help="collect the facts of nodes, by one job: FOLDER/HOST.json and HOST.xml")
     state = actions.add_parser("states", help="the nodes of a partition, usable or not, and why")
     for action in (facts, state):
-        options.add_scheduler(action)
+        options.add_scheduler(action, None)
         options.add(action, "--partition", "the scheduler's partition or queue, unless an --access option names it")
         options.add(action, "--access", "scheduler option, repeated", action="append", default=[])
         text = f"hosts of scheduler {schedulers.REMOTE.name}"
@@ -45,15 +46,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     drain = actions.add_parser("drain", help="keep new jobs away from nodes; what is out of work stays as it is")
     resume = actions.add_parser("resume", help="let jobs on nodes again, if this or a health check has drained them")
     for action in (drain, resume):
-        options.add_scheduler(action)
+        options.add_scheduler(action, None)
         options.add(action, "--node", "this node, repeated; node[1-4] too", action="append", required=True)
     drain.add_argument("--reason", required=True, metavar="TEXT", help="why, for whoever looks at the node")
 
 
 def run(args: argparse.Namespace) -> int:
     """Do what ``plumb nodes ACTION`` says; the exit status is returned."""
+    if args.action != "compare" and args.scheduler is None:
+        _take_from_site(args)
     actions = {"facts": _facts, "states": _states, "compare": _compare, "drain": _drain, "resume": _drain}
     return actions[args.action](args)
+
+
+def _take_from_site(args: argparse.Namespace) -> None:
+    """Ask the scheduler that the partitions of this host's site have, as their access options say, where there is one.
+
+    ``--partition`` is the name of one of them, or of the scheduler's own.
+    """
+    claimed = claiming(load_all())
+    parts = claimed.partitions if claimed else []
+    wanted = [part for part in parts if getattr(args, "partition", None) == part.name] or parts
+    used = {part.scheduler for part in wanted}
+    args.scheduler = used.pop() if len(used) == 1 else "local"
+    if len(wanted) == 1 and args.action in ("facts", "states"):
+        args.partition = None if args.partition == wanted[0].name and wanted[0].access else args.partition
+        args.access = args.access or wanted[0].access
+        args.hosts = args.hosts or wanted[0].hosts
 
 
 def _facts(args: argparse.Namespace) -> int:

@@ -146,14 +146,21 @@ def add_placement(parser: argparse.ArgumentParser, text: str) -> None:
     add(parser, "--memory", "local, interleave, node:N, remote or firsttouch (default: the placement's)")
 
 
-def add_scheduler(parser: argparse.ArgumentParser) -> None:
-    """What starts jobs."""
-    parser.add_argument("--scheduler", default="local", choices=schedulers.TABLE, help="default: local")
+def add_scheduler(parser: argparse.ArgumentParser, default: str | None = "local") -> None:
+    """What starts jobs; None stands for that of the site."""
+    text = f"default: {default or 'that of the site that claims this host, else local'}"
+    parser.add_argument("--scheduler", default=default, choices=schedulers.TABLE, help=text)
 
 
 def add_profile(parser: argparse.ArgumentParser, text: str) -> None:
     """The profile of a campaign."""
     parser.add_argument("--profile", choices=("quick", "full"), default="quick", help=text)
+
+
+def add_trust(parser: argparse.ArgumentParser) -> None:
+    """``--trust``, of commands that run again what records ran."""
+    text = "run what records name: programs that were not built here, and what variables load"
+    parser.add_argument("--trust", action="store_true", help=text)
 
 
 def add_json(parser: argparse.ArgumentParser, text: str = "print JSON: a line for each row") -> None:

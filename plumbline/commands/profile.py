@@ -53,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--compare", nargs=2, metavar="ID", help="profile what two records ran, such as a gate's, and say what differs"
     )
+    options.add_trust(parser)
     parser.add_argument("--against", metavar="ID", help="what changed since the profile of this record")
     parser.add_argument(
         "--on", metavar="MACHINE", help="what its messages would cross there, by placement (hwloc XML or synthetic)"
@@ -69,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json and (args.against or args.compare or args.export):
         raise PlumbError("--json is of one profile", "plumb profile", "leave out --against, --compare and --export")
     if args.compare:
-        return _compare(args.compare)
+        return _compare(args.compare, args.trust)
     old = _stored(args.against) if args.against else None
     if args.show:
         _show_stored(args, _stored(args.show), old)
@@ -95,9 +96,9 @@ def run(args: argparse.Namespace) -> int:
     return 0 if good else 1
 
 
-def _compare(idents: Sequence[str]) -> int:
+def _compare(idents: Sequence[str], trusted: bool) -> int:
     """Profile the variants of two records, in one session, and say what differs; 0 if both profiles are whole."""
-    variants = [profiled.again(old) for old in map(query.find, idents)]
+    variants = [profiled.again(old, trusted) for old in map(query.find, idents)]
     with passing_folder("profile") as folder:
         records = profiled.measure(variants, folder)
     found = [profiles.read.load(profiles.read.file_of(record.site, record.id)) for record in records]

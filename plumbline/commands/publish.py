@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 
 from plumbline.base import files
 from plumbline.base.units import counted
@@ -23,7 +24,11 @@ def run(args: argparse.Namespace) -> int:
     names = sources.sites()
     if not names:
         raise sources.none_yet()
-    pages = folder.opened(args.folder)
+    with folder.opened(args.folder) as pages:
+        return _publish(names, pages)
+
+
+def _publish(names: Sequence[str], pages: folder.Folder) -> int:
     lines, problems = [], list[str]()
     newest: dict[str, list[system.Known]] = {}
     try:
@@ -42,9 +47,9 @@ def run(args: argparse.Namespace) -> int:
     pages.finish()
     for problem in problems:
         print(f"plumb: {problem}", file=sys.stderr)
-    total = sum(file.stat().st_size for file in args.folder.rglob("*") if file.is_file())
+    total = sum(file.stat().st_size for file in pages.root.rglob("*") if file.is_file())
     kept = len(pages.pages) - pages.rendered
     print(f"{counted(len(lines), 'system')}, {counted(sum(line['campaigns'] for line in lines), 'campaign')}")
     print(f"{counted(pages.rendered, 'page')} rendered, {kept} unchanged, {counted(pages.removed, 'file')} removed")
-    print(f"published: {args.folder / 'index.html'} ({total / 1e6:.1f} MB in all)")
+    print(f"published: {pages.root / 'index.html'} ({total / 1e6:.1f} MB in all)")
     return 1 if problems else 0

@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from plumbline.base import terminal
 from plumbline.base.errors import PlumbError
+from plumbline.commands import options
+from plumbline.launch import brought
 from plumbline.launch.prepare import APPLICATION, OWN, entry_of
 from plumbline.measure import driver
 from plumbline.measure.session import passing_folder
@@ -19,27 +21,29 @@ from plumbline.views import diff
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb reproduce``."""
     parser.add_argument("id", help="beginning of the record's id")
+    options.add_trust(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run it and print what differs and both sets of figures; 1 if the new record is not verified."""
-    old, new = _measure(args.id, terminal.say)
+    old, new = _measure(args.id, args.trust, terminal.say)
     print()
     print(diff.text(old, new))
     print(f"\n{'verified' if new.verified else 'NOT VERIFIED'}: plumb show {new.id}")
     return 0 if new.verified else 1
 
 
-def _measure(prefix: str, say: Callable[[str], None]) -> tuple[Record, Record]:
+def _measure(prefix: str, trusted: bool, say: Callable[[str], None]) -> tuple[Record, Record]:
     """Run the variant of the record whose id begins with ``prefix`` again; returns the old and the new record.
 
-    A program that has changed is only reported, by ``say``. Raises :class:`PlumbError` for an imported record, and when
-    the stack is not installed any more or lacks the benchmark.
+    A program that has changed is only reported, by ``say``. Raises :class:`PlumbError` for an imported record, for one
+    that says what code is run unless it is ``trusted``, and when the stack is not installed any more or lacks the
+    benchmark.
     """
     old = query.find(prefix)
     if old.is_imported:
         raise PlumbError("an imported record", old.id, "run it with the program that measured it")
-    variant = old.variant
+    variant = brought.variant_of(old, trusted)
     stack = manifests.load(variant.stack)
     if variant.benchmark not in (APPLICATION, OWN, *stack.benchmarks):
         raise PlumbError(f"stack {variant.stack} no longer has {variant.benchmark}", "its manifest", "install it again")

@@ -45,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add(parser, "--must-detect", "what a difference makes that has to be found (default: 0.05, 5 %%)")
     text = "also change settings of this host that only root can (huge pages, governor, …), and set them back"
     parser.add_argument("--root", action="store_true", help=text)
+    options.add_trust(parser)
     options.add(parser, "--minutes", "begin no round of launches after M minutes")
     options.add(parser, "--seed", "of the order of launches (default: random, recorded)")
     options.add(parser, "--work", "folder of a new search (default: build/why/SESSION)")
@@ -92,9 +93,9 @@ def _ends(args: argparse.Namespace) -> tuple[Ends, str | None]:
     if args.first is None:
         first, second, figure = found_ends.newest_fail(args.site)
         say(f"the newest gate that failed: {second.variant.name}: {figure}")
-        return found_ends.of_records(first, second, args.root, say, own), args.figure or figure
+        return found_ends.of_records(first, second, args.root, say, own, args.trust), args.figure or figure
     if both := found_ends.records_of(args.first, args.second, own):
-        return found_ends.of_records(*both, args.root, say, own), args.figure or found_ends.figure_of(*both)
+        return found_ends.of_records(*both, args.root, say, own, args.trust), args.figure or found_ends.figure_of(*both)
     if args.root:
         cure = "leave it out, or name two records: what their hosts differ in is known"
         raise PlumbError("sides do not say how the host is set", "plumb why --root", cure)

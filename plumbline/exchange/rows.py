@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
-from plumbline.base import files
+from plumbline.base import csv_output, files
 from plumbline.records.compacted import connect, quoted
 from plumbline.records.figure import Figure
 from plumbline.records.model import Row
@@ -112,13 +110,12 @@ def _exported(row: Row, figure: Figure) -> Exported:
 
 
 def as_csv(figures: Sequence[Exported]) -> str:
-    """A table with a header; booleans are ``yes`` and ``no``, what there is not is empty."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(field.name for field in fields(Exported))
-    for figure in figures:
-        writer.writerow("yes" if cell is True else "no" if cell is False else cell for cell in astuple(figure))
-    return out.getvalue()
+    """The table of ``figures``."""
+    return _table(figures)
+
+
+def _table(figures: Sequence[Exported], formulas: bool = False) -> str:
+    return csv_output.table((field.name for field in fields(Exported)), map(astuple, figures), formulas)
 
 
 def write_parquet(found: Sequence[Exported], target: Path) -> None:
@@ -132,7 +129,7 @@ def write_parquet(found: Sequence[Exported], target: Path) -> None:
         tempfile.TemporaryDirectory() as folder,
     ):
         table = Path(folder) / "figures.csv"
-        table.write_text(as_csv(found), encoding="utf-8")
+        table.write_text(_table(found, formulas=True), encoding="utf-8")
         columns = {name: TYPES.get(name, "VARCHAR") for name in Exported.__dataclass_fields__}
         with connect() as engine:
             engine.execute(_COPY.format(target=quoted(temporary)), {"table": str(table), "columns": columns})

@@ -246,9 +246,8 @@ def threads_of_ucx(case: Case) -> int | None:
     library = next((file for file in case.files if file.name.startswith("libucp.so")), None)
     if library is None:
         return None
-    variables = {**os.environ, **manifests.environment(case.stack, os.environ)}
-    asked = [sys.executable, "-c", _THREADS, str(library)]
-    done = subprocess.run(asked, env=variables, capture_output=True, text=True, check=False)
+    asked = [sys.executable, "-I", "-c", _THREADS, str(library)]
+    done = subprocess.run(asked, env=manifests.around(case.stack), capture_output=True, text=True, check=False)
     return int(done.stdout) if done.returncode == 0 else None
 
 

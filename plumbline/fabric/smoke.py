@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline import mpi, parsers
+from plumbline.base import surroundings
 from plumbline.launch import pipeline, process
 from plumbline.launch.prepare import Prepared, prepare
 from plumbline.mpi import settings, ways
@@ -113,10 +114,8 @@ def _variant(stack: Manifest, site: str, partition: str, nodes: int, variables: 
 
 def _refused(job: Prepared) -> dict[str, str]:
     """The variables of this process that would change what MPI libraries do, and that launches do not get."""
-    import os
-
-    names = job.record.removed_variables or []
-    return {name: os.environ[name] for name in names if name.startswith(mpi.VARIABLES)}
+    around, names = surroundings.of_user(), job.record.removed_variables or []
+    return {name: around[name] for name in names if name.startswith(mpi.VARIABLES)}
 
 
 def _figures(texts: list[str]) -> dict[str, float]:
@@ -136,9 +135,7 @@ def sources(stack: Manifest, partition: Partition, smoke: Smoke, root: Path = Pa
     """The variable of each setting -> its value and where it is set; variables go before files, as in the libraries."""
     family = stack.family
     found: dict[str, tuple[str, str]] = {}
-    files = [file for pattern in mpi.HOST_SETTINGS for file in sorted(root.glob(pattern))]
-    files += [file for pattern in family.settings for file in sorted(Path(stack.prefix).glob(pattern))]
-    for name, value, file in settings.of_files(files):
+    for name, value, file in settings.of_files(family.settings_files(Path(stack.prefix), smoke.variables, root)):
         known = name.startswith(mpi.VARIABLES)
         found[name if known else family.setting_variable(name)] = value, str(file)
     own = manifests.environment(stack, {})

@@ -257,11 +257,12 @@ def _rate(text: str) -> Optional[float]:
 
 
 def _answer(command: List[str]) -> Tuple[Optional[str], str]:
-    """Standard output of a program, or None and the reason."""
+    """Standard output of a program, or None and the reason. It looks at this machine, whatever HWLOC_XMLFILE names."""
+    around = {name: value for name, value in os.environ.items() if not name.startswith("HWLOC_")}
     try:
         done = subprocess.run(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=PATIENCE,
-            check=False,
+            check=False, env=around,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         return None, f"{command[0]}: {error}"

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from plumbline.base.errors import PlumbError
 from plumbline.base.units import cpu_list
 from plumbline.host import links, nvml
 from plumbline.host.links import Link
@@ -113,8 +114,20 @@ def _asked(topology: str | Path | None) -> str:
 
 
 def of_host(facts: Mapping[str, Any]) -> Devices | None:
-    """The devices of a host with the facts of :func:`plumbline.host.provenance.measured`; None where it has none."""
-    return msgspec.convert(facts["devices"], Devices) if "devices" in facts else None
+    """The devices of a host with the facts of :func:`plumbline.host.provenance.measured`; None where it has none.
+
+    Raises :class:`PlumbError` for facts in another form.
+    """
+    if "devices" not in facts:
+        return None
+    try:
+        found = msgspec.convert(facts["devices"], Devices)
+        if {len(found.ways), *map(len, found.ways)} - {len(found.devices)}:
+            raise ValueError("ways are not those between its devices")
+    except ValueError as error:  # msgspec's too
+        what, where = f"the devices of a host are in a form that is not known: {error}", "devices of the record's host"
+        raise PlumbError(what, where, "read it with the version that wrote it") from None
+    return found
 
 
 def document(topology: str | Path | None = None) -> dict[str, Any]:

@@ -51,6 +51,8 @@ def of(ended: Ended, texts: Iterable[str], folder: Path = FOLDER) -> str:
     line = next(killed, None) or named(lines, messages)
     if line:
         parts.append(f": {_sentence(line)}")
+    if code in (-4, 132) or (line and "Illegal instruction" in line):
+        parts.append("; it was compiled for another processor than that of a node: PLUMB_CPU, or -march of your build")
     left = free(folder)
     if left is not None and left < SHARED_MEMORY:
         parts.append(f"; {folder} has {left // 1024} KiB left")

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline import mpi
+from plumbline.base.errors import PlumbError
+from plumbline.base.units import human_bytes
 from plumbline.launch import cause, process
 
 #: characters of a failed launch's output that its record keeps
@@ -22,13 +24,20 @@ class Output:
     folder: Path
     family: mpi.Family
 
-    def of_ranks(self, without_startup: bool = False) -> list[str]:
-        """What each rank printed; ``without_startup``: without what the MPI library says when it starts."""
-        texts = [process.printed(file) for file in sorted((self.folder / "output").iterdir())]
-        startup = self.family.startup
-        if not without_startup or startup is None:
-            return texts
-        return ["".join(line for line in text.splitlines(True) if not re.match(startup, line)) for text in texts]
+    def of_ranks(self) -> list[str]:
+        """What each rank printed."""
+        files = sorted((self.folder / "output").iterdir())
+        most = process.MOST_PRINTED // len(files) if self._size() > process.MOST_PRINTED else process.MOST_PRINTED
+        return [process.printed(file, most) for file in files]
+
+    def _size(self) -> int:
+        return sum(file.stat().st_size for file in (self.folder / "output").iterdir())
+
+    def refuse_excess(self) -> None:
+        """Raise :class:`PlumbError` if the ranks printed more than is read: what is missing could be a figure."""
+        if (size := self._size()) > process.MOST_PRINTED:
+            what = f"it printed {human_bytes(size)}, more than the {human_bytes(process.MOST_PRINTED)} that are read"
+            raise PlumbError(what, "the standard output", "let it print less, or write what is not read to a file")
 
     def _of_all(self) -> list[str]:
         """What the ranks printed, and then the launcher."""

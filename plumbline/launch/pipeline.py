@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from plumbline import parsers, profiles, schedulers, witness
+from plumbline import mpi, parsers, profiles, schedulers, witness
 from plumbline.base import files, group
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import human_bytes
@@ -35,6 +35,7 @@ from plumbline.launch import (
 )
 from plumbline.launch.output import BINDER, Output
 from plumbline.launch.prepare import APPLICATION, Prepared
+from plumbline.launch.written import Written
 from plumbline.parsers.measurement import Measurement
 from plumbline.records import store
 from plumbline.records.launch import Disturbance, Launch, RankSeen, SettingsSeen
@@ -57,6 +58,7 @@ class Run:
     ended: process.Ended
     output: Output
     snapshots: tuple[disturbance.Snapshot, disturbance.Snapshot]
+    written: Written | None = None
     seen: list[RankWitness] = field(default_factory=list)
 
     def why_ended(self) -> list[str]:
@@ -129,7 +131,10 @@ def _start(job: Prepared, index: int, position: int, folder: Path) -> tuple[Run,
     for name, file in job.variant.context.get("inputs", {}).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).symlink_to(file)
-    layout = job.ranks.layout
+    layout, written = job.ranks.layout, None
+    if job.variant.parser == "application":
+        rules = msgspec.convert(job.variant.context["rules"], parsers.application.Rules)
+        written = Written(folder, rules, layout.nodes)
     if layout.nodes > 1 and job.record.hosts is None:
         job.record.hosts = hosts.collect(job.ranks, folder.with_name(f"{folder.name}-hosts"))
     cpus = job.plan.cpus
@@ -156,7 +161,7 @@ def _start(job: Prepared, index: int, position: int, folder: Path) -> tuple[Run,
     )
     begun.exit_code, begun.waiting, begun.shm_free_bytes = ended.exit_code, ended.waiting or None, free
     begun.energy_j, begun.gpu_energy_j, begun.remarks = spent.processors, spent.gpus, list(spent.remarks)
-    run = Run(job, begun, ended, Output(folder, job.ranks.launcher.family), (before, after))
+    run = Run(job, begun, ended, Output(folder, job.ranks.launcher.family), (before, after), written)
     return run, [*(changed or job.files.changes()), *run.why_ended(), *run.output.degraded()]
 
 
@@ -171,7 +176,8 @@ def observe(run: Run) -> list[str]:
     """Read what the ranks' witnesses saw, and what disturbed them. Reasons: witnesses that are missing or damaged."""
     run.seen, reasons = witness.read(run.output.folder / "witness")
     made, (before, after) = run.launch, run.snapshots
-    found = msgspec.convert(disturbance.assess(before, after, run.seen, run.job.host), Disturbance)
+    is_own = run.job.record.variant.application is not None
+    found = msgspec.convert(disturbance.assess(before, after, run.seen, run.job.host, may_sleep=is_own), Disturbance)
     if short := _without_room(run.job, made.shm_free_bytes):
         found = msgspec.structs.replace(found, disturbed=True, causes=[*found.causes, *short])
     made.disturbed, made.disturbance = found.disturbed, found
@@ -213,15 +219,19 @@ def parse(run: Run) -> list[str]:
     said: list[str] = []
     reasons: list[str] = []
     if run.ended.status == "ok" and not job.variant.profiled:
-        texts = run.output.of_ranks(without_startup=bool(job.settings))
+        texts = run.output.of_ranks()
         try:
+            run.output.refuse_excess()
             made.measurements = _measurements(run, texts)
             said = parsers.remarks(job.variant.parser, "".join(texts))
             made.work = parsers.work(job.variant.parser, texts)
             reasons = plausible.claims(job.record.benchmark, made.measurements, run.seen, job.variant.arguments)
         except PlumbError as error:
             words = run.output.complaint() if job.variant.benchmark == APPLICATION else ""
+            talking = ", ".join(mpi.talking(job.record.environment))
             reasons = [f"{error}; it printed: {words}" if words else str(error)]
+            if talking:
+                reasons[0] += f"; {talking} may have made a library print among the figures: leave it out"
     made.remarks = [*job.remarks, *said, *made.remarks]
     return reasons
 
@@ -288,5 +298,6 @@ def _measurements(run: Run, texts: list[str]) -> list[Measurement]:
         context["threads"] = job.plan.threads
     if kind == "application":
         context["wall_s"] = max((witness.window.wall_s for witness in run.seen), default=None)
-        context["files"] = parsers.application.written(run.output.folder, context)
+        context["files"] = run.written.texts() if run.written else {}
+        context |= {"launch_s": run.launch.wall_s, "workers": job.ranks.layout.ranks * job.plan.threads}
     return parsers.parse(kind, "".join(texts), {**context, "ranks": job.ranks.layout.ranks})

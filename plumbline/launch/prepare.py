@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from plumbline import mpi, schedulers, site
-from plumbline.base import files, git, paths
+from plumbline.base import files, git, paths, surroundings
 from plumbline.base.errors import PlumbError
 from plumbline.host import provenance
 from plumbline.launch import environment, hosts, plausible, settings
@@ -23,7 +23,7 @@ from plumbline.records import store
 from plumbline.records.model import Benchmark, Placement, Record, Stack, Suite
 from plumbline.records.variant import Variant, checked
 from plumbline.schemas.site import Facts
-from plumbline.stacks import engines, tuned
+from plumbline.stacks import engines, instructions, tuned
 from plumbline.stacks import manifest as manifests
 from plumbline.topology import machine, plan
 from plumbline.witness.compare import Binds
@@ -82,6 +82,7 @@ def prepare(variant: Variant, session: str) -> Prepared:
     variant = checked(msgspec.to_builtins(variant), "variant description")
     manifest = manifests.load(variant.stack)
     entry = entry_of(variant, manifest)
+    instructions.refuse(entry.facts, variant.benchmark, manifest.made_of)
     if manifest.container:
         manifest.container.check(variant.nodes)
     libraries = [paths.witness_library(), *([paths.profile_library()] if variant.profiled else [])]
@@ -96,8 +97,9 @@ def prepare(variant: Variant, session: str) -> Prepared:
     named = hosts.chosen(partition, variant.nodes)
     asked = settings_of(variant, manifest)
     given = {**settings.variables(manifest.family, asked), **partition.environment, **variant.environment}
-    inherited = environment.inherit(os.environ)
-    stack = manifests.environment(manifest, os.environ)  # what it refers to by name is declared
+    user = surroundings.of_user()
+    inherited = environment.inherit(user)
+    stack = manifests.environment(manifest, user)  # what it refers to by name is declared
     around = {**inherited.kept, **stack, **given}
     launcher = manifest.launcher_on(partition, around)
     by_ssh = named if named or launcher.reaches(os.environ) else hosts.of_job(variant.nodes, os.environ)
@@ -111,7 +113,7 @@ def prepare(variant: Variant, session: str) -> Prepared:
         crowded=len(resolved.ranks) > len(host.cores),
         by_port=manifest.container is not None and not manifest.container.inherits,
     )
-    exported = tuple({"HOME": "", **stack, **given})
+    exported = tuple({"HOME": "", **environment.LOGS, **stack, **given})
     start = launcher.command(layout, bound=bool(resolved.bound), exported=exported, environment=around)
     itself = _binds(variant) == "itself"  # the control, with the launcher's binding off too
     placement, pages = ("none", "firsttouch") if itself else (variant.placement, resolved.memory)

@@ -26,6 +26,8 @@ PR_SET_CHILD_SUBREAPER = 36
 #: seconds between SIGTERM and SIGKILL
 GRACE_S = 1.0
 STDOUT = 1
+#: bytes of what the processes of a launch print that are read
+MOST_PRINTED = 128 << 20
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -242,6 +244,12 @@ def strays(folder: Path, known: Sequence[int] = ()) -> list[int]:
     return found
 
 
-def printed(file: Path) -> str:
-    """What a process printed into ``file``; invalid UTF-8, and NUL, which a record cannot hold, are replaced."""
-    return file.read_text(encoding="utf-8", errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+def printed(file: Path, most: int = MOST_PRINTED) -> str:
+    """What a process printed into ``file``, of which the last ``most`` bytes are read.
+
+    Invalid UTF-8, and NUL, which a record cannot hold, are replaced.
+    """
+    with file.open("rb") as stream:
+        stream.seek(max(0, os.fstat(stream.fileno()).st_size - most))
+        text = stream.read(most).decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return text.replace("\r\n", "\n").replace("\r", "\n")

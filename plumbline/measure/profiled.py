@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from plumbline import site
 from plumbline.base.errors import PlumbError
+from plumbline.launch import brought
 from plumbline.launch.prepare import OWN
 from plumbline.measure import driver, jobs
 from plumbline.records.model import Record
@@ -25,11 +26,11 @@ def measure(variants: Sequence[Variant], folder: Path) -> list[Record]:
     return driver.run(wanted, folder, say=lambda line: print(line, file=sys.stderr, flush=True))[1]
 
 
-def again(record: Record) -> Variant:
-    """What a record ran; raises :class:`PlumbError` where that cannot be run here."""
+def again(record: Record, trusted: bool = False) -> Variant:
+    """What a record ran, which may be ``trusted``; raises :class:`PlumbError` where that cannot be run here."""
     if record.is_imported:
         raise PlumbError("an imported record", record.id, "profile it with the program that measured it")
-    variant = record.variant
+    variant = brought.variant_of(record, trusted)
     refuse_other_nodes(site.partition(site.load(variant.site), variant.partition), variant.stack)
     return variant
 

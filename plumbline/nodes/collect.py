@@ -50,7 +50,7 @@ class Request:
 
     def program(self, host: str | None = None) -> list[str]:
         """The collector as a command; for ``host``, if the node calls itself otherwise."""
-        words = [self.python, str(Path(collector.__file__).resolve()), "--output", str(self.output), "--job"]
+        words = [self.python, "-I", str(Path(collector.__file__).resolve()), "--output", str(self.output), "--job"]
         words.append(self.collection)
         if paths.binder().exists():
             words += ["--topology-program", str(paths.binder().resolve())]

@@ -1,7 +1,7 @@
 """What a page shows, as data: sections of texts, facts, tables and charts. ``js/blocks.js`` draws any of them.
 
-A piece is a text, a number, None for what is not known (a dash), False or empty for nothing, a list of pieces one after
-the other, or a block. Pieces are what sections and the cells of tables hold.
+A piece is a text, a number, None for what is not known (a dash), True, False or empty for nothing, a list of pieces one
+after the other, or a block. Pieces are what sections and the cells of tables hold.
 """
 
 from __future__ import annotations

@@ -130,7 +130,8 @@ def save(site: str, profile: Profile) -> Path:
 def load(file: Path) -> Profile:
     """The profile in ``file``. Raises :class:`PlumbError`."""
     try:
-        return _WHOLE.decode(file.read_bytes())
+        with files.opened(file) as stream:
+            return _WHOLE.decode(stream.read())
     except FileNotFoundError as error:
         raise PlumbError("there is no profile", str(file), "plumb profile makes one") from error
     except (OSError, msgspec.DecodeError) as error:

@@ -12,6 +12,8 @@ from plumbline.schedulers import Node
 DAY = 86400.0
 #: a node is due when its last check is older than this share of the period: the rest is left for it to become idle
 DUE = 0.5
+#: seconds that the clock of a node may be before that of this host; as in custom-kernels/check/last.c
+CLOCKS_S = 60.0
 NO_HOURS = "no node hours are left"
 
 
@@ -51,9 +53,9 @@ def short(name: str) -> str:
     return name.split(".", 1)[0]
 
 
-def by_node(history: Iterable[Result]) -> dict[str, list[Result]]:
-    """What was measured of each node, oldest first."""
-    return group((short(one.node), one) for one in history if one.state != "busy")
+def by_node(history: Iterable[Result], now: float) -> dict[str, list[Result]]:
+    """What was measured of each node until ``now``, oldest first. A result from the future is of a wrong clock."""
+    return group((short(one.node), one) for one in history if one.state != "busy" and one.time <= now + CLOCKS_S)
 
 
 def spent(history: Iterable[Result], terms: Terms) -> float:
@@ -63,7 +65,7 @@ def spent(history: Iterable[Result], terms: Terms) -> float:
 
 def due(nodes: Iterable[str], history: Iterable[Result], terms: Terms) -> list[str]:
     """The nodes to check next: those that never were, those found bad once, then the oldest checks first."""
-    known = by_node(history)
+    known = by_node(history, terms.now)
 
     def last(node: str) -> float:
         return known[short(node)][-1].time if short(node) in known else 0.0

@@ -93,7 +93,7 @@ def when(time: float) -> str:
 
 def say(names: Iterable[str], history: Sequence[Result], terms: Terms, tolerance: float) -> Said:
     """What ``history`` says of the nodes ``names``."""
-    known = by_node(history)
+    known = by_node(history, terms.now)
     recent = {name: [one for one in own if one.time >= terms.since] for name, own in known.items()}
     judged = {name: own for name, own in recent.items() if own}
     compared = {name: known[name][-COMPARED:] for name in judged}

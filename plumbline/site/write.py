@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from plumbline import schemas
-from plumbline.base import files, paths
+from plumbline.base import files, paths, yaml_text
 from plumbline.base.errors import PlumbError
 from plumbline.host import collector
 from plumbline.nodes.compare import Captured
@@ -118,7 +118,7 @@ def site_text(file: Path, request: Request) -> str:
             raise PlumbError(f"site '{request.name}' is not YAML: {error}", str(file), "fix the file") from None
         added = merge(document, wanted(request)) + offer(document, request)
         result = _dump(document) if added else before
-    loaded = YAML(typ="safe", pure=True).load(result)
+    loaded = yaml_text.load(result)
     check(loaded, str(file))
     return result
 
@@ -189,7 +189,7 @@ def offer_stacks(request: Request) -> bool:
     if not offer(document, request):
         return False
     text = _dump(document)
-    check(YAML(typ="safe", pure=True).load(text), str(file))
+    check(yaml_text.load(text), str(file))
     files.write(f"site '{request.name}'", file, text)
     return True
 
@@ -206,7 +206,7 @@ def _complete(present: Any, new: dict[str, Any], path: str) -> list[str]:
 
 def topology_name(text: str, partition: str) -> str:
     """The topology file that the partition names."""
-    document = YAML(typ="safe", pure=True).load(text)
+    document = yaml_text.load(text)
     return next(str(part["topology"]) for part in document["partitions"] if part["name"] == partition)
 
 

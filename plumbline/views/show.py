@@ -6,6 +6,7 @@ import shlex
 from typing import Any
 
 from plumbline.base import group, units
+from plumbline.base.errors import PlumbError
 from plumbline.host import devices
 from plumbline.records.figure import Figure
 from plumbline.records.model import Record
@@ -133,8 +134,13 @@ def _host(record: Record) -> str:
     shown = [f"{key:<18} {plain(value)}" for key, value in known.items()]
     if unknown:
         shown.append(f"{'not readable':<18} {', '.join(unknown)}")
-    if found := devices.of_host(host):
-        shown += ["", "devices", *(line.rstrip() for line in devices.draw(found, host.get("pci_links", {}), DEVICES))]
+    try:
+        if found := devices.of_host(host):
+            known_links = host.get("pci_links")
+            drawn = devices.draw(found, known_links if isinstance(known_links, dict) else {}, DEVICES)
+            shown += ["", "devices", *(line.rstrip() for line in drawn)]
+    except PlumbError as error:
+        shown += ["", str(error)]
     return "\n".join(shown)
 
 

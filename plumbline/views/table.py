@@ -42,7 +42,8 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequen
 
 
 def escaped(text: str) -> str:
-    """``text`` on one line of Markdown, with nothing in it that means something there."""
+    """``text`` on one line of Markdown, with nothing in it that means something there, or that is not shown."""
+    text = "".join(sign if sign.isprintable() else " " for sign in text)
     return " ".join(re.sub(r"([\\`*_\[\]|])", r"\\\1", text).replace("&", "&amp;").replace("<", "&lt;").split())
 
 

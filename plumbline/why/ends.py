@@ -22,9 +22,10 @@ from plumbline.base.errors import PlumbError
 from plumbline.gate import confirm, setup, sides
 from plumbline.gate.sides import KERNELS, Changes, Side
 from plumbline.judge import decide, from_records
-from plumbline.launch import settings
+from plumbline.launch import brought, settings
 from plumbline.launch.prepare import APPLICATION, OWN, settings_of
 from plumbline.measure.session import Say, passing_folder
+from plumbline.mpi import loading
 from plumbline.records import query, sources, store
 from plumbline.records.model import Record
 from plumbline.records.variant import Variant
@@ -114,10 +115,13 @@ def _couples(file: Path) -> list[tuple[Record, Record]]:
     return [both for both in found if all(record.side for record in both)]
 
 
-def of_records(first: Record, second: Record, roots: bool, say: Say, application: Path | None = None) -> Ends:
+def of_records(
+    first: Record, second: Record, roots: bool, say: Say, application: Path | None = None, trusted: bool = False
+) -> Ends:
     """The ends that two records are; ``roots``: settings of the host are factors. Raises :class:`PlumbError`.
 
-    ``application`` is the plumb.yaml of what they measured, if they are of an application. What cannot be set is in
+    ``application`` is the plumb.yaml of what they measured, if they are of an application; unless they are ``trusted``,
+    they do not say what code is loaded. What cannot be set is in
     :attr:`Ends.fixed`.
     """
     both = (first, second)
@@ -127,7 +131,7 @@ def of_records(first: Record, second: Record, roots: bool, say: Say, application
     if ran[0].stack == ran[1].stack:  # else they follow from the stack
         every = {**first.environment, **second.environment}
         differ = {name for name in every if first.environment.get(name) != second.environment.get(name)}
-    variants = [_asked(record, one, differ) for record, one in zip(both, ran, strict=True)]
+    variants = [_asked(record, one, differ, trusted) for record, one in zip(both, ran, strict=True)]
     settable = factors.of_host(first.host, second.host) if roots else []
     taken = {f"host.{one.name}" for one in settable}
     fixed = [one for one in factors.fixed(first, second) if one.key not in taken]
@@ -176,7 +180,7 @@ def _ran(record: Record) -> _Ran:
     raise PlumbError(what, COMMAND, cure)
 
 
-def _asked(record: Record, ran: _Ran, names: Collection[str]) -> Variant:
+def _asked(record: Record, ran: _Ran, names: Collection[str], trusted: bool) -> Variant:
     """The variant of ``record`` on the stack that is there, with those variables of its launches that are ``names``."""
     stack = manifests.load(ran.stack)
     asked = {**stack.settings, **record.variant.settings}
@@ -186,8 +190,10 @@ def _asked(record: Record, ran: _Ran, names: Collection[str]) -> Variant:
         for name, value in record.environment.items()
         if name in names and name not in own and not name.startswith(factors.OWN)
     }
-    environment = {**variables, **record.variant.environment}
-    return structs.replace(record.variant, stack=ran.side.measured, environment=environment)
+    variant = brought.variant_of(record, trusted)
+    if not trusted:
+        loading.refuse(variables, f"record {record.id}", brought.CURE)
+    return structs.replace(variant, environment={**variables, **variant.environment}, stack=ran.side.measured)
 
 
 def of_sides(request: setup.Request, say: Say) -> Ends:

@@ -74,14 +74,16 @@ def _has_parts(first: str, second: str) -> bool:
     return any(one.tuned for one in both) or bool(factors.of_libraries(*both))
 
 
-def search(command: str, minutes: float, folder: Path, say: Say) -> str:
+def search(command: str, minutes: float, folder: Path, say: Say, trusted: bool = False) -> str:
     """The answer of ``command`` in one line; all of it is in ``cause.json`` of ``folder``.
 
-    The search is a process of its own: whatever becomes of it, the verdict stands.
+    ``trusted``: the records that it names were made just now. The search is a process of its own: whatever becomes of
+    it, the verdict stands.
     """
     folder.mkdir(parents=True, exist_ok=True)
     work, target = folder / "cause", folder / "cause.json"
     words = [*shlex.split(command)[1:], "--work", str(work)]
+    words += ["--trust"] if trusted and words[0] == "why" else []
     if work.exists():  # a gate that is resumed
         words = [words[0], "--resume", str(work)]
     say(f"\nthe cause: {command} --minutes {minutes:g}")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import json
+import operator
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,8 @@ import samples
 import yaml
 
 from plumbline.commands import cli
+from plumbline.records import seal
+from plumbline.report import data
 
 ROOT = Path(__file__).parents[2]
 DATA = Path(__file__).parents[1] / "data"
@@ -93,6 +98,59 @@ def test_odd_records_are_shown_or_named(words: list[str], place: Path, capsys: p
     for lines in records():
         file.write_text("".join(json.dumps(line) + "\n" for line in lines))
         run(words, capsys, lines[0])
+
+
+#: where a record holds what another version may write, and what: its types and its seal say nothing against it
+ODD = [
+    (("host", "devices"), {"devices": [], "ways": ["x"]}),
+    (("host", "devices"), {"devices": [], "ways": [["X"]]}),
+    (("host", "devices"), 5),
+    (("hosts", 0, "devices"), {"devices": [{}], "ways": []}),
+    (("launches", 1, "measurements", 0, "params"), {"bytes": "x"}),
+    (("launches", 1, "measurements", 0, "params"), {"bytes": None}),
+]
+
+
+@pytest.mark.parametrize(("where", "value"), ODD)
+def test_one_odd_record_is_named_and_the_rest_is_shown(
+    where: tuple[Any, ...], value: Any, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = []
+    for number in range(3):
+        document = copy.deepcopy(STORED[0]) | {"id": f"{number:012x}", "campaign": "c" * 12}
+        document["hosts"] = [copy.deepcopy(document["host"])]
+        if number == 1:
+            functools.reduce(operator.getitem, where[:-1], document)[where[-1]] = value
+        document.pop("seal", None)
+        lines.append(seal.seal(json.dumps(document, separators=(",", ":"))))
+    (place / "results" / "local" / "s.jsonl").write_text("\n".join(lines) + "\n")
+    for _ in range(2):
+        assert run(["report", "--output", "r.html"], capsys, value) in (0, 1)
+        assert run(["publish", "pages"], capsys, value) in (0, 1)
+    assert run(["show", "000000000001"], capsys, value) in (0, 1)
+    assert [file.name for file in (place / "pages" / "systems").rglob("campaigns/*.html")] == [f"{'c' * 12}.html"]
+    report = (place / "r.html").read_text()
+    assert all(sound in report for sound in ("000000000000", "000000000002"))
+
+
+def test_a_record_that_cannot_be_shown_is_named_each_time(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is odd about it, and also where the page of the rest was made before."""
+    lines = [json.dumps({**STORED[0], "id": f"{number:012x}", "campaign": "c" * 12}) for number in range(5)]
+    (place / "results" / "local" / "s.jsonl").write_text("\n".join(lines) + "\n")
+    sound = data.document
+
+    def document(scope: Any, records: Any, *rest: Any) -> Any:
+        assert all(record.id != "000000000003" for record in records), "an odd one"
+        return sound(scope, records, *rest)
+
+    monkeypatch.setattr(data, "document", document)
+    named = "record 000000000003 cannot be shown: AssertionError: an odd one"
+    for words in (["report", "--output", "r.html"], ["publish", "pages"], ["publish", "pages"]):
+        assert cli.main(words) == 1
+        assert capsys.readouterr().err.count(named) == 1, words
+    assert "000000000004" in (place / "r.html").read_text()
 
 
 def test_a_gate_of_odd_records_is_a_verdict_or_one_error(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

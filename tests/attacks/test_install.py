@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -110,6 +113,59 @@ def test_a_manifest_names_the_place_and_not_where_the_stack_was_made(stacks: Pat
     moved = one.moved(stack_manifest.made(prefix=str(one.prefix), environment=paths_in))
     assert moved.prefix == f"{stacks}/openmpi"
     assert moved.environment == {"P": f"{stacks}/openmpi/lib:/usr/lib", "OTHER": f"{stacks}/abi"}
+
+
+#: ends this process by SIGKILL in place of the renaming of that number
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from plumbline.base import files
+rename, left = Path.rename, [int(sys.argv[1])]
+def killed(one, other):
+    left[0] -= 1
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return rename(one, other)
+Path.rename = killed
+place = Path(sys.argv[2])
+with files.lock(place.with_name(f".{place.name}.lock")), files.replaced(place, place.with_name(f".{place.name}.new")):
+    pass
+"""
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_kill_between_two_renamings_loses_no_stack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """The next command that looks for stacks has the old one, or the new one."""
+    monkeypatch.setenv("PLUMB_STACKS", str(tmp_path))
+    for name, text in (("one+tuned", "old"), (".one+tuned.new", "new")):
+        made = stack_manifest.made("one+tuned", environment={"WHICH": text})
+        manifest.save(made, tmp_path / name)
+    done = subprocess.run([sys.executable, "-c", KILLED, str(number), str(tmp_path / "one+tuned")], check=False)
+    assert done.returncode == (-signal.SIGKILL if number < 3 else 0)
+    assert (tmp_path / "one+tuned").exists() == (number != 2)
+    assert manifest.load("one+tuned").environment == {"WHICH": "new" if number == 3 else "old"}
+    assert manifest.names() == ["one+tuned"]
+
+
+def test_what_another_process_is_replacing_is_left_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLUMB_STACKS", str(tmp_path))
+    manifest.save(stack_manifest.made("one"), tmp_path / ".one.old")
+    with files.lock(tmp_path / ".one.lock"):
+        assert manifest.names() == []
+        assert (tmp_path / ".one.old").is_dir()
+    assert manifest.names() == ["one"]
+
+
+def test_an_older_stack_of_a_killed_process_is_put_back_where_the_next_installation_fails(tmp_path: Path) -> None:
+    for name in (".place.old", "fresh"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).touch()
+    with pytest.raises(KeyboardInterrupt), files.replaced(tmp_path / "place", tmp_path / "fresh"):
+        raise KeyboardInterrupt
+    assert [entry.name for entry in (tmp_path / "place").iterdir()] == [".place.old"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["place"]
 
 
 @pytest.mark.parametrize("error", [None, OSError(28, "No space left on device"), KeyboardInterrupt()])

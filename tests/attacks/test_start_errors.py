@@ -272,3 +272,17 @@ def test_a_full_shared_memory_is_named(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=16, f_frsize=4096))
     shown = cause.of(Ended("failed", 7, 1.0), ["EXIT CODE: 7"], tmp_path)
     assert shown == f"the launcher ended with exit status 7: EXIT CODE: 7; {tmp_path} has 64 KiB left"
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (132, "prterun noticed that process rank 1 with PID 7 on node n2 exited on signal 4 (Illegal instruction)."),
+        (4, "=   EXIT CODE: 4\nYOUR APPLICATION TERMINATED WITH THE EXIT STRING: Illegal instruction (signal 4)"),
+        (-4, ""),
+    ],
+)  # fmt: skip
+def test_an_illegal_instruction_says_what_to_compile_for(tmp_path: Path, status: int, text: str) -> None:
+    """The other nodes of a job are not asked before the launch what their processors have."""
+    shown = cause.of(Ended("failed", status, 1.0), [text], tmp_path / "absent")
+    assert shown.endswith("compiled for another processor than that of a node: PLUMB_CPU, or -march of your build")

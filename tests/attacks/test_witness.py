@@ -268,7 +268,7 @@ class TestLaunch:
         assert reason.endswith(" MB in large mappings, the benchmark's arrays are 24 MB a rank")
 
     def test_a_text_that_is_printed_again_and_again(self, bench):
-        found = self.record(bench, STREAM_OUTPUT, launches=3)
+        found = self.record(bench, STREAM_OUTPUT.replace("20000.0", "20134.7"), launches=3)
         assert (found.verified, found.verdict) == (True, "invalid")
         assert found.reasons == ["all 3 launches printed the same figures, digit by digit: nothing was measured"]
 

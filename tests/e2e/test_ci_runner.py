@@ -16,6 +16,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import gitlab_runner
 import pytest
 from gitlab_runner import NPM
 
@@ -89,12 +90,12 @@ def run(runner, top, source, host, *more):
         "CI_MERGE_REQUEST_IID": "12",
         "CI_PROJECT_ID": "7",
         "CI_API_V4_URL": f"http://127.0.0.1:{host.server_port}/api/v4",
-        "PLUMB_COMMENT_TOKEN": "not-for-eyes",
     }
+    gitlab_runner.for_the_comment(top.parent / "home", "not-for-eyes")
     given = [word for name, value in variables.items() for word in ("--variable", f"{name}={value}")]
     kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
     answer = subprocess.run(
-        [runner, "--no-color", "--home", str(top.parent / "home"), *given, *more],
+        [runner, "--no-color", "--force-shell-executor", "--home", str(top.parent / "home"), *given, *more],
         cwd=top,
         env={**kept, "HOME": str(top.parent), "GIT_CONFIG_GLOBAL": os.devnull},
         capture_output=True,
@@ -135,7 +136,8 @@ def test_a_merge_request_gets_its_verdict_junit_and_comment(runner, checkout, ho
 
 
 @pytest.mark.parametrize(
-    ("source", "jobs"), [("merge_request_event", ["plumb-gate"]), ("schedule", ["plumb-nightly"]), ("push", [])]
+    ("source", "jobs"),
+    [("merge_request_event", ["plumb-gate", "plumb-comment"]), ("schedule", ["plumb-nightly"]), ("push", [])],
 )
 def test_each_kind_of_pipeline_has_its_job(runner, checkout, host, source, jobs):
     code, said = run(runner, checkout, source, host, "--list-csv")

@@ -50,6 +50,15 @@ def test_every_series_stands_in_the_table_the_worst_first(visit, gate):
     assert tab.evaluate("window.broken") is None
 
 
+def test_a_gate_without_facts_has_a_head_without_words_of_programs(visit, tmp_path):
+    file = tmp_path / "gate.html"
+    found = pairs_of("fine", [10.0, 10.5] * 20, [10.0, 10.5] * 20, "lower")
+    file.write_text(render(page.document(decide.decide([found], Rule()), Rule(), [])))
+    head = visit(file).locator("#head")
+    expect(head).to_contain_text("gate: PASS")
+    expect(head).not_to_contain_text("false")
+
+
 def test_every_pair_is_drawn_and_stands_in_a_table(visit, gate):
     file, pairs = gate
     tab = visit(file)

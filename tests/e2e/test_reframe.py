@@ -25,7 +25,8 @@ TOPOLOGIES = paths.root() / "tests/data/topologies"
 def reframe(*options, timeout=300, tests=TESTS, **environment):
     """Output and exit status of ReFrame over the suite, or a file of it, without the variables that activate sets."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("RFM_", "PLUMB_"))}
-    command = [str(BIN / "reframe"), "-c", str(tests), "--nocolor", *options]
+    program = str(paths.root() / "tests/support/installed_reframe.py")
+    command = [sys.executable, program, "-c", str(tests), "--nocolor", *options]
     answer = subprocess.run(
         command,
         env={**clean, **environment},

@@ -146,6 +146,12 @@ def test_overview_shows_the_figures_of_the_records(visit, report, campaign):
     assert [text.split("\t")[0].split()[-1] for text in first] == ["invalid", "invalid", "invalid", "below", "above"]
 
 
+def test_no_section_says_true_or_false(visit, report):
+    for section in visit(report).locator("#main section").all():
+        words = section.inner_text().split()
+        assert not {"true", "false"} & set(words), section.get_attribute("id")
+
+
 def test_tiles_count_what_there_is(visit, report, campaign):
     tab = visit(report)
     tiles = dict(tile.split("\n")[::-1] for tile in tab.locator(".tile").all_inner_texts())

@@ -18,6 +18,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import gitlab_runner
 import published
 import pytest
 
@@ -298,7 +299,7 @@ def pipeline(runner: Path, merged: Path, branch: str, given: dict[str, str]) -> 
         "PATH": f"{Path(sys.executable).resolve().parent}:/usr/local/bin:/usr/bin:/bin",
         "HOME": str(ready / "home"),
     }
-    command = [runner, "--no-color", "--home", ready / "runner", *variables]
+    command = [runner, "--no-color", "--force-shell-executor", "--home", ready / "runner", *variables]
     done = subprocess.run(
         command, cwd=merged, env={**kept, **around}, capture_output=True, text=True, check=False, timeout=600
     )
@@ -319,8 +320,8 @@ def test_a_merge_request_of_ones_own_code_gets_its_gate_and_comment(
         "CI_MERGE_REQUEST_IID": "12",
         "CI_PROJECT_ID": "7",
         "CI_API_V4_URL": f"http://127.0.0.1:{host.server_port}/api/v4",
-        "PLUMB_COMMENT_TOKEN": "not-for-eyes",
     }
+    gitlab_runner.for_the_comment(merged.parents[1] / "runner", "not-for-eyes")
     said, artefacts = pipeline(runner, merged, "change", given)
     made = artefacts / "plumb-gate" / "plumb-ci"
     assert {file.name for file in made.iterdir()} >= {"gate.json", "gate.xml", "gate.md", "gate.html", "work"}, said

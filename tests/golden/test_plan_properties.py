@@ -86,9 +86,20 @@ def check_level(plan: Plan, machine: Machine) -> None:
     assert len({tuple(found) for found in used}) == len(used), "two ranks in one object"
 
 
+def local_to(machine: Machine, cpu: int) -> set[int]:
+    """The node of a CPU; where that has no memory, or there is none, the nearest with memory."""
+    home, having = machine.home_node(cpu), {node.index for node in machine.numa_nodes if node.size}
+    if home is None:
+        return having
+    if home.index in having or not having:
+        return {home.index}
+    far = {node: machine.distances.get((home.index, node), 0) for node in having}
+    return {node for node, distance in far.items() if distance == min(far.values())}
+
+
 def check_memory(plan: Plan, machine: Machine) -> None:
     for rank in plan["ranks"]:
-        homes = {node.index for cpu in rank["cpus"] if (node := machine.home_node(cpu))}
+        homes = set().union(*(local_to(machine, cpu) for cpu in rank["cpus"]))
         mem = rank["mem"]
         if plan["memory"] == "local":
             assert mem == {"policy": "bind", "nodes": sorted(homes)}

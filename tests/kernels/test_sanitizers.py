@@ -55,7 +55,7 @@ ARCHER = next(iter(sorted(Path("/usr/lib").glob("llvm-*/lib/libarcher.so"))), No
 SANITIZERS = {
     "address": (
         ["-DPLUMB_SANITIZE=address,undefined"],
-        {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"},
+        {"ASAN_OPTIONS": "detect_leaks=0:verify_asan_link_order=0", "UBSAN_OPTIONS": "print_stacktrace=1"},
     ),
     "thread": (
         ["-DPLUMB_SANITIZE=thread", "-DCMAKE_C_COMPILER=clang"],

@@ -196,6 +196,30 @@ def test_unknown_stack_is_one_line(tmp_path):
     assert "no wheel stack is called 'opnmpi'" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ('echo "SyntaxError: future feature annotations is not defined" >&2; exit 1', "deserialization failed"),
+        ('echo "Welcome to newton"; exit 1', "No start of json"),
+        (None, "not found"),
+    ],
+)
+def test_a_python_that_is_too_old_for_ansible_is_named_with_the_cure(tmp_path, program, said):
+    """As python3 of RHEL 8, which is 3.6: Ansible says only that it could not read the answer of its module."""
+    python = tmp_path / "python3"
+    if program is not None:
+        python.write_text(f"#!/bin/sh\n{program}\n")
+        python.chmod(0o755)
+    (tmp_path / "hosts.yml").write_text(
+        f"plumb_login: {{hosts: {{newton: {{ansible_connection: local, ansible_python_interpreter: {python}}}}},"
+        f" vars: {{plumb_root: {tmp_path}/root}}}}\n"
+    )
+    done = ansible("playbooks/onboard.yml", "--tags", "preflight", inventory=tmp_path / "hosts.yml")
+    assert done.returncode != 0
+    assert said in done.stdout, done.stdout
+    assert "has to be 3.9 or newer. Set ansible_python_interpreter of this host" in done.stdout
+
+
 def test_inventory_without_hosts_says_which_group(tmp_path):
     (tmp_path / "hosts.yml").write_text("all:\n  hosts: {}\n")
     done = ansible("playbooks/onboard.yml", inventory=tmp_path / "hosts.yml")

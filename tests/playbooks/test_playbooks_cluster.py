@@ -424,6 +424,11 @@ def test_odd_names_are_never_carried():
     assert list(FILTERS.sums(found, "/r")) == ["good.jsonl", "sub/good.parquet"]
 
 
+def test_a_group_that_the_inventory_lacks_is_named(cluster):
+    done = play(cluster, "health")
+    assert "no host matches: does the inventory have the group plumb_nodes?" in done.stdout, done.stdout + done.stderr
+
+
 def test_a_file_changed_on_both_machines_is_named(cluster):
     for machine in ("control", "cluster"):
         folder = cluster / machine / "site-configs/straw"

@@ -105,6 +105,14 @@ def repository(tmp_path) -> Path:
         (changed("programs.heat.inputs", ["x"]), "programs.heat.inputs: there is no x beside plumb.yaml"),
         (changed("programs.heat.inputs", ["."]), "programs.heat.inputs: '.': name the files and folders"),
         (changed("programs.heat.inputs", ["output/x"]), "inputs: 'output/x': the name is that of a file of Plumbline"),
+        (
+            changed("programs.heat", {
+                "command": "./heat",
+                "inputs": ["plumb.yaml"],
+                "figures": {"t": {"json": "t", "file": "plumb.yaml", "unit": "s"}},
+            }),
+            "inputs: plumb.yaml is read as what the program writes, and a launch may not change an input",
+        ),
         (changed("programs.heat.placements", ["cores"]), "unknown placement 'cores' (did you mean 'core'?): known are"),
         (changed("programs.heat.placements", ["numa:x"]), "placements: placement numa:x: 'x' is not a whole number"),
         (changed("programs.heat.memory", "far"), "memory: unknown memory policy 'far': known are local, interleave,"),

@@ -65,6 +65,7 @@ def test_who_ran_during_most_disturbed_launches_is_named():
     for beside, said in (
         ((), ""),
         (["daemon 12 ms", "[kworker/0:1] 3 ms"], " (daemon ran during 60 of the 60 disturbed launches)"),
+        (["python 12 ms", "python 9 ms", "cc1 3 ms"], " (python ran during 60 of the 60 disturbed launches)"),
         (["the hypervisor 2.0 % (steal)"], " (the hypervisor ran during 60 of the 60 disturbed launches)"),
     ):
         pairs = from_records.pairs_of(*map(model.convert, both([BOTH] * 30, beside=beside)))

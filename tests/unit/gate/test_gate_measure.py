@@ -292,6 +292,31 @@ def test_resuming_what_is_decided_tells_the_same_again(gate):
     assert bench.started == []
 
 
+@pytest.mark.parametrize("pairs", [0, 1, 4])
+def test_a_gate_goes_on_after_its_folder_was_full(gate, tmp_path, monkeypatch, pairs):
+    """The results are on another disk: they must not have the pair that the folder could not take."""
+    whole, bench, _ = gate(folder="whole")
+    (tmp_path / "results" / "local" / f"{bench.begun.name}.jsonl").unlink()
+    write, left = store.write, [pairs]
+
+    def full(file, records):
+        if file.parent.name == "pairs":
+            left[0] -= 1
+            if left[0] < 0:
+                raise PlumbError("cannot write: No space left on device", str(file))
+        write(file, records)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(live.store, "write", full)
+        with pytest.raises(PlumbError, match="No space left"):
+            gate()
+    if pairs:
+        assert [len(record.launches) for record in store.read(recorded(tmp_path))] == [pairs] * 2
+    outcome, rest, _ = gate(resume=True)
+    assert outcome.verdicts == whole.verdicts
+    assert rest.started == bench.started[2 * pairs :]
+
+
 @pytest.mark.parametrize("error", [TypeError("an error of ours"), PlumbError("a disk that is full")])
 def test_whatever_ends_a_gate_its_pairs_are_recorded(gate, tmp_path, error):
     with pytest.raises(type(error)):
@@ -616,7 +641,9 @@ def test_the_cause_is_looked_for_with_the_application_in_a_job_too(command_line,
     monkeypatch.setattr(live, "DriverBench", lambda begun, folder: FakeBench(begun, noise=0.002, ratio=1.1))
     prepare, asked = setup.prepare, []  # without the application, whose programs would be built
     monkeypatch.setattr(setup, "prepare", lambda request, say: prepare(replace(request, application=None), say))
-    monkeypatch.setattr(offer, "command", lambda first, second, application: f"plumb why --application {application}")
+    monkeypatch.setattr(
+        offer, "command", lambda first, second, application, **_: f"plumb why --application {application}"
+    )
     monkeypatch.setattr(offer, "search", lambda command, *_: asked.append(command) or "found")
     (tmp_path / "plumb.yaml").write_text("")
     named = ("--application", tmp_path / "plumb.yaml", "--stack", "s", "--cause-minutes", 5)

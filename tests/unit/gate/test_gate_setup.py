@@ -503,7 +503,7 @@ def test_a_traceback_of_reframe_is_said_by_its_last_line(tmp_path):
         '  File "settings.py", line 3, in <module>\n    raise PlumbError("what", "where")\n'
         "plumbline.base.errors.PlumbError: stack x is damaged (there)\n"
     )
-    with pytest.raises(PlumbError, match=r"for stack mpich: \S+PlumbError: stack x is damaged"):
+    with pytest.raises(PlumbError, match=r"^no test ran: stack x is damaged"):
         variants._require(variants.Listing(), "mpich", None, log)
 
 
@@ -516,4 +516,4 @@ def test_the_reason_that_a_test_gives_comes_before_its_traceback(tmp_path):
     )
     with pytest.raises(PlumbError) as raised:
         variants._require(variants.Listing(), "mpich", None, log)
-    assert str(raised.value) == f"there is no program ./code (there): build it ({log})"
+    assert raised.value.what == "no test ran: there is no program ./code (there): build it"

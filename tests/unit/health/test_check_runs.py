@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -17,16 +18,18 @@ from check_runs import CPU, FINE, class_file, judged, rounds, run
 from plumbline.base import paths
 
 SLOW = {"memory": 70.0}
+JOBS = "jobs /usr/local/lib/plumbline/health.sh slurm jobs"
 #: more rounds than there is time for
 ENDLESS = 1001
 
 
 def program(folder: Path, text: str) -> str:
-    """A program that answers whether jobs are on a node."""
-    file = folder / "jobs"
+    """A health script that answers whether jobs are on a node, and a plumb-check beside it."""
+    file = folder / "health.sh"
     file.write_text(f"#!/bin/sh\n{text}\n")
     file.chmod(0o755)
-    return f"jobs {file} busy"
+    shutil.copy(paths.checker(), folder)
+    return JOBS
 
 
 class TestForms:
@@ -87,7 +90,9 @@ class TestLast:
     """The last result at once."""
 
     def last(self, folder: Path, form: str, *more: str) -> subprocess.CompletedProcess[str]:
-        return run("--class", folder / "node.class", "--state", folder / "state", "--form", form, *more)
+        words = ["--class", folder / "node.class", "--state", folder / "state", "--form", form]
+        beside = folder / "plumb-check"
+        return run(*words, *more, program=beside if beside.exists() else None)
 
     def test_neither_it_nor_the_plan_needs_a_budget(self, tmp_path: Path) -> None:
         """They measure nothing: the default of 25 s need not be in the class."""
@@ -112,6 +117,17 @@ class TestLast:
             assert ("\x01" in done.stdout, done.stderr) == (False, "")
             assert form == "openmetrics" or re.search(r"\b10\d\d", done.stdout)
         assert json.loads(self.last(tmp_path, "json", "--last").stdout)["age"] >= 1000
+
+    @pytest.mark.parametrize(("later", "kept"), [(-1000, True), (30, True), (120, False), (315360000, False)])
+    def test_one_from_the_future_is_none(self, tmp_path: Path, later: int, kept: bool) -> None:
+        """A node may boot with a wrong clock, be checked, and get the time: nobody knows how old that is."""
+        assert judged(tmp_path, *[SLOW] * 5)["state"] == "bad"
+        file = tmp_path / "state" / "last"
+        text = file.read_text()
+        time = text.split()[2]
+        for word in (str(float(time) + later), "nan" if not kept else time):
+            file.write_text(text.replace(time, word, 1))
+            assert json.loads(self.last(tmp_path, "json", "--last").stdout)["state"] == ("bad" if kept else "doubt")
 
     def test_without_one_nothing_is_bad(self, tmp_path: Path) -> None:
         class_file(tmp_path)
@@ -159,7 +175,7 @@ class TestJobs:
     """Never beside a job."""
 
     def said(self, folder: Path, answer: str, *more: str) -> dict[str, object]:
-        return judged(folder, *[SLOW] * 5, lines=[program(folder, answer)], more=more)
+        return judged(folder, *[SLOW] * 5, lines=[program(folder, answer)], more=more, program=folder / "plumb-check")
 
     def test_a_job_on_the_node(self, tmp_path: Path) -> None:
         found = self.said(tmp_path, "echo job 4711; exit 1")
@@ -177,7 +193,29 @@ class TestJobs:
         assert str(found["line"]).startswith("nobody can say whether jobs are on the node")
 
     def test_no_such_program(self, tmp_path: Path) -> None:
-        assert judged(tmp_path, *[SLOW] * 5, lines=["jobs /nowhere/squeue"])["state"] == "doubt"
+        assert judged(tmp_path, *[SLOW] * 5, lines=[JOBS])["state"] == "doubt"
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "jobs CANARY",
+            "jobs CANARY slurm jobs",
+            "jobs /usr/local/lib/plumbline/../../../../CANARY slurm jobs",
+            "jobs /usr/local/lib/plumbline/health.sh slurm drain",
+            "jobs /usr/local/lib/plumbline/health.sh ../../evil jobs",
+            "jobs /usr/local/lib/plumbline/health.sh slurm jobs other",
+            "jobs /usr/local/lib/plumbline/health.sh slurm",
+            "jobs /bin/sh -c true",
+        ],
+    )
+    def test_a_class_names_no_program(self, tmp_path: Path, line: str) -> None:
+        canary = tmp_path / "canary"
+        canary.write_text(f"#!/bin/sh\ntouch {tmp_path}/written\n")
+        canary.chmod(0o755)
+        file = class_file(tmp_path, line.replace("CANARY", str(canary)))
+        done = run("--class", file, "--node", "here", "--measured", rounds(tmp_path, *[FINE] * 5), status=2)
+        assert "SCHEDULER jobs' is asked for jobs" in done.stderr or "a word is missing" in done.stderr
+        assert not (tmp_path / "written").exists()
 
     def test_a_job_that_began_meanwhile(self, tmp_path: Path) -> None:
         found = self.said(tmp_path, f"[ -e {tmp_path}/once ] && exit 1; touch {tmp_path}/once")
@@ -206,7 +244,8 @@ class TestOthers:
         stop = f"for child in $(cat {children}); do [ $child = $$ ] || kill -STOP $child; done"
         answer = program(tmp_path, f"[ -e {tmp_path}/once ] || exec touch {tmp_path}/once; {stop}; exit 1")
         file = class_file(tmp_path, answer, budgets=("100 1001",), limits=())
-        found = json.loads(run("--class", file, "--seconds", "100", "--form", "json", status=0).stdout)
+        words = ["--class", file, "--seconds", "100", "--form", "json"]
+        found = json.loads(run(*words, status=0, program=tmp_path / "plumb-check").stdout)
         assert found["rounds"] == 1
         assert found["state"] == "doubt"
         assert "a job has begun: measuring was ended" in found["doubts"]

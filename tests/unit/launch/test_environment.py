@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from plumbline.base import paths
-from plumbline.launch import environment
+from plumbline.base import paths, surroundings
 
 ROOT = paths.root()
 PAGE = ROOT / "docs" / "environment.md"
@@ -19,6 +18,7 @@ NOT_VARIABLES = {
     "PLUMB_BLAS_SYMBOL_PREFIX": "a macro",
     "PLUMB_GROUPS": "CMake",
     "PLUMB_NATIVE": "CMake",
+    "PLUMB_TARGET": "CMake",
     "PLUMB_SANITIZE": "CMake",
     "PLUMB_STATIC_LIBC": "CMake",
     "PLUMB_WARNINGS_AS_ERRORS": "CMake",
@@ -69,5 +69,5 @@ def test_each_variable_is_read_where_the_table_says() -> None:
 def test_what_a_job_may_say_of_its_gpus_is_what_the_binder_looks_at() -> None:
     text = (ROOT / "custom-kernels/common/device_variables.c").read_text(encoding="utf-8")
     table = re.findall(r'"(\w+)"', text.partition("device_variables[DEVICE_VARIABLES")[2])
-    assert tuple(table[: len(environment.DEVICES)]) == environment.DEVICES
-    assert table[len(environment.DEVICES) :] == ["CUDA_DEVICE_ORDER"]
+    assert tuple(table[: len(surroundings.DEVICES)]) == surroundings.DEVICES
+    assert table[len(surroundings.DEVICES) :] == ["CUDA_DEVICE_ORDER"]

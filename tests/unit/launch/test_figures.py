@@ -146,13 +146,58 @@ def test_launches_that_agree_in_one_figure_are_no_fault(host):
     assert settled(fresh(launches=two), {}, host)["reasons"] == [], "two may agree"
 
 
-def test_values_of_few_digits_and_counts_may_repeat(host):
-    item = fresh(launches=[table(order, 0.21) for order in range(50)])
-    assert settled(item, {}, host)["reasons"] == []
-    counts = [table(order, 123456.789) for order in range(9)]
-    for one in counts:
-        one["measurements"][0]["unit"] = "bytes"
-    assert settled(fresh(launches=counts), {}, host)["reasons"] == []
+def of_unit(unit, *values, **more):
+    """A record whose launches print one ``value`` each."""
+    launches = [table(order, value) for order, value in enumerate(values)]
+    for one in launches:
+        one["measurements"][0] |= {"unit": unit, **more}
+    return fresh(launches=launches)
+
+
+UNITS = ("s", "ms", "us", "GB/s", "MB/s", "timesteps/s", "GFlop/s", "ns/day", "us/z/c", "MLUPS", "h", "widgets")
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_figure_of_any_unit_but_those_of_counts_that_repeats_is_invalid(host, unit):
+    said = "all 5 launches printed the same figures, digit by digit: nothing was measured"
+    assert settled(of_unit(unit, *[1234.56789] * 5), {}, host)["reasons"] == [said]
+    varying = settled(of_unit(unit, *(1234.56789 + order for order in range(5))), {}, host)
+    assert varying["reasons"] == []
+
+
+def test_a_percentage_that_repeats_is_counted_by_a_kernel_and_measured_by_an_application(host):
+    item = of_unit("%", *[12.3456789] * 5)
+    assert settled(item, {}, host)["reasons"] == [], "how much of its work heat3d repeats"
+    item["variant"]["application"] = {"name": "code", "program": "code"}
+    assert "printed the same figures" in settled(item, {}, host)["reasons"][0]
+
+
+def test_a_kept_figure_is_invalid_although_a_first_launch_or_another_figure_varies(host):
+    item = of_unit("s", 5.1234, *[1234.56789] * 4)
+    said = "triad: 4 of 5 launches printed the same 1234.56789 s, digit by digit: it was not measured"
+    assert settled(item, {}, host)["reasons"] == [said]
+    tables = [table(order, 1234.56789, 20123.4 + 10 * order) for order in range(5)]
+    said = "triad: 5 of 5 launches printed the same 1234.56789 MB/s, digit by digit: it was not measured"
+    assert settled(fresh(launches=tables), {}, host)["reasons"] == [said]
+
+
+@pytest.mark.parametrize(
+    ("unit", "value", "step"),
+    [
+        ("us", 0.21, None),
+        ("s", 1.4, None),
+        ("s", 12, None),
+        ("timesteps/s", 812.0, None),
+        ("bytes", 123456.789, None),
+        ("MiB", 123.456789, None),
+        ("1", 0.123456789, None),
+        ("iterations", 123456789, None),
+        ("GFlop/s", 714.2857142857143, 51.0),  # declared work in a time of 1.4 s
+    ],
+)
+def test_values_of_few_digits_and_counts_may_repeat(host, unit, value, step):
+    more = {"step": step} if step else {}
+    assert settled(of_unit(unit, *[value] * 50, **more), {}, host)["reasons"] == []
 
 
 def test_above_the_physical_limit_is_invalid(host):
@@ -181,6 +226,8 @@ def test_the_best_of_a_curve_follows_the_direction(host):
         ("ulysses-2x10", [], 2.0),
         ("epyc-2x64-smt2", [0], 0.25),
         ("rrze-woodcrest", [0], 2.0),
+        ("numa-without-memory", [0, 2], 1.0),
+        ("numa-without-memory", [0], 0.5),
         ("memory-only-node", [2], None),
     ],
 )

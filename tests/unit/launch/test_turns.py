@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -85,6 +86,57 @@ def test_one_that_waits_says_for_whom_and_goes_on_at_its_end(capsys, monkeypatch
         holder.wait()
         with turns.taken() as remarks:
             assert remarks == []
+
+
+#: of another user: has the turn until its input ends; its child works if it is asked to
+FOREIGN = """
+import os, subprocess, sys
+from plumbline.launch import turns
+if os.geteuid() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+with turns.taken() as remarks:
+    print(remarks, flush=True)
+    work = subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"]) if WORKS else None
+    sys.stdin.read()
+    work and work.kill()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user's processes need root")
+@pytest.mark.parametrize("works", [False, True])
+def test_another_user_is_only_waited_for_while_work_is_done(works, monkeypatch):
+    waits = []
+
+    def sleep(seconds, real=turns.time.sleep):
+        waits.append(seconds)
+        real(seconds)
+
+    monkeypatch.setattr(turns.time, "sleep", sleep)
+    monkeypatch.setattr(turns, "IDLE_S", 0.5)
+    with started(FOREIGN.replace("WORKS", str(works))) as holder:
+        assert holder.stdout
+        assert holder.stdin
+        assert holder.stdout.readline() == "[]\n"
+        with turns.taken(patience_s=6.0) as remarks:
+            (remark,) = remarks
+        assert remark.startswith(f"measured beside another launch on this host: process {holder.pid} (python")
+        assert remark.endswith(" of user nobody")
+        assert (sum(waits) > 3.0) == works  # what it slept for, not how long that took
+        holder.stdin.close()
+        holder.wait(60)
+
+
+def test_who_has_the_turn_and_cannot_be_asked_is_not_waited_for_long(own_address, monkeypatch):
+    waits = []
+    monkeypatch.setattr(turns.time, "sleep", lambda seconds, real=turns.time.sleep: waits.append(real(seconds)))
+    monkeypatch.setattr(turns, "IDLE_S", 0.2)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:
+        other.bind(own_address)  # and never listens
+        with turns.taken(patience_s=600) as remarks:
+            assert remarks == ["measured beside another launch on this host"]
+    assert waits
 
 
 def test_a_host_without_such_addresses_has_no_turns(monkeypatch):

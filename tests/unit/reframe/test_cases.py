@@ -119,3 +119,24 @@ P: time: 3.2 us (r:0, l:None, u:None)
     broken, aborted = cases.explained(ended, output)
     assert (broken.reason, broken.stage) == ("it failed in ReFrame's phase sanity", "/stage/osu_barrier_66dedcc7")
     assert aborted.reason == "interrupted before it ended"
+
+
+@pytest.mark.parametrize(
+    ("output", "why"),
+    [
+        ("ERROR: failed to load configuration: no entry for the requested system: 'daint'\nLog file(s) saved\n",
+         "ERROR: failed to load configuration: no entry for the requested system: 'daint'"),
+        ("reframe: error: argument -t: expected one argument\n", "reframe: error: argument -t: expected one argument"),
+        ("ERROR: could not load module mappings: a file\n    with: a detail\n\nLog file(s)\n",
+         "ERROR: could not load module mappings: a file with: a detail"),
+        ("Traceback (most recent call last):\n  raise ValueError('error: no')\nTypeError: unsupported operand\n",
+         "TypeError: unsupported operand"),
+        ("Traceback (most recent call last):\n  x\nplumbline.base.errors.PlumbError: stack x is damaged (there)\n",
+         "stack x is damaged (there)"),
+        ("  * Reason: plumb error: there is no program ./code (there)\nTypeError: later\n",
+         "there is no program ./code (there)"),
+        ("[==========] Running 0 check(s)\n[  PASSED  ] Ran 0/0 test case(s)\n", cases.NONE_SELECTED),
+    ],
+)  # fmt: skip
+def test_the_reason_why_reframe_ran_nothing_is_its_own_and_whole(output: str, why: str) -> None:
+    assert cases.last_words(output) == why

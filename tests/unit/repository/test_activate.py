@@ -55,6 +55,13 @@ def test_relative_path(shell, checkout):
     assert done.stdout.split("|")[0] == f"{checkout}/site-configs/settings.py"
 
 
+def test_a_search_path_of_cd_does_not_lead_elsewhere(shell, checkout, tmp_path):
+    (tmp_path / "elsewhere" / checkout.name / ".venv").mkdir(parents=True)
+    script = f"export CDPATH='{tmp_path / 'elsewhere'}'; . 'a checkout/activate'; {SHOW}"
+    done = start(shell, script, cwd=checkout.parent)
+    assert done.stdout.split("|")[0] == f"{checkout}/site-configs/settings.py", done.stderr
+
+
 def test_twice_is_like_once(shell, checkout):
     once = start(shell, f". '{checkout}/activate'; {SHOW}").stdout
     assert start(shell, f". '{checkout}/activate'; . '{checkout}/activate'; {SHOW}").stdout == once

@@ -63,10 +63,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [*pip, "wheel", *alone, "--no-build-isolation", "-C", "wheel.cmake=false", "--wheel-dir", folder, ROOT],
         check=True,
     )
-    (wheel,) = folder.glob("plumbline-*.whl")
+    (wheel,) = folder.glob("plumbline_hpc-*.whl")
     subprocess.run([*pip, "--python", python, "install", *alone, "--no-compile", wheel], check=True)
     place = Path(sysconfig.get_path("purelib", vars={"base": str(environment)}))
-    (own,) = metadata.distributions(name="plumbline", path=[str(place)])
+    (own,) = metadata.distributions(name="plumbline-hpc", path=[str(place)])
     here = {canonical(one.metadata["Name"]): one for one in metadata.distributions()}
     wanted, known = list(required(own)), set[str]()
     while wanted:

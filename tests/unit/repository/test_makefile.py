@@ -65,7 +65,7 @@ def test_set_up_measures_ceilings_unless_told_otherwise():
 def bootstrap(tmp_path, version):
     """Run bootstrap.sh with a Python that claims to be ``version``."""
     fake = tmp_path / "python"
-    fake.write_text(f'#!/bin/sh\ncase "$2" in *platform*) echo {version};; *) exit 1;; esac\n')
+    fake.write_text(f'#!/bin/sh\ncase "$*" in *platform*) echo {version};; *) exit 1;; esac\n')
     fake.chmod(0o755)
     script = tmp_path / "playbooks" / "bootstrap.sh"
     script.parent.mkdir()

@@ -23,6 +23,7 @@ ALLOWED = {
         {"slurm", "srun", "scontrol", "slurm_step_id", "slurm_cpu_bind", "slurm_procid", "slurmd_nodename"},
         "it is one file that runs alone on a node, and reports what Slurm is told there",
     ),
+    "base/surroundings.py": ({"sinfo", "squeue", "sacct", "ssh"}, "the table of all variables that reach us is one"),
     "schemas/site.py": ({"srun_mpi"}, "a member of site.yaml is called so"),
     **dict.fromkeys(
         ("launch/prepare.py", "mpi/base.py", "mpi/openmpi.py", "mpi/mpich.py", "mpi/intelmpi.py"),

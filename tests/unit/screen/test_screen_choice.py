@@ -57,6 +57,12 @@ class TestChoice:
         assert choose.due("a", history, TERMS) == []
         assert choose.due("a", history[:2], TERMS) == ["a"]
 
+    def test_a_check_of_a_wrong_clock_is_none(self) -> None:
+        """Of a node that had the time of next year when it was checked; half a minute is a difference of clocks."""
+        history = [result("a", -365), result("b", 6), result("b", -365), result("c", -30 / DAY)]
+        assert choose.due("abc", history, TERMS) == ["a", "b"]
+        assert [node.state for node in said.say(["a", "b"], history, TERMS, 0.05).nodes] == ["due", "ok"]
+
     def test_half_of_the_period_is_left_for_it_to_become_idle(self) -> None:
         assert choose.due("a", [result("a", 3.4)], TERMS) == []
         assert choose.due("a", [result("a", 3.6)], TERMS) == ["a"]

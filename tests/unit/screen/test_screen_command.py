@@ -52,7 +52,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     assert cli.main(["site", "init"]) == 0
     made = collect.class_file(site.here(), "default")
     made.parent.mkdir()
-    shutil.move(class_file(tmp_path, "jobs /bin/false x"), made)
+    shutil.move(class_file(tmp_path, "jobs /usr/local/lib/plumbline/health.sh slurm jobs"), made)
     return tmp_path
 
 

@@ -213,11 +213,6 @@ def test_memory_that_is_not_there(topology: str, memory: str, line: str) -> None
     assert on(topology, "core", "--memory", memory) == line
 
 
-def test_local_memory_of_a_node_without_any() -> None:
-    topology = "tests/data/topologies/numa-without-memory.xml"
-    assert on(topology, "numa") == (f"memory local: NUMA node 1 has no memory on {topology}: name another with node:N")
-
-
 def test_remote_for_a_rank_that_is_everywhere() -> None:
     assert on(RANGER, "node", "--memory", "remote") == (
         f"memory remote: the rank's CPUs are local to every one of the 4 NUMA nodes with memory on {RANGER}"

@@ -28,6 +28,14 @@ def test_memory_without_cpus_of_its_own_is_not_far():
     assert not counts.is_far([beside], 0, f"node:{without}")
 
 
+def test_memory_is_not_asked_of_nodes_without_any():
+    empty = machine.load(paths.root() / "tests/data/topologies/numa-without-memory.xml")
+    assert counts.memory_nodes([empty]) == [0, 2]
+    assert counts.cpu_nodes([empty]) == [0, 1, 2, 3]
+    without_sizes = machine.load("package:2 [numa(memory=0)] core:2 pu:1")
+    assert counts.memory_nodes([without_sizes]) == [0, 1]
+
+
 def test_ranks_have_one_thread_or_fill_the_node():
     assert counts.rank_threads([RANGER], 4) == [1, 4]
     assert counts.rank_threads([RANGER, UNKNOWN], 2) == [1, 8]

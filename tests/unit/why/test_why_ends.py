@@ -7,6 +7,7 @@ import samples
 import stack_manifest
 
 from plumbline import site
+from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.gate import confirm
 from plumbline.records import model, store
@@ -37,8 +38,8 @@ def record(number=1, stack="openmpi", host=None, **changes):
     return model.convert(made)
 
 
-def between(first, second, roots=False):
-    return ends.of_records(first, second, roots, quiet)
+def between(first, second, roots=False, trusted=False):
+    return ends.of_records(first, second, roots, quiet, trusted=trusted)
 
 
 def test_each_member_that_differs_is_a_factor():
@@ -70,6 +71,11 @@ def test_every_mixture_has_what_its_bits_say():
     assert mixed.name.endswith("A with stack, setting a")
 
 
+def built_here():
+    program = str(paths.build() / "applications/heat/0/source/heat")
+    return {"benchmark": "application", "context": {"program": program, "command": [program]}}
+
+
 def application(**build):
     return {"name": "heat", "program": "heat", "commit": "a" * 40, "build": build}
 
@@ -82,8 +88,8 @@ def test_variables_of_the_build_are_a_factor_beside_the_stack(monkeypatch):
         return msgspec.structs.replace(first, stack=stack, context={"program": f"/{stack}/{dict(build)['CFLAGS']}"})
 
     monkeypatch.setattr(ends, "_built", built)
-    one = record(benchmark="application", application=application(CFLAGS="-O2"))
-    two = record(2, stack="other", benchmark="application", application=application(CFLAGS="-O3"))
+    one = record(**built_here(), application=application(CFLAGS="-O2"))
+    two = record(2, stack="other", **built_here(), application=application(CFLAGS="-O3"))
     found = between(one, two)
     assert [(item.label, item.before, item.after) for item in found.factors] == [
         ("stack", "openmpi", "other"),
@@ -96,8 +102,8 @@ def test_variables_of_the_build_are_a_factor_beside_the_stack(monkeypatch):
 
 def test_what_cannot_be_built_together_is_one_factor(monkeypatch):
     monkeypatch.setattr(ends, "_built", lambda *_: None)
-    one = record(benchmark="application", application=application())
-    two = record(2, stack="other", benchmark="application", application=application(CFLAGS="-O3"))
+    one = record(**built_here(), application=application())
+    two = record(2, stack="other", **built_here(), application=application(CFLAGS="-O3"))
     (factor,) = between(one, two).factors
     assert (factor.label, factor.before, factor.after) == ("stack and build", "openmpi, –", "other, CFLAGS=-O3")
 
@@ -105,8 +111,8 @@ def test_what_cannot_be_built_together_is_one_factor(monkeypatch):
 def test_mixtures_are_built_from_the_application_that_is_named(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(ends, "_built", lambda file, *_: asked.append(file))
-    one = record(benchmark="application", application=application())
-    two = record(2, stack="other", benchmark="application", application=application(CFLAGS="-O3"))
+    one = record(**built_here(), application=application())
+    two = record(2, stack="other", **built_here(), application=application(CFLAGS="-O3"))
     ends.of_records(one, two, False, quiet, tmp_path / "plumb.yaml")
     assert asked == [tmp_path / "plumb.yaml"]
 
@@ -156,7 +162,7 @@ def test_a_library_of_the_other_stack_is_preloaded(tmp_path):
         files = {f"/{name}/libmpi.so.40": digest, f"/{name}/libucp.so.0": digest, f"/{name}/mca_pml.so": digest}
         loads = manifests.Loads(library=f"/{name}/libmpi.so.40", files=files)
         manifests.save(msgspec.structs.replace(manifests.load(name), loads=loads))
-    found = between(record(), record(2, stack="other", environment={"LD_PRELOAD": "/own.so"}))
+    found = between(record(), record(2, stack="other", environment={"LD_PRELOAD": "/own.so"}), trusted=True)
     labels = [item.label for item in found.factors]
     assert labels == ["stack", "library libucp.so.0", "variable LD_PRELOAD"]
     assert found.variant(0b010).environment == {"LD_PRELOAD": "/other/libucp.so.0"}

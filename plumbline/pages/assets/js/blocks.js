@@ -48,7 +48,7 @@ function draw(piece) {
   if (piece === null) return DASH;
   if (typeof piece === 'function') return piece();
   if (Array.isArray(piece)) return piece.map(draw);
-  if (typeof piece !== 'object') return piece === '' ? false : piece;
+  if (typeof piece !== 'object') return piece === '' || piece === true ? false : piece;
   const { is, id, title, pieces } = piece;
   if (FORMS[is]) return FORMS[is](piece);
   const [tag, attributes] = ELEMENTS[is];

@@ -1,0 +1,36 @@
+"""What is said of an output that a library has printed into."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from plumbline import mpi
+from plumbline.launch import pipeline
+
+
+@pytest.mark.parametrize(
+    ("variables", "ending"),
+    [
+        ({"MPIR_CVAR_DEBUG_SUMMARY": "1", "UCX_TLS": "rc"}, "; MPIR_CVAR_DEBUG_SUMMARY may have made a library print"),
+        ({"UCX_TLS": "rc", "PLUMB_DEBUG": "1"}, ""),
+    ],
+)
+def test_garbled_output_names_the_variables_that_make_a_library_talk(variables, ending):
+    job = SimpleNamespace(
+        variant=SimpleNamespace(profiled=False, parser="kernel", context={}, benchmark="pairs"),
+        record=SimpleNamespace(environment=variables),
+        plan=SimpleNamespace(threads=1),
+        ranks=SimpleNamespace(layout=SimpleNamespace(ranks=2)),
+        remarks=[],
+    )
+    printed = SimpleNamespace(of_ranks=lambda: ["==== Various sizes and limits ====\n"], refuse_excess=lambda: None)
+    made = SimpleNamespace(measurements=[], remarks=[], work=None)
+    run = SimpleNamespace(job=job, launch=made, output=printed, ended=SimpleNamespace(status="ok"), seen=[])
+    (reason,) = pipeline.parse(run)
+    assert reason.startswith("kernel: not one JSON document")
+    assert (ending in reason) if ending else ("library" not in reason)
+
+
+@pytest.mark.parametrize("name", ["I_MPI_DEBUG", "MV2_SHOW_ENV_INFO", "OMPI_MCA_btl_base_verbose", "UCX_PROTO_INFO"])
+def test_variables_of_every_library_that_make_it_talk_are_known(name):
+    assert mpi.talking([name, "UCX_LOG_FILE", "FI_PROVIDER"]) == [name]
