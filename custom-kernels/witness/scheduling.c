@@ -67,6 +67,8 @@ static void write_clamps(struct json *out) {
     if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0U) != 0 ||
         attributes.size < sizeof attributes)
         return;
+    if (attributes.most_clamp == 0) /* a kernel without clamps */
+        return;
     if (attributes.least_clamp != 0)
         write_number(out, "utilisation at least", attributes.least_clamp, "");
     if (attributes.most_clamp != CLAMP_MAX)

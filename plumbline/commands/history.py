@@ -30,7 +30,7 @@ QUIET, ALARM = 0, 1
 #: options of --confirm
 CONFIRMING = ("application", "cause_minutes")
 #: more series than this with fewer points are a line
-MOST_SHORT, FEWEST = 5, 3
+MOST_SHORT, FEWEST = 20, 3
 HEADER = ("series", "n", "last", "unit", "change", "smallest visible")
 
 

@@ -23,10 +23,11 @@ class Scheduling(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True
     policy: str
     nice: int
     personality: int
-    inherited: tuple[str, ...] = ()
+    inherited: str = ""
 
     def __str__(self) -> str:
-        return ", ".join([self.policy, f"nice {self.nice}", f"personality {self.personality:#x}", *self.inherited])
+        more = f", {self.inherited}" if self.inherited else ""
+        return f"{self.policy}, nice {self.nice}, personality {self.personality:#x}{more}"
 
 
 def own() -> Scheduling:
@@ -43,7 +44,7 @@ def at_start(document: Witness) -> Scheduling:
         policy=_policy(start.policy),
         nice=start.nice,
         personality=start.personality,
-        inherited=tuple(start.inherited),
+        inherited=", ".join(start.inherited),
     )
 
 
@@ -63,7 +64,7 @@ def faults(witnesses: Sequence[RankWitness], driver: Scheduling) -> list[str]:
 
 
 def _faults(document: Witness, driver: Scheduling, idle_s: float) -> list[str]:
-    start = replace(at_start(document), inherited=())
+    start = replace(at_start(document), inherited="")
     ends = {
         Scheduling(policy=_policy(thread.policy), nice=thread.nice, personality=document.personality)
         for thread in (*document.threads, *document.ended)

@@ -189,7 +189,7 @@ class TestScheduling:
     def test_what_was_inherited(self, rank, programs):
         assert rank.reasons(programs / "phase", 1, 0) == []
         assert scheduling.faults(list(map(typed, rank.seen)), scheduling.own()) == []
-        assert replace(scheduling.at_start(typed(rank.seen[0])), inherited=()) == scheduling.own()
+        assert replace(scheduling.at_start(typed(rank.seen[0])), inherited="") == scheduling.own()
 
 
 class TestStopped:

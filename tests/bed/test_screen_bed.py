@@ -63,7 +63,7 @@ def login(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> Iterator[Login]:
     shutil.copy(built, runner)
     shutil.copytree(check.HEALTH, here / "health")
     monkeypatch.setattr(check, "HEALTH", SHARED / "health")
-    made.write_text("\n".join(LINES) + "\n")
+    made.write_text("\n".join(LINES).replace("SCHEDULER", "slurm") + "\n")
     yield Login(bed, request)
     shutil.rmtree(here)
 

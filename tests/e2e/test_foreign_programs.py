@@ -149,7 +149,7 @@ def broken(tmp_path_factory):
     [
         ("first", "second", "plumb: candidate second: the build of {second} fails with mpich: code.c:1:25: error: "),
         ("second", "first", "plumb: baseline second: the build of {second} fails with mpich: code.c:1:25: error: "),
-        ("first", "third", "plumb: candidate third: there is no program ./code, built with mpich ("),
+        ("first", "third", "plumb: candidate third: no test ran: there is no program ./code, built with mpich ("),
     ],
 )
 def test_a_side_that_cannot_be_built_ends_a_gate_before_anything_is_measured(broken, baseline, candidate, said):

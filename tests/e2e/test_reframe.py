@@ -303,7 +303,7 @@ def test_interrupting_a_campaign_keeps_what_had_finished_and_leaves_no_process(t
 
 
 def test_an_unknown_selection_is_no_success(tmp_path):
-    environment = {**os.environ, **activated(tmp_path)}
+    environment = {**os.environ, "PLUMB_RESULTS": str(tmp_path / "results")}
     command = [str(BIN / "plumb"), "campaign", "--", "-n", "no_such_test"]
     answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
     assert answer.returncode == 2, answer
@@ -312,7 +312,7 @@ def test_an_unknown_selection_is_no_success(tmp_path):
 
 
 def test_a_missing_stack_is_named_by_the_campaign(tmp_path):
-    environment = {**os.environ, **activated(tmp_path), "PLUMB_STACKS": str(tmp_path / "stacks")}
+    environment = {**os.environ, "PLUMB_RESULTS": str(tmp_path / "results"), "PLUMB_STACKS": str(tmp_path / "stacks")}
     command = [str(BIN / "plumb"), "campaign"]
     answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
     assert answer.returncode == 2, answer

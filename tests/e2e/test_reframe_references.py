@@ -1,6 +1,7 @@
 """A record's references in ReFrame's own report: the same values, and never another verdict than the record's."""
 
 import json
+import os
 import re
 import shutil
 
@@ -32,6 +33,7 @@ def suite(bench, tmp_path):
         tmp_path,
         PLUMB_SITES=str(sites),
         PLUMB_STACKS=str(tmp_path / "stacks"),
+        PLUMB_TOOLS=os.environ["PLUMB_TOOLS"],
         RFM_CONFIG_FILES=str(sites / "settings.py"),
     )
 

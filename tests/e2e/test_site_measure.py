@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
 
 import pytest
+import small_caches
 
 from plumbline import site
 from plumbline.base import paths
@@ -16,7 +16,7 @@ from plumbline.limits.ceilings import words
 from plumbline.measure import ceilings as measuring
 from plumbline.records import store
 from plumbline.site import ceilings_file as file_of
-from plumbline.topology import binder, machine
+from plumbline.topology import machine
 
 pytestmark = pytest.mark.e2e
 
@@ -24,14 +24,10 @@ pytestmark = pytest.mark.e2e
 @pytest.fixture
 def small(tmp_path, monkeypatch):
     """This host with caches of 64 KiB, its site in a folder of the test, and one short launch for each ceiling."""
-    topology = re.sub(r'cache_size="[0-9]+"', 'cache_size="65536"', binder.ask(["--export-topology", "-"]))
-    (tmp_path / "topology.xml").write_text(topology)
-    monkeypatch.setenv("HWLOC_XMLFILE", str(tmp_path / "topology.xml"))
-    monkeypatch.setenv("HWLOC_THISSYSTEM", "1")
+    small_caches.pretend(tmp_path, 65536, monkeypatch)
     shutil.copytree(paths.sites() / "local", tmp_path / "sites" / "local")
     monkeypatch.setenv("PLUMB_SITES", str(tmp_path / "sites"))
     monkeypatch.setenv("PLUMB_BUILD", str(tmp_path / "build"))
-    monkeypatch.setenv("PLUMB_TOOLS", str(paths.root() / "build" / "tools"))
     monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
     monkeypatch.setattr(measuring, "LAUNCHES", 1)
     monkeypatch.setattr(measuring, "CACHE_BYTES", 1 << 20)

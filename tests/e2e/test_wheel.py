@@ -195,7 +195,7 @@ def test_it_has_what_git_has_and_the_tools(wheel: Path) -> None:
     expected = {name if name.startswith("plumbline/") else f"plumbline/suite/{name}" for name in committed}
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if not name.endswith("/")}
-    own = {name for name in names if not re.match(r"plumbline[-.][^/]*(info|libs)/", name)}
+    own = {name for name in names if not re.match(r"plumbline_hpc[-.][^/]*(info|libs)/", name)}
     assert own == expected | {f"plumbline/tools/{name}" for name in TOOLS}
     assert "manylinux" in wheel.name
     assert "-py3-none-" in wheel.name
@@ -211,7 +211,7 @@ def test_plumb_bind_has_its_hwloc_and_what_is_preloaded_has_nothing(place: Path)
             (hwloc,) = foreign
             found = re.search(rf"{re.escape(hwloc)} => (\S+)", call(["ldd", package / "tools" / name]))
             assert found
-            assert Path(found[1]).resolve().is_relative_to(package.with_name("plumbline.libs"))
+            assert Path(found[1]).resolve().is_relative_to(package.with_name("plumbline_hpc.libs"))
         else:
             assert foreign == []
             assert "PATH)" not in dynamic

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import small_caches
 import stack_manifest
 
 from plumbline.base import paths
 from plumbline.records.variant import Variant
 from plumbline.stacks import manifest as manifests
-from plumbline.topology import binder
 
 #: elements of an array of the program of STREAM_OUTPUT
 ELEMENTS = 1_000_000
@@ -109,10 +108,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, results: Path) -> Ben
 
     The bench is this host with small caches, beside which STREAM's arrays are small.
     """
-    topology = binder.ask(["--export-topology", "-"])
-    (tmp_path / "topology.xml").write_text(re.sub(r'cache_size="[0-9]+"', 'cache_size="4096"', topology))
-    monkeypatch.setenv("HWLOC_XMLFILE", str(tmp_path / "topology.xml"))
-    monkeypatch.setenv("HWLOC_THISSYSTEM", "1")
+    small_caches.pretend(tmp_path, 4096, monkeypatch)
     (tmp_path / "installed").symlink_to(paths.stacks())
     monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "stacks"))
     site = tmp_path / "sites" / "local"
