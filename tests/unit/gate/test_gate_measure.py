@@ -644,7 +644,7 @@ def test_the_cause_is_looked_for_with_the_application_in_a_job_too(command_line,
     monkeypatch.setattr(
         offer, "command", lambda first, second, application, **_: f"plumb why --application {application}"
     )
-    monkeypatch.setattr(offer, "search", lambda command, *_: asked.append(command) or "found")
+    monkeypatch.setattr(offer, "search", lambda command, *_, **__: asked.append(command) or "found")
     (tmp_path / "plumb.yaml").write_text("")
     named = ("--application", tmp_path / "plumb.yaml", "--stack", "s", "--cause-minutes", 5)
     assert command_line("--baseline", "old", "--candidate", "new", "--work", tmp_path / "work", *named) == 1
