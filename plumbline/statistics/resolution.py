@@ -39,6 +39,8 @@ def hidden(baseline: Floats, candidate: Floats, steps: tuple[float, float]) -> f
 
 def _not_spread(values: Floats, step: float) -> float:
     """0 where the most frequent value is at most half of it and its neighbours, up to 1 where it is all of them."""
+    if step <= 0:
+        return 0.0
     different, counts = np.unique(values, return_counts=True)
     often = counts.argmax()
     near = np.abs(different - different[often]) < 1.5 * step

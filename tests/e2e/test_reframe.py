@@ -278,7 +278,7 @@ def test_a_missing_reference_file_is_a_fault(described, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 def test_interrupting_a_campaign_keeps_what_had_finished_and_leaves_no_process(tmp_path, monkeypatch, signum):
-    environment = {**os.environ, **activated(tmp_path)}
+    environment = {**os.environ, "PLUMB_RESULTS": str(tmp_path / "results")}
     command = [str(BIN / "plumb"), "campaign", "--profile", "quick", "--test", "osu_pair", "--", "-S", "launches=1"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True) as child:
         # the stage folder has the campaign's name, and each rank's HOME is below it

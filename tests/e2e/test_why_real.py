@@ -160,16 +160,16 @@ def test_two_searches_at_once_take_turns(place, tmp_path):
 #: its figure depends on how it was compiled
 COMPILED = """
 #include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 int main(void) {
-    srandom((unsigned)time(NULL));
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
 #ifdef __OPTIMIZE__
     double steps = 1000;
 #else
     double steps = 1250;
 #endif
-    printf("steps: %.3f\\n", steps * (1 + 0.002 * random() / RAND_MAX));
+    printf("steps: %.3f\\n", steps * (1 + 0.002 * (now.tv_nsec / 1000 % 1000) / 1000));
     return 0;
 }
 """
@@ -184,6 +184,7 @@ def test_a_flag_of_the_compiler_is_named(place, tmp_path):
     found = tmp_path / "answer.json"
     ends = ("build:CFLAGS=-O2 -g", "build:CFLAGS=-O0 -g,variable:COLOUR=red")
     answer = why(place, *ends, "--stack", "mpich", "--output", found)
+    assert found.exists(), answer.stdout + answer.stderr
     document = json.loads(found.read_text())
     if is_disturbed(document):
         pytest.skip(f"other programs disturbed the launches: {document['line']}")
