@@ -1,8 +1,9 @@
 """Which node, or which link, makes a group slow: groups are halved, and a node that is left gets another partner.
 
 A round measures groups that have no node in common. Of a slow group both halves are measured; a half of one node is
-measured with a node of a fine group. With one bad node in a group of n this takes log2 n rounds, with several bad ones
-as many, and more groups in each. Works on names and answers only, whoever measures.
+measured with a node of a fine group, and if that is slow too with another one: something that disturbs a group as a
+whole now and then does so hardly three times in a row. With one bad node in a group of n this takes log2 n + 1 rounds,
+with several bad ones as many, and more groups in each. Works on names and answers only, whoever measures.
 """
 
 from __future__ import annotations
@@ -84,6 +85,9 @@ def _parts(group: Group, helpers: list[str]) -> list[Group]:
     """What is measured next of a slow group, with ``helpers`` that are free in this round; nothing without one."""
     if group.again:
         return [group]
+    if len(group.suspects) == 1:
+        other = next((place for place, node in enumerate(helpers) if node != group.helper), None)
+        return [] if other is None else [Group(group.suspects, helpers.pop(other))]
     middle = len(group.suspects) // 2
     halves = group.suspects[:middle], group.suspects[middle:]
     if sum(len(half) == 1 for half in halves) > len(helpers):
@@ -98,9 +102,13 @@ def _follow(group: Group, parts: Sequence[Group], said: dict[Group, Answer], fou
         ends = {"slow": found.together, "fine": found.passing, None: found.open}
         ends[answers[0]].append(group.suspects)
         return []
+    if len(group.suspects) == 1:
+        if answers[0] == "slow":
+            found.nodes.append(group.suspects[0])
+        else:
+            (found.passing if answers[0] else found.open).append(group.suspects)
+        return []
     found.open += [part.suspects for part, answer in zip(parts, answers, strict=True) if answer is None]
     if answers == ["fine", "fine"]:
         return [Group(group.suspects, again=True)]
-    slow = [part for part, answer in zip(parts, answers, strict=True) if answer == "slow"]
-    found.nodes += [part.suspects[0] for part in slow if len(part.suspects) == 1]
-    return [Group(part.suspects) for part in slow if len(part.suspects) > 1]
+    return [part for part, answer in zip(parts, answers, strict=True) if answer == "slow"]
