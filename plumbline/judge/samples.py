@@ -87,10 +87,8 @@ def nodes(records: Iterable[AnyRecord], figure: str | None = None) -> list[Nodes
             name,
             own[0][1].better,
             group((row.nodes[0], (row.campaign, sample)) for row, one in own for sample in one.samples),
-            max(
-                (float(one.step) for _, one in own if one.step is not None),
-                default=limiting_step(repr(sample) for _, one in own for sample in one.samples),
-            ),
+            max((float(one.step) for _, one in own if one.step is not None), default=0.0)
+            or limiting_step(repr(sample) for _, one in own for sample in one.samples),
             _remarks([row for row, _ in own]),
         )
         for name, own in sorted(usable.items())

@@ -235,8 +235,7 @@ def load(name: str) -> Manifest:
     """The manifest of stack ``name``; raises :class:`PlumbError` if there is none, or none that is valid."""
     file = path(name)
     try:
-        if not file.exists():
-            names()
+        files.recover(file.parent)
         document = schemas.parse_json(file.read_text(encoding="utf-8"))
         schemas.check_values(document)
     except FileNotFoundError:
