@@ -101,6 +101,11 @@ def build() -> Path:
     return _folder("build", home() / "build")
 
 
+def reframe() -> Path:
+    """Where ReFrame works, and what it keeps: a user may have no home folder, or none that can be written."""
+    return build() / "reframe"
+
+
 def tools() -> Path:
     """Prefix of the C tools (``bin/plumb-bind``, ``lib/libplumbwitness.so``): ``PLUMB_TOOLS`` or ``build/tools/``.
 

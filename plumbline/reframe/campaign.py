@@ -72,7 +72,7 @@ class Tests:
 
 def measure(tests: Tests, nodes: Sequence[str] = (), turn: str | None = None) -> int:
     """Run ``tests``, on ``nodes`` if they are named, and print the summary; the status is that of :func:`run`."""
-    with files.reserved(_folder() / "lock", "another campaign runs in this checkout", "wait for its end"):
+    with files.reserved(paths.reframe() / "lock", "another campaign runs in this checkout", "wait for its end"):
         return _campaign(tests, nodes, turn)
 
 
@@ -107,19 +107,14 @@ def _refuse_blank(here: Site | None) -> None:
         raise PlumbError(what, folder, "name another folder: --build, or PLUMB_BUILD")
 
 
-def _folder() -> Path:
-    """Where ReFrame works."""
-    return paths.build() / "reframe"
-
-
 def _log() -> Path:
     """ReFrame's whole output."""
-    return _folder() / "campaign.out"
+    return paths.reframe() / "campaign.out"
 
 
 def _make_stage(campaign: str) -> Path:
     """A stage folder that no other campaign's jobs can be in; those of old campaigns are removed."""
-    place = _folder() / "stage"
+    place = paths.reframe() / "stage"
     with files.writing("the stage folder", place):
         made = sorted(mark.parent for mark in place.glob(f"*/{files.MARK}"))
         for old in made[: 1 - STAGES_KEPT]:
@@ -171,7 +166,7 @@ def environment_of_reframe(variables: Mapping[str, str]) -> dict[str, str]:
     """
     own, ours = paths.sites() / "settings.py", paths.suite() / "site-configs" / "settings.py"
     activated = {"RFM_CONFIG_FILES": str(ours), "RFM_PREFIX": str(paths.home() / "build" / "reframe")}
-    given = {"RFM_CONFIG_FILES": str(own if own.exists() else ours), "RFM_PREFIX": str(_folder())}
+    given = {"RFM_CONFIG_FILES": str(own if own.exists() else ours), "RFM_PREFIX": str(paths.reframe())}
     for name, value in os.environ.items():
         known = surroundings.row(name)
         if known and known.programs == "refused" and value not in (activated.get(name), given.get(name)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 from typing import Any
 
 from plumbline import mpi, schedulers, site
@@ -47,11 +46,11 @@ def configuration() -> dict[str, Any]:
             {
                 "check_search_path": [str(paths.suite() / "reframe-tests")],
                 "remote_detect": False,
-                "report_file": str(_folder() / "reports/run-report-{sessionid}.json"),
-                "topology_prefix": str(_folder() / "topology"),
+                "report_file": str(paths.reframe() / "reports/run-report-{sessionid}.json"),
+                "topology_prefix": str(paths.reframe() / "topology"),
             }
         ],
-        "storage": [{"sqlite_db_file": str(_folder() / "reports/results.db")}],
+        "storage": [{"sqlite_db_file": str(paths.reframe() / "reports/results.db")}],
         "logging": [_logging()],
     }
 
@@ -139,13 +138,8 @@ def _unconfigured() -> dict[str, Any]:
     return {"name": "unconfigured", "descr": "no site claims this host", "hostnames": [".*"], "partitions": [partition]}
 
 
-def _folder() -> Path:
-    """What ReFrame keeps is here: a user may have no home folder, or none that can be written."""
-    return paths.build() / "reframe"
-
-
 def _logging() -> dict[str, Any]:
-    folder = _folder()
+    folder = paths.reframe()
     folder.mkdir(parents=True, exist_ok=True)
     return {
         "handlers": [
