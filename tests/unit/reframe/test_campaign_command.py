@@ -37,10 +37,11 @@ def reframe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "bin" / "reframe"
 
 
-#: ReFrame while a case runs: it ends its jobs when it is told to end
+#: ReFrame while a case runs: it ends its jobs when it is told to end. A job that is no `sleep` yet would lose SIGTERM,
+#: which the shell's trap takes there
 RUNNING = """#!/bin/sh
 echo "$RFM_STAGE_DIR" >"$0.started"
-trap 'echo ended >"$0.ended"; kill $!; exit 1' TERM
+trap 'echo ended >"$0.ended"; kill -KILL $!; exit 1' TERM
 sleep 600 &
 echo $! >"$0.job"
 wait
