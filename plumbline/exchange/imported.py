@@ -1,6 +1,6 @@
 """Figures of other programs, beside the records, from what is known, by name, about each run.
 
-Such figures are ``imported``: nothing about them was witnessed, so they are never verified. What is not known stands as
+Such figures are ``imported``: nothing about them was witnessed, so they are never verified. Unknown members stand as
 ``unknown`` in the record.
 """
 
@@ -28,15 +28,15 @@ from plumbline.records.variant import Variant, WantedFigure
 from plumbline.topology.plan import Plan
 
 UNKNOWN, IMPORTED = "unknown", "imported"
-#: what excalibur-tests builds a test with: other builds are other variants
+#: the Spack spec by which excalibur-tests builds a test: other builds are other variants
 SPACK = "spack_spec"
 #: figures are 0 or within these: beyond, products and quotients are not numbers any more
 LEAST, MOST = 1e-30, 1e30
-#: characters of a name; of the name of a variant with its parameters, and of what it was built with
+#: characters of a name; of the name of a variant with its parameters, and of its Spack spec
 LONGEST, LONGEST_NAME = 200, 2000
-#: what is to be done with a line that cannot be read
+#: the cure for a line that cannot be read
 CURE = "correct or remove the line"
-#: what ReFrame writes where there is nothing
+#: texts that ReFrame writes where there is no value
 NOTHING = ("", "None", "null")
 _SITE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
 
@@ -71,7 +71,7 @@ def keep(records: Iterable[Record]) -> int:
         (store.session_file(record.site, file_of(record.site, record.partition, record.variant.test)), record)
         for record in records
     )
-    return sum(_merge(file, own) for file, own in kept.items())
+    return sum(_merge(file, additions) for file, additions in kept.items())
 
 
 def _merge(file: Path, records: list[Record]) -> int:
@@ -88,7 +88,7 @@ def _merge(file: Path, records: list[Record]) -> int:
 
 
 def _figures(cells: dict[str, str], lower: Collection[str], where: str) -> list[Figure]:
-    found = []
+    figures = []
     for column, text in cells.items():
         name = column.removesuffix(VALUE)
         if name == column or text in NOTHING:
@@ -102,24 +102,24 @@ def _figures(cells: dict[str, str], lower: Collection[str], where: str) -> list[
         bounded_above = below in NOTHING and above not in NOTHING
         better: Better = "lower" if name in lower or unit in units.TIMES or bounded_above else "higher"
         item = Measurement(name, _number(text, column, where), unit, better, {})
-        found.append(Figure.of(name, [item]))
-    return found
+        figures.append(Figure.of(name, [item]))
+    return figures
 
 
 def _number(text: str, column: str, where: str) -> float:
     value = csv_input.finite(text, column, where, CURE, CURE)
     if value != 0 and not LEAST <= value <= MOST:
-        what = "negative" if value < 0 else f"not from {LEAST:g} to {MOST:g}"
-        raise PlumbError(f"{column} '{text[:40]}' is {what}", where, CURE)
+        fault = "negative" if value < 0 else f"not from {LEAST:g} to {MOST:g}"
+        raise PlumbError(f"{column} '{text[:40]}' is {fault}", where, CURE)
     return value
 
 
-def _check(text: str, what: str, where: str, most: int = LONGEST) -> None:
+def _check(text: str, label: str, where: str, most: int = LONGEST) -> None:
     """Refuse what would spoil every table that shows it."""
     if len(text) > most:
-        raise PlumbError(f"{what} has {len(text)} characters, {most} at most", where, "shorten it")
+        raise PlumbError(f"{label} has {len(text)} characters, {most} at most", where, "shorten it")
     if terminal.steers(text):
-        raise PlumbError(f"{what} has characters that cannot be shown", where, "remove them")
+        raise PlumbError(f"{label} has characters that cannot be shown", where, "remove them")
 
 
 def _record(cells: dict[str, str], figures: list[Figure], site: str | None, where: str) -> Record:
@@ -131,10 +131,10 @@ def _record(cells: dict[str, str], figures: list[Figure], site: str | None, wher
     built = cells.get(SPACK, "")
     params |= {} if built in NOTHING else {SPACK: built}
     named = {"the name of the test": test, "the partition": _cell(cells, "partition"), "the environment": stack}
-    for what, text in named.items():
-        _check(text, what, where)
-    for what, text in (("the name", name), (SPACK, built)):
-        _check(text, what, where, LONGEST_NAME)
+    for label, text in named.items():
+        _check(text, label, where)
+    for label, text in (("the name", name), (SPACK, built)):
+        _check(text, label, where, LONGEST_NAME)
     moment = _time(cells, where)
     nodes = [node for node in re.split(r"[\s,]+", cells.get("job_nodelist", "")) if node]
     for node in nodes:
@@ -198,9 +198,9 @@ def file_of(site: str, partition: str, test: str) -> str:
     return f"imported-{hashlib.sha256(json.dumps([site, partition, test]).encode()).hexdigest()[:12]}"
 
 
-def _cell(cells: dict[str, str], what: str) -> str:
-    found = next(cells[name] for name in NEEDED[what] if name in cells)
-    return found if found.strip() else UNKNOWN
+def _cell(cells: dict[str, str], column: str) -> str:
+    text = next(cells[name] for name in NEEDED[column] if name in cells)
+    return text if text.strip() else UNKNOWN
 
 
 def _count(cells: dict[str, str], column: str) -> int:

@@ -56,8 +56,8 @@ def text(figures: Sequence[Exported]) -> str:
     return "\n".join([*lines, "# EOF"]) + "\n"
 
 
-def _labels(one: Exported) -> str:
-    return ",".join(f'{name}="{getattr(one, name).translate(_ESCAPES)}"' for name in LABELS)
+def _labels(figure: Exported) -> str:
+    return ",".join(f'{name}="{getattr(figure, name).translate(_ESCAPES)}"' for name in LABELS)
 
 
 def _seconds(time: str) -> float:

@@ -36,13 +36,13 @@ NEEDED = {
     "partition": ("partition",),
     "environment": ("environ",),
 }
-#: how the column of a figure ends, and what else is in columns of its name
+#: how the column of a figure ends, and the members that have columns of its name
 VALUE = "_value"
 MEMBERS = ("value", "ref", "lower_thres", "upper_thres", "unit")
 #: how a database begins
 DATABASE = b"SQLite format 3\0"
 _CURE = "give a results database, a run report or a performance log of ReFrame 4"
-#: versions of what is written
+#: versions of the files that are written
 SCHEMA, DATA = "1.0", "4.2"
 _TABLES = """
     CREATE TABLE sessions(uuid TEXT PRIMARY KEY, session_start_unix REAL, session_end_unix REAL, json_blob TEXT,
@@ -80,7 +80,7 @@ class Run(Struct):
 
 
 class Information(Struct):
-    """What is known of a session."""
+    """The facts of a session."""
 
     data_version: str
     uuid: str = "unknown"
@@ -97,9 +97,9 @@ def runs(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
     """Where each run of ``file`` stands, and its values by the names of ReFrame's logs; oldest session first.
 
     The beginning of the file says whether it is a database, a report or a log. Raises :class:`PlumbError` for a file
-    that is none of these, with the place of what is wrong.
+    that is none of these, with the place of the fault.
     """
-    # what is not a file is read once only; csv_input says why a file cannot be read
+    # only regular files are read twice; csv_input says why a file cannot be read
     with contextlib.suppress(OSError), file.open("rb") if file.is_file() else io.BytesIO() as stream:
         if stream.read(len(DATABASE)) == DATABASE:
             return _of_database(file)
@@ -180,9 +180,9 @@ def _text(value: object) -> str:
 _DECODER = msgspec.json.Decoder(Session)
 
 
-def write(found: Sequence[Exported], target: Path) -> None:
-    """Replace ``target`` by a database of the figures ``found``."""
-    sessions = group((one.campaign or one.session, one) for one in found)
+def write(figures: Sequence[Exported], target: Path) -> None:
+    """Replace ``target`` by a database of ``figures``."""
+    sessions = group((figure.campaign or figure.session, figure) for figure in figures)
     with (
         files.writing("the figures", target),
         files.replacing(target) as temporary,
@@ -190,8 +190,8 @@ def write(found: Sequence[Exported], target: Path) -> None:
     ):
         database.executescript(_TABLES)
         database.execute("INSERT INTO metadata VALUES(?)", (SCHEMA,))
-        for name, own in sessions.items():
-            report = _report(name, own)
+        for name, members in sessions.items():
+            report = _report(name, members)
             known = report["session_info"]
             session = (known["uuid"], known["time_start_unix"], known["time_end_unix"], json.dumps(report), "")
             database.execute("INSERT INTO sessions VALUES(?,?,?,?,?)", session)
@@ -201,16 +201,16 @@ def write(found: Sequence[Exported], target: Path) -> None:
         database.commit()
 
 
-def _report(name: str, own: list[Exported]) -> dict[str, Any]:
+def _report(name: str, exported: list[Exported]) -> dict[str, Any]:
     """The run report of a campaign: ReFrame looks for ``session_info`` by a pattern that admits no object inside."""
-    session = str(uuid.uuid5(uuid.NAMESPACE_URL, f"plumbline:{own[0].site}:{name}"))
-    by_record = group((one.id, one) for one in own)
+    session = str(uuid.uuid5(uuid.NAMESPACE_URL, f"plumbline:{exported[0].site}:{name}"))
+    by_record = group((figure.id, figure) for figure in exported)
     cases = [_case(session, number, figures) for number, figures in enumerate(by_record.values())]
     times = [case["job_completion_time_unix"] for case in cases]
     run = {"num_cases": len(cases), "num_failures": 0, "num_aborted": 0, "num_skipped": 0}
     information = {
         "data_version": DATA,
-        "hostname": own[0].nodes.split(" ")[0],
+        "hostname": exported[0].nodes.split(" ")[0],
         "uuid": session,
         "time_start": _shown(min(times)),
         "time_start_unix": min(times),

@@ -1,28 +1,14 @@
-"""A row per figure of a record: what every form of export is made of; the rows as CSV and as Parquet."""
+"""A row per figure of a record, of which every form of export is made; the rows as CSV."""
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
-from pathlib import Path
 
-from plumbline.base import csv_output, files
-from plumbline.records.compacted import connect, quoted
+from plumbline.base import csv_output
 from plumbline.records.figure import Figure
 from plumbline.records.model import Row
 from plumbline.views import summary
-
-#: columns of a Parquet file that are not text
-TYPES = {
-    **dict.fromkeys(("value", "smallest", "largest", "limit", "reference", "lower", "upper"), "DOUBLE"),
-    **dict.fromkeys(("launches", "disturbed"), "BIGINT"),
-    **dict.fromkeys(("verified", "valid"), "BOOLEAN"),
-    "time": "TIMESTAMPTZ",
-}
-_COPY = """
-    COPY (SELECT * FROM read_csv($table, header = true, columns = $columns, nullstr = ''))
-    TO {target} (FORMAT parquet)"""
 
 
 @dataclass(frozen=True)
@@ -111,25 +97,4 @@ def _exported(row: Row, figure: Figure) -> Exported:
 
 def as_csv(figures: Sequence[Exported]) -> str:
     """The table of ``figures``."""
-    return _table(figures)
-
-
-def _table(figures: Sequence[Exported], formulas: bool = False) -> str:
-    return csv_output.table((field.name for field in fields(Exported)), map(astuple, figures), formulas)
-
-
-def write_parquet(found: Sequence[Exported], target: Path) -> None:
-    """Replace ``target`` by ``found``: a column per member, with numbers, booleans and times in types of their own.
-
-    DuckDB writes it, which compacts records too.
-    """
-    with (
-        files.writing("the figures", target),
-        files.replacing(target) as temporary,
-        tempfile.TemporaryDirectory() as folder,
-    ):
-        table = Path(folder) / "figures.csv"
-        table.write_text(_table(found, formulas=True), encoding="utf-8")
-        columns = {name: TYPES.get(name, "VARCHAR") for name in Exported.__dataclass_fields__}
-        with connect() as engine:
-            engine.execute(_COPY.format(target=quoted(temporary)), {"table": str(table), "columns": columns})
+    return csv_output.table((field.name for field in fields(Exported)), map(astuple, figures))

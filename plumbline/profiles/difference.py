@@ -1,4 +1,4 @@
-"""What changed between two profiles: calls, sizes, peers, times and shares; why one is slower, not only that it is."""
+"""Differences between two profiles: calls, sizes, peers, times and shares; why one is slower, not only that it is."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def _peers(before: list[list[int]], after: list[list[int]]) -> str:
     changed.sort(key=lambda pair: -abs(pair[3] - pair[2]))
     header = ("from rank", "to rank", "bytes", "bytes now")
     rows = [tuple(map(str, pair)) for pair in changed[:PEERS_SHOWN]]
-    what = units.counted(len(changed), "pair")
-    return table(header, rows, right=header) + f"\nbytes differ between {what} of ranks"
+    pairs = units.counted(len(changed), "pair")
+    return table(header, rows, right=header) + f"\nbytes differ between {pairs} of ranks"
 
 
 def _bytes(traffic: dict[str, Traffic], name: str) -> str:
@@ -80,5 +80,5 @@ def _last(old: Profile, new: Profile, same: bool, changes: dict[tuple[str, int],
     shares = [sums.share(profile.ranks) for profile in (old, new)]
     most = max(changes, key=lambda key: abs(changes[key]), default=None)
     where = f"; most of the change in MPI_{most[0]} ({changes[most] / 1e9:+.6f} s)" if most else ""
-    what = "the same calls and sizes: only times differ" if same else "other calls or sizes"
-    return f"{what}; MPI {shares[0]:.1f} % of the wall time, now {shares[1]:.1f} %{where}"
+    calls = "the same calls and sizes: only times differ" if same else "other calls or sizes"
+    return f"{calls}; MPI {shares[0]:.1f} % of the wall time, now {shares[1]:.1f} %{where}"

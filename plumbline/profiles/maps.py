@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from plumbline.base.errors import PlumbError
 from plumbline.profiles import sums
-from plumbline.profiles.model import Place, Printed, Profile, RankMap, Traffic
+from plumbline.profiles.model import Printed, Profile, RankMap, RankPlace, Traffic
 from plumbline.profiles.read import place_on
 from plumbline.topology import binder, machine, plan
 
@@ -36,15 +36,15 @@ class Messages:
 def messages(profile: Profile) -> Messages:
     """The messages of all ranks that left a profile."""
     size = max((rank.size for rank in profile.ranks), default=0)
-    found = Messages(np.zeros((size, size), np.int64), np.zeros((size, size), np.int64))
+    sent = Messages(np.zeros((size, size), np.int64), np.zeros((size, size), np.int64))
     for rank in profile.ranks:
         for peer in rank.peers:
-            found.count[rank.rank, peer.rank] = peer.sent_messages
-            found.bytes[rank.rank, peer.rank] = peer.sent_bytes
-    return found
+            sent.count[rank.rank, peer.rank] = peer.sent_messages
+            sent.bytes[rank.rank, peer.rank] = peer.sent_bytes
+    return sent
 
 
-def rank_map(name: str, sent: Messages, places: Sequence[Place], ranks: Sequence[int]) -> RankMap:
+def rank_map(name: str, sent: Messages, places: Sequence[RankPlace], ranks: Sequence[int]) -> RankMap:
     """The map that has rank ``ranks[i]`` in ``places[i]``, with what it sends by class."""
     order = np.array(ranks)
     kinds = _classes(places)
@@ -57,15 +57,15 @@ def rank_map(name: str, sent: Messages, places: Sequence[Place], ranks: Sequence
     return RankMap(name=name, ranks=list(map(int, ranks)), traffic=traffic)
 
 
-def _classes(places: Sequence[Place]) -> Matrix:
+def _classes(places: Sequence[RankPlace]) -> Matrix:
     """The classes of all pairs of places, a matrix of indices into :data:`sums.CLASSES`."""
     named = {name: number for number, name in enumerate(sums.CLASSES)}
-    return np.array([[named[sums.class_of(place, other)] for other in places] for place in places], np.int64)
+    return np.array([[named[sums.class_of(place, peer)] for peer in places] for place in places], np.int64)
 
 
-def distance(one: RankMap) -> tuple[int, ...]:
+def distance(seats: RankMap) -> tuple[int, ...]:
     """The bytes of each class, the farthest first: of two maps the one with less is better."""
-    size = {traffic.inside: traffic.bytes for traffic in one.traffic}
+    size = {traffic.inside: traffic.bytes for traffic in seats.traffic}
     return tuple(size.get(name, 0) for name in reversed(sums.CLASSES))
 
 
@@ -84,7 +84,7 @@ def here(profile: Profile) -> list[RankMap]:
     return [now, better] if distance(better) < distance(now) else []
 
 
-def search(sent: Matrix, places: Sequence[Place]) -> list[int]:
+def search(sent: Matrix, places: Sequence[RankPlace]) -> list[int]:
     """The rank for each of ``places`` (``sent``: bytes from rank to rank) that keeps bytes inside near objects.
 
     From the farthest object to the nearest, ranks are dealt over nodes, then over the packages of each node, and so on.
@@ -98,7 +98,7 @@ def search(sent: Matrix, places: Sequence[Place]) -> list[int]:
 
 
 def _deal(
-    both: Matrix, places: Sequence[Place], slots: list[int], members: list[int], depth: int, into: Matrix
+    both: Matrix, places: Sequence[RankPlace], slots: list[int], members: list[int], depth: int, into: Matrix
 ) -> None:
     """Put the ranks ``members`` into ``slots`` (numbers of places); rank i of them is in slot i so far."""
     if depth == len(_OBJECTS) or len(slots) == 1:
@@ -107,15 +107,19 @@ def _deal(
     key = _object(places, _OBJECTS[depth])
     pairs = sorted(zip(slots, members, strict=True), key=lambda pair: key(pair[0]))
     groups = [[slot for slot, _ in group] for _, group in groupby(pairs, key=lambda pair: key(pair[0]))]
-    own = [member for _, member in pairs]
-    dealt = own if len(groups) == 1 else _split(both[np.ix_(own, own)], own, [len(group) for group in groups])
+    ordered = [member for _, member in pairs]
+    dealt = (
+        ordered
+        if len(groups) == 1
+        else _split(both[np.ix_(ordered, ordered)], ordered, [len(group) for group in groups])
+    )
     begin = 0
     for group in groups:
         _deal(both, places, group, dealt[begin : begin + len(group)], depth + 1, into)
         begin += len(group)
 
 
-def _object(places: Sequence[Place], kind: str) -> Callable[[int], tuple[Any, ...]]:
+def _object(places: Sequence[RankPlace], kind: str) -> Callable[[int], tuple[Any, ...]]:
     """A key that is equal for slots in the same object of a kind. A slot that is in no single one is a group alone."""
 
     def key(slot: int) -> tuple[Any, ...]:
@@ -130,7 +134,7 @@ def _split(both: Matrix, members: list[int], sizes: list[int]) -> list[int]:
     groups = np.repeat(np.arange(len(sizes)), sizes)
     starts = [groups, _grown(both, sizes)]
     ended = [_exchanged(both, start.copy()) for start in starts]
-    best = min(ended, key=lambda found: int(both[found[:, None] != found[None, :]].sum()))
+    best = min(ended, key=lambda grouping: int(both[grouping[:, None] != grouping[None, :]].sum()))
     return [members[place] for place in np.argsort(best, kind="stable")]
 
 
@@ -155,13 +159,13 @@ def _exchanged(both: Matrix, group: Matrix) -> Matrix:
         gained = to[:, group] - to[everyone, group][:, None]  # by rank i in the group of rank j
         saved = gained + gained.T - 2 * both
         saved[group[:, None] == group[None, :]] = 0
-        one, other = divmod(int(saved.argmax()), len(group))
-        if saved[one, other] <= 0:
+        first, second = divmod(int(saved.argmax()), len(group))
+        if saved[first, second] <= 0:
             return group
-        moved = both[:, other] - both[:, one]
-        to[:, group[one]] += moved
-        to[:, group[other]] -= moved
-        group[[one, other]] = group[[other, one]]
+        moved = both[:, second] - both[:, first]
+        to[:, group[first]] += moved
+        to[:, group[second]] -= moved
+        group[[first, second]] = group[[second, first]]
 
 
 def elsewhere(profile: Profile, topology: str, nodes: int, threads: int) -> list[RankMap]:
@@ -179,12 +183,12 @@ def elsewhere(profile: Profile, topology: str, nodes: int, threads: int) -> list
     dealing = [item.name for item in binder.placements() if item.map == "cyclic" and nodes > 1]
     names = ["compact", "scatter", *dealing]
     plans = [plan.resolve(name, threads=threads, ranks=count // nodes, topology=topology) for name in names]
-    dealt = [_places(made, host, nodes) for made in plans]
+    dealt = [_places(planned, host, nodes) for planned in plans]
     maps = [rank_map(name, sent, places, range(count)) for name, places in zip(names, dealt, strict=True)]
     return [*maps, rank_map(SUGGESTED, sent, dealt[0], search(sent.bytes, dealt[0]))]
 
 
-def _places(planned: plan.Plan, host: machine.Machine, nodes: int) -> list[Place]:
+def _places(planned: plan.Plan, host: machine.Machine, nodes: int) -> list[RankPlace]:
     """Where each rank would be: dealt to the nodes in blocks, or in turn."""
     per_node = len(planned.ranks)
     cyclic = planned.map == "cyclic"
@@ -195,7 +199,7 @@ def _places(planned: plan.Plan, host: machine.Machine, nodes: int) -> list[Place
     return places
 
 
-def printed(profile: Profile, found: list[RankMap]) -> Printed:
-    """``profile`` with what its messages crossed and the maps ``found``."""
+def printed(profile: Profile, maps: list[RankMap]) -> Printed:
+    """``profile`` with its traffic and ``maps``."""
     stored = {name: getattr(profile, name) for name in profile.__struct_fields__}
-    return Printed(**stored, traffic=list(sums.traffic(profile).values()), maps=found)
+    return Printed(**stored, traffic=list(sums.traffic(profile).values()), maps=maps)

@@ -1,4 +1,4 @@
-"""What a profile is: types that decode the files of the ranks, and the file that is kept beside a record.
+"""The definition of a profile: types that decode the files of the ranks, and the file that is kept beside a record.
 
 Times are in nanoseconds, sizes in bytes, ranks those of MPI_COMM_WORLD.
 ``plumbline/schemas/profile.json`` is made from :class:`Printed` (``tests/support/schema_files.py``).
@@ -135,7 +135,7 @@ class RankProfile(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=Tru
         return sum(peer.sent_bytes for peer in self.peers)
 
 
-class Place(Struct, frozen=True, gc=False, kw_only=True):
+class RankPlace(Struct, frozen=True, gc=False, kw_only=True):
     """CPUs of a rank, and the core, L3, NUMA node and package that contain all of them; -1 if no single one does."""
 
     rank: int
@@ -175,11 +175,11 @@ class Profile(Struct, frozen=True, gc=False, kw_only=True):
     time: str
     ranks: list[RankProfile]
     missing: list[int]
-    places: list[Place]
+    places: list[RankPlace]
 
 
 class Printed(Profile, frozen=True, gc=False, kw_only=True):
-    """What ``--json`` prints: the stored profile, what its messages crossed, and rank maps with less distant traffic.
+    """The document of ``--json``: the stored profile, its traffic, and rank maps with less distant traffic.
 
     The stored file has neither, because both follow from peers and places.
     """

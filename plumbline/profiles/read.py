@@ -10,7 +10,7 @@ import msgspec
 
 from plumbline.base import files, paths, units
 from plumbline.base.errors import PlumbError
-from plumbline.profiles.model import Place, Profile, RankProfile
+from plumbline.profiles.model import Profile, RankPlace, RankProfile
 from plumbline.records.launch import RankSeen
 from plumbline.records.model import Record
 from plumbline.topology.machine import Machine
@@ -39,7 +39,7 @@ def ranks(folder: Path) -> tuple[list[RankProfile], list[str]]:
 
 
 def shortfalls(ranks: Sequence[RankProfile], expected: int) -> list[str]:
-    """What a profile of ``expected`` ranks lacks, a line for each kind."""
+    """The shortfalls of a profile of ``expected`` ranks, a line for each kind."""
     if not ranks:
         return ["no rank left a profile: the program is not an MPI program, is linked statically, or was killed"]
     worlds = sorted({rank.size for rank in ranks} - {expected})
@@ -58,13 +58,13 @@ def shortfalls(ranks: Sequence[RankProfile], expected: int) -> list[str]:
     }
     for ended, words in endings.items():
         if partial := [rank.rank for rank in ranks if rank.ended == ended]:
-            told = words if len(partial) == 1 else words.replace("was ", "were ", 1)
-            lines.append(f"partial profile: {_named(partial)} {told}")
+            ending = words if len(partial) == 1 else words.replace("was ", "were ", 1)
+            lines.append(f"partial profile: {_named(partial)} {ending}")
     if full := [rank.rank for rank in ranks if rank.lost.full]:
         lines.append(f"incomplete sums: the tables of {_named(full)} were full")
     if lost := sum(rank.lost.peers for rank in ranks):
-        what = units.counted(lost, "message")
-        lines.append(f"{what} without a peer: MPI_Mrecv does not name its communicator, or a table was full")
+        messages = units.counted(lost, "message")
+        lines.append(f"{messages} without a peer: MPI_Mrecv does not name its communicator, or a table was full")
     return lines
 
 
@@ -73,12 +73,12 @@ def _named(numbers: Sequence[int]) -> str:
     return f"rank {shown}" if len(numbers) == 1 else f"ranks {shown} ({len(numbers)})"
 
 
-def place_of(seen: RankSeen, host: Machine) -> Place:
+def place_of(seen: RankSeen, host: Machine) -> RankPlace:
     """Where a rank was by its witness, on nodes that are all like ``host``."""
     return place_on(host, seen.rank, seen.host, {cpu for thread in seen.threads for cpu in thread.affinity})
 
 
-def place_on(host: Machine, rank: int, name: str, members: Collection[int]) -> Place:
+def place_on(host: Machine, rank: int, name: str, members: Collection[int]) -> RankPlace:
     """The place of a rank whose CPUs are ``members``, on the node ``name``, which is like ``host``."""
     cpus = sorted(members)
     objects = {
@@ -91,24 +91,24 @@ def place_on(host: Machine, rank: int, name: str, members: Collection[int]) -> P
         name: next((index for index, known in enumerate(each) if cpus and set(cpus) <= set(known)), -1)
         for name, each in objects.items()
     }
-    return Place(rank=rank, host=name, cpus=cpus, **inside)
+    return RankPlace(rank=rank, host=name, cpus=cpus, **inside)
 
 
-def profile_of(record: Record, seen: Sequence[RankSeen], found: Sequence[RankProfile], host: Machine) -> Profile:
+def profile_of(record: Record, seen: Sequence[RankSeen], measured: Sequence[RankProfile], host: Machine) -> Profile:
     """The profile of a launch of ``record`` whose witnesses saw ``seen``."""
     placed = record.placement
     count = placed.nodes * placed.ranks_per_node
     started = record.command[record.command.index("--") + 1 :]
-    own = record.variant.context.get("program")
+    program = record.variant.context.get("program")
     return Profile(
         record=record.id,
         variant=record.variant.name,
         stack=f"{record.stack.name}: {record.stack.mpi.family} {record.stack.mpi.version}",
         placement=f"{placed.name}, {count} x {placed.threads} on {placed.nodes} node{'s' * (placed.nodes > 1)}",
-        command=[own, *record.variant.arguments] if own else started,
+        command=[program, *record.variant.arguments] if program else started,
         time=record.time,
-        ranks=list(found),
-        missing=sorted(set(range(count)) - {rank.rank for rank in found}),
+        ranks=list(measured),
+        missing=sorted(set(range(count)) - {rank.rank for rank in measured}),
         places=[place_of(rank, host) for rank in sorted(seen, key=lambda rank: rank.rank)],
     )
 

@@ -1,4 +1,4 @@
-"""What a profile adds up to: per call, per call and size, per rank, and by what the messages crossed."""
+"""Sums of a profile: per call, per call and size, per rank, and by the objects that messages crossed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from plumbline.profiles.model import Call, Communicator, Place, Profile, RankProfile, Role, Sizes, Traffic
+from plumbline.profiles.model import Call, Communicator, Profile, RankPlace, RankProfile, Role, Sizes, Traffic
 
 
 @dataclass
@@ -27,15 +27,15 @@ class Total:
     waited_ns: int = 0
     by_rank: dict[int, int] = field(default_factory=dict)
 
-    def add(self, rank: int, one: Sizes) -> None:
-        """Count the calls of ``one`` as rank ``rank``'s."""
+    def add(self, rank: int, sizes: Sizes) -> None:
+        """Count the calls of ``sizes`` as rank ``rank``'s."""
         for name in ("count", "time_ns", "bytes", "completed", "completion_ns", "waited_ns"):
-            setattr(self, name, getattr(self, name) + getattr(one, name))
-        self.least_ns = one.least_ns if self.least_ns is None else min(self.least_ns, one.least_ns)
-        self.least_bytes = one.least_bytes if self.least_bytes is None else min(self.least_bytes, one.least_bytes)
-        self.most_ns = max(self.most_ns, one.most_ns)
-        self.most_bytes = max(self.most_bytes, one.most_bytes)
-        self.by_rank[rank] = self.by_rank.get(rank, 0) + one.time_ns
+            setattr(self, name, getattr(self, name) + getattr(sizes, name))
+        self.least_ns = sizes.least_ns if self.least_ns is None else min(self.least_ns, sizes.least_ns)
+        self.least_bytes = sizes.least_bytes if self.least_bytes is None else min(self.least_bytes, sizes.least_bytes)
+        self.most_ns = max(self.most_ns, sizes.most_ns)
+        self.most_bytes = max(self.most_bytes, sizes.most_bytes)
+        self.by_rank[rank] = self.by_rank.get(rank, 0) + sizes.time_ns
 
     @property
     def mean_ns(self) -> float:
@@ -52,29 +52,29 @@ class Total:
 
 def per_call(ranks: Iterable[RankProfile]) -> list[Total]:
     """A total for each call, the one with most time first."""
-    found: dict[str, Total] = {}
+    totals: dict[str, Total] = {}
     for rank, _, call, sizes in _entries(ranks):
-        found.setdefault(call.call, Total(call.call, call.role)).add(rank.rank, sizes)
-    return sorted(found.values(), key=lambda total: (-total.time_ns, total.call))
+        totals.setdefault(call.call, Total(call.call, call.role)).add(rank.rank, sizes)
+    return sorted(totals.values(), key=lambda total: (-total.time_ns, total.call))
 
 
 def per_size(profile: Profile) -> list[tuple[str, Total]]:
     """(communicator, total) for each call, power of two of the size and communicator; most time first."""
-    found: dict[tuple[str, str, int], Total] = {}
+    totals: dict[tuple[str, str, int], Total] = {}
     names = {rank.rank: names_of(rank) for rank in profile.ranks}
-    for rank, one, call, sizes in _entries(profile.ranks):
-        key = (names[rank.rank][one.id], call.call, sizes.most_bytes.bit_length())
-        found.setdefault(key, Total(call.call, call.role)).add(rank.rank, sizes)
-    rows = [(key[0], total) for key, total in found.items()]
+    for rank, communicator, call, sizes in _entries(profile.ranks):
+        key = (names[rank.rank][communicator.id], call.call, sizes.most_bytes.bit_length())
+        totals.setdefault(key, Total(call.call, call.role)).add(rank.rank, sizes)
+    rows = [(key[0], total) for key, total in totals.items()]
     return sorted(rows, key=lambda row: (-row[1].time_ns, row[1].call, row[1].most_bytes, row[0]))
 
 
 def by_size(profile: Profile) -> dict[tuple[str, int], Total]:
     """The totals by call and power of two of the size, over all communicators."""
-    found: dict[tuple[str, int], Total] = {}
+    totals: dict[tuple[str, int], Total] = {}
     for rank, _, call, sizes in _entries(profile.ranks):
-        found.setdefault((call.call, sizes.most_bytes.bit_length()), Total(call.call, call.role)).add(rank.rank, sizes)
-    return found
+        totals.setdefault((call.call, sizes.most_bytes.bit_length()), Total(call.call, call.role)).add(rank.rank, sizes)
+    return totals
 
 
 def _entries(ranks: Iterable[RankProfile]) -> Iterator[tuple[RankProfile, Communicator, Call, Sizes]]:
@@ -95,8 +95,8 @@ def names_of(rank: RankProfile) -> dict[int, str]:
             continue
         kind = (communicator.window, communicator.size)
         met[kind] = number = met.get(kind, 0) + 1
-        what = "window" if communicator.window else "comm"
-        names[communicator.id] = f"{what} of {communicator.size}{f' #{number}' if number > 1 else ''}"
+        noun = "window" if communicator.window else "comm"
+        names[communicator.id] = f"{noun} of {communicator.size}{f' #{number}' if number > 1 else ''}"
     return names
 
 
@@ -108,8 +108,8 @@ def mpi_share(rank: RankProfile) -> float:
 def share(ranks: Iterable[RankProfile]) -> float:
     """How many percent of their time the ranks spent in MPI."""
     times = [(rank.mpi_ns, rank.wall_ns) for rank in ranks]
-    wall = sum(one for _, one in times)
-    return 100 * sum(one for one, _ in times) / wall if wall else 0.0
+    wall = sum(ns for _, ns in times)
+    return 100 * sum(ns for ns, _ in times) / wall if wall else 0.0
 
 
 def counted(ranks: Sequence[RankProfile]) -> list[tuple[str, str]]:
@@ -118,47 +118,47 @@ def counted(ranks: Sequence[RankProfile]) -> list[tuple[str, str]]:
         return []
     wall = statistics.fmean(rank.wall_ns for rank in ranks) / 1e9
     off = statistics.fmean(rank.off_ns for rank in ranks) / 1e9
-    said = f"{wall:.4g} s of {wall + off:.4g} s a rank: the program switched the profile off (MPI_Pcontrol)"
-    return [("counted", said)]
+    text = f"{wall:.4g} s of {wall + off:.4g} s a rank: the program switched the profile off (MPI_Pcontrol)"
+    return [("counted", text)]
 
 
-#: what messages crossed: the smallest object that holds both ranks, from near to far (class, the member of a place
+#: classes of messages: the smallest object that holds both ranks, from near to far (class, the member of a place
 #: that two ranks of it share)
 SHARED = (("core", "core"), ("L3", "l3"), ("NUMA node", "numa"), ("package", "package"))
 SELF, NODE, NODES = "itself", "node", "between nodes"
 CLASSES = (SELF, *(name for name, _ in SHARED), NODE, NODES)
 
 
-def class_of(one: Place, other: Place) -> str:
+def class_of(first: RankPlace, second: RankPlace) -> str:
     """The class of two ranks, by what they share. A rank that is not bound to one object of a kind shares none of it.
 
-    >>> near = Place(rank=0, host="a", cpus=[0], core=0, l3=0, numa=0, package=0)
-    >>> class_of(near, Place(rank=1, host="a", cpus=[1], core=1, l3=0, numa=0, package=0))
+    >>> near = RankPlace(rank=0, host="a", cpus=[0], core=0, l3=0, numa=0, package=0)
+    >>> class_of(near, RankPlace(rank=1, host="a", cpus=[1], core=1, l3=0, numa=0, package=0))
     'L3'
-    >>> class_of(near, Place(rank=2, host="b", cpus=[0], core=0, l3=0, numa=0, package=0))
+    >>> class_of(near, RankPlace(rank=2, host="b", cpus=[0], core=0, l3=0, numa=0, package=0))
     'between nodes'
     """
-    if one.rank == other.rank:
+    if first.rank == second.rank:
         return SELF
-    if one.host != other.host:
+    if first.host != second.host:
         return NODES
-    return next((name for name, kind in SHARED if -1 < getattr(one, kind) == getattr(other, kind)), NODE)
+    return next((name for name, kind in SHARED if -1 < getattr(first, kind) == getattr(second, kind)), NODE)
 
 
 def traffic(profile: Profile) -> dict[str, Traffic]:
-    """What was sent, by class, in the order of :data:`CLASSES`; classes without a message are left out.
+    """Messages and bytes by class, in the order of :data:`CLASSES`; classes without a message are left out.
 
     Messages of ranks whose place is not known are not counted.
     """
     places = {place.rank: place for place in profile.places}
-    found = {name: Traffic(inside=name) for name in CLASSES}
+    classes = {name: Traffic(inside=name) for name in CLASSES}
     for rank in profile.ranks:
         for peer in rank.peers:
             if rank.rank in places and peer.rank in places:
-                mine = found[class_of(places[rank.rank], places[peer.rank])]
+                mine = classes[class_of(places[rank.rank], places[peer.rank])]
                 mine.messages += peer.sent_messages
                 mine.bytes += peer.sent_bytes
-    return {name: one for name, one in found.items() if one.messages}
+    return {name: crossing for name, crossing in classes.items() if crossing.messages}
 
 
 def matrix(profile: Profile) -> list[list[int]]:

@@ -64,8 +64,8 @@ def _banner(profile: Profile) -> str:
     return "\n".join([*(f"{name:<10} {value}" for name, value in rows), "", table(header, figures, right=header[1:])])
 
 
-def _numbers(found: Table) -> str:
-    header, rows = found
+def _numbers(content: Table) -> str:
+    header, rows = content
     return table(header, rows, right=header[1:]) if rows else ""
 
 
@@ -89,15 +89,15 @@ def calls(profile: Profile) -> Table:
 def _sizes(profile: Profile) -> str:
     mpi, wall = _times(profile)
     header = ("call", "size B", "on", "count", "total s", "mean us", "min us", "max us", "done us", "%MPI", "%wall")
-    found = sums.per_size(profile)
+    totals = sums.per_size(profile)
     rows = [
         (
             f"MPI_{total.call}", _size(total), on, str(total.count), f"{total.time_ns / 1e9:.6f}",
             *_microseconds(total), _done(total), *_shares(total, mpi, wall),
         )
-        for on, total in found[:SIZES_SHOWN]
+        for on, total in totals[:SIZES_SHOWN]
     ]  # fmt: skip
-    more = len(found) - SIZES_SHOWN
+    more = len(totals) - SIZES_SHOWN
     return table(header, rows, right=[name for name in header[1:] if name != "on"]) + (
         f"\n{more} more rows, of less time: --json has all" if more > 0 else ""
     )
@@ -126,8 +126,8 @@ def _matrix(profile: Profile) -> str:
 
 
 def _suggested(profile: Profile) -> str:
-    found = maps.here(profile)
-    return map_table(found) if found else ""
+    seats = maps.here(profile)
+    return map_table(seats) if seats else ""
 
 
 def crossings(seats: Sequence[RankMap]) -> Table:
@@ -139,7 +139,7 @@ def crossings(seats: Sequence[RankMap]) -> Table:
 
 
 def map_table(seats: Sequence[RankMap]) -> str:
-    """What messages cross under each map; how the last one, the suggested, seats the ranks, and what it saves."""
+    """Traffic under each map, the ranks in the places of the last one, the suggested, and the bytes that it saves."""
     last = seats[-1]
     shown = " ".join(map(str, last.ranks[:RANKS_SHOWN])) + (
         " …: --json has all" if len(last.ranks) > RANKS_SHOWN else ""
@@ -148,12 +148,12 @@ def map_table(seats: Sequence[RankMap]) -> str:
     return "\n".join([*lines, *(_saved(old, last) for old in seats[:-1] if maps.distance(last) < maps.distance(old))])
 
 
-def _saved(one: RankMap, better: RankMap) -> str:
-    """What the better map saves of the farthest class in which the two differ."""
-    pairs = zip(reversed(sums.CLASSES), maps.distance(one), maps.distance(better), strict=True)
-    name, before, after = next(found for found in pairs if found[1] != found[2])
+def _saved(worse: RankMap, better: RankMap) -> str:
+    """Bytes that the better map saves of the farthest class in which the two differ."""
+    pairs = zip(reversed(sums.CLASSES), maps.distance(worse), maps.distance(better), strict=True)
+    name, before, after = next(row for row in pairs if row[1] != row[2])
     where = name if name == sums.NODES else f"between ranks that share the {name} only"
-    return f"{better.name} instead of {one.name}: {before - after} of {before} B fewer {where}"
+    return f"{better.name} instead of {worse.name}: {before - after} of {before} B fewer {where}"
 
 
 def _ranks(profile: Profile) -> str:

@@ -6,13 +6,13 @@ import statistics
 from collections.abc import Iterable
 from typing import Annotated, NamedTuple, TypeAlias
 
-from msgspec import UNSET, Meta, Struct
+from msgspec import Meta, Struct
 
 from plumbline.base import digits
 from plumbline.base.digits import FEWEST
 from plumbline.base.units import Better, human
 from plumbline.limits.peaks import Limit
-from plumbline.parsers.measurement import Measurement, Number
+from plumbline.parsers.measurement import Measurement, Number, declared_step
 
 #: UTC, ISO 8601; the month is in the names of compacted files
 Time: TypeAlias = Annotated[str, Meta(pattern="^[0-9]{4}-(0[1-9]|1[0-2])-[0-9]{2}T[0-9:.]+Z$")]
@@ -22,7 +22,7 @@ CEILING_MARGIN_PERCENT = 5
 
 
 class Ceiling(Struct, frozen=True, gc=False, kw_only=True):
-    """What the machine reached when it was measured, at the time ``measured``, by ``method``; it is not a limit.
+    """The best value of the machine when it was measured, at the time ``measured``, by ``method``; it is not a limit.
 
     Without a time it is what the benchmark's own model gives for the launches of the figure. ``spread_percent`` is the
     spread of the launches that gave it, ``percent`` the percentage of it that the figure reached. ``raised_from`` is
@@ -105,11 +105,16 @@ class Figure(Struct, gc=False, kw_only=True, forbid_unknown_fields=True, omit_de
     @property
     def resolution(self) -> float:
         """How finely the samples are known, in their unit; 0 if nobody can say."""
-        return digits.step_of(map(repr, self.samples)) if self.step is None else float(self.step)
+        return digits.resolution(self.samples, self.step)
+
+    @property
+    def shown(self) -> tuple[str, str]:
+        """Its value and unit as people read them, without digits that nobody measured."""
+        return human(self.value, self.unit, self.resolution)
 
     @property
     def reached(self) -> Reached | None:
-        """What all views show as its percentage: of the limit, or else of the ceiling; None with neither."""
+        """The percentage that all views show: of the limit, or else of the ceiling; None with neither."""
         if self.limit is not None:
             percent = 100 * self.value / self.limit.value if self.limit.percent is None else self.limit.percent
             return Reached(percent, self.limit.method, "")
@@ -119,7 +124,6 @@ class Figure(Struct, gc=False, kw_only=True, forbid_unknown_fields=True, omit_de
     def of(cls, name: str, chosen: list[Measurement]) -> Figure:
         """The figure ``name`` that the ``chosen`` measurements give, one of each launch that counts."""
         samples = [item.value for item in chosen]
-        known = [item.step for item in chosen if item.step is not UNSET]
         return cls(
             name=name,
             value=statistics.median(samples),
@@ -129,7 +133,7 @@ class Figure(Struct, gc=False, kw_only=True, forbid_unknown_fields=True, omit_de
             samples=samples,
             limit=None,
             reference=None,
-            step=max(known, default=None),
+            step=declared_step(chosen),
         )
 
 

@@ -1,10 +1,11 @@
-"""What one launch of a variant did, measured and was seen doing, as its record has it."""
+"""One launch of a variant in its record: its end, its measurements and the observations of the witness."""
 
 from __future__ import annotations
 
 import re
 from typing import Annotated, Any, Literal, TypeAlias
 
+import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from plumbline.base.errors import PlumbError
@@ -16,7 +17,7 @@ Position: TypeAlias = Annotated[int, Meta(ge=0)]
 
 
 class Disturbance(Struct, frozen=True, gc=False, kw_only=True):
-    """What disturbed a launch, and the figures by which it was found (:mod:`plumbline.witness.disturbance`)."""
+    """The disturbances of a launch, and the figures by which they were found (:mod:`plumbline.witness.disturbance`)."""
 
     disturbed: bool = False
     causes: list[str] = []
@@ -54,7 +55,7 @@ class OthersSeen(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class RankSeen(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """What the witness saw of one rank; ``memory`` and ``usage`` are as ``plumbline/schemas/witness.json`` says.
+    """The witness's observations of one rank; ``memory`` and ``usage`` are as ``plumbline/schemas/witness.json`` says.
 
     All members but ``others`` describe the process that did the work. ``program`` and ``mpi`` (it called MPI_Init) are
     None in early records. ``device_variables`` are the environment variables that select GPUs; ``gpu_address`` is the
@@ -82,7 +83,7 @@ class RankSeen(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 class SettingsSeen(Struct, frozen=True, gc=False):
     """Settings of the MPI library: those that a launch asked for, and what the measured processes had of them."""
 
-    asked: dict[str, str]
+    requested: dict[str, str] = msgspec.field(name="asked")
     seen: dict[str, str]
 
 
@@ -125,26 +126,26 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
 
     def last_lines(self) -> list[str]:
         """The last ten lines that say something of what a launch printed that did not end well; else none."""
-        told = [] if self.status == "ok" else (self.output_tail or "").splitlines()
-        return [line.rstrip() for line in told if re.search(r"\w", line)][-10:]
+        lines = [] if self.status == "ok" else (self.output_tail or "").splitlines()
+        return [line.rstrip() for line in lines if re.search(r"\w", line)][-10:]
 
     def find(self, wanted: WantedFigure) -> Measurement | None:
         """The measurement that ``wanted`` names; None if the launch failed, or printed no such line."""
         needed = wanted.where.items()
-        found = [
+        measurements = [
             item
             for item in self.measurements
             if item.metric == wanted.metric and all(item.params.get(key) == value for key, value in needed)
         ]
-        if not found:
+        if not measurements:
             return None
-        return (max if found[0].better == "higher" else min)(found, key=lambda item: item.value)
+        return (max if measurements[0].better == "higher" else min)(measurements, key=lambda item: item.value)
 
     def measurement(self, wanted: WantedFigure) -> Measurement:
         """The measurement that ``wanted`` names. Raises :class:`PlumbError` if the launch has none."""
-        found = self.find(wanted)
-        if found is None:
+        measurement = self.find(wanted)
+        if measurement is None:
             where = ", ".join(f"{key}={value}" for key, value in wanted.where.items()) or "any size"
-            what = f"figure {wanted.name} is absent: no {wanted.metric} at {where}"
-            raise PlumbError(what, f"launch {self.order}")
-        return found
+            message = f"figure {wanted.name} is absent: no {wanted.metric} at {where}"
+            raise PlumbError(message, f"launch {self.order}")
+        return measurement

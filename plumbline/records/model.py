@@ -1,4 +1,4 @@
-"""What a record is: the one definition, as types that decode JSON and check it.
+"""The definition of a record, as types that decode JSON and check it.
 
 A record that decodes is complete and valid in form; nothing else has to be checked. Members that a type does not name
 are an error in :class:`Record`, :class:`Launch` and :class:`Figure`, whose members the suite alone decides; elsewhere
@@ -115,7 +115,7 @@ class Placement(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class _Common(Struct, gc=False, kw_only=True):
-    """What a record and its row have in common: what was measured where, and what came of it.
+    """The members that a record and its row have in common: subject, place and verdict of the measurement.
 
     ``time`` is the start of the session (UTC, ISO 8601). ``campaign`` is the same for all records of one ``plumb
     campaign`` or ReFrame run. ``provenance``: figures that are ``imported`` come from another program, and nothing
@@ -230,10 +230,12 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
     @property
     def settings(self) -> dict[str, str]:
         """The settings of the MPI library that its launches asked for: the value that was seen, or that none was."""
-        found = next((launch.settings for launch in self.launches if launch.settings), None)
-        if found is None:
+        settings = next((launch.settings for launch in self.launches if launch.settings), None)
+        if settings is None:
             return {}
-        return {name: found.seen.get(name, f"asked for {value}, not seen") for name, value in found.asked.items()}
+        return {
+            name: settings.seen.get(name, f"asked for {value}, not seen") for name, value in settings.requested.items()
+        }
 
     @property
     def is_verified(self) -> bool:
@@ -293,23 +295,23 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
         What has a seal needs no such search, which takes half as long as decoding.
         """
         counting = self.counting()
-        wanted = {one.name: one for one in self.variant.figures}
+        wanted = {figure.name: figure for figure in self.variant.figures}
         for figure in self.figures if self.is_valid else []:
             known = wanted.get(figure.name)
-            found = [known and launch.find(known) for launch in counting]
-            if [one and one.value for one in found] != figure.samples:
+            measurements = [known and launch.find(known) for launch in counting]
+            if [item and item.value for item in measurements] != figure.samples:
                 return f"the samples of figure {figure.name} are not what the launches measured"
         return None
 
     def row(self) -> Row:
-        """What lists and histories need of it."""
+        """The row of this record, for lists and histories."""
         common = {name: getattr(self, name) for name in _Common.__struct_fields__}
         common["host"] = {name: value for name, value in self.host.items() if name not in FLEETING}
         common["verified"] = self.is_verified
         return Row(**common, launch_count=self.launch_count, disturbed_count=self.disturbed_count)
 
 
-#: a record, or its row: what views and references take
+#: a record, or its row: views and references take both
 AnyRecord: TypeAlias = Record | Row
 
 _DECODER = msgspec.json.Decoder(Record)
@@ -322,7 +324,7 @@ def decode(line: bytes) -> Record:
         return _writable(_DECODER.decode(line), line)
     except msgspec.ValidationError as error:
         raise ValueError(schemas.fault("record", error)) from None
-    except msgspec.DecodeError:  # perhaps what only Python's reader takes: NaN, a byte order mark
+    except msgspec.DecodeError:  # perhaps only Python's reader takes it: NaN, a byte order mark
         return _writable(convert(_loads(line)), line)
     except RecursionError:
         raise ValueError("nested too deeply") from None
@@ -369,5 +371,5 @@ def _line(record: Record) -> str:
 
 def document(item: Struct) -> dict[str, Any]:
     """The JSON document that a record, or a part of it, is."""
-    found: dict[str, Any] = msgspec.to_builtins(item)
-    return found
+    members: dict[str, Any] = msgspec.to_builtins(item)
+    return members

@@ -28,13 +28,13 @@ LONGEST = 500
 
 
 class Note(Struct, frozen=True, kw_only=True, order=True):
-    """``text`` is what happened at ``site`` at ``time`` (UTC); ``made`` is when that was written down."""
+    """``text`` is what happened at ``site`` at ``time`` (UTC); ``written`` is when that was written down."""
 
     time: Time
     id: Annotated[str, Meta(pattern="^[0-9a-f]{8}$")]
     text: Annotated[str, Meta(min_length=1)]
     site: str
-    made: Time
+    written: Time = msgspec.field(name="made")
     schema: Literal[1] = 1
 
 
@@ -48,23 +48,23 @@ def read(site: str) -> tuple[list[Note], list[store.Damage]]:
 
     Raises :class:`PlumbError` if the file cannot be read.
     """
-    found, damages = list[Note](), list[store.Damage]()
+    notes, damages = list[Note](), list[store.Damage]()
     for number, line in _lines(file(site)):
         try:
-            found.append(_DECODER.decode(line))
+            notes.append(_DECODER.decode(line))
         except (msgspec.DecodeError, RecursionError) as error:
             damages.append(store.Damage(file(site), number, f"not a note: {error}"))
-    return sorted(found), damages
+    return sorted(notes), damages
 
 
 def of_sites(sites: Iterable[str]) -> tuple[list[Note], list[store.Damage]]:
     """The notes of all ``sites``, oldest first, and the lines that are not notes; raises like :func:`read`."""
     both = [read(site) for site in sorted(set(sites))]
-    return sorted(note for found, _ in both for note in found), [one for _, damages in both for one in damages]
+    return sorted(note for notes, _ in both for note in notes), [line for _, damages in both for line in damages]
 
 
 def between(notes: Sequence[Note], site: str, after: str, until: str) -> list[Note]:
-    """What happened at ``site`` later than ``after`` and no later than ``until``: what may explain a change there."""
+    """The notes of ``site`` later than ``after`` and no later than ``until``: they may explain a change there."""
     return [note for note in notes if note.site == site and after < note.time <= until]
 
 
@@ -73,7 +73,7 @@ def add(site: str, text: str, time: str) -> Note:
 
     Raises :class:`PlumbError` for a site without records, and if the file cannot be written.
     """
-    note = Note(time=time, id=secrets.token_hex(4), text=text, site=site, made=store.now())
+    note = Note(time=time, id=secrets.token_hex(4), text=text, site=site, written=store.now())
     line = json.dumps(msgspec.to_builtins(note), ensure_ascii=False)
     _change(site, lambda lines: [*lines, line.encode() + b"\n"])
     return note
@@ -84,12 +84,12 @@ def remove(site: str, prefix: str) -> Note:
 
     Raises :class:`PlumbError` unless there is exactly one.
     """
-    found = [note for note in read(site)[0] if note.id.startswith(prefix)]
-    if len(found) != 1:
-        what = f"'{prefix}' begins {len(found)} notes" if found else f"no note '{prefix}'"
-        raise PlumbError(what, str(file(site)), "plumb note shows the ids")
-    _change(site, lambda lines: [line for line in lines if _id(line) != found[0].id])
-    return found[0]
+    matches = [note for note in read(site)[0] if note.id.startswith(prefix)]
+    if len(matches) != 1:
+        message = f"'{prefix}' begins {len(matches)} notes" if matches else f"no note '{prefix}'"
+        raise PlumbError(message, str(file(site)), "plumb note shows the ids")
+    _change(site, lambda lines: [line for line in lines if _id(line) != matches[0].id])
+    return matches[0]
 
 
 def moment(text: str) -> str:
@@ -142,10 +142,10 @@ def before(site: str, until: str) -> list[str]:
     """
     if site not in sources.sites():
         return []
-    found, damages = read(site)
+    notes, damages = read(site)
     end = units.moment(until)
     since = (end - datetime.timedelta(days=SHOWN_DAYS)).isoformat()
-    kept = [note for note in found if since <= note.time <= until]
+    kept = [note for note in notes if since <= note.time <= until]
     return [
         *(f"noted for {note.time[:16].replace('T', ' ')}: {note.text}" for note in kept[-SHOWN:]),
         *(f"damaged note: {damage}" for damage in damages),

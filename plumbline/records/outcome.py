@@ -1,4 +1,4 @@
-"""What became of the test cases of a campaign, those that left no record included: skipped and failed ones.
+"""The outcomes of the test cases of a campaign, also of those that left no record: skipped and failed ones.
 
 ``results/SITE/CAMPAIGN.outcome.json`` holds ``{"campaign", "profile", "cases": [{"state", "case", "reason"}]}``.
 """

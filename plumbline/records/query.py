@@ -2,7 +2,7 @@
 
 The functions return what they found, oldest first, with the lines that could not be read
 (:class:`plumbline.records.store.Damage`: print them to stderr as ``plumb: damaged record: …``). Session files
-(``results/SITE/SESSION.jsonl``) and compacted ones (``results/SITE/compact/*.parquet``) are read alike, and every line
+(``results/SITE/SESSION.jsonl``) and compacted ones (``results/SITE/compact/*.jsonl.gz``) are read alike, and every line
 is checked whole.
 
 - :func:`records`: a :class:`~plumbline.records.model.Row` per record (lists, history, references);
@@ -69,6 +69,8 @@ class Selection:
 
 
 ALL = Selection()
+#: so many campaigns are named where there is none of an id
+NEWEST = 6
 
 
 def records(where: Selection = ALL) -> tuple[list[Row], list[Damage]]:
@@ -91,9 +93,9 @@ def _row_maker() -> Callable[[Record], Row]:
     equal = _Equal()
 
     def row(record: Record) -> Row:
-        made = record.row()
-        made.host, made.stack, made.variant = equal(made.host), equal(made.stack), equal(made.variant)
-        return made
+        row = record.row()
+        row.host, row.stack, row.variant = equal(row.host), equal(row.stack), equal(row.variant)
+        return row
 
     return row
 
@@ -103,18 +105,25 @@ def begins(variant: Variant, pattern: str) -> bool:
     return re.match(pattern, variant.name.replace(" ", "")) is not None
 
 
-def require_test(pattern: str) -> None:
-    """Raise :class:`PlumbError` if there are records, but none of a test whose name begins with ``pattern``."""
-    known = {row.variant.name: row.variant for row in records()[0]}.values()
-    if known and not any(begins(variant, pattern) for variant in known):
-        what = f"no record of a test whose name begins with '{pattern}'"
-        raise PlumbError(what, str(paths.results()), suggest(pattern, sorted({variant.test for variant in known})))
+def require(where: Selection) -> None:
+    """Raise :class:`PlumbError` if there are records, but none of a test, stack, partition or campaign of ``where``."""
+    known, _ = records()
+    for name, title, names in (
+        ("test", "a test whose name begins with", {row.variant.test for row in known}),
+        ("stack", "stack", {row.stack.name for row in known}),
+        ("partition", "partition", {row.partition for row in known}),
+        ("campaign", "a campaign whose id begins with", sorted({row.campaign or "" for row in known})[-NEWEST:]),
+    ):
+        wanted = getattr(where, name)
+        if wanted and known and not any(Selection(**{name: wanted}).admits(row) for row in known):
+            cure = suggest(wanted, sorted(filter(None, names)))
+            raise PlumbError(f"no record of {title} '{wanted}'", str(paths.results()), cure)
 
 
 def full(wanted: Collection[str], files: Collection[str] | None = None) -> tuple[list[Record], list[Damage]]:
     """The whole records with these ids (all twelve digits); ``files`` limits the search to session files so named."""
-    found, damages = collect(lambda record: record if record.id in wanted else None, only=files)
-    return [record for record in found if record is not None], damages
+    matches, damages = collect(lambda record: record if record.id in wanted else None, only=files)
+    return [record for record in matches if record is not None], damages
 
 
 def of_rows(rows: Sequence[AnyRecord]) -> tuple[list[Record], list[Damage]]:
@@ -124,7 +133,7 @@ def of_rows(rows: Sequence[AnyRecord]) -> tuple[list[Record], list[Damage]]:
     looked for in what was compacted of these files, then everywhere.
     """
     wanted = {row.id for row in rows}
-    found: dict[str, Record] = {}
+    by_id: dict[str, Record] = {}
     damages: list[Damage] = []
     for site, session in dict.fromkeys(
         (row.site, row.session) for row in rows if Path(row.session).name == row.session
@@ -136,13 +145,13 @@ def of_rows(rows: Sequence[AnyRecord]) -> tuple[list[Record], list[Damage]]:
             if isinstance(item, Damage):
                 damages.append(item)
             elif item.id in wanted:
-                found.setdefault(item.id, item)
-    for files in ({f"{row.session}.jsonl" for row in rows if row.id not in found}, None):
-        if missing := wanted - found.keys():
+                by_id.setdefault(item.id, item)
+    for files in ({f"{row.session}.jsonl" for row in rows if row.id not in by_id}, None):
+        if missing := wanted - by_id.keys():
             records, more = full(missing, files)
-            found |= {record.id: record for record in records}
+            by_id |= {record.id: record for record in records}
             damages += more
-    return list(found.values()), damages
+    return list(by_id.values()), damages
 
 
 def find(prefix: str) -> Record:
@@ -155,8 +164,8 @@ def find(prefix: str) -> Record:
         if not ids:
             raise sources.none_yet()
         prefix = ids[-1]
-    found, damages = collect(lambda record: record if record.id.startswith(prefix) else None, mention=f'"{prefix}')
-    matches = [record for record in found if record is not None]
+    candidates, damages = collect(lambda record: record if record.id.startswith(prefix) else None, mention=f'"{prefix}')
+    matches = [record for record in candidates if record is not None]
     if not matches and damages:
         raise PlumbError(f"the record is damaged: {damages[0].reason}", f"{damages[0].file}:{damages[0].line}")
     if not matches:
@@ -173,16 +182,16 @@ def collect(
     mention: str = "",
     only: Collection[str] | None = None,
 ) -> tuple[list[Answer], list[Damage]]:
-    """What ``make`` makes of each record, oldest first, no id twice, and all damage in the order of the files.
+    """The answers of ``make`` for each record, oldest first, no id twice, and all damage in the order of the files.
 
     Only lines with the text ``mention`` are looked at, and only session files whose names are in ``only``, compacted or
     not, which saves most of the time where few are wanted.
     """
-    return sources.steady(lambda found: _collect(found, make, where, mention.encode(), only), where.site)
+    return sources.steady(lambda present: _collect(present, make, where, mention.encode(), only), where.site)
 
 
 class _Made(NamedTuple):
-    """What was made of a record, and what identifies it."""
+    """The answer for a record, with time, id, line number and hash of the record."""
 
     time: str
     id: str
@@ -193,17 +202,17 @@ class _Made(NamedTuple):
 
 
 def _collect(
-    found: Sources,
+    present: Sources,
     make: Callable[[Record], Answer],
     where: Selection,
     mention: bytes,
     only: Collection[str] | None,
 ) -> tuple[list[Answer], list[Damage]]:
-    parts, faults = compacted.current(found)
-    made: list[_Made] = []
+    parts, faults = compacted.current(present)
+    answers: list[_Made] = []
     damages = [Damage(part, 0, why) for part, why in faults.items()]
     digests: dict[str, int] = {}
-    for file, lines in _files(found.sessions, parts, only):
+    for file, lines in _files(present.sessions, parts, only):
         items: list[_Made | Damage]
         try:
             items = [_take(file, number, line, make, where) for number, line in lines if mention in line]
@@ -214,12 +223,12 @@ def _collect(
                 damages.append(item)
             elif item.id not in digests:
                 digests[item.id] = item.digest
-                made += [item] if item.wanted else []
+                answers += [item] if item.wanted else []
             elif digests[item.id] != item.digest:
                 damages.append(Damage(file, item.number, f"another record has the id {item.id} too"))
     sources.check_present(damage.file for damage in damages)
-    made.sort(key=lambda item: item[:2])
-    return [item.answer for item in made], sorted(damages, key=lambda damage: (damage.file, damage.line))
+    answers.sort(key=lambda item: item[:2])
+    return [item.answer for item in answers], sorted(damages, key=lambda damage: (damage.file, damage.line))
 
 
 def _take(file: Path, number: int, line: bytes, make: Callable[[Record], Answer], where: Selection) -> _Made | Damage:
@@ -239,7 +248,7 @@ def _files(
             yield file, store.lines(file)
     for part, known in parts.items():
         inside = known if only is None else known.intersection(only)
-        yield part, ((number, text.encode() + b"\n") for _, number, text in compacted.lines(part, inside))
+        yield part, ((number, text + b"\n") for _, number, text in compacted.lines(part, inside))
 
 
 class _Equal:

@@ -1,4 +1,4 @@
-"""The files that records are in: session files, and the Parquet files that ``plumb compact`` makes of them."""
+"""The files that records are in: session files, and the compressed ones that ``plumb compact`` makes of them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from plumbline.base.files import Copy
 
 #: the folder of a site's compacted records
 COMPACT = "compact"
+#: compacted records, and those of earlier versions
+PARTS, PARQUET = f"{COMPACT}/*.jsonl.gz", f"{COMPACT}/*.parquet"
 #: how often the files are listed again when one vanished while they were read
 TRIES = 20
-#: what is kept below the results folder: sessions, compacted ones, notes, profiles, outcomes, and locks
-KEPT = ("*.jsonl", f"{COMPACT}/*.parquet", "notes.ndjson", "profiles/*.json", "*.outcome.json", ".*")
+#: files that are kept below the results folder: sessions, compacted ones, notes, profiles, outcomes, and locks
+KEPT = ("*.jsonl", PARTS, PARQUET, "notes.ndjson", "profiles/*.json", "*.outcome.json", ".*")
 #: members by which the first line of a file elsewhere is known: of a record, a note, a profile
 MEMBERS = (
     (b'"session":', b'"variant":', b'"launches":'),
@@ -37,7 +39,7 @@ class Vanished(Exception):
 
 @dataclass(frozen=True)
 class Sources:
-    """What there was to read when it was looked for."""
+    """The record files at one moment."""
 
     sessions: list[Path]
     parts: list[Path]
@@ -46,20 +48,20 @@ class Sources:
 def find(site: str | None = None) -> Sources:
     """The record files below ``results/``, or of one site.
 
-    Session files are listed first: compaction removes one only after its Parquet file is in place, so whatever vanishes
-    in between is found again as Parquet. Raises :class:`PlumbError` if ``results`` is not a folder.
+    Session files are listed first: compaction removes one only after its compacted file is in place, so whatever
+    vanishes in between is found again there. Raises :class:`PlumbError` if ``results`` is not a folder.
     """
     if paths.results().exists() and not paths.results().is_dir():
         raise PlumbError("the results are not a folder", str(paths.results()), "name the folder of the records")
     folder = paths.results() / site if site else paths.results()
     sessions = sorted(folder.rglob("*.jsonl"))
-    return Sources(sessions, sorted(folder.rglob(f"{COMPACT}/*.parquet")))
+    return Sources(sessions, sorted([*folder.rglob(PARQUET), *folder.rglob(PARTS)]))
 
 
 def sites() -> list[str]:
     """The sites that have records."""
-    folder, found = paths.results(), find()
-    return sorted({file.relative_to(folder).parts[0] for file in [*found.sessions, *found.parts]})
+    folder, present = paths.results(), find()
+    return sorted({file.relative_to(folder).parts[0] for file in [*present.sessions, *present.parts]})
 
 
 def none_yet() -> PlumbError:
@@ -93,7 +95,7 @@ def only_site(command: str) -> str:
 
 
 def steady(read: Callable[[Sources], Answer], site: str | None = None) -> Answer:
-    """What ``read`` makes of the sources; they are listed and read again if one of them vanished meanwhile.
+    """The answer of ``read`` for the sources; they are listed and read again if one of them vanished meanwhile.
 
     Raises :class:`PlumbError` after :data:`TRIES` attempts.
     """
@@ -123,7 +125,7 @@ def refuse_kept(target: Path) -> None:
 
 
 def _is_kept(file: Path) -> bool:
-    if not file.is_file() or file.match(f"{COMPACT}/*.parquet"):
+    if not file.is_file() or file.match(PARTS) or file.match(PARQUET):
         return file.is_file()
     with file.open("rb") as stream:
         first = next((line for line in stream if not line.isspace()), b"")

@@ -69,13 +69,13 @@ def read(file: Path) -> Iterator[Record | Damage]:
 
 def whole(file: Path, cure: str) -> list[Record]:
     """Every record of ``file``; raises :class:`PlumbError`, with ``cure``, for a line that is none."""
-    found: list[Record] = []
+    records: list[Record] = []
     for item in read(file):
         if isinstance(item, Damage):
             where = f"{item.file}:{item.line}" if item.line else str(item.file)
             raise PlumbError(f"damaged record: {item.reason}", where, cure)
-        found.append(item)
-    return found
+        records.append(item)
+    return records
 
 
 def lines(file: Path) -> Iterator[tuple[int, bytes]]:

@@ -53,7 +53,7 @@ class ApplicationState(Struct, frozen=True, gc=False, kw_only=True, omit_default
 
 
 class Variant(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """What ``plumb launch`` was asked to run: see ``plumbline/schemas/variant.json``."""
+    """A variant as ``plumb launch`` ran it: see ``plumbline/schemas/variant.json``."""
 
     schema: Literal[1]
     test: str
@@ -81,8 +81,8 @@ class Variant(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     application: ApplicationState | None = None
 
 
-class Asked(Variant, frozen=True, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What ``plumb launch`` is to run; variants in records of imported figures need not be so.
+class VariantRequest(Variant, frozen=True, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A variant that ``plumb launch`` is to run; those in records of imported figures need not be so.
 
     ``test`` is the class of the ReFrame test, ``name`` the variant as people read it, without the stack, ``benchmark``
     an id in the stack's manifest. ``memory`` null: the placement's default; ``threads`` null: what fills the rank's
@@ -90,7 +90,7 @@ class Asked(Variant, frozen=True, gc=False, kw_only=True, omit_defaults=True, fo
     read; ``context`` is what the parser must know: benchmark, last_bytes, and so on. ``time_limit_s`` is that of one
     launch. ``settings`` are the MPI library's, by its own names, over those of the stack; ``environment`` has
     variables. By ``params``, the test's parameters, references are found. ``slow_on_purpose``: it shows what is lost,
-    such as by far memory, and no limit is expected of it. What is ``profiled`` runs under libplumbprofile.so and gives
+    such as by far memory, and no limit is expected of it. A ``profiled`` one runs under libplumbprofile.so and gives
     no figure; all others have one figure at least, and a parser.
     """
 
@@ -119,5 +119,5 @@ class Asked(Variant, frozen=True, gc=False, kw_only=True, omit_defaults=True, fo
 
 def checked(document: Any, where: str) -> Variant:
     """The variant that ``document`` describes. Raises :class:`PlumbError` for one that cannot be launched."""
-    schemas.convert("variant", document, Asked, where)
+    schemas.convert("variant", document, VariantRequest, where)
     return msgspec.convert(document, Variant)

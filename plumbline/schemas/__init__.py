@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import math
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -14,11 +12,10 @@ import msgspec
 import yaml
 
 from plumbline.base import yaml_text
-from plumbline.base.errors import PlumbError, suggest
+from plumbline.base.errors import PlumbError
+from plumbline.schemas import errors
 
 T = TypeVar("T")
-#: ends patterns of types, as an error has it: Python's ``$`` alone also passes over a line's end
-END_OF_TEXT = r"$(?!\\n)"
 #: most values in a YAML file; those that an alias repeats count each time
 MOST_VALUES = 1_000_000
 
@@ -29,26 +26,13 @@ def is_text(value: Any) -> bool:
 
 
 def whole(pattern: str) -> msgspec.Meta:
-    """What a type says of texts that ``pattern`` matches from beginning to end."""
+    """The constraint of texts that ``pattern`` matches from beginning to end."""
     return msgspec.Meta(pattern=f"^({pattern})$(?!\\n)")
 
 
 def one_of(names: Iterable[str]) -> msgspec.Meta:
-    """What a type says of texts that are one of ``names``, which consist of letters, digits and hyphens."""
+    """The constraint of texts that are one of ``names``, which consist of letters, digits and hyphens."""
     return whole("|".join(names))
-
-
-@functools.cache
-def validator(name: str) -> Any:
-    """The compiled validator of the schema ``name``, a file of this folder."""
-    text = (Path(__file__).parent / f"{name}.json").read_text(encoding="utf-8")
-    return _rules(json.loads(text))
-
-
-def _rules(schema: dict[str, Any]) -> Any:
-    from plumbline.schemas import rules  # not above: most commands have types that check, and load in half the time
-
-    return rules.Validator(schema)
 
 
 def parse_json(text: str | bytes) -> Any:
@@ -67,38 +51,15 @@ def parse_json(text: str | bytes) -> Any:
         raise ValueError("nested too deeply") from None
 
 
-def check(name: str, document: Any, where: str) -> None:
-    """Raise :class:`PlumbError` naming the first offending key unless ``document`` obeys schema ``name``."""
-    _check(validator(name), name, document, where)
-
-
-def _check(rules: Any, name: str, document: Any, where: str) -> None:
+def faults(document: Any, kind: Any) -> list[str]:
+    """``KEY: MESSAGE`` for all parts of ``document`` that are not as the type ``kind`` says."""
+    sentences: list[str] = []
     try:
-        error = rules.first_fault(document)
-    except RecursionError:
-        raise PlumbError(f"not a valid {name}: nested too deeply", where, "fix or regenerate it") from None
-    if error is not None:
-        raise PlumbError(f"not a valid {name}: {_said(error)}", where, "fix or regenerate it")
-
-
-def faults(name: str, document: Any) -> Iterator[str]:
-    """``KEY: WHAT`` for all that schema ``name`` finds wrong in ``document``, key by key."""
-    try:
-        yield from map(_said, validator(name).faults(document))
-    except RecursionError:
-        yield "top level: nested too deeply"
-
-
-def _said(error: Any) -> str:
-    """``KEY: WHAT``; a key that the schema does not have is named with the one that is probably meant."""
-    place = list(error.absolute_path)
-    what = error.message.replace(END_OF_TEXT, "$")[:200]
-    own, given = error.schema, error.instance
-    known = own.get("properties") if error.validator == "additionalProperties" and isinstance(own, dict) else None
-    if known and isinstance(given, dict):
-        extra = next(str(key) for key in given if key not in known)
-        place, what = [*place, extra[:80]], f"there is no such key: {suggest(extra, list(known))}"
-    return f"{'.'.join(map(str, place)) or 'top level'}: {what}"
+        sentences += sorted(errors.every(document, kind))
+        check_values(document)
+    except (ValueError, RecursionError) as error:
+        sentences.append(errors.sentence([], "nested too deeply" if isinstance(error, RecursionError) else str(error)))
+    return sentences
 
 
 def convert(name: str, document: Any, kind: type[T], where: str) -> T:
@@ -107,58 +68,47 @@ def convert(name: str, document: Any, kind: type[T], where: str) -> T:
     Raises :class:`PlumbError` naming the first offending key, and for what no file or program can be given.
     """
     try:
-        made = msgspec.convert(document, kind)
+        converted = msgspec.convert(document, kind)
         check_values(document)
     except msgspec.ValidationError as error:
-        if "[...]" in str(error):
-            _check(_rules(msgspec.json.schema(kind)), name, document, where)  # names the key that is left open
-        what = fault(name, error, document)
+        reason = errors.sentence(*errors.locate(error, document, kind))
     except (ValueError, RecursionError) as error:
-        what = f"not a valid {name}: {'nested too deeply' if isinstance(error, RecursionError) else error}"
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
     else:
-        return made
-    raise PlumbError(what, where, "fix or regenerate it")
+        return converted
+    raise PlumbError(f"not a valid {name}: {reason}", where, "fix or regenerate it")
 
 
-def fault(name: str, error: msgspec.ValidationError, document: Any = None) -> str:
-    """Where and what is wrong in a document ``name`` that a type does not take; with its value in ``document``."""
-    what, _, path = str(error).partition(" - at `")
+def fault(name: str, error: msgspec.ValidationError) -> str:
+    """Where and what is wrong in a document ``name`` that a type does not take."""
+    message, path = errors.split(error)
     place = path.strip("`").replace("` in `", " in ").replace("$.", "") or "top level"
-    if document is not None and what.startswith("Expected") and ", got " not in what:
-        what = f"{what}, not {_at(document, path)!r:.200}"
-    return f"not a valid {name}: {place}: {what}".replace(END_OF_TEXT, "$")
+    return f"not a valid {name}: {place}: {message}"
 
 
-def _at(value: Any, path: str) -> Any:
-    """What is at a path as msgspec writes it; where it leaves a key open, the mapping that has this key."""
-    for index, key in re.findall(r"\[(\d+)\]|\.(\w+)", path.partition("[...]")[0]):
-        value = value[int(index)] if index else value[key]
-    return value
-
-
-def read_yaml(file: Path, what: str, cure: str) -> dict[str, Any]:
+def read_yaml(file: Path, label: str, cure: str) -> dict[str, Any]:
     """A YAML mapping whose keys are texts; otherwise raises :class:`PlumbError`, with the line if it is known.
 
-    ``what`` names the file in errors; ``cure`` is what to do if it does not exist.
+    ``label`` names the file in errors; ``cure`` is what to do if it does not exist.
     """
     try:
         document = yaml_text.load(file.read_text(encoding="utf-8"))
         check_values(document, finite=False)
     except FileNotFoundError:
-        raise PlumbError(f"{what} does not exist", str(file), cure) from None
+        raise PlumbError(f"{label} does not exist", str(file), cure) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise PlumbError(f"cannot read {what}: {error}", str(file), "fix the file") from None
+        raise PlumbError(f"cannot read {label}: {error}", str(file), "fix the file") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{file}:{mark.line + 1}" if mark else str(file)
         problem = getattr(error, "problem", None) or str(error)
-        raise PlumbError(f"{what} is not YAML: {problem}", place, "fix that line") from None
+        raise PlumbError(f"{label} is not YAML: {problem}", place, "fix that line") from None
     except RecursionError:
-        raise PlumbError(f"{what} is nested too deeply", str(file), "fix the file") from None
+        raise PlumbError(f"{label} is nested too deeply", str(file), "fix the file") from None
     except (ValueError, LookupError, AttributeError, TypeError) as error:  # PyYAML's own, of dates and tags
-        raise PlumbError(f"{what} has a value that cannot be read: {error}", str(file), "fix the file") from None
+        raise PlumbError(f"{label} has a value that cannot be read: {error}", str(file), "fix the file") from None
     if not isinstance(document, dict):
-        raise PlumbError(f"{what} is not a mapping of keys", str(file), "fix the file")
+        raise PlumbError(f"{label} is not a mapping of keys", str(file), "fix the file")
     return document
 
 

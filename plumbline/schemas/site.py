@@ -25,7 +25,7 @@ MPIRUN = "mpirun"
 
 
 class Facts(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Hardware facts for physical limits. What is not known is left out, never guessed.
+    """Hardware facts for physical limits. Unknown facts are left out, never guessed.
 
     ``memory_mts``: mega-transfers per second per channel; ``core_ghz``: the highest clock that a core runs at;
     ``flops_per_cycle``: double precision, per core, else from ``fma_units`` (of a core) of ``simd_bits`` (width of a

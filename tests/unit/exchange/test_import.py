@@ -308,7 +308,7 @@ def test_a_log_may_come_from_a_pipe(results, tmp_path, capsys):
 def test_exports_count_what_they_hold(results, log, tmp_path, capsys):
     bring(log(line()))
     capsys.readouterr()
-    for form, output in (("openmetrics", "o.txt"), ("reframe", "r.db"), ("jube", "jube")):
+    for form, output in (("openmetrics", "o.txt"), ("reframe", "r.db")):
         assert cli.main(["export", "--format", form, "--output", str(tmp_path / output)]) == 2
         assert "no valid figure to export among 1 figure" in capsys.readouterr().err
         assert not (tmp_path / output).exists()

@@ -1,6 +1,7 @@
 """Compaction loses nothing, whatever happens in its middle, and nothing is counted twice."""
 
 import argparse
+import gzip
 import json
 import os
 import subprocess
@@ -13,7 +14,9 @@ from samples import launch, record
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import compact as command
-from plumbline.records import compact, query, store
+from plumbline.records import compact, compacted, query, store
+from plumbline.records.sources import Sources
+from plumbline.records.store import Damage
 
 
 @pytest.fixture
@@ -58,17 +61,15 @@ def test_every_record_survives_bit_for_bit(results, capsys):
     odd.write_text(f"\n  {text} \r\n\n{text.replace('f' * 12, 'e' * 12)}", encoding="utf-8")
     before, lines = everything(), compact.lines_of(odd)
     assert run() == 0
-    assert parts(results) == ["2026-01.0001.parquet", "2026-02.0001.parquet"]
+    assert parts(results) == ["2026-01.0001.jsonl.gz", "2026-02.0001.jsonl.gz"]
     assert everything() == before  # both are there, and counted once
     assert run("--remove-sessions") == 0
     assert list(results.rglob("*.jsonl")) == []
-    assert parts(results) == ["2026-01.0001.parquet", "2026-02.0001.parquet"]
+    assert parts(results) == ["2026-01.0001.jsonl.gz", "2026-02.0001.jsonl.gz"]
     assert everything() == before
     assert query.find("eeee") == before[0][-2] or query.find("eeee").id == "e" * 12
     assert query.find("last") == before[0][-1]
-    from plumbline.records.compacted import lines as stored
-
-    found = stored(results / "local" / "compact" / "2026-01.0001.parquet", {"odd.jsonl"})
+    found = compacted.lines(results / "local" / "compact" / "2026-01.0001.jsonl.gz", {"odd.jsonl"})
     assert [(number, line) for _, number, line in found] == lines
     assert capsys.readouterr().out.splitlines()[-1] == "site local: 7 sessions compacted, 7 of their files removed"
     assert run() == 0
@@ -100,7 +101,7 @@ def test_later_sessions_make_later_parts(results):
     write(2)
     before = everything()
     run("--remove-sessions")
-    assert parts(results) == [f"2026-01.{number:04}.parquet" for number in (1, 2, 3)]
+    assert parts(results) == [f"2026-01.{number:04}.jsonl.gz" for number in (1, 2, 3)]
     assert everything() == before
 
 
@@ -167,7 +168,7 @@ def test_two_compactions_at_once_do_not_overwrite_each_other(results, monkeypatc
 
     monkeypatch.setattr(compact.os, "link", rival)
     assert run("--remove-sessions") == 0
-    assert parts(results) == ["2026-01.0001.parquet", "2026-01.0002.parquet"]
+    assert parts(results) == ["2026-01.0001.jsonl.gz", "2026-01.0002.jsonl.gz"]
     assert everything() == before
 
 
@@ -202,7 +203,7 @@ def test_a_damaged_part_is_named_and_the_rest_is_read(results):
     write(0)
     write(1, month=2)
     run("--remove-sessions")
-    part = results / "local" / "compact" / "2026-01.0001.parquet"
+    part = results / "local" / "compact" / "2026-01.0001.jsonl.gz"
     for spoilt in (part.read_bytes()[:-50], b"", os.urandom(2000)):
         part.write_bytes(spoilt)
         full, damages = everything()
@@ -218,7 +219,7 @@ def test_bits_that_flip_inside_a_part_are_noticed(results):
     for number in range(20):
         write(number)
     run("--remove-sessions")
-    part = results / "local" / "compact" / "2026-01.0001.parquet"
+    part = results / "local" / "compact" / "2026-01.0001.jsonl.gz"
     content = bytearray(part.read_bytes())
     content[len(content) // 2 : len(content) // 2 + 64] = bytes(64)
     part.write_bytes(content)
@@ -246,3 +247,70 @@ def test_bad_input_is_one_line(results, capsys):
     assert "is not a time" in capsys.readouterr().err
     with pytest.raises(PlumbError, match="no records of site 'nowhere'"):
         run("--site", "nowhere")
+
+
+def as_parquet(part):
+    """Write ``part`` as an earlier version did: with columns of their own for what is in the line, too."""
+    import polars
+
+    rows = [
+        (source, number, text.decode())
+        for source in compacted.current(Sources([], [part]))[0][part]
+        for _, number, text in compacted.lines(part, {source})
+    ]
+    frame = polars.DataFrame(rows, schema=["source", "line", "json"], orient="row").with_columns(id=polars.lit("x"))
+    frame.write_parquet(part.with_name(part.name.replace(".jsonl.gz", ".parquet")))
+
+
+def test_parquet_of_an_earlier_version_is_named_and_converted(results, capsys):
+    for number in range(3):
+        write(number)
+    before = everything()
+    run("--remove-sessions")
+    part = results / "local" / "compact" / "2026-01.0001.jsonl.gz"
+    content, old = part.read_bytes(), part.with_name("2026-01.0001.parquet")
+    as_parquet(part)
+    part.unlink()
+    assert everything() == ([], [Damage(old, 0, "of an earlier version, as Parquet: `plumb compact` converts it")])
+    capsys.readouterr()
+    assert run() == 0
+    assert f"written: {part}: converted\n" in capsys.readouterr().out
+    assert everything() == before
+    assert parts(results) == [part.name]
+    assert part.read_bytes() == content
+    as_parquet(part)  # as if the conversion was interrupted before it removed the file
+    assert run() == 0
+    assert parts(results) == [part.name]
+    assert everything() == before
+
+
+def test_parquet_that_is_damaged_or_another_stays(results, monkeypatch):
+    write(0)
+    run("--remove-sessions")
+    (name,) = parts(results)
+    part = results / "local" / "compact" / name
+    old = part.with_name("2026-01.0001.parquet")
+    as_parquet(part)
+    compacted.write(part, {"s0.jsonl": [(1, b"{}")]})
+    with pytest.raises(PlumbError, match=r"differs from 2026-01.0001.jsonl.gz"):
+        run()
+    old.write_bytes(b"PAR1 and no more")
+    with pytest.raises(PlumbError, match="cannot read"):
+        run()
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(PlumbError, match="only Polars reads Parquet"):
+        run()
+    assert parts(results) == [part.name, old.name]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"{}\n", b"[]\n{}\n", b'{"s0.jsonl":[1,2]}\n{}\n', b'{"s0.jsonl":[1]}\n{}\n{}\n']
+)
+def test_a_part_that_is_not_as_its_index_says_is_unreadable(results, content):
+    part = write(0).parent / "compact" / "2026-01.0001.jsonl.gz"
+    part.parent.mkdir()
+    part.write_bytes(gzip.compress(content))
+    _, faults = compacted.current(Sources([], [part]))
+    if not faults:
+        with pytest.raises(compacted.Unreadable, match="not those of its index"):
+            list(compacted.lines(part, {"s0.jsonl"}))

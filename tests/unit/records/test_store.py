@@ -7,10 +7,10 @@ import sys
 
 import pytest
 import samples
+import schema_files
 import stored
 from samples import record
 
-from plumbline import schemas
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.records import query, store
@@ -23,7 +23,7 @@ def results(tmp_path, monkeypatch):
 
 
 def test_the_sample_obeys_the_schema():
-    schemas.check("record", record(), "sample")
+    schema_files.check("record", record())
 
 
 def test_what_is_written_is_read(results):
