@@ -3,9 +3,8 @@
 # Usage: playbooks/bootstrap.sh LOCK     (PYTHON=python3.12 chooses another interpreter)
 # Without network: PLUMB_ARCHIVE=FILE, made by plumb stack pack; PLUMB_ARCHIVE_SHA256=HEX is what its SHA-256 must be.
 set -euo pipefail
-unset CDPATH
 archive=${PLUMB_ARCHIVE:+$(realpath -m -- "$PLUMB_ARCHIVE")}
-cd "$(dirname "$0")/.."
+CDPATH='' cd -- "$(dirname -- "$0")/.."
 lock=$1
 python=${PYTHON:-python3}
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Formatting and static checks of every language in the checkout. All of them run; the status is 1 if one complained.
 set -uo pipefail
-cd "$(dirname "$0")/.." || exit 1
+CDPATH='' cd -- "$(dirname -- "$0")/.." || exit 1
 export ANSIBLE_FORCE_COLOR=0 PYTHONDONTWRITEBYTECODE=1 NO_MKDOCS_2_WARNING=1
 mapfile -t python < <(find plumbline tests reframe-tests site-configs playbooks custom-kernels spack-env docs -name '*.py' -not -path 'site-configs/local/*')
 mapfile -t c < <(find custom-kernels tests docs -name '*.[ch]')

@@ -3,7 +3,7 @@
 # in full. A part that passed on the same commit, without changes, is not run again, so that an interrupted night is
 # resumed by the same command. `tests/nightly.sh PART …` runs some parts. The status is 1 if one failed.
 set -uo pipefail
-cd "$(dirname "$0")/.." || exit 1
+CDPATH='' cd -- "$(dirname -- "$0")/.." || exit 1
 python=.venv/bin/python
 stamps=build/nightly
 parts=(unit kernels e2e vm playbooks bed attacks rates)

@@ -29,7 +29,7 @@ CURE = "plumb accept CONTRACT.yaml --archive FILE makes one"
 
 @dataclass(frozen=True)
 class Sealed:
-    """What an archive holds: the verdict on the contract was worked out again from the records."""
+    """The content of an archive, with the verdict on the contract worked out again from the records."""
 
     contract: Contract
     digest: str
@@ -71,25 +71,25 @@ def read(source: Path, digest: str | None = None) -> Sealed:
         records = store.whole(folder / RECORDS, "do not use it")
         nodes = (folder / NODES).read_text(encoding="utf-8", errors="replace").split()
         judged = verdict.judge(contract, records, nodes)
-        said = _said(folder / VERDICT, source)
+        stored = _stored(folder / VERDICT, source)
         now = forms.document(contract, judged, listed[CONTRACT])
-        differing = [name for name in now if name != forms.VERSION and said.get(name) != now[name]]
+        differing = [name for name in now if name != forms.VERSION and stored.get(name) != now[name]]
         if differing:
-            what = f"its records do not give its verdict: {differing[0]} is {_short(now[differing[0]])}"
-            raise PlumbError(what, str(source), "do not use it")
+            fault = f"its records do not give its verdict: {differing[0]} is {_short(now[differing[0]])}"
+            raise PlumbError(fault, str(source), "do not use it")
         page = render(forms.page(contract, judged, listed[CONTRACT]))
-        if said.get(forms.VERSION) == now[forms.VERSION] and files.sha256(folder / PAGE) != _sum(page):
+        if stored.get(forms.VERSION) == now[forms.VERSION] and files.sha256(folder / PAGE) != _sum(page):
             raise PlumbError("its page is not that of its records", str(source), "do not use it")
         return Sealed(contract, listed[CONTRACT], records, judged)
 
 
-def _said(file: Path, source: Path) -> dict[str, object]:
-    """What a file of verdicts says."""
+def _stored(file: Path, source: Path) -> dict[str, object]:
+    """The document of a file of verdicts; empty where it is no object."""
     try:
-        found = schemas.parse_json(file.read_bytes())
+        document = schemas.parse_json(file.read_bytes())
     except ValueError as error:
         raise PlumbError(f"its verdict cannot be read: {error}", str(source), "do not use it") from None
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 def _sum(text: str) -> str:

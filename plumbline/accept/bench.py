@@ -28,8 +28,8 @@ from plumbline.reframe.campaign import INTERRUPTED
 from plumbline.schemas.site import Partition
 
 
-class State(msgspec.Struct, kw_only=True):
-    """What an acceptance test keeps: when it was ``begun``, the contract's SHA-256, the variant of each clause.
+class AcceptanceState(msgspec.Struct, kw_only=True):
+    """The state of an acceptance test: when it was ``begun``, the contract's SHA-256, the variant of each clause.
 
     ``nodes``: those of the machine, by name; records of before ``begun`` do not count.
     """
@@ -43,7 +43,7 @@ class State(msgspec.Struct, kw_only=True):
     variants: list[Variant]
 
 
-ACCEPTANCE = Kind("acceptance test", "accept", "accept.json", State)
+ACCEPTANCE = Kind("acceptance test", "accept", "accept.json", AcceptanceState)
 
 
 def folder_of(contract: Path) -> Path:
@@ -51,8 +51,8 @@ def folder_of(contract: Path) -> Path:
     return paths.build() / "accept" / files.sha256(contract)[:12]
 
 
-def state_of(folder: Path) -> State | None:
-    """What an acceptance test in ``folder`` keeps; None where there is none."""
+def state_of(folder: Path) -> AcceptanceState | None:
+    """The state of the acceptance test in ``folder``; None where there is none."""
     return ACCEPTANCE.peek(folder) if (folder / ACCEPTANCE.file).is_file() else None
 
 
@@ -80,7 +80,7 @@ def begin(folder: Path, file: Path, contract: Contract, site_name: str, say: Say
         now = session.circumstances(stacks)
         kept = {name: now[name] for name in ("commit", "stacks")}
         nodes = contract.names or _nodes(part, contract.node_count)
-        begun = State(
+        begun = AcceptanceState(
             contract=digest, begun=store.now(), circumstances=kept, site=site_name, partition=part.name, nodes=nodes,
             variants=chosen,
         )  # fmt: skip
@@ -88,24 +88,24 @@ def begin(folder: Path, file: Path, contract: Contract, site_name: str, say: Say
 
 
 def _partition(site_name: str, contract: Contract) -> Partition:
-    found = site.load(site_name)
-    if contract.partition is None and len(found.partitions) > 1:
-        known = ", ".join(part.name for part in found.partitions)
+    site_facts = site.load(site_name)
+    if contract.partition is None and len(site_facts.partitions) > 1:
+        known = ", ".join(part.name for part in site_facts.partitions)
         raise PlumbError(
             f"site {site_name} has several partitions", "partition", f"the contract must name one: {known}"
         )
-    return site.partition(found, contract.partition or found.partitions[0].name)
+    return site.partition(site_facts, contract.partition or site_facts.partitions[0].name)
 
 
 def _nodes(part: Partition, count: int) -> list[str]:
     """The first ``count`` nodes of a partition, those that can be used before others; fewer if it has fewer."""
     scheduler = schedulers.named(part.scheduler)
-    found = schedulers.nodes(scheduler, scheduler.queue(None, part.access), part.hosts, part.access)
-    return sorted(node.name for node in sorted(found, key=lambda node: not node.usable)[:count])
+    nodes = schedulers.nodes(scheduler, scheduler.queue(None, part.access), part.hosts, part.access)
+    return sorted(node.name for node in sorted(nodes, key=lambda node: not node.usable)[:count])
 
 
 def _pattern(clause: Clause) -> str:
-    """What matches names of variants of a clause's test that have its params."""
+    """A regular expression for the variants of a clause's test that have its params, by name."""
     params = (f"(?=.*%{re.escape(f'{name}={value}')}(%|$))" for name, value in sorted(clause.params.items()))
     return "".join([*params, clause.test, "(%|$)"])
 
@@ -113,13 +113,15 @@ def _pattern(clause: Clause) -> str:
 def _variant(clause: Clause, contract: Contract, listing: variants.Listing) -> Variant:
     """The one variant that a clause names."""
     nodes = None if clause.over == NODE else contract.node_count
-    fitting = [one for one in listing.of(clause.stack).values() if evidence.is_asked(clause, one)]
-    found = [one for one in fitting if nodes in (None, one.nodes)]
-    if len(found) == 1:
-        return found[0]
+    fitting = [variant for variant in listing.of(clause.stack).values() if evidence.is_asked(clause, variant)]
+    matches = [variant for variant in fitting if nodes in (None, variant.nodes)]
+    if len(matches) == 1:
+        return matches[0]
     where = f"clause {clause.name}"
-    if found:
-        raise PlumbError(f"{len(found)} variants: {', '.join(one.name for one in found[:4])}", where, "add params")
+    if matches:
+        raise PlumbError(
+            f"{len(matches)} variants: {', '.join(variant.name for variant in matches[:4])}", where, "add params"
+        )
     skips = listing.skips.get(clause.stack, {})
     skipped = [why for name, why in skips.items() if re.match(_pattern(clause), name.replace(" ", ""))]
     why = f"; skipped: {skipped[0]}" if skipped and not fitting else ""
@@ -128,7 +130,7 @@ def _variant(clause: Clause, contract: Contract, listing: variants.Listing) -> V
 
 
 def measure(
-    state: State, contract: Contract, judged: Sequence[Judged], retest: bool, say: Say, minutes: float | None
+    state: AcceptanceState, contract: Contract, judged: Sequence[Judged], retest: bool, say: Say, minutes: float | None
 ) -> None:
     """Launch what the clauses lack, each member's launches in one campaign; with ``retest`` what may be tested again.
 
@@ -159,19 +161,19 @@ def measure(
 
 
 def _lacking(
-    state: State, contract: Contract, judged: Sequence[Judged], retest: bool
+    state: AcceptanceState, contract: Contract, judged: Sequence[Judged], retest: bool
 ) -> dict[tuple[str, int, str], list[str]]:
     """The names of variants by node (empty: all), missing launches and stack."""
     wanted = dict[tuple[str, str, str], int]()
-    for variant, one in zip(state.variants, judged, strict=True):
-        if one.state in ("PASS", "INVALID"):
+    for variant, verdict in zip(state.variants, judged, strict=True):
+        if verdict.state in ("PASS", "INVALID"):
             continue
-        full = one.clause.launches
-        lacking = {part.name: full if retest and part.again else part.lacking for part in one.parts}
-        if one.clause.over == NODE:
+        full = verdict.clause.launches
+        lacking = {part.name: full if retest and part.again else part.lacking for part in verdict.parts}
+        if verdict.clause.over == NODE:
             counts = {name: lacking.get(name, full) for name in state.nodes}
         else:
-            every = evidence.names_of(one.clause, state.nodes)
+            every = evidence.names_of(verdict.clause, state.nodes)
             counts = {"": max((lacking.get(name, full) for name in every), default=0)}
         for node, count in counts.items():
             key = node, variant.stack, variant.name

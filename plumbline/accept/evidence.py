@@ -1,4 +1,4 @@
-"""What records say of a clause: the launches of each node, link or of the machine that count, and why others do not."""
+"""The evidence of records for a clause: the launches of each member that count, and why others do not."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was measured for a clause.
+    """The measurements for a clause.
 
     ``foreign``: nodes that are not of the contract; ``unsealed``: records without a seal. ``spread``: standard
     deviation of launches around their member, as a fraction; ``seconds``: the median time of a launch; both are None
@@ -64,9 +64,9 @@ def wanted(contract: Contract, record: AnyRecord) -> bool:
 
 
 def find(contract: Contract, where: Selection) -> tuple[list[Record], list[Damage]]:
-    """The whole records of all clauses, oldest first, and what is damaged."""
-    found, damages = query.collect(lambda record: record if wanted(contract, record) else None, where)
-    return [record for record in found if record], damages
+    """The whole records of all clauses, oldest first, and the damaged ones."""
+    records, damages = query.collect(lambda record: record if wanted(contract, record) else None, where)
+    return [record for record in records if record], damages
 
 
 def _is_of(clause: Clause, contract: Contract, record: AnyRecord) -> bool:
@@ -84,12 +84,12 @@ def is_asked(clause: Clause, variant: Variant) -> bool:
     return variant.test == clause.test and _has(variant.params, clause.params)
 
 
-def _has(params: Mapping[str, Value], asked: Mapping[str, Value]) -> bool:
-    return all(name in params and str(params[name]) == str(value) for name, value in asked.items())
+def _has(params: Mapping[str, Value], required: Mapping[str, Value]) -> bool:
+    return all(name in params and str(params[name]) == str(value) for name, value in required.items())
 
 
 def of_clause(clause: Clause, contract: Contract, records: Iterable[Record]) -> Evidence:
-    """What ``records`` say of ``clause``.
+    """The evidence of ``records`` for ``clause``.
 
     Raises :class:`PlumbError` where they are of several variants, partitions or sites, or the clause has another unit
     or direction than its figure.
@@ -102,7 +102,7 @@ def of_clause(clause: Clause, contract: Contract, records: Iterable[Record]) -> 
             foreign |= others
             used += [record] if not others and _fits(clause, contract, record) else []
     _require_one(clause, "variants", "params", {record.variant.name for record in used})
-    _require_one(clause, "systems", "--site, or partition", {f"{one.site}:{one.partition}" for one in used})
+    _require_one(clause, "systems", "--site, or partition", {f"{record.site}:{record.partition}" for record in used})
     launches = [launch for record in used for launch in _launches(clause, record)]
     by_unit = group((item.unit, item) for _, item in launches if not isinstance(item, str))
     half = max((step_of(items) / 2 * clause.factor(unit) for unit, items in by_unit.items()), default=0.0)
@@ -125,10 +125,10 @@ def of_clause(clause: Clause, contract: Contract, records: Iterable[Record]) -> 
     )
 
 
-def _require_one(clause: Clause, what: str, where: str, found: set[str]) -> None:
-    if len(found) > 1:
+def _require_one(clause: Clause, kind: str, where: str, names: set[str]) -> None:
+    if len(names) > 1:
         raise PlumbError(
-            f"clause {clause.name}: records of several {what}", where, f"choose: {', '.join(sorted(found))}"
+            f"clause {clause.name}: records of several {kind}", where, f"choose: {', '.join(sorted(names))}"
         )
 
 
@@ -148,19 +148,19 @@ def _launches(clause: Clause, record: Record) -> Iterator[tuple[str, Measurement
     known = [figure for figure in record.variant.figures if figure.name == clause.figure]
     figure = WantedFigure(name=clause.figure, metric=clause.figure, where=clause.where) if clause.where else None
     if figure is None and not known:
-        cure = f"it has {', '.join(one.name for one in record.variant.figures)}"
+        cure = f"it has {', '.join(figure.name for figure in record.variant.figures)}"
         raise PlumbError(f"clause {clause.name}: {record.variant.test} has no figure {clause.figure}", record.id, cure)
     for launch in launches:
-        found = launch.find(figure or known[0])
+        measurement = launch.find(figure or known[0])
         if not record.is_valid or not launch.verified:
             yield name, UNVERIFIED
         elif launch.disturbed:
             yield name, DISTURBED
-        elif found is None or not math.isfinite(found.value):
+        elif measurement is None or not math.isfinite(measurement.value):
             yield name, LACKING
         else:
-            _require_direction(clause, found.better)
-            yield name, found
+            _require_direction(clause, measurement.better)
+            yield name, measurement
 
 
 def _of_links(clause: Clause, record: Record) -> Iterator[tuple[str, Measurement | str]]:
@@ -186,7 +186,7 @@ def _of_links(clause: Clause, record: Record) -> Iterator[tuple[str, Measurement
 
 def _links_of(nodes: Sequence[str]) -> list[str]:
     ordered = sorted(nodes)
-    return [BETWEEN.join((one, other)) for place, one in enumerate(ordered) for other in ordered[place + 1 :]]
+    return [BETWEEN.join((first, second)) for place, first in enumerate(ordered) for second in ordered[place + 1 :]]
 
 
 def names_of(clause: Clause, nodes: Sequence[str]) -> list[str]:
@@ -202,9 +202,9 @@ def _require_direction(clause: Clause, better: Better) -> None:
 
 def _spread(members: Iterable[Member]) -> float | None:
     logs = [
-        [math.log(value / sorted(one.values)[len(one.values) // 2]) for value in one.values]
-        for one in members
-        if len(one.values) > 1 and min(one.values) > 0
+        [math.log(value / sorted(member.values)[len(member.values) // 2]) for value in member.values]
+        for member in members
+        if len(member.values) > 1 and min(member.values) > 0
     ]
     squares = sum(value * value for row in logs for value in row)
     return math.sqrt(squares / sum(len(row) - 1 for row in logs)) if logs else None
@@ -212,15 +212,16 @@ def _spread(members: Iterable[Member]) -> float | None:
 
 def contradictions(contract: Contract, rows: Iterable[AnyRecord]) -> Iterator[str]:
     """``KEY: WHAT`` for units and directions that figures of records, or of references, do not have."""
-    known = {(row.variant.test, one.name): (one.unit, one.better) for row in rows for one in row.figures}
+    known = {(row.variant.test, figure.name): (figure.unit, figure.better) for row in rows for figure in row.figures}
     for file in sorted(paths.sites().glob("*/references/*.yaml")):
-        known |= {(one.test, one.figure): (one.unit, one.better) for one in match.read(file).references}
+        known |= {(entry.test, entry.figure): (entry.unit, entry.better) for entry in match.read(file).references}
     for place, clause in enumerate(contract.clauses):
-        found = known.get((clause.test, clause.figure))
-        if found and not clause.where and clause.over != LINK:
-            unit, better = found
+        recorded = known.get((clause.test, clause.figure))
+        if recorded and not clause.where and clause.over != LINK:
+            unit, better = recorded
             try:
                 clause.factor(unit)
                 _require_direction(clause, better)
             except PlumbError as error:
-                yield f"clauses[{place}].{'unit' if 'is in' in error.what else 'at_least'}: {error.what}: {error.cure}"
+                key = "unit" if "is in" in error.message else "at_least"
+                yield f"clauses[{place}].{key}: {error.message}: {error.cure}"

@@ -1,4 +1,4 @@
-"""A contract, its plan and its verdict: as a text, as JSON, as a page; and an offer beside what was delivered."""
+"""A contract, its plan and its verdict: as a text, as JSON, as a page; and an offer beside the delivery."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ PLAN = ("clause", "members", "launches", "minutes", "shown by", "missed by", "pa
 OFFER = ("clause", "promise", "offered", "delivered", "ratio", "offer", "delivery")
 
 
-def plan(contract: Contract, found: Sequence[Evidence]) -> str:
-    """What is measured, what counts as shown, and what is found with which probability."""
-    rows = [_planned(clause, contract, one) for clause, one in zip(contract.clauses, found, strict=True)]
+def plan(contract: Contract, evidence: Sequence[Evidence]) -> str:
+    """The launches and limits of each clause, and the probability with which each fault is detected."""
+    rows = [_planned(clause, contract, measured) for clause, measured in zip(contract.clauses, evidence, strict=True)]
     notes = [
         "shown by: launches of a member that must meet the limit, and members; missed by: launches that must miss it, "
         "and members, for the machine to fail",
@@ -35,16 +35,16 @@ def plan(contract: Contract, found: Sequence[Evidence]) -> str:
         "buyer: the probability that a machine with one bad member too many passes; vendor: that a machine fails whose "
         "members all just meet the limit",
     ]
-    if any(one.spread is None for one in found):
+    if any(measured.spread is None for measured in evidence):
         notes.append(f"?: not measured yet: launches are taken to vary by {percent(SPREAD)} (standard deviation)")
     return "\n".join([table(PLAN, rows, right=PLAN[2:]), "", *notes, *_single(contract)])
 
 
-def _planned(clause: Clause, contract: Contract, found: Evidence) -> tuple[str, ...]:
+def _planned(clause: Clause, contract: Contract, measured: Evidence) -> tuple[str, ...]:
     rule = clause.rule(contract.node_count)
-    spread, mark = (SPREAD, "?") if found.spread is None else (found.spread, "")
+    spread, mark = (SPREAD, "?") if measured.spread is None else (measured.spread, "")
     runs = rule.members if clause.over == NODE else 1
-    minutes = "?" if found.seconds is None else digits(runs * rule.launches * found.seconds / 60)
+    minutes = "?" if measured.seconds is None else digits(runs * rule.launches * measured.seconds / 60)
 
     def by(deviations: float | None) -> str:
         return "never" if deviations is None else percent(max(0.0, deviations) * spread) + mark
@@ -57,7 +57,7 @@ def _planned(clause: Clause, contract: Contract, found: Evidence) -> tuple[str, 
         f"{rule.meeting} of {rule.launches}, {rule.members - rule.allowed}",
         f"{rule.missing} of {rule.launches}, {rule.failing or 'never'}",
         by(rule.margin()),
-        by(rule.found()),
+        by(rule.detection_margin()),
         percent(rule.buyer),
         percent(rule.vendor),
     )
@@ -65,26 +65,37 @@ def _planned(clause: Clause, contract: Contract, found: Evidence) -> tuple[str, 
 
 def _single(contract: Contract) -> list[str]:
     """Of clauses that no single bad member too many fails: with how many launches it would."""
-    said = []
+    notes = []
     for clause in contract.clauses:
         rule = clause.rule(contract.node_count)
         if rule.failing != rule.allowed + 1 and (needed := rule.launches_failing()):
-            what = counted(rule.allowed + 1, "bad member")
-            said.append(f"{clause.name}: with {what} it is unknown; {needed} launches of each would show the failure")
-    return said
+            bad_members = counted(rule.allowed + 1, "bad member")
+            notes.append(
+                f"{clause.name}: with {bad_members} it is unknown; {needed} launches of each would show the failure"
+            )
+    return notes
 
 
 def text(contract: Contract, judged: Sequence[Judged]) -> str:
     """A row for each clause, and the line that ends it."""
-    rows = [_row(one, contract) for one in judged]
+    rows = [_row(verdict, contract) for verdict in judged]
     head = f"{contract.machine}, {counted(contract.node_count, 'node')}, {contract.vendor}"
     return "\n\n".join([head, table(HEADER, rows, right=HEADER[3:7], spare=("usual", "launches")), closing(judged)])
 
 
-def _row(one: Judged, contract: Contract) -> tuple[str, ...]:
-    shown = f"{len(one.of(SHOWN))} of {one.clause.members(contract.node_count)}"
-    values = (_value(one.bound), _value(one.usual))
-    return (one.subject, one.clause.over, one.clause.promise, *values, shown, str(one.count), one.word, one.said)
+def _row(verdict: Judged, contract: Contract) -> tuple[str, ...]:
+    shown = f"{len(verdict.of(SHOWN))} of {verdict.clause.members(contract.node_count)}"
+    values = (_value(verdict.bound), _value(verdict.usual))
+    return (
+        verdict.subject,
+        verdict.clause.over,
+        verdict.clause.promise,
+        *values,
+        shown,
+        str(verdict.count),
+        verdict.word,
+        verdict.explanation,
+    )
 
 
 def _value(value: float | None) -> str:
@@ -98,7 +109,7 @@ def document(contract: Contract, judged: Sequence[Judged], digest: str) -> dict[
         "vendor": contract.vendor,
         "contract": digest,
         "verdict": WORDS[overall(judged)],
-        "clauses": [one.to_dict() for one in judged],
+        "clauses": [verdict.to_dict() for verdict in judged],
         "stacks": _stacks(judged),
         VERSION: __version__,
     }
@@ -106,7 +117,7 @@ def document(contract: Contract, judged: Sequence[Judged], digest: str) -> dict[
 
 def _stacks(judged: Sequence[Judged]) -> list[str]:
     """The states of stacks that were measured."""
-    return sorted({stack for one in judged for stack in one.measured.stacks})
+    return sorted({stack for verdict in judged for stack in verdict.measured.stacks})
 
 
 def as_json(contract: Contract, judged: Sequence[Judged], digest: str) -> str:
@@ -115,7 +126,7 @@ def as_json(contract: Contract, judged: Sequence[Judged], digest: str) -> str:
 
 
 def page(contract: Contract, judged: Sequence[Judged], digest: str) -> Block:
-    """The page: verdict, clauses, their members, and what it rests on."""
+    """The page: verdict, clauses, their members, and the records behind them."""
     word = WORDS[overall(judged)]
     columns = [name if name not in HEADER[3:7] else blocks.number(name) for name in HEADER[:-1]]
     facts = [
@@ -139,29 +150,29 @@ def page(contract: Contract, judged: Sequence[Judged], digest: str) -> Block:
                 blocks.table(
                     "Clauses",
                     [*columns, blocks.column("what", "notes")],
-                    [_cells(one, contract) for one in judged],
+                    [_cells(verdict, contract) for verdict in judged],
                 ),
             ),
-            *(_clause(one, contract) for one in judged),
+            *(_clause(verdict, contract) for verdict in judged),
         ],
     }
 
 
-def _cells(one: Judged, contract: Contract) -> list[Piece]:
-    *cells, word, what = _row(one, contract)
-    return [*cells, block("badge", word, verdict=one.state), what]
+def _cells(verdict: Judged, contract: Contract) -> list[Piece]:
+    *cells, word, statement = _row(verdict, contract)
+    return [*cells, block("badge", word, verdict=verdict.state), statement]
 
 
-def _clause(one: Judged, contract: Contract) -> Block:
-    clause, rule = one.clause, one.clause.rule(contract.node_count)
-    what = [clause.test, *(f"{name}={value}" for name, value in clause.params.items()), clause.stack, clause.figure]
-    what += [f"{name}={value}" for name, value in clause.where.items()]
+def _clause(verdict: Judged, contract: Contract) -> Block:
+    clause, rule = verdict.clause, verdict.clause.rule(contract.node_count)
+    subject = [clause.test, *(f"{name}={value}" for name, value in clause.params.items()), clause.stack, clause.figure]
+    subject += [f"{name}={value}" for name, value in clause.where.items()]
     about = (
-        f"{' '.join(what)}: {clause.promise}, {clause.over}, confidence {clause.confidence:g}. {clause.note}".strip()
+        f"{' '.join(subject)}: {clause.promise}, {clause.over}, confidence {clause.confidence:g}. {clause.note}".strip()
     )
     members = [
         (part.name, part.state, f"{part.met} of {part.count}", _value(part.bound), part.left_out)
-        for part in sorted(one.parts, key=lambda part: (part.state == SHOWN, part.state != MISSED, part.name))
+        for part in sorted(verdict.parts, key=lambda part: (part.state == SHOWN, part.state != MISSED, part.name))
     ]
     rules = (
         f"A member is shown by {rule.meeting} of {rule.launches} launches that meet the limit, and shown to miss it by "
@@ -174,12 +185,12 @@ def _clause(one: Judged, contract: Contract) -> Block:
         about,
         block("paragraph", rules),
         blocks.table(f"Members of {clause.name}", columns, members, first=50, empty="nothing was measured"),
-        block("note", f"records: {', '.join(one.measured.records)}") if one.measured.records else "",
+        block("note", f"records: {', '.join(verdict.measured.records)}") if verdict.measured.records else "",
     )
 
 
 def beside(offered: Sequence[Judged], delivered: Sequence[Judged]) -> str:
-    """What was offered beside what was delivered, by the machine's bound, or where one has none by the usual value."""
+    """The offer beside the delivery, by the machine's bound, or where one has none by the usual value."""
     rows = []
     for then, now in zip(offered, delivered, strict=True):
         first, second, kind = then.bound, now.bound, ""

@@ -16,7 +16,7 @@ from plumbline.records.variant import Line
 from plumbline.schedulers import names
 from plumbline.schemas.site import Name, StackName
 from plumbline.site.tests import expected
-from plumbline.statistics.acceptance import Rule
+from plumbline.statistics.acceptance import AcceptanceRule
 
 CURE = "plumb accept CONTRACT.yaml --init writes one that explains itself"
 #: most links that are judged one by one
@@ -72,7 +72,7 @@ class Clause(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
 
     @property
     def limit(self) -> float:
-        """What is promised, in :attr:`unit`."""
+        """The promised value, in :attr:`unit`."""
         return (self.at_most if self.at_least is None else self.at_least) or 0.0
 
     @property
@@ -84,22 +84,22 @@ class Clause(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
         """How many members a machine of so many nodes has."""
         return {NODE: nodes, LINK: nodes * (nodes - 1) // 2, MACHINE: 1}[self.over]
 
-    def rule(self, nodes: int) -> Rule:
-        """What counts as shown, on a machine of so many nodes."""
+    def rule(self, nodes: int) -> AcceptanceRule:
+        """The rule by which the clause is shown, on a machine of so many nodes."""
         again = self.retests.times if self.retests else 0
-        return Rule(self.members(nodes), self.share, self.confidence, self.launches, self.of_launches, again)
+        return AcceptanceRule(self.members(nodes), self.share, self.confidence, self.launches, self.of_launches, again)
 
     def again(self, nodes: int) -> int:
         """How many members may be tested again."""
         return int(self.retests.share * self.members(nodes) + 1e-9) if self.retests else 0
 
     def factor(self, unit: str) -> float:
-        """What values in ``unit`` are multiplied by to be in that of the clause.
+        """The factor that converts values in ``unit`` to the unit of the clause.
 
         Raises :class:`PlumbError` where the two measure different things.
         """
-        (own, mine), (other, factor) = units.multiple(self.unit), units.multiple(unit)
-        if own != other:
+        (clause_base, mine), (base, factor) = units.multiple(self.unit), units.multiple(unit)
+        if clause_base != base:
             raise PlumbError(
                 f"clause {self.name}: {self.figure} is in {unit}", f"unit: {self.unit}", "correct the unit"
             )
@@ -133,24 +133,24 @@ class Contract(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unk
 
 
 def load(file: Path) -> Contract:
-    """What ``file`` says; raises :class:`PlumbError` with the first of its faults."""
-    found = read(file)
-    if fault := next(faults(found), None):
+    """The contract in ``file``; raises :class:`PlumbError` with the first of its faults."""
+    contract = read(file)
+    if fault := next(faults(contract), None):
         raise PlumbError(fault, str(file), "fix that key; plumb accept --check names all")
-    return found
+    return contract
 
 
 def read(file: Path) -> Contract:
-    """What ``file`` says; only its form is checked. Raises :class:`PlumbError` where that is wrong."""
+    """The contract in ``file``; only its form is checked. Raises :class:`PlumbError` where that is wrong."""
     return schemas.convert("contract", schemas.read_yaml(file, "the contract", CURE), Contract, str(file))
 
 
 def faults(contract: Contract) -> Iterator[str]:
-    """What a type cannot know to be wrong: ``KEY: WHAT``, in the order of the file."""
+    """The faults that no type can state: ``KEY: FAULT``, in the order of the file."""
     try:
         nodes = contract.node_count
     except PlumbError as error:
-        yield f"nodes: {error.what}"
+        yield f"nodes: {error.message}"
         return
     seen, counts = set[str](), dict[tuple[str, ...], int]()
     for place, clause in enumerate(contract.clauses):
@@ -161,7 +161,7 @@ def faults(contract: Contract) -> Iterator[str]:
         same = clause.test, clause.stack, *(f"{name}={value}" for name, value in sorted(clause.params.items()))
         if counts.setdefault(same, clause.launches) != clause.launches:
             yield f"{where}.launches: another clause of this variant has {counts[same]}: they are the same launches"
-        yield from (f"{where}.{what}" for what in (*_names(clause), *_statistics(clause, nodes)))
+        yield from (f"{where}.{fault}" for fault in (*_names(clause), *_statistics(clause, nodes)))
 
 
 def _names(clause: Clause) -> Iterator[str]:
@@ -184,13 +184,13 @@ def _statistics(clause: Clause, nodes: int) -> Iterator[str]:
     if clause.members(nodes) > MOST_MEMBERS:
         yield f"over: {clause.members(nodes)} links: at most {MOST_MEMBERS} can be judged"
         return
-    rule, what = clause.rule(nodes), clause.over.removeprefix("each ")
+    rule, member = clause.rule(nodes), clause.over.removeprefix("each ")
     if rule.meeting is None:
         needed = rule.launches_needed()
         cure = "no number of launches can" if needed is None else f"{needed} are needed"
         yield (
-            f"launches: {clause.launches} of each {what} can never show with confidence {clause.confidence:g} that "
+            f"launches: {clause.launches} of each {member} can never show with confidence {clause.confidence:g} that "
             f"{rule.members - rule.allowed} of {rule.members} meet the limit: {cure}"
         )
     if clause.retests and not clause.again(nodes):
-        yield f"retests.share: {clause.retests.share:g} of {units.counted(rule.members, what)} is less than one"
+        yield f"retests.share: {clause.retests.share:g} of {units.counted(rule.members, member)} is less than one"

@@ -1,1 +1,1 @@
-"""Programs of other people: what ``plumb.yaml`` says of them, the states of their code, and how these are built."""
+"""Programs of other people: their ``plumb.yaml``, the states of their code, and how these are built."""

@@ -58,13 +58,13 @@ def build(file: Path, source: Source, stack: Manifest, say: Callable[[str], None
             sources.check_out(source, place / "source")
             if not (folder / FILE).is_file():
                 raise PlumbError(f"{source.label} has no {FILE}", str(source.folder), "is it committed? git add it")
-            found = load(folder / FILE)
-            if found.build:
+            checked_out = load(folder / FILE)
+            if checked_out.build:
                 say(f"{name}: building {source.label} with {compiles.name}")
             around = environment(compiles) | dict(source.variables)
             if standard:
                 around["PATH"] = f"{abi.write_wrappers(compiles, place / 'bin')}:{around['PATH']}"
-            for line in found.build:
+            for line in checked_out.build:
                 failing = f"the build of {source.label} fails with {compiles.name}"
                 fetch.run_line(line, folder, around, failing, f"{FILE}, build", place / "build.log")
             files.replace(place / MARK, json.dumps(_watched(folder)) + "\n")
@@ -87,14 +87,14 @@ def executable(word: str, folder: Path, stack: Manifest) -> Path:
     Raises :class:`PlumbError` where there is none.
     """
     if "/" in word:
-        found = str(folder / word) if os.access(folder / word, os.X_OK) and (folder / word).is_file() else None
+        program = str(folder / word) if os.access(folder / word, os.X_OK) and (folder / word).is_file() else None
         cure = "build has to make it, and it must be executable"
     else:
-        found = shutil.which(word, path=environment(stack)["PATH"])
+        program = shutil.which(word, path=environment(stack)["PATH"])
         cure = f"write ./{word} if it is a file of the repository"
-    if found is None:
+    if program is None:
         raise PlumbError(f"there is no program {word}, built with {stack.name}", str(folder), cure)
-    return Path(found)
+    return Path(program)
 
 
 def _watched(folder: Path) -> dict[str, str]:
@@ -103,8 +103,8 @@ def _watched(folder: Path) -> dict[str, str]:
     named = [
         [FILE, program.words[0], *program.inputs, *([program.stdin] if program.stdin else [])] for program in programs
     ]
-    found = {file for names in named for name in names for file in files.below(folder / name)}
-    ours = sorted(file for file in found if file.is_relative_to(folder))
+    watched = {file for names in named for name in names for file in files.below(folder / name)}
+    ours = sorted(file for file in watched if file.is_relative_to(folder))
     return {file.relative_to(folder).as_posix(): files.sha256_once(file) for file in ours}
 
 

@@ -21,10 +21,10 @@ from plumbline.witness.compare import Binds
 FILE = "plumb.yaml"
 CURE = "plumb application init writes one that explains itself"
 #: names become those of tests, and parts of files' names
-Name: TypeAlias = Annotated[str, Meta(pattern="^[a-z][a-z0-9_]{0,39}$")]
+Name: TypeAlias = Annotated[str, schemas.whole("[a-z][a-z0-9_]{0,39}")]
 Count: TypeAlias = Annotated[int, Meta(ge=1, le=1_000_000)]
 #: a path below the folder of plumb.yaml
-Inside: TypeAlias = Annotated[str, Meta(pattern=r"^(?!/)(?!.*(^|/)\.\.(/|$))[^\x00-\x1f\x7f]+$")]
+Inside: TypeAlias = Annotated[str, schemas.whole(r"(?!/)(?!.*(^|/)\.\.(/|$))[^\x00-\x1f\x7f]+")]
 #: files of a launch's own in the folder where the program runs
 TAKEN = ("witness", "output", "profile", "stdout", "stderr")
 
@@ -113,37 +113,36 @@ def named_or_here(named: Path | None) -> Path | None:
 
 
 def load(file: Path) -> Application:
-    """What ``file`` says. Raises :class:`PlumbError` with the first of its faults."""
-    found = read(file)
-    if fault := next(faults(found, file.parent), None):
+    """The application of ``file``. Raises :class:`PlumbError` with the first of its faults."""
+    application = read(file)
+    if fault := next(faults(application, file.parent), None):
         raise PlumbError(fault, str(file), "fix that key")
-    return found
+    return application
 
 
 def read(file: Path) -> Application:
-    """What ``file`` says; only its form is checked. Raises :class:`PlumbError` where that is wrong."""
+    """The application of ``file``; only its form is checked. Raises :class:`PlumbError` where that is wrong."""
     document = schemas.read_yaml(file, FILE, CURE)
-    schemas.check("application", document, str(file))
-    return msgspec.convert(document, Application)
+    return schemas.convert("application", document, Application, str(file))
 
 
 def checked(file: Path) -> tuple[Application | None, list[str]]:
-    """What ``file`` says, and all that is wrong: ``KEY: WHAT``; None where its form is wrong.
+    """The application of ``file``, and all its faults: ``KEY: FAULT``; None where its form is wrong.
 
     Raises :class:`PlumbError` where it is not YAML.
     """
     document = schemas.read_yaml(file, FILE, CURE)
-    if wrong := list(schemas.faults("application", document)):
+    if wrong := schemas.faults(document, Application):
         return None, wrong
-    found = msgspec.convert(document, Application)
-    return found, list(faults(found, file.parent))
+    application = msgspec.convert(document, Application)
+    return application, list(faults(application, file.parent))
 
 
-def faults(found: Application, folder: Path) -> Iterator[str]:
-    """What a type cannot know to be wrong: ``KEY: WHAT``, in the order of the file."""
-    for name, program in found.programs.items():
-        for what in _faults(program, folder):
-            yield f"programs.{name}.{what}"
+def faults(application: Application, folder: Path) -> Iterator[str]:
+    """The faults that a type cannot show: ``KEY: FAULT``, in the order of the file."""
+    for name, program in application.programs.items():
+        for fault in _faults(program, folder):
+            yield f"programs.{name}.{fault}"
 
 
 def _faults(program: Program, folder: Path) -> Iterator[str]:
@@ -160,7 +159,7 @@ def _faults(program: Program, folder: Path) -> Iterator[str]:
             named = ", ".join(rule.kinds) or "none"
             yield f"{where}: one of pattern, json, csv and wall says where it is found; {named} are here"
         elif rule.pattern:
-            yield from (f"{where}.pattern: {what}" for what in _pattern(rule.pattern, number=True))
+            yield from (f"{where}.pattern: {fault}" for fault in _pattern(rule.pattern, number=True))
         if not rule.wall and "unit" not in msgspec.to_builtins(rule):
             yield f"{where}.unit: missing: what the program prints behind the number, such as s or GB/s"
         if rule.wall and rule.unit != "s":
@@ -172,13 +171,15 @@ def _faults(program: Program, folder: Path) -> Iterator[str]:
                 yield f"{where}.{work}: its rate is called {rate_name(name, work)}, as another figure"
     for place, check in enumerate(program.checks):
         wanted = check.value is not None
-        yield from (f"checks.{place}.pattern: {what}" for what in _pattern(check.pattern, number=wanted))
+        yield from (f"checks.{place}.pattern: {fault}" for fault in _pattern(check.pattern, number=wanted))
     for name in sorted(Rules(figures=program.figures, checks=program.checks).files):
         parts = Path(name).parts
         if (folder / name).exists() and any(_overlap(parts, Path(entry).parts) for entry in program.inputs):
             yield f"inputs: {name} is read as what the program writes, and a launch may not change an input"
     for place, entry in enumerate(program.inputs):
-        overlapping = [other for other in program.inputs[:place] if _overlap(Path(other).parts, Path(entry).parts)]
+        overlapping = [
+            earlier for earlier in program.inputs[:place] if _overlap(Path(earlier).parts, Path(entry).parts)
+        ]
         if not Path(entry).parts:
             yield f"inputs: '{entry}': name the files and folders that the program reads"
         elif Path(entry).parts[0] in TAKEN:
@@ -189,12 +190,12 @@ def _faults(program: Program, folder: Path) -> Iterator[str]:
             yield f"inputs: '{overlapping[0]}' and '{entry}' overlap: leave one out"
     if program.stdin and not (folder / program.stdin).is_file():
         yield f"stdin: there is no file {program.stdin} beside {FILE}"
-    yield from (f"placements: {what}" for name in program.placements if (what := binder.fault(name)))
-    if program.memory and (what := binder.fault("core", program.memory)):
-        yield f"memory: {what}"
+    yield from (f"placements: {fault}" for name in program.placements if (fault := binder.fault(name)))
+    if program.memory and (fault := binder.fault("core", program.memory)):
+        yield f"memory: {fault}"
     free = {placement.name for placement in binder.placements() if not placement.bound}
-    if program.binds == "itself" and (unsaid := free & set(program.placements)):
-        yield f"binds: itself: placement {unsaid.pop()} does not say where threads are to be bound"
+    if program.binds == "itself" and (unbound := free & set(program.placements)):
+        yield f"binds: itself: placement {unbound.pop()} does not say where threads are to be bound"
 
 
 def _overlap(first: Sequence[str], second: Sequence[str]) -> bool:
@@ -204,7 +205,7 @@ def _overlap(first: Sequence[str], second: Sequence[str]) -> bool:
 
 
 def _pattern(text: str, number: bool) -> Iterator[str]:
-    """What is wrong with a regular expression, of which a group is a ``number`` or not."""
+    """The fault of a regular expression, of which a group is a ``number`` or not."""
     try:
         pattern = re.compile(text, re.MULTILINE)
     except re.error as error:

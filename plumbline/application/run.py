@@ -1,4 +1,4 @@
-"""What ``plumb run`` built, as the tests of ReFrame and the descriptions of launches have it."""
+"""The builds of ``plumb run``, as the tests of ReFrame and the descriptions of launches have it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Runnable(Struct, frozen=True, kw_only=True):
         )
 
     def context(self, called: str, stack: str) -> dict[str, Any]:
-        """What a launch of the program ``called`` must know, as built with ``stack``."""
+        """The facts that a launch of the program ``called`` needs, as built with ``stack``."""
         program, folder = self.programs[called], Path(self.stacks[stack])
         file = executable(program.words[0], folder, manifests.load(stack))
         rules = Rules(figures=program.figures, checks=program.checks)

@@ -1,4 +1,4 @@
-"""The states of an application's code: what is in the folder now, and the commits of its repository."""
+"""The states of an application's code: the present content of the folder, and the commits of its repository."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Source:
 
     @property
     def identity(self) -> str:
-        """What tells this state of the code from others."""
+        """The identity of this state of the code."""
         return self.commit or self.digest
 
     @property
     def key(self) -> str:
-        """What tells this state and its variables from others, as a file's name."""
-        given = hashlib.sha256(repr(self.variables).encode()).hexdigest()[:8]
-        return f"{self.identity[:12]}{f'-{given}' if self.variables else ''}"
+        """The identity of this state and its variables, as a file's name."""
+        variables_hash = hashlib.sha256(repr(self.variables).encode()).hexdigest()[:8]
+        return f"{self.identity[:12]}{f'-{variables_hash}' if self.variables else ''}"
 
     @property
     def label(self) -> str:
@@ -94,7 +94,7 @@ def check_out(source: Source, target: Path) -> Path:
 
 def _digest(folder: Path) -> str:
     """SHA-256 of the names and contents of all files below ``folder``."""
-    found, size = hashlib.sha256(), 0
+    digest, size = hashlib.sha256(), 0
     for file in sorted(folder.rglob("*")):
         if not file.is_file() or file.is_symlink():
             continue
@@ -102,5 +102,5 @@ def _digest(folder: Path) -> str:
         if size > MOST_BYTES:
             cure = f"git init there, or move {FILE} to a folder with what is measured alone"
             raise PlumbError(f"the folder has more than {MOST_BYTES >> 30} GiB of files", str(folder), cure)
-        found.update(f"{file.relative_to(folder)}\0{files.sha256(file)}\0".encode())
-    return found.hexdigest()
+        digest.update(f"{file.relative_to(folder)}\0{files.sha256(file)}\0".encode())
+    return digest.hexdigest()

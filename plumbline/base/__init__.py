@@ -1,4 +1,4 @@
-"""What every other room may need, and what needs none: errors, paths, files, text for people, units, groups."""
+"""The base of every other room: errors, paths, files, text for people, units, groups."""
 
 from __future__ import annotations
 

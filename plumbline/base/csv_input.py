@@ -17,14 +17,14 @@ from plumbline.base.errors import PlumbError
 MOST_BYTES = 1 << 28
 
 
-def rows(file: Path, what: str) -> Iterator[tuple[int, list[str]]]:
+def rows(file: Path, label: str) -> Iterator[tuple[int, list[str]]]:
     """The lines of ``file`` that are not empty, the header first, each with the number of its last line.
 
     Raises :class:`PlumbError` as :func:`text` does, and for broken quotes.
     """
     line = 0
     try:
-        reader = csv.reader(io.StringIO(text(file, what, "give a CSV file"), newline=""), strict=True)
+        reader = csv.reader(io.StringIO(text(file, label, "give a CSV file"), newline=""), strict=True)
         for row in reader:
             line = reader.line_num
             if row:
@@ -33,20 +33,20 @@ def rows(file: Path, what: str) -> Iterator[tuple[int, list[str]]]:
         raise PlumbError(f"not CSV: {error}", f"{file}:{line + 1}", "fix the line") from error
 
 
-def text(file: Path, what: str, cure: str = "name another file") -> str:
+def text(file: Path, label: str, cure: str = "name another file") -> str:
     """The text of ``file``, without a byte order mark, its line ends as they are.
 
-    ``what`` names the content in the message of a file that cannot be read: ``cannot read the WHAT``. Raises
+    ``label`` names the content in the message of a file that cannot be read: ``cannot read the LABEL``. Raises
     :class:`PlumbError` for that, for a device, for more than :data:`MOST_BYTES` and for text that is not UTF-8.
     """
     try:
         with file.open("rb") as stream:
             kind = os.fstat(stream.fileno()).st_mode
             if stat.S_ISBLK(kind) or (stat.S_ISCHR(kind) and not stream.isatty()):
-                raise PlumbError(f"cannot read the {what}: it is a device", str(file), cure)
+                raise PlumbError(f"cannot read the {label}: it is a device", str(file), cure)
             content = stream.read(MOST_BYTES + 1)
     except OSError as error:
-        raise PlumbError(f"cannot read the {what}: {error.strerror}", str(file), cure) from error
+        raise PlumbError(f"cannot read the {label}: {error.strerror}", str(file), cure) from error
     if len(content) > MOST_BYTES:
         raise PlumbError(f"more than {units.human_bytes(MOST_BYTES)}", str(file), "divide it")
     try:
@@ -80,13 +80,13 @@ def header(table: Iterator[tuple[int, list[str]]]) -> list[str]:
     return [name.strip() for name in names]
 
 
-def table(file: Path, what: str, forms: tuple[tuple[str, ...], ...]) -> Iterator[tuple[str, dict[str, str]]]:
+def table(file: Path, label: str, forms: tuple[tuple[str, ...], ...]) -> Iterator[tuple[str, dict[str, str]]]:
     """Each row as a dictionary of the columns of the first of ``forms`` that the header has, with ``FILE:LINE``.
 
-    ``what`` is as for :func:`rows`. Raises :class:`PlumbError` for a file without this form, for one without rows,
+    ``label`` is as for :func:`rows`. Raises :class:`PlumbError` for a file without this form, for one without rows,
     and for a row that lacks a cell.
     """
-    lines = rows(file, what)
+    lines = rows(file, label)
     names = header(lines)
     columns = _form(names, forms, file)
     places = [names.index(name) for name in columns]

@@ -45,6 +45,15 @@ def step_of(texts: Iterable[str]) -> float:
     return 10.0 ** min(exponents) * (ADDENDS if any(computed) else 1)
 
 
+def resolution(values: Iterable[float], declared: float | None) -> float:
+    """How finely ``values`` are known: the step that is ``declared``, or else that of their digits; 0: nobody can say.
+
+    >>> resolution([1.5, 1.25], None), resolution([1.5, 1.25], 0.1)
+    (0.01, 0.1)
+    """
+    return step_of(map(repr, values)) if declared is None else float(declared)
+
+
 def limiting_step(texts: Iterable[str]) -> float:
     """:func:`step_of` these numbers where they take at most :data:`FEW` different values, else 0."""
     different = set(texts)

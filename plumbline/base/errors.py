@@ -7,16 +7,16 @@ from collections.abc import Collection
 
 
 class PlumbError(Exception):
-    """An error that a person can fix: what is wrong, where, and what to do about it."""
+    """An error that a person can fix: its message, its place and its cure."""
 
-    def __init__(self, what: str, where: str | None = None, cure: str | None = None) -> None:
-        super().__init__(what)
-        self.what = what
+    def __init__(self, message: str, where: str | None = None, cure: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
         self.where = where
         self.cure = cure
 
     def __str__(self) -> str:
-        line = self.what
+        line = self.message
         if self.where:
             line += f" ({self.where})"
         if self.cure:
@@ -25,7 +25,7 @@ class PlumbError(Exception):
 
 
 def suggest(word: str, known: Collection[str], otherwise: str | None = None) -> str:
-    """What to do about a word that is not ``known``: the most similar one, else ``otherwise``, else all of them.
+    """The cure for a word that is not ``known``: the most similar one, else ``otherwise``, else all of them.
 
     >>> suggest("opnmpi", ["mpich", "openmpi"]), suggest("x", ["mpich", "openmpi"])
     ("did you mean 'openmpi'?", 'known: mpich, openmpi')

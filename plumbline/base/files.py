@@ -11,6 +11,7 @@ import fcntl
 import functools
 import hashlib
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
@@ -26,7 +27,7 @@ MARK = ".plumbline"
 
 
 class Output(PosixPath):
-    """The type of an argument that names what a command writes; ``plumb`` checks each before the command begins."""
+    """The type of an argument that names an output of a command; ``plumb`` checks each before the command begins."""
 
 
 class OutputFolder(Output):
@@ -71,58 +72,73 @@ def holds(file: Path, text: str) -> bool:
     return file.is_file() and file.read_text(encoding="utf-8").strip() == text
 
 
-def below(given: Path) -> list[Path]:
-    """The file ``given`` itself, or the files in that folder and below; none where there is nothing."""
-    found = sorted(given.rglob("*")) if given.is_dir() else [given]
-    return [file for file in found if file.is_file()]
+def below(path: Path) -> list[Path]:
+    """The file ``path`` itself, or the files in that folder and below; none where there is nothing."""
+    paths_below = sorted(path.rglob("*")) if path.is_dir() else [path]
+    return [file for file in paths_below if file.is_file()]
 
 
-def write(what: str, file: Path, text: str, cure: str | None = None) -> None:
+def write(label: str, file: Path, text: str, cure: str | None = None) -> None:
     """Replace ``file`` by ``text`` like :func:`replace`, but a device, ``/dev/stdout`` or a FIFO is written to.
 
-    Raises :class:`PlumbError` with ``cure`` where ``what`` cannot be written, or no file is named; the old file is
-    untouched.
+    Raises :class:`PlumbError` with ``cure`` where the text, called ``label``, cannot be written, or no file is named;
+    the old file is untouched.
     """
     if not file.name:
-        raise PlumbError(f"no file is named for {what}", str(file), "name one")
+        raise PlumbError(f"no file is named for {label}", str(file), "name one")
     try:
         if file.is_relative_to("/dev") or file.is_fifo():
             file.write_text(text, encoding="utf-8")
         else:
             replace(file, text)
     except OSError as error:
-        raise PlumbError(f"cannot write {what}: {error.strerror}", str(file), cure or remedy(file)) from error
+        raise PlumbError(f"cannot write {label}: {error.strerror}", str(file), cure or remedy(file)) from error
 
 
 def refuse_inputs(targets: Iterable[Path], inputs: Iterable[Path]) -> None:
     """Raise :class:`PlumbError` for one of ``targets``, files to write, that is an input too, or is named twice."""
-    taken = {name for file in inputs for name in _names(file)}
+    used = {name for file in inputs for name in _names(file)}
     for target in targets:
         if target.is_relative_to("/dev"):
             continue
-        if taken & _names(target):
+        if used & _names(target):
             cure = "name another file"
             raise PlumbError("this file is an output and is also used otherwise", str(target), cure)
-        taken |= _names(target)
+        used |= _names(target)
+
+
+def refuse_unwritable(target: Path) -> None:
+    """Raise :class:`PlumbError` where ``target`` cannot be made, with the folders above that are not there yet."""
+    if target.is_relative_to("/dev") or target.is_fifo():
+        return
+    is_folder = isinstance(target, OutputFolder)
+    if target.is_dir() and not is_folder:
+        raise PlumbError("this is a folder", str(target), "name a file")
+    above = target.absolute() if is_folder else target.absolute().parent
+    there = next(path for path in (above, *above.parents) if path.exists())
+    if not there.is_dir():
+        raise PlumbError("this is a file and no folder", str(there), "name another output")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise PlumbError("this folder cannot be written", str(there), remedy(there))
 
 
 def _names(file: Path) -> set[Path | tuple[int, int]]:
-    """What tells ``file`` from others: its path without symbolic links, and for its hard links its inode."""
+    """The identities of ``file``: its path without symbolic links, and its inode, which its hard links share."""
     known: set[Path | tuple[int, int]] = {Path(os.path.realpath(file))}
     with contextlib.suppress(OSError):
-        found = file.stat()
-        known.add((found.st_dev, found.st_ino))
+        status = file.stat()
+        known.add((status.st_dev, status.st_ino))
     return known
 
 
 def remedy(place: Path) -> str:
-    """What to do where ``place`` cannot be written."""
+    """The cure where ``place`` cannot be written."""
     return paths.to_name(place) or CURE
 
 
 @contextlib.contextmanager
-def writing(what: str, where: Path) -> Iterator[None]:
-    """Turn an OSError of the block into a :class:`PlumbError`: ``what`` could not be written.
+def writing(label: str, where: Path) -> Iterator[None]:
+    """Turn an OSError of the block into a :class:`PlumbError`: ``label`` could not be written.
 
     The error names the file that the system names, or else ``where``.
     """
@@ -132,7 +148,7 @@ def writing(what: str, where: Path) -> Iterator[None]:
         raise
     except OSError as error:
         place = str(error.filename or where)
-        raise PlumbError(f"cannot write {what}: {error.strerror or error}", place, remedy(Path(place))) from None
+        raise PlumbError(f"cannot write {label}: {error.strerror or error}", place, remedy(Path(place))) from None
 
 
 def make_anew(folder: Path) -> None:
@@ -151,6 +167,13 @@ def make_anew(folder: Path) -> None:
     (fresh / MARK).touch()
     with replaced(folder, fresh):
         pass
+
+
+def is_unfinished(entry: Path) -> bool:
+    """Whether ``entry`` is called as what :func:`replacing` or :func:`make_anew` leave where they are killed."""
+    if entry.is_dir():
+        return entry.name.endswith(".new") and not any(entry.iterdir())
+    return re.fullmatch(r"\..+\.\d+", entry.name) is not None
 
 
 def refuse_foreign(folder: Path) -> None:
@@ -239,16 +262,16 @@ def _regular(file: Path, flags: int) -> IO[bytes]:
 
 
 @contextlib.contextmanager
-def reserved(path: Path, what: str, cure: str) -> Iterator[None]:
+def reserved(path: Path, message: str, cure: str) -> Iterator[None]:
     """Hold the lock on the file ``path``.
 
-    Raises :class:`PlumbError` with ``what`` and ``cure`` where another process holds it, and if it cannot be written.
+    Raises :class:`PlumbError` with ``message`` and ``cure`` where another process holds it, and where writing fails.
     """
     with contextlib.ExitStack() as held:
         try:
             held.enter_context(lock(path, wait=False))
         except BlockingIOError:
-            raise PlumbError(what, str(path.parent), cure) from None
+            raise PlumbError(message, str(path.parent), cure) from None
         except OSError as error:
             otherwise = paths.to_name(path) or "name a folder that can be written"
             raise PlumbError(f"cannot write: {error.strerror}", str(path), otherwise) from None
@@ -266,8 +289,8 @@ def state(file: Path) -> tuple[int, int, int, int]:
 
     They differ between two states of a file: no program can set the time of an inode's change.
     """
-    found = file.stat()
-    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    status = file.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def sha256_once(file: Path) -> str:

@@ -30,7 +30,7 @@ def run(
     variables: Mapping[str, str] | None = None,
     patience_s: float = PATIENCE_S,
 ) -> str:
-    """What git prints in the folder ``at`` (default: this checkout) with ``variables``, without the blanks around it.
+    """The output of git in the folder ``at`` (default: this checkout) with ``variables``, without the blanks around it.
 
     Raises :class:`PlumbError` if it refuses (its exit status is not ``accepted``), does not answer or is not there.
     """
@@ -101,24 +101,24 @@ def _run(
 
 def _refusal(arguments: tuple[str, ...], done: subprocess.CompletedProcess[str], at: Path | None = None) -> PlumbError:
     where = at or paths.root()
-    said = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[0].removeprefix("fatal: ")
-    owner = "dubious ownership" in said or "unsafe repository" in said
+    message = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[0].removeprefix("fatal: ")
+    owner = "dubious ownership" in message or "unsafe repository" in message
     cure = f"git config --global --add safe.directory {where}" if owner else f"git -C {where} status"
-    return PlumbError(f"git refuses: {said}", f"git {arguments[0]}", cure)
+    return PlumbError(f"git refuses: {message}", f"git {arguments[0]}", cure)
 
 
 def suite_state() -> dict[str, Any]:
-    """Which state of the suite makes a record: version, git commit and whether tracked files were changed.
+    """The state of the suite for a record: version, git commit and whether tracked files were changed.
 
     Commit and dirty are None outside a git checkout. Where git does not answer for the checkout they are None too, and
     ``unknown`` says why, with the cure.
     """
-    found: dict[str, Any] = {"version": plumbline.__version__, "commit": None, "dirty": None}
+    state: dict[str, Any] = {"version": plumbline.__version__, "commit": None, "dirty": None}
     if not is_checkout():
-        return found
+        return state
     try:
-        found["commit"] = commit()
-        found["dirty"] = bool(run("status", "--porcelain", "--untracked-files=no"))
+        state["commit"] = commit()
+        state["dirty"] = bool(run("status", "--porcelain", "--untracked-files=no"))
     except PlumbError as error:
-        found["unknown"] = str(error)
-    return found
+        state["unknown"] = str(error)
+    return state

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from plumbline.base.errors import PlumbError
 
-#: the folders that have an option, and what each holds
+#: the folders that have an option, and the content of each
 FOLDERS = {
     "results": "records",
     "sites": "site folders",
@@ -26,7 +26,7 @@ FOLDERS = {
 _named: dict[str, Path] = {}
 
 
-#: what was changed on this host by a process that sets it back (:mod:`plumbline.host.change`)
+#: the settings that a process has changed on this host, and sets back (:mod:`plumbline.host.change`)
 HOST_SETTINGS = Path("/run/plumbline-host-settings.json")
 
 
@@ -81,7 +81,7 @@ def setup() -> str:
 
 
 def home() -> Path:
-    """What the default folders are in: the checkout, without one ``PLUMB_HOME`` or the user's data folder (XDG)."""
+    """The parent of the default folders: the checkout, without one ``PLUMB_HOME`` or the user's data folder (XDG)."""
     if not is_installed():
         return root()
     if named := os.environ.get("PLUMB_HOME"):
@@ -92,17 +92,17 @@ def home() -> Path:
     try:
         return Path.home() / ".local" / "share" / "plumbline"
     except RuntimeError:
-        what = "this user has no home folder for records, sites and stacks"
-        raise PlumbError(what, "HOME is not set", "export PLUMB_HOME=FOLDER") from None
+        message = "this user has no home folder for records, sites and stacks"
+        raise PlumbError(message, "HOME is not set", "export PLUMB_HOME=FOLDER") from None
 
 
 def build() -> Path:
-    """What is built, and where campaigns and gates work: ``PLUMB_BUILD`` or ``build/``."""
+    """The folder of all builds, where campaigns and gates work too: ``PLUMB_BUILD`` or ``build/``."""
     return _folder("build", home() / "build")
 
 
 def reframe() -> Path:
-    """Where ReFrame works, and what it keeps: a user may have no home folder, or none that can be written."""
+    """The folder where ReFrame works and keeps its files: a user may have no home folder that can be written."""
     return build() / "reframe"
 
 
@@ -118,7 +118,7 @@ def tools() -> Path:
 
 
 def to_name(place: Path) -> str:
-    """What a user sets who may not write ``place``, because it is of another user's installation.
+    """The variables to set for a user who may not write ``place``, because it is of another user's installation.
 
     Empty if it is in no folder of it.
     """
@@ -166,8 +166,8 @@ def python() -> list[str]:
 
 def program(name: str) -> str:
     """The program ``name`` of the Python environment that runs; without one, of what pip installed for this user."""
-    found = Path(sys.executable).parent / name
-    return str(found if found.exists() else Path(sysconfig.get_path("scripts", "posix_user")) / name)
+    beside = Path(sys.executable).parent / name
+    return str(beside if beside.exists() else Path(sysconfig.get_path("scripts", "posix_user")) / name)
 
 
 def binder() -> Path:

@@ -46,7 +46,7 @@ def read(
     """The list, and the members ``wanted``, as texts, after every member was checked.
 
     With ``target`` the members are written below it. What an archive unpacks to is no more than its own size: it is not
-    compressed, and no member has holes. ``cure``: what makes such archives. Raises :class:`PlumbError` for an archive
+    compressed, and no member has holes. ``cure``: how to make one. Raises :class:`PlumbError` for an archive
     that is damaged, was changed, or does not have the SHA-256 ``digest``.
     """
     if digest is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", digest):
@@ -59,12 +59,12 @@ def read(
         raise PlumbError(
             f"the archive's SHA-256 is {whole}, not {digest}", str(source), "fetch it again; do not use this one"
         )
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     texts: dict[str, str] = {}
     try:
         with tarfile.open(source, "r:") as tar:
             for member in tar:
-                found[member.name] = _member(tar, member, source, target)
+                digests[member.name] = _member(tar, member, source, target)
                 if member.name in (SUMS, *wanted) and (content := tar.extractfile(member)):
                     texts[member.name] = content.read(MOST_TEXT).decode(errors="replace")
     except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
@@ -72,10 +72,10 @@ def read(
     if SUMS not in texts:
         raise PlumbError(f"no {SUMS} in the archive", str(source), cure)
     listed = sums(texts[SUMS])
-    for name in sorted((listed.keys() | found.keys()) - {SUMS}):
-        if name not in found or listed.get(name) != found[name]:
-            what = f"the archive was tampered with: {name} is not what the list says"
-            raise PlumbError(what, str(source), "do not use it")
+    for name in sorted((listed.keys() | digests.keys()) - {SUMS}):
+        if name not in digests or listed.get(name) != digests[name]:
+            message = f"the archive was tampered with: {name} is not what the list says"
+            raise PlumbError(message, str(source), "do not use it")
     return texts
 
 

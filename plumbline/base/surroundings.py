@@ -1,4 +1,4 @@
-"""The variables that reach us from people, modules and schedulers: one table says what each does, and is the filter.
+"""The variables that reach us from people, modules and schedulers: one table has the effect of each, and is the filter.
 
 Programs that we start for ourselves (ReFrame, git, pip, compilers, plumb-bind) get what :func:`isolated` leaves in this
 process. A launch gets what :mod:`plumbline.launch.environment` hands on. What a person wrote, such as the lines of a
@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 
 
 class Row(NamedTuple):
-    """Variables, and what becomes of them in programs that we start for ourselves, and in launches.
+    """Variables, and their treatment in programs that we start for ourselves, and in launches.
 
     ``names``: patterns; one that ends in ``_`` is a prefix. The first row that has a name holds. ``refused``: ReFrame
     gets another value from us, so whoever sets one is told. ``stated``: records have the value. ``named``: a launch
@@ -62,8 +62,8 @@ TABLE = (
     Row(("OMP_", "GOMP_", "KMP_", "OPENBLAS_", "GOTO_", "MKL_", "BLIS_"), "kept", "named", "threads, mathematics"),
     Row(("MPI4PY_",), "kept", "named", "the MPI library of Python programs"),
 )  # fmt: skip
-#: what :func:`isolated` took away
-_taken: dict[str, str] = {}
+#: the variables that :func:`isolated` took away
+_withheld: dict[str, str] = {}
 
 
 def among(name: str, patterns: Iterable[str]) -> bool:
@@ -81,9 +81,9 @@ def for_programs(variables: Mapping[str, str]) -> dict[str, str]:
 
     Of PYTHONPATH it is a folder in which this package lies (``pip install --target``).
     """
-    found = {name: value for name, value in variables.items() if (known := row(name)) is None or known[1] != "removed"}
+    kept = {name: value for name, value in variables.items() if (known := row(name)) is None or known[1] != "removed"}
     package = [text for text in variables.get("PYTHONPATH", "").split(":") if text and _is_ours(text)]
-    return {**found, **({"PYTHONPATH": package[0]} if package else {})}
+    return {**kept, **({"PYTHONPATH": package[0]} if package else {})}
 
 
 def _is_ours(folder: str) -> bool:
@@ -92,24 +92,24 @@ def _is_ours(folder: str) -> bool:
 
 @contextlib.contextmanager
 def isolated() -> Iterator[None]:
-    """Keep from this process, and from all that it starts, what the table removes."""
+    """Remove the variables that the table removes, from this process and from all that it starts."""
     kept = for_programs(os.environ)
     removed = {name: value for name, value in os.environ.items() if kept.get(name) != value}
     for name in removed:
         del os.environ[name]
     os.environ.update(kept)
-    _taken.update(removed)
+    _withheld.update(removed)
     try:
         yield
     finally:
         os.environ.update(removed)
         for name in removed:
-            del _taken[name]
+            del _withheld[name]
 
 
 def of_user() -> dict[str, str]:
-    """The variables of this process with those that :func:`isolated` took away: what a person's own lines get."""
-    return {**os.environ, **_taken}
+    """The variables of this process with those that :func:`isolated` took away, for lines that a person wrote."""
+    return {**os.environ, **_withheld}
 
 
 def leave_python_path() -> None:
@@ -125,10 +125,10 @@ def for_pip(python: str, variables: Mapping[str, str]) -> dict[str, str]:
     A variable goes before a file, and in a file a command's section before the one for all.
     """
     around = for_programs(variables)
-    asked = [str(Path(python).absolute()), "-m", "pip", "config", "list"]
+    command = [str(Path(python).absolute()), "-m", "pip", "config", "list"]
     # in a folder without modules
-    told = subprocess.run(asked, env=around, cwd="/", capture_output=True, text=True, check=False).stdout
-    lines = (line.partition("=") for line in told.splitlines())
+    listing = subprocess.run(command, env=around, cwd="/", capture_output=True, text=True, check=False).stdout
+    lines = (line.partition("=") for line in listing.splitlines())
     pairs = [(key.partition("."), value) for key, equals, value in lines if equals]
     named = [
         ("PIP_" + name.upper().replace("-", "_"), str(ast.literal_eval(value)))

@@ -25,12 +25,12 @@ _CONTROLS = {
     for code in (*range(32), *range(127, 160), 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
     if chr(code) not in "\n\t"
 }
-#: what XML 1.0 has no place for
+#: characters that XML 1.0 excludes
 NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BOLD, _FAINT, _RED, _GREEN, _YELLOW = 1, 2, 31, 32, 33
 #: characters of the bar of progress
 _BAR_LENGTH = 24
-#: what is coloured, and how; each group of a pattern gets its own colour
+#: patterns and their colours; each group of a pattern gets its own colour
 _STYLES = (
     (re.compile(r"^(.*\S.*)\n(-+(?:  +-+)*)$", re.MULTILINE), (_BOLD, _FAINT)),
     (re.compile(r"\b(PASS|GAIN)\b|(?<=[0-9] )(OK)\b"), (_GREEN, _GREEN)),
@@ -112,7 +112,7 @@ PLAIN = "plumbline-plain"
 
 
 def _plain(error: UnicodeError) -> tuple[str, int]:
-    """What stands for the characters that cannot be encoded."""
+    """The replacement of characters that cannot be encoded."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     text = error.object[error.start : error.end].translate(_PLAIN)
@@ -123,7 +123,7 @@ codecs.register_error(PLAIN, _plain)
 
 
 class Screen:
-    """A stream of text that cannot steer a terminal: what a record or a program's output holds is only shown."""
+    """A stream of text that cannot steer a terminal: control characters of records and programs are only shown."""
 
     def __init__(self, stream: TextIO, coloured: bool) -> None:
         self.stream = stream
@@ -147,15 +147,15 @@ def _shown(text: str, with_colours: bool) -> str:
     if not with_colours or text.startswith(("{", "[")):  # JSON is for programs
         return text
     for pattern, colours in _STYLES:
-        text = pattern.sub(lambda found, colours=colours: _painted(found, colours), text)  # type: ignore[misc]
+        text = pattern.sub(lambda match, colours=colours: _painted(match, colours), text)  # type: ignore[misc]
     return text
 
 
-def _painted(found: re.Match[str], colours: tuple[int, ...]) -> str:
-    text, begin = found.group(), found.start()
+def _painted(match: re.Match[str], colours: tuple[int, ...]) -> str:
+    text, begin = match.group(), match.start()
     for number in reversed(range(1, len(colours) + 1)):
-        if found[number] is not None:
-            low, high = found.start(number) - begin, found.end(number) - begin
+        if match[number] is not None:
+            low, high = match.start(number) - begin, match.end(number) - begin
             text = f"{text[:low]}\x1b[{colours[number - 1]}m{text[low:high]}\x1b[0m{text[high:]}"
     return text
 

@@ -6,7 +6,9 @@ Also lists of CPU and node numbers as people and the kernel write them.
 from __future__ import annotations
 
 import datetime
+import math
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -33,7 +35,7 @@ _AMOUNT = re.compile(r"1|[kKMGTP]?i?(?:B|[bB]ytes?)")
 
 #: factors of prefixes that are before a unit, decimal and binary
 _PREFIXES = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30}
-#: what other programs write -> our unit and the factor to it
+#: unit of other programs -> our unit and the factor to it
 _MULTIPLES = {
     **{f"{prefix}B/s": (MB_S, factor / 1e6) for prefix, factor in _PREFIXES.items()},
     **{f"{prefix}Flop/s": (GFLOP_S, factor / 1e9) for prefix, factor in _PREFIXES.items() if "i" not in prefix},
@@ -94,10 +96,10 @@ def utc(text: str) -> str:
     return whole.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def human(value: float, unit: str) -> tuple[str, str]:
-    """``value`` by :func:`digits`, and the unit to print beside it: GB/s from 1000 MB/s on, Mmsg/s from 1e6 msg/s.
+def human(value: float, unit: str, step: float = 0.0) -> tuple[str, str]:
+    """``value``, known in ``step``, by :func:`digits`, and the unit to print beside it.
 
-    Bytes are counted:
+    That is GB/s from 1000 MB/s on, Mmsg/s from 1e6 msg/s. Bytes are counted:
 
     >>> human(0.0, "bytes"), human(2.5, "us")
     (('0', 'bytes'), ('2.500', 'us'))
@@ -105,7 +107,7 @@ def human(value: float, unit: str) -> tuple[str, str]:
     if unit == BYTES and float(value).is_integer():
         return f"{value:.0f}", unit
     factor, unit = scale(value, unit)
-    return digits(value / factor), unit
+    return digits(value / factor, step / factor), unit
 
 
 def scale(value: float, unit: str) -> tuple[float, str]:
@@ -117,17 +119,27 @@ def scale(value: float, unit: str) -> tuple[float, str]:
     return 1.0, unit
 
 
-def digits(value: float) -> str:
+def digits(value: float, step: float = 0.0) -> str:
     """``value`` with 3 decimals below 10, 2 below 100, 1 below 1000, none above; 3 significant digits below 0.1.
 
     >>> digits(0.00842122), digits(0.126), digits(2.5e-7), digits(1646.2)
     ('0.00842', '0.126', '2.5e-07', '1646')
+
+    Of a value that is known in ``step`` (0: nobody can say) no finer digit is shown, and the first one always:
+
+    >>> digits(1.5, 0.1), digits(0.05, 0.01), digits(12.3456, 0.01), digits(0.3, 2.0), digits(2, 1)
+    ('1.5', '0.05', '12.35', '0.3', '2')
     """
     magnitude = abs(value)
-    if 0 < magnitude < 0.1:
-        return f"{value:#.3g}" if magnitude >= 1e-4 else f"{value:.3g}"
+    first = math.floor(math.log10(magnitude)) if 0 < magnitude < math.inf else 0
+    known = max(math.ceil(-math.log10(step) - 1e-9), -first) if step > 0 else sys.maxsize
+    if 0 < magnitude < 1e-4:
+        return f"{value:.{min(3, known + first + 1)}g}"
     places = 0 if magnitude >= 1000 else 1 if magnitude >= 100 else 2 if magnitude >= 10 else 3
-    return f"{value:.{places}f}"
+    shown = f"{value:#.3g}" if 0 < magnitude < 0.1 else f"{value:.{places}f}"
+    if len(shown.partition(".")[2]) <= known:
+        return shown
+    return f"{value:.{known}f}" if known >= 0 else f"{round(value, known):.0f}"
 
 
 def counted(number: int, noun: str) -> str:
@@ -210,5 +222,5 @@ def cpu_ranges(text: str) -> list[range]:
 
 def numbered(noun: str, numbers: Iterable[int]) -> str:
     """``CPU 3`` or ``CPUs 0-3``: the noun in its number, and the list."""
-    found = set(numbers)
-    return f"{noun}{'' if len(found) == 1 else 's'} {cpu_list(found)}"
+    distinct = set(numbers)
+    return f"{noun}{'' if len(distinct) == 1 else 's'} {cpu_list(distinct)}"

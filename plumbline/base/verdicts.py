@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
-State = Literal["GAIN", "PASS", "FAIL", "INCONCLUSIVE", "INVALID"]
+VerdictState = Literal["GAIN", "PASS", "FAIL", "INCONCLUSIVE", "INVALID"]
 
 #: exit status of each verdict, the verdicts from best to worst. INVALID is worse than FAIL: where one series shows
 #: that the measurement is broken, the others of the same session prove nothing. GAIN is given where it was asked for
 EXIT: dict[str, int] = {"GAIN": 0, "PASS": 0, "INCONCLUSIVE": 2, "FAIL": 1, "INVALID": 3}
-#: what ``git bisect run`` understands: good, bad, and that a commit cannot be tested
+#: exit statuses for ``git bisect run``: good, bad, and that a commit cannot be tested
 FOR_GIT: dict[str, int] = {"GAIN": 0, "PASS": 0, "INCONCLUSIVE": 125, "FAIL": 1, "INVALID": 125}
-#: what ends ``git bisect run``, which calls a commit bad for anything below it
+#: the exit status that ends ``git bisect run``, which calls a commit bad for anything below it
 GIT_ENDS = 128
 _RANK: dict[str, int] = {state: rank for rank, state in enumerate(EXIT)}
 
@@ -30,5 +30,5 @@ def worst(states: Sequence[str]) -> str:
 
 def counts(states: Sequence[str]) -> str:
     """How many there are of each verdict, from best to worst: ``3 PASS, 1 FAIL``."""
-    found = Counter(states)
-    return ", ".join(f"{found[state]} {state}" for state in EXIT if found[state])
+    counter = Counter(states)
+    return ", ".join(f"{counter[state]} {state}" for state in EXIT if counter[state])

@@ -16,17 +16,17 @@ class _Bounded(yaml.constructor.SafeConstructor):
     _merged = 0
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Put what is merged into ``node`` among its own keys; raises YAMLError."""
+        """Put the keys that are merged into ``node`` among its own; raises YAMLError."""
         for key, value in node.value:
             if key.tag != "tag:yaml.org,2002:merge":
                 continue
-            for one in value.value if isinstance(value, yaml.SequenceNode) else [value]:
-                if isinstance(one, yaml.MappingNode):
-                    self.flatten_mapping(one)  # after this it has all its keys itself
-                    self._merged += len(one.value)
+            for mapping in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                if isinstance(mapping, yaml.MappingNode):
+                    self.flatten_mapping(mapping)  # after this it has all its keys itself
+                    self._merged += len(mapping.value)
                     if self._merged > MOST_MERGED:
-                        what = f"merges copy more than {MOST_MERGED} keys"
-                        raise yaml.constructor.ConstructorError(None, None, what, key.start_mark)
+                        message = f"merges copy more than {MOST_MERGED} keys"
+                        raise yaml.constructor.ConstructorError(None, None, message, key.start_mark)
         super().flatten_mapping(node)
 
 

@@ -1,6 +1,6 @@
-"""The live gates of a bisection, and what it keeps: each comparison of two commits is measured once, then read again.
+"""The live gates of a bisection, and its state: each comparison of two commits is measured once, then read again.
 
-The folder of a bisection has ``bisect.json`` (what was asked, and every comparison that finished), the folders of all
+The folder of a bisection has ``bisect.json`` (the request, and every comparison that finished), the folders of all
 gates below ``gates``, and ``bisect-N.log`` for ``git bisect replay``. All else is worked out from these. A bisection
 that was interrupted therefore begins again: comparisons that finished are read, the gate in flight is resumed.
 """
@@ -19,29 +19,29 @@ import msgspec
 from plumbline.base import files, git, paths
 from plumbline.base.verdicts import severity
 from plumbline.bisect.commits import Commits
-from plumbline.bisect.model import Comparison, Found, decided
+from plumbline.bisect.model import BisectionFindings, Comparison, decided
 from plumbline.bisect.search import Search
 from plumbline.gate import live, run, setup, sides
-from plumbline.gate.setup import GATE, Request, Terms
+from plumbline.gate.setup import GATE, GateRequest, Terms
 from plumbline.gate.sides import Side, Unusable
 from plumbline.judge.decide import Verdict
 from plumbline.measure.session import Kind, Say
 from plumbline.schemas.site import Partition
 from plumbline.stacks import kernels, source
-from plumbline.statistics.paired import Rule
+from plumbline.statistics.paired import PairedRule
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a bisection was begun with.
+class BisectionRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The options that a bisection was begun with.
 
     ``good`` and ``bad`` are commits of the MPI library that ``stack`` is built from (``source:NAME``), else of the
-    repository of ``application``, a plumb.yaml, else of this suite; ``given`` is how they were named. ``system`` is
+    repository of ``application``, a plumb.yaml, else of this suite; ``named`` is how people named them. ``system`` is
     ``SITE`` or ``SITE:PARTITION``. ``circumstances`` that are None are those of the job that measures.
     """
 
     good: str
     bad: str
-    given: tuple[str, str]
+    named: tuple[str, str] = msgspec.field(name="given")
     stack: str
     tolerance: float
     must_detect: float
@@ -54,9 +54,9 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     first_parent: bool = False
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> PairedRule:
         """The margins of the whole."""
-        return Rule(self.tolerance, self.must_detect)
+        return PairedRule(self.tolerance, self.must_detect)
 
     @property
     def file(self) -> Path | None:
@@ -77,13 +77,13 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return Commits(paths.root(), place, (kernels.FOLDER,), self.first_parent)
 
 
-class State(msgspec.Struct):
-    """What a bisection keeps: ``series`` is the one that it follows (variant and figure), ``others`` those that FAIL.
+class BisectionState(msgspec.Struct):
+    """The state of a bisection: ``series`` is the one that it follows (variant and figure), ``others`` those that FAIL.
 
     ``comparisons`` are those that finished, in the order measured; the first is that of the ends.
     """
 
-    asked: Asked
+    request: BisectionRequest = msgspec.field(name="asked")
     comparisons: list[Comparison] = []
     series: tuple[str, str] | None = None
     others: list[str] = []
@@ -91,78 +91,83 @@ class State(msgspec.Struct):
     @property
     def circumstances(self) -> dict[str, Any]:
         """Those that it was begun under."""
-        return self.asked.circumstances
+        return self.request.circumstances
 
 
-BISECTION = Kind("bisection", "bisect", "bisect.json", State)
+BISECTION = Kind("bisection", "bisect", "bisect.json", BisectionState)
 
 
 class TimeUp(Exception):
-    """The minutes that were given have passed; what was measured is kept."""
+    """The time limit of the command has passed; finished measurements are kept."""
 
 
-class Bench:
+class BisectionBench:
     """The gates of the bisection of ``folder``, which was begun or loaded by :data:`BISECTION`.
 
     After ``minutes`` no pair is started: :class:`TimeUp`. ``make`` is that of :func:`plumbline.gate.run.resume`.
     """
 
     def __init__(
-        self, folder: Path, state: State, say: Say, minutes: float | None = None, make: run.MakeBench | None = None
+        self,
+        folder: Path,
+        state: BisectionState,
+        say: Say,
+        minutes: float | None = None,
+        make: run.MakeBench | None = None,
     ) -> None:
         self.folder, self.state, self.say, self.make = folder, state, say, make
-        self.asked = state.asked
+        self.request = state.request
         self.until = None if minutes is None else time.monotonic() + 60 * minutes
         self._known: dict[tuple[str, str, float, float, bool], Comparison] = {}
-        for one in state.comparisons:
-            first = _key(one.baseline, one.candidate, one.rule)
-            self._known[_key(one.baseline, one.candidate, one.rule, again=first in self._known)] = one
+        for comparison in state.comparisons:
+            key = comparison.baseline, comparison.candidate, comparison.rule
+            self._known[_key(*key, again=_key(*key) in self._known)] = comparison
 
     def series(self) -> str:
-        """What is followed, as gates call it."""
+        """The series that is followed, as gates call it."""
         if self.state.series is None:
             return "the figures"
         return ": ".join(self.state.series)
 
     def partition(self) -> Partition:
         """Where it is measured; begins the gate of the ends, and measures nothing."""
-        asked = self.asked
-        folder = self._begun(0, asked.good, asked.bad, asked.rule)
+        request = self.request
+        folder = self._begun(0, request.good, request.bad, request.rule)
         return setup.partition_of(GATE.peek(folder))
 
     def nodes(self) -> int:
         """On how many nodes it is measured, after :meth:`partition`."""
-        begun = GATE.peek(self._place(0, self.asked.good, self.asked.bad))
+        begun = GATE.peek(self._place(0, self.request.good, self.request.bad))
         return max(couple[0].nodes for couple in begun.couples)
 
-    def search(self, found: Found) -> None:
-        """Measure and search until all is found; whatever ends it, ``found`` and the logs have what is known."""
-        asked = self.asked
-        search = Search(asked.commits(self.folder / "commits.git"), self.compare, asked.rule, self.say, self.series)
+    def search(self, findings: BisectionFindings) -> None:
+        """Measure and search until all is found; however it ends, ``findings`` and the logs have all results."""
+        request = self.request
+        search = Search(request.commits(self.folder / "commits.git"), self.compare, request.rule, self.say, self.series)
         try:
-            search.run(found, asked.good, asked.bad)
+            search.run(findings, request.good, request.bad)
         finally:
-            for number, log in enumerate(found.logs, 1):
+            for number, log in enumerate(findings.logs, 1):
                 files.write("the log", self.folder / f"bisect-{number}.log", log)
 
-    def compare(self, baseline: str, candidate: str, rule: Rule, *, again: bool = False) -> Comparison:
+    def compare(self, baseline: str, candidate: str, rule: PairedRule, *, again: bool = False) -> Comparison:
         """A gate of two commits, measured unless it was before; ``again``: a second one of the same two.
 
         Raises :class:`TimeUp`, and PlumbError where the fault is not that of a commit.
         """
         key = _key(baseline, candidate, rule, again=again)
         if key not in self._known:
-            made = self._measured(len(self.state.comparisons), baseline, candidate, rule)
-            self.state.comparisons.append(made)
+            comparison = self._measured(len(self.state.comparisons), baseline, candidate, rule)
+            self.state.comparisons.append(comparison)
             BISECTION.save(self.folder, self.state)
-            self._known[key] = made
+            self._known[key] = comparison
         return self._known[key]
 
-    def _measured(self, number: int, baseline: str, candidate: str, rule: Rule) -> Comparison:
+    def _measured(self, number: int, baseline: str, candidate: str, rule: PairedRule) -> Comparison:
         return decided(lambda attempt: self._gate(number, baseline, candidate, rule, attempt), ends=not number)
 
-    def _gate(self, number: int, baseline: str, candidate: str, rule: Rule, attempt: int) -> Comparison:
-        made = Comparison(
+    def _gate(self, number: int, baseline: str, candidate: str, rule: PairedRule, attempt: int) -> Comparison:
+        comparison = Comparison(
             baseline=baseline,
             candidate=candidate,
             tolerance=rule.tolerance,
@@ -175,12 +180,12 @@ class Bench:
         except Unusable as error:
             if not number:
                 raise  # an end: there is nothing to search
-            return msgspec.structs.replace(made, reason=str(error.fault), unusable=(both[error.side.role],))
+            return msgspec.structs.replace(comparison, reason=str(error.fault), unusable=(both[error.side.role],))
         outcome = self._judged(folder)
         verdict = outcome.verdicts[0] if number else self._followed(outcome.verdicts)
         faulty = [both[side] for side in outcome.faulty] if verdict.state == "INVALID" else []
         return msgspec.structs.replace(
-            made,
+            comparison,
             state=verdict.state,
             pairs=verdict.count,
             launches=_launches(folder),
@@ -194,8 +199,8 @@ class Bench:
             in_doubt=_in_doubt(verdict),
         )
 
-    def _judged(self, folder: Path) -> run.Outcome:
-        """What the gate of ``folder`` says; raises :class:`TimeUp` where more pairs could decide it."""
+    def _judged(self, folder: Path) -> run.GateOutcome:
+        """The outcome of the gate of ``folder``; raises :class:`TimeUp` where more pairs could decide it."""
         left = None if self.until is None else (self.until - time.monotonic()) / 60
         if left is not None and left <= 0:
             raise TimeUp
@@ -205,7 +210,7 @@ class Bench:
         return outcome
 
     def _followed(self, verdicts: Sequence[Verdict]) -> Verdict:
-        """The verdict of the ends on what is followed: the certain one that differs most, or else the worst."""
+        """The verdict of the ends on the series to follow: the certain one that differs most, or else the worst."""
         failed = [item for item in verdicts if item.state == "FAIL"]
         worst = max(failed or verdicts, key=lambda item: (severity(item.state), _slower(item)))
         variant, _, figure = worst.subject.rpartition(": ")
@@ -213,46 +218,48 @@ class Bench:
         self.state.others = [item.subject for item in failed if item is not worst]
         return worst
 
-    def _begun(self, number: int, baseline: str, candidate: str, rule: Rule, attempt: int = 0) -> Path:
+    def _begun(self, number: int, baseline: str, candidate: str, rule: PairedRule, attempt: int = 0) -> Path:
         """The folder of a gate, which is begun unless that was done before."""
         folder = self._place(number, baseline, candidate, attempt)
         if (folder / GATE.file).exists():
             return folder
-        shutil.rmtree(folder, ignore_errors=True)  # what an interrupted beginning left
+        shutil.rmtree(folder, ignore_errors=True)  # left by an interrupted beginning
         folder.parent.mkdir(parents=True, exist_ok=True)
-        asked, series = self.asked, self.state.series
+        request, series = self.request, self.state.series
         both = (self._side("baseline", baseline), self._side("candidate", candidate))
-        seed = random.Random(f"{asked.seed}/{number}/{attempt}").getrandbits(32)  # noqa: S311 - a design, not a secret
-        words = ["--baseline", both[0].given, "--candidate", both[1].given]
-        words += [] if asked.library else ["--stack", asked.stack]
+        seed = random.Random(f"{request.seed}/{number}/{attempt}").getrandbits(32)  # noqa: S311 - a design, not a secret
+        words = ["--baseline", both[0].spelling, "--candidate", both[1].spelling]
+        words += [] if request.library else ["--stack", request.stack]
         words += ["--tolerance", f"{rule.tolerance:g}", "--must-detect", f"{rule.must_detect:g}"]
-        words += ["--application", asked.application] if asked.application else []
-        words += ["--test", asked.test] if asked.test else []
-        variant, figure = series if series and number else (None, asked.figure)
-        request = Request(
+        words += ["--application", request.application] if request.application else []
+        words += ["--test", request.test] if request.test else []
+        variant, figure = series if series and number else (None, request.figure)
+        gate_request = GateRequest(
             both,
             Terms(rule, seed, ("plumb", "gate", *words)),
-            asked.test,
-            asked.system,
+            request.test,
+            request.system,
             folder=folder,
-            application=asked.file,
+            application=request.file,
             variant=variant,
             figure=figure,
             imposed=True,
         )
-        return setup.prepare(request, self.say)
+        return setup.prepare(gate_request, self.say)
 
     def _place(self, number: int, baseline: str, candidate: str, attempt: int = 0) -> Path:
         again = f"-{attempt + 1}" if attempt else ""
         return self.folder / "gates" / f"{number:03}-{baseline[:8]}-{candidate[:8]}{again}"
 
     def _side(self, role: str, commit: str) -> Side:
-        if self.asked.library:
-            return sides.resolve(role, f"stack:{self.asked.stack}@{commit}", None, self.asked.file)
-        return sides.resolve(role, f"commit:{commit}", self.asked.stack, self.asked.file)
+        if self.request.library:
+            return sides.resolve(role, f"stack:{self.request.stack}@{commit}", None, self.request.file)
+        return sides.resolve(role, f"commit:{commit}", self.request.stack, self.request.file)
 
 
-def _key(baseline: str, candidate: str, rule: Rule, *, again: bool = False) -> tuple[str, str, float, float, bool]:
+def _key(
+    baseline: str, candidate: str, rule: PairedRule, *, again: bool = False
+) -> tuple[str, str, float, float, bool]:
     return baseline, candidate, rule.tolerance, rule.must_detect, again
 
 

@@ -16,21 +16,21 @@ from typing import Literal
 from plumbline.base import git
 from plumbline.base.errors import PlumbError
 
-#: what git is told of a commit
+#: a mark of a commit for git
 Term = Literal["good", "bad", "skip"]
 #: exit status of git where only skipped commits remain
 ONLY_SKIPPED = 2
-#: what ``git bisect log`` ends with: the culprit, or each that remains where the others were skipped
+#: the last lines of ``git bisect log``: the culprit, or each that remains where the others were skipped
 _FIRST = re.compile(r"^# (possible )?first bad commit: \[([0-9a-f]+)\]", re.MULTILINE)
 #: of the first line of a log; our clone has no files
 _NO_CHECKOUT = " '--no-checkout'"
 
 
 @dataclass(frozen=True)
-class Said:
-    """What git says: the ``commit`` to test next; or else ``left``, those one of which is the first bad one.
+class GitAnswer:
+    """The answer of git: the ``commit`` to test next; or else ``left``, of which one is the first bad one.
 
-    ``log`` is what ``git bisect replay`` reads.
+    ``log`` is for ``git bisect replay``.
     """
 
     commit: str | None
@@ -48,13 +48,13 @@ class Commits:
     def __init__(self, repository: Path, place: Path, paths: Sequence[str] = (), first_parent: bool = False) -> None:
         self.place, self.paths = place, tuple(paths)
         self._options = ["--first-parent"] if first_parent else []
-        self._known: dict[object, Said] = {}
+        self._known: dict[object, GitAnswer] = {}
         self._labels: dict[str, tuple[str, str]] = {}
         shutil.rmtree(place, ignore_errors=True)
         place.parent.mkdir(parents=True, exist_ok=True)
         git.run("clone", "--quiet", "--shared", "--bare", "--", str(repository), str(place), at=place.parent)
 
-    def ask(self, good: str, bad: str, judged: Sequence[tuple[str, Term]]) -> Said:
+    def ask(self, good: str, bad: str, judged: Sequence[tuple[str, Term]]) -> GitAnswer:
         """Which commit is next after these were ``judged``; raises :class:`PlumbError` where git refuses."""
         key = good, bad, tuple(judged)
         if key not in self._known:
@@ -66,14 +66,14 @@ class Commits:
             log.write_text("\n".join(lines) + "\n", encoding="utf-8")
             git.run("update-ref", "--no-deref", "HEAD", bad, at=self.place)
             git.run("bisect", "replay", str(log), at=self.place, accepted=(0, ONLY_SKIPPED))
-            self._known[key] = self._said()
+            self._known[key] = self._answer()
         return self._known[key]
 
-    def _said(self) -> Said:
+    def _answer(self) -> GitAnswer:
         log = git.run("bisect", "log", at=self.place) + "\n"
         left = tuple(commit for _, commit in _FIRST.findall(log))
         following = None if left else git.run("rev-parse", "BISECT_HEAD", at=self.place)
-        return Said(following, left, log.replace(_NO_CHECKOUT, "", 1))
+        return GitAnswer(following, left, log.replace(_NO_CHECKOUT, "", 1))
 
     def between(self, good: str, bad: str) -> list[str]:
         """The commits after ``good`` up to ``bad``, the oldest first."""
@@ -88,10 +88,10 @@ class Commits:
         """Whether ``commit`` has ``good`` in its history."""
         return self.base(commit, good) == good
 
-    def base(self, one: str, other: str) -> str | None:
+    def base(self, first: str, second: str) -> str | None:
         """The newest commit that both have in their history; None if they have none."""
-        found = git.run("merge-base", one, other, at=self.place, accepted=(0, 1))
-        return found.splitlines()[0] if found else None
+        ancestors = git.run("merge-base", first, second, at=self.place, accepted=(0, 1))
+        return ancestors.splitlines()[0] if ancestors else None
 
     def subject(self, commit: str) -> tuple[str, str]:
         """Subject and author's date of a commit."""
@@ -106,20 +106,20 @@ class Commits:
         return f"{commit[:12]} ({', '.join(filter(None, self.subject(commit)))})"
 
 
-def require_range(commits: Commits, good: str, bad: str, given: tuple[str, str]) -> None:
+def require_range(commits: Commits, good: str, bad: str, labels: tuple[str, str]) -> None:
     """Raise :class:`PlumbError` unless ``good`` is in the history of ``bad``, and not equal to it."""
     where = "plumb bisect"
     if good == bad:
-        raise PlumbError(f"{given[0]} and {given[1]} are the same commit", where, "name an older one first")
+        raise PlumbError(f"{labels[0]} and {labels[1]} are the same commit", where, "name an older one first")
     if commits.is_after(good, bad):
-        raise PlumbError(f"{given[1]} is older than {given[0]}", where, f"plumb bisect {shlex.join(given[::-1])}")
+        raise PlumbError(f"{labels[1]} is older than {labels[0]}", where, f"plumb bisect {shlex.join(labels[::-1])}")
     if not commits.is_after(bad, good):
         base = commits.base(good, bad)
         cure = f"their common history ends at {base[:12]}: name that as the good one" if base else "name another"
-        raise PlumbError(f"{given[0]} is not in the history of {given[1]}", where, cure)
+        raise PlumbError(f"{labels[0]} is not in the history of {labels[1]}", where, cure)
     if not commits.between(good, bad):
         raise PlumbError(
-            f"no commit between {given[0]} and {given[1]} changes {', '.join(commits.paths)}", where, "name others"
+            f"no commit between {labels[0]} and {labels[1]} changes {', '.join(commits.paths)}", where, "name others"
         )
 
 

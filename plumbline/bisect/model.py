@@ -1,4 +1,4 @@
-"""What a bisection knows: comparisons of two commits, what follows for a commit, and the commits that are found."""
+"""The results of a bisection: comparisons of two commits, the mark of each commit, and the culprits."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from msgspec import Struct
 
 from plumbline.base.units import Better, percent, significant
 from plumbline.bisect.commits import Term
-from plumbline.judge.statement import Statement, given, rounded
-from plumbline.statistics.paired import Rule
+from plumbline.judge.statement import Statement, nonempty, rounded
+from plumbline.statistics.paired import PairedRule
 
-#: margins of the whole: what may be between two commits, and what must be found. A step of 3 % is found at 3 % noise
+#: margins of the whole: the tolerated slowdown, and the one to detect. A step of 3 % is found at 3 % noise
 TOLERANCE, MUST_DETECT = 0.005, 0.03
 #: gates of the same two commits, at most, until one is decided
 ATTEMPTS = 5
-#: a gate with a wider interval, in units of what must be found, is not worth another one
+#: a gate with a wider interval, in units of ``must_detect``, is not worth another one
 WIDEST = 2.5
 
 
 class Comparison(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a gate of the commit ``candidate`` against the commit ``baseline`` said, by its margins.
+    """The result of a gate of the commit ``candidate`` against the commit ``baseline``, by its margins.
 
     ``pairs`` decided it, ``launches`` were made. ``ratio`` is candidate / baseline, as measured. ``unusable`` are those
     of the two that could not be built, or gave no valid answer; ``folder`` is the gate's. ``in_doubt``: disturbance
@@ -48,9 +48,9 @@ class Comparison(Struct, frozen=True, kw_only=True, omit_defaults=True):
     in_doubt: bool = False
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> PairedRule:
         """The margins that it was decided by."""
-        return Rule(self.tolerance, self.must_detect)
+        return PairedRule(self.tolerance, self.must_detect)
 
     @property
     def slower(self) -> tuple[float, float, float]:
@@ -95,12 +95,12 @@ class Comparison(Struct, frozen=True, kw_only=True, omit_defaults=True):
             return (
                 f"slower by {percent(math.expm1(centre))} ({percent(math.expm1(low))} to {percent(math.expm1(high))})"
             )
-        ends = (-math.expm1(one) for one in (centre, high, low))
+        ends = (-math.expm1(change) for change in (centre, high, low))
         return "faster by {} ({} to {})".format(*map(percent, ends))
 
 
 def decided(gate: Callable[[int], Comparison], *, ends: bool = False) -> Comparison:
-    """What the last of at most :data:`ATTEMPTS` gates says, with the launches of all; ``gate`` takes a number, from 0.
+    """The last result of at most :data:`ATTEMPTS` gates, with the launches of all; ``gate`` takes a number, from 0.
 
     Each has pairs of its own and errs as seldom as any gate, so a commit that takes all of them is misjudged at most
     as many times as often. Of the ``ends`` of a search only a slowdown that was nearly seen is worth another gate, and
@@ -108,15 +108,15 @@ def decided(gate: Callable[[int], Comparison], *, ends: bool = False) -> Compari
     """
     launches = 0
     for attempt in range(ATTEMPTS):
-        made = gate(attempt)
-        launches += made.launches
-        is_near = made.slower[1] >= math.log1p(made.must_detect) / 3
-        is_open = made.may_be_decided
+        comparison = gate(attempt)
+        launches += comparison.launches
+        is_near = comparison.slower[1] >= math.log1p(comparison.must_detect) / 3
+        is_open = comparison.may_be_decided
         if ends:
-            is_open = (is_open and (is_near or made.in_doubt)) or (made.state == "PASS" and is_near)
+            is_open = (is_open and (is_near or comparison.in_doubt)) or (comparison.state == "PASS" and is_near)
         if not is_open:
             break
-    return msgspec.structs.replace(made, launches=launches)
+    return msgspec.structs.replace(comparison, launches=launches)
 
 
 @dataclass(frozen=True)
@@ -132,24 +132,24 @@ class Part:
     size: float
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> PairedRule:
         """Of a step: with at most a quarter of the difference a commit is good, with two thirds or more it is bad.
 
         Between them either is right: then there are several steps, and the rest is looked for later. Half instead of
         two thirds takes more pairs and decides less (tests/rates/bisection.py).
         """
         tolerance, must_detect = (significant(math.expm1(self.size * share), 6) for share in (1 / 4, 2 / 3))
-        return Rule(tolerance, must_detect)
+        return PairedRule(tolerance, must_detect)
 
     @property
     def state(self) -> str:
-        """What a gate of a bad commit against a good one says."""
+        """The verdict of a gate of a bad commit against a good one."""
         return "FAIL" if self.slower else "GAIN"
 
 
 @dataclass(frozen=True)
 class Step:
-    """What a ``commit`` of a range is, and the comparisons that say so."""
+    """The mark of a ``commit`` of a range, and the comparisons behind it."""
 
     part: Part
     commit: str
@@ -188,7 +188,7 @@ class Culprit(Statement):
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether its gate against what is before it says the same as the steps."""
+        """Whether its gate against the commit before it agrees with the steps."""
         return self.state in ("FAIL", "GAIN")
 
     @property
@@ -213,16 +213,16 @@ class Culprit(Statement):
             "candidates": list(self.candidates),
             "pairs": self.count,
             **rounded(numbers, 6),
-            **given(reason=self.reason, notes=list(self.notes)),
+            **nonempty(reason=self.reason, notes=list(self.notes)),
         }
 
 
 @dataclass
-class Found:
-    """What a bisection found so far.
+class BisectionFindings:
+    """The results of a bisection so far.
 
-    ``ends`` is the gate of the last commit against the first; ``rest`` are the comparisons that say what else is
-    between them. ``logs`` are those of git, one of each range. ``unknown`` says what could not be found out.
+    ``ends`` is the gate of the last commit against the first; ``rest`` are the comparisons of the
+    commits between culprits. ``logs`` are those of git, one of each range. ``unknown``: the open questions.
     """
 
     ends: Comparison | None = None
@@ -235,4 +235,4 @@ class Found:
     @property
     def is_complete(self) -> bool:
         """Whether every change that was looked for is one commit, confirmed."""
-        return bool(self.culprits) and not self.unknown and all(one.is_certain for one in self.culprits)
+        return bool(self.culprits) and not self.unknown and all(culprit.is_certain for culprit in self.culprits)

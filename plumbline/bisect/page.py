@@ -9,7 +9,7 @@ from plumbline.bisect.report import HEADER, RIGHT, Report
 from plumbline.pages import blocks
 from plumbline.pages.blocks import Block, block, section
 
-#: how what is said of a step is shown beside the verdicts
+#: the columns of the table of gates
 _COLUMNS = tuple(blocks.number(name) if name in (*RIGHT, "interval") else name for name in HEADER)
 
 
@@ -45,12 +45,12 @@ def document(report: Report) -> dict[str, Any]:
 
 def _chart(report: Report) -> Block | bool:
     """Each commit that was compared with the good end, at its place in the range, with its interval."""
-    asked = report.state.asked
-    places = {commit: place for place, commit in enumerate(report.commits.between(asked.good, asked.bad), 1)}
+    request = report.state.request
+    places = {commit: place for place, commit in enumerate(report.commits.between(request.good, request.bad), 1)}
     known = [
         (places[row.comparison.candidate], row)
         for row in report.rows()
-        if row.comparison.baseline == asked.good and row.comparison.ratio and row.comparison.candidate in places
+        if row.comparison.baseline == request.good and row.comparison.ratio and row.comparison.candidate in places
     ]
     if not known:
         return False
@@ -58,10 +58,10 @@ def _chart(report: Report) -> Block | bool:
     ratios = [(place, row, row.comparison.ratio, row.comparison.interval or (0.0, 0.0)) for place, row in known]
     ends = [end for *_, interval in ratios for end in interval]
     room = 0.1 * (max(*ends, 1.0) - min(*ends, 1.0)) or 0.01
-    margin = 1 + asked.must_detect
+    margin = 1 + request.must_detect
     return blocks.chart(
         "Ratio to the good commit",
-        f"{asked.given[0]} is 1. Lines: intervals of 99 %; dashed: {percent(asked.must_detect)}.",
+        f"{request.named[0]} is 1. Lines: intervals of 99 %; dashed: {percent(request.must_detect)}.",
         ["place", blocks.column("commit", "code"), blocks.number("ratio"), blocks.number("interval"), "therefore"],
         [
             (

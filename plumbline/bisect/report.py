@@ -1,4 +1,4 @@
-"""What a bisection says: the answer in a line, a table of the comparisons, JSON and Markdown."""
+"""The report of a bisection: the answer in a line, a table of the comparisons, JSON and Markdown."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 
 from plumbline.base.units import counted, percent, some
-from plumbline.bisect.bench import State
+from plumbline.bisect.bench import BisectionState
 from plumbline.bisect.commits import Commits
-from plumbline.bisect.model import ATTEMPTS, Comparison, Found, Step
-from plumbline.judge.statement import given, rounded
+from plumbline.bisect.model import ATTEMPTS, BisectionFindings, Comparison, Step
+from plumbline.judge.statement import nonempty, rounded
 from plumbline.statistics.paired import CAP, LOOKS
 from plumbline.views import summary
 from plumbline.views.table import escaped, markdown, table
@@ -30,7 +30,7 @@ FOUND, NOTHING, OPEN, INVALID = 0, 1, 2, 3
 
 @dataclass(frozen=True)
 class Row:
-    """A comparison, and what follows from it."""
+    """A comparison, and the conclusion from it."""
 
     comparison: Comparison
     therefore: str
@@ -38,25 +38,25 @@ class Row:
 
 @dataclass(frozen=True)
 class Report:
-    """What the bisection of ``folder`` found, and ``why`` it ended before all was found, if it did."""
+    """The results of the bisection of ``folder``, and ``why`` it ended before it was complete, if it did."""
 
     folder: Path
-    state: State
-    found: Found
+    state: BisectionState
+    findings: BisectionFindings
     commits: Commits
     why: str | None = None
 
     @property
     def status(self) -> int:
         """The exit status."""
-        ends = self.found.ends
+        ends = self.findings.ends
         if self.why or ends is None:
             return OPEN
         if ends.state == "INVALID":
             return INVALID
         if ends.state != "FAIL":
             return NOTHING
-        return FOUND if self.found.is_complete else OPEN
+        return FOUND if self.findings.is_complete else OPEN
 
     @property
     def answer(self) -> str:
@@ -65,20 +65,20 @@ class Report:
 
     @property
     def lines(self) -> list[str]:
-        """The answer, one line for each change that was found, and what else is certain or is not."""
-        found, asked = self.found, self.state.asked
+        """The answer: one line for each change, then the certain and the open statements about the rest."""
+        findings, request = self.findings, self.state.request
         series = ": ".join(self.state.series or ())
-        ends = found.ends
-        lines = [line for culprit in found.culprits for line in (culprit.line, *culprit.notes)]
+        ends = findings.ends
+        lines = [line for culprit in findings.culprits for line in (culprit.line, *culprit.notes)]
         if ends and ends.state != "FAIL":
-            good, bad = asked.given
+            good, bad = request.named
             why = ends.reason or f"slowdowns of {percent(ends.detectable or 0.0)} and more are ruled out"
             lines.append(f"{bad} is not slower than {good} for certain: {series}: {ends.state}: {why}")
-        if ends and len(found.culprits) > 1:
-            lines.append(f"together {asked.given[1]} is {ends.by} than {asked.given[0]}")
-        if found.culprits and not (self.why or found.unknown):
-            lines.append(f"nothing else in the range changes it by {percent(asked.must_detect)} or more")
-        lines += found.unknown
+        if ends and len(findings.culprits) > 1:
+            lines.append(f"together {request.named[1]} is {ends.by} than {request.named[0]}")
+        if findings.culprits and not (self.why or findings.unknown):
+            lines.append(f"nothing else in the range changes it by {percent(request.must_detect)} or more")
+        lines += findings.unknown
         if self.why:
             lines.append(f"{self.why}: plumb bisect --resume {self.folder} goes on")
         return lines
@@ -86,23 +86,24 @@ class Report:
     @property
     def gates(self) -> int:
         """How many comparisons were measured."""
-        return sum(one.launches > 0 for one in self.state.comparisons)
+        return sum(comparison.launches > 0 for comparison in self.state.comparisons)
 
     @property
     def launches(self) -> int:
         """How many launches all comparisons made."""
-        return sum(one.launches for one in self.state.comparisons)
+        return sum(comparison.launches for comparison in self.state.comparisons)
 
     @property
     def notes(self) -> list[str]:
-        """What else is to be known."""
+        """Series that are not followed, cost, and the commands that replay the search."""
         others = self.state.others
-        told = [f"slower too, and not followed (--test, --figure): {some(others)}"] if others else []
+        unfollowed = [f"slower too, and not followed (--test, --figure): {some(others)}"] if others else []
         replay = [
-            f"git bisect replay {self.folder / f'bisect-{number}.log'}" for number in range(1, len(self.found.logs) + 1)
+            f"git bisect replay {self.folder / f'bisect-{number}.log'}"
+            for number in range(1, len(self.findings.logs) + 1)
         ]
         cost = f"{counted(self.gates, 'gate')}, {counted(self.launches, 'launch')}; folder {self.folder}"
-        return [*told, cost, *replay]
+        return [*unfollowed, cost, *replay]
 
     def rows(self) -> Iterator[Row]:
         """All comparisons, range by range, each once."""
@@ -113,37 +114,37 @@ class Report:
                 yield row
 
     def _rows(self) -> Iterator[Row]:
-        found = self.found
-        if found.ends:
-            yield Row(found.ends, "slower" if found.ends.state == "FAIL" else "nothing to search")
-        for culprit in found.culprits:
-            yield from self._steps([step for step in found.steps if step.part == culprit.part])
+        findings = self.findings
+        if findings.ends:
+            yield Row(findings.ends, "slower" if findings.ends.state == "FAIL" else "nothing to search")
+        for culprit in findings.culprits:
+            yield from self._steps([step for step in findings.steps if step.part == culprit.part])
             yield Row(culprit.comparison, "confirmed" if culprit.is_confirmed else "not confirmed")
-        complete = [culprit.part for culprit in found.culprits]
-        yield from self._steps([step for step in found.steps if step.part not in complete])
-        said = {"PASS": "nothing more", "FAIL": "searched", "GAIN": "searched"}
-        yield from (Row(one, said.get(one.state, "unknown")) for one in found.rest)
+        complete = [culprit.part for culprit in findings.culprits]
+        yield from self._steps([step for step in findings.steps if step.part not in complete])
+        therefore = {"PASS": "nothing more", "FAIL": "searched", "GAIN": "searched"}
+        yield from (Row(comparison, therefore.get(comparison.state, "unknown")) for comparison in findings.rest)
 
     def _steps(self, steps: Sequence[Step]) -> Iterator[Row]:
         for step in steps:
             *before, last = step.comparisons
-            yield from (Row(one, "") for one in before)
+            yield from (Row(comparison, "") for comparison in before)
             yield Row(last, step.term)
 
     def cells(self, row: Row) -> tuple[str, ...]:
         """A row of :data:`HEADER`."""
-        one = row.comparison
-        subject, date = self.commits.subject(one.candidate)
+        comparison = row.comparison
+        subject, date = self.commits.subject(comparison.candidate)
         return (
-            one.candidate[:12],
+            comparison.candidate[:12],
             date,
             summary.shorten(subject, WIDTH),
-            one.baseline[:12],
-            one.state,
-            "–" if one.ratio is None else f"{one.ratio:.4f}",
-            "–" if one.interval is None else "{:.4f} to {:.4f}".format(*one.interval),
-            str(one.pairs),
-            str(one.launches),
+            comparison.baseline[:12],
+            comparison.state,
+            "–" if comparison.ratio is None else f"{comparison.ratio:.4f}",
+            "–" if comparison.interval is None else "{:.4f} to {:.4f}".format(*comparison.interval),
+            str(comparison.pairs),
+            str(comparison.launches),
             row.therefore,
         )
 
@@ -154,7 +155,7 @@ class Report:
         return "\n".join([*shown, *self.notes, "", *(f"bisect: {line}" for line in self.lines)])
 
     def markdown(self) -> str:
-        """The answer, the table, what else is known."""
+        """The answer, the table, the notes."""
         first, *rest = self.lines
         cells = [self.cells(row) for row in self.rows()]
         bullets = [f"- {escaped(line)}" for line in (*rest, *self.notes)]
@@ -162,15 +163,15 @@ class Report:
 
     def document(self) -> str:
         """All of it as JSON."""
-        found, asked = self.found, self.state.asked
+        findings, request = self.findings, self.state.request
         steps = [
             {
                 "commit": step.commit,
                 "said": step.term,
-                **given(reason=step.why),
+                **nonempty(reason=step.why),
                 "gates": list(map(_plain, step.comparisons)),
             }
-            for step in found.steps
+            for step in findings.steps
         ]
         whole = {
             "answer": self.answer,
@@ -179,35 +180,35 @@ class Report:
             "gates": self.gates,
             "launches": self.launches,
             "series": ": ".join(self.state.series or ()),
-            "good": asked.good,
-            "bad": asked.bad,
-            "rule": {"tolerance": asked.tolerance, "must_detect": asked.must_detect},
-            "ends": _plain(found.ends) if found.ends else None,
-            "culprits": [culprit.to_dict() for culprit in found.culprits],
+            "good": request.good,
+            "bad": request.bad,
+            "rule": {"tolerance": request.tolerance, "must_detect": request.must_detect},
+            "ends": _plain(findings.ends) if findings.ends else None,
+            "culprits": [culprit.to_dict() for culprit in findings.culprits],
             "steps": steps,
-            "rest": list(map(_plain, found.rest)),
-            **given(unknown=found.unknown, others=self.state.others, ended=self.why),
-            "facts": [{"name": "folder", "text": str(self.folder)}, {"name": "stack", "text": asked.stack}],
+            "rest": list(map(_plain, findings.rest)),
+            **nonempty(unknown=findings.unknown, others=self.state.others, ended=self.why),
+            "facts": [{"name": "folder", "text": str(self.folder)}, {"name": "stack", "text": request.stack}],
         }
         return json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     def facts(self) -> list[tuple[str, str]]:
-        """What was asked, by names."""
-        asked = self.state.asked
-        both = zip(("good", "bad"), asked.given, (asked.good, asked.bad), strict=True)
-        named = [(name, f"{said} ({self.commits.label(commit)})") for name, said, commit in both]
-        margins = f"{percent(asked.tolerance)} tolerated, {percent(asked.must_detect)} must be seen"
-        return [*named, ("figure", ": ".join(self.state.series or ())), ("stack", asked.stack), ("margins", margins)]
+        """The request, by names."""
+        request = self.state.request
+        both = zip(("good", "bad"), request.named, (request.good, request.bad), strict=True)
+        named = [(name, f"{label} ({self.commits.label(commit)})") for name, label, commit in both]
+        margins = f"{percent(request.tolerance)} tolerated, {percent(request.must_detect)} must be seen"
+        return [*named, ("figure", ": ".join(self.state.series or ())), ("stack", request.stack), ("margins", margins)]
 
 
-def _plain(one: Comparison) -> dict[str, Any]:
-    numbers = {"ratio": one.ratio, "interval": one.interval, "detectable": one.detectable}
+def _plain(comparison: Comparison) -> dict[str, Any]:
+    numbers = {"ratio": comparison.ratio, "interval": comparison.interval, "detectable": comparison.detectable}
     known = {name: value for name, value in numbers.items() if value is not None}
-    return {**msgspec.to_builtins(one), **rounded(known, 6)}
+    return {**msgspec.to_builtins(comparison), **rounded(known, 6)}
 
 
 def plan(commits: int) -> str:
-    """What a search among so many commits takes."""
+    """The cost of a search among so many commits."""
     steps = math.ceil(math.log2(commits))
     gates = steps + 4 if steps else 1
     least, most = 2 * LOOKS[0], 2 * CAP

@@ -6,7 +6,7 @@
 # Exit status of gate and nightly: 0 PASS, 1 FAIL, 2 INCONCLUSIVE, 3 INVALID, and that of a set-up that failed.
 set -euo pipefail
 own=${PLUMB_CI_APPLICATION:-}
-[ -n "$own" ] || cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+[ -n "$own" ] || CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 out=plumb-ci
 stack=${PLUMB_CI_STACK:-}
 [ -z "$own" ] || stack=${stack#*:} # plumb setup takes module:NAME, a gate the name

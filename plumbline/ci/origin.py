@@ -1,4 +1,4 @@
-"""What pip installs in a job to have Plumbline: a file with its SHA-256, never a name of a registry.
+"""The source from which pip installs Plumbline in a job: a file with its SHA-256, never a name of a registry.
 
 The name ``plumbline`` is somebody else's in the Python registry, and ours was not taken there.
 """
@@ -17,7 +17,7 @@ import plumbline
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 
-#: what our wheels are called
+#: the name of our wheels
 DISTRIBUTION = "plumbline-hpc"
 #: addresses whose content cannot become another one: with a SHA-256, or of a commit
 _FIXED = re.compile(r"((https?|file)://\S+#(\S+&)?sha256=[0-9a-f]{64}|git\+https://\S+@[0-9a-f]{40}(#\S*)?)")
@@ -30,7 +30,7 @@ class _Archive(msgspec.Struct):
 
 
 class _Direct(msgspec.Struct):
-    """What pip keeps of a distribution that was not installed by name (PEP 610)."""
+    """The facts that pip keeps of a distribution that was not installed by name (PEP 610)."""
 
     url: str
     archive_info: _Archive = msgspec.field(default_factory=_Archive)
@@ -43,7 +43,7 @@ def fixed(named: str | None) -> str:
     could become something else, and where there is nothing.
     """
     if named is None:
-        return _own()
+        return _present_wheel()
     if _FIXED.fullmatch(named):
         return named
     if "://" in named:
@@ -57,7 +57,7 @@ def _hashed(file: Path) -> str:
     return f"{file.as_uri()}#sha256={files.sha256(file)}"
 
 
-def _own() -> str:
+def _present_wheel() -> str:
     if paths.is_installed():
         try:
             text = metadata.distribution(DISTRIBUTION).read_text("direct_url.json") or "{}"
@@ -70,7 +70,7 @@ def _own() -> str:
         if direct.url.startswith("https:") and known:
             return f"{direct.url}#sha256={known}"
         raise PlumbError("it is not known what this Plumbline was installed from", _WHERE, _CURE)
-    made = sorted(paths.build().glob(f"dist/{DISTRIBUTION.replace('-', '_')}-{plumbline.__version__}-*.whl"))
-    if not made:
+    wheels = sorted(paths.build().glob(f"dist/{DISTRIBUTION.replace('-', '_')}-{plumbline.__version__}-*.whl"))
+    if not wheels:
         raise PlumbError("there is no wheel of this checkout", str(paths.build() / "dist"), "make wheel, or --install")
-    return _hashed(made[-1].resolve())
+    return _hashed(wheels[-1].resolve())

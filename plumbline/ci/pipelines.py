@@ -1,6 +1,6 @@
 """The pipelines that gate merge requests and measure every night.
 
-The jobs are in templates, ``gitlab.yml`` and ``github.yml``; what a site chooses is data in their variables. The
+The jobs are in templates, ``gitlab.yml`` and ``github.yml``; the choices of a site are data in their variables. The
 templates are for a checkout of this suite; in the repository of an application each job installs Plumbline first.
 """
 
@@ -45,7 +45,7 @@ NIGHT = 24 * 60
 
 @dataclass(frozen=True)
 class Values:
-    """What differs from site to site; an empty value leaves the default of the command that gets it.
+    """The values that differ from site to site; an empty value leaves the default of the command that gets it.
 
     Raises :class:`PlumbError` for a value that no pipeline can hold.
 
@@ -103,7 +103,7 @@ class Values:
 
     def variables(self) -> dict[str, str]:
         """The variables that job.sh reads."""
-        found = {
+        variables = {
             "PLUMB_CI_SITE": self.site,
             "PLUMB_CI_PARTITION": self.partition,
             "PLUMB_CI_STACK": self.stack,
@@ -119,7 +119,7 @@ class Values:
             "PLUMB_CI_INSTALL": self.install,
             "PLUMB_HOME": self.home,
         }
-        return {name: value for name, value in found.items() if value}
+        return {name: value for name, value in variables.items() if value}
 
 
 def _plain(name: str, value: str) -> None:
@@ -131,7 +131,7 @@ def _plain(name: str, value: str) -> None:
 
 
 def _commands(line: str, values: Values) -> list[str]:
-    """What runs the ``line`` of a template; an application has job.sh by a wheel, installed for each job."""
+    """The commands of the ``line`` of a template; for an application, job.sh is in a wheel, installed by each job."""
     if not values.application or not line.startswith(JOB):
         return [line]
     run = f"{ENVIRONMENT}/bin/python -I -m plumbline.ci {line.removeprefix(JOB)}"  # -I: not what lies in the checkout
@@ -223,5 +223,5 @@ def _text(document: dict[str, Any], kind: str) -> str:
     return head + yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=1000, allow_unicode=True)
 
 
-#: what renders the pipeline of each host
+#: the function that renders the pipeline of each host
 RENDER: dict[str, Callable[[Values], str]] = {"gitlab": gitlab, "github": github}

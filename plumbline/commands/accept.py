@@ -27,17 +27,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Measures what a contract promises on every node, and says of each clause: pass, fail, unknown."
     )
     parser.add_argument("contract", nargs="?", type=Path, metavar="CONTRACT", help="the YAML file with the clauses")
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--init", action="store_true", help="write a contract that explains itself")
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--init", action="store_true", help="write a contract that explains itself")
     text = "say what is wrong in the contract, one line each"
-    what.add_argument("--check", action="store_true", help=text)
+    mode.add_argument("--check", action="store_true", help=text)
     text = "what is measured, what counts as shown, and what is found with which probability"
-    what.add_argument("--plan", action="store_true", help=text)
-    what.add_argument("--recorded", action="store_true", help="measure nothing, use the records that there are")
+    mode.add_argument("--plan", action="store_true", help=text)
+    mode.add_argument("--recorded", action="store_true", help="measure nothing, use the records that there are")
     text = "measure what may be tested again, too, after parts were replaced"
-    what.add_argument("--retest", action="store_true", help=text)
+    mode.add_argument("--retest", action="store_true", help=text)
     text = "check an archive, and judge its records again"
-    what.add_argument("--verify", type=Path, metavar="ARCHIVE", help=text)
+    mode.add_argument("--verify", type=Path, metavar="ARCHIVE", help=text)
     parser.add_argument("--sha256", metavar="HEX", help="what the archive's SHA-256 must be")
     text = "an archive of the same contract, measured at the offer: what it has beside what is here"
     parser.add_argument("--offered", type=Path, metavar="ARCHIVE", help=text)
@@ -67,8 +67,8 @@ def run(args: argparse.Namespace) -> int:
     if args.plan:
         records, damages = evidence.find(contract, options.selection(args))
         options.report_damage(damages)
-        found = [evidence.of_clause(clause, contract, records) for clause in contract.clauses]
-        print(forms.plan(contract, found))
+        clause_evidence = [evidence.of_clause(clause, contract, records) for clause in contract.clauses]
+        print(forms.plan(contract, clause_evidence))
         return 0
     with options.progress(args.json):
         if not args.recorded:
@@ -103,11 +103,11 @@ def _check(file: Path) -> int:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    found = archive.read(args.verify, args.sha256)
-    print(forms.text(found.contract, found.judged))
-    many = counted(len(found.records), "record")
+    archived = archive.read(args.verify, args.sha256)
+    print(forms.text(archived.contract, archived.judged))
+    many = counted(len(archived.records), "record")
     print(f"{args.verify}: the verdict is that of its {many}; SHA-256 {files.sha256(args.verify)}")
-    return EXIT[verdict.overall(found.judged)]
+    return EXIT[verdict.overall(archived.judged)]
 
 
 def _where(args: argparse.Namespace, folder: Path) -> tuple[Selection, list[str]]:
@@ -132,7 +132,7 @@ def _measure(args: argparse.Namespace, contract: Contract, folder: Path) -> None
 
 
 def _judged(args: argparse.Namespace, contract: Contract, folder: Path) -> tuple[int, str]:
-    """The exit status, and all that was found as JSON, after it was printed and written to files."""
+    """The exit status, and the results as JSON, after they were printed and written to files."""
     where, nodes = _where(args, folder)
     records, damages = evidence.find(contract, where)
     options.report_damage(damages)
@@ -146,13 +146,13 @@ def _judged(args: argparse.Namespace, contract: Contract, folder: Path) -> tuple
         ".txt": lambda: f"{forms.text(contract, judged)}\n",
     })  # fmt: skip
     if args.archive:
-        made = archive.write(args.archive, args.contract, contract, records, judged, nodes)
-        print(f"{args.archive}: SHA-256 {made}: plumb accept --verify {args.archive} --sha256 {made}")
+        sha256 = archive.write(args.archive, args.contract, contract, records, judged, nodes)
+        print(f"{args.archive}: SHA-256 {sha256}: plumb accept --verify {args.archive} --sha256 {sha256}")
     return EXIT[verdict.overall(judged)], forms.as_json(contract, judged, digest)
 
 
 def _beside(offer: Path, judged: list[Judged], digest: str) -> None:
-    found = archive.read(offer)
-    if found.digest != digest:
+    offered = archive.read(offer)
+    if offered.digest != digest:
         raise PlumbError("the offer was measured for another contract", str(offer), "give the contract of the offer")
-    print(f"{forms.beside(found.judged, judged)}\n")
+    print(f"{forms.beside(offered.judged, judged)}\n")

@@ -13,9 +13,9 @@ from plumbline.base import git, paths
 from plumbline.base.errors import PlumbError
 from plumbline.base.terminal import say
 from plumbline.bisect import page
-from plumbline.bisect.bench import BISECTION, Asked, Bench, State, TimeUp
+from plumbline.bisect.bench import BISECTION, BisectionBench, BisectionRequest, BisectionState, TimeUp
 from plumbline.bisect.commits import require_range
-from plumbline.bisect.model import MUST_DETECT, TOLERANCE, Found
+from plumbline.bisect.model import MUST_DETECT, TOLERANCE, BisectionFindings
 from plumbline.bisect.report import Report, plan
 from plumbline.commands import options
 from plumbline.launch.signals import Interrupted
@@ -24,7 +24,7 @@ from plumbline.pages.page import render
 from plumbline.records import store
 from plumbline.reframe.built import first_stack
 from plumbline.stacks import source
-from plumbline.statistics.paired import Rule
+from plumbline.statistics.paired import PairedRule
 
 #: options of a new bisection, as argparse calls them; --resume takes the others
 BEGINNING = (
@@ -72,24 +72,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Search; returns 0 if every change is found, 1 if BAD is not slower, 2 if something is open, 3 for an error."""
-    given = [name for name in BEGINNING if getattr(args, name) not in (None, False)]
-    if args.resume and given:
-        what = "--resume continues a bisection that was started"
-        raise PlumbError(what, "plumb bisect", "leave out all but --minutes, --json and --output")
+    new_options = [name for name in BEGINNING if getattr(args, name) not in (None, False)]
+    if args.resume and new_options:
+        message = "--resume continues a bisection that was started"
+        raise PlumbError(message, "plumb bisect", "leave out all but --minutes, --json and --output")
     if not args.resume and not (args.good and args.bad):
         raise PlumbError("two commits are needed", "plumb bisect", "plumb bisect GOOD BAD, or --resume DIR")
     if args.dry_run:
-        asked = _asked(args)
+        request = _request(args)
         with session.passing_folder("bisect") as folder:
-            commits = asked.commits(folder / "commits.git")
-            require_range(commits, asked.good, asked.bad, asked.given)
-            print(plan(len(commits.between(asked.good, asked.bad))))
+            commits = request.commits(folder / "commits.git")
+            require_range(commits, request.good, request.bad, request.named)
+            print(plan(len(commits.between(request.good, request.bad))))
         return 0
     with options.progress(args.json):
         folder = args.resume.resolve() if args.resume else _begun(args)
         BISECTION.peek(folder)  # the lock would make a folder that is not there
         with BISECTION.locked(folder):
-            bench = Bench(folder, BISECTION.peek(folder), say, args.minutes)
+            bench = BisectionBench(folder, BISECTION.peek(folder), say, args.minutes)
             part, nodes = bench.partition(), bench.nodes()
         report = None if jobs.needed(part) else _measured(args, folder)
     if report is None:
@@ -100,19 +100,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _measured(args: argparse.Namespace, folder: Path) -> Report:
-    """Measure, print what was found and write it to files, also where the time ends before the search."""
-    found, why = Found(), None
+    """Measure, print the results and write them to files, also where the time ends before the search."""
+    progress, why = BisectionFindings(), None
     with BISECTION.locked(folder):
-        bench = Bench(folder, BISECTION.load(folder), say, args.minutes)
+        bench = BisectionBench(folder, BISECTION.load(folder), say, args.minutes)
         say(f"folder {folder}: plumb bisect --resume {folder} continues after an interruption")
         try:
-            bench.search(found)
+            bench.search(progress)
         except TimeUp:
             why = "time is up"
         except (Interrupted, KeyboardInterrupt):
             say(f"interrupted: plumb bisect --resume {folder} goes on")
             raise
-        report = Report(folder, bench.state, found, bench.asked.commits(folder / "commits.git"), why)
+        report = Report(folder, bench.state, progress, bench.request.commits(folder / "commits.git"), why)
         say(f"\n{report.text()}")
         forms = {".json": report.document, ".md": report.markdown, ".html": lambda: render(page.document(report))}
         options.write("what the bisection found", args.output, forms)
@@ -121,42 +121,42 @@ def _measured(args: argparse.Namespace, folder: Path) -> Report:
 
 def _begun(args: argparse.Namespace) -> Path:
     """The folder of a new bisection."""
-    asked = _asked(args)
+    request = _request(args)
     with session.passing_folder("bisect") as place:
-        require_range(asked.commits(place / "commits.git"), asked.good, asked.bad, asked.given)
+        require_range(request.commits(place / "commits.git"), request.good, request.bad, request.named)
     folder = (args.work or paths.build() / "bisect" / store.new_session()).resolve()
-    bisection = State(asked)
+    bisection = BisectionState(request)
     with BISECTION.new(folder):
         BISECTION.save(folder, bisection)
-        if jobs.needed(Bench(folder, bisection, say).partition()):
-            under = session.before_a_job(asked.circumstances)
-            bisection.asked = structs.replace(asked, circumstances=under)
+        if jobs.needed(BisectionBench(folder, bisection, say).partition()):
+            under = session.before_a_job(request.circumstances)
+            bisection.request = structs.replace(request, circumstances=under)
             BISECTION.save(folder, bisection)
     return Path(folder)
 
 
-def _asked(args: argparse.Namespace) -> Asked:
-    rule = Rule(
+def _request(args: argparse.Namespace) -> BisectionRequest:
+    rule = PairedRule(
         TOLERANCE if args.tolerance is None else args.tolerance,
         MUST_DETECT if args.must_detect is None else args.must_detect,
     )
-    own = model.named_or_here(args.application)
-    stack = args.stack or first_stack(own, say)
-    repository = own.parent if own else None
+    application_file = model.named_or_here(args.application)
+    stack = args.stack or first_stack(application_file, say)
+    repository = application_file.parent if application_file else None
     library = source.library(stack)
     if library:
         repository = source.repository(library)
     good, bad = (_commit(name, repository) for name in (args.good, args.bad))
-    return Asked(
+    return BisectionRequest(
         good=good,
         bad=bad,
-        given=(args.good, args.bad),
+        named=(args.good, args.bad),
         stack=stack,
         tolerance=rule.tolerance,
         must_detect=rule.must_detect,
         seed=secrets.randbits(32) if args.seed is None else args.seed,
         circumstances=session.circumstances([] if library else [stack]),
-        application=str(own) if own else None,
+        application=str(application_file) if application_file else None,
         test=args.test,
         figure=args.figure,
         system=options.system(args),
@@ -166,10 +166,10 @@ def _asked(args: argparse.Namespace) -> Asked:
 
 def _commit(name: str, repository: Path | None) -> str:
     """The commit that ``name`` stands for; ``repository`` None: of this suite."""
-    found = git.commit(name, repository)
-    if found is None and repository is None and not git.is_checkout():
+    commit = git.commit(name, repository)
+    if commit is None and repository is None and not git.is_checkout():
         cure = "run it in a repository with a plumb.yaml, or in a checkout"
         raise PlumbError(f"'{name}': commits of the suite need a checkout of it", "plumb bisect", cure)
-    if found is None:
+    if commit is None:
         raise PlumbError(f"'{name}' is not a commit", str(repository or paths.root()), "git log has them")
-    return found
+    return commit

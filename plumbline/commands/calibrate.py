@@ -33,7 +33,10 @@ def run(args: argparse.Namespace) -> int:
     name = args.site or site.here()
     site.load(name)
     args.site = name
-    records, damages = query.records(options.selection(args))
+    where = options.selection(args)
+    records, damages = query.records(where)
+    if not records:
+        query.require(where)
     options.report_damage(damages)
     outcome = calibrate.propose(records, name, args.min_sessions)
     changes = [change for family in sorted(outcome.changes) for change in outcome.changes[family]]

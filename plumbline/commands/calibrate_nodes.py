@@ -21,7 +21,7 @@ HEADER = ("seconds", "rounds", "figures judged", "on other nodes", "found from",
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Those options of ``plumb calibrate`` that are for a class."""
+    """Options of ``plumb calibrate --nodes``."""
     group = parser.add_argument_group("a class of nodes, for plumb check")
     options.add(group, "--nodes", "measure N nodes of the partition that can be used, and make its class")
     options.add(group, "--node", "measure this node, repeated; node[1-4] too", action="append", default=[])
@@ -40,77 +40,79 @@ def run(args: argparse.Namespace) -> int:
     if args.seconds < 1:
         raise PlumbError(f"--seconds is {args.seconds:g}", "plumb calibrate --nodes", "1 or more")
     classes.require_fractions(args.tolerance, args.rate)
-    found = site.load(args.site or site.here())
-    part = site.partition(found, args.partition) if args.partition else found.partitions[0]
+    chosen_site = site.load(args.site or site.here())
+    part = site.partition(chosen_site, args.partition) if args.partition else chosen_site.partitions[0]
     chosen = [name for text in args.node for name in names.expand(text, "--node")]
     nodes = collect.choose(part, args.nodes, chosen)
-    request = collect.Request(found, part, nodes, args.checks, args.seconds, args.time_limit)
+    request = collect.CheckRequest(chosen_site, part, nodes, args.checks, args.seconds, args.time_limit)
     with options.progress(args.json):
         if args.dry_run:
-            what = f"{counted(len(nodes), 'node')}, {args.checks} x {args.seconds:g} s each"
-            print(f"would measure {what}, for {request.file}")
+            workload = f"{counted(len(nodes), 'node')}, {args.checks} x {args.seconds:g} s each"
+            print(f"would measure {workload}, for {request.file}")
             return 0
-        made = classes.make(collect.collect(request), args.tolerance, args.rate)
+        node_class = classes.make(collect.collect(request), args.tolerance, args.rate)
         health = schedulers.named(part.scheduler).health or None
         lines = collect.plan_lines(request)
-        text = classes.text(made, lines, store.now(), args.tolerance, args.rate, health)
+        text = classes.text(node_class, lines, store.now(), args.tolerance, args.rate, health)
         files.write("the class", request.file, text)
-        _show(made)
+        _show(node_class)
         print(f"written: {request.file}")
     if args.json:
-        options.print_lines(_lines(made))
-    return 0 if any(_judged(made, seconds) == len(made.figures) for seconds in made.rounds) else 1
+        options.print_lines(_lines(node_class))
+    return 0 if any(_judged(node_class, seconds) == len(node_class.figures) for seconds in node_class.rounds) else 1
 
 
-def _judged(made: Class, seconds: int) -> int:
-    return sum(one.member is not None for one in made.limits[seconds].values())
+def _judged(node_class: Class, seconds: int) -> int:
+    return sum(limit.member is not None for limit in node_class.limits[seconds].values())
 
 
-def _show(made: Class) -> None:
-    """The budgets, and what the class cannot promise yet."""
+def _show(node_class: Class) -> None:
+    """The budgets, and the limits that the class lacks so far."""
     rows = []
-    for seconds, rounds in made.rounds.items():
-        own = list(made.limits[seconds].values())
-        found = [one.found for one in own if one.found is not None]
-        others = sum(one.other is not None for one in own)
-        missing = max(one.missing for one in own)
+    for seconds, rounds in node_class.rounds.items():
+        limits = list(node_class.limits[seconds].values())
+        detectable = [limit.detectable for limit in limits if limit.detectable is not None]
+        others = sum(limit.non_member is not None for limit in limits)
+        missing = max(limit.missing for limit in limits)
         rows.append((
-            str(seconds), str(rounds), f"{_judged(made, seconds)} of {len(own)}", f"{others} of {len(own)}",
-            percent(max(found)) if found else "–", counted(missing, "round") if missing else "",
+            str(seconds), str(rounds), f"{_judged(node_class, seconds)} of {len(limits)}", f"{others} of {len(limits)}",
+            percent(max(detectable)) if detectable else "–", counted(missing, "round") if missing else "",
         ))  # fmt: skip
     print(table(HEADER, rows, right=HEADER[:5]) + "\n")
-    for node, why in sorted(made.refused.items()):
+    for node, why in sorted(node_class.refused.items()):
         print(f"refused: {node}: {why}")
-    if made.outdated:
-        print(f"{counted(made.outdated, 'check')} from before a change of facts of the node left out")
-    alike = {name: one.rounds for name, one in made.limits[max(made.rounds)].items()}
+    if node_class.outdated:
+        print(f"{counted(node_class.outdated, 'check')} from before a change of facts of the node left out")
+    alike = {name: limit.rounds for name, limit in node_class.limits[max(node_class.rounds)].items()}
     least = min(alike, key=lambda name: alike[name])
     print(
-        f"{counted(len(made.members), 'node')}, {counted(made.checks, 'check')} on {counted(made.days, 'day')}, "
-        f"{counted(made.disturbed, 'round')} beside other work left out"
+        f"{counted(len(node_class.members), 'node')}, {counted(node_class.checks, 'check')} "
+        f"on {counted(node_class.days, 'day')}, "
+        f"{counted(node_class.disturbed, 'round')} beside other work left out"
     )
     print(
-        f"the {made.rounds[max(made.rounds)]} rounds of {least} count as {alike[least]:.1f} independent ones at least"
+        f"the {node_class.rounds[max(node_class.rounds)]} rounds of {least} "
+        f"count as {alike[least]:.1f} independent ones at least"
     )
-    if made.days < 2:
+    if node_class.days < 2:
         print("one day says nothing about others: run it again on another day, what was measured is kept")
 
 
-def _lines(made: Class) -> list[dict[str, object]]:
+def _lines(node_class: Class) -> list[dict[str, object]]:
     """An object for each limit."""
     return [
         {
             "seconds": seconds,
-            "rounds": made.rounds[seconds],
+            "rounds": node_class.rounds[seconds],
             "figure": name,
-            "unit": made.figures[name].unit,
+            "unit": node_class.figures[name].unit,
             **{
-                key: None if log is None else made.figures[name].value(log)
-                for key, log in (("limit", one.member), ("other_nodes", one.other), ("doubt", one.doubt))
+                key: None if log is None else node_class.figures[name].value(log)
+                for key, log in (("limit", limit.member), ("other_nodes", limit.non_member), ("doubt", limit.doubt))
             },
-            "found": one.found,
-            "missing": one.missing,
+            "found": limit.detectable,
+            "missing": limit.missing,
         }
-        for seconds, limits in made.limits.items()
-        for name, one in limits.items()
+        for seconds, limits in node_class.limits.items()
+        for name, limit in limits.items()
     ]

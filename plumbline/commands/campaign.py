@@ -1,4 +1,4 @@
-"""``plumb campaign``: ReFrame over all tests of a profile, then one table of what was found."""
+"""``plumb campaign``: ReFrame over all tests of a profile, then one table of the results."""
 
 from __future__ import annotations
 

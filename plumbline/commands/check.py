@@ -25,10 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add(parser, "--seconds", "that the check may take: 10, 25, 55, 120 or 900 (default: 25)", default=25)
     text = "of the result (default: text; nhc is silent unless the node is bad)"
     parser.add_argument("--form", choices=("text", "nhc", "nagios", "json", "openmetrics"), default="text", help=text)
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--plan", action="store_true", help="what is measured, and from which slowdown on it is found")
-    what.add_argument("--last", action="store_true", help="the last result at once, with its age")
-    what.add_argument("--detach", action="store_true", help="begin in the background; the last result at once")
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--plan", action="store_true", help="what is measured, and from which slowdown on it is found")
+    mode.add_argument("--last", action="store_true", help="the last result at once, with its age")
+    mode.add_argument("--detach", action="store_true", help="begin in the background; the last result at once")
     parser.add_argument("--beside-jobs", action="store_true", help="measure although jobs are on the node")
     options.add(parser, "--node", "this node, as the class calls it (default: this host)", action="append", default=[])
     parser.add_argument("--state", type=Path, metavar="FOLDER", help="where the last result is kept")
@@ -72,6 +72,6 @@ def _class(args: argparse.Namespace) -> Path:
 
     if args.class_file:
         return Path(args.class_file)
-    found = site.load(args.site or site.here())
-    part = site.partition(found, args.partition) if args.partition else found.partitions[0]
-    return collect.made_class(found.name, part.name)
+    chosen_site = site.load(args.site or site.here())
+    part = site.partition(chosen_site, args.partition) if args.partition else chosen_site.partitions[0]
+    return collect.made_class(chosen_site.name, part.name)

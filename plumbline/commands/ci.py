@@ -64,14 +64,14 @@ def _application(named: Path | None) -> str:
 
 def run(args: argparse.Namespace) -> int:
     """Print or write the pipeline; returns 0."""
-    own = _application(args.application)
-    if not own and (args.install or args.home):
+    application = _application(args.application)
+    if not application and (args.install or args.home):
         raise PlumbError("--install and --home are for a repository with a plumb.yaml", str(Path.cwd()), model.CURE)
-    if own and args.profile != "quick":
-        what = "--profile is for campaigns of the suite: of an application all programs are measured"
-        raise PlumbError(what, "plumb ci", "leave it out")
+    if application and args.profile != "quick":
+        message = "--profile is for campaigns of the suite: of an application all programs are measured"
+        raise PlumbError(message, "plumb ci", "leave it out")
     names = {field.name for field in dataclasses.fields(pipelines.Values)}
-    given = {
+    fields = {
         name: getattr(args, name)
         for name in names - {"tags", "comment_tags", "results", "application", "install", "home"}
     }
@@ -79,10 +79,10 @@ def run(args: argparse.Namespace) -> int:
         tags=tuple(options.names_of(args.tags)),
         comment_tags=tuple(options.names_of(args.comment_tags)),
         results=str(args.results_folder or ""),
-        application=own,
-        install=origin.fixed(args.install) if own else "",
+        application=application,
+        install=origin.fixed(args.install) if application else "",
         home=str(args.home or ""),
-        **given,
+        **fields,
     )
     if args.checkout is None:
         print(pipelines.RENDER[args.kind](values), end="")

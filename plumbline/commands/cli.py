@@ -25,9 +25,9 @@ from plumbline.records import sources
 #: commands whose exit status is a verdict: whatever goes wrong in them is INVALID, because 1 is a FAIL, and a CI that
 #: tolerates INCONCLUSIVE tolerates 2
 OF_VERDICTS = ("accept", "bisect", "gate", "history", "outliers", "why")
-#: what ``--any-mpi`` of ``plumb run``, abbreviated or not, begins with: its exit status is that of gates
+#: prefix of ``--any-mpi`` of ``plumb run`` and its abbreviations: the exit status is that of gates
 ANY_MPI = "--an"
-#: what ``--for-git-bisect`` of the gate, abbreviated or not, begins with
+#: prefix of ``--for-git-bisect`` of the gate and its abbreviations
 FOR_GIT = "--fo"
 BAD_INPUT = 2
 
@@ -69,7 +69,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run ``plumb ARGV``; what goes wrong ends with one line on stderr and status 2, for verdicts that of INVALID.
+    """Run ``plumb ARGV``; an error ends with one line on stderr and status 2, for verdicts that of INVALID.
 
     Python's development mode (``python -X dev -m plumbline.commands.cli``) shows where an exception comes from.
     """
@@ -133,7 +133,7 @@ def _restore_host() -> None:
 
 
 def _bad_input(commands: Sequence[str], words: Sequence[str]) -> int:
-    """The exit status of what goes wrong in one of ``commands``, called with ``words``."""
+    """The exit status of an error in one of ``commands``, called with ``words``."""
     if "check" in commands and {"nagios", "--form=nagios"} & set(words):
         return EXIT["INVALID"]  # Nagios takes 2 for a node that is bad, 3 for unknown
     gates = "run" in commands and any(word.startswith(ANY_MPI) for word in words)
@@ -143,8 +143,10 @@ def _bad_input(commands: Sequence[str], words: Sequence[str]) -> int:
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
-    """Raise :class:`PlumbError` where an output is not a file, or would replace records or another argument's file."""
-    values = [one for value in vars(arguments).values() for one in (value if isinstance(value, list) else [value])]
+    """Raise :class:`PlumbError` where an output cannot be made, or would replace records or another argument's file."""
+    values = [
+        value for option in vars(arguments).values() for value in (option if isinstance(option, list) else [option])
+    ]
     named = [value for value in values if isinstance(value, Path)]
     outputs = [value for value in named if isinstance(value, files.Output)]
     files.refuse_inputs(outputs, [value for value in named if not isinstance(value, files.Output)])
@@ -152,10 +154,11 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
         if not output.name and not isinstance(output, files.OutputFolder):
             raise PlumbError("no file is named", str(output), "name a file")
         sources.refuse_kept(output)
+        files.refuse_unwritable(output)
 
 
 def _unexpected(error: Exception) -> PlumbError:
-    """What an exception that nobody expected is, and where it was raised; the system's own errors say enough."""
+    """Type, text and place of an unexpected exception; for an error of the system, its text and file."""
     if isinstance(error, OSError) and error.strerror:
         place = str(error.filename or "this host")
         cure = "end some processes, or raise ulimit -u" if error.errno == errno.EAGAIN else files.remedy(Path(place))

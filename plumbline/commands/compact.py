@@ -1,4 +1,4 @@
-"""``plumb compact``: many session files into few Parquet files."""
+"""``plumb compact``: many session files into few compressed ones."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 
 from plumbline.base import paths
 from plumbline.commands import options
+from plumbline.records import compact, sources
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,22 +20,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compact the records; returns 1 if some are damaged, else 0."""
-    from plumbline.records import compact  # not above: the engine takes longer to load than most commands to run
-
     damages = []
     sites = [args.site] if args.site else _sites()
     if not sites:
         print("nothing to compact")
     for site in sites:
-        found = compact.compact(
+        outcome = compact.compact(
             site, args.until, args.remove_sessions, lambda line: print(f"written: {line}", flush=True)
         )
-        damages += found.damages
-        left = "".join(f", {count} left alone: {why}" for why, count in sorted(found.left.items()))
-        print(f"site {site}: {found.compacted} sessions compacted, {found.removed} of their files removed{left}")
+        damages += outcome.damages
+        left = "".join(f", {count} left alone: {why}" for why, count in sorted(outcome.left.items()))
+        print(f"site {site}: {outcome.compacted} sessions compacted, {outcome.removed} of their files removed{left}")
     return int(options.report_damage(damages))
 
 
 def _sites() -> list[str]:
     folders = sorted(paths.results().glob("*/"))
-    return [folder.name for folder in folders if any(folder.rglob("*.jsonl"))]
+    return [folder.name for folder in folders if any(folder.rglob("*.jsonl")) or any(folder.glob(sources.PARQUET))]

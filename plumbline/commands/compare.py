@@ -32,16 +32,16 @@ def run(args: argparse.Namespace) -> int:
     """Print the comparison; 1 if some records are damaged."""
     if len(args.sides) < 2:
         raise PlumbError("one side is nothing to compare", "plumb compare", "give two, such as the names of two stacks")
-    found, damages = options.rows(args, comparable=True)
-    if not found:
+    rows, damages = options.rows(args, comparable=True)
+    if not rows:
         raise PlumbError("no valid record to compare", str(paths.results()), "plumb list shows what there is")
-    named = [sides.parse(text, found) for text in args.sides]
-    doubtful = agreement.doubtful_of([row for row in found if any(side.has(row) for side in named)])
-    comparison = compare.compare(found, named, args.all_figures, doubtful)
+    named = [sides.parse(text, rows) for text in args.sides]
+    doubtful = agreement.doubtful_of([row for row in rows if any(side.has(row) for side in named)])
+    comparison = compare.compare(rows, named, args.all_figures, doubtful)
     if not comparison.lines:
         cure = unlike(comparison) or "plumb list shows what there is"
-        what = "the sides have no figure in common" + (" that is alike" if comparison.unlike else "")
-        raise PlumbError(what, "plumb compare", cure)
+        message = "the sides have no figure in common" + (" that is alike" if comparison.unlike else "")
+        raise PlumbError(message, "plumb compare", cure)
     options.write("the comparison", args.output, forms.of(comparison))
     if args.json or not args.output:
         print((forms.as_json if args.json else forms.text)(comparison))

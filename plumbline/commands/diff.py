@@ -1,4 +1,4 @@
-"""``plumb diff``: what differs between two records, and between their profiles where they have some."""
+"""``plumb diff``: differences between two records, and between their profiles where they have some."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     blocks = [diff.text(*both)]
     if all(record.is_profiled for record in both):
-        blocks.append(difference.text(*(profiles.read.load(profiles.read.file_of(one.site, one.id)) for one in both)))
+        blocks.append(
+            difference.text(*(profiles.read.load(profiles.read.file_of(record.site, record.id)) for record in both))
+        )
     print("\n\n".join(blocks))
     return 0

@@ -1,4 +1,4 @@
-"""``plumb doctor``: what is wrong with this host for benchmarking, what it does to figures, and the cure."""
+"""``plumb doctor``: faults of this host for benchmarking, their effect on figures, and the cure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from plumbline.fabric import audit
 from plumbline.host import links, provenance
 from plumbline.measure import jobs
 from plumbline.nodes import compare, findings, read
-from plumbline.nodes.findings import ORDER, UNREADABLE, Finding
+from plumbline.nodes.findings import ORDER, UNREADABLE, NodeFinding
 from plumbline.schedulers import names
 from plumbline.stacks import manifest
 from plumbline.stacks.manifest import Manifest
@@ -33,23 +33,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what was found on this host, or on all nodes; 1 if anything is wrong, else 0."""
+    """Print the findings on this host, or on all nodes; 1 if anything is wrong, else 0."""
     if args.facts is not None:
         return _run_nodes(args.facts, args.json)
     libraries = examine_libraries() if args.mpi else []
-    found = findings.examine(provenance.collect()) + findings.examine_links(links.read().values())
-    found = findings.by_badness([*found, *findings.own_checkout(), *libraries])
+    host_findings = findings.examine(provenance.collect()) + findings.examine_links(links.read().values())
+    host_findings = findings.by_badness([*host_findings, *findings.own_checkout(), *libraries])
     if args.json:
-        options.print_lines(map(asdict, found))
+        options.print_lines(map(asdict, host_findings))
     else:
-        print(report(found))
-    return 1 if any(finding.bad for finding in found) else 0
+        print(report(host_findings))
+    return 1 if any(finding.bad for finding in host_findings) else 0
 
 
-def examine_libraries() -> list[Finding]:
-    """What the MPI libraries of the installed stacks cost here, and what of this host they do not use."""
+def examine_libraries() -> list[NodeFinding]:
+    """Costs of the MPI libraries of the installed stacks, and the means of this host that they leave unused."""
     stacks = manifest.load_all()
-    found = [examine_library(stack) for stack in stacks]
+    library_findings = [examine_library(stack) for stack in stacks]
     try:
         known = site.load(site.here())
         partition = known.partitions[0]
@@ -57,11 +57,11 @@ def examine_libraries() -> list[Finding]:
             raise PlumbError(f"partition {partition.name} is reached by jobs: plumb stack check --run")
         used = audit.of_stacks(stacks, known.name, partition, over=1)
     except PlumbError as error:
-        return [*found, Finding("ways of messages", f"{UNREADABLE}: {error.what}", None)]
-    return found + [one.of_stack for one in used if one.could != audit.NOT_HERE and one.name != audit.HUGE]
+        return [*library_findings, NodeFinding("ways of messages", f"{UNREADABLE}: {error.message}", None)]
+    return library_findings + [use.of_stack for use in used if use.could != audit.NOT_HERE and use.name != audit.HUGE]
 
 
-def examine_library(stack: Manifest) -> Finding:
+def examine_library(stack: Manifest) -> NodeFinding:
     """Whether the MPI library of a stack gives the CPU away at every poll that finds nothing, counted here.
 
     MPICH does so where it is built with ``--enable-thread-cs=per-vci``, its default (``MPIDI_PROGRESS_YIELD`` in its
@@ -69,35 +69,39 @@ def examine_library(stack: Manifest) -> Finding:
     """
     name = f"yields of {stack.name}"
     try:
-        found = yields.measure(stack)
+        cost = yields.measure(stack)
     except PlumbError as error:
-        return Finding(name, f"{UNREADABLE}: {error.what}", None)
-    if found.kept_us is None or found.calls < 1:
-        return Finding(name, f"{found.calls:.1f} an exchange", False)
-    return Finding(
-        name, f"{found.calls:.0f} calls of sched_yield an exchange of {yields.BYTES} B", True,
-        f"a round trip takes {found.time_us:.2f} us, {found.kept_us:.2f} us where the CPU is kept",
+        return NodeFinding(name, f"{UNREADABLE}: {error.message}", None)
+    if cost.kept_us is None or cost.calls < 1:
+        return NodeFinding(name, f"{cost.calls:.1f} an exchange", False)
+    return NodeFinding(
+        name, f"{cost.calls:.0f} calls of sched_yield an exchange of {yields.BYTES} B", True,
+        f"a round trip takes {cost.time_us:.2f} us, {cost.kept_us:.2f} us where the CPU is kept",
         "no setting changes that; docs/tuning.md says which option of its configure may",
     )  # fmt: skip
 
 
 def _run_nodes(folder: Path, as_json: bool) -> int:
-    """Print what is wrong with all nodes whose facts are in ``folder``; 1 if anything is wrong on any, else 0."""
+    """Print the faults of all nodes whose facts are in ``folder``; 1 if anything is wrong on any, else 0."""
     facts = read.folder(folder)
-    found = {name: findings.examine_node(node) for name, node in facts.nodes.items()}
-    absent = [item.line() for item in compare.compare(facts).differences if not item.what]
+    by_node = {name: findings.examine_node(node) for name, node in facts.nodes.items()}
+    absent = [item.line() for item in compare.compare(facts).differences if not item.quantity]
     with options.progress(as_json):
         print("".join(f"{line}\n" for line in absent), end="")
     if as_json:
-        options.print_lines({"node": name, **asdict(item)} for name, own in found.items() for item in own)
+        options.print_lines(
+            {"node": name, **asdict(item)} for name, node_findings in by_node.items() for item in node_findings
+        )
     else:
-        print(nodes_report(found))
-    return 1 if absent or any(item.bad for own in found.values() for item in own) else 0
+        print(nodes_report(by_node))
+    return 1 if absent or any(item.bad for node_findings in by_node.values() for item in node_findings) else 0
 
 
-def nodes_report(nodes: dict[str, list[Finding]]) -> str:
-    """A row per property and outcome with its nodes: faults first, what few nodes have before what many have."""
-    cases = group(((item.name, item.bad), (node, item)) for node, found in nodes.items() for item in found)
+def nodes_report(nodes: dict[str, list[NodeFinding]]) -> str:
+    """A row per property and outcome with its nodes: faults first, rare outcomes before common ones."""
+    cases = group(
+        ((item.name, item.bad), (node, item)) for node, node_findings in nodes.items() for item in node_findings
+    )
     rows = []
     for (name, bad), members in sorted(cases.items(), key=lambda case: (ORDER[case[0][1]], len(case[1]), case[0][0])):
         first = members[0][1]
@@ -106,18 +110,19 @@ def nodes_report(nodes: dict[str, list[Finding]]) -> str:
             MARKS[bad], name, "; ".join(seen[:3]) + ("; …" if len(seen) > 3 else ""), str(len(members)),
             names.fold(node for node, _ in members), f"{first.effect}; {first.cure}" if bad else "",
         ))  # fmt: skip
-    wrong = {node for node, found in nodes.items() if any(item.bad for item in found)}
+    wrong = {node for node, node_findings in nodes.items() if any(item.bad for item in node_findings)}
     last = f"{len(wrong)} of {len(nodes)} nodes have something to fix"
     header = ("", "property", "seen", "nodes", "which", "effect; cure")
     return table(header, rows, right=("nodes",)) + "\n\n" + last
 
 
-def report(found: list[Finding]) -> str:
-    """One screen: a row per finding, the count of what is wrong last."""
+def report(host_findings: list[NodeFinding]) -> str:
+    """One screen: a row per finding, the count of faults last."""
     rows = [
-        (MARKS[item.bad], item.name, item.seen, f"{item.effect}; {item.cure}" if item.bad else "") for item in found
+        (MARKS[item.bad], item.name, item.seen, f"{item.effect}; {item.cure}" if item.bad else "")
+        for item in host_findings
     ]
-    wrong = sum(item.bad is True for item in found)
-    unknown = sum(item.bad is None for item in found)
-    last = f"{wrong} to fix, {unknown} not readable, {len(found) - wrong - unknown} fine"
+    wrong = sum(item.bad is True for item in host_findings)
+    unknown = sum(item.bad is None for item in host_findings)
+    last = f"{wrong} to fix, {unknown} not readable, {len(host_findings) - wrong - unknown} fine"
     return table(("", "property", "seen", "effect; cure"), rows) + "\n\n" + last

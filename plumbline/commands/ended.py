@@ -8,7 +8,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.commands.table import COMMANDS
 
 _OUTPUT = "--output FILE, whose ending says the form"
-#: command -> old option -> what is written now
+#: command -> old option -> present spelling
 ENDED = {
     "ci": {"--tests": "--test", "--output": "--checkout"},
     "compact": {"--before": "--until", "--remove": "--remove-sessions"},
@@ -26,9 +26,9 @@ ENDED = {
 
 def refuse(words: Sequence[str]) -> None:
     """Raise :class:`PlumbError`, which names the present spelling, for an option that has ended."""
-    own = words[: words.index("--")] if "--" in words else words
-    command = next((word for word in own if word in COMMANDS), "")
-    after = own[own.index(command) :] if command else ()
+    plumb_words = words[: words.index("--")] if "--" in words else words
+    command = next((word for word in plumb_words if word in COMMANDS), "")
+    after = plumb_words[plumb_words.index(command) :] if command else ()
     old = {**ENDED.get(command, {}), **ENDED.get(" ".join(after[:2]), {})}
     for place, word in enumerate(after):
         option = word.partition("=")[0]

@@ -23,7 +23,7 @@ from plumbline.judge.pairs import Pairs
 from plumbline.measure import jobs
 from plumbline.pages.page import render
 from plumbline.records import notes
-from plumbline.statistics.paired import Rule
+from plumbline.statistics.paired import PairedRule
 from plumbline.why import offer
 
 #: options that a job of a gate gets, and those that measure the same again
@@ -32,7 +32,7 @@ REPEAT = (
     "baseline", "candidate", "stack", "test", "site", "partition", "rules", "tolerance", "must_detect", "minutes",
     "application", "common", "first_fail", "disturbed_by_itself", "gain",
 )  # fmt: skip
-#: commands that look for causes that are shown, at most
+#: most commands shown that search for a cause
 MOST_WHYS = 3
 #: options that only a live gate has, as argparse calls them
 LIVE = (
@@ -92,8 +92,10 @@ def run(args: argparse.Namespace) -> int:
     JSON line per series, the closing line on stderr. Measured: progress, table, closing line.
     """
     _check(args)
-    rule = Rule(**{name: getattr(args, name) for name in MARGINS if getattr(args, name) is not None}, gain=args.gain)
-    return _given(args, rule) if args.records or args.pairs else _live(args, rule)
+    rule = PairedRule(
+        **{name: getattr(args, name) for name in MARGINS if getattr(args, name) is not None}, gain=args.gain
+    )
+    return _offline(args, rule) if args.records or args.pairs else _live(args, rule)
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -121,13 +123,13 @@ def _check(args: argparse.Namespace) -> None:
         raise PlumbError(f"{live[0]} needs both sides", "plumb gate", "add --baseline SIDE --candidate SIDE")
 
 
-def _given(args: argparse.Namespace, rule: Rule) -> int:
-    pairs, told = (from_csv.pairs(args.pairs, args.better), []) if args.pairs else _recorded(args)
+def _offline(args: argparse.Namespace, rule: PairedRule) -> int:
+    pairs, noted = (from_csv.pairs(args.pairs, args.better), []) if args.pairs else _recorded(args)
     verdicts = decide.decide(pairs, rule)
-    _write_all(args, verdicts, rule, [("note", note) for note in told])
+    _write_all(args, verdicts, rule, [("note", note) for note in noted])
     if not args.json:
         print(statement.lines(verdicts), flush=True)
-    for line in (*told, decide.closing(verdicts)):
+    for line in (*noted, decide.closing(verdicts)):
         print(line, file=sys.stderr)
     return _status(args, statement.overall(verdicts))
 
@@ -140,7 +142,7 @@ def _status(args: argparse.Namespace, state: str, faulty: Sequence[str] = ()) ->
 
 
 def _recorded(args: argparse.Namespace) -> tuple[list[Pairs], list[str]]:
-    """The pairs of a session, and what people noted of its site for the time before its end."""
+    """The pairs of a session, and the notes on its site for the time before its end."""
     couples = from_records.couples(args.records, args.baseline)
     by_itself = args.disturbed_by_itself
     pairs = [item for couple in couples for item in from_records.pairs_of(*couple, by_itself=by_itself)]
@@ -148,8 +150,8 @@ def _recorded(args: argparse.Namespace) -> tuple[list[Pairs], list[str]]:
     return pairs, notes.before(newest.site, newest.time)
 
 
-def _live(args: argparse.Namespace, rule: Rule) -> int:
-    from plumbline.gate import run, setup  # not above: what judges numbers need not load the launch driver
+def _live(args: argparse.Namespace, rule: PairedRule) -> int:
+    from plumbline.gate import run, setup  # not above: judging numbers needs no launch driver
     from plumbline.gate.live import Stop
     from plumbline.gate.setup import GATE
     from plumbline.gate.sides import Unusable
@@ -171,11 +173,11 @@ def _live(args: argparse.Namespace, rule: Rule) -> int:
     offered = (offer.command(*both, args.application) for both in outcome.failed[:MOST_WHYS])
     why = [("why", command) for command in offered if command]
     if why and args.cause_minutes:
-        # first without it: nothing that was measured depends on the search
+        # first without the cause: the verdicts are kept whatever happens to the search
         options.write("the verdicts", args.output, _forms(outcome.verdicts, outcome.rule, [*outcome.facts, *why]))
         with options.progress(args.json):
-            found = offer.search(why[0][1], args.cause_minutes, folder.resolve(), say, trusted=True)
-        why.append(("cause", found))
+            cause = offer.search(why[0][1], args.cause_minutes, folder.resolve(), say, trusted=True)
+        why.append(("cause", cause))
     _write_all(args, outcome.verdicts, outcome.rule, [*outcome.facts, *why])
     with options.progress(args.json):
         print("\n".join(f"{name + ':':<8} {text}" for name, text in why), end="\n" if why else "")
@@ -183,20 +185,24 @@ def _live(args: argparse.Namespace, rule: Rule) -> int:
     return _status(args, statement.overall(outcome.verdicts), outcome.faulty)
 
 
-def _begin(args: argparse.Namespace, rule: Rule) -> Path:
+def _begin(args: argparse.Namespace, rule: PairedRule) -> Path:
     """The folder of a new gate."""
     from plumbline.gate import run, setup, sides
 
-    own = model.named_or_here(args.application)
-    stack = sides.base_stack((args.baseline, args.candidate), args.stack, own, say)
-    both = tuple(sides.resolve(role, getattr(args, role), stack, own) for role in run.SIDES)
+    application_file = model.named_or_here(args.application)
+    stack = sides.base_stack((args.baseline, args.candidate), args.stack, application_file, say)
+    both = tuple(sides.resolve(role, getattr(args, role), stack, application_file) for role in run.SIDES)
     seed = secrets.randbits(32) if args.seed is None else args.seed
     terms = setup.Terms(rule, seed, ("plumb", "gate", *jobs.options(args, *REPEAT)), args.disturbed_by_itself)
     where = (args.test, options.system(args), args.rules, args.common)
-    return setup.prepare(setup.Request((both[0], both[1]), terms, *where, folder=args.work, application=own), say)
+    return setup.prepare(
+        setup.GateRequest((both[0], both[1]), terms, *where, folder=args.work, application=application_file), say
+    )
 
 
-def _forms(verdicts: Sequence[Verdict], rule: Rule, facts: Sequence[tuple[str, str]]) -> dict[str, Callable[[], str]]:
+def _forms(
+    verdicts: Sequence[Verdict], rule: PairedRule, facts: Sequence[tuple[str, str]]
+) -> dict[str, Callable[[], str]]:
     margins = {name: value for name, value in asdict(rule).items() if name != "gain" or value}
     return {
         ".json": lambda: statement.document(verdicts, margins, facts),
@@ -207,7 +213,7 @@ def _forms(verdicts: Sequence[Verdict], rule: Rule, facts: Sequence[tuple[str, s
 
 
 def _write_all(
-    args: argparse.Namespace, verdicts: Sequence[Verdict], rule: Rule, facts: Sequence[tuple[str, str]]
+    args: argparse.Namespace, verdicts: Sequence[Verdict], rule: PairedRule, facts: Sequence[tuple[str, str]]
 ) -> None:
     forms = _forms(verdicts, rule, facts)
     options.write("the verdicts", args.output, forms)

@@ -1,4 +1,4 @@
-"""``plumb history``: what became slower or faster, in the records or in any numbers."""
+"""``plumb history``: figures that became slower or faster, in the records or in any numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plumbline.base.terminal import say
 from plumbline.commands import options
 from plumbline.judge import from_csv, samples
 from plumbline.judge.history import Followed, followed
-from plumbline.judge.statement import given
+from plumbline.judge.statement import nonempty
 from plumbline.records import notes, store
 from plumbline.statistics.changes import Settings
 from plumbline.views import notes as notes_shown
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 QUIET, ALARM = 0, 1
 #: options of --confirm
 CONFIRMING = ("application", "cause_minutes")
-#: more series than this with fewer points are a line
+#: above this number of series with fewer points, one line stands for all of these
 MOST_SHORT, FEWEST = 20, 3
 HEADER = ("series", "n", "last", "unit", "change", "smallest visible")
 
@@ -65,29 +65,29 @@ def _file(args: argparse.Namespace, settings: Settings) -> int:
         raise PlumbError(
             "--confirm goes with the records", "plumb history --series", "numbers cannot be measured again"
         )
-    for option in options.given(args, *options.RECORDS, *CONFIRMING, "json"):
+    for option in options.supplied(args, *options.RECORDS, *CONFIRMING, "json"):
         raise PlumbError(f"{option} goes with the records", "plumb history --series", "leave it out")
     if not args.better:
         raise PlumbError("the direction is missing", "plumb history --series", "say --better lower or --better higher")
-    said = [followed(series, settings) for series in from_csv.series(args.series, args.better)]
-    for item in said:
+    histories = [followed(series, settings) for series in from_csv.series(args.series, args.better)]
+    for item in histories:
         print(json.dumps(item.to_dict()))
-    return _status(said)
+    return _status(histories)
 
 
 def _records(args: argparse.Namespace, settings: Settings) -> int:
-    if not args.confirm and (unused := options.given(args, *CONFIRMING)):
+    if not args.confirm and (unused := options.supplied(args, *CONFIRMING)):
         raise PlumbError(f"{unused[0]} goes with --confirm", "plumb history", "add --confirm")
     if args.better:
         raise PlumbError("--better goes with --series", "plumb history", "records know their direction")
     rows, damages = options.rows(args)
     options.report_damage(damages)
-    found = samples.series(rows)
-    if not found:
+    every_series = samples.series(rows)
+    if not every_series:
         raise PlumbError("no verified record", "plumb history", "make campaign measures some")
-    noted, spoilt = notes.of_sites(series.key["site"] for series in found)
+    noted, spoilt = notes.of_sites(series.key["site"] for series in every_series)
     options.report_damage(spoilt, "note")
-    said = [followed(series, settings, noted) for series in found]
+    histories = [followed(series, settings, noted) for series in every_series]
     answers: dict[int, Answer] = {}
     causes: dict[int, str] = {}
     if args.confirm:
@@ -95,18 +95,20 @@ def _records(args: argparse.Namespace, settings: Settings) -> int:
         from plumbline.why import offer
 
         with options.progress(args.json):
-            answers = confirm.answers(said, settings, say, offer.command, args.application)
+            answers = confirm.answers(histories, settings, say, offer.command, args.application)
             causes = _causes(args, answers)
     if args.json:
-        for place, item in enumerate(said):
+        for place, item in enumerate(histories):
             answer = (
-                {"confirmation": given(**asdict(answers[place]), cause=causes.get(place))} if place in answers else {}
+                {"confirmation": nonempty(**asdict(answers[place]), cause=causes.get(place))}
+                if place in answers
+                else {}
             )
             print(json.dumps({**item.to_dict(), **answer, "unit": item.series.unit, "key": item.series.key}))
     else:
-        short = sum(item.count < FEWEST for item in said)
+        short = sum(item.count < FEWEST for item in histories)
         least = FEWEST if short > MOST_SHORT else 0
-        if cells := [_row(item, answers.get(place)) for place, item in enumerate(said) if item.count >= least]:
+        if cells := [_row(item, answers.get(place)) for place, item in enumerate(histories) if item.count >= least]:
             print(table(HEADER, cells, right=("n", "last", "smallest visible")))
         if least:
             needed = settings.baseline + settings.persist
@@ -114,15 +116,15 @@ def _records(args: argparse.Namespace, settings: Settings) -> int:
         if noted:
             print(f"\n{notes_shown.listing(noted)}")
         for place, answered in answers.items():
-            print(f"\n{answered.state}: {said[place].subject}: {answered.text}")
+            print(f"\n{answered.state}: {histories[place].subject}: {answered.text}")
             if answered.search:
                 print(causes.get(place) or f"the cause: {answered.search}")
-        print(f"\n{_closing(said, answers if args.confirm else None)}")
-    return confirm.status(answers.values()) if args.confirm else _status(said)
+        print(f"\n{_closing(histories, answers if args.confirm else None)}")
+    return confirm.status(answers.values()) if args.confirm else _status(histories)
 
 
 def _causes(args: argparse.Namespace, answers: Mapping[int, Answer]) -> dict[int, str]:
-    """What the searches for causes of confirmed changes say, each with an equal share of the minutes."""
+    """Results of the searches for causes of confirmed changes, each with an equal share of the minutes."""
     searches = {place: answer.search for place, answer in answers.items() if answer.search}
     if not args.cause_minutes or not searches:
         return {}
@@ -133,12 +135,12 @@ def _causes(args: argparse.Namespace, answers: Mapping[int, Answer]) -> dict[int
     return {place: offer.search(text, minutes, folder / str(place), say) for place, text in searches.items()}
 
 
-def _status(said: Sequence[Followed]) -> int:
-    return ALARM if any(item.state == "worse" for item in said) else QUIET
+def _status(histories: Sequence[Followed]) -> int:
+    return ALARM if any(item.state == "worse" for item in histories) else QUIET
 
 
 def _row(item: Followed, answer: Answer | None) -> tuple[str, ...]:
-    value, unit = units.human(item.series.values[-1], item.series.unit or "")
+    value, unit = units.human(item.series.values[-1], item.series.unit or "", item.series.step)
     change = "–"
     if item.ratio is not None:
         last = item.alarms[-1]
@@ -151,10 +153,10 @@ def _row(item: Followed, answer: Answer | None) -> tuple[str, ...]:
     return item.subject, str(item.count), value, unit, change, visible
 
 
-def _closing(said: Sequence[Followed], answers: dict[int, Answer] | None) -> str:
-    slower = sum(item.state == "worse" for item in said)
-    short = sum(item.detectable is None for item in said)
-    text = f"{len(said)} series, {slower} suspected to have become worse, {short} with too few points to see any"
+def _closing(histories: Sequence[Followed], answers: dict[int, Answer] | None) -> str:
+    slower = sum(item.state == "worse" for item in histories)
+    short = sum(item.detectable is None for item in histories)
+    text = f"{len(histories)} series, {slower} suspected to have become worse, {short} with too few points to see any"
     if answers is not None:
         states = Counter(answer.state for answer in answers.values())
         text += "\nNewest changes for the worse: " + (", ".join(f"{n} {s}" for s, n in states.items()) or "none")

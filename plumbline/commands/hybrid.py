@@ -26,14 +26,14 @@ def run(args: argparse.Namespace) -> int:
         args.test = model.load(file).tests(args.programs, file)
     records, damages = options.rows(args, valid=True)
     if args.campaign and not records:
-        what = f"no valid record of campaign '{args.campaign}'"
-        raise PlumbError(what, str(paths.results()), "plumb show ID says of which campaign a record is")
+        message = f"no valid record of campaign '{args.campaign}'"
+        raise PlumbError(message, str(paths.results()), "plumb show ID says of which campaign a record is")
     campaigns = group((record.campaign, record) for record in records).values()
-    newest_first = sorted(campaigns, key=lambda own: own[-1].time, reverse=True)
-    found = next(filter(None, map(verdicts, newest_first)), [])
-    if args.programs and not found:
+    newest_first = sorted(campaigns, key=lambda members: members[-1].time, reverse=True)
+    campaign_verdicts = next(filter(None, map(verdicts, newest_first)), [])
+    if args.programs and not campaign_verdicts:
         cure = f"{args.programs[0]}: threads: [1, 2] in plumb.yaml, then plumb run"
         print(f"no campaign has valid records with one thread a rank and with several: {cure}")
     else:
-        print(hybrid.text(found))
+        print(hybrid.text(campaign_verdicts))
     return int(options.report_damage(damages))

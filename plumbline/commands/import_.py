@@ -26,9 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Import all logs, or nothing if a line of one is wrong; 0."""
-    found = [imported.read(file, args.site, args.lower) for file in args.logs]
-    records = [record for log in found for record in log.records]
-    new, without = imported.keep(records), sum(log.without for log in found)
+    logs = [imported.read(file, args.site, args.lower) for file in args.logs]
+    records = [record for log in logs for record in log.records]
+    new, without = imported.keep(records), sum(log.without for log in logs)
     known = len(records) - new
     print(f"{counted(new, 'record')} imported, {known} known before, {counted(without, 'run')} without a value")
     print("imported figures are listed and compared; they are never verified, and no verdict is made of them")

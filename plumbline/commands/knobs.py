@@ -1,4 +1,4 @@
-"""``plumb knobs``: what can be set in the MPI library of a stack, and which of it is worth a try."""
+"""``plumb knobs``: settings of the MPI library of a stack, and those worth a try."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from plumbline.base import group, units
-from plumbline.base.errors import PlumbError
+from plumbline.base.errors import PlumbError, suggest
 from plumbline.commands import options
 from plumbline.mpi.base import Family
 from plumbline.mpi.settings import Knob
@@ -34,38 +34,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the settings; returns 1 if none has one of the names in it, else 0."""
+    """Print the settings; returns 0. Raises :class:`PlumbError` for a name that no setting has in its own."""
     stack = manifest.load(args.stack)
-    found, family = inventory.of(stack), stack.family
+    listing, family = inventory.of(stack), stack.family
     if args.json:
         if args.names or args.all:
             raise PlumbError("--json has every setting in full", "plumb knobs", "leave out --all and the names")
-        print(json.dumps(msgspec.to_builtins(found), indent=2))
+        print(json.dumps(msgspec.to_builtins(listing), indent=2))
         return 0
     if args.names:
-        chosen = [item for item in found.settings.values() if any(part in item.name for part in args.names)]
-        described = [_described(item, found, family) for item in chosen]
-        print("\n\n".join(described) or "no such setting")
-        return 0 if chosen else 1
-    print(f"{args.stack}: {found.library}, {len(found.settings)} settings\n")
-    print(_everything(found.settings.values()) if args.all else _curated(args.stack, found, family))
+        for part in args.names:
+            if not any(part in name for name in listing.settings):
+                cure = suggest(part, listing.settings, f"plumb knobs {args.stack} --all lists them")
+                raise PlumbError(f"no setting has '{part}' in its name", f"plumb knobs {args.stack}", cure)
+        chosen = [item for item in listing.settings.values() if any(part in item.name for part in args.names)]
+        print("\n\n".join(_described(item, listing, family) for item in chosen))
+        return 0
+    print(f"{args.stack}: {listing.library}, {len(listing.settings)} settings\n")
+    print(_everything(listing.settings.values()) if args.all else _curated(args.stack, listing, family))
     return 0
 
 
-def _curated(stack: str, found: Inventory, family: Family) -> str:
+def _curated(stack: str, listing: Inventory, family: Family) -> str:
     rows = []
-    for knob in found.knobs:
-        known = found.settings[knob.name]
+    for knob in listing.knobs:
+        known = listing.settings[knob.name]
         rows.append((
             knob.name, known.default or "–", known.now or "–", _cut(" ".join(knob.values)), knob.when, knob.scope,
             " ".join(knob.operations) or "all",
         ))  # fmt: skip
     header = ("setting", "default", "now", "worth a try", "when", "ranks", "moves")
     lines = [table(header, rows, right=("default", "now"))]
-    notes = group((_note(knob), knob.name) for knob in found.knobs)
+    notes = group((_note(knob), knob.name) for knob in listing.knobs)
     lines.append("\n".join(f"{', '.join(names)}: {note}" for note, names in notes.items() if note))
-    if found.lacking:
-        lines.append(f"left out, because this version lacks them: {', '.join(found.lacking)}")
+    if listing.lacking:
+        lines.append(f"left out, because this version lacks them: {', '.join(listing.lacking)}")
     variable = f"a setting's variable: {family.setting_variable('NAME')}; " if family.setting_prefix else ""
     lines.append(f"{variable}everything that the library says about one: plumb knobs {stack} NAME")
     return "\n\n".join(line for line in lines if line)
@@ -85,27 +88,27 @@ def _everything(settings: Iterable[Known]) -> str:
     return table(("setting", "type", "default", "now", "when", "values"), rows)
 
 
-def _described(item: Known, found: Inventory, family: Family) -> str:
+def _described(item: Known, listing: Inventory, family: Family) -> str:
     lines = [item.name, f"  variable  {family.setting_variable(item.name)}", f"  type      {item.type}"]
     lines += [f"  default   {item.default or '–'}", f"  now       {item.now or '–'}", f"  when      {_when(item)}"]
     if item.allowed:
         lines.append(f"  values    {item.allowed}")
-    for knob in found.knobs:
+    for knob in listing.knobs:
         if knob.name == item.name:
             lines.append(f"  curated   {knob.when}, {knob.scope}: {' '.join(knob.values)}")
             if _note(knob):
                 lines.append(f"            {_note(knob)}")
-    lines += [f"  memory    {cost}" for cost in _memory(item, found, family)]
+    lines += [f"  memory    {cost}" for cost in _memory(item, listing, family)]
     text = " ".join(item.about.replace("$", " ").split())
     lines += textwrap.wrap(text, 100, initial_indent="  ", subsequent_indent="  ")
     return "\n".join(lines)
 
 
-def _memory(item: Known, found: Inventory, family: Family) -> Iterator[str]:
-    """What eager buffers of this setting take of a node's memory: bytes per peer x peers."""
+def _memory(item: Known, listing: Inventory, family: Family) -> Iterator[str]:
+    """The memory of a node that eager buffers of this setting need: bytes per peer x peers."""
     if family.eager_buffers is None or item.name != family.eager_buffers[0]:
         return
-    most = found.settings.get(family.eager_buffers[1])
+    most = listing.settings.get(family.eager_buffers[1])
     if most is None or not (item.now or "").isdigit() or not (most.now or "").isdigit():
         return
     each, peers = int(item.now or 0), int(most.now or 0)

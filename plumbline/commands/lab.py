@@ -18,7 +18,7 @@ from plumbline.records import query
 from plumbline.records.store import Damage
 from plumbline.views import table
 
-#: launches of each variant: what three comparisons on each of three stacks need to claim something
+#: launches of each variant: enough for three comparisons on each of three stacks to claim a difference
 LAUNCHES = 6
 
 
@@ -62,12 +62,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def listing(lacks: Callable[[Lab], str]) -> str:
-    """The labs by document: minutes, and what they need that is not here."""
+    """The labs by document: minutes, and the needs that this host lacks."""
     header = ("lab", "experiment", "min", "needs", "here")
     parts = []
     for letter, document in model.DOCUMENTS.items():
-        own = [lab for lab in model.every().values() if lab.name.startswith(letter)]
-        rows = [(lab.name, lab.title, f"{lab.minutes:g}", machine.words(lab.needs), _here(lacks(lab))) for lab in own]
+        labs = [lab for lab in model.every().values() if lab.name.startswith(letter)]
+        rows = [(lab.name, lab.title, f"{lab.minutes:g}", machine.words(lab.needs), _here(lacks(lab))) for lab in labs]
         parts.append(f"{document}\n{table.table(header, rows, right=('min',))}")
     count = units.counted(len(model.every()), "lab")
     return "\n\n".join([*parts, f"{count}; plumb lab R7 measures one, plumb lab R7 --recorded uses the records"])
@@ -78,7 +78,7 @@ def _here(lacks: str) -> str:
 
 
 def _lacking() -> Callable[[Lab], str]:
-    """What says of a lab what the site of this host lacks for it."""
+    """A function that names the means a lab needs and the site of this host lacks."""
     here = site.claiming(site.load_all())
     if here is None:
         return lambda lab: "no site is configured for this host: plumb site init"
@@ -103,18 +103,20 @@ def _measure(lab: Lab) -> int:
 
 
 def _done(lab: Lab, lacks: str, args: argparse.Namespace) -> tuple[Done, list[Damage]]:
-    """A lab with the records that the options choose, by default those of this host's site; and what is damaged."""
+    """A lab with the records that the options choose, by default those of this host's site; and the damages."""
     where = options.selection(args, test=f"(?:{lab.pattern})" if lab.tests else "(?!)")
     rows, damages = query.records(where if where.site else replace(where, site=site.here()))
+    if not rows:
+        query.require(replace(where, test=None))
     newest = rows[-1].id if rows else ""
-    outputs, found = [], evidence.findings(lab, rows)
-    for one in lab.prints:
-        if (args.recorded and one.measures) or (RECORD in one.command and not newest):
-            found += printed.missing(one)
+    outputs, findings = [], evidence.findings(lab, rows)
+    for entry in lab.prints:
+        if (args.recorded and entry.measures) or (RECORD in entry.command and not newest):
+            findings += printed.missing(entry)
             continue
-        outputs.append(printed.run(one, newest))
-        found += outputs[-1].findings
-    return Done(lab, evidence.filled(lab, rows), outputs, found, evidence.closing(lab, found, lacks)), damages
+        outputs.append(printed.run(entry, newest))
+        findings += outputs[-1].findings
+    return Done(lab, evidence.filled(lab, rows), outputs, findings, evidence.closing(lab, findings, lacks)), damages
 
 
 def _write(shown: Sequence[Done], args: argparse.Namespace) -> None:

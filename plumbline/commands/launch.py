@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read(file: Path) -> Variant:
-    """The variant that ``file`` describes. Raises :class:`PlumbError` for a file that cannot be read or is none."""
+    """The variant that ``file`` describes. Raises :class:`PlumbError` for a file that is unreadable or no variant."""
     try:
         document = schemas.parse_json(file.read_text(encoding="utf-8"))
     except OSError as error:

@@ -28,18 +28,21 @@ def run(args: argparse.Namespace) -> int:
     file = model.find(Path.cwd())
     application = model.load(file) if file else None
     programs = [application.test(name) for name in application.programs] if application else []
-    found = {name: faults(name, tests, programs) for name in names}
+    by_site = {name: faults(name, tests, programs) for name in names}
     if args.json:
-        options.print_lines({"site": name, "fault": fault} for name in names for fault in found[name])
+        options.print_lines({"site": name, "fault": fault} for name in names for fault in by_site[name])
     else:
         entries = [(document.test, entry) for document in _documents(names) for entry in document.references]
-        own = list(dict.fromkeys(entry.test for family, entry in entries if is_own(entry, family, tests, programs)))
-        total = sum(map(len, found.values()))
-        print("".join(f"FAULT {fault}\n" for name in names for fault in found[name]), end="")
-        if own:
-            print(f"not tests of the suite, but of applications, whose plumb.yaml has them: {', '.join(own)}")
+        application_tests = list(
+            dict.fromkeys(entry.test for family, entry in entries if is_own(entry, family, tests, programs))
+        )
+        total = sum(map(len, by_site.values()))
+        print("".join(f"FAULT {fault}\n" for name in names for fault in by_site[name]), end="")
+        if application_tests:
+            listed = ", ".join(application_tests)
+            print(f"not tests of the suite, but of applications, whose plumb.yaml has them: {listed}")
         print(f"{len(names)} sites, {len(entries)} references, {total} faults")
-    return 1 if any(found.values()) else 0
+    return 1 if any(by_site.values()) else 0
 
 
 def _documents(names: Iterable[str]) -> Iterator[Document]:

@@ -14,7 +14,7 @@ from plumbline.records import model
 from plumbline.records.model import AnyRecord
 from plumbline.views import summary
 
-#: what ``--table`` takes
+#: keys of ``--table``
 PARTS = ("rows", "columns", "figures")
 
 
@@ -40,8 +40,8 @@ def run(args: argparse.Namespace) -> int:
         terminal.page(pivot.text(_pivot(args.table, records), args.plot))
     elif args.json:
         options.print_lines(map(model.document, summary.ordered(records, args.ranked)))
-    elif not records and options.given(args):
-        print(f"no record is chosen by {' '.join(options.given(args))}")
+    elif not records and options.supplied(args):
+        print(f"no record is chosen by {' '.join(options.supplied(args))}")
     else:
         terminal.page(summary.listing(records, args.ranked))
     return int(options.report_damage(damages))
@@ -49,19 +49,19 @@ def run(args: argparse.Namespace) -> int:
 
 def _pivot(words: Sequence[str], records: Sequence[AnyRecord]) -> pivot.Pivot:
     """The table that ``rows=…``, ``columns=…`` and ``figures=…`` ask for."""
-    given = dict(word.partition("=")[::2] for word in words)
+    parts = dict(word.partition("=")[::2] for word in words)
     wrong = next((word for word in words if word.partition("=")[0] not in PARTS or not word.partition("=")[2]), None)
-    if wrong or "rows" not in given or "columns" not in given:
-        what = f"'{wrong}' is not part of a table" if wrong else "a table has rows and columns"
-        raise PlumbError(what, "plumb list --table", "rows=placement columns=figure")
+    if wrong or "rows" not in parts or "columns" not in parts:
+        message = f"'{wrong}' is not part of a table" if wrong else "a table has rows and columns"
+        raise PlumbError(message, "plumb list --table", "rows=placement columns=figure")
     try:
-        items = pivot.measured(records, given.get("figures", ".*"))
+        items = pivot.measured(records, parts.get("figures", ".*"))
     except re.error as error:
         raise PlumbError(
-            f"'{given['figures']}' is not a regular expression: {error}", "plumb list --table figures="
+            f"'{parts['figures']}' is not a regular expression: {error}", "plumb list --table figures="
         ) from None
-    known = {name for item in items for name in (*item.asked, *item.others)}
-    rows, columns = (dict.fromkeys(options.names_of(given[part]), ()) for part in ("rows", "columns"))
+    known = {name for item in items for name in (*item.parameters, *item.others)}
+    rows, columns = (dict.fromkeys(options.names_of(parts[part]), ()) for part in ("rows", "columns"))
     missing = next((name for name in (*rows, *columns) if name not in known), None)
     if items and missing:
         raise PlumbError(f"no figure has '{missing}'", "plumb list --table", suggest(missing, sorted(known)))

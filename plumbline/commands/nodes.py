@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what ``plumb nodes ACTION`` says; the exit status is returned."""
+    """Run ``plumb nodes ACTION``; returns the exit status."""
     if args.action != "compare" and args.scheduler is None:
         _take_from_site(args)
     actions = {"facts": _facts, "states": _states, "compare": _compare, "drain": _drain, "resume": _drain}
@@ -96,25 +96,25 @@ def _facts(args: argparse.Namespace) -> int:
         chosen = [node.name for node in nodes if node.usable]
         if not chosen:
             raise PlumbError("no node can be used", f"partition {queue or 'default'}", "see plumb nodes states")
-    request = collect.Request(
+    request = collect.FactsRequest(
         scheduler=args.scheduler, output=args.folder.resolve(), queue=queue, access=args.access, nodes=chosen,
         count=count, python=args.python, limit=args.time_limit,
     )  # fmt: skip
     done = collect.collect(request)
     try:
-        found = read.folder(request.output)
+        facts = read.folder(request.output)
     except PlumbError as error:
         if done.status != 0:
             raise PlumbError(f"the job failed: {done.last()}", error.where, "run plumb nodes states") from None
         raise
     for node in passed:
         print(f"{node.name}: not asked: {node.state}{f' ({node.reason})' if node.reason else ''}")
-    absent = [item for item in compare.compare(found).differences if not item.what]
+    absent = [item for item in compare.compare(facts).differences if not item.quantity]
     for item in absent:
         print(item.line())
     if done.status != 0:
         print(f"{args.scheduler}: {done.last()}")
-    print(f"{len(found.nodes)} of {request.size()} nodes answered: {names.fold(found.nodes)} in {args.folder}")
+    print(f"{len(facts.nodes)} of {request.size()} nodes answered: {names.fold(facts.nodes)} in {args.folder}")
     return 1 if absent or done.status != 0 else 0
 
 
@@ -136,36 +136,36 @@ def _states(args: argparse.Namespace) -> int:
 def _compare(args: argparse.Namespace) -> int:
     from plumbline.nodes import compare, read
 
-    found = read.folder(args.folder)
-    result = compare.compare(found)
+    facts = read.folder(args.folder)
+    result = compare.compare(facts)
     if args.json:
         print(json.dumps(result.document(), indent=1))
         return 1 if result.differences else 0
-    rows = [(item.where(), item.what, item.here, item.usual, str(item.others or "")) for item in result.differences]
+    rows = [(item.where(), item.quantity, item.here, item.usual, str(item.others or "")) for item in result.differences]
     if rows:
         print(table(("nodes", "differ in", "here", "usual", "nodes so"), rows, right=("nodes so",)) + "\n")
-    print(f"largest group: {compare.summary(found, result)}")
+    print(f"largest group: {compare.summary(facts, result)}")
     print(f"clocks: the time stamps of the job's starts lie within {result.spread:.2f} s")
     differing = result.differing()
     if not differing:
-        print(f"{result.answered} of {result.asked} nodes answered; they are equal")
+        print(f"{result.answered} of {result.requested} nodes answered; they are equal")
         return 0
     tie = len(result.groups) > 1 and len(result.groups[0]) == len(result.groups[1])
     if tie:
         print("two groups are equally large: neither is the usual one")
-    number = len([name for name in differing if name != "?"]) + found.unnamed()
+    number = len([name for name in differing if name != "?"]) + facts.unnamed()
     lines = "; ".join(item.line() for item in result.differences[:3])
     more = len(result.differences) - 3
     verb = "differs" if number == 1 else "differ"
-    print(f"{number} of {result.asked} nodes {verb}: {lines}{f'; and {more} more' if more > 0 else ''}")
+    print(f"{number} of {result.requested} nodes {verb}: {lines}{f'; and {more} more' if more > 0 else ''}")
     return 1
 
 
 def _drain(args: argparse.Namespace) -> int:
     scheduler = schedulers.named(args.scheduler)
     for node in (name for text in args.node for name in names.expand(text, "--node")):
-        said = scheduler.resume(node) if args.action == "resume" else scheduler.drain(node, args.reason)
-        print(said or f"{node} is left as it is")
+        message = scheduler.resume(node) if args.action == "resume" else scheduler.drain(node, args.reason)
+        print(message or f"{node} is left as it is")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""``plumb note``: write down what happened to a site, so that its histories, gates and pages show it."""
+"""``plumb note``: record an event of a site, so that its histories, gates and pages show it."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(sites: list[str], as_json: bool) -> int:
-    found, damages = notes.of_sites(sites)
+    stored_notes, damages = notes.of_sites(sites)
     if as_json:
-        options.print_lines(map(msgspec.to_builtins, found))
-    elif found:
-        print(f"{shown.listing(found)}\n\n{counted(len(found), 'note')}")
+        options.print_lines(map(msgspec.to_builtins, stored_notes))
+    elif stored_notes:
+        print(f"{shown.listing(stored_notes)}\n\n{counted(len(stored_notes), 'note')}")
     else:
         print("no notes yet: plumb note TEXT writes one")
     return int(options.report_damage(damages, "note"))

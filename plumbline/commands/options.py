@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from plumbline.records.store import Damage
 
 _TIME = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d(\.\d+)?)?)?Z?)?)?)?")
-#: options that choose records, and what each keeps
+#: options that choose records, and the records that each keeps
 RECORDS = {
     "site": "only records of this site",
     "partition": "only records of this partition",
@@ -72,7 +72,7 @@ def _count(text: str) -> int:
     raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above 0")
 
 
-#: what an option takes: the word for its value, and what reads it
+#: option -> the word for its value, and the type that reads it
 VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--access": ("OPTION", str),
     "--application": ("FILE", Path),
@@ -108,7 +108,7 @@ VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--work": ("FOLDER", Path),
 }
 
-#: what --cause-minutes does
+#: help text of --cause-minutes
 CAUSE = "look for the cause for at most M minutes, by plumb why or plumb bisect"
 
 
@@ -121,13 +121,13 @@ def add(parser: argparse._ActionsContainer, option: str, text: str, **more: Any)
 def add_folders(parser: argparse.ArgumentParser) -> None:
     """The folders that every command uses."""
     group = parser.add_argument_group("folders")
-    for name, what in paths.FOLDERS.items():
-        text = f"folder of the {what} (default: PLUMB_{name.upper()}, or that of the checkout or PLUMB_HOME)"
+    for name, content in paths.FOLDERS.items():
+        text = f"folder of the {content} (default: PLUMB_{name.upper()}, or that of the checkout or PLUMB_HOME)"
         group.add_argument(f"--{name}", type=Path, metavar="FOLDER", dest=f"{name}_folder", help=text)
 
 
 def add_records(parser: argparse.ArgumentParser, *names: str, **texts: str) -> None:
-    """The options that choose records: all, or those with these ``names``; ``texts`` are of what differs here."""
+    """The options that choose records: all, or those with these ``names``; ``texts`` replace their help texts."""
     group = parser.add_argument_group("which records")
     for name in names or RECORDS:
         add(group, f"--{name}", texts.get(name, RECORDS[name]))
@@ -139,7 +139,7 @@ def add_better(parser: argparse.ArgumentParser, of: str) -> None:
 
 
 def add_placement(parser: argparse.ArgumentParser, text: str) -> None:
-    """A placement (docs/placements.md) and what it leaves open."""
+    """A placement (docs/placements.md) and the numbers that it leaves open."""
     add(parser, "--placement", text)
     add(parser, "--ranks", "on each node (default: as many as the placement has room for)")
     add(parser, "--threads", "of a rank (default: what fills its object)")
@@ -147,7 +147,7 @@ def add_placement(parser: argparse.ArgumentParser, text: str) -> None:
 
 
 def add_scheduler(parser: argparse.ArgumentParser, default: str | None = "local") -> None:
-    """What starts jobs; None stands for that of the site."""
+    """The scheduler option; None stands for the scheduler of the site."""
     text = f"default: {default or 'that of the site that claims this host, else local'}"
     parser.add_argument("--scheduler", default=default, choices=schedulers.TABLE, help=text)
 
@@ -158,7 +158,7 @@ def add_profile(parser: argparse.ArgumentParser, text: str) -> None:
 
 
 def add_trust(parser: argparse.ArgumentParser) -> None:
-    """``--trust``, of commands that run again what records ran."""
+    """``--trust``, of commands that run the program of a record again."""
     text = "run what records name: programs that were not built here, and what variables load"
     parser.add_argument("--trust", action="store_true", help=text)
 
@@ -182,10 +182,10 @@ def check_endings(args: argparse.Namespace) -> None:
             raise PlumbError("the ending of the file says no known form", str(file), f"known endings: {known}")
 
 
-def write(what: str, targets: Sequence[Path], forms: Mapping[str, Callable[[], str]]) -> None:
-    """Write ``what`` to every file in the form of its ending."""
+def write(subject: str, targets: Sequence[Path], forms: Mapping[str, Callable[[], str]]) -> None:
+    """Write ``subject`` to every file in the form of its ending."""
     for file in targets:
-        files.write(what, file, forms[file.suffix]())
+        files.write(subject, file, forms[file.suffix]())
 
 
 def print_lines(items: Iterable[Any]) -> None:
@@ -195,31 +195,31 @@ def print_lines(items: Iterable[Any]) -> None:
 
 
 def progress(as_json: bool) -> contextlib.AbstractContextManager[Any]:
-    """While this holds, what is printed goes to standard error if standard output is for JSON."""
+    """A context in which standard output goes to standard error if it is for JSON."""
     return contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
 
 
 def in_job(
     args: argparse.Namespace, passed: Sequence[str], kind: Kind[Any], folder: Path, part: Partition, nodes: int
 ) -> int:
-    """Go on with a measuring session in a job, which gets the options ``passed``; with ``--json`` print what it found.
+    """Go on with a measuring session in a job, which gets the options ``passed``; with ``--json`` print its results.
 
     Returns the exit status of the job's command.
     """
     from plumbline.measure import jobs  # not above: most commands measure nothing
 
-    words, found = jobs.options(args, *passed), folder.resolve() / "found.json"
-    found.unlink(missing_ok=True)
+    words, output = jobs.options(args, *passed), folder.resolve() / "found.json"
+    output.unlink(missing_ok=True)
     with progress(args.json):
-        words += ["--output", str(found)] if args.json else []
+        words += ["--output", str(output)] if args.json else []
         status = kind.in_job(folder, part, nodes, words, terminal.say)
-    if found.exists():
-        print(found.read_text(encoding="utf-8"), end="")
+    if output.exists():
+        print(output.read_text(encoding="utf-8"), end="")
     return status
 
 
-def given(args: argparse.Namespace, *names: str) -> list[str]:
-    """Those of the options ``names``, or of those that choose records, that were given, as they are spelled."""
+def supplied(args: argparse.Namespace, *names: str) -> list[str]:
+    """The options on the command line among ``names`` (default: those that choose records), as they are spelled."""
     return [f"--{name.replace('_', '-')}" for name in names or RECORDS if getattr(args, name, None)]
 
 
@@ -231,24 +231,25 @@ def selection(args: argparse.Namespace, **more: Any) -> query.Selection:
 
 
 def rows(args: argparse.Namespace, **more: Any) -> tuple[list[Row], list[Damage]]:
-    """The chosen records, and what is damaged.
+    """The chosen records, and the damaged ones.
 
-    Raises :class:`PlumbError` for a site without records and for tests that no record has.
+    Raises :class:`PlumbError` for a site without records, and for a test, stack, partition or campaign that none has.
     """
     from plumbline.records import query, sources
 
-    found, damages = query.records(selection(args, **more))
-    if args.site:
-        sources.require_site(args.site)
-    if args.test and not found:
-        query.require_test(args.test)
-    return found, damages
+    where = selection(args, **more)
+    chosen, damages = query.records(where)
+    if where.site:
+        sources.require_site(where.site)
+    if not chosen:
+        query.require(where)
+    return chosen, damages
 
 
-def report_damage(damages: Sequence[Any], what: str = "record") -> bool:
-    """Print what is damaged, if anything, and whether it is."""
+def report_damage(damages: Sequence[Any], kind: str = "record") -> bool:
+    """Print a line per damage; whether there is any."""
     for damage in damages:
-        print(f"plumb: damaged {what}: {damage}", file=sys.stderr)
+        print(f"plumb: damaged {kind}: {damage}", file=sys.stderr)
     return bool(damages)
 
 

@@ -18,7 +18,7 @@ from plumbline.judge.outliers import Margins, Verdict, closing, decide
 from plumbline.records import query
 from plumbline.views.table import table
 
-#: more rows that give one reason for saying nothing become a line
+#: above this number of INCONCLUSIVE rows with one reason, one line stands for all of these
 MOST_ALIKE = 5
 HEADER = ("class", "members", "launches", "noise", "detectable", "verdict", "what")
 
@@ -54,9 +54,9 @@ def run(args: argparse.Namespace) -> int:
 
 def show(verdicts: Sequence[Verdict]) -> None:
     """Print the table, in which classes that are undecided for one reason are a line."""
-    counts = Counter(item.said for item in verdicts if item.state == "INCONCLUSIVE")
+    counts = Counter(item.explanation for item in verdicts if item.state == "INCONCLUSIVE")
     alike = {reason: count for reason, count in counts.items() if count > MOST_ALIKE}
-    if rows := [_row(item) for item in verdicts if item.said not in alike]:
+    if rows := [_row(item) for item in verdicts if item.explanation not in alike]:
         print(f"{table(HEADER, rows, right=HEADER[2:5])}\n")
     for reason, count in alike.items():
         print(f"{count} classes are INCONCLUSIVE: {reason}\n")
@@ -65,7 +65,7 @@ def show(verdicts: Sequence[Verdict]) -> None:
 
 def _classes(args: argparse.Namespace) -> list[Nodes | Matrix]:
     file = args.members or args.matrix
-    for option in options.given(args, *options.RECORDS, "figure") if file or args.id else ():
+    for option in options.supplied(args, *options.RECORDS, "figure") if file or args.id else ():
         raise PlumbError(f"{option} chooses among all records", "plumb outliers", "leave it out")
     if file and not args.better:
         raise PlumbError("the direction is missing", "plumb outliers", "say --better lower or --better higher")
@@ -77,12 +77,12 @@ def _classes(args: argparse.Namespace) -> list[Nodes | Matrix]:
         return list(from_csv.matrices(args.matrix, args.better))
     if args.id:
         return list(samples.matrices(query.find(args.id)))
-    rows, damages = query.records(options.selection(args, valid=True))
+    rows, damages = options.rows(args, valid=True)
     options.report_damage(damages)
-    found = list(samples.nodes(rows, args.figure))
-    if not found:
+    classes = list(samples.nodes(rows, args.figure))
+    if not classes:
         raise PlumbError("no verified record of a single node", "plumb outliers", "measure several nodes first")
-    return [*found]
+    return [*classes]
 
 
 def _row(item: Verdict) -> tuple[str, ...]:
@@ -96,5 +96,5 @@ def _row(item: Verdict) -> tuple[str, ...]:
         percent(item.noise),
         seen,
         item.state,
-        f"{item.said} ({'; '.join(notes)})" if notes else item.said,
+        f"{item.explanation} ({'; '.join(notes)})" if notes else item.explanation,
     )

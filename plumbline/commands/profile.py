@@ -1,4 +1,4 @@
-"""``plumb profile``: what a test, or a person's own program, spends in MPI."""
+"""``plumb profile``: the time in MPI of a test, or of a person's own program."""
 
 from __future__ import annotations
 
@@ -59,14 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--on", metavar="MACHINE", help="what its messages would cross there, by placement (hwloc XML or synthetic)"
     )
     options.add(parser, "--nodes", "of a program, or of the machine --on (default: 1)")
-    parser.add_argument(
-        "--export", choices=list(export.FORMS), help="as mpiP's report, or as Hatchet and Thicket read it"
-    )
+    parser.add_argument("--export", choices=list(export.FORMS), help="as Hatchet and Thicket read it")
     options.add_json(parser, "print the profile as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Profile what is asked for and print it; returns 0 if every launch is verified and every rank left a profile."""
+    """Profile a program or tests, print it; returns 0 if every launch is verified and every rank left a profile."""
     if args.json and (args.against or args.compare or args.export):
         raise PlumbError("--json is of one profile", "plumb profile", "leave out --against, --compare and --export")
     if args.compare:
@@ -77,9 +75,9 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.on or args.export:
         raise PlumbError("--on and --export need an existing profile", "plumb profile", "name its record by --show")
-    own = None if args.placement else model.named_or_here(args.application)
-    if own and args.words and not args.stack:
-        args.stack = first_stack(own, _tell)
+    application_file = None if args.placement else model.named_or_here(args.application)
+    if application_file and args.words and not args.stack:
+        args.stack = first_stack(application_file, _tell)
     if not args.words or not args.stack:
         cure = "plumb profile PATTERN --stack NAME, or --stack NAME --placement NAME -- PROGRAM"
         raise PlumbError("nothing to run, or no stack to run it on", "plumb profile", cure)
@@ -88,7 +86,9 @@ def run(args: argparse.Namespace) -> int:
     profiled.refuse_other_nodes(partition, args.stack)
     good = True
     with passing_folder("profile") as folder:
-        wanted = _program(args, known.name, partition.name) if args.placement else _tests(args, own, folder)
+        wanted = (
+            _program(args, known.name, partition.name) if args.placement else _tests(args, application_file, folder)
+        )
         for variant in wanted:
             more = {"PLUMB_PROFILE_WAIT": "1"} if args.wait else {}
             (record,) = profiled.measure([replace(variant, environment={**variant.environment, **more})], folder)
@@ -101,9 +101,9 @@ def _compare(idents: Sequence[str], trusted: bool) -> int:
     variants = [profiled.again(old, trusted) for old in map(query.find, idents)]
     with passing_folder("profile") as folder:
         records = profiled.measure(variants, folder)
-    found = [profiles.read.load(profiles.read.file_of(record.site, record.id)) for record in records]
-    good = [_whole(record, profile) for record, profile in zip(records, found, strict=True)]
-    print(difference.text(*found))
+    stored_profiles = [profiles.read.load(profiles.read.file_of(record.site, record.id)) for record in records]
+    good = [_whole(record, profile) for record, profile in zip(records, stored_profiles, strict=True)]
+    print(difference.text(*stored_profiles))
     return 0 if all(good) else 1
 
 
@@ -120,11 +120,11 @@ def _show_stored(args: argparse.Namespace, profile: Profile, old: Profile | None
             raise PlumbError("no rank left a profile", f"record {profile.record}", "plumb profile --show says why")
         print(export.FORMS[args.export](profile))
     elif args.on:
-        found = maps.elsewhere(profile, args.on, _nodes(args), args.threads or 1)
+        rank_maps = maps.elsewhere(profile, args.on, _nodes(args), args.threads or 1)
         if args.json:
-            _print_json(profile, found)
+            _print_json(profile, rank_maps)
         else:
-            print(text.map_table(found))
+            print(text.map_table(rank_maps))
     else:
         _print(profile, old, args.json)
 
@@ -136,8 +136,8 @@ def _print(profile: Profile, old: Profile | None, as_json: bool) -> None:
         print(difference.text(old, profile) if old else text.text(profile))
 
 
-def _print_json(profile: Profile, found: list[RankMap]) -> None:
-    print(msgspec.json.format(msgspec.json.encode(maps.printed(profile, found)), indent=1).decode())
+def _print_json(profile: Profile, rank_maps: list[RankMap]) -> None:
+    print(msgspec.json.format(msgspec.json.encode(maps.printed(profile, rank_maps)), indent=1).decode())
 
 
 def _show(record: Record, old: Profile | None, as_json: bool) -> bool:
@@ -161,16 +161,18 @@ def _nodes(args: argparse.Namespace) -> int:
     return 1 if args.nodes is None else int(args.nodes)
 
 
-def _tests(args: argparse.Namespace, own: Path | None, folder: Path) -> list[Variant]:
-    """The variants that ReFrame selects for the stack, of the programs of plumb.yaml ``own``, or of the suite."""
+def _tests(args: argparse.Namespace, application_file: Path | None, folder: Path) -> list[Variant]:
+    """The variants that ReFrame selects for the stack, of the programs of ``application_file``, or of the suite."""
     for name in ("nodes", "ranks", "threads", "memory"):
         if getattr(args, name) is not None:
             raise PlumbError(f"--{name} is of a program", "plumb profile", "name its --placement too, or leave it out")
     manifest.load(args.stack)  # ReFrame only says that it selects nothing for an unknown stack
     system = f"{site.here()}:{args.partition}" if args.partition else None
-    if own:
-        test = model.load(own).tests(args.words, own)
-        listing = of_application(own, source.present(own), args.stack, test, system, folder, _tell)
+    if application_file:
+        test = model.load(application_file).tests(args.words, application_file)
+        listing = of_application(
+            application_file, source.present(application_file), args.stack, test, system, folder, _tell
+        )
     else:
         listing = list_variants([args.stack], "|".join(args.words), system, folder)
     return list(listing.of(args.stack).values())
@@ -182,8 +184,8 @@ def _tell(line: str) -> None:
 
 def _program(args: argparse.Namespace, name: str, partition: str) -> list[Variant]:
     """A person's own program, which runs in the present folder."""
-    asked = {
+    settings = {
         "site": name, "partition": partition, "stack": args.stack, "placement": args.placement, "memory": args.memory,
         "threads": args.threads, "ranks_per_node": args.ranks, "nodes": _nodes(args), "time_limit_s": args.time_limit,
     }  # fmt: skip
-    return [profiled.program(args.words, asked)]
+    return [profiled.program(args.words, settings)]

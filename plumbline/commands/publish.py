@@ -33,13 +33,13 @@ def _publish(names: Sequence[str], pages: folder.Folder) -> int:
     newest: dict[str, list[system.Known]] = {}
     try:
         for name in names:
-            one = system.System(name, pages)
-            line = one.publish()
+            machine = system.System(name, pages)
+            line = machine.publish()
             lines += [line] if line else []
-            problems += one.problems
-            if one.newest:
-                newest[name] = one.newest
-    except BaseException:  # whatever ends it, what was made is kept
+            problems += machine.problems
+            if machine.newest:
+                newest[name] = machine.newest
+    except BaseException:  # keep the finished pages, whatever the error
         pages.keep()
         raise
     together = system.side_by_side(newest, pages) if len(newest) > 1 else None

@@ -28,19 +28,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the report; returns 1 if some records could not be read, else 0, whatever the verdicts are."""
     site = args.site or sources.only_site("plumb report")
-    found, damages = query.records(query.Selection(site=site, until=args.until))
-    rows = [row for row in found if not row.is_imported]
+    stored, damages = query.records(query.Selection(site=site, until=args.until))
+    rows = [row for row in stored if not row.is_imported]
     campaign, chosen = choose.campaign(rows, args.campaign or "last", site)
     past = [row for row in rows if args.since is None or row.time >= args.since]
     noted, spoilt = notes.read(site)
-    made = compose.compose(site, campaign, chosen, outcome.read(site, campaign), past, [*damages, *spoilt], noted)
+    composed = compose.compose(site, campaign, chosen, outcome.read(site, campaign), past, [*damages, *spoilt], noted)
     target = args.output or paths.results() / site / "report.html"
-    text = page.render(made.document)
+    text = page.render(composed.document)
     files.write("the report", target, text)
-    options.report_damage(made.damages)
-    if made.left_out:
-        print(f"the {made.left_out} oldest records of the campaign are left out: a page holds {compose.MAX_RECORDS}")
-    print(f"campaign {campaign or 'none'}: {summary.closing(made.records)}")
-    print(f"history: {made.document['history']} series from {len(past)} records")
+    options.report_damage(composed.damages)
+    if composed.left_out:
+        print(
+            f"the {composed.left_out} oldest records of the campaign are left out: a page holds {compose.MAX_RECORDS}"
+        )
+    print(f"campaign {campaign or 'none'}: {summary.closing(composed.records)}")
+    print(f"history: {composed.document['history']} series from {len(past)} records")
     print(f"report: {target} ({len(text.encode()) / 1e6:.1f} MB)")
-    return 1 if made.damages else 0
+    return 1 if composed.damages else 0

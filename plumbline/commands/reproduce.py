@@ -1,4 +1,4 @@
-"""``plumb reproduce``: runs the variant of a record again on the same stack, and prints what differs."""
+"""``plumb reproduce``: runs the variant of a record again on the same stack, and prints the differences."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run it and print what differs and both sets of figures; 1 if the new record is not verified."""
+    """Run it and print the differences and both sets of figures; 1 if the new record is not verified."""
     old, new = _measure(args.id, args.trust, terminal.say)
     print()
     print(diff.text(old, new))
@@ -37,7 +37,7 @@ def _measure(prefix: str, trusted: bool, say: Callable[[str], None]) -> tuple[Re
     """Run the variant of the record whose id begins with ``prefix`` again; returns the old and the new record.
 
     A program that has changed is only reported, by ``say``. Raises :class:`PlumbError` for an imported record, for one
-    that says what code is run unless it is ``trusted``, and when the stack is not installed any more or lacks the
+    that names code to run unless it is ``trusted``, and when the stack is not installed any more or lacks the
     benchmark.
     """
     old = query.find(prefix)

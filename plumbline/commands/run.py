@@ -14,7 +14,7 @@ from plumbline.commands import options
 from plumbline.gate import fastest
 from plumbline.reframe import campaign, settings
 from plumbline.reframe.built import offered_stacks, prepared
-from plumbline.statistics.paired import Rule
+from plumbline.statistics.paired import PairedRule
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,8 +50,8 @@ def run(args: argparse.Namespace) -> int:
     folder = paths.build() / "applications" / application.application
     tests = prepared(file, state, stacks, folder, terminal.say)
     environments = "|".join(re.escape(settings.environment_name(name)) for name in stacks)
-    given = [*([f"launches={args.launches}"] if args.launches else []), *args.S]
-    chosen = ["-p", f"^({environments})$", *wanted, *(word for value in given for word in ("-S", value))]
+    variables = [*([f"launches={args.launches}"] if args.launches else []), *args.S]
+    chosen = ["-p", f"^({environments})$", *wanted, *(word for value in variables for word in ("-S", value))]
     if system := options.system(args):
         chosen.append(f"--system={system}")
     print(f"{application.application}: {state.label}, {file}", flush=True)
@@ -60,13 +60,13 @@ def run(args: argparse.Namespace) -> int:
 
 def _any_mpi(args: argparse.Namespace, file: Path) -> int:
     if args.commit or args.launches or args.S:
-        what = "--any-mpi measures the files as they are now, until it is certain"
-        raise PlumbError(what, "plumb run", "leave out --commit, --launches and -S")
+        message = "--any-mpi measures the files as they are now, until it is certain"
+        raise PlumbError(message, "plumb run", "leave out --commit, --launches and -S")
     stacks = args.stack or offered_stacks(file)
     if len(stacks) < 2:
         raise PlumbError(f"{stacks[0]} alone is nothing to compare", "plumb run --any-mpi", "plumb stack list")
     tests = model.load(file).tests(args.programs, file)
-    compare = fastest.gates(file, tests, options.system(args), Rule(gain=True), args.minutes, terminal.say)
+    compare = fastest.gates(file, tests, options.system(args), PairedRule(gain=True), args.minutes, terminal.say)
     places, status = fastest.find(stacks, compare)
     print(f"\n{fastest.text(stacks, places)}")
     return status

@@ -17,15 +17,15 @@ from plumbline.base.terminal import say
 from plumbline.base.units import counted, some
 from plumbline.commands import options
 from plumbline.health import collect, model
-from plumbline.health.collect import Request
+from plumbline.health.collect import CheckRequest
 from plumbline.health.model import Result
 from plumbline.pages.page import render
 from plumbline.schedulers import Node, names
 from plumbline.screen import check, choose, links, page
-from plumbline.screen import said as judged
+from plumbline.screen import status as judged
 from plumbline.screen.choose import Choice, Terms
 from plumbline.screen.links import Links
-from plumbline.screen.said import Said, outlook
+from plumbline.screen.status import ScreenStatus, outlook
 from plumbline.stacks import manifest
 from plumbline.views.table import table
 
@@ -62,22 +62,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check what is due and say how far it is; 1 if a node is bad, or a link, else 0."""
+    """Check the nodes that are due and report progress; 1 if a node is bad, or a link, else 0."""
     if args.history:
         history = model.history(args.history)
         if not history:
             raise PlumbError("nothing was checked", str(args.history), "name a history of plumb screen")
         terms = Terms(args.within, args.node_hours, args.seconds, history[-1].time)
-        known = names.expand(names.fold(one.node for one in history), "--history")
-        said = judged.say(known, history, terms, args.tolerance)
-        return 1 if _shown(args, str(args.history), said, history, Choice()) else 0
-    found = site.load(args.site or site.here())
-    part = site.partition(found, args.partition) if args.partition else found.partitions[0]
+        known = names.expand(names.fold(result.node for result in history), "--history")
+        assessment = judged.assess(known, history, terms, args.tolerance)
+        return 1 if _shown(args, str(args.history), assessment, history, Choice()) else 0
+    chosen_site = site.load(args.site or site.here())
+    part = site.partition(chosen_site, args.partition) if args.partition else chosen_site.partitions[0]
     if args.time_limit is not None and args.time_limit <= args.seconds:
-        what = f"a job of {args.time_limit:g} s has no time for a check of {args.seconds:g} s"
-        raise PlumbError(what, "--time-limit", "give more, or leave it out")
+        message = f"a job of {args.time_limit:g} s has no time for a check of {args.seconds:g} s"
+        raise PlumbError(message, "--time-limit", "give more, or leave it out")
     limit = WAIT + args.seconds if args.time_limit is None else args.time_limit
-    request = collect.Request(found, part, [], 1, args.seconds, limit)
+    request = collect.CheckRequest(chosen_site, part, [], 1, args.seconds, limit)
     collect.require_budget(request)
     terms = Terms(args.within, args.node_hours, args.seconds, time.time())
     scheduler = schedulers.named(part.scheduler)
@@ -89,22 +89,24 @@ def run(args: argparse.Namespace) -> int:
         if links:
             lines, is_bad = _links(args, request, links, nodes)
     history = model.history(request.history)
-    said = judged.say([node.name for node in nodes], history, terms, args.tolerance)
-    said.notes += lines
-    return 1 if _shown(args, request.name, said, history, choice) or is_bad else 0
+    assessment = judged.assess([node.name for node in nodes], history, terms, args.tolerance)
+    assessment.notes += lines
+    return 1 if _shown(args, request.name, assessment, history, choice) or is_bad else 0
 
 
-def _alone(request: Request) -> contextlib.AbstractContextManager[None]:
-    lock = paths.build() / "health" / request.found.name / f"{request.part.name}.screen.lock"
+def _alone(request: CheckRequest) -> contextlib.AbstractContextManager[None]:
+    lock = paths.build() / "health" / request.site.name / f"{request.part.name}.screen.lock"
     return files.reserved(lock, "another plumb screen of this partition is at work", "wait for its end")
 
 
-def _nodes(args: argparse.Namespace, request: Request, terms: Terms, nodes: Sequence[Node], taken: float) -> Choice:
-    """Check the nodes that are due and idle; links have ``taken`` so many node seconds of the period."""
+def _nodes(
+    args: argparse.Namespace, request: CheckRequest, terms: Terms, nodes: Sequence[Node], links_node_seconds: float
+) -> Choice:
+    """Check the nodes that are due and idle; ``links_node_seconds`` of the period are spent on links."""
     jobs_on = schedulers.named(request.part.scheduler).jobs_on
     if not args.dry_run:
         check.absorb(request)
-    choice = choose.choose(nodes, model.history(request.history), terms, jobs_on, taken)
+    choice = choose.choose(nodes, model.history(request.history), terms, jobs_on, links_node_seconds)
     many = f"{counted(len(choice.nodes), 'node')}, {terms.seconds:g} s each"
     say(f"{'would check' if args.dry_run else 'checks'} {many}{f': {some(choice.nodes)}' if choice.nodes else ''}")
     if not args.dry_run:
@@ -113,40 +115,42 @@ def _nodes(args: argparse.Namespace, request: Request, terms: Terms, nodes: Sequ
 
 
 def _links(
-    args: argparse.Namespace, request: Request, measured: Links, nodes: Sequence[Node]
+    args: argparse.Namespace, request: CheckRequest, measured: Links, nodes: Sequence[Node]
 ) -> tuple[list[str], bool]:
-    """Measure groups of idle nodes, and follow the slow ones; what was found, a line each, and whether one is bad."""
-    measured.taken = choose.spent(model.history(request.history), measured.terms)
+    """Measure groups of idle nodes, and follow the slow ones; a line per result, and whether one is bad."""
+    measured.checks_spent = choose.spent(model.history(request.history), measured.terms)
     jobs_on = schedulers.named(request.part.scheduler).jobs_on
     groups = measured.groups([node.name for node in nodes if node.usable and not jobs_on(node.name)])
     if args.dry_run:
         return [f"would measure the links of {counted(len(groups), 'group')} of {args.group} nodes"], False
-    found = measured.run(groups)
-    return links.lines(measured, found, len(groups)), bool(found.nodes or found.together)
+    slow = measured.run(groups)
+    return links.lines(measured, slow, len(groups)), bool(slow.nodes or slow.together)
 
 
-def _linked(args: argparse.Namespace, request: Request, terms: Terms) -> Links:
+def _linked(args: argparse.Namespace, request: CheckRequest, terms: Terms) -> Links:
     if schedulers.named(request.part.scheduler).is_one_host or args.group < 2:
         raise PlumbError("links are between two nodes or more", "plumb screen --links", "leave it out")
     stack = manifest.first([args.stack] if args.stack else request.part.stacks, links.KERNEL)
-    where = request.found.name, request.part, stack
+    where = request.site.name, request.part, stack
     return links.Links(*where, args.group, terms, args.tolerance, request.limit, say)
 
 
-def _shown(args: argparse.Namespace, name: str, said: Said, history: Sequence[Result], choice: Choice) -> bool:
-    """Print what is said, and write the page; whether a node is bad."""
-    lines = [*said.notes, *outlook(said, history, choice)]
-    forms = {".html": lambda: render(page.document(f"Screen of {name}", said, args.racks or page.RACKS, lines))}
+def _shown(
+    args: argparse.Namespace, name: str, assessment: ScreenStatus, history: Sequence[Result], choice: Choice
+) -> bool:
+    """Print the assessment, and write the page; whether a node is bad."""
+    lines = [*assessment.notes, *outlook(assessment, history, choice)]
+    forms = {".html": lambda: render(page.document(f"Screen of {name}", assessment, args.racks or page.RACKS, lines))}
     options.write("the page", args.output, forms)
     if args.json:
-        options.print_lines(one.to_dict() for one in said.nodes)
-        print("\n".join([*lines, said.closing()]), file=sys.stderr)
+        options.print_lines(node.to_dict() for node in assessment.nodes)
+        print("\n".join([*lines, assessment.closing()]), file=sys.stderr)
     else:
-        odd = [one for one in said.nodes if one.state in ("bad", "doubt") or one.slower]
-        rows = [(one.name, one.state, one.checked, _faster(one.place), one.line) for one in odd]
+        odd = [node for node in assessment.nodes if node.state in ("bad", "doubt") or node.slower]
+        rows = [(node.name, node.state, node.checked, _faster(node.place), node.line) for node in odd]
         shown = [table(HEADER, rows, right=("faster than",)), ""] if rows else []
-        print("\n".join([*shown, *lines, said.closing()]))
-    return bool(said.bad)
+        print("\n".join([*shown, *lines, assessment.closing()]))
+    return bool(assessment.bad)
 
 
 def _faster(place: float | None) -> str:

@@ -1,4 +1,4 @@
-"""``plumb setup``: tools, compiler, stacks, site and ceilings of this host. What is there already is left alone."""
+"""``plumb setup``: tools, compiler, stacks, site and ceilings of this host. Existing parts stay as they are."""
 
 from __future__ import annotations
 
@@ -53,8 +53,10 @@ def run(args: argparse.Namespace) -> int:
     stacks.check(wanted)
     print(f"tools: {len(binder.placements())} placements, {paths.binder()}", flush=True)
     if absent := missing(NEEDED):
-        what = f"missing: {', '.join(absent)}; without them no stack is built: plumb topology, doctor and records work"
-        raise PlumbError(what, platform.node(), packages(absent))
+        message = (
+            f"missing: {', '.join(absent)}; without them no stack is built: plumb topology, doctor and records work"
+        )
+        raise PlumbError(message, platform.node(), packages(absent))
     print(f"compiler: {shutil.which('gcc')}, and all that is built with it", flush=True)
     if absent := missing(WANTED):
         print(f"wanted: {', '.join(absent)}; {packages(absent)}", flush=True)
@@ -73,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def missing(names: Iterable[str]) -> list[str]:
-    """Those of ``names``, programs and headers, that this host lacks."""
+    """The programs and headers among ``names`` that this host lacks."""
     return [name for name in names if not (_has_header(name) if name.endswith(".h") else shutil.which(name))]
 
 
@@ -83,7 +85,7 @@ def _has_header(name: str) -> bool:
 
 
 def packages(absent: list[str]) -> str:
-    """How the packages of what is ``absent`` are installed here."""
+    """The command that installs the packages of ``absent`` here."""
     release = platform.freedesktop_os_release()
     words = [release.get("ID", ""), *release.get("ID_LIKE", "").split()]
     family = next((name for name in INSTALL if name in words or (name == "rhel" and "fedora" in words)), None)
@@ -101,7 +103,7 @@ def _site(offered: list[str]) -> str:
     if claiming and (claiming.name, claiming.partitions[0].name) != (SITE, PARTITION):
         print(f"site {claiming.name}: claims this host, left as it is")
         return claiming.name
-    changes = write.init(write.Request(SITE, PARTITION, stacks=manifest.names(), add_stacks=offered))
+    changes = write.init(write.SiteRequest(SITE, PARTITION, stacks=manifest.names(), add_stacks=offered))
     print(
         f"site {SITE}: {f'{len(changes)} files written' if changes else 'unchanged'}, {site.folder(SITE)}", flush=True
     )

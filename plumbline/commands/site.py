@@ -1,4 +1,4 @@
-"""``plumb site``: write and check site folders, and measure what their machines reach."""
+"""``plumb site``: write and check site folders, and measure their ceilings."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what ``plumb site ACTION`` says; the exit status is returned."""
+    """Run ``plumb site ACTION``; returns the exit status."""
     return {"init": _init, "list": _list, "check": _check, "measure": _measure}[args.action](args)
 
 
@@ -78,7 +78,7 @@ def _init(args: argparse.Namespace) -> int:
         except re.error as error:
             raise PlumbError(f"{pattern!r} is not a regular expression: {error}", "--hostname", "correct it") from None
     scheduler = schedulers.named(args.scheduler)
-    request = write.Request(
+    request = write.SiteRequest(
         name=args.site,
         partition=args.partition,
         scheduler=args.scheduler,
@@ -114,22 +114,22 @@ def _init(args: argparse.Namespace) -> int:
     if site.folder(args.site).joinpath(site.FILE).exists():
         part = site.partition(site.load(args.site), args.partition)
         for name in sorted(set(request.stacks) - set(part.stacks)):
-            what = f"stack {name} is installed, but partition {args.partition} does not offer it"
-            print(f"site {args.site}: {what} (--offer-also {name})")
+            message = f"stack {name} is installed, but partition {args.partition} does not offer it"
+            print(f"site {args.site}: {message} (--offer-also {name})")
     return 0
 
 
-def _pairs(given: list[str], option: str, form: str) -> dict[str, str]:
+def _pairs(assignments: list[str], option: str, form: str) -> dict[str, str]:
     """A mapping of options like ``NAME=VALUE``."""
-    for item in given:
+    for item in assignments:
         if item.find("=") < 1:
             raise PlumbError(f"'{item}' is not {form}", option, f"write {option} {form}")
-    return dict(item.split("=", 1) for item in given)
+    return dict(item.split("=", 1) for item in assignments)
 
 
-def _names(given: str | None) -> list[str]:
-    """What stacks given as ``openmpi,spack:mpich`` are called once installed."""
-    return [stacks.label(*stacks.split(spec)) for spec in options.names_of(given)]
+def _names(specs: str | None) -> list[str]:
+    """Installed names of stacks written as ``openmpi,spack:mpich``."""
+    return [stacks.label(*stacks.split(spec)) for spec in options.names_of(specs)]
 
 
 def _list(args: argparse.Namespace) -> int:

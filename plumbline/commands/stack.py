@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from tabulate import tabulate
-
 from plumbline import site as sites
 from plumbline import stacks
 from plumbline.base import files, paths, terminal
 from plumbline.base.errors import PlumbError, suggest
 from plumbline.commands import options, stack_of_spack
 from plumbline.stacks import archive, engines, kernels, manifest, overview, pack, tuned
+from plumbline.views.table import table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what ``plumb stack ACTION`` says; the exit status is returned."""
+    """Run ``plumb stack ACTION``; returns the exit status."""
     return int(args.do(args))
 
 
@@ -79,8 +78,8 @@ def _install(args: argparse.Namespace) -> int:
     wanted = [stacks.origin(spec) for spec in args.stacks]
     if args.all:
         wanted += [(stacks.DEFAULT_PROVIDER, name) for name in stacks.provider(stacks.DEFAULT_PROVIDER).names()]
-    given = {"called": args.called, "engine": args.engine, "mode": args.mode, "launcher": args.stack}
-    chosen = {name: value for name, value in given.items() if value is not None}
+    overrides = {"called": args.called, "engine": args.engine, "mode": args.mode, "launcher": args.stack}
+    chosen = {name: value for name, value in overrides.items() if value is not None}
     stacks.check(wanted, **chosen)
     if args.called is not None and (len(wanted) != 1 or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", args.called)):
         raise PlumbError(f"--as {args.called}", "plumb stack install", "name one stack, and a name such as openmpi-new")
@@ -104,7 +103,7 @@ def _list(args: argparse.Namespace) -> int:
         options.print_lines(rows)
     else:
         cells = [[str(value) for value in row.values()] for row in rows]
-        print(tabulate(cells, [name.upper() for name in overview.COLUMNS], tablefmt="plain", disable_numparse=True))
+        print(table([name.upper() for name in overview.COLUMNS], cells, ruled=False))
     return 0
 
 
@@ -125,8 +124,8 @@ def _check(args: argparse.Namespace) -> int:
         raise PlumbError("no stack is installed", str(paths.stacks()), "plumb stack install --all")
     if args.smoke:
         return _run(args, names)
-    if given := options.given(args, "site", "partition", "nodes", "json"):
-        raise PlumbError(f"{given[0]} goes with --run", "plumb stack check", "say --run, or leave it out")
+    if unused := options.supplied(args, "site", "partition", "nodes", "json"):
+        raise PlumbError(f"{unused[0]} goes with --run", "plumb stack check", "say --run, or leave it out")
     for name in names:
         stack = manifest.load(name)
         manifest.check(stack)
@@ -140,7 +139,7 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace, names: Sequence[str]) -> int:
-    """Print what each stack uses; 1 if one misses something that the node has, else 0."""
+    """Print the means that each stack uses; 1 if one misses something that the node has, else 0."""
     from plumbline.fabric import audit  # here and below: other actions do not need what they load
     from plumbline.measure import jobs
 
@@ -155,12 +154,12 @@ def _run(args: argparse.Namespace, names: Sequence[str]) -> int:
         words += ["--nodes", str(over), *(["--json"] if args.json else [])]
         folder = (paths.build() / "stack-check" / f"job-{partition.name}").resolve()
         return jobs.run_plumb(words, partition, over, folder, terminal.say)
-    found = audit.of_stacks(stacks, known.name, partition, over)
+    uses = audit.of_stacks(stacks, known.name, partition, over)
     if args.json:
-        options.print_lines(map(asdict, found))
+        options.print_lines(map(asdict, uses))
     else:
-        print(audit.text(found))
-    return 1 if any(one.bad for one in found) else 0
+        print(audit.text(uses))
+    return 1 if any(use.bad for use in uses) else 0
 
 
 def _remove(args: argparse.Namespace) -> int:

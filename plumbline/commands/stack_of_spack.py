@@ -1,4 +1,4 @@
-"""``plumb stack lock``, ``diff``, ``push`` and ``externals``: what only Spack stacks have."""
+"""``plumb stack lock``, ``diff``, ``push`` and ``externals``: actions of Spack stacks only."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 
 import msgspec
-from tabulate import tabulate
 
 from plumbline import stacks
 from plumbline.base import files, units
@@ -15,6 +14,7 @@ from plumbline.commands import options
 from plumbline.stacks import spack
 from plumbline.stacks.spack import buildcache, difference, environments, sites
 from plumbline.stacks.spack.lock import Lock
+from plumbline.views.table import table
 
 #: most packages of a lock whose changes are printed
 MOST_LINES = 20
@@ -55,10 +55,10 @@ def _registry(text: str) -> str:
 def _of_spack(specs: list[str], action: str) -> list[str]:
     """The environments' names in ``spack:NAME``."""
     pairs = [stacks.origin(spec) for spec in specs]
-    other = next((spec for spec, (kind, _) in zip(specs, pairs, strict=True) if kind != "spack"), None)
-    if other:
+    foreign = next((spec for spec, (kind, _) in zip(specs, pairs, strict=True) if kind != "spack"), None)
+    if foreign:
         raise PlumbError(
-            f"'{other}' is not a Spack stack", f"plumb stack {action}", f"such as spack:{stacks.split(other)[1]}"
+            f"'{foreign}' is not a Spack stack", f"plumb stack {action}", f"such as spack:{stacks.split(foreign)[1]}"
         )
     return [name for _, name in pairs]
 
@@ -78,12 +78,12 @@ def _lock(args: argparse.Namespace) -> int:
 
 
 def _diff(args: argparse.Namespace) -> int:
-    found = difference.between(*map(_read, args.stacks))
+    differences = difference.between(*map(_read, args.stacks))
     if args.json:
-        options.print_lines([msgspec.to_builtins(item) for item in found])
-    elif found:
-        rows = [row for item in found for row in item.rows()]
-        print(tabulate(rows, ["PACKAGE", "WHAT", *args.stacks], tablefmt="plain", disable_numparse=True))
+        options.print_lines([msgspec.to_builtins(item) for item in differences])
+    elif differences:
+        rows = [row for item in differences for row in item.rows()]
+        print(table(["PACKAGE", "WHAT", *args.stacks], rows, ruled=False))
     else:
         print(f"{', '.join(args.stacks)}: the same packages")
     return 0

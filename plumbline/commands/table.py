@@ -87,9 +87,9 @@ GROUPS = {
             "write down what happened to a site; history, gates and pages show it",
             "plumb note 'kernel update' --time 2026-11-22T10:30",
         ),
-        "compact": ("make few Parquet files of many session files", "plumb compact --until 2026-11-01"),
+        "compact": ("make few compressed files of many session files", "plumb compact --until 2026-11-01"),
         "export": (
-            "figures as CSV, OpenMetrics, Parquet, or results of ReFrame or JUBE",
+            "figures as CSV, OpenMetrics, or results of ReFrame",
             "plumb export --format csv --test stream",
         ),
         "import": ("figures of other programs, from what ReFrame keeps", "plumb import perflogs/*/*/*.log"),

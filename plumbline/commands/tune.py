@@ -18,7 +18,7 @@ from plumbline.stacks import kernels
 from plumbline.stacks import manifest as manifests
 from plumbline.tune import emit, report, setup
 from plumbline.tune import stages as tune
-from plumbline.tune.bench import MINUTES, TUNING, Bench, State
+from plumbline.tune.bench import MINUTES, TUNING, TuningBench, TuningState
 from plumbline.tune.curves import SIZES
 from plumbline.tune.setup import Words
 
@@ -69,10 +69,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _sizes(text: str) -> tuple[int, ...]:
     steps = {"K": 1 << 10, "M": 1 << 20}
-    found = tuple(int(word.rstrip("KM")) * steps.get(word[-1:], 1) for word in text.split(","))
-    if list(found) != sorted(set(found)) or any(size < 4 or size % 4 for size in found):
+    sizes = tuple(int(word.rstrip("KM")) * steps.get(word[-1:], 1) for word in text.split(","))
+    if list(sizes) != sorted(set(sizes)) or any(size < 4 or size % 4 for size in sizes):
         raise argparse.ArgumentTypeError("give multiples of 4, ascending")
-    return found
+    return sizes
 
 
 def _rank_counts(text: str) -> tuple[int, ...]:
@@ -80,10 +80,10 @@ def _rank_counts(text: str) -> tuple[int, ...]:
         parts = units.cpu_ranges(text)
     except ValueError:
         parts = []
-    found = sorted({number for part in parts for number in part[:MOST_RANKS]})
-    if not found or found[0] < 2 or found[-1] > MOST_RANKS:
+    counts = sorted({number for part in parts for number in part[:MOST_RANKS]})
+    if not counts or counts[0] < 2 or counts[-1] > MOST_RANKS:
         raise argparse.ArgumentTypeError(f"'{text}' is not a list of numbers of ranks from 2, such as 2-8 or 63-65,128")
-    return tuple(found)
+    return tuple(counts)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -108,11 +108,11 @@ def run(args: argparse.Namespace) -> int:
 
     with options.progress(args.json):
         folder = _begun(args)
-        asked = TUNING.peek(folder).asked
-        part = site.partition(site.load(asked.site), asked.partition)
+        request = TUNING.peek(folder).request
+        part = site.partition(site.load(request.site), request.partition)
         document = None if jobs.needed(part) else _measured(args, folder)
     if document is None:
-        return options.in_job(args, ("screen", "minutes", "output"), TUNING, folder, part, asked.nodes)
+        return options.in_job(args, ("screen", "minutes", "output"), TUNING, folder, part, request.nodes)
     if args.json:
         print(document)
     return 0
@@ -124,34 +124,34 @@ def _begun(args: argparse.Namespace) -> Path:
     folder = folder.resolve()
     if not args.resume:
         _refuse_outdated(args.stack)
-        TUNING.begin(folder, State(setup.asked(_words(args), say)))
+        TUNING.begin(folder, TuningState(setup.request(_words(args), say)))
     return Path(folder)
 
 
 def _measured(args: argparse.Namespace, folder: Path) -> str:
-    """Measure, print what was found and write the tuned stack; returns all of it as JSON."""
-    _refuse_outdated(TUNING.peek(folder).asked.stack)
+    """Measure, print the results and write the tuned stack; returns the results as JSON."""
+    _refuse_outdated(TUNING.peek(folder).request.stack)
     with TUNING.locked(folder):
-        bench = Bench(folder, TUNING.load(folder), say, args.minutes)
+        bench = TuningBench(folder, TUNING.load(folder), say, args.minutes)
         say(f"folder {folder}: plumb tune --resume {folder} continues after an interruption")
-        found = tune.screened(bench) if args.screen else tune.tuned(bench)
-    if found.curves:
-        say(f"\n{report.screen(found)}")
-    if found.raced:
-        say(f"\n{report.race(found.raced)}")
-    if found.confirmed:
-        say(f"\n{report.confirmed(found.confirmed[-1])}")
-    for note in found.notes:
+        tuning = tune.screened(bench) if args.screen else tune.tuned(bench)
+    if tuning.curves:
+        say(f"\n{report.screen(tuning)}")
+    if tuning.raced:
+        say(f"\n{report.race(tuning.raced)}")
+    if tuning.confirmed:
+        say(f"\n{report.confirmed(tuning.confirmed[-1])}")
+    for note in tuning.notes:
         say(note)
-    say(report.cost(bench, found))
-    document = report.document(bench, found, emit.fingerprint_of(bench))
+    say(report.cost(bench, tuning))
+    document = report.document(bench, tuning, emit.fingerprint_of(bench))
     options.write("what the tuning found", args.output, {".json": lambda: document})
     if not args.screen:
-        if found.winner:
-            emit.write_down(bench, found.winner, say)
-            if not found.winner.own:
-                say(f"\n{report.gains(found.winner)}")
-        say(f"\ntune: {report.closing(found)}")
+        if tuning.winner:
+            emit.write_down(bench, tuning.winner, say)
+            if not tuning.winner.of_program:
+                say(f"\n{report.gains(tuning.winner)}")
+        say(f"\ntune: {report.closing(tuning)}")
     return document
 
 

@@ -1,4 +1,4 @@
-"""``plumb why``: which of all that differs makes one side slower than the other, measured."""
+"""``plumb why``: the difference that makes one side slower than the other, by measurements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plumbline.gate.rules import MARGINS
 from plumbline.measure import jobs
 from plumbline.pages.page import render
 from plumbline.records import store
-from plumbline.statistics.paired import Rule
+from plumbline.statistics.paired import PairedRule
 from plumbline.why import ends as found_ends
 from plumbline.why import page
 from plumbline.why import run as searches
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Search; returns 0 where a cause is named, 1 if it is in nothing that can be set, 2 if undecided, 3 for errors."""
+    """Search; returns 0 where a cause is named, 1 if no setting is the cause, 2 if undecided, 3 for errors."""
     _check(args)
     with options.progress(args.json):
         if args.dry_run:
@@ -64,11 +64,11 @@ def run(args: argparse.Namespace) -> int:
             print(f"{_differences(ends)}\n\n{searches.plan(ends, _rule(args))}")
             return 0
         folder = _begun(args)
-        asked = WHY.peek(folder)
-        part = searches.partition_of(asked.ends)
+        request = WHY.peek(folder)
+        part = searches.partition_of(request.ends)
         answer = None if jobs.needed(part) else _measured(args, folder)
     if answer is None:
-        return options.in_job(args, OF_A_JOB, WHY, folder, part, asked.ends.first.nodes)
+        return options.in_job(args, OF_A_JOB, WHY, folder, part, request.ends.first.nodes)
     if args.json:
         print(answer.json(), end="")
     return STATUS[answer.kind]
@@ -83,28 +83,35 @@ def _check(args: argparse.Namespace) -> None:
         raise PlumbError("one side alone", "plumb why", "name A and B, or neither: the newest gate that failed")
 
 
-def _rule(args: argparse.Namespace) -> Rule:
-    return Rule(**{name: getattr(args, name) for name in MARGINS if getattr(args, name) is not None}, gain=True)
+def _rule(args: argparse.Namespace) -> PairedRule:
+    return PairedRule(**{name: getattr(args, name) for name in MARGINS if getattr(args, name) is not None}, gain=True)
 
 
 def _ends(args: argparse.Namespace) -> tuple[Ends, str | None]:
     """The ends, and the figure that is followed."""
-    own = applications.named_or_here(args.application)
+    application_file = applications.named_or_here(args.application)
     if args.first is None:
         first, second, figure = found_ends.newest_fail(args.site)
         say(f"the newest gate that failed: {second.variant.name}: {figure}")
-        return found_ends.of_records(first, second, args.root, say, own, args.trust), args.figure or figure
-    if both := found_ends.records_of(args.first, args.second, own):
-        return found_ends.of_records(*both, args.root, say, own, args.trust), args.figure or found_ends.figure_of(*both)
+        return found_ends.of_records(first, second, args.root, say, application_file, args.trust), args.figure or figure
+    if both := found_ends.records_of(args.first, args.second, application_file):
+        return found_ends.of_records(
+            *both, args.root, say, application_file, args.trust
+        ), args.figure or found_ends.figure_of(*both)
     if args.root:
         cure = "leave it out, or name two records: what their hosts differ in is known"
         raise PlumbError("sides do not say how the host is set", "plumb why --root", cure)
-    stack = sides.base_stack((args.first, args.second), args.stack, own, say)
+    stack = sides.base_stack((args.first, args.second), args.stack, application_file, say)
     both_sides = [
-        sides.resolve(role, name, stack, own) for role, name in (("baseline", args.first), ("candidate", args.second))
+        sides.resolve(role, name, stack, application_file)
+        for role, name in (("baseline", args.first), ("candidate", args.second))
     ]
-    request = setup.Request(
-        (both_sides[0], both_sides[1]), test=args.test, system=options.system(args), common=True, application=own
+    request = setup.GateRequest(
+        (both_sides[0], both_sides[1]),
+        test=args.test,
+        system=options.system(args),
+        common=True,
+        application=application_file,
     )
     return found_ends.of_sides(request, say), args.figure
 
@@ -123,9 +130,11 @@ def _begun(args: argparse.Namespace) -> Path:
 
 
 def _differences(ends: Ends) -> str:
-    """What differs, for people."""
-    rows = [(one.label, _value(one.before), _value(one.after), "here") for one in ends.factors]
-    rows += [(one.key, one.before, one.after, one.why) for one in ends.fixed]
+    """The table of differences."""
+    rows = [
+        (difference.label, _value(difference.before), _value(difference.after), "here") for difference in ends.factors
+    ]
+    rows += [(difference.key, difference.before, difference.after, difference.why) for difference in ends.fixed]
     header = ("difference", "A", "B", "can be set")
     return page.differences(header, rows)
 
@@ -135,7 +144,7 @@ def _value(text: str | None) -> str:
 
 
 def _measured(args: argparse.Namespace, folder: Path) -> Answer:
-    """Measure, and print and write what was found."""
+    """Measure, print and write the answer."""
     answer = Answer(searches.resume(folder, args.minutes, say))
     forms = {
         ".json": answer.json,

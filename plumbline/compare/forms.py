@@ -26,7 +26,7 @@ def text(comparison: Comparison) -> str:
     header, body = _cells(comparison)
     blocks.append(table.table(header, body, right=comparison.sides))
     blocks.append("\n".join(legend(comparison)))
-    blocks += [told] if (told := why(comparison)) else []
+    blocks += [cause] if (cause := why(comparison)) else []
     blocks.append(closing(comparison))
     return "\n\n".join(block for block in blocks if block)
 
@@ -75,7 +75,9 @@ def _cells(comparison: Comparison) -> tuple[tuple[str, ...], list[tuple[str, ...
 def _row(line: Line, kept: list[str], names: tuple[str, ...]) -> tuple[str, ...]:
     factor, unit = units.scale(max(cell.value for cell in line.cells if cell), line.unit)
     values = [
-        f"{units.digits(cell.value / factor)}  {ratio(line, number, '{:.3g}'.format)}".rstrip() if cell else "–"
+        f"{units.digits(cell.value / factor, cell.step / factor)}  {ratio(line, number, '{:.3g}'.format)}".rstrip()
+        if cell
+        else "–"
         for number, cell in enumerate(line.cells)
     ]
     key = line.key
@@ -84,7 +86,7 @@ def _row(line: Line, kept: list[str], names: tuple[str, ...]) -> tuple[str, ...]
 
 
 def of(comparison: Comparison) -> dict[str, Callable[[], str]]:
-    """What makes the text of a file, by its ending."""
+    """The function that makes the text of a file, by its ending."""
     return {ending: lambda make=make: f"{make(comparison)}\n" for ending, make in FORMS.items()}  # type: ignore[misc]
 
 

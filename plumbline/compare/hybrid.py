@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from plumbline.base import units
 from plumbline.judge.hybrid import FEW, HYBRID, MPI, NONE, Verdict, how, notes, verdicts
 from plumbline.pages import blocks
 from plumbline.records.model import AnyRecord, Record
@@ -17,40 +16,40 @@ NOTHING = (
 )
 
 
-def text(found: Sequence[Verdict]) -> str:
+def text(compared: Sequence[Verdict]) -> str:
     """The table with its notes and a closing line."""
-    if not found:
+    if not compared:
         return NOTHING
     rows = [
         (
-            one.subject,
-            one.pure.stack.name,
-            *_cells(one.hybrid),
-            *_cells(one.pure),
-            *(f"{one.ratio:.3f}", one.bounds, one.said),
+            verdict.subject,
+            verdict.pure.stack.name,
+            *_cells(verdict.hybrid),
+            *_cells(verdict.pure),
+            *(f"{verdict.ratio:.3f}", verdict.bounds, verdict.explanation),
         )
-        for one in found
+        for verdict in compared
     ]
-    counted = Counter(one.state for one in found)
+    counted = Counter(verdict.state for verdict in compared)
     closing = ", ".join(f"{counted[word]} {word}" for word in (HYBRID, MPI, NONE, FEW) if counted[word])
-    return "\n".join([table(HEADER, rows, right=("ratio",)), *notes(found), "", closing])
+    return "\n".join([table(HEADER, rows, right=("ratio",)), *notes(compared), "", closing])
 
 
 def _cells(record: AnyRecord) -> tuple[str, str]:
     figure = record.figures[0]
-    return how(record), " ".join(units.human(figure.value, figure.unit))
+    return how(record), " ".join(figure.shown)
 
 
 def section(usable: Sequence[tuple[Record, int]]) -> blocks.Block:
     """The verdicts of the valid records ``usable``, each with the number of its entry."""
     numbers = {record.id: entry for record, entry in usable}
-    found = verdicts([record for record, _ in usable])
+    compared = verdicts([record for record, _ in usable])
     return blocks.section(
         "hybrids",
         "Hybrid or pure MPI",
         "The best hybrid code against the best pure MPI code, of one problem on the same nodes.",
-        found and blocks.block("bullets", *notes(found)),
-        found
+        compared and blocks.block("bullets", *notes(compared)),
+        compared
         and blocks.table(
             "Best against best",
             (
@@ -64,14 +63,14 @@ def section(usable: Sequence[tuple[Record, int]]) -> blocks.Block:
             ),
             [
                 [
-                    one.subject,
-                    one.pure.stack.name,
-                    *(blocks.link(how(code), entry=numbers[code.id]) for code in (one.hybrid, one.pure)),
-                    f"{one.ratio:.3f}",
-                    one.bounds,
-                    one.said,
+                    verdict.subject,
+                    verdict.pure.stack.name,
+                    *(blocks.link(how(code), entry=numbers[code.id]) for code in (verdict.hybrid, verdict.pure)),
+                    f"{verdict.ratio:.3f}",
+                    verdict.bounds,
+                    verdict.explanation,
                 ]
-                for one in found
+                for verdict in compared
             ],
         ),
         otherwise=blocks.absent("reframe -c reframe-tests -r -S profile=full -n jacobi_modes"),

@@ -17,7 +17,7 @@ NAMED = 3
 
 
 def document(comparison: Comparison) -> Block:
-    """What the page of a comparison shows."""
+    """The page of a comparison."""
     differs = section(
         "differs",
         "What differs too",
@@ -67,37 +67,37 @@ def closing(comparison: Comparison) -> str:
 
 def why(comparison: Comparison) -> str | None:
     """The command that looks for the cause of the largest difference that is claimed; None where none is."""
-    found = [
+    claims = [
         (abs(math.log(difference.ratio)), line, number)
         for line in comparison.lines
         for number, (difference, known) in enumerate(zip(line.differences, line.claimed, strict=True))
         if known and difference and difference.ratio > 0 and line.key.site
     ]
-    if not found:
+    if not claims:
         return None
-    _, line, number = max(found, key=lambda one: one[0])
-    first, other = next(cell for cell in line.cells if cell), line.cells[number]
-    ids = [cell.records[-1] for cell in (first, other) if cell]
+    _, line, number = max(claims, key=lambda claim: claim[0])
+    first, candidate = next(cell for cell in line.cells if cell), line.cells[number]
+    ids = [cell.records[-1] for cell in (first, candidate) if cell]
     return f"the cause of the largest difference: plumb why {' '.join(ids)} --figure {shlex.quote(line.key.figure)}"
 
 
 def legend(comparison: Comparison) -> list[str]:
-    """What the marks of the table mean, and how small a difference would have been seen."""
+    """The meaning of the marks of the table, and how small a difference would have been seen."""
     lines = [
         "ratio to the first side with the figure [interval]; ?: no difference seen; best: none is better, some is worse"
     ]
-    found = [
+    differences = [
         (difference, known)
         for line in comparison.lines
         for difference, known in zip(line.differences, line.claimed, strict=True)
         if difference
     ]
-    if any(difference.basis == "launches" for difference, _ in found):
+    if any(difference.basis == "launches" for difference, _ in differences):
         lines.append(
             f"~: fewer than {unpaired.ENOUGH} sessions on a side: sessions are taken to differ by "
             f"{100 * comparison.spread:.2g} % (standard deviation); the interval is from launch to launch"
         )
-    unseen = [difference.visible for difference, known in found if not known]
+    unseen = [difference.visible for difference, known in differences if not known]
     if unseen:
         visible = sorted(math.inf if size is None else size for size in unseen)[len(unseen) // 2]
         lines.append(
@@ -137,7 +137,7 @@ def _cells(line: Line, entries: Mapping[str, int]) -> Iterator[Piece]:
         if known is None:
             yield None
             continue
-        shown = link(units.digits(known.value / factor), entry=entries.get(known.records[-1]))
+        shown = link(units.digits(known.value / factor, known.step / factor), entry=entries.get(known.records[-1]))
         best = [block("glyph", "★ ", title="best"), block("strong", shown)] if side in line.best else shown
         basis = f"{units.counted(len(known.sessions), 'session')}, {units.counted(known.launches, 'launch')}"
         disturbed = f", {known.disturbed} disturbed" if known.disturbed else ""
@@ -147,10 +147,14 @@ def _cells(line: Line, entries: Mapping[str, int]) -> Iterator[Piece]:
 
 def ratio(line: Line, side: int, shown: Callable[[float], str]) -> str:
     """``0.87 [0.85 0.90]``: ``~``: the weaker basis, ``?``: nothing is claimed, ``!`` alone: a doubtful line."""
-    found = line.differences[side]
-    if found is None:
+    difference = line.differences[side]
+    if difference is None:
         return "!" if line.doubtful else ""
-    weak = "~" if found.basis == "launches" else ""
+    weak = "~" if difference.basis == "launches" else ""
     unknown = "" if line.claimed[side] else "?"
-    interval = "" if found.low is None or found.high is None else f" [{shown(found.low)} {shown(found.high)}]"
-    return f"{weak}{shown(found.ratio)}{interval}{unknown}"
+    interval = (
+        ""
+        if difference.low is None or difference.high is None
+        else f" [{shown(difference.low)} {shown(difference.high)}]"
+    )
+    return f"{weak}{shown(difference.ratio)}{interval}{unknown}"

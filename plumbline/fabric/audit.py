@@ -1,4 +1,4 @@
-"""What each way of messages could do here, what was used, and the verdict."""
+"""Each way of messages: whether this node offers it, whether the library used it, and the verdict."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from plumbline.host import devices
 from plumbline.measure.session import passing_folder
 from plumbline.mpi import ways
 from plumbline.nodes import findings, read
-from plumbline.nodes.findings import Finding
+from plumbline.nodes.findings import NodeFinding
 from plumbline.nodes.model import Node
 from plumbline.schemas.site import Partition
 from plumbline.stacks.manifest import Manifest
@@ -26,10 +26,10 @@ VERDICTS = {True: "MISSED", None: "not known", False: "ok"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Use(Finding):
-    """One way, its ``name``, between ranks of a node or of two: what ``could`` be used here, what was ``seen``.
+class Use(NodeFinding):
+    """One way, its ``name``, between ranks of a node or of two: the means that ``could`` be used, those ``seen``.
 
-    ``why`` has the causes of what was missed, which ``effect`` and ``cure`` sum up.
+    ``why`` has the causes of a missed way, which ``effect`` and ``cure`` sum up.
     """
 
     stack: str
@@ -39,34 +39,34 @@ class Use(Finding):
 
     @property
     def verdict(self) -> str:
-        """For people; of what is not here there is none."""
+        """For people; ``-`` where the node lacks the way."""
         return VERDICTS[self.bad] if self.seen else "-"
 
     @property
-    def of_stack(self) -> Finding:
+    def of_stack(self) -> NodeFinding:
         """As ``plumb doctor`` lists it."""
-        return Finding(f"{self.name} of {self.stack}", self.seen, self.bad, self.effect, self.cure)
+        return NodeFinding(f"{self.name} of {self.stack}", self.seen, self.bad, self.effect, self.cure)
 
 
 def of_stacks(stacks: Sequence[Manifest], site: str, partition: Partition, over: int) -> list[Use]:
-    """What each of ``stacks`` uses here; of one that cannot be launched, why."""
-    found: list[Use] = []
+    """The ways that each of ``stacks`` uses here; of one that cannot be launched, the reason."""
+    uses: list[Use] = []
     with passing_folder("stack-check") as folder:
         facts = read.here(folder)
         for stack in stacks:
             place = folder / stack.name
             place.mkdir()
             try:
-                found += audit(stack, site, partition, over, facts, place)
+                uses += audit(stack, site, partition, over, facts, place)
             except PlumbError as error:  # the other stacks are judged all the same
-                found.append(unlaunched(stack.name, error))
-    return found
+                uses.append(unlaunched(stack.name, error))
+    return uses
 
 
 def audit(stack: Manifest, site: str, partition: Partition, over: int, facts: Node, folder: Path) -> list[Use]:
     """Launch two ranks on this node, and over two nodes if ``over`` is 2, and judge every way.
 
-    Raises :class:`PlumbError` for what cannot be launched.
+    Raises :class:`PlumbError` for a stack that cannot be launched.
     """
     runs = [smoke.run(stack, site, partition, count, folder) for count in range(1, over + 1)]
     judges = [Judge(stack, facts, ran, smoke.sources(stack, partition, ran)) for ran in runs]
@@ -79,20 +79,20 @@ class Judge:
 
     def __init__(self, stack: Manifest, facts: Node, ran: Smoke, settings: dict[str, tuple[str, str]]) -> None:
         self.stack, self.facts, self.ran, self.settings = stack, facts, ran, settings
-        self.doctor = {one.name: one for one in findings.examine_node(facts)}
+        self.doctor = {finding.name: finding for finding in findings.examine_node(facts)}
         self.between = "ranks of a node" if ran.nodes == 1 else "nodes"
-        self.told = smoke.words(ran)
+        self.words = smoke.words(ran)
 
     def case(self, way: str) -> Case:
         """The case of a way that was not used."""
         return Case(way, self.stack, self.facts, self.ran, self.settings, self.doctor)
 
     def of_node(self) -> Iterator[Use]:
-        """Shared memory, the ways of a single copy, and what goes with them."""
+        """Shared memory, the ways of a single copy, huge pages and GPU direct."""
         if self.ran.failed:
             yield self._failed((ways.SHARED, *ways.SINGLE_COPY, ways.TCP))
             return
-        mapped = any(one.shm_bytes or one.sysv_bytes or one.file_bytes for one in self.ran.transports)
+        mapped = any(rank.shm_bytes or rank.sysv_bytes or rank.file_bytes for rank in self.ran.transports)
         shared = mapped and not self.ran.by_tcp
         detour = ", ".join(self._by_tcp()) or "not mapped"
         yield self._use(ways.SHARED, "yes", shared, self._figures() if shared else f"no: {detour}")
@@ -104,10 +104,10 @@ class Judge:
         """How much of the ranks' memory is in huge pages; whether more would be of use, nothing here tells."""
         knobs = self.facts.knobs
         could = f"transparent: {knobs.thp}; {knobs.huge_pages or 0} reserved"
-        present = sum(one.present_bytes for one in self.ran.transports)
+        present = sum(rank.present_bytes for rank in self.ran.transports)
         if not present:
             return self._row(HUGE, could, "the kernel does not tell", None)
-        huge = sum(one.huge_bytes for one in self.ran.transports)
+        huge = sum(rank.huge_bytes for rank in self.ran.transports)
         is_offered = knobs.thp != "never" or bool(knobs.huge_pages)
         seen = f"{huge / 1e6:.0f} of {present / 1e6:.0f} MB of the ranks at MPI_Finalize"
         return self._row(HUGE, could, seen, False if huge or not is_offered else None)
@@ -139,14 +139,14 @@ class Judge:
         if self.ran.failed:
             yield self._failed((ways.TCP, *active))
             return
-        spoken = {way: [word for word in self.told if ways.is_of(word, way)] for way in active}
+        spoken = {way: [word for word in self.words if ways.is_of(word, way)] for way in active}
         opened = {way: self.ran.opened(ways.WAYS[way].devices) for way in active if not self.ran.by_tcp}
         used = {way: [*spoken[way], *opened.get(way, [])] for way in active}
         for way in ways.FABRICS:
             if way not in active:
                 yield self._row(way, node.inactive(self.facts, way) or NOT_HERE, "", False)
             elif used[way] or any(used.values()):
-                others = ", ".join(other for other, words in used.items() if words)
+                others = ", ".join(network for network, words in used.items() if words)
                 yield self._use(way, active[way], True, ", ".join(used[way]) or f"{others} is used")
             else:
                 yield self._use(way, active[way], False, ", ".join(self._by_tcp()) or "not used")
@@ -160,14 +160,20 @@ class Judge:
         for way, ports in active.items():
             case = self.case(way)
             able = not set(case.able) <= set(case.broken)
-            why = [one for one in causes.of(case) if one.cause != NOT_THERE[1] or not able]
+            why = [reason for reason in causes.of(case) if reason.cause != NOT_THERE[1] or not able]
             yield self._row(way, ports, "cannot be" if why else "not tried: one node", True if why else None, why)
         yield from self._threads(active)
 
     def dropped(self) -> Iterator[Use]:
         """Variables of this shell that programs get which people start themselves, and these launches do not."""
         for name, value in sorted(self.ran.refused.items()):
-            off = sorted({one.way for one in self.stack.family.switches if one.variable == name and one.is_off(value)})
+            off = sorted(
+                {
+                    switch.way
+                    for switch in self.stack.family.switches
+                    if switch.variable == name and switch.is_off(value)
+                }
+            )
             if off:
                 yield self._row(
                     f"{name} of this shell", "", f"{name}={value}", None,
@@ -195,13 +201,13 @@ class Judge:
             yield self._row(GPU, NOT_HERE, "", False)
             return
         wanted = ", ".join(sorted(map(str, makers)))
-        taken = seen = self.stack.accelerator or "no"
+        supported = seen = self.stack.accelerator or "no"
         variables = self.stack.family.gpu_buffers(self.stack.mpi.version)
         if "cuda" in makers and variables:
             is_set = all(self.settings.get(name, ("", ""))[0] == value for name, value in variables.items())
             words = " ".join(f"{name}={value}" for name, value in variables.items())
-            taken, seen = "cuda", f"cuda: {words}{'' if is_set else ' for programs that need it'}"
-        is_bad = taken not in makers
+            supported, seen = "cuda", f"cuda: {words}{'' if is_set else ' for programs that need it'}"
+        is_bad = supported not in makers
         why = [Why(NOT_THERE[0], f"the MPI library takes no memory of {wanted}", f"a build with {wanted}")]
         yield self._row(GPU, wanted, seen, is_bad, why if is_bad else [])
 
@@ -210,38 +216,40 @@ class Judge:
         return [f"{size / 1e6:.0f} MB by TCP, {names.get(at, at)}" for at, size in self.ran.by_tcp.items()]
 
     def _figures(self) -> str:
-        found = self.ran.figures
-        return f"{found['latency']:.2f} us, {found['bandwidth']:.0f} MB/s" if found else ""
+        figures = self.ran.figures
+        return f"{figures['latency']:.2f} us, {figures['bandwidth']:.0f} MB/s" if figures else ""
 
     def _failed(self, of: Sequence[str]) -> Use:
-        found = [one for way in of for one in causes.of(self.case(way)) if one.cause not in NOT_THERE]
-        return self._row(MESSAGES, "yes", self.ran.failed, True, list(dict.fromkeys(found)))
+        reasons = [reason for way in of for reason in causes.of(self.case(way)) if reason.cause not in NOT_THERE]
+        return self._row(MESSAGES, "yes", self.ran.failed, True, list(dict.fromkeys(reasons)))
 
     def _use(self, way: str, could: str, used: bool, seen: str) -> Use:
         return self._row(way, could, seen, not used, [] if used else causes.of(self.case(way)))
 
     def _row(self, name: str, could: str, seen: str, bad: bool | None, why: Sequence[Why] = ()) -> Use:
-        told = why or ([Why("no cause is known", seen, "report it with plumb stack check --run --json")] if bad else [])
+        reasons = why or (
+            [Why("no cause is known", seen, "report it with plumb stack check --run --json")] if bad else []
+        )
         return Use(
-            name=name, seen=seen, bad=bad, stack=self.stack.name, between=self.between, could=could, why=tuple(told),
-            effect="; ".join(f"{one.cause}: {one.seen}" for one in told),
-            cure="; ".join(dict.fromkeys(one.cure for one in told)),
+            name=name, seen=seen, bad=bad, stack=self.stack.name, between=self.between, could=could, why=tuple(reasons),
+            effect="; ".join(f"{reason.cause}: {reason.seen}" for reason in reasons),
+            cure="; ".join(dict.fromkeys(reason.cure for reason in reasons)),
         )  # fmt: skip
 
 
 def unlaunched(stack: str, error: PlumbError) -> Use:
     """Of a stack whose ranks cannot be started."""
     return Use(
-        name=MESSAGES, seen="cannot be started", bad=True, effect=error.what, cure=error.cure or "plumb stack check",
-        stack=stack, between="ranks", could="yes", why=(Why("no launch", error.what, error.cure or ""),),
+        name=MESSAGES, seen="cannot be started", bad=True, effect=error.message, cure=error.cure or "plumb stack check",
+        stack=stack, between="ranks", could="yes", why=(Why("no launch", error.message, error.cure or ""),),
     )  # fmt: skip
 
 
-def text(found: Sequence[Use]) -> str:
+def text(uses: Sequence[Use]) -> str:
     """A row for each way, then a line for each that was missed."""
     header = ("stack", "between", "way", "could be used", "used", "verdict")
-    rows = [(one.stack, one.between, one.name, one.could, one.seen, one.verdict) for one in found]
-    lines = [f"{one.stack}: {one.name}: {why}" for one in found for why in one.why]
-    missed = sum(one.bad is True for one in found)
-    last = f"{missed} of {len(found)} missed" if missed else "nothing that could be used is missed"
+    rows = [(use.stack, use.between, use.name, use.could, use.seen, use.verdict) for use in uses]
+    lines = [f"{use.stack}: {use.name}: {why}" for use in uses for why in use.why]
+    missed = sum(use.bad is True for use in uses)
+    last = f"{missed} of {len(uses)} missed" if missed else "nothing that could be used is missed"
     return "\n".join([table(header, rows), "", *lines, *([""] if lines else []), last])

@@ -1,6 +1,6 @@
-"""Why a library does not use a way that a node has: one table, each entry with what shows it and its cure.
+"""Why a library does not use a way that a node has: one table, each entry with its evidence and its cure.
 
-What is wrong with the node itself is in the table of ``plumb doctor`` (:mod:`plumbline.nodes.findings`).
+Faults of the node itself are in the table of ``plumb doctor`` (:mod:`plumbline.nodes.findings`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from plumbline.fabric import node as nodes
 from plumbline.fabric.smoke import Smoke
 from plumbline.mpi import ways
 from plumbline.nodes import findings
-from plumbline.nodes.findings import Finding
+from plumbline.nodes.findings import NodeFinding
 from plumbline.nodes.model import Node
 from plumbline.stacks import libraries
 from plumbline.stacks import manifest as manifests
@@ -38,9 +38,9 @@ MULTI = 2
 _SHARED = re.compile(r"\.so(?:\.[\d.]+)?$")
 #: the C library has the calls by which others copy, and the witness counts them
 _OTHERS = re.compile(r"libc[.-]|libplumb")
-#: what Open MPI says where UCX does not work for a program with MPI_THREAD_MULTIPLE
+#: the message of Open MPI where UCX does not work for a program with MPI_THREAD_MULTIPLE
 NO_THREADS = "does not support MPI_THREAD_MULTIPLE"
-#: what libraries and the system say of a peer that does not answer
+#: messages of libraries and the system about a peer that does not answer
 _UNREACHED = (
     "No route to host",
     "Connection refused",
@@ -61,21 +61,23 @@ class Case:
     node: Node
     smoke: Smoke
     settings: Mapping[str, tuple[str, str]]
-    doctor: Mapping[str, Finding]
+    doctor: Mapping[str, NodeFinding]
 
     @cached_property
     def files(self) -> list[Path]:
-        """The library, its parts, what ranks loaded, and the plugins of UCX and libfabric beside that."""
-        loaded = {Path(one.path) for rank in self.smoke.seen for one in rank.objects}
-        own = {Path(name) for name in (self.stack.loads or manifests.NOT_RECORDED).files}
+        """The library, its parts, the files that ranks loaded, and the plugins of UCX and libfabric beside that."""
+        loaded = {Path(library.path) for rank in self.smoke.seen for library in rank.objects}
+        recorded = {Path(name) for name in (self.stack.loads or manifests.NOT_RECORDED).files}
         beside = {
             plugin
-            for file in loaded | own
+            for file in loaded | recorded
             if file.name.startswith(("libuct.", "libfabric."))
             for pattern in ("ucx/*.so*", "libfabric/*.so*")
             for plugin in file.parent.glob(pattern)
         }
-        shared = (file for file in loaded | own | beside if _SHARED.search(file.name) and not _OTHERS.match(file.name))
+        shared = (
+            file for file in loaded | recorded | beside if _SHARED.search(file.name) and not _OTHERS.match(file.name)
+        )
         return sorted(file for file in shared if file.is_file())
 
     @cached_property
@@ -88,18 +90,18 @@ class Case:
     def broken(self) -> dict[Path, list[str]]:
         """Those of them that cannot be loaded -> the libraries that they lack."""
         variables = {"PATH": os.environ.get("PATH", os.defpath), **manifests.environment(self.stack, os.environ)}
-        found = {file: libraries.missing(file, variables) for file in self.able}
-        return {file: names for file, names in found.items() if names}
+        missing = {file: libraries.missing(file, variables) for file in self.able}
+        return {file: names for file, names in missing.items() if names}
 
     def of_doctor(self, name: str) -> Iterator[str]:
-        """What ``plumb doctor`` says of the node, if it is bad."""
-        if (found := self.doctor.get(name)) and found.bad:
-            yield found.seen
+        """The finding of ``plumb doctor`` on the node, if it is bad."""
+        if (finding := self.doctor.get(name)) and finding.bad:
+            yield finding.seen
 
 
 @dataclass(frozen=True)
 class Cause:
-    """``seen`` gives what shows the cause, nothing where it is not there.
+    """``seen`` yields the evidence of the cause, nothing where it is absent.
 
     ``cure`` may have ``{build}``, how a library is built with the way, and ``{interface}``, its setting for that.
     Without one, the cure is that of ``plumb doctor``, which knows the cause by this ``name``.
@@ -134,13 +136,13 @@ def _single_threaded(case: Case) -> Iterator[str]:
 
 
 def _apart(case: Case) -> Iterator[str]:
-    spaces = {one.user_namespace for one in case.smoke.transports} - {""}
+    spaces = {rank.user_namespace for rank in case.smoke.transports} - {""}
     if len(spaces) > 1:
         yield f"the ranks are in {len(spaces)} user namespaces"
 
 
 def _refused(case: Case) -> Iterator[str]:
-    if count := sum(one.refused for one in case.smoke.transports):
+    if count := sum(rank.refused for rank in case.smoke.transports):
         yield f"the kernel refused {count} copies"
     elif any("process_vm_readv failed" in line or "CAP_SYS_PTRACE" in line for line in case.smoke.lines):
         yield "the library says that the kernel refused a copy"
@@ -149,10 +151,10 @@ def _refused(case: Case) -> Iterator[str]:
 def _closed(case: Case) -> Iterator[str]:
     prefix = Path(ways.WAYS[case.way].devices)
     folder, begins = (prefix, "uverbs") if prefix.name == "infiniband" else (prefix.parent, prefix.name)
-    found = sorted(folder.glob(f"{begins}*")) if folder.is_dir() else []
-    if closed := [str(file) for file in found if not os.access(file, os.R_OK | os.W_OK)]:
+    devices = sorted(folder.glob(f"{begins}*")) if folder.is_dir() else []
+    if closed := [str(file) for file in devices if not os.access(file, os.R_OK | os.W_OK)]:
         yield f"{', '.join(closed)} may not be opened"
-    elif not found:
+    elif not devices:
         yield f"there is no {prefix.parent if folder != prefix else prefix}/{begins}*"
 
 
@@ -162,14 +164,14 @@ def _other_interface(case: Case) -> Iterator[str]:
     for address in case.smoke.by_tcp:
         name, speed = known.get(address, (address, None))
         if speed and 2 * speed <= best:
-            faster = next(one for one, rate in known.values() if rate == best)
+            faster = next(card for card, rate in known.values() if rate == best)
             yield f"messages go by {name}, {speed / 1000:g} Gbit/s; {faster} has {best / 1000:g} Gbit/s"
 
 
 def _not_reached(case: Case) -> Iterator[str]:
     texts = [case.smoke.failed, *case.smoke.lines]
-    if case.smoke.failed and (said := next((text for word in _UNREACHED for text in texts if word in text), None)):
-        yield said.strip()
+    if case.smoke.failed and (line := next((text for word in _UNREACHED for text in texts if word in text), None)):
+        yield line.strip()
     elif case.smoke.late and case.smoke.nodes > 1:
         yield case.smoke.failed
 
@@ -219,7 +221,7 @@ CAUSES = (
 
 @dataclass(frozen=True)
 class Why:
-    """A cause of :data:`CAUSES` that is there: its name, what shows it, its cure."""
+    """A cause of :data:`CAUSES` that is there: its name, its evidence, its cure."""
 
     cause: str
     seen: str
@@ -246,8 +248,8 @@ def threads_of_ucx(case: Case) -> int | None:
     library = next((file for file in case.files if file.name.startswith("libucp.so")), None)
     if library is None:
         return None
-    asked = [sys.executable, "-I", "-c", _THREADS, str(library)]
-    done = subprocess.run(asked, env=manifests.around(case.stack), capture_output=True, text=True, check=False)
+    command = [sys.executable, "-I", "-c", _THREADS, str(library)]
+    done = subprocess.run(command, env=manifests.around(case.stack), capture_output=True, text=True, check=False)
     return int(done.stdout) if done.returncode == 0 else None
 
 

@@ -1,4 +1,4 @@
-"""What a node has for messages, from its facts."""
+"""The network ports and cards of a node, from its facts."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ ACTIVE = "ACTIVE"
 
 def fabrics(node: Node) -> dict[str, str]:
     """Network of a fabric with an active port -> its ports: ``mlx5_0 port 1, 200 Gbit/s``."""
-    found: dict[str, list[str]] = {}
+    ports: dict[str, list[str]] = {}
     for adapter in node.hcas:
         for port in adapter.ports:
             if port.state == ACTIVE:
                 rate = f", {port.rate_gbit:g} Gbit/s" if port.rate_gbit else ""
-                found.setdefault(_network(adapter.name, port.link_layer), []).append(
+                ports.setdefault(_network(adapter.name, port.link_layer), []).append(
                     f"{adapter.name} port {port.port}{rate}"
                 )
     for card in node.nics:
         if (card.driver or "").startswith("cxi") and card.state == "up":
-            found.setdefault(ways.SLINGSHOT, []).append(card.name)
-    return {way: "; ".join(texts) for way, texts in found.items()}
+            ports.setdefault(ways.SLINGSHOT, []).append(card.name)
+    return {way: "; ".join(texts) for way, texts in ports.items()}
 
 
 def inactive(node: Node, way: str) -> str:

@@ -1,4 +1,4 @@
-"""A ping-pong between two ranks, small and large, and what it shows: witnesses, and what the library says of itself."""
+"""A ping-pong between two ranks, small and large, and its evidence: witnesses, and the library's own messages."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ TIME_LIMIT_S = 30
 
 @dataclass(frozen=True)
 class Smoke:
-    """What a launch over ``nodes`` nodes showed. ``failed``: why it did not end well, empty if it did.
+    """The evidence of a launch over ``nodes`` nodes. ``failed``: why it did not end well, empty if it did.
 
-    ``late``: its time limit ended it. ``beside``: what disturbed it, empty if nothing did. ``lines`` are all that it
+    ``late``: its time limit ended it. ``beside``: its disturbance, empty if nothing did. ``lines`` are all that it
     printed; ``variables`` those of its ranks, ``refused`` those that it did not inherit.
     """
 
@@ -54,12 +54,12 @@ class Smoke:
     @property
     def transports(self) -> list[Transports]:
         """Those of all ranks."""
-        return [one.transports for one in self.seen if one.transports]
+        return [rank.transports for rank in self.seen if rank.transports]
 
     @property
     def copied_once(self) -> bool:
         """Whether ranks copied the large messages from one another's memory, by calls that the witness sees."""
-        return sum(one.copies for one in self.transports) >= LARGE_MESSAGES
+        return sum(rank.copies for rank in self.transports) >= LARGE_MESSAGES
 
     @property
     def by_tcp(self) -> dict[str, int]:
@@ -68,18 +68,18 @@ class Smoke:
 
     def opened(self, prefix: str) -> list[str]:
         """The device files that all ranks have open, whose names begin so."""
-        names = [set(one.devices) for one in self.transports]
+        names = [set(rank.devices) for rank in self.transports]
         return sorted(name for name in set.intersection(*names) if name.startswith(prefix)) if names else []
 
 
 def run(stack: Manifest, site: str, partition: Partition, nodes: int, folder: Path) -> Smoke:
-    """Launch the ranks and read what they left; ``folder`` is for the launch.
+    """Launch the ranks and read their output; ``folder`` is for the launch.
 
     Raises :class:`PlumbError` for a stack or a partition that cannot be launched on.
     """
-    told = folder / f"told-{nodes}"
-    told.mkdir()
-    variables = {**stack.family.reports, "UCX_LOG_FILE": f"{told}/%h.%p", PAGES: "1"}
+    reports = folder / f"told-{nodes}"
+    reports.mkdir()
+    variables = {**stack.family.reports, "UCX_LOG_FILE": f"{reports}/%h.%p", PAGES: "1"}
     job = prepare(_variant(stack, site, partition.name, nodes, variables), "stack check")
     texts: list[str] = []
     for _ in range(STARTS):
@@ -89,7 +89,7 @@ def run(stack: Manifest, site: str, partition: Partition, nodes: int, folder: Pa
         if ran.ended.status != "failed":
             break
     pipeline.observe(ran)
-    texts += map(process.printed, sorted(told.iterdir()))
+    texts += map(process.printed, sorted(reports.iterdir()))
     failed = "; ".join(ran.why_ended())
     return Smoke(
         nodes, failed, ran.ended.status == "timeout", ran.launch.disturbance.short(), ran.seen,
@@ -113,7 +113,7 @@ def _variant(stack: Manifest, site: str, partition: str, nodes: int, variables: 
 
 
 def _refused(job: Prepared) -> dict[str, str]:
-    """The variables of this process that would change what MPI libraries do, and that launches do not get."""
+    """The variables of this process that would change how MPI libraries work, and that launches do not get."""
     around, names = surroundings.of_user(), job.record.removed_variables or []
     return {name: around[name] for name in names if name.startswith(mpi.VARIABLES)}
 
@@ -122,27 +122,31 @@ def _figures(texts: list[str]) -> dict[str, float]:
     """Latency in us and bandwidth in MB/s; the library may have printed something around the document."""
     text = "".join(texts)
     document, _ = json.JSONDecoder().raw_decode(text[text.index('{"schema"') :])
-    found = parsers.parse("kernel", json.dumps(document), {"kernel": KERNEL, "ranks": 2, "threads": 1})
-    return {one.metric: float(one.value) for one in found if one.metric in ("latency", "bandwidth")}
+    measurements = parsers.parse("kernel", json.dumps(document), {"kernel": KERNEL, "ranks": 2, "threads": 1})
+    return {
+        measurement.metric: float(measurement.value)
+        for measurement in measurements
+        if measurement.metric in ("latency", "bandwidth")
+    }
 
 
 def words(smoke: Smoke) -> list[str]:
-    """By what the library says that it reaches its peer."""
-    return ways.told(smoke.lines)
+    """The transports by which the library says that it reaches its peer."""
+    return ways.reported(smoke.lines)
 
 
 def sources(stack: Manifest, partition: Partition, smoke: Smoke, root: Path = Path("/")) -> dict[str, tuple[str, str]]:
     """The variable of each setting -> its value and where it is set; variables go before files, as in the libraries."""
     family = stack.family
-    found: dict[str, tuple[str, str]] = {}
+    origins: dict[str, tuple[str, str]] = {}
     for name, value, file in settings.of_files(family.settings_files(Path(stack.prefix), smoke.variables, root)):
         known = name.startswith(mpi.VARIABLES)
-        found[name if known else family.setting_variable(name)] = value, str(file)
-    own = manifests.environment(stack, {})
+        origins[name if known else family.setting_variable(name)] = value, str(file)
+    declared = manifests.environment(stack, {})
     for name, value in smoke.variables.items():
         if name in partition.environment:
             where = f"environment of partition {partition.name} in site.yaml"
         else:
-            where = f"the manifest of stack {stack.name}" if name in own else "the launch"
-        found[name] = value, where
-    return found
+            where = f"the manifest of stack {stack.name}" if name in declared else "the launch"
+        origins[name] = value, where
+    return origins

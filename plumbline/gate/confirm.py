@@ -33,15 +33,15 @@ from plumbline.records.model import Benchmark, Mpi, Record
 from plumbline.records.variant import Variant
 from plumbline.stacks import manifest as manifests
 from plumbline.statistics.changes import Settings
-from plumbline.statistics.paired import Rule
+from plumbline.statistics.paired import PairedRule
 
-#: what to do with a record that says what code is run
+#: the cure for a record that names the code to run
 AGAIN = "plumb reproduce ID --trust, if you know who wrote it"
-State = Literal["confirmed", "refuted", "open", "invalid"]
+AlarmState = Literal["confirmed", "refuted", "open", "invalid"]
 UNCHANGED = "the software did not change: node, firmware or operating system did"
 #: nodes on which fresh sessions are asked for: one node alone cannot show whether it or the whole site changed
 NODES = 3
-STATES: dict[str, State] = {
+STATES: dict[str, AlarmState] = {
     "GAIN": "refuted",
     "FAIL": "confirmed",
     "PASS": "refuted",
@@ -49,7 +49,7 @@ STATES: dict[str, State] = {
     "INVALID": "invalid",
 }
 #: exit status of each, worst last as for verdicts
-STATUS: dict[State, int] = {STATES[name]: status for name, status in EXIT.items()}
+STATUS: dict[AlarmState, int] = {STATES[name]: status for name, status in EXIT.items()}
 
 
 @dataclass(frozen=True)
@@ -64,18 +64,18 @@ class Alarm:
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of an alarm. ``search``: the command that looks for the cause of a confirmed one."""
+    """The answer to an alarm. ``search``: the command that looks for the cause of a confirmed one."""
 
-    state: State
+    state: AlarmState
     text: str
     search: str | None = None
 
 
 #: measures a couple of variants, one for each side; the tests put another one in its place
-Measure = Callable[[tuple[Side, Side], list[Variant], Rule], run.Outcome]
+Measure = Callable[[tuple[Side, Side], list[Variant], PairedRule], run.GateOutcome]
 
 
-#: the command that looks for what makes the second record differ from the first, with the plumb.yaml that was named
+#: the command that looks for the cause by which the second record differs from the first, with the plumb.yaml named
 Offer = Callable[[Record, Record, Path | None], str | None]
 
 
@@ -86,14 +86,14 @@ class Confirmer:
     ``application`` is the plumb.yaml of records of an application; None: the one here.
     """
 
-    rule: Rule
+    rule: PairedRule
     measure: Measure
     offer: Offer
     application: Path | None = None
     seen: dict[tuple[str, str, str], list[Verdict]] = field(default_factory=dict)
 
     def answer(self, alarm: Alarm) -> Answer:
-        """Measure, or say what must be run and why it cannot be run here."""
+        """Measure, or name the commands to run elsewhere and the reason."""
         if alarm.bad.is_imported:
             return Answer("open", "its figures are imported: the program that measured them must measure again")
         try:
@@ -104,12 +104,12 @@ class Confirmer:
         except PlumbError as error:
             return Answer("open", f"it could not be measured: {error}; {fresh_sessions(alarm)}")
         name = f"{alarm.bad.variant.name}: {alarm.figure}"
-        found = next((item for item in verdicts if item.subject == name), None)
-        if found is None:
+        verdict = next((item for item in verdicts if item.subject == name), None)
+        if verdict is None:
             return Answer("open", f"a gate does not judge this figure, which is optional; {fresh_sessions(alarm)}")
-        text = f"{both[1].measured} against {both[0].measured}, {found.count} pairs: "
-        text += found.reason or "no slowdown that matters"
-        state = STATES[found.state]
+        text = f"{both[1].measured} against {both[0].measured}, {verdict.count} pairs: "
+        text += verdict.reason or "no slowdown that matters"
+        state = STATES[verdict.state]
         search = self.offer(alarm.good, alarm.bad, self.application) if state == "confirmed" else None
         return Answer(state, text, search)
 
@@ -124,27 +124,29 @@ class Confirmer:
 
 
 def answers(
-    said: Sequence[Followed], settings: Settings, say: Say, offer: Offer, application: Path | None
+    followed: Sequence[Followed], settings: Settings, say: Say, offer: Offer, application: Path | None
 ) -> dict[int, Answer]:
     """The answer to each series whose newest change is for the worse, by the place of the series."""
-    confirmer = Confirmer(Rule(settings.min_effect / 5, settings.min_effect), measure_here(say), offer, application)
-    found = {}
-    for place, item in enumerate(said):
+    confirmer = Confirmer(
+        PairedRule(settings.min_effect / 5, settings.min_effect), measure_here(say), offer, application
+    )
+    by_place = {}
+    for place, item in enumerate(followed):
         if item.alarms and item.alarms[-1]["direction"] == "worse":
             good, bad = (query.find(item.series.index[index]) for index in (item.last - 1, item.last))
             say(f"confirming: {item.subject}, slower since {bad.id}")
-            found[place] = confirmer.answer(Alarm(item.subject, item.series.key["figure"], good, bad))
-    return found
+            by_place[place] = confirmer.answer(Alarm(item.subject, item.series.key["figure"], good, bad))
+    return by_place
 
 
-def status(found: Collection[Answer]) -> int:
+def status(all_answers: Collection[Answer]) -> int:
     """The exit status of all answers: that of the worst."""
     order = list(STATUS)
-    return STATUS[max((answer.state for answer in found), key=order.index)] if found else 0
+    return STATUS[max((answer.state for answer in all_answers), key=order.index)] if all_answers else 0
 
 
 def fresh_sessions(alarm: Alarm) -> str:
-    """What to run where no pairs can be measured."""
+    """The commands to run where no pairs can be measured."""
     return (
         f"measure fresh sessions on at least {NODES} nodes of partition {alarm.bad.partition}, one that was not in "
         f"doubt among them: plumb reproduce {alarm.bad.id} on each"
@@ -183,7 +185,7 @@ def _of_application(good: Record, bad: Record, name: str, file: Path | None) -> 
     """The two sides of records of the application ``name``: its commits, built against the stacks."""
     if file is None or applications.load(file).application != name:
         return f"this is not the repository of {name}"
-    found = []
+    both = []
     for role, record in zip(run.SIDES, (good, bad), strict=True):
         stack, state = installed(record, kernels=False), record.variant.application
         commit = git.commit(state.commit, file.parent) if state and state.commit else None
@@ -192,13 +194,13 @@ def _of_application(good: Record, bad: Record, name: str, file: Path | None) -> 
         if commit is None:
             return f"the code of record {record.id} is not a commit of this repository"
         code = source.of_commit(file, commit, state.variables if state else ())
-        found.append(Side(role, stack, given=commit[:12], code=code))
-    same = found[0].stack == found[1].stack and found[0].code == found[1].code
-    return UNCHANGED if same else (found[0], found[1])
+        both.append(Side(role, stack, spelling=commit[:12], code=code))
+    same = both[0].stack == both[1].stack and both[0].code == both[1].code
+    return UNCHANGED if same else (both[0], both[1])
 
 
 def identity(record: Record) -> tuple[Any, ...]:
-    """What the software of a record is, whatever the stack is called and wherever it lies."""
+    """The software of a record, whatever the name and the folder of its stack."""
     return *_of_stack(record.stack.mpi, record.stack.compiler, record.stack.sources), *_of_program(record.benchmark)
 
 
@@ -216,15 +218,15 @@ def installed(record: Record, kernels: bool = True) -> str | None:
 
     Without ``kernels`` the benchmark program may be another one.
     """
-    own = record.stack
-    for name in sorted(manifests.names(), key=lambda name: name != own.name):
+    stack = record.stack
+    for name in sorted(manifests.names(), key=lambda name: name != stack.name):
         manifest = manifests.document(manifests.load(name))
-        found = _of_stack(msgspec.convert(manifest["mpi"], Mpi), manifest["compiler"], manifest["sources"])
+        software = _of_stack(msgspec.convert(manifest["mpi"], Mpi), manifest["compiler"], manifest["sources"])
         program = manifest["benchmarks"].get(record.variant.benchmark)
         if not kernels:
-            if "@" not in name and found == _of_stack(own.mpi, own.compiler, own.sources):
+            if "@" not in name and software == _of_stack(stack.mpi, stack.compiler, stack.sources):
                 return name
-        elif program and (*found, *_of_program(msgspec.convert(program, Benchmark))) == identity(record):
+        elif program and (*software, *_of_program(msgspec.convert(program, Benchmark))) == identity(record):
             return name
     return None
 
@@ -232,14 +234,14 @@ def installed(record: Record, kernels: bool = True) -> str | None:
 def measure_here(say: Say) -> Measure:
     """The real :data:`Measure`: a live gate in this process, shown by ``say``."""
 
-    def in_pairs(both: tuple[Side, Side], couple: list[Variant], rule: Rule) -> run.Outcome:
+    def in_pairs(both: tuple[Side, Side], couple: list[Variant], rule: PairedRule) -> run.GateOutcome:
         part = site.partition(site.load(couple[0].site), couple[0].partition)
         jobs.refuse(part, "plumb history --confirm")
         if both[0].code:
-            asked = setup.Request(
+            request = setup.GateRequest(
                 both, setup.Terms(rule), application=both[0].code.folder / FILE, variant=couple[0].name, imposed=True
             )
-            return run.resume(setup.prepare(asked, say), live.Stop(), say)
+            return run.resume(setup.prepare(request, say), live.Stop(), say)
         name = store.new_session()
         for side in both:
             sides.install_side(side)

@@ -14,7 +14,7 @@ from plumbline.gate import live, run, setup, sides
 from plumbline.judge.decide import Verdict
 from plumbline.measure import jobs
 from plumbline.measure.session import Say
-from plumbline.statistics.paired import Rule
+from plumbline.statistics.paired import PairedRule
 from plumbline.views.table import table
 
 #: measures two stacks: the verdicts of the second against the first
@@ -22,8 +22,8 @@ Compare = Callable[[str, str], Sequence[Verdict]]
 
 
 @dataclass
-class Place:
-    """What the gates show of one series.
+class SeriesRanking:
+    """The ranking of the stacks in one series, by their gates.
 
     ``slower``: of each stack that is certainly slower than another one, by which fraction, and than which.
     ``doubts`` are reasons of gates that have decided nothing, by their two stacks.
@@ -41,35 +41,35 @@ class Place:
             else:
                 self.slower[first] = (1 / longer - 1, second)
         elif verdict.state != "PASS":
-            self.doubts[first, second] = f"{verdict.state}: {verdict.said}"
+            self.doubts[first, second] = f"{verdict.state}: {verdict.explanation}"
 
     def row(self, stacks: Sequence[str]) -> tuple[str, str]:
-        """Which of ``stacks`` can be the fastest, and what is known of the others."""
+        """Those of ``stacks`` that can be the fastest, and the evidence against the others."""
         best = [name for name in stacks if name not in self.slower]
-        said = [f"{name} {percent(by)} slower than {other}" for name, (by, other) in sorted(self.slower.items())]
+        notes = [f"{name} {percent(by)} slower than {faster}" for name, (by, faster) in sorted(self.slower.items())]
         open_ = [text for both, text in self.doubts.items() if set(both) <= set(best)]
         if len(best) > 1 and not open_:
-            said.append("no difference between the first")
-        return " or ".join(best), "; ".join(said + open_)
+            notes.append("no difference between the first")
+        return " or ".join(best), "; ".join(notes + open_)
 
 
-def find(stacks: Sequence[str], compare: Compare) -> tuple[dict[str, Place], int]:
+def find(stacks: Sequence[str], compare: Compare) -> tuple[dict[str, SeriesRanking], int]:
     """The place of each series after gates of each two of ``stacks``, and the exit status.
 
     Two are compared unless one of them is slower than another in every series. The status is 0 where all gates decided.
     """
-    places: dict[str, Place] = {}
+    places: dict[str, SeriesRanking] = {}
     states: list[str] = ["PASS"]
     for first, second in combinations(stacks, 2):
         if places and any(all(name in place.slower for place in places.values()) for name in (first, second)):
             continue
         for verdict in compare(first, second):
-            places.setdefault(verdict.subject, Place()).add(first, second, verdict)
+            places.setdefault(verdict.subject, SeriesRanking()).add(first, second, verdict)
             states.append("PASS" if verdict.state == "FAIL" else verdict.state)
     return places, EXIT[worst(states)]
 
 
-def text(stacks: Sequence[str], places: dict[str, Place]) -> str:
+def text(stacks: Sequence[str], places: dict[str, SeriesRanking]) -> str:
     """The table, and how often each of ``stacks`` alone is the fastest."""
     rows = [(name, *place.row(stacks)) for name, place in places.items()]
     alone = [sum(row[1] == name for row in rows) for name in stacks]
@@ -78,10 +78,10 @@ def text(stacks: Sequence[str], places: dict[str, Place]) -> str:
     return "\n".join([table(("figure", "fastest", "the others"), rows), "", closing])
 
 
-def gates(file: Path, tests: str, system: str | None, rule: Rule, minutes: float | None, say: Say) -> Compare:
+def gates(file: Path, tests: str, system: str | None, rule: PairedRule, minutes: float | None, say: Say) -> Compare:
     """The real :data:`Compare`: live gates of the application of ``file`` in this process, ``minutes`` for them all.
 
-    ``tests`` is the regular expression of its tests, ``system`` as of :class:`setup.Request`. Raises
+    ``tests`` is the regular expression of its tests, ``system`` as of :class:`setup.GateRequest`. Raises
     :class:`PlumbError` where the site is reached by jobs.
     """
     end = time.monotonic() + 60 * minutes if minutes else None
@@ -91,7 +91,7 @@ def gates(file: Path, tests: str, system: str | None, rule: Rule, minutes: float
             sides.resolve(role, f"stack:{name}", None, file)
             for role, name in zip(run.SIDES, (first, second), strict=True)
         )
-        request = setup.Request((both[0], both[1]), setup.Terms(rule), tests, system, common=True, application=file)
+        request = setup.GateRequest((both[0], both[1]), setup.Terms(rule), tests, system, common=True, application=file)
         folder = setup.prepare(request, say)
         jobs.refuse(setup.partition_of(setup.GATE.peek(folder)), "plumb run --any-mpi")
         left = None if end is None else max((end - time.monotonic()) / 60, 0.0)

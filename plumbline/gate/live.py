@@ -1,7 +1,7 @@
-"""The measuring of a live gate: which pair is next, when a variant is decided, what is measured again.
+"""The measuring of a live gate: which pair is next, when a variant is decided, which pairs are measured again.
 
 Everything random comes from the recorded seed and from counts, so that a resumed gate continues as if it had not
-been interrupted. A :class:`Bench` is what starts programs; tests put another one in its place. In the gate's folder
+been interrupted. A :class:`GateBench` starts programs; tests put another one in its place. In the gate's folder
 ``pairs/N.jsonl`` has the two records of variant N; it is replaced whole after each pair.
 """
 
@@ -28,7 +28,7 @@ from plumbline.records import store
 from plumbline.records.launch import Launch
 from plumbline.records.model import Record
 from plumbline.statistics import paired
-from plumbline.statistics.paired import CAP, LOOKS, Rule
+from plumbline.statistics.paired import CAP, LOOKS, PairedRule
 
 
 def pairs_file(folder: Path, position: int) -> Path:
@@ -44,14 +44,14 @@ def kept_records(folder: Path, position: int) -> list[Record] | None:
     file = pairs_file(folder, position)
     if not file.exists():
         return None
-    found = store.whole(file, "start a new gate")
-    if not all(record.seal for record in found):
+    records = store.whole(file, "start a new gate")
+    if not all(record.seal for record in records):
         raise PlumbError("changed since it was measured: it has no seal any more", str(file), "start a new gate")
-    if len(found) != 2:
-        raise PlumbError(f"{len(found)} records instead of two", str(file), "start a new gate")
-    if len(found[0].launches) != len(found[1].launches):
+    if len(records) != 2:
+        raise PlumbError(f"{len(records)} records instead of two", str(file), "start a new gate")
+    if len(records[0].launches) != len(records[1].launches):
         raise PlumbError("the records do not have equally many launches", str(file), "start a new gate")
-    return found
+    return records
 
 
 def refuse_loss(results: Path, records: Iterable[Record]) -> None:
@@ -59,21 +59,21 @@ def refuse_loss(results: Path, records: Iterable[Record]) -> None:
     held = {record.id: record.launches for record in records}
     for item in store.whole(results, "move it away, or start a new gate") if results.exists() else ():
         if held.get(item.id, [])[: len(item.launches)] != item.launches:
-            what = "the results of this gate have launches that its folder has not"
-            raise PlumbError(what, str(results), "bring the folder's pairs back, or start a new gate")
+            message = "the results of this gate have launches that its folder has not"
+            raise PlumbError(message, str(results), "bring the folder's pairs back, or start a new gate")
 
 
-class Bench(Protocol):
+class GateBench(Protocol):
     """Starts launches: variant 2 N is the baseline of couple N, variant 2 N + 1 its candidate."""
 
-    def records(self, position: int, found: list[Record] | None) -> list[Record]:
-        """Both records of a couple, new ones or those ``found`` from before an interruption."""
+    def records(self, position: int, kept: list[Record] | None) -> list[Record]:
+        """Both records of a couple, new ones or those ``kept`` from before an interruption."""
 
     def launch(self, which: int, index: int, order: int) -> Launch:
         """One launch; the record does not hold it yet."""
 
     def settle(self, which: int) -> None:
-        """Update what follows from the launches of a record."""
+        """Update the figures and the verdict of a record from its launches."""
 
 
 class DriverBench(driver.Launches):
@@ -84,26 +84,26 @@ class DriverBench(driver.Launches):
         kept = f"the pairs before it are kept: plumb gate --resume {folder}"
         super().__init__(every, begun.name, folder, begun.terms.seed, kept)
 
-    def records(self, position: int, found: list[Record] | None) -> list[Record]:
-        """Both records of a couple, new ones or those ``found``; a plan or command that changed since is an error."""
+    def records(self, position: int, kept: list[Record] | None) -> list[Record]:
+        """Both records of a couple, new ones or those ``kept``; a plan or command that changed since is an error."""
         jobs = self.jobs[2 * position :][:2]
-        for job, old in zip(jobs, found or [], strict=False):
+        for job, old in zip(jobs, kept or [], strict=False):
             for name in ("plan", "command", "benchmark"):
                 if getattr(old, name) != getattr(job.record, name):
-                    what = f"the {name} of {old.variant.name} on {old.stack.name} is another one now"
-                    raise PlumbError(what, str(self.folder), "start a new gate")
+                    message = f"the {name} of {old.variant.name} on {old.stack.name} is another one now"
+                    raise PlumbError(message, str(self.folder), "start a new gate")
             job.record = old
         return [job.record for job in jobs]
 
     def launch(self, which: int, index: int, order: int) -> Launch:
         """Start one launch; raises :class:`PlumbError` for a program that cannot be started, or on other nodes."""
         record, before = self.jobs[which].record, self.jobs[which].record.nodes
-        made = super().launch(which, index, order)
+        launch = super().launch(which, index, order)
         if record.launches and record.nodes != before:
-            what = f"ran on {', '.join(record.nodes)}, before on {', '.join(before)}"
+            message = f"ran on {', '.join(record.nodes)}, before on {', '.join(before)}"
             record.nodes = before
-            raise PlumbError(what, record.variant.name, "a gate stays on its nodes: start a new one")
-        return made
+            raise PlumbError(message, record.variant.name, "a gate stays on its nodes: start a new one")
+        return launch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +130,7 @@ class Contest:
     position: int
     records: list[Record]
     total: int
-    rule: Rule
+    rule: PairedRule
     by_itself: bool = False
 
     @property
@@ -162,26 +162,26 @@ class Contest:
         return [figure_state(pairs, self.rule, self.kept, self.total) for pairs in every]
 
 
-def figure_state(pairs: Pairs, rule: Rule, kept: int, total: int) -> FigureState:
+def figure_state(pairs: Pairs, rule: PairedRule, kept: int, total: int) -> FigureState:
     """How the figure of ``pairs`` stands, of which ``kept`` count, among the ``total`` of all that are measured."""
     name = pairs.name.rpartition(": ")[2]
     values = (*pairs.baseline.values, *pairs.candidate.values)
     if pairs.faults or not all(np.isfinite(value) and value > 0 for value in values):
         return FigureState(name, "INVALID", kept)
-    found = decide.standing([pairs], rule)
-    used = int(found.pairs[0])
-    estimates = paired.estimate(found.logs[0][None, :used])
+    standing = decide.standing([pairs], rule)
+    used = int(standing.pairs[0])
+    estimates = paired.estimate(standing.logs[0][None, :used])
     ratio = decide.ratios(pairs, float(estimates.centre[0]))[0]
-    ends = decide.bounds(estimates, int(found.blur[0]))
+    ends = decide.bounds(estimates, int(standing.blur[0]))
     low, high = sorted(decide.ratios(pairs, *ends))
-    state = int(found.state[0])
+    state = int(standing.state[0])
     interval = (low, high) if used >= LOOKS[0] else None
-    if found.doubts[0]:
-        return FigureState(name, "INCONCLUSIVE", used, ratio, interval, reason=found.doubts[0])
-    holds = bool(found.p[0] * total <= decide.CAMPAIGN_ERROR)
+    if standing.doubts[0]:
+        return FigureState(name, "INCONCLUSIVE", used, ratio, interval, reason=standing.doubts[0])
+    holds = bool(standing.p[0] * total <= decide.CAMPAIGN_ERROR)
     failed = state == paired.FAIL and holds
     after = decide.next_look(used)
-    beyond = state == paired.GO_ON and interval and after and ends[0] > found.rules[0].tolerated
+    beyond = state == paired.GO_ON and interval and after and ends[0] > standing.rules[0].tolerated
     reason = f"{decide.FAIL_NEEDS}, the next look is at {after}" if beyond else None
     return FigureState(name, _state(state, holds, kept), used, ratio, interval, reason=reason, certain=failed)
 
@@ -205,7 +205,7 @@ class Stop:
     """When a gate ends before all is decided: after ``minutes``, or (``first_fail``) with the first certain FAIL.
 
     Such a FAIL waits for the first look at all other series: one without a look is INVALID, which is worse.
-    ``least`` pairs of each variant are what any verdict needs that is wanted; ``cure`` is what to do without the time.
+    Every verdict that is wanted needs ``least`` pairs of its variant; ``cure``: where the time is too short for them.
     """
 
     minutes: float | None = None
@@ -215,7 +215,7 @@ class Stop:
 
 
 def measure(
-    contests: Sequence[Contest], bench: Bench, folder: Path, seed: int, after_pair: AfterPair, stop: Stop
+    contests: Sequence[Contest], bench: GateBench, folder: Path, seed: int, after_pair: AfterPair, stop: Stop
 ) -> str | None:
     """Measure pairs until every contest is decided, or until ``stop``; returns why it stopped early, or None.
 
@@ -245,7 +245,7 @@ def measure(
     return None
 
 
-def _keep(contest: Contest, bench: Bench, folder: Path) -> None:
+def _keep(contest: Contest, bench: GateBench, folder: Path) -> None:
     """Write the pairs of ``contest``; the last one is given up where that fails (a full disk).
 
     The records, which may be on another disk, must not have a pair that a resumed gate does not find in its folder.
@@ -259,22 +259,22 @@ def _keep(contest: Contest, bench: Bench, folder: Path) -> None:
         raise
 
 
-def _draw(seed: int, contest: Contest, what: str) -> float:
+def _draw(seed: int, contest: Contest, purpose: str) -> float:
     """Between 0 and 1; the same for the same seed, contest and number of its pairs."""
-    text = f"{seed}/{what}/{contest.position}/{len(contest.launches)}"
+    text = f"{seed}/{purpose}/{contest.position}/{len(contest.launches)}"
     return random.Random(text).random()  # noqa: S311 - an experimental design, not a secret
 
 
-def _pair(contest: Contest, bench: Bench, seed: int, done: int) -> bool:
+def _pair(contest: Contest, bench: GateBench, seed: int, done: int) -> bool:
     """Measure a pair of ``contest``; True if it is to be measured again."""
     index = len(contest.launches)
     first = int(_draw(seed, contest, "pair") < 0.5)
-    found: dict[int, Launch] = {}
+    launches: dict[int, Launch] = {}
     for place, side in enumerate((first, 1 - first)):
-        found[side] = bench.launch(2 * contest.position + side, index, 2 * done + place)
-    repeated = disturbed.is_pair_due((found[0], found[1]), contest.kept, contest.replaced)
+        launches[side] = bench.launch(2 * contest.position + side, index, 2 * done + place)
+    repeated = disturbed.is_pair_due((launches[0], launches[1]), contest.kept, contest.replaced)
     for side, record in enumerate(contest.records):
-        found[side].superseded = repeated
-        record.launches.append(found[side])
+        launches[side].superseded = repeated
+        record.launches.append(launches[side])
         bench.settle(2 * contest.position + side)
     return repeated

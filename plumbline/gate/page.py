@@ -13,7 +13,7 @@ from plumbline.judge.decide import Verdict, closing
 from plumbline.judge.statement import overall
 from plumbline.pages import blocks
 from plumbline.pages.blocks import Block, Piece, block, section
-from plumbline.statistics.paired import LOOKS, Rule
+from plumbline.statistics.paired import LOOKS, PairedRule
 
 COLUMNS = (
     blocks.column("series", "test"),
@@ -31,16 +31,16 @@ MOST_PAIRS = 1000
 FARTHEST = 1e100
 
 
-def document(verdicts: Sequence[Verdict], rule: Rule, facts: Sequence[tuple[str, str]]) -> dict[str, Any]:
+def document(verdicts: Sequence[Verdict], rule: PairedRule, facts: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """The page; ``facts`` are shown as name and text. ``rule`` is that of series without margins of their own."""
-    found = sorted(verdicts, key=lambda item: severity(item.state), reverse=True)
-    places = [place for place, item in enumerate(found) if item.ratio is not None][:DRAWN]
-    drawn = [_pairs(f"pairs-{place}", found[place], found[place].pairs.judged_by(rule)) for place in places]
-    rows = [_series(item, f"#pairs-{place}" if place in places else None) for place, item in enumerate(found)]
+    worst_first = sorted(verdicts, key=lambda item: severity(item.state), reverse=True)
+    places = [place for place, item in enumerate(worst_first) if item.ratio is not None][:DRAWN]
+    drawn = [_pairs(f"pairs-{place}", worst_first[place], worst_first[place].pairs.judged_by(rule)) for place in places]
+    rows = [_series(item, f"#pairs-{place}" if place in places else None) for place, item in enumerate(worst_first)]
     counts = Counter(item.state for item in verdicts)
     state = overall(verdicts)
     without = (
-        f"{len(found) - len(drawn)} series without a picture: nothing that could be judged, or better than the "
+        f"{len(worst_first) - len(drawn)} series without a picture: nothing that could be judged, or better than the "
         f"{len(drawn)} worst."
     )
     first = [fact for fact in facts if fact[0] in HEAD]
@@ -73,7 +73,7 @@ def document(verdicts: Sequence[Verdict], rule: Rule, facts: Sequence[tuple[str,
                 "Every pair that was measured, in the order measured. Open dots: disturbed pairs, which were measured "
                 "again and do not count.",
                 block("pictures", *drawn),
-                len(found) > len(drawn) and block("note", without),
+                len(worst_first) > len(drawn) and block("note", without),
             ),
             *([circumstances] if facts else []),
         ],
@@ -93,7 +93,7 @@ def _series(item: Verdict, href: str | None) -> list[Piece]:
     ]
 
 
-def _pairs(name: str, item: Verdict, rule: Rule) -> Block:
+def _pairs(name: str, item: Verdict, rule: PairedRule) -> Block:
     """Each pair as a dot: those that count, then those that were measured again."""
     pairs = item.pairs
     tolerated, seen = (
@@ -142,5 +142,5 @@ def _pairs(name: str, item: Verdict, rule: Rule) -> Block:
 
 
 def _ratio(baseline: float, candidate: float) -> float:
-    """Candidate over baseline, within what can be drawn."""
+    """Candidate over baseline, within the range that can be drawn."""
     return min(max(candidate / baseline, 1 / FARTHEST), FARTHEST) if baseline > 0 else FARTHEST

@@ -1,4 +1,4 @@
-"""What a live gate shows: a line per pair while it measures, then the table of verdicts."""
+"""The output of a live gate: a line per pair while it measures, then the table of verdicts."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ TOO_SHORT = "time is too short"
 def short_names(contests: Sequence[Contest]) -> list[str]:
     """Test, parameters and placement of each; the full name where these are not unique."""
     records = [item.records[0] for item in contests]
-    found = [f"{summary.name(record.variant)} {record.placement.name}" for record in records]
-    return [name if found.count(name) == 1 else item.name for name, item in zip(found, contests, strict=True)]
+    names = [f"{summary.name(record.variant)} {record.placement.name}" for record in records]
+    return [name if names.count(name) == 1 else item.name for name, item in zip(names, contests, strict=True)]
 
 
 class Progress:
@@ -45,7 +45,7 @@ class Progress:
         self.is_warned = False
 
     def line(self, contest: Contest, figures: list[FigureState], done: int, repeated: bool, seconds: float) -> str:
-        """The line of one pair: number, time left, variant, state of each figure. ``seconds`` is what the pair took."""
+        """The line of one pair, which took ``seconds``: number, time left, variant, state of each figure."""
         self.decided[contest.position] = _decided(figures)
         self.pairs += 1
         self.seconds += seconds
@@ -69,7 +69,7 @@ class Progress:
         )
 
     def show(self) -> None:
-        """How many figures are decided, and what is left, on the bar."""
+        """The number of decided figures, and the time left, on the bar."""
         terminal.progress(sum(self.decided.values()), self.figures, f"figures decided, {self._left() or 'none'} left")
 
     def _figure(self, figure: FigureState) -> str:
@@ -87,7 +87,7 @@ class Progress:
         return self.decided[contest.position] < len(contest.records[0].variant.figures)
 
     def _again(self, contest: Contest) -> str:
-        """That the last pair is measured again, and whose launch was disturbed; the record says by what."""
+        """That the last pair is measured again, and whose launch was disturbed; the record has the cause."""
         sides = zip(("baseline", "candidate"), contest.launches[-1], strict=True)
         return f"; again: {' and '.join(side for side, launch in sides if launch.disturbed)} disturbed"
 
@@ -96,10 +96,10 @@ def _decided(figures: Sequence[FigureState]) -> int:
     return sum(figure.decided for figure in figures)
 
 
-def verdicts(contests: Sequence[Contest], found: Sequence[tuple[Contest, Verdict]]) -> str:
+def verdicts(contests: Sequence[Contest], judged: Sequence[tuple[Contest, Verdict]]) -> str:
     """The aligned table, and how often pairs were measured again."""
     names = dict(zip((item.position for item in contests), short_names(contests), strict=True))
-    rows = [_row(names[contest.position], verdict, contest) for contest, verdict in found]
+    rows = [_row(names[contest.position], verdict, contest) for contest, verdict in judged]
     lines = [table(HEADER, rows, right=("ratio", "pairs", "again", "ruled out from")), ""]
     pairs = [pair for contest in contests for pair in contest.launches]
     flagged = [sum(pair[side].disturbed for pair in pairs) for side in (0, 1)]

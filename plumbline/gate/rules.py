@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, structs
 from plumbline import schemas, site
 from plumbline.base.errors import PlumbError
 from plumbline.records.variant import Variant, WantedFigure
-from plumbline.statistics.paired import Rule
+from plumbline.statistics.paired import PairedRule
 
 #: of a site's folder
 FILE = "gate.yaml"
@@ -48,13 +48,13 @@ class Rules(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     rules: list[Entry]
 
 
-def load(given: Path | None, name: str) -> tuple[list[Entry], str]:
-    """The entries of the file ``given``, else of site ``name``'s ``gate.yaml``, else none; and where they stand.
+def load(rules_file: Path | None, name: str) -> tuple[list[Entry], str]:
+    """The entries of the file ``rules_file``, else of site ``name``'s ``gate.yaml``, else none; and where they stand.
 
     Raises :class:`PlumbError` for a file that cannot be read, or is not a file of margins.
     """
-    file = given or site.folder(name) / FILE
-    if given is None and not file.is_file():
+    file = rules_file or site.folder(name) / FILE
+    if rules_file is None and not file.is_file():
         return [], ""
     document = schemas.read_yaml(file, "rules of the gate", "give a file of rules, docs/gate.md shows one")
     entries = schemas.convert("gate", document, Rules, str(file)).rules
@@ -65,12 +65,12 @@ def load(given: Path | None, name: str) -> tuple[list[Entry], str]:
             try:
                 re.compile(pattern)
             except re.error as error:
-                what = f"rule {position}: '{pattern}' is not a regular expression: {error}"
-                raise PlumbError(what, str(file), "correct it") from error
+                message = f"rule {position}: '{pattern}' is not a regular expression: {error}"
+                raise PlumbError(message, str(file), "correct it") from error
     return entries, str(file)
 
 
-def settle(variant: Variant, entries: Sequence[Entry], where: str, default: Rule) -> Variant:
+def settle(variant: Variant, entries: Sequence[Entry], where: str, default: PairedRule) -> Variant:
     """``variant`` with both margins in each of its figures, so that its record can be judged later by the same.
 
     The first entry that matches a figure counts; a margin that it leaves open comes from the test, or from ``default``.
@@ -87,16 +87,16 @@ def settle(variant: Variant, entries: Sequence[Entry], where: str, default: Rule
             rule = replace(default, **{name: value for name, value in margins.items() if value is not None})
         except PlumbError as error:
             raise PlumbError(
-                f"{variant.name}: {figure.name}: {error.what}", where or "plumb gate", error.cure
+                f"{variant.name}: {figure.name}: {error.message}", where or "plumb gate", error.cure
             ) from error
         figures.append(_with(figure, rule))
     return structs.replace(variant, figures=figures)
 
 
-def impose(variant: Variant, rule: Rule) -> Variant:
+def impose(variant: Variant, rule: PairedRule) -> Variant:
     """``variant`` with the margins of ``rule`` in each of its figures, optional ones left out as by :func:`settle`."""
-    return structs.replace(variant, figures=[_with(one, rule) for one in variant.figures if not one.optional])
+    return structs.replace(variant, figures=[_with(figure, rule) for figure in variant.figures if not figure.optional])
 
 
-def _with(figure: WantedFigure, rule: Rule) -> WantedFigure:
+def _with(figure: WantedFigure, rule: PairedRule) -> WantedFigure:
     return structs.replace(figure, tolerance=rule.tolerance, must_detect=rule.must_detect)

@@ -1,4 +1,4 @@
-"""A live gate from its session to its verdicts, here or in a job: measuring, what is shown meanwhile, records."""
+"""A live gate from its session to its verdicts, here or in a job: measuring, progress, records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from plumbline.base import units
 from plumbline.base.units import counted
 from plumbline.gate import live
-from plumbline.gate.live import Bench
+from plumbline.gate.live import GateBench
 from plumbline.gate.progress import Progress, verdicts
 from plumbline.gate.setup import GATE, Session
 from plumbline.judge import decide, from_records
@@ -20,24 +20,24 @@ from plumbline.measure.session import Say
 from plumbline.records import notes, store
 from plumbline.records.launch import Launch
 from plumbline.records.model import Record, Side
-from plumbline.statistics.paired import Rule
+from plumbline.statistics.paired import PairedRule
 
 #: the largest number of commands that compare profiles that is shown
 MOST = 5
 SIDES: tuple[Side, Side] = ("baseline", "candidate")
 #: makes the bench of a session; tests give another one
-MakeBench = Callable[[Session, Path], Bench]
+MakeBench = Callable[[Session, Path], GateBench]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class GateOutcome:
     """The verdicts by ``rule``, ``facts`` of the gate as (name, text), and both records of what ``failed``.
 
     ``faulty`` are the sides that have a launch which is not valid. ``open`` are the series without a verdict that more
     pairs could decide.
     """
 
-    rule: Rule
+    rule: PairedRule
     verdicts: list[decide.Verdict]
     facts: list[tuple[str, str]]
     failed: list[tuple[Record, Record]] = field(default_factory=list)
@@ -47,10 +47,10 @@ class Outcome:
 
 def resume(
     folder: Path, stop: live.Stop, say: Say, make: MakeBench | None = None, command: str | None = None
-) -> Outcome:
+) -> GateOutcome:
     """Continue the gate of ``folder``; raises :class:`PlumbError` if anything around it changed.
 
-    ``command`` is what goes on with it after an interruption; None: ``plumb gate``.
+    ``command`` continues it after an interruption; None: ``plumb gate``.
     """
     folder = folder.resolve()
     with GATE.locked(folder):
@@ -58,13 +58,15 @@ def resume(
         return _measure(GATE.load(folder), folder, stop, say, make, command)
 
 
-def _measure(begun: Session, folder: Path, stop: live.Stop, say: Say, make: MakeBench | None, command: str) -> Outcome:
+def _measure(
+    begun: Session, folder: Path, stop: live.Stop, say: Say, make: MakeBench | None, command: str
+) -> GateOutcome:
     bench = (make or live.DriverBench)(begun, folder)
     total = sum(len(couple[0].figures) for couple in begun.couples)
     contests = []
     for position in range(len(begun.couples)):
-        found = live.kept_records(folder, position)
-        couple = bench.records(position, found)
+        kept = live.kept_records(folder, position)
+        couple = bench.records(position, kept)
         for record, side in zip(couple, SIDES, strict=True):
             record.state, record.side = "running", side
         contests.append(live.Contest(position, couple, total, begun.terms.rule, begun.terms.by_itself))
@@ -92,9 +94,11 @@ def _measure(begun: Session, folder: Path, stop: live.Stop, say: Say, make: Make
     try:
         with driver.recording(file, records, empty=False):
             why = live.measure(contests, bench, folder, begun.terms.seed, after_pair, stop)
-            every = ((one, figure) for one in contests for figure in one.figure_states())
+            every = ((contest, figure) for contest in contests for figure in contest.figure_states())
             undecided = {
-                f"{one.records[1].variant.name}: {figure.subject}" for one, figure in every if not figure.decided
+                f"{contest.records[1].variant.name}: {figure.subject}"
+                for contest, figure in every
+                if not figure.decided
             }
     finally:
         if why:
@@ -102,19 +106,19 @@ def _measure(begun: Session, folder: Path, stop: live.Stop, say: Say, make: Make
     return _judged(begun, contests, undecided, file, say)
 
 
-def _judged(begun: Session, contests: list[live.Contest], undecided: set[str], file: Path, say: Say) -> Outcome:
+def _judged(begun: Session, contests: list[live.Contest], undecided: set[str], file: Path, say: Say) -> GateOutcome:
     owned = [
         (contest, item)
         for contest in contests
         for item in from_records.pairs_of(contest.records[0], contest.records[1], by_itself=begun.terms.by_itself)
     ]
-    found = decide.decide([item for _, item in owned], begun.terms.rule)
-    judged = list(zip((contest for contest, _ in owned), found, strict=True))
+    decided = decide.decide([item for _, item in owned], begun.terms.rule)
+    judged = list(zip((contest for contest, _ in owned), decided, strict=True))
     explain = _explaining([contest for contest, item in judged if item.state == "FAIL"])
     repeat = shlex.join([*begun.terms.command, "--seed", str(begun.terms.seed)]) if begun.terms.command else None
     say("\n" + verdicts(contests, judged))
-    told = [*begun.notes, *_started_again(contests), *notes.before(begun.site, store.now())]
-    for note in told:
+    remarks = [*begun.notes, *_started_again(contests), *notes.before(begun.site, store.now())]
+    for note in remarks:
         say(note)
     commands = [*([("repeat", repeat)] if repeat else []), *(("explain", command) for command in explain)]
     say("\n".join([f"records: {file}", *(f"{name + ':':<8} {command}" for name, command in commands)]))
@@ -127,23 +131,23 @@ def _judged(begun: Session, contests: list[live.Contest], undecided: set[str], f
         ("seed", str(begun.terms.seed)),
         ("records", str(file)),
         *commands,
-        *(("note", note) for note in told),
+        *(("note", note) for note in remarks),
     ]
     failed = {contest.position: contest for contest, item in judged if item.state == "FAIL"}.values()
     faulty = [side for place, side in enumerate(SIDES) if any(contest.records[place].reasons for contest in contests)]
     both = [(contest.records[0], contest.records[1]) for contest in failed]
-    left = {item.subject for item in found if item.state in ("INCONCLUSIVE", "INVALID")} & undecided
-    return Outcome(begun.terms.rule, found, facts, both, tuple(faulty), frozenset(left))
+    left = {item.subject for item in decided if item.state in ("INCONCLUSIVE", "INVALID")} & undecided
+    return GateOutcome(begun.terms.rule, decided, facts, both, tuple(faulty), frozenset(left))
 
 
 def _explaining(failed: Sequence[live.Contest]) -> list[str]:
     """The commands that compare profiles of both sides, for the first :data:`MOST` of ``failed`` that call MPI."""
-    found = {
+    commands = {
         contest.position: shlex.join(["plumb", "profile", "--compare", *(record.id for record in contest.records)])
         for contest in failed
         if all(any(seen.mpi for launch in record.launches for seen in launch.ranks) for record in contest.records)
     }
-    return list(found.values())[:MOST]
+    return list(commands.values())[:MOST]
 
 
 def _measured(launches: Sequence[Launch]) -> list[tuple[str, str]]:

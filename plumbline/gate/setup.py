@@ -1,4 +1,4 @@
-"""What a live gate is begun with: two installed sides, the variants that both can run, their margins, its session."""
+"""The begin of a live gate: two installed sides, the variants that both can run, their margins, its session."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from plumbline.records.variant import Variant
 from plumbline.schemas.site import Partition
 from plumbline.stacks import manifest as installed
 from plumbline.stacks.manifest import Manifest
-from plumbline.statistics.paired import Rule
+from plumbline.statistics.paired import PairedRule
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What holds for every pair of a gate: margins, seed (drawn), the command that measures the same again, if any.
+    """The terms of every pair of a gate: margins, seed (drawn), the command that measures the same again, if any.
 
     ``rule`` is that of every figure without its own margins. ``by_itself`` claims that the candidate disturbs
     itself.
     """
 
-    rule: Rule = field(default_factory=Rule)
+    rule: PairedRule = field(default_factory=PairedRule)
     seed: int = field(default_factory=lambda: secrets.randbits(32))
     command: Sequence[str] = ()
     by_itself: bool = False
@@ -43,7 +43,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Session:
-    """What does not change while a gate is measured; ``baseline`` and ``candidate`` are stacks.
+    """The constants of a gate while it is measured; ``baseline`` and ``candidate`` are stacks.
 
     ``couples``: of each variant the baseline's description and the candidate's, with their margins; ``notes``: what is
     not compared, and why.
@@ -67,8 +67,8 @@ GATE = Kind("gate", "gate", "state.json", Session)
 
 
 @dataclass(frozen=True)
-class Request:
-    """What was asked for: two sides, in which tests of which system; ``common``: those that both can run will do.
+class GateRequest:
+    """A gate to begin: two sides, in which tests of which system; ``common``: those that both can run will do.
 
     ``application`` is the plumb.yaml whose programs are measured; without it the suite's tests are. ``variant`` and
     ``figure``: only the variant, and the figures, of this name. ``imposed``: the rule of ``terms`` holds for all
@@ -88,7 +88,7 @@ class Request:
     imposed: bool = False
 
 
-def prepare(request: Request, say: Say, build: sides.Build | None = None) -> Path:
+def prepare(request: GateRequest, say: Say, build: sides.Build | None = None) -> Path:
     """Begin a gate and measure nothing; returns its folder, for :func:`plumbline.gate.run.resume`, here or in a job.
 
     Raises :class:`PlumbError` when a side cannot be measured here, :class:`sides.Unusable` where that is its own fault.
@@ -120,14 +120,14 @@ def prepare(request: Request, say: Say, build: sides.Build | None = None) -> Pat
 
 
 def _benchmarks(
-    request: Request, folder: Path, say: Say, build: sides.Build | None
+    request: GateRequest, folder: Path, say: Say, build: sides.Build | None
 ) -> tuple[list[list[Variant]], list[str]]:
     """The couples of the suite's benchmarks."""
     listing, manifests = _listed(request.both, request, folder, say, build)
     return pair_up(listing, request.both, manifests, request.common, request.variant)
 
 
-def _programs(request: Request, application: Path, folder: Path, say: Say) -> tuple[list[list[Variant]], list[str]]:
+def _programs(request: GateRequest, application: Path, folder: Path, say: Say) -> tuple[list[list[Variant]], list[str]]:
     """The couples of an application's programs, each side built from its state of the code."""
     offers = _offers_of_application(request.both, request, application, folder, say)
     couples, notes = couple(offers[0], offers[1], request.common, variant=request.variant)
@@ -142,8 +142,8 @@ def _unchanged(couples: Sequence[Sequence[Variant]]) -> list[str]:
     return [f"the same file on both sides, built twice: {', '.join(sorted(same))}"] if same else []
 
 
-def offers(every: Sequence[sides.Side], request: Request, folder: Path, say: Say) -> list[Offer]:
-    """What each of ``every`` side can run of the tests of ``request``; what a side is built of is built."""
+def offers(every: Sequence[sides.Side], request: GateRequest, folder: Path, say: Say) -> list[Offer]:
+    """The offer of each of ``every`` side for the tests of ``request``; sides are built where needed."""
     if request.application:
         return _offers_of_application(every, request, request.application, folder, say)
     listing, manifests = _listed(every, request, folder, say, None)
@@ -151,9 +151,9 @@ def offers(every: Sequence[sides.Side], request: Request, folder: Path, say: Say
 
 
 def _listed(
-    every: Sequence[sides.Side], request: Request, folder: Path, say: Say, build: sides.Build | None
+    every: Sequence[sides.Side], request: GateRequest, folder: Path, say: Say, build: sides.Build | None
 ) -> tuple[variants.Listing, list[Manifest]]:
-    """What ReFrame offers for the stacks of the sides, and the manifest of each side."""
+    """ReFrame's listing for the stacks of the sides, and the manifest of each side."""
     manifests = []
     for side in every:
         try:
@@ -166,9 +166,9 @@ def _listed(
 
 
 def _offers_of_application(
-    every: Sequence[sides.Side], request: Request, application: Path, folder: Path, say: Say
+    every: Sequence[sides.Side], request: GateRequest, application: Path, folder: Path, say: Say
 ) -> list[Offer]:
-    found = []
+    side_offers = []
     for side in every:
         state = side.code or source.present(application)
         try:
@@ -176,8 +176,8 @@ def _offers_of_application(
             listing = variants.of_application(application, state, side.stack, request.test, request.system, folder, say)
         except PlumbError as error:
             raise sides.Unusable.of(side, error) from None
-        found.append(Offer(side, listing.of(side.stack), listing.skips.get(side.stack, {})))
-    return found
+        side_offers.append(Offer(side, listing.of(side.stack), listing.skips.get(side.stack, {})))
+    return side_offers
 
 
 def _with_figure(name: str, couples: list[list[Variant]]) -> list[list[Variant]]:
@@ -186,7 +186,10 @@ def _with_figure(name: str, couples: list[list[Variant]]) -> list[list[Variant]]
     if name not in names:
         raise PlumbError(f"no figure '{name}'", "--figure", suggest(name, sorted(names)))
     kept = [
-        [structs.replace(variant, figures=[one for one in variant.figures if one.name == name]) for variant in couple]
+        [
+            structs.replace(variant, figures=[figure for figure in variant.figures if figure.name == name])
+            for variant in couple
+        ]
         for couple in couples
     ]
     return [couple for couple in kept if all(variant.figures for variant in couple)]
@@ -194,7 +197,7 @@ def _with_figure(name: str, couples: list[list[Variant]]) -> list[list[Variant]]
 
 @dataclass(frozen=True)
 class Offer:
-    """What a ``side`` can run, by name, and why it cannot run others."""
+    """The variants that a ``side`` can run, by name, and the reasons why it cannot run others."""
 
     side: sides.Side
     variants: Mapping[str, Variant]
@@ -205,12 +208,12 @@ class Offer:
 
         Of variants that differ in such a parameter alone it is the first.
         """
-        found: dict[str, Variant] = {}
+        by_name: dict[str, Variant] = {}
         for variant in self.variants.values():
             rest = (f"%{key}={value}" for key, value in variant.params.items() if key not in differing)
             name = " ".join([variant.test, *rest]) if differing else variant.name
-            found.setdefault(name, structs.replace(self.side.changes.of(variant), name=name))
-        return found
+            by_name.setdefault(name, structs.replace(self.side.changes.of(variant), name=name))
+        return by_name
 
 
 def partition_of(begun: Session) -> Partition:
@@ -220,13 +223,13 @@ def partition_of(begun: Session) -> Partition:
 
 
 def _offer(listing: variants.Listing, side: sides.Side, manifest: Manifest) -> Offer:
-    """What ``side``, whose stack has this manifest, can run of the suite's tests."""
-    found = {
+    """The offer of ``side``, whose stack has this manifest, for the suite's tests."""
+    runnable = {
         name: structs.replace(variant, stack=side.measured)
         for name, variant in listing.of(side.stack).items()
         if variant.benchmark in manifest.benchmarks
     }
-    return Offer(side, found, listing.skips.get(side.stack, {}))
+    return Offer(side, runnable, listing.skips.get(side.stack, {}))
 
 
 def pair_up(
@@ -236,7 +239,7 @@ def pair_up(
     common: bool,
     variant: str | None = None,
 ) -> tuple[list[list[Variant]], list[str]]:
-    """The couples of variants that both sides can run, or that of the ``variant``; and notes on what is not compared.
+    """The couples of variants that both sides can run, or that of the ``variant``; and notes on the others.
 
     Raises :class:`PlumbError` for variants that the candidate alone cannot run, unless ``common`` accepts that, and
     where no couple is left, or couples of several partitions.
@@ -250,14 +253,14 @@ def pair_up(
             replace(offer, variants={name: item for name, item in offer.variants.items() if name not in same})
             for offer in offers
         ]
-    told = [f"not compared: {len(same)} variants whose program is the stack's on both sides"] if same else []
-    return couple(offers[0], offers[1], common, told, variant)
+    remarks = [f"not compared: {len(same)} variants whose program is the stack's on both sides"] if same else []
+    return couple(offers[0], offers[1], common, remarks, variant)
 
 
 def couple(
-    baseline: Offer, candidate: Offer, common: bool, told: Sequence[str] = (), variant: str | None = None
+    baseline: Offer, candidate: Offer, common: bool, remarks: Sequence[str] = (), variant: str | None = None
 ) -> tuple[list[list[Variant]], list[str]]:
-    """The couples of variants that both sides can run, and ``told`` with notes on what is not compared.
+    """The couples of variants that both sides can run, and ``remarks`` with notes on the others.
 
     ``variant`` is the only one that is compared; raises :class:`sides.Unusable` for a side that cannot run it.
     """
@@ -265,18 +268,18 @@ def couple(
     offered = [offer.changed(differing) for offer in (baseline, candidate)]
     labels = [offer.side.measured for offer in (baseline, candidate)]
     if variant:
-        for offer, found in zip((baseline, candidate), offered, strict=True):
-            if variant not in found:
+        for offer, runnable in zip((baseline, candidate), offered, strict=True):
+            if variant not in runnable:
                 raise sides.Unusable(offer.side, f"it cannot run {variant}", offer.skips.get(variant))
-        offered = [{variant: found[variant]} for found in offered]
+        offered = [{variant: runnable[variant]} for runnable in offered]
     lost = sorted(offered[0].keys() - offered[1].keys())
     if lost and not common:
         why = candidate.skips.get(lost[0], f"stack {labels[1]} has no {offered[0][lost[0]].benchmark}")
-        what = f"{labels[1]} cannot run {len(lost)} of the {len(offered[0])} variants of {labels[0]}"
+        message = f"{labels[1]} cannot run {len(lost)} of the {len(offered[0])} variants of {labels[0]}"
         cure = "select others with --test, or add --common to compare what both can run"
-        raise sides.Unusable(candidate.side, f"{what}, such as {lost[0]}", why, cure)
+        raise sides.Unusable(candidate.side, f"{message}, such as {lost[0]}", why, cure)
     names = [name for name in offered[0] if name in offered[1]]
-    notes = [f"not compared: {name} (only {labels[0]} can run it)" for name in lost] + list(told)
+    notes = [f"not compared: {name} (only {labels[0]} can run it)" for name in lost] + list(remarks)
     if not names:
         raise PlumbError("0 variants that both sides can run", "plumb gate", "nothing measured is not a PASS")
     parts = sorted({offered[0][name].partition for name in names})

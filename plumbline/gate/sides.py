@@ -32,7 +32,7 @@ from plumbline.stacks.manifest import Benchmark, Manifest
 Build = Callable[[Manifest, Path, Path], dict[str, Benchmark]]
 #: the parameters of tests that say where ranks, threads and pages are
 PLACING = ("placement", "memory", "threads")
-#: what a side may name, and what of it more than once
+#: kinds that a side may name, and those that it may name more than once
 KINDS = ("commit", "stack", "build", *PLACING, "setting", "variable", "program")
 REPEATED = ("build", "setting", "variable")
 _CHANGE = re.compile(rf"({'|'.join(KINDS)})[:=](.+)", re.DOTALL)
@@ -45,7 +45,7 @@ KERNELS = "kernels"
 
 @dataclass(frozen=True)
 class Changes:
-    """What a side changes in each variant. ``settings`` are the MPI library's, ``variables`` of the environment.
+    """The changes of a side in each variant. ``settings`` are the MPI library's, ``variables`` of the environment.
 
     ``program`` is the file that is run in place of an application's.
     """
@@ -82,16 +82,16 @@ class Changes:
 class Side:
     """``stack`` is the installed stack; for a commit the one that its programs are to be built against.
 
-    ``changes`` are those of its variants, ``given`` how it was named. ``code`` is the state of an application's code;
-    without it ``commit`` is one of this suite. ``install``: the stack is made where it is not there, as provider
-    ``source`` does it.
+    ``changes`` are those of its variants, ``spelling`` is its text in the command. ``code`` is the state of an
+    application's code; without it ``commit`` is one of this suite. ``install``: the stack is made where it is not
+    there, as provider ``source`` does it.
     """
 
     role: str
     stack: str
     commit: str | None = None
     changes: Changes = field(default_factory=Changes)
-    given: str = field(default="", compare=False)
+    spelling: str = field(default="", compare=False)
     code: Source | None = None
     install: bool = False
 
@@ -104,30 +104,31 @@ class Side:
     def label(self) -> str:
         """The side for people."""
         if self.code:
-            return f"{self.given} ({self.code.label} on {self.stack})"
-        return f"{self.measured} ({self.given})" if self.changes != Changes() else self.measured
+            return f"{self.spelling} ({self.code.label} on {self.stack})"
+        return f"{self.measured} ({self.spelling})" if self.changes != Changes() else self.measured
 
 
 class Unusable(PlumbError):
-    """A ``side`` that cannot be measured, whatever the other one is: it does not build, or has not what is measured."""
+    """A ``side`` that cannot be measured, whatever the other one is: it does not build, or lacks the tests."""
 
-    def __init__(self, side: Side, what: str, where: str | None = None, cure: str | None = None) -> None:
-        super().__init__(f"{side.role} {side.given or side.measured}: {what}", where, cure)
-        self.side, self.fault = side, PlumbError(what, where, cure)
+    def __init__(self, side: Side, message: str, where: str | None = None, cure: str | None = None) -> None:
+        super().__init__(f"{side.role} {side.spelling or side.measured}: {message}", where, cure)
+        self.side, self.fault = side, PlumbError(message, where, cure)
 
     @classmethod
     def of(cls, side: Side, error: PlumbError) -> Unusable:
         """The ``error`` that preparing ``side`` ended with."""
-        return cls(side, error.what, error.where, error.cure)
+        return cls(side, error.message, error.where, error.cure)
 
 
-def resolve(role: str, given: str, stack: str | None, file: Path | None = None) -> Side:
-    """What ``given`` names; a commit alone is built against ``stack``. ``file`` is the plumb.yaml of an application.
+def resolve(role: str, spelling: str, stack: str | None, file: Path | None = None) -> Side:
+    """The side that ``spelling`` names; a commit alone is built against ``stack``.
 
+    ``file`` is the plumb.yaml of an application.
     Raises :class:`PlumbError` for a name that is neither stack nor commit, and for a commit without an installed stack.
     """
     where = f"plumb gate --{role}"
-    named = _parsed(given, where)
+    named = _parsed(spelling, where)
     installed = ", ".join(manifests.names()) or "none"
     stack = named.get("stack", stack)
     makes = stack is not None and source_stacks.library(stack) is not None
@@ -138,9 +139,9 @@ def resolve(role: str, given: str, stack: str | None, file: Path | None = None) 
         raise PlumbError(f"'{PRESENT}' is the state of an application, and there is no plumb.yaml here", where)
     if "commit" in named and stack is None:
         cure = f"add --stack NAME, one of {installed}"
-        raise PlumbError(f"'{given}' is a commit, and the stack to build it against is missing", where, cure)
+        raise PlumbError(f"'{spelling}' is a commit, and the stack to build it against is missing", where, cure)
     if stack is None:
-        raise PlumbError(f"'{given}' does not say on which stack", where, f"add --stack NAME, one of {installed}")
+        raise PlumbError(f"'{spelling}' does not say on which stack", where, f"add --stack NAME, one of {installed}")
     if stack not in manifests.names() and not makes:
         raise PlumbError(f"stack '{stack}' is not installed", "plumb gate --stack", f"installed: {installed}")
     changes = _changes(named, file is not None, where)
@@ -149,29 +150,31 @@ def resolve(role: str, given: str, stack: str | None, file: Path | None = None) 
             "variables of a build need a plumb.yaml, whose build they are for", where, "variable:NAME=VALUE"
         )
     if file is None:
-        return Side(role, stack, commit, changes, given, install=makes)
+        return Side(role, stack, commit, changes, spelling, install=makes)
     build = tuple(_assigned(named, "build", where).items())
     code = source.of_commit(file, commit, build) if commit else source.present(file, build)
-    return Side(role, stack, None, changes, given, code, makes)
+    return Side(role, stack, None, changes, spelling, code, makes)
 
 
-def base_stack(given: Sequence[str], named: str | None, file: Path | None, say: Callable[[str], None]) -> str | None:
+def base_stack(
+    spellings: Sequence[str], named: str | None, file: Path | None, say: Callable[[str], None]
+) -> str | None:
     """The stack of sides that name none: ``named``, or the first that the site offers if an application needs one."""
-    if named or file is None or all("stack" in _parsed(side, "plumb gate") for side in given):
+    if named or file is None or all("stack" in _parsed(side, "plumb gate") for side in spellings):
         return named
     return first_stack(file, say)
 
 
-def _parsed(given: str, where: str) -> dict[str, str]:
+def _parsed(spelling: str, where: str) -> dict[str, str]:
     """The values by kind; several settings or variables are joined by line ends."""
-    found: dict[str, str] = {}
-    for part in _SEPARATOR.split(given):
+    values: dict[str, str] = {}
+    for part in _SEPARATOR.split(spelling):
         match = _CHANGE.fullmatch(part)
         kind, value = (match[1], match[2]) if match else ("stack" if _is_stack(part) else "commit", part)
-        if kind in found and kind not in REPEATED:
-            raise PlumbError(f"'{given}' has two values of {kind}", where, "name one")
-        found[kind] = f"{found[kind]}\n{value}" if kind in found else value
-    return found
+        if kind in values and kind not in REPEATED:
+            raise PlumbError(f"'{spelling}' has two values of {kind}", where, "name one")
+        values[kind] = f"{values[kind]}\n{value}" if kind in values else value
+    return values
 
 
 def _is_stack(name: str) -> bool:
@@ -182,19 +185,19 @@ def _is_stack(name: str) -> bool:
 def _commit(name: str, file: Path | None, where: str, installed: str) -> str:
     commit = git.commit(name, file.parent if file else None)
     if commit is None and file is None and paths.is_installed():
-        what = f"'{name}' is not an installed stack, and commits of the suite need a checkout of it"
-        raise PlumbError(what, where, f"installed: {installed}")
+        message = f"'{name}' is not an installed stack, and commits of the suite need a checkout of it"
+        raise PlumbError(message, where, f"installed: {installed}")
     if commit is None:
         raise PlumbError(f"'{name}' is neither an installed stack nor a commit", where, f"installed: {installed}")
     return commit
 
 
-def _changes(named: Mapping[str, str], own: bool, where: str) -> Changes:
+def _changes(named: Mapping[str, str], has_application: bool, where: str) -> Changes:
     threads = named.get("threads")
     if threads is not None and not (threads.isdecimal() and int(threads)):
         raise PlumbError(f"'{threads}' is not a number of threads", where, "1 or more")
     program = Path(named["program"]).absolute() if "program" in named else None
-    if program and not own:
+    if program and not has_application:
         raise PlumbError("a program of your own needs a plumb.yaml", where, "plumb application init")
     if program and not program.is_file():
         raise PlumbError(f"there is no program {program}", where, "build it first")
@@ -210,13 +213,13 @@ def _changes(named: Mapping[str, str], own: bool, where: str) -> Changes:
 
 def _assigned(named: Mapping[str, str], kind: str, where: str) -> dict[str, str]:
     """``NAME=VALUE`` of each line."""
-    found = {}
+    assigned = {}
     for line in named[kind].splitlines() if kind in named else ():
         name, equals, value = line.partition("=")
         if not name or not equals:
             raise PlumbError(f"'{line}' is not NAME=VALUE", f"{where} {kind}", f"{kind}:NAME=VALUE")
-        found[name] = value
-    return found
+        assigned[name] = value
+    return assigned
 
 
 def install_side(side: Side, build: Build | None = None) -> Manifest:
@@ -239,10 +242,10 @@ def _install_commit(side: Side, commit: str, base: Manifest, build: Build) -> Ma
     """The manifest of ``commit`` built against the stack ``base``; the caller holds the lock of the commit."""
     rest = {key: value for key, value in base.benchmarks.items() if value.suite != KERNELS}
     if side.measured in manifests.names():
-        made = manifests.load(side.measured)
-        kernels = {key: value for key, value in made.benchmarks.items() if value.suite == KERNELS}
-        if made == _copy(base, side, rest | kernels) and not manifests.problems(made):
-            return made
+        manifest = manifests.load(side.measured)
+        kernels = {key: value for key, value in manifest.benchmarks.items() if value.suite == KERNELS}
+        if manifest == _copy(base, side, rest | kernels) and not manifests.problems(manifest):
+            return manifest
     source = checkout(commit) / kernels_of_stack.FOLDER
     if not source.is_dir():
         raise PlumbError(f"commit {commit[:12]} has no {source.name}", "its files", "name a commit that has kernels")
@@ -252,9 +255,9 @@ def _install_commit(side: Side, commit: str, base: Manifest, build: Build) -> Ma
     kernels = build(base, source, home / "kernels")
     if not kernels:
         raise PlumbError(f"commit {commit[:12]} has no kernels", str(source), "name a commit that has some")
-    made = _copy(base, side, rest | kernels)
-    manifests.save(made)
-    return made
+    manifest = _copy(base, side, rest | kernels)
+    manifests.save(manifest)
+    return manifest
 
 
 def _copy(base: Manifest, side: Side, benchmarks: dict[str, Benchmark]) -> Manifest:

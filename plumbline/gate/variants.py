@@ -30,7 +30,7 @@ _CASE = re.compile(
 
 @dataclass
 class Listing:
-    """What ReFrame would run, by stack and by the variant's name, and why it would skip others."""
+    """The variants that ReFrame would run, by stack and by name, and the reasons why it would skip others."""
 
     variants: dict[str, dict[str, Variant]] = field(default_factory=dict)
     skips: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -65,11 +65,11 @@ def list_variants(
         subprocess.run(
             command, env=environment, cwd=paths.suite(), stdout=stream, stderr=subprocess.STDOUT, check=False
         )
-    found = read(log.read_text(encoding="utf-8", errors="replace"), prefix / "stage", environments)
+    listing = read(log.read_text(encoding="utf-8", errors="replace"), prefix / "stage", environments)
     for stack in stacks:
-        _require(found, stack, system, log)
+        _require(listing, stack, system, log)
     shutil.rmtree(prefix)
-    return found
+    return listing
 
 
 def of_application(
@@ -90,33 +90,33 @@ def read(output: str, stage: Path, stacks: Mapping[str, str] = MappingProxyType(
 
     ``stacks``: by the names of their environments; one that is not there is called as its environment.
     """
-    found = Listing()
+    listing = Listing()
     for line in output.splitlines():
         case = _CASE.search(line)
         if case and case["state"] == "SKIP":
             stack = stacks.get(case["environment"], case["environment"])
-            found.skips.setdefault(stack, {})[case["name"]] = case["why"] or "no reason given"
+            listing.skips.setdefault(stack, {})[case["name"]] = case["why"] or "no reason given"
     for file in sorted(stage.rglob("variant.json")):
         variant = checked(json.loads(file.read_text(encoding="utf-8")), str(file))
-        mine = found.variants.setdefault(variant.stack, {})
+        mine = listing.variants.setdefault(variant.stack, {})
         if mine.setdefault(variant.name, variant) != variant:
             where = f"partitions {mine[variant.name].partition} and {variant.partition}"
             raise PlumbError(f"{variant.name} is there twice", where, "choose one: --partition NAME")
-    return found
+    return listing
 
 
-def _require(found: Listing, stack: str, system: str | None, log: Path) -> None:
-    if found.of(stack):
+def _require(listing: Listing, stack: str, system: str | None, log: Path) -> None:
+    if listing.of(stack):
         return
-    skips = found.skips.get(stack, {})
+    skips = listing.skips.get(stack, {})
     if skips:
         why = next(iter(skips.values()))
         raise PlumbError(f"stack {stack}: all {len(skips)} variants are skipped, the first because: {why}", str(log))
-    said = cases.last_words(log.read_text(encoding="utf-8", errors="replace"))
-    if said == cases.NONE_SELECTED:
+    message = cases.last_words(log.read_text(encoding="utf-8", errors="replace"))
+    if message == cases.NONE_SELECTED:
         _require_offered(stack, system)
         raise PlumbError(f"ReFrame selects no test for stack {stack}", str(log), "does the pattern match a test?")
-    raise PlumbError(f"no test ran: {said}", str(log), cases.WHOLE)
+    raise PlumbError(f"no test ran: {message}", str(log), cases.WHOLE)
 
 
 def _require_offered(stack: str, system: str | None) -> None:

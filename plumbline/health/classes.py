@@ -32,7 +32,7 @@ MOST_ROUNDS = 401
 RATE = 1e-5
 #: bytes that have to be free, where nobody says otherwise
 ROOM = {"/dev/shm": 1e9, "/tmp": 1e9}  # noqa: S108 - the node's own
-#: where the role puts what a node needs
+#: where the role puts the health script of a node
 HEALTH = "/usr/local/lib/plumbline/health.sh"
 #: rounds that a check for a class measures, if there is time
 COLLECTED = 15
@@ -58,14 +58,14 @@ class Class:
 
 
 def plan_lines(name: str, plan: Plan) -> list[str]:
-    """The lines of what is measured: a core of each rank of ``plan`` (placement ``core``), and pairs of neighbours.
+    """The lines of the plan: a core of each rank of ``plan`` (placement ``core``), and pairs of neighbours.
 
     Neighbours are the cores of a NUMA node by twos, in the plan's order: each core is in one pair at most.
     """
     cores = [(rank.cpus[0], rank.mem.nodes[0] if rank.mem.nodes else 0) for rank in plan.ranks]
     lines = ["plumb-class 1", f"name {name}", *(f"cpu {cpu} {numa}" for cpu, numa in cores)]
-    for own in group((numa, cpu) for cpu, numa in cores).values():
-        lines += [f"pair {first} {second}" for first, second in zip(own[::2], own[1::2], strict=False)]
+    for cpus in group((numa, cpu) for cpu, numa in cores).values():
+        lines += [f"pair {first} {second}" for first, second in zip(cpus[::2], cpus[1::2], strict=False)]
     return lines
 
 
@@ -75,7 +75,7 @@ def plan_text(lines: Sequence[str], seconds: float) -> str:
 
 
 def require_fractions(tolerance: float, rate: float) -> None:
-    """Raise :class:`PlumbError` for what no class can be made with."""
+    """Raise :class:`PlumbError` for fractions that no class can have."""
     if not 0 < rate < 0.5 or not 0 < tolerance < 10:
         raise PlumbError(f"rate {rate:g}, tolerance {tolerance:g}", "plumb calibrate", "give fractions above 0")
 
@@ -91,7 +91,9 @@ def make(checks: Sequence[Check], tolerance: float, rate: float = RATE) -> Class
     by_node = group((check.node, check) for check in current if not check.bad)
     refused = {check.node: check.bad[0] for check in current if check.bad}
     refused |= _few(by_node)
-    facts, differing = _facts({node: own[-1].facts for node, own in by_node.items() if node not in refused})
+    facts, differing = _facts(
+        {node: node_checks[-1].facts for node, node_checks in by_node.items() if node not in refused}
+    )
     refused |= differing
     members = [node for node in sorted(by_node) if node not in refused]
     figures = common_figures([check for node in members for check in by_node[node]])
@@ -101,8 +103,8 @@ def make(checks: Sequence[Check], tolerance: float, rate: float = RATE) -> Class
     if not members or not figures:
         why = "; ".join(f"{node}: {reason}" for node, reason in sorted(refused.items())[:3]) or "nothing was measured"
         raise PlumbError(f"no class can be made: {why}", "plumb calibrate --nodes", "measure on idle nodes")
-    own = [check for node in members for check in by_node[node]]
-    rounds = _rounds(own)
+    accepted = [check for node in members for check in by_node[node]]
+    rounds = _rounds(accepted)
     samples = {name: _sample(members, by_node, name) for name in figures}
     error, doubt = rate / len(figures), limits.DOUBT / len(figures)
     return Class(
@@ -115,28 +117,28 @@ def make(checks: Sequence[Check], tolerance: float, rate: float = RATE) -> Class
         members=members,
         refused=refused,
         facts=facts,
-        checks=len(own),
-        disturbed=sum(len(check.others) - check.undisturbed for check in own),
+        checks=len(accepted),
+        disturbed=sum(len(check.others) - check.undisturbed for check in accepted),
         outdated=len(checks) - len(current),
-        days=len({int(check.time // 86400) for check in own}),
+        days=len({int(check.time // 86400) for check in accepted}),
     )
 
 
-def text(made: Class, lines: Sequence[str], time: str, tolerance: float, rate: float, jobs: str | None) -> str:
+def text(node_class: Class, lines: Sequence[str], time: str, tolerance: float, rate: float, jobs: str | None) -> str:
     """The class file. ``lines``: those of :func:`plan_lines`; ``jobs``: the scheduler's name for the health script."""
-    found = [*lines, f"made {time}", f"rate {rate:g}", f"tolerance {tolerance:g}"]
-    found += [f"jobs {HEALTH} {jobs} jobs"] if jobs else []
-    found += [f"member {node}" for node in made.members]
-    found += [f"fact {name} {value}" for name, value in made.facts.items()]
-    found += [f"room {path} {room:g}" for path, room in ROOM.items()]
-    for seconds, count in made.rounds.items():
-        found.append(f"budget {seconds} {count}")
-        for name, one in made.limits[seconds].items():
-            of = made.figures[name].value
-            values = [None if log is None else of(log) for log in (one.member, one.other, one.doubt)]
-            numbers = ["none" if value is None else f"{value:.6g}" for value in (*values, one.found)]
-            found.append(f"limit {seconds} {name} {' '.join(numbers)}")
-    return "\n".join([*found, "end"]) + "\n"
+    content = [*lines, f"made {time}", f"rate {rate:g}", f"tolerance {tolerance:g}"]
+    content += [f"jobs {HEALTH} {jobs} jobs"] if jobs else []
+    content += [f"member {node}" for node in node_class.members]
+    content += [f"fact {name} {value}" for name, value in node_class.facts.items()]
+    content += [f"room {path} {room:g}" for path, room in ROOM.items()]
+    for seconds, count in node_class.rounds.items():
+        content.append(f"budget {seconds} {count}")
+        for name, limit in node_class.limits[seconds].items():
+            of = node_class.figures[name].value
+            values = [None if log is None else of(log) for log in (limit.member, limit.non_member, limit.doubt)]
+            numbers = ["none" if value is None else f"{value:.6g}" for value in (*values, limit.detectable)]
+            content.append(f"limit {seconds} {name} {' '.join(numbers)}")
+    return "\n".join([*content, "end"]) + "\n"
 
 
 def _current(checks: Sequence[Check]) -> list[Check]:
@@ -152,7 +154,7 @@ def _alike(first: Mapping[str, str], second: Mapping[str, str]) -> bool:
 
 def _few(by_node: Mapping[str, Sequence[Check]]) -> dict[str, str]:
     """Nodes with too few rounds that can be used."""
-    counts = {node: sum(check.undisturbed for check in own) for node, own in by_node.items()}
+    counts = {node: sum(check.undisturbed for check in node_checks) for node, node_checks in by_node.items()}
     needed = limits.FEWEST_ROUNDS
     return {
         node: f"{counted(count, 'round')} without other work, at least {needed} are needed"
@@ -170,8 +172,8 @@ def _facts(of: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, str], dict[st
         if _same_size(name, [facts.get(name, "") for facts in of.values()]):
             continue
         if 2 * count <= len(of):
-            what = f"the nodes are not of one kind: {name} is '{value}' on {count} of {len(of)}"
-            raise PlumbError(what, "plumb calibrate --nodes", "name nodes of one kind by --node")
+            message = f"the nodes are not of one kind: {name} is '{value}' on {count} of {len(of)}"
+            raise PlumbError(message, "plumb calibrate --nodes", "name nodes of one kind by --node")
         for node, facts in of.items():
             here = facts.get(name, "")
             if here != value:
@@ -180,7 +182,7 @@ def _facts(of: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, str], dict[st
 
 
 def _same_size(name: str, values: Sequence[str]) -> bool:
-    """Whether sizes of memory are equal but for what kernels keep for themselves, as plumb-check compares them."""
+    """Whether sizes of memory are equal but for the part that kernels keep, as plumb-check compares them."""
     if not (name.startswith("memory.") and name.endswith(".mib") and all(value.isdecimal() for value in values)):
         return False
     sizes = [int(value) for value in values]
@@ -203,8 +205,8 @@ def slower(by_node: Mapping[str, Sequence[Check]], figures: Mapping[str, Figure]
     classes = []
     for name, figure in figures.items():
         nodes = Nodes(name, figure.better)
-        for node, own in by_node.items():
-            for check in own:
+        for node, node_checks in by_node.items():
+            for check in node_checks:
                 logs = check.logs(name)
                 if logs.size:
                     nodes.add(node, figure.value(float(np.median(logs))))
@@ -225,10 +227,10 @@ def _rounds(checks: Sequence[Check]) -> dict[int, int]:
     each = statistics.median(check.seconds / len(check.others) for check in checks if check.others)
     fit = {seconds: int((seconds - ENDS) / (SLOWER * each)) for seconds in BUDGETS}
     odd = {seconds: count - 1 + count % 2 for seconds, count in fit.items()}
-    found = {seconds: min(count, MOST_ROUNDS) for seconds, count in odd.items() if count > 0}
-    if not found:
+    rounds = {seconds: min(count, MOST_ROUNDS) for seconds, count in odd.items() if count > 0}
+    if not rounds:
         raise PlumbError(f"a round takes {each:.1f} s", "plumb calibrate --nodes", "measure on idle nodes")
-    return found
+    return rounds
 
 
 def _sample(members: Sequence[str], by_node: Mapping[str, Sequence[Check]], figure: str) -> Sample:
@@ -236,9 +238,9 @@ def _sample(members: Sequence[str], by_node: Mapping[str, Sequence[Check]], figu
     number = 0
     for place, node in enumerate(members):
         for check in by_node[node]:
-            own = check.logs(figure)
-            logs.append(own)
-            nodes += [place] * own.size
-            numbers += [number] * own.size
+            values = check.logs(figure)
+            logs.append(values)
+            nodes += [place] * values.size
+            numbers += [number] * values.size
             number += 1
     return Sample(np.concatenate(logs), np.array(nodes, dtype=np.int64), np.array(numbers, dtype=np.int64))

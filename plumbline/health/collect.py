@@ -1,4 +1,4 @@
-"""Measuring for a class: plumb-check on each node, by the scheduler. What it measured is kept in the site folder."""
+"""Measuring for a class: plumb-check on each node, by the scheduler. The checks are kept in the site folder."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from plumbline.topology import plan
 
 
 @dataclass(frozen=True)
-class Request:
+class CheckRequest:
     """Which nodes of a partition are measured: ``checks`` of ``seconds`` on each."""
 
-    found: Site
+    site: Site
     part: Partition
     nodes: Sequence[str]
     checks: int
@@ -33,22 +33,22 @@ class Request:
 
     @property
     def name(self) -> str:
-        """What the class is called."""
-        return f"{self.found.name}:{self.part.name}"
+        """The name of the class."""
+        return f"{self.site.name}:{self.part.name}"
 
     @property
     def file(self) -> Path:
         """The class file."""
-        return class_file(self.found.name, self.part.name)
+        return class_file(self.site.name, self.part.name)
 
     @property
     def kept(self) -> Path:
-        """What was measured, a line for each check."""
+        """The file of the checks, a line each."""
         return self.file.with_suffix(".jsonl")
 
     @property
     def history(self) -> Path:
-        """What screens said of the nodes, a line for each check; it only grows."""
+        """The file of the results of screens, a line each; it only grows."""
         return self.file.with_suffix(".screen.jsonl")
 
 
@@ -66,19 +66,19 @@ def made_class(site_name: str, partition: str) -> Path:
     return file
 
 
-def require_budget(request: Request) -> None:
+def require_budget(request: CheckRequest) -> None:
     """Raise :class:`PlumbError` where the partition has no class, or that has no such length of a check."""
-    text = made_class(request.found.name, request.part.name).read_text(encoding="utf-8", errors="replace")
+    text = made_class(request.site.name, request.part.name).read_text(encoding="utf-8", errors="replace")
     known = re.findall(r"^budget (\S+)", text, re.MULTILINE)
     if f"{request.seconds:g}" not in known:
-        what = f"the class has no checks of {request.seconds:g} s"
+        message = f"the class has no checks of {request.seconds:g} s"
         cure = f"--seconds {' or '.join(known)}" if known else "make it again by plumb calibrate --nodes"
-        raise PlumbError(what, str(request.file), cure)
+        raise PlumbError(message, str(request.file), cure)
 
 
-def plan_lines(request: Request) -> list[str]:
-    """What is measured on a node of the partition."""
-    topology = site.folder(request.found.name) / request.part.topology
+def plan_lines(request: CheckRequest) -> list[str]:
+    """The plan of a node of the partition."""
+    topology = site.folder(request.site.name) / request.part.topology
     cores = plan.resolve("core", memory="local", topology=topology, machine=request.name)
     return classes.plan_lines(request.name, cores)
 
@@ -91,19 +91,19 @@ def choose(part: Partition, count: int | None, named: Sequence[str]) -> list[str
     scheduler = schedulers.named(part.scheduler)
     if scheduler.is_one_host:
         here = scheduler.host_name({})
-        if other := [name for name in named if name.split(".")[0] != here.split(".")[0]]:
-            raise PlumbError(f"{other[0]} is not this host", f"partition {part.name}", f"--node {here}")
+        if foreign := [name for name in named if name.split(".")[0] != here.split(".")[0]]:
+            raise PlumbError(f"{foreign[0]} is not this host", f"partition {part.name}", f"--node {here}")
         return [here]
     if named:
         return list(named)
-    found = schedulers.nodes(scheduler, scheduler.queue(None, part.access), part.hosts, part.access)
-    usable = [node.name for node in found if node.usable]
+    nodes = schedulers.nodes(scheduler, scheduler.queue(None, part.access), part.hosts, part.access)
+    usable = [node.name for node in nodes if node.usable]
     if not usable:
         raise PlumbError("no node can be used", f"partition {part.name}", "see plumb nodes states")
     return usable[:count]
 
 
-def on_nodes(request: Request, folder: Path, command: Callable[[str | None], list[str]]) -> Done:
+def on_nodes(request: CheckRequest, folder: Path, command: Callable[[str | None], list[str]]) -> Done:
     """Have the scheduler start ``command`` on the nodes, which are this job's alone; ``folder`` gets the job's log."""
     if not paths.checker().is_file():
         raise PlumbError("plumb-check is not built", str(paths.checker()), paths.setup())
@@ -117,26 +117,26 @@ def on_nodes(request: Request, folder: Path, command: Callable[[str | None], lis
     return scheduler.run_on_every_node(job, command, request.limit)
 
 
-def collect(request: Request) -> list[Check]:
+def collect(request: CheckRequest) -> list[Check]:
     """Measure; all checks of the partition, earlier ones too. Raises :class:`PlumbError` if no node answers."""
     for name in request.nodes:
         names.host(name, "--node")
-    folder = paths.build() / "health" / request.found.name / request.part.name
+    folder = paths.build() / "health" / request.site.name / request.part.name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     files.write("the plan", folder / "plan.class", classes.plan_text(plan_lines(request), request.seconds))
     done = on_nodes(request, folder, lambda host: _command(request, folder, host))
-    found = model.read(sorted(folder.glob("*.jsonl")))
-    if not found:
+    checks = model.read(sorted(folder.glob("*.jsonl")))
+    if not checks:
         raise PlumbError(f"no node answered: {done.last()}", request.name, "run plumb nodes states")
     before = model.read([request.kept]) if request.kept.exists() else []
     added = "".join(file.read_text(encoding="utf-8") for file in sorted(folder.glob("*.jsonl")))
     kept = request.kept.read_text(encoding="utf-8") if request.kept.exists() else ""
     files.write("what was measured", request.kept, kept + added)
-    return [*before, *found]
+    return [*before, *checks]
 
 
-def _command(request: Request, folder: Path, host: str | None) -> list[str]:
+def _command(request: CheckRequest, folder: Path, host: str | None) -> list[str]:
     """plumb-check for the class; in a job that has the node, so that it asks for no jobs."""
     plan_file = str((folder / "plan.class").resolve())
     words = [str(paths.checker().resolve()), "--class", plan_file, "--collect", str(folder.resolve())]

@@ -1,4 +1,4 @@
-"""Limits of one figure, from the rounds of healthy nodes: what a check may call slow, and what it then finds.
+"""Limits of one figure, from the rounds of healthy nodes: the threshold of a check, and the slowdown it finds.
 
 A value here is a logarithm, larger where slower. A round of a healthy node is modelled as the level of its node plus
 noise that has the same distribution, of whatever form, on all nodes of a class. The rounds of a check count as fewer
@@ -42,7 +42,7 @@ class Sample:
         return np.array([float(np.median(self.logs[self.nodes == node])) for node in np.unique(self.nodes)])
 
     def noise(self) -> Floats:
-        """Each value less the level of its node, widened by what the level takes of it."""
+        """Each value less the level of its node, widened because the level is estimated from it."""
         _, of, sizes = np.unique(self.nodes, return_inverse=True, return_counts=True)
         wide = np.sqrt(sizes / np.maximum(sizes - 1, 1))
         return np.asarray((self.logs - self.levels()[of]) * wide[of], dtype=np.float64)
@@ -58,15 +58,15 @@ class Sample:
 class Limit:
     """Limits of the median of a check's rounds, as logarithms; None: the sample cannot promise it.
 
-    ``member``: on a node of the class; ``other``: on a node that the class was not made of; ``doubt``: beyond it a
-    longer check is asked for. ``found``: the slowdown of a usual node that is found nine times in ten, as a fraction.
+    ``member``: on a node of the class; ``non_member``: on a node that the class was not made of; ``doubt``: beyond it a
+    longer check is needed. ``detectable``: the slowdown of a usual node that nine checks in ten find, as a fraction.
     ``missing``: rounds that ``member`` lacks. ``rounds``: as how many independent ones the check's count.
     """
 
     member: float | None
-    other: float | None
+    non_member: float | None
     doubt: float
-    found: float | None
+    detectable: float | None
     missing: int
     rounds: float
 
@@ -89,19 +89,19 @@ def limit(sample: Sample, rounds: int, error: float, doubt: float, tolerance: fl
     margin, half = beyond(error), beyond(error / 2)
     member = None if margin is None else max(least, slowest + margin)
     spread = _spread(levels, error / 2)
-    other = None if half is None or spread is None or member is None else max(member, usual + spread + half)
+    non_member = None if half is None or spread is None or member is None else max(member, usual + spread + half)
     unsure = beyond(doubt)
     at_most = slowest + (float(noise.max()) if unsure is None else unsure)
     unsure = max(least, at_most) if member is None else min(member, max(least, at_most))
     missing = 0
     if margin is None:
         missing = max(0, majority.needed(majority.share(counted, error), CONFIDENCE) - noise.size)
-    found = None
+    detectable = None
     if member is not None:
         # so many of the rounds of a slow node are beyond the limit that most of a check's are, nine times in ten
         quantile = float(np.quantile(noise, 1 - majority.share(counted, FOUND)))
-        found = math.expm1(member - usual - quantile)
-    return Limit(member, other, unsure, found, missing, counted)
+        detectable = math.expm1(member - usual - quantile)
+    return Limit(member, non_member, unsure, detectable, missing, counted)
 
 
 def _spread(levels: Floats, error: float) -> float | None:

@@ -1,4 +1,4 @@
-"""What plumb-check measured on a node for a class: a line of JSON for each check (custom-kernels/check/outcome.c)."""
+"""Measurements of plumb-check on a node for a class: a line of JSON for each check (custom-kernels/check/outcome.c)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from plumbline.statistics import Floats
 #: more CPUs in use by others than this: the round is not of the node alone (MOST_OTHERS of plumb-check)
 MOST_OTHERS = 0.25
 
-#: what a round may have measured; 0 is not a value
+#: a value of a round; 0: none was measured
 Value: TypeAlias = Annotated[float, Meta(ge=0, le=1e300)]
 #: Unix, until the year 2100
 Time: TypeAlias = Annotated[float, Meta(ge=0, le=4102444800)]
@@ -64,20 +64,20 @@ class Check(Struct, frozen=True, kw_only=True):
 
     def logs(self, figure: str) -> Floats:
         """The logarithms of a figure in the rounds that no other work disturbed."""
-        for own in self.figures:
-            if own.name == figure:
-                both = zip(own.rounds, self.others, strict=True)
-                return np.array([own.log(value) for value, other in both if value and other <= MOST_OTHERS])
+        for measured in self.figures:
+            if measured.name == figure:
+                both = zip(measured.rounds, self.others, strict=True)
+                return np.array([measured.log(value) for value, load in both if value and load <= MOST_OTHERS])
         return np.array([], dtype=np.float64)
 
     @property
     def undisturbed(self) -> int:
         """Rounds beside which no other work ran."""
-        return sum(other <= MOST_OTHERS for other in self.others)
+        return sum(load <= MOST_OTHERS for load in self.others)
 
 
 class Result(Check, frozen=True, kw_only=True, rename={"of": "class"}):
-    """What plumb-check said of a node in production, by the class ``of``, in ``budget`` seconds at most."""
+    """The result of plumb-check on a node in production, by the class ``of``, in ``budget`` seconds at most."""
 
     state: Literal["ok", "busy", "doubt", "bad"]
     line: str
@@ -93,14 +93,14 @@ def read(files: Iterable[Path]) -> list[Check]:
 def history(file: Path) -> list[Result]:
     """The results in a history, as :func:`read` reads checks; none without the file.
 
-    What is behind the last end of a line was cut off by a kill: :func:`append` writes it again.
+    A last line without an end was cut off by a kill: :func:`append` writes it again.
     """
     return _read([file], Result, cut=True) if file.exists() else []
 
 
 def append(file: Path, results: Iterable[Result]) -> None:
     """Add ``results`` to the end of a history: whole lines, whatever was cut off before, on the disk at the end."""
-    added = b"".join(msgspec.json.encode(one) + b"\n" for one in results)
+    added = b"".join(msgspec.json.encode(result) + b"\n" for result in results)
     with fs.writing("the history", file):
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("a+b") as stream:
@@ -112,7 +112,7 @@ def append(file: Path, results: Iterable[Result]) -> None:
 
 
 def _read(files: Iterable[Path], kind: type[Any], cut: bool = False) -> list[Any]:
-    found: dict[tuple[str, float], Any] = {}
+    checks: dict[tuple[str, float], Any] = {}
     for file in files:
         try:
             text = file.read_text(encoding="utf-8")
@@ -123,7 +123,7 @@ def _read(files: Iterable[Path], kind: type[Any], cut: bool = False) -> list[Any
             try:
                 check = msgspec.json.decode(line, type=kind)
             except (msgspec.DecodeError, ValueError) as error:
-                what = schemas.fault("check", error) if isinstance(error, msgspec.ValidationError) else str(error)
-                raise PlumbError(what, f"{file}, line {number}", "remove the line") from None
-            found[check.node, check.time] = check
-    return sorted(found.values(), key=lambda check: (check.time, check.node))
+                message = schemas.fault("check", error) if isinstance(error, msgspec.ValidationError) else str(error)
+                raise PlumbError(message, f"{file}, line {number}", "remove the line") from None
+            checks[check.node, check.time] = check
+    return sorted(checks.values(), key=lambda check: (check.time, check.node))

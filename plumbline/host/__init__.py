@@ -1,4 +1,4 @@
-"""What a host is and does: files of /proc and /sys, its devices, its energy, its processes.
+"""The facts of a host: files of /proc and /sys, its devices, its energy, its processes.
 
 :mod:`plumbline.host.collector` reads the files and makes one document of the host. It also runs alone, on a node.
 """

@@ -29,7 +29,7 @@ _FLAGS = {"True": "1", "False": "0"}
 
 
 class Changed(msgspec.Struct):
-    """What was changed: the process that did it (as :class:`plumbline.host.proc.Stat`), each file with what it held."""
+    """A change of settings: its process (as :class:`plumbline.host.proc.Stat`), each file with its earlier content."""
 
     pid: int
     began: int
@@ -38,8 +38,8 @@ class Changed(msgspec.Struct):
 
 def can_set(name: str, root: Path = Path("/")) -> bool:
     """Whether this process may change the fact ``name`` of this host."""
-    found = sorted(root.glob(TABLE[name])) if name in TABLE else []
-    return bool(found) and all(os.access(file, os.W_OK) for file in found)
+    setting_files = sorted(root.glob(TABLE[name])) if name in TABLE else []
+    return bool(setting_files) and all(os.access(file, os.W_OK) for file in setting_files)
 
 
 def _selected(text: str) -> str:
@@ -67,16 +67,16 @@ class Host:
 
     @property
     def journal(self) -> Path:
-        """What was changed."""
+        """The file of the changes."""
         return self.root / paths.HOST_SETTINGS.relative_to("/")
 
     def refuse_second(self) -> None:
         """Raise :class:`PlumbError` where another process has changed settings."""
-        found = _read(self.journal)
-        if found and _lives(found):
+        changed = _read(self.journal)
+        if changed and _lives(changed):
             cure = "wait for it, or end it"
-            raise PlumbError(f"process {found.pid} has changed settings of this host", str(self.journal), cure)
-        if found:
+            raise PlumbError(f"process {changed.pid} has changed settings of this host", str(self.journal), cure)
+        if changed:
             restore_left(self.root)
 
     def set(self, values: Mapping[str, str]) -> None:
@@ -89,8 +89,8 @@ class Host:
                     continue
                 if str(file) not in self._before:
                     self._before[str(file)] = now
-                    own = Changed(os.getpid(), _began(os.getpid()) or 0, self._before)
-                    files.write("the settings before a change", self.journal, msgspec.json.encode(own).decode())
+                    changed = Changed(os.getpid(), _began(os.getpid()) or 0, self._before)
+                    files.write("the settings before a change", self.journal, msgspec.json.encode(changed).decode())
                 _write(file, wanted)
 
     def restore(self) -> None:
@@ -103,17 +103,17 @@ class Host:
 
 
 def restore_left(root: Path = Path("/")) -> list[str]:
-    """Set back what a process that was killed had changed; returns the files, none where there was nothing to do.
+    """Set back the changes of a process that was killed; returns the files, none where there was nothing to do.
 
     Only who may write the files can; for others this does nothing.
     """
     journal = Host(root).journal
-    found = _read(journal)
-    if found is None or _lives(found) or not os.access(journal, os.W_OK):
+    changed = _read(journal)
+    if changed is None or _lives(changed) or not os.access(journal, os.W_OK):
         return []
-    _restore(found.before)
+    _restore(changed.before)
     journal.unlink(missing_ok=True)
-    return list(found.before)
+    return list(changed.before)
 
 
 def _restore(before: Mapping[str, str]) -> None:

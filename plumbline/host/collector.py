@@ -54,7 +54,7 @@ TOOLS = ("gcc", "g++", "gfortran", "clang", "icx", "cmake", "make", "python3", "
 
 
 class Reader:
-    """Small files of /proc and /sys below a root folder; what cannot be read is None, its reason in ``failures``."""
+    """Small files of /proc and /sys below a root folder; an unreadable one is None, its reason in ``failures``."""
 
     def __init__(self, root: Path = Path("/")) -> None:
         self.root = root
@@ -78,8 +78,8 @@ class Reader:
 
     def names(self, path: str, pattern: str = "*") -> List[str]:
         """Paths below the root that match, sorted as people count."""
-        found = [str(file.relative_to(self.root)) for file in (self.root / path).glob(pattern)]
-        return sorted(found, key=lambda name: [(len(part), part) for part in name.split("/")])
+        matching = [str(file.relative_to(self.root)) for file in (self.root / path).glob(pattern)]
+        return sorted(matching, key=lambda name: [(len(part), part) for part in name.split("/")])
 
     def number(self, path: str) -> Optional[int]:
         """The file's content as a whole number."""
@@ -102,8 +102,8 @@ class Reader:
 
     def same(self, folder: str, pattern: str) -> Optional[str]:
         """The common content of all files that match, or all different ones joined by commas."""
-        found = {self.text(name) for name in self.names(folder, pattern)} - {None}
-        return ", ".join(sorted(str(text) for text in found)) or None
+        contents = {self.text(name) for name in self.names(folder, pattern)} - {None}
+        return ", ".join(sorted(str(text) for text in contents)) or None
 
     def joined(self, *paths: str) -> Optional[str]:
         """The contents of the files that have one, with blanks between them."""
@@ -111,11 +111,11 @@ class Reader:
 
     def cpuinfo(self, key: str) -> Optional[str]:
         """The first value of ``key`` in /proc/cpuinfo."""
-        found = re.search(rf"^{key}[ \t]*:(.*)$", self.text("proc/cpuinfo") or "", re.MULTILINE)
-        return found.group(1).strip() if found else None
+        match = re.search(rf"^{key}[ \t]*:(.*)$", self.text("proc/cpuinfo") or "", re.MULTILINE)
+        return match.group(1).strip() if match else None
 
     def flags(self) -> "set[str]":
-        """What the processor can do, in the kernel's words."""
+        """The features of the processor, in the kernel's words."""
         return set((self.cpuinfo("flags") or self.cpuinfo("Features") or "").split())
 
     def virtual(self) -> Optional[str]:
@@ -150,20 +150,20 @@ class Reader:
 
     def memory(self, path: str = "proc/meminfo") -> Optional[int]:
         """Bytes of memory the kernel manages: of the host, or in a NUMA node's own ``meminfo``."""
-        found = re.search(r"MemTotal:\s*(\d+) kB", self.text(path) or "")
-        return int(found.group(1)) * 1024 if found else None
+        match = re.search(r"MemTotal:\s*(\d+) kB", self.text(path) or "")
+        return int(match.group(1)) * 1024 if match else None
 
     def size(self, folder: str) -> Optional[int]:
         """Bytes that the file system of ``folder`` has in all."""
         try:
-            found = os.statvfs(str(self.root / folder))
+            status = os.statvfs(str(self.root / folder))
         except OSError as error:
             self.failures[folder] = error.strerror or str(error)
             return None
-        return found.f_blocks * found.f_frsize
+        return status.f_blocks * status.f_frsize
 
     def ptrace_scope(self) -> Optional[int]:
-        """What Yama lets processes of one user do with one another; 0, everything, also in a kernel without it."""
+        """Yama's restriction of ptrace among processes of one user; 0, none, also in a kernel without Yama."""
         folder = self.root / "proc/sys/kernel"
         return (
             0
@@ -178,8 +178,8 @@ class Reader:
 
     def allowed(self) -> Optional[str]:
         """OS indices of the CPUs that this process may use (cgroup and affinity together), such as ``0-3,8``."""
-        found = re.search(r"^Cpus_allowed_list:\s*(\S+)", self.text("proc/self/status") or "", re.MULTILINE)
-        return found.group(1) if found else None
+        match = re.search(r"^Cpus_allowed_list:\s*(\S+)", self.text("proc/self/status") or "", re.MULTILINE)
+        return match.group(1) if match else None
 
     def cgroup(self) -> Dict[str, Any]:
         """CPU quota (in CPUs), memory limit (bytes) and allowed CPUs of this process, by cgroup version 1 or 2."""
@@ -235,25 +235,25 @@ def parse_dmidecode(text: str) -> Dict[str, Any]:
             r"(?:P|CPU|PROC|NODE)\s*_?(\d+)[ _-]*(?:CHANNEL|CH|DIMM)?[ _-]*([A-Z])\d*", places, re.IGNORECASE
         )
         channels.add((named.group(1), named.group(2).upper()) if named else None)
-    found = {}  # type: Dict[str, Any]
+    facts = {}  # type: Dict[str, Any]
     rate = re.match(r"(\d+) MT/s$", rates.pop()) if len(rates) == 1 else None
     width = re.match(r"(\d+) bits$", widths.pop()) if len(widths) == 1 else None
     if rate and int(rate.group(1)):
-        found["memory_mts"] = int(rate.group(1))
+        facts["memory_mts"] = int(rate.group(1))
     if width and int(width.group(1)) >= 8:
-        found["memory_bytes_per_transfer"] = int(width.group(1)) // 8
+        facts["memory_bytes_per_transfer"] = int(width.group(1)) // 8
     if channels and None not in channels:
         known = [item for item in channels if item]
         sockets = [sum(1 for item in known if item[0] == socket_) for socket_ in {item[0] for item in known}]
         if len(set(sockets)) == 1:
-            found["memory_channels_per_package"] = sockets[0]
-    return found
+            facts["memory_channels_per_package"] = sockets[0]
+    return facts
 
 
 def _rate(text: str) -> Optional[float]:
     """Gbit/s of a line such as ``100 Gb/sec (4X EDR)``."""
-    found = re.match(r"([\d.]+) Gb/sec", text)
-    return float(found.group(1)) if found else None
+    match = re.match(r"([\d.]+) Gb/sec", text)
+    return float(match.group(1)) if match else None
 
 
 def _answer(command: List[str]) -> Tuple[Optional[str], str]:
@@ -285,9 +285,9 @@ def topology(program: Optional[str] = None) -> Tuple[Optional[str], str]:
         file = Path(scratch) / "topology.xml"
         commands = [[program, "--export-topology", str(file)]] if program else []
         for name in ("lstopo-no-graphics", "lstopo"):
-            found = shutil.which(name)
-            if found:
-                commands.append([found, "--of", "xml", "--force", str(file)])
+            path = shutil.which(name)
+            if path:
+                commands.append([path, "--of", "xml", "--force", str(file)])
         for command in commands:
             done, reason = _answer(command)
             text = Reader().text(str(file)) or ""
@@ -306,7 +306,7 @@ def without_serials(xml: str) -> str:
 
 
 class Node:
-    """Collects the facts of one node; ``missing`` says what could not be read and why."""
+    """Collects the facts of one node; ``missing`` has the facts that could not be read, with the reasons."""
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
@@ -339,8 +339,8 @@ class Node:
         for folder in threads:
             packages.add(self.reader.text(folder + "/physical_package_id"))
             cores.add(self.reader.text(folder + "/thread_siblings_list") or folder)
-        found = {"packages": len(packages), "cores": len(cores), "threads": len(threads)}
-        return {key: self.known(key, value or None, CPUS) for key, value in found.items()}
+        counts = {"packages": len(packages), "cores": len(cores), "threads": len(threads)}
+        return {key: self.known(key, value or None, CPUS) for key, value in counts.items()}
 
     def numa(self) -> List[Dict[str, Any]]:
         """NUMA nodes by OS index: CPUs, memory in MiB, distances to all nodes in their order."""
@@ -365,14 +365,14 @@ class Node:
 
     def nics(self) -> List[Dict[str, Any]]:
         """Network interfaces but the loopback; ``physical`` ones have a device below them."""
-        found = []
+        interfaces = []
         for folder in self.reader.names("sys/class/net"):
             if folder.endswith("/lo") or not (self.reader.root / folder).is_dir():
                 continue
             device = self.reader.root / folder / "device"
             driver = device / "driver"
             speed = self.reader.number(folder + "/speed")
-            found.append({
+            interfaces.append({
                 "name": folder.rsplit("/", 1)[1],
                 "physical": device.exists(),
                 "driver": driver.resolve().name if driver.is_symlink() else None,
@@ -380,11 +380,11 @@ class Node:
                 "state": self.reader.text(folder + "/operstate"),
                 "numa": self.numa_node(folder + "/device"),
             })  # fmt: skip
-        return found
+        return interfaces
 
     def hcas(self) -> List[Dict[str, Any]]:
         """InfiniBand, RoCE and Omni-Path adapters with their ports."""
-        found = []
+        adapters = []
         for folder in self.reader.names("sys/class/infiniband"):
             ports = [
                 {
@@ -395,28 +395,28 @@ class Node:
                 }
                 for port in self.reader.names(folder + "/ports", "[0-9]*")
             ]
-            found.append({
+            adapters.append({
                 "name": folder.rsplit("/", 1)[1],
                 "type": self.reader.text(folder + "/hca_type"),
                 "numa": self.numa_node(folder + "/device"),
                 "ports": ports,
             })  # fmt: skip
-        return found
+        return adapters
 
     def gpus(self) -> List[Dict[str, Any]]:
         """PCI display and 3D controllers (class 0x03…)."""
-        found = []
+        controllers = []
         for folder in self.reader.names("sys/bus/pci/devices"):
             kind = self.reader.text(folder + "/class") or ""
             if kind.startswith("0x03"):
-                found.append({
+                controllers.append({
                     "address": folder.rsplit("/", 1)[1],
                     "class": kind[2:6],
                     "vendor": self.reader.text(folder + "/vendor"),
                     "device": self.reader.text(folder + "/device"),
                     "numa": self.numa_node(folder),
                 })  # fmt: skip
-        return found
+        return controllers
 
     def gpu_driver(self) -> Optional[str]:
         """Name and version of the kernel's module for GPUs; None where none with a version of its own is loaded."""
@@ -424,15 +424,15 @@ class Node:
             version = self.reader.text("sys/module/" + module + "/version")
             if version:
                 return module + " " + version
-        told = self.reader.text("proc/driver/nvidia/version") or ""
-        found = re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)\s", told)
-        return "nvidia " + found.group(1) if found else None
+        banner = self.reader.text("proc/driver/nvidia/version") or ""
+        match = re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)\s", banner)
+        return "nvidia " + match.group(1) if match else None
 
     def knobs(self) -> Dict[str, Any]:
         """Settings of the kernel that change figures."""
         read, frequency = self.reader, CPUS + "/cpu0/cpufreq"
         thp = "sys/kernel/mm/transparent_hugepage/"
-        found = {}  # type: Dict[str, Any]
+        knobs = {}  # type: Dict[str, Any]
         for key, value, path in (
             ("governor", read.same(CPUS, "cpu[0-9]*/cpufreq/scaling_governor"), frequency),
             ("frequency_driver", read.same(CPUS, "cpu[0-9]*/cpufreq/scaling_driver"), frequency),
@@ -452,10 +452,10 @@ class Node:
             ("xpmem", read.opens("dev/xpmem"), "dev/xpmem"),
             ("knem", read.opens("dev/knem"), "dev/knem"),
         ):  # fmt: skip
-            found[key] = self.known("knobs." + key, value, path)
+            knobs[key] = self.known("knobs." + key, value, path)
         soft = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
-        found["memlock_bytes"] = "unlimited" if soft == resource.RLIM_INFINITY else soft
-        return found
+        knobs["memlock_bytes"] = "unlimited" if soft == resource.RLIM_INFINITY else soft
+        return knobs
 
     def mount(self, folder: Path) -> Dict[str, Any]:
         """The mount that ``folder`` (the shared one) lies on: the longest mount point above it."""
@@ -473,25 +473,25 @@ class Node:
 
     def tools(self) -> Dict[str, Dict[str, str]]:
         """Compilers and tools on PATH with the first line of their ``--version``."""
-        found = {}
+        versions = {}
         for name in TOOLS:
             path = shutil.which(name)
             if path is None:
                 continue
             text, reason = _answer([path, "--version"])
             lines = (text or "").strip().splitlines()
-            found[name] = {"path": path, "version": lines[0][:200] if lines else ""}
+            versions[name] = {"path": path, "version": lines[0][:200] if lines else ""}
             if not lines:
                 self.missing[f"tools.{name}.version"] = reason or "nothing was printed"
-        return found
+        return versions
 
     def scheduler(self) -> Dict[str, Any]:
-        """What decides about binding: Slurm's settings, and what the environment asks for."""
-        found = {}
+        """The settings that decide about binding: Slurm's, and those of the environment."""
+        settings = {}
         if "SLURM_STEP_ID" in os.environ:
             self.missing["scheduler.SLURM_CPU_BIND"] = "set by the srun that started the collector"
         elif "SLURM_CPU_BIND" in os.environ:
-            found["SLURM_CPU_BIND"] = os.environ["SLURM_CPU_BIND"]
+            settings["SLURM_CPU_BIND"] = os.environ["SLURM_CPU_BIND"]
         if shutil.which("scontrol") is None:
             self.missing["scheduler"] = "scontrol is not on PATH"
         elif os.environ.get("SLURM_PROCID", "0") != "0":
@@ -502,14 +502,14 @@ class Node:
                 self.missing["scheduler"] = reason
             for key, value in re.findall(r"^(\w+)\s*=\s*(.*?)\s*$", text or "", re.MULTILINE):
                 if key in SLURM:
-                    found[key] = value
+                    settings[key] = value
         constrain = next((text for text in map(self.reader.text, (path[1:] for path in CGROUP_CONF)) if text), None)
         if constrain is None:
             self.missing["scheduler.ConstrainCores"] = "none of {} can be read".format(", ".join(CGROUP_CONF))
         else:
             line = re.search(r"^\s*ConstrainCores\s*=\s*(\w+)", constrain, re.MULTILINE | re.IGNORECASE)
-            found["ConstrainCores"] = line.group(1) if line else "no"
-        return found
+            settings["ConstrainCores"] = line.group(1) if line else "no"
+        return settings
 
     def no_memory_tables(self) -> Optional[str]:
         """Why the firmware's memory tables cannot be read here; None if they can.
@@ -542,17 +542,17 @@ class Node:
         return sum(rates) if rates and all(rates) else None
 
     def limits(self) -> Dict[str, Any]:
-        """Facts for physical limits; what the host does not report is absent, and missing if every site wants it.
+        """Facts for physical limits; one that the host does not report is absent, and missing if every site wants it.
 
         How many multiply-add units a core has is written nowhere on a host: people declare ``fma_units``.
         """
         flags, why = self.reader.flags(), self.no_memory_tables()
-        found = {} if why else parse_dmidecode(_answer(["dmidecode", "--type", "17"])[0] or "")
+        facts = {} if why else parse_dmidecode(_answer(["dmidecode", "--type", "17"])[0] or "")
         why = why or "the firmware's tables do not say it for all modules alike"
         for key, value, reason in (
-            ("memory_channels_per_package", found.get("memory_channels_per_package"), why),
-            ("memory_mts", found.get("memory_mts"), why),
-            ("memory_bytes_per_transfer", found.get("memory_bytes_per_transfer"), why),
+            ("memory_channels_per_package", facts.get("memory_channels_per_package"), why),
+            ("memory_mts", facts.get("memory_mts"), why),
+            ("memory_bytes_per_transfer", facts.get("memory_bytes_per_transfer"), why),
             ("core_ghz", self.core_ghz(), "cpufreq does not report the highest clock"),
             ("simd_bits", next((bits for flag, bits in VECTORS if flag in flags), None), "no CPU flag says it"),
             ("link_gbit", self.link_gbit(), "no active link reports its rate"),
@@ -560,8 +560,8 @@ class Node:
             if value is None:
                 self.missing["limits." + key] = reason
             else:
-                found[key] = value
-        return found
+                facts[key] = value
+        return facts
 
     def common(self) -> Dict[str, Any]:
         """The facts that records have too: hardware, kernel, knobs, limits of the cgroup, load."""
@@ -581,8 +581,8 @@ class Node:
 
 def distribution(reader: Reader) -> Optional[str]:
     """PRETTY_NAME of /etc/os-release."""
-    found = re.search(r"^PRETTY_NAME=\"?(.*?)\"?$", reader.text("etc/os-release") or "", re.MULTILINE)
-    return found.group(1) if found else None
+    match = re.search(r"^PRETTY_NAME=\"?(.*?)\"?$", reader.text("etc/os-release") or "", re.MULTILINE)
+    return match.group(1) if match else None
 
 
 def collect(name: str, output: Path, job: Optional[str] = None, root: Path = Path("/")) -> Dict[str, Any]:

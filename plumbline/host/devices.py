@@ -17,7 +17,7 @@ from plumbline.host import links, nvml
 from plumbline.host.links import Link
 from plumbline.topology import binder
 
-#: what the words mean that stand between two devices; all but XGMI are those of ``nvidia-smi topo -m``. NV# stands
+#: meanings of the words between two devices; all but XGMI are those of ``nvidia-smi topo -m``. NV# stands
 #: for NV1, NV2 and so on
 WORDS = {
     "X": "itself",
@@ -30,7 +30,7 @@ WORDS = {
     "SYS": "between NUMA nodes",
 }
 
-#: PCI vendor of a GPU -> what programs for its memory are built with
+#: PCI vendor of a GPU -> the toolkit of programs for its memory
 BUILT_WITH = {"10de": "cuda", "1002": "rocm"}
 
 
@@ -60,24 +60,24 @@ class Devices(Struct, frozen=True):
 
 def gpus(topology: str | Path) -> list[Device]:
     """The GPUs of a machine, by PCI address."""
-    return [one for one in load(topology).devices if one.label.startswith("GPU")]
+    return [device for device in load(topology).devices if device.label.startswith("GPU")]
 
 
 def built_with(topology: str | Path) -> str | None:
-    """What programs for the GPUs of a machine are built with; None where it has no GPU, or one of another maker."""
-    found = gpus(topology)
-    return BUILT_WITH.get(found[0].ids.partition(":")[0]) if found else None
+    """The toolkit of programs for the GPUs of a machine; None where it has no GPU, or one of another maker."""
+    devices = gpus(topology)
+    return BUILT_WITH.get(devices[0].ids.partition(":")[0]) if devices else None
 
 
 def load(topology: str | Path | None = None) -> Devices:
     """The devices of an hwloc XML file; left out, of this host. Synthetic descriptions have none."""
-    found = msgspec.json.decode(_asked(topology), type=Devices)
-    return _told(found) if topology is None else found
+    devices = msgspec.json.decode(_binder_document(topology), type=Devices)
+    return _with_drivers(devices) if topology is None else devices
 
 
-def _told(found: Devices) -> Devices:
-    """``found`` on this host, with what the drivers of its GPUs say."""
-    return joined(named(found, _models()), links.between_gpus())
+def _with_drivers(devices: Devices) -> Devices:
+    """``devices`` of this host, with the models and links that the drivers of its GPUs report."""
+    return joined(named(devices, _models()), links.between_gpus())
 
 
 def _models() -> dict[str, str]:
@@ -88,28 +88,28 @@ def _models() -> dict[str, str]:
         return {}
 
 
-def named(found: Devices, models: Mapping[str, str]) -> Devices:
-    """``found`` with the ``models`` of devices by PCI address after their names."""
+def named(devices: Devices, models: Mapping[str, str]) -> Devices:
+    """``devices`` with the ``models`` of devices by PCI address after their names."""
     known = (
         msgspec.structs.replace(device, names=(*device.names, models[device.address]))
         if device.address in models
         else device
-        for device in found.devices
+        for device in devices.devices
     )
-    return msgspec.structs.replace(found, devices=tuple(known))
+    return msgspec.structs.replace(devices, devices=tuple(known))
 
 
-def joined(found: Devices, words: Mapping[frozenset[str], str]) -> Devices:
-    """``found`` with these ``words`` between pairs of PCI addresses in place of those for the way by PCI."""
-    addresses = [device.address for device in found.devices]
+def joined(devices: Devices, words: Mapping[frozenset[str], str]) -> Devices:
+    """``devices`` with these ``words`` between pairs of PCI addresses in place of those for the way by PCI."""
+    addresses = [device.address for device in devices.devices]
     ways = tuple(
-        tuple(words.get(frozenset((one, other)), word) for other, word in zip(addresses, row, strict=True))
-        for one, row in zip(addresses, found.ways, strict=True)
+        tuple(words.get(frozenset((first, second)), word) for second, word in zip(addresses, row, strict=True))
+        for first, row in zip(addresses, devices.ways, strict=True)
     )
-    return msgspec.structs.replace(found, ways=ways)
+    return msgspec.structs.replace(devices, ways=ways)
 
 
-def _asked(topology: str | Path | None) -> str:
+def _binder_document(topology: str | Path | None) -> str:
     return binder.ask(["--devices", *([] if topology is None else ["--topology", str(topology)])])
 
 
@@ -121,62 +121,65 @@ def of_host(facts: Mapping[str, Any]) -> Devices | None:
     if "devices" not in facts:
         return None
     try:
-        found = msgspec.convert(facts["devices"], Devices)
-        if {len(found.ways), *map(len, found.ways)} - {len(found.devices)}:
+        devices = msgspec.convert(facts["devices"], Devices)
+        if {len(devices.ways), *map(len, devices.ways)} - {len(devices.devices)}:
             raise ValueError("ways are not those between its devices")
     except ValueError as error:  # msgspec's too
-        what, where = f"the devices of a host are in a form that is not known: {error}", "devices of the record's host"
-        raise PlumbError(what, where, "read it with the version that wrote it") from None
-    return found
+        message, where = (
+            f"the devices of a host are in a form that is not known: {error}",
+            "devices of the record's host",
+        )
+        raise PlumbError(message, where, "read it with the version that wrote it") from None
+    return devices
 
 
 def document(topology: str | Path | None = None) -> dict[str, Any]:
     """The devices as JSON has them. Each of this host whose PCIe link sysfs knows has it as ``link``."""
-    found: dict[str, Any] = msgspec.json.decode(_asked(topology))
+    document: dict[str, Any] = msgspec.json.decode(_binder_document(topology))
     if topology is not None:
-        return found
-    found |= msgspec.to_builtins(_told(msgspec.convert(found, Devices)))
+        return document
+    document |= msgspec.to_builtins(_with_drivers(msgspec.convert(document, Devices)))
     here = links.read()
-    for device in found["devices"]:
+    for device in document["devices"]:
         if device["address"] in here:
             device["link"] = msgspec.to_builtins(here[device["address"]])
-    return found
+    return document
 
 
-def draw(found: Devices, known: Mapping[str, Link | str], width: int) -> Iterator[str]:
-    """What each device is, the ways between them as a table, and what its words mean; ``width`` is columns.
+def draw(devices: Devices, known: Mapping[str, Link | str], width: int) -> Iterator[str]:
+    """The facts of each device, the ways between them as a table, and its legend; ``width`` is columns.
 
     ``known`` are links by PCI address, as they are or in words.
     """
-    rows = [facts(device, known.get(device.address)) for device in found.devices]
+    rows = [facts(device, known.get(device.address)) for device in devices.devices]
     widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
     yield from ("  " + "".join(text.ljust(size) for text, size in zip(row, widths, strict=True)) for row in rows)
-    if len(found.devices) > 1:
-        yield from _table(found, width)
+    if len(devices.devices) > 1:
+        yield from _table(devices, width)
 
 
-def _table(found: Devices, width: int) -> Iterator[str]:
-    labels = [device.label for device in found.devices]
+def _table(devices: Devices, width: int) -> Iterator[str]:
+    labels = [device.label for device in devices.devices]
     cell = 2 + max(map(len, labels))
     per_table = max(1, (width - cell) // cell)
     for start in range(0, len(labels), per_table):
         part = slice(start, start + per_table)
-        rows = [("", labels[part]), *((label, row[part]) for label, row in zip(labels, found.ways, strict=True))]
+        rows = [("", labels[part]), *((label, row[part]) for label, row in zip(labels, devices.ways, strict=True))]
         yield ""
         yield from ("  " + label.ljust(cell) + "".join(word.ljust(cell) for word in words) for label, words in rows)
     yield ""
-    legend = "; ".join(f"{word} {meaning}" for word, meaning in meanings(found))
+    legend = "; ".join(f"{word} {meaning}" for word, meaning in meanings(devices))
     yield from textwrap.wrap(legend, width, initial_indent="  ", subsequent_indent="    ")
 
 
-def meanings(found: Devices) -> list[tuple[str, str]]:
-    """The words of :data:`WORDS` that are in the ways of ``found``, each with what it means."""
-    used = {re.sub(r"^NV\d+$", "NV#", word) for row in found.ways for word in row}
+def meanings(devices: Devices) -> list[tuple[str, str]]:
+    """The words of :data:`WORDS` that are in the ways of ``devices``, each with its meaning."""
+    used = {re.sub(r"^NV\d+$", "NV#", word) for row in devices.ways for word in row}
     return [(word, meaning) for word, meaning in WORDS.items() if word in used]
 
 
 def facts(device: Device, link: Link | str | None) -> tuple[str, ...]:
-    """Label, address, vendor and device, names, what it is near to, and its link: as texts."""
+    """Label, address, vendor and device, names, nearest CPUs, and link of a device: as texts."""
     near = "near to no usable CPU"
     if device.cpus:
         near = f"socket {cpu_list(device.sockets)}, NUMA node {cpu_list(device.nodes)}"

@@ -47,10 +47,14 @@ def draw(
         lines += ["", "no socket ".ljust(WIDTH, "=")]
         lines += [f"  {_node(node)}, no CPU of its own" for node in away]
     lines += [*_caches(machine)] if caches else []
-    found = devices.load(topology)
-    if found.devices:
+    machine_devices = devices.load(topology)
+    if machine_devices.devices:
         here = links.read() if topology is None else {}
-        lines += ["", "devices ".ljust(WIDTH, "="), *(line.rstrip() for line in devices.draw(found, here, WIDTH))]
+        lines += [
+            "",
+            "devices ".ljust(WIDTH, "="),
+            *(line.rstrip() for line in devices.draw(machine_devices, here, WIDTH)),
+        ]
     if plan:
         lines += ["", *_legend(plan)]
     return "\n".join(lines) + "\n"
@@ -73,7 +77,7 @@ def _cpu_count(machine: Machine, cpus: Cpus) -> str:
 
 
 def _caches(machine: Machine) -> Iterator[str]:
-    """Which hardware threads share which data cache, level by level."""
+    """The data caches, level by level, with the hardware threads that share each."""
     if machine.caches:
         yield from ("", "caches ".ljust(WIDTH, "="))
     for kind, groups in group(

@@ -1,6 +1,6 @@
 """Joules that the processors and GPUs of this node used, by the counters that it shows. Nothing is estimated.
 
-The counters are the node's: what other processes did meanwhile is in them.
+The counters are the node's: they include the energy of other processes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_W = 2000
 CALLS = {"x86_64": 298, "aarch64": 241, "ppc64le": 319}
 #: PERF_FLAG_FD_CLOEXEC
 CLOSE_ON_EXEC = 8
-#: event of perf -> what it counts; the others are parts of a package
+#: event of perf -> the part that it counts; the others are parts of a package
 EVENTS = {"energy-pkg": "{}", "energy-ram": "dram of {}"}
 
 
@@ -47,7 +47,7 @@ class _Event:
     """An open event of one package, which counts from when it was opened until it is no longer referred to."""
 
     def __init__(self, kind: int, config: int, cpu: int, microjoules: Fraction) -> None:
-        """``microjoules``: what one count stands for. Raises OSError if the kernel refuses."""
+        """``microjoules``: the energy of one count. Raises OSError if the kernel refuses."""
         attributes = _Attributes(type=kind, size=ctypes.sizeof(_Attributes), config=config)
         library = ctypes.CDLL(None, use_errno=True)
         call = CALLS.get(platform.machine())
@@ -66,7 +66,7 @@ class _Event:
 
 @dataclass(frozen=True)
 class Counter:
-    """A counter of microjoules; ``wraps`` is what it counts to before it begins again, None where it never does.
+    """A counter of microjoules; ``wraps`` is its end, after which it begins again, None where it never does.
 
     ``read`` raises OSError or ValueError where it does not show a number.
     """
@@ -88,7 +88,7 @@ class Meter:
     missing: str | None = None
 
     def read(self) -> tuple[int, ...]:
-        """What the counters show now. Raises OSError or ValueError where one of them does not show a number."""
+        """The present values of the counters. Raises OSError or ValueError where one of them shows no number."""
         return tuple(counter.read() for counter in self.counters)
 
     def __str__(self) -> str:
@@ -120,17 +120,17 @@ def find(root: Path = Path("/")) -> Meter:
 def gpus() -> Meter | None:
     """The counters of this node's GPUs, by NVML; None where there is no NVML, or it shows no GPU."""
     try:
-        found = nvml.gpus()
-        meter = Meter("NVML", tuple(Counter(gpu.address, gpu.microjoules, None) for gpu in found))
+        devices = nvml.gpus()
+        meter = Meter("NVML", tuple(Counter(gpu.address, gpu.microjoules, None) for gpu in devices))
         meter.read()
     except OSError as error:
         return Meter("NVML", missing=str(error))
-    return meter if found else None
+    return meter if devices else None
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What the counters of ``meter`` showed at ``time``, in s of the monotonic clock; None: they could not be read."""
+    """The counters of ``meter`` at ``time``, in s of the monotonic clock; None: they could not be read."""
 
     meter: Meter
     values: tuple[int, ...] | None
@@ -138,7 +138,7 @@ class Reading:
 
     @classmethod
     def now(cls, meter: Meter) -> Reading:
-        """What the counters of ``meter`` show now."""
+        """The present values of the counters of ``meter``."""
         try:
             return cls(meter, meter.read(), time.monotonic())
         except (OSError, ValueError):  # a counter that was there when the meter was made
@@ -148,13 +148,13 @@ class Reading:
         """Joules by counter until ``later``; None if one could not be read, or may have wrapped more than once."""
         if self.values is None or later.values is None:
             return None
-        found = {}
+        joules = {}
         for counter, first, last in zip(self.meter.counters, self.values, later.values, strict=True):
             range_j = math.inf if counter.wraps is None else counter.wraps / 1e6
             if (later.time - self.time) * MOST_W > range_j or (last < first and counter.wraps is None):
                 return None
-            found[counter.name] = (last - first) / 1e6 + (range_j if last < first else 0)
-        return found or None
+            joules[counter.name] = (last - first) / 1e6 + (range_j if last < first else 0)
+        return joules or None
 
 
 def idle(meter: Meter, seconds: float) -> float | None:

@@ -23,7 +23,7 @@ XGMI = 11
 class Link(Struct, frozen=True):
     """The slowest link between a device and the processor. ``gts`` is GT/s of a lane, ``width`` lanes.
 
-    The best is what both ends of the link can do. ``saves_power``: the speed may be low because the device is idle.
+    The best is the maximum of both ends of the link. ``saves_power``: the speed may be low because the device is idle.
     """
 
     address: str
@@ -49,8 +49,8 @@ class Link(Struct, frozen=True):
 def read(root: Path = Path("/")) -> dict[str, Link]:
     """The links of this host's GPUs, network cards and NVMe drives by PCI address, those that sysfs knows."""
     reader = Reader(root)
-    found = (_slowest(reader, root / folder) for folder in reader.names("sys/bus/pci/devices"))
-    return {link.address: link for link in found if link}
+    links = (_slowest(reader, root / folder) for folder in reader.names("sys/bus/pci/devices"))
+    return {link.address: link for link in links if link}
 
 
 def between_gpus(root: Path = Path("/")) -> dict[frozenset[str], str]:
@@ -70,13 +70,13 @@ def xgmi(root: Path = Path("/")) -> frozenset[frozenset[str]]:
     """The pairs of GPUs, by PCI address, that AMD's driver says are joined directly, not by PCIe."""
     read, nodes = Reader(root), "sys/class/kfd/kfd/topology/nodes"
     addresses = {node.rsplit("/", 1)[1]: _address(_properties(read, node)) for node in read.names(nodes)}
-    found = set()
+    pairs = set()
     for file in read.names(nodes, "*/*_links/*"):
         link = _properties(read, file)
         ends = [addresses.get(str(link.get(end))) for end in ("node_from", "node_to")]
         if link.get("type") == XGMI and None not in ends:
-            found.add(frozenset(str(end) for end in ends))
-    return frozenset(found)
+            pairs.add(frozenset(str(end) for end in ends))
+    return frozenset(pairs)
 
 
 def _address(node: dict[str, int]) -> str | None:

@@ -1,4 +1,4 @@
-"""What NVIDIA's management library (NVML) reports of the GPUs of this host: their models, links between them, energy.
+"""The GPUs of this host by NVIDIA's management library (NVML): their models, links between them, energy.
 
 It comes with the driver and is opened when it is asked, so nothing here needs a GPU or a toolkit. Links were never read
 from GPUs: the tests open a library of their own, which follows NVML's reference.
@@ -55,20 +55,20 @@ class Gpu:
 
     def microjoules(self) -> int:
         """Energy in uJ since the driver was loaded; raises OSError where the GPU does not count it (before Volta)."""
-        found = ctypes.c_ulonglong()
-        self._must("nvmlDeviceGetTotalEnergyConsumption", ctypes.byref(found))
-        return 1000 * found.value
+        millijoules = ctypes.c_ulonglong()
+        self._must("nvmlDeviceGetTotalEnergyConsumption", ctypes.byref(millijoules))
+        return 1000 * millijoules.value
 
     def nvlinks(self) -> Counter[str]:
         """How many NVLinks are up, by the PCI address of their other end: a GPU, or an NVSwitch."""
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for link in range(MOST_LINKS):
             state, end = ctypes.c_int(), _PciInfo()
             if self._ask("nvmlDeviceGetNvLinkState", link, ctypes.byref(state)) or state.value != UP:
                 continue  # a GPU with fewer links, or a link that is down
             if not self._ask("nvmlDeviceGetNvLinkRemotePciInfo_v2", link, ctypes.byref(end)):
-                found[end.address] += 1
-        return found
+                counts[end.address] += 1
+        return counts
 
     def _ask(self, function: str, *arguments: object) -> int:
         return int(getattr(self._library, function)(self._handle, *arguments))
@@ -92,13 +92,13 @@ def nvlinks(ends: Mapping[str, Counter[str]]) -> dict[frozenset[str], int]:
 
     Two GPUs with links to one NVSwitch are joined by these too: by as many as the GPU with fewer has there.
     """
-    found = {}
-    for one, other in combinations(ends, 2):
-        switches = (ends[one].keys() & ends[other].keys()) - ends.keys()
-        count = ends[one][other] + sum(min(ends[one][switch], ends[other][switch]) for switch in switches)
+    counts = {}
+    for first, second in combinations(ends, 2):
+        switches = (ends[first].keys() & ends[second].keys()) - ends.keys()
+        count = ends[first][second] + sum(min(ends[first][switch], ends[second][switch]) for switch in switches)
         if count:
-            found[frozenset((one, other))] = count
-    return found
+            counts[frozenset((first, second))] = count
+    return counts
 
 
 @functools.cache
@@ -120,6 +120,6 @@ def _gpu(library: ctypes.CDLL, number: int) -> Gpu:
     return Gpu(place.address, library, handle)
 
 
-def _check(library: ctypes.CDLL, status: int, what: str) -> None:
+def _check(library: ctypes.CDLL, status: int, label: str) -> None:
     if status:
-        raise OSError(f"NVML: {what}: {library.nvmlErrorString(status).decode()}")
+        raise OSError(f"NVML: {label}: {library.nvmlErrorString(status).decode()}")

@@ -66,11 +66,11 @@ def every(proc: Path = PROC) -> Iterator[Stat]:
             yield stat(folder)
 
 
-def ran_s(proc: Path, one: Stat) -> float:
-    """CPU time in seconds of all threads of ``one``, to the nanosecond where the kernel counts so, else in ticks."""
-    base = proc / str(one.pid)
+def ran_s(proc: Path, process: Stat) -> float:
+    """CPU time in s of all threads of ``process``, to the nanosecond where the kernel counts so, else in ticks."""
+    base = proc / str(process.pid)
     try:
-        files = [base] if one.threads == 1 else [*(base / "task").iterdir()]
+        files = [base] if process.threads == 1 else [*(base / "task").iterdir()]
         return sum(int((file / "schedstat").read_text(encoding="ascii").split()[0]) for file in files) / 1e9
     except (OSError, ValueError, IndexError):  # it ended, or the kernel keeps no such count
-        return one.cpu_ticks / os.sysconf("SC_CLK_TCK")
+        return process.cpu_ticks / os.sysconf("SC_CLK_TCK")

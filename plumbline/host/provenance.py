@@ -1,4 +1,4 @@
-"""What a host is and how it is set, for every record and for ``plumb doctor``.
+"""The facts and settings of a host, for every record and for ``plumb doctor``.
 
 Nothing is guessed: a fact that cannot be read is None. All files are looked up below ``root``, so that tests can
 describe machines nobody has here.
@@ -31,7 +31,7 @@ def collect(root: Path = Path("/")) -> dict[str, Any]:
     reader = Reader(root)
     node, settings = Node(reader), _settings(root)
     driver = node.gpu_driver()
-    found = {address: str(link) for address, link in links.read(root).items()}
+    pci_links = {address: str(link) for address, link in links.read(root).items()}
     stack = resource.getrlimit(resource.RLIMIT_STACK)[0]
     return {
         "hostname": socket.gethostname(),
@@ -44,7 +44,7 @@ def collect(root: Path = Path("/")) -> dict[str, Any]:
         "stack_bytes": None if stack == resource.RLIM_INFINITY else stack,
         "energy": str(energy.find(root)),
         **({"gpu_driver": driver} if driver else {}),
-        **({"pci_links": found} if found else {}),
+        **({"pci_links": pci_links} if pci_links else {}),
         **({"mpi_settings": settings} if settings else {}),
     }
 
@@ -59,27 +59,27 @@ def recorded(document: dict[str, Any]) -> dict[str, Any]:
 
 def measured() -> dict[str, Any]:
     """The facts of this host that a record has: those of :func:`collect`, and of its devices where it has some."""
-    found, gpus = devices.load(), energy.gpus()
+    machine_devices, gpus = devices.load(), energy.gpus()
     return {
         **collect(),
-        **({"devices": msgspec.to_builtins(found)} if found.devices else {}),
+        **({"devices": msgspec.to_builtins(machine_devices)} if machine_devices.devices else {}),
         **({"gpu_energy": str(gpus)} if gpus else {}),
     }
 
 
 def _settings(root: Path) -> dict[str, str]:
     """The settings files that MPI libraries read on every host, with the first digits of their SHA-256."""
-    found = {}
+    digests = {}
     for file in sorted({file for pattern in mpi.HOST_SETTINGS for file in root.glob(pattern) if file.is_file()}):
         try:
-            found[str(file)] = files.sha256(file)[:12]
+            digests[str(file)] = files.sha256(file)[:12]
         except OSError as error:  # the launches of this user cannot read it either
-            found[str(file)] = error.strerror or str(error)
-    return found
+            digests[str(file)] = error.strerror or str(error)
+    return digests
 
 
 def fingerprint(host: dict[str, Any]) -> str:
     """Eight hexadecimal digits of the :data:`SETTINGS` of ``host``, which are facts as :func:`collect` gives them."""
     # hosts without GPUs keep the digits that they had before their driver was a fact
-    found = [host.get(name) for name in SETTINGS if name != "gpu_driver" or host.get(name) is not None]
-    return hashlib.sha256(json.dumps(found).encode()).hexdigest()[:8]
+    values = [host.get(name) for name in SETTINGS if name != "gpu_driver" or host.get(name) is not None]
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:8]

@@ -1,1 +1,1 @@
-"""What is said of figures: judging them, and saying it in one form. Nothing is measured or shown here."""
+"""Verdicts on figures, and one form to state them. Nothing is measured or shown here."""

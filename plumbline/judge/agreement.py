@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from plumbline.base import group
-from plumbline.base.digits import step_of
 from plumbline.judge.samples import of_launches
 from plumbline.parsers.measurement import Measurement
 from plumbline.records import query
@@ -56,16 +55,13 @@ class Claim:
     cpus: tuple[int, ...]
     samples: tuple[float, ...]
     unit: str
+    #: how finely the samples are known
+    step: float
 
     @property
     def value(self) -> float:
         """The median over the launches."""
         return statistics.median(self.samples)
-
-    @property
-    def step(self) -> float:
-        """How finely the samples are known."""
-        return step_of(map(repr, self.samples))
 
 
 def disagreements(records: Sequence[Record]) -> list[tuple[Claim, Claim]]:
@@ -79,18 +75,18 @@ def disagreements(records: Sequence[Record]) -> list[tuple[Claim, Claim]]:
     groups = group(
         ((_together(record), claim.cpus, claim.quantity), claim) for record in records for claim in _claims(record)
     )
-    found = [
-        (one, other)
-        for own in groups.values()
-        for one, other in itertools.combinations(own, 2)
-        if one.record.variant.test != other.record.variant.test
-        and _apart(unpaired.compare([one.samples], [other.samples], (one.step, other.step)))
+    disagreeing = [
+        (first, second)
+        for claims in groups.values()
+        for first, second in itertools.combinations(claims, 2)
+        if first.record.variant.test != second.record.variant.test
+        and _apart(unpaired.compare([first.samples], [second.samples], (first.step, second.step)))
     ]
-    return sorted(found, key=lambda pair: -max(pair[0].value, pair[1].value) / min(pair[0].value, pair[1].value))
+    return sorted(disagreeing, key=lambda pair: -max(pair[0].value, pair[1].value) / min(pair[0].value, pair[1].value))
 
 
 def _together(record: Record) -> tuple[str, ...]:
-    """What records have in common that were measured together on the same nodes and stack."""
+    """The key of records that were measured together on the same nodes and stack."""
     return record.campaign or record.session, record.site, record.partition, *record.nodes, record.stack.name
 
 
@@ -102,7 +98,7 @@ def doubtful(disagreeing: Sequence[tuple[Claim, Claim]]) -> frozenset[tuple[str,
 
 
 def doubtful_of(rows: Sequence[AnyRecord]) -> frozenset[tuple[str, str]]:
-    """The same of valid rows, whose whole records are read."""
+    """:func:`doubtful` of valid rows, whose whole records are read."""
     wanted = [row for row in rows if row.variant.test in (*OPERATIONS, PAIRS)]
     if len({row.variant.test for row in wanted}) < 2:
         return frozenset()
@@ -121,10 +117,10 @@ def _claims(record: Record) -> Iterator[Claim]:
     if record.placement.nodes > 1:
         return
     for quantity in QUANTITIES:
-        found = of_launches(record, functools.partial(_cpus, record, quantity))
-        for cpus, own in found.items():
-            if all(value > 0 for value in own.values):
-                yield Claim(record, quantity, cpus, tuple(own.values), own.first.unit)
+        by_cpus = of_launches(record, functools.partial(_cpus, record, quantity))
+        for cpus, samples in by_cpus.items():
+            if all(value > 0 for value in samples.values):
+                yield Claim(record, quantity, cpus, tuple(samples.values), samples.first.unit, samples.step)
 
 
 def _cpus(record: Record, quantity: Quantity, item: Measurement) -> tuple[int, ...] | None:

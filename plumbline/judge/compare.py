@@ -1,4 +1,4 @@
-"""What sides have in common, figure by figure, and which of them is better where."""
+"""The figures that sides have in common, and which side is better in each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from plumbline.statistics import unpaired
 from plumbline.statistics.basic import holm
 from plumbline.views import summary
 
-#: what may tell two lines of one test, placement and figure apart
+#: members that may tell two lines of one test, placement and figure apart
 MEMBERS = ("site", "partition", "stack")
 #: the number of a side, and a figure of it
 Measured: TypeAlias = tuple[int, AnyRecord, Figure]
@@ -29,7 +29,7 @@ Pairs: TypeAlias = dict[tuple[int, int], tuple[unpaired.Difference, bool]]
 
 @dataclass(frozen=True, order=True)
 class Key:
-    """What a line compares. Members in which the sides differ are empty.
+    """The identity of a line. Members in which the sides differ are empty.
 
     ``variant`` has the arguments in which variants of one name differ. ``unit`` is what multiples of it are compared
     in: 5 GB/s and 5000 MB/s are of one line.
@@ -48,7 +48,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Cell:
-    """What a side measured: ``value`` is the median over ``sessions`` of the medians of their launches.
+    """The value of a side: ``value`` is the median over ``sessions`` of the medians of their launches.
 
     ``records`` are their ids, oldest first. ``step`` is how finely the figures are known.
     """
@@ -115,20 +115,21 @@ def compare(
     """
     loose = free(sides)
     chosen = [[row for row in rows if side.has(row)] for side in sides]
-    call = summary.naming(row.variant for own in chosen for row in own)
-    found = group(
+    call = summary.naming(row.variant for side_rows in chosen for row in side_rows)
+    measured = group(
         (_key(row, figure, loose, call(row.variant)), (number, row, figure))
-        for number, own in enumerate(chosen)
-        for row in own
+        for number, side_rows in enumerate(chosen)
+        for row in side_rows
         for figure in (row.figures if all_figures else row.figures[:1])
     )
     on_sides = {
-        key: [[item for item in own if item[0] == side] for side in range(len(sides))] for key, own in found.items()
+        key: [[item for item in entries if item[0] == side] for side in range(len(sides))]
+        for key, entries in measured.items()
     }
     shared = sorted(key for key, every in on_sides.items() if sum(map(bool, every)) > 1)
     named = group(
-        (replace(key, variant=summary.name(own[0][1].variant), unit="", better="lower"), key)
-        for key, own in found.items()
+        (replace(key, variant=summary.name(entries[0][1].variant), unit="", better="lower"), key)
+        for key, entries in measured.items()
     )
     unlike = [[key for key in keys if key not in shared] for keys in named.values()]
     spread = session_spread(rows)
@@ -136,19 +137,19 @@ def compare(
         tuple(side.name for side in sides),
         tuple(_judged([(key, *_cells(on_sides[key], key.unit)) for key in shared], doubtful, spread)),
         tuple(_circumstances(chosen, loose)),
-        len(found) - len(shared),
+        len(measured) - len(shared),
         spread,
         tuple(
             " and ".join(f"{key.variant} {key.figure} ({key.unit}, {key.better} is better)" for key in keys)
             for keys in unlike
-            if len({number for key in keys for number, *_ in found[key]}) > 1
+            if len({number for key in keys for number, *_ in measured[key]}) > 1
         ),
     )
 
 
 def session_spread(rows: Sequence[AnyRecord]) -> float:
     """How much sessions of the machine of ``rows`` differ, by the series of all its figures."""
-    own = group(
+    series = group(
         (
             (row.site, row.partition, row.stack.name, row.variant.name, figure.name, *row.nodes),
             (row.session, figure.value),
@@ -157,7 +158,7 @@ def session_spread(rows: Sequence[AnyRecord]) -> float:
         for figure in row.figures
         if figure.value > 0
     )
-    medians = (group(values).values() for values in own.values())
+    medians = (group(values).values() for values in series.values())
     return unpaired.session_spread([float(np.median(session)) for session in sessions] for sessions in medians)
 
 
@@ -169,15 +170,15 @@ def _key(row: AnyRecord, figure: Figure, loose: set[str], called: str) -> Key:
     return Key(row.variant.test, called, placed, figure.name, **kept, unit=unit, better=figure.better)
 
 
-def _cells(own: list[list[Measured]], unit: str) -> tuple[str, tuple[Cell | None, ...]]:
+def _cells(by_side: list[list[Measured]], unit: str) -> tuple[str, tuple[Cell | None, ...]]:
     """The unit of a line, ``unit`` if the figures have several, and what each side measured in it."""
-    units = {figure.unit for side in own for *_, figure in side}
+    units = {figure.unit for side in by_side for *_, figure in side}
     shown = units.pop() if len(units) == 1 else unit
-    return shown, tuple(cell([measured for _, *measured in side], shown) if side else None for side in own)
+    return shown, tuple(cell([measured for _, *measured in side], shown) if side else None for side in by_side)
 
 
 def cell(measured: Sequence[Sequence[Any]], unit: str) -> Cell:
-    """What (record, figure) pairs of one kind measured, in ``unit``."""
+    """The cell of (record, figure) pairs of one kind, in ``unit``."""
     factors = [1.0 if figure.unit == unit else multiple(figure.unit)[1] for _, figure in measured]
     sessions = group(
         (row.session, sample * factor)
@@ -201,26 +202,26 @@ def _judged(
 ) -> list[Line]:
     """The lines with what may be claimed: every pair of sides of every line is a hypothesis of one family."""
     unsure = [
-        any((record, key.figure) in doubtful for one in cells if one for record in one.records)
+        any((record, key.figure) in doubtful for cell in cells if cell for record in cell.records)
         for key, _, cells in measured
     ]
     couples = [
-        (number, i, j, one, other)
+        (number, i, j, first, second)
         for number, (_, _, cells) in enumerate(measured)
         if not unsure[number]
-        for (i, one), (j, other) in itertools.combinations(enumerate(cells), 2)
-        if one and other and one.has_ratio and other.has_ratio
+        for (i, first), (j, second) in itertools.combinations(enumerate(cells), 2)
+        if first and second and first.has_ratio and second.has_ratio
     ]
     differences = [
-        unpaired.compare(one.sessions, other.sessions, (one.step, other.step), len(couples), spread)
-        for *_, one, other in couples
+        unpaired.compare(first.sessions, second.sessions, (first.step, second.step), len(couples), spread)
+        for *_, first, second in couples
     ]
     kept = holm(np.array([difference.p for difference in differences]), len(couples), unpaired.ERROR)
-    found = group(
+    claims = group(
         (number, ((i, j), (difference, bool(is_claimed))))
         for (number, i, j, *_), difference, is_claimed in zip(couples, differences, kept, strict=True)
     )
-    return [_line(*one, dict(found.get(number, ())), unsure[number]) for number, one in enumerate(measured)]
+    return [_line(*entry, dict(claims.get(number, ())), unsure[number]) for number, entry in enumerate(measured)]
 
 
 def _line(key: Key, unit: str, cells: tuple[Cell | None, ...], pairs: Pairs, doubtful: bool) -> Line:
@@ -234,7 +235,10 @@ def _line(key: Key, unit: str, cells: tuple[Cell | None, ...], pairs: Pairs, dou
     best = tuple(
         number for number in sorted({side for pair in pairs for side in pair}) if worse and number not in worse
     )
-    differences, claimed = tuple(one for one, _ in to_first), tuple(one for _, one in to_first)
+    differences, claimed = (
+        tuple(difference for difference, _ in to_first),
+        tuple(is_claimed for _, is_claimed in to_first),
+    )
     return Line(key, unit, key.better, cells, differences, claimed, best, doubtful)
 
 
@@ -244,14 +248,14 @@ def _circumstances(chosen: list[list[AnyRecord]], loose: set[str]) -> list[tuple
     names = sorted({name for facts in sides for name in facts})
     if "stack" in loose:
         names = [name for name in names if not name.startswith("stack ")]
-    found = [(name, tuple(", ".join(sorted(facts.get(name, {"–"}))) for facts in sides)) for name in names]
-    return _periods(chosen) + [(name, values) for name, values in found if len(set(values)) > 1]
+    circumstances = [(name, tuple(", ".join(sorted(facts.get(name, {"–"}))) for facts in sides)) for name in names]
+    return _periods(chosen) + [(name, values) for name, values in circumstances if len(set(values)) > 1]
 
 
 def _periods(chosen: list[list[AnyRecord]]) -> list[tuple[str, tuple[str, ...]]]:
     """When each side was measured, if one of them was before another: what changed with time is in the difference."""
     spans = [(min(row.time for row in rows), max(row.time for row in rows)) for rows in chosen if rows]
-    if not any(one[1] < other[0] for one, other in itertools.permutations(spans, 2)):
+    if not any(earlier[1] < later[0] for earlier, later in itertools.permutations(spans, 2)):
         return []
     return [("measured (UTC)", tuple(" to ".join(time[:16].replace("T", " ") for time in span) for span in spans))]
 

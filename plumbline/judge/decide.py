@@ -14,10 +14,10 @@ from plumbline.base.errors import PlumbError
 from plumbline.base.units import percent
 from plumbline.judge import disturbed, statement
 from plumbline.judge.pairs import Pairs, blur, faults, log_ratios
-from plumbline.judge.statement import Statement, given, rounded
+from plumbline.judge.statement import Statement, nonempty, rounded
 from plumbline.statistics import Floats, Ints, paired
 from plumbline.statistics.basic import holm
-from plumbline.statistics.paired import CAP, FAIL_SPENDING, LOOKS, Rule
+from plumbline.statistics.paired import CAP, FAIL_SPENDING, LOOKS, PairedRule
 
 #: probability of any wrong FAIL among all series of a campaign
 CAMPAIGN_ERROR = 0.01
@@ -45,7 +45,7 @@ class Verdict(Statement):
             "verdict": self.state,
             "pairs": self.count,
             **rounded(numbers, 6),
-            **given(reason=self.reason, disturbed=dict(zip(("baseline", "candidate"), flagged, strict=False))),
+            **nonempty(reason=self.reason, disturbed=dict(zip(("baseline", "candidate"), flagged, strict=False))),
             **({"tolerance": rule.tolerance, "must_detect": rule.must_detect} if rule else {}),
         }
 
@@ -55,7 +55,7 @@ def closing(verdicts: Sequence[Verdict]) -> str:
     return statement.closing(verdicts, "gate: {}: ", "slowdowns of {} and more are ruled out in every series")
 
 
-def decide(series: Sequence[Pairs], rule: Rule) -> list[Verdict]:
+def decide(series: Sequence[Pairs], rule: PairedRule) -> list[Verdict]:
     """The verdict of each of ``series``, decided as one campaign; raises :class:`PlumbError` if there is none.
 
     A FAIL has to survive Holm's procedure at :data:`CAMPAIGN_ERROR` over all series that could be judged; pairs that
@@ -81,8 +81,8 @@ def decide(series: Sequence[Pairs], rule: Rule) -> list[Verdict]:
     ]
 
 
-def standing(series: Sequence[Pairs], rule: Rule) -> Standing:
-    """What is decided of ``series`` so far, each by its own rule, or else by ``rule``.
+def standing(series: Sequence[Pairs], rule: PairedRule) -> Standing:
+    """The decisions on ``series`` so far, each by its own rule, or else by ``rule``.
 
     The only fault that one of them may have is too few pairs.
     """
@@ -93,17 +93,17 @@ def standing(series: Sequence[Pairs], rule: Rule) -> Standing:
     state, against = np.zeros(len(series), dtype=np.int64), np.zeros(len(series), dtype=np.int64)
     p = np.ones(len(series))
     alike = group(((rules[row], item.fixed, logs[row].size), row) for row, item in enumerate(series))
-    for (one, is_fixed, _), members in alike.items():
+    for (series_rule, is_fixed, _), members in alike.items():
         rows, part, extra = np.array(members), np.stack([logs[row] for row in members]), hidden[members]
         if is_fixed:
-            state[rows] = paired.look(part, one, extra, paired.FIXED)
+            state[rows] = paired.look(part, series_rule, extra, paired.FIXED)
         else:
-            found = paired.decisions(part, pairs[rows], one, extra)
-            state[rows], pairs[rows] = found.state, found.pairs
-        against[rows] = paired.contradicting(part, state[rows], one, extra)
+            decisions = paired.decisions(part, pairs[rows], series_rule, extra)
+            state[rows], pairs[rows] = decisions.state, decisions.pairs
+        against[rows] = paired.contradicting(part, state[rows], series_rule, extra)
         for claim, sign in ((paired.FAIL, 1), (paired.GAIN, -1)):
             claimed = np.flatnonzero(state[rows] == claim)
-            p[rows[claimed]] = paired.evidence(sign * part[claimed], one, extra[claimed], is_fixed)
+            p[rows[claimed]] = paired.evidence(sign * part[claimed], series_rule, extra[claimed], is_fixed)
     together = disturbed.together(item.disturbed for item in series)
     doubts = [
         _disturbed(item, together, int(state[row])) or _changed(logs[row], int(against[row]))
@@ -126,20 +126,25 @@ def errors_of(item: Pairs, pairs: int) -> paired.Errors:
     return paired.FIXED if item.fixed else paired.errors_at(pairs)
 
 
-def _decide(series: list[Pairs], rule: Rule) -> list[Verdict]:
+def _decide(series: list[Pairs], rule: PairedRule) -> list[Verdict]:
     if not series:
         return []
-    found = standing(series, rule)
+    decided = standing(series, rule)
     survives = np.ones(len(series), dtype=bool)
     for claim in (paired.FAIL, paired.GAIN):
-        claimed = np.flatnonzero(found.state == claim)
-        survives[claimed] = holm(found.p[claimed], len(series), CAMPAIGN_ERROR)
-    return [_verdict(item, found, row, bool(survives[row])) for row, item in enumerate(series)]
+        claimed = np.flatnonzero(decided.state == claim)
+        survives[claimed] = holm(decided.p[claimed], len(series), CAMPAIGN_ERROR)
+    return [_verdict(item, decided, row, bool(survives[row])) for row, item in enumerate(series)]
 
 
-def _verdict(item: Pairs, found: Standing, row: int, survives: bool) -> Verdict:
-    rule, claim, pairs, hidden = found.rules[row], int(found.state[row]), int(found.pairs[row]), int(found.blur[row])
-    used = found.logs[row][None, :pairs]
+def _verdict(item: Pairs, decided: Standing, row: int, survives: bool) -> Verdict:
+    rule, claim, pairs, hidden = (
+        decided.rules[row],
+        int(decided.state[row]),
+        int(decided.pairs[row]),
+        int(decided.blur[row]),
+    )
+    used = decided.logs[row][None, :pairs]
     estimates = paired.estimate(used, errors_of(item, pairs))
     centre, (low, high) = float(estimates.centre[0]), bounds(estimates, hidden)
     bound = float(paired.detectable(estimates, hidden)[0])
@@ -149,8 +154,8 @@ def _verdict(item: Pairs, found: Standing, row: int, survives: bool) -> Verdict:
         paired.GAIN: f"faster by {_speedup(centre)} ({_speedup(high)} to {_speedup(low)})",
     }
     state, reason = "INCONCLUSIVE", None
-    if found.doubts[row]:
-        reason = found.doubts[row]
+    if decided.doubts[row]:
+        reason = decided.doubts[row]
     elif claim == paired.PASS or (claim == paired.GAIN and not survives and bound <= rule.detected):
         state = "PASS"
     elif claim in claims and survives:
@@ -158,8 +163,8 @@ def _verdict(item: Pairs, found: Standing, row: int, survives: bool) -> Verdict:
     elif claim in claims:
         more = "measure more pairs" if item.fixed else f"measure up to {CAP} pairs"
         reason = (
-            f"{claims[claim]}, but p = {found.p[row]:.1e} with {found.logs[row].size} pairs is too much "
-            f"for a campaign of {len(found.rules)} series (Holm, 1 %): {more}"
+            f"{claims[claim]}, but p = {decided.p[row]:.1e} with {decided.logs[row].size} pairs is too much "
+            f"for a campaign of {len(decided.rules)} series (Holm, 1 %): {more}"
         )
     else:
         reason = _undecided(item, estimates, used, rule, hidden)
@@ -179,7 +184,7 @@ def _verdict(item: Pairs, found: Standing, row: int, survives: bool) -> Verdict:
 
 
 def _changed(logs: Ints, place: int) -> str | None:
-    """What all of ``logs`` says, and what the part says that contradicts it (:func:`paired.contradicting`)."""
+    """The slowdown of all ``logs``, and that of the part that contradicts it (:func:`paired.contradicting`)."""
     if not place:
         return None
     part = f"the first {place}" if place > 0 else f"the last {-place}"
@@ -197,7 +202,7 @@ class Standing:
     else; ``doubts``: why no verdict may be given, with more pairs neither, or None.
     """
 
-    rules: list[Rule]
+    rules: list[PairedRule]
     logs: list[Ints]
     blur: Ints
     state: Ints
@@ -220,7 +225,7 @@ def ratios(item: Pairs, *logs: float | Floats | Ints) -> tuple[float, ...]:
     return tuple(min(value, largest) for value in values)
 
 
-def _undecided(item: Pairs, estimates: paired.Estimates, used: Ints, rule: Rule, hidden: int) -> str:
+def _undecided(item: Pairs, estimates: paired.Estimates, used: Ints, rule: PairedRule, hidden: int) -> str:
     """Why ``item`` is neither PASS nor FAIL, by its ``estimates`` and the log ratios ``used`` for them."""
     pairs = used.shape[1]
     exact = paired.look(used, rule, np.zeros(1, dtype=np.int64), errors_of(item, pairs))[0]

@@ -1,4 +1,4 @@
-"""What disturbed launches mean: which pairs are measured again, and when no verdict may be given.
+"""Disturbed launches: which pairs are measured again, and when no verdict may be given.
 
 A launch is disturbed by causes outside of it (:mod:`plumbline.witness.disturbance`), never by its value, and nothing
 here looks at a value: of two equal candidates neither has an advantage, and the test keeps its level. All launches stay
@@ -48,15 +48,15 @@ class Disturbed:
 
     def doubt(self, together: tuple[int, int] = (0, 0)) -> str | None:
         """Why neither PASS nor FAIL may be given, or None. ``together`` is :func:`together` of the gate's variants."""
-        found = self._one_sided(self.alone, f"of {self.pairs} launches each")
-        if not found and 2 * self.restless > self.counting:
+        doubt = self._one_sided(self.alone, f"of {self.pairs} launches each")
+        if not doubt and 2 * self.restless > self.counting:
             who = f" ({self.beside})" if self.beside else ""
             return (
                 f"{self.restless} of the {self.counting} pairs that count were disturbed{who}: measure on a quiet host"
             )
-        if not found and (together[0] - together[1]) * (self.alone[0] - self.alone[1]) > 0:
+        if not doubt and (together[0] - together[1]) * (self.alone[0] - self.alone[1]) > 0:
             return self._one_sided(together, "of the launches of all variants")
-        return found
+        return doubt
 
     def lasting(self) -> str | None:
         """A doubt that more pairs would hardly remove, or None: by chance it comes up in one of 1000 looks."""
@@ -64,33 +64,33 @@ class Disturbed:
         mostly = self.restless > quiet and two_sided(self.restless, quiet) <= 2 * LASTING
         return self.doubt() if mostly else self._one_sided(self.alone, f"of {self.pairs} launches each", LASTING)
 
-    def _one_sided(self, alone: tuple[int, int], what: str, error: float = ERROR) -> str | None:
+    def _one_sided(self, alone: tuple[int, int], population: str, error: float = ERROR) -> str | None:
         which, p = int(alone[1] > alone[0]), two_sided(*alone)
         if p > error or (which and self.by_itself):
             return None
         names = ("baseline", "candidate")
         claim = f"; if its own threads did it, claim {OPTION}" if which else ""
         often, seldom = f"{alone[which]} times the {names[which]}", f"{alone[1 - which]} times the {names[1 - which]}"
-        return f"{what} {often} alone was disturbed, {seldom}: no chance (p = {p:.1g}){claim}"
+        return f"{population} {often} alone was disturbed, {seldom}: no chance (p = {p:.1g}){claim}"
 
 
 def of(pairs: Sequence[tuple[Launch, Launch]], by_itself: bool) -> Disturbed:
-    """What of ``pairs``, those included that were measured again, was disturbed."""
+    """The disturbed part of ``pairs``, those included that were measured again."""
     flags = [(baseline.disturbed, candidate.disturbed) for baseline, candidate in pairs]
     counting = [flag for flag, (launch, _) in zip(flags, pairs, strict=True) if not launch.superseded]
     return Disturbed(
         len(flags),
-        (sum(one for one, _ in flags), sum(two for _, two in flags)),
+        (sum(baseline for baseline, _ in flags), sum(candidate for _, candidate in flags)),
         (flags.count((True, False)), flags.count((False, True))),
         len(counting),
-        sum(one or (two and not by_itself) for one, two in counting),
+        sum(baseline or (candidate and not by_itself) for baseline, candidate in counting),
         by_itself,
         _beside([launch for pair in pairs for launch in pair if launch.disturbed]),
     )
 
 
 def _beside(launches: Sequence[Launch]) -> str:
-    """What ran during most of these launches, if any one thing did; a launch may have several processes of a name."""
+    """The task that ran during most of these launches, if any did; a launch may have several processes of a name."""
     names = Counter(name for launch in launches for name in dict.fromkeys(launch.disturbance.tasks()))
     name, number = next(iter(names.most_common(1)), ("", 0))
     return f"{name} ran during {number} of the {len(launches)} disturbed launches" if 2 * number > len(launches) else ""
@@ -99,7 +99,7 @@ def _beside(launches: Sequence[Launch]) -> str:
 def together(every: Iterable[Disturbed | None]) -> tuple[int, int]:
     """``alone`` of all variants that are not in doubt themselves, summed; figures of one variant share one object."""
     variants = {id(item): item.alone for item in every if item and not item.doubt()}.values()
-    return sum(one for one, _ in variants), sum(two for _, two in variants)
+    return sum(baseline for baseline, _ in variants), sum(candidate for _, candidate in variants)
 
 
 def two_sided(first: int, second: int) -> float:

@@ -70,22 +70,22 @@ def of_launches(labels: list[str], values: Floats, floor: float) -> Family:
 
 def suspects(summary: Floats, error: float) -> tuple[Flags, Floats]:
     """The members that test 1 calls odd within this family at ``error``, and every member's p (1 for the others)."""
-    taken, p = extremes(summary)
+    removed, p = extremes(summary)
     odd = np.zeros(summary.size, dtype=bool)
     every = np.ones(summary.size)
-    every[taken] = p
+    every[removed] = p
     hits = np.flatnonzero(p * (summary.size - np.arange(p.size)) <= error)
     if hits.size:
-        odd[taken[: hits[-1] + 1]] = True
+        odd[removed[: hits[-1] + 1]] = True
     return odd, every
 
 
 def ranks(family: Family, member: int, odd: Flags) -> tuple[Floats, Floats]:
     """The observations of ``member`` and those of the pool, both without what belongs to other ``odd`` members."""
     mine = (family.owners == member).any(axis=1)
-    other = odd.copy()
-    other[member] = False
-    clean = ~other[family.owners].any(axis=1)
+    others_odd = odd.copy()
+    others_odd[member] = False
+    clean = ~others_odd[family.owners].any(axis=1)
     return family.observations[mine & clean], family.observations[~mine & clean]
 
 
@@ -98,13 +98,13 @@ def p_values(family: Family, error: float) -> Floats:
     p = np.ones(family.summary.size)
     middle = float(np.median(family.summary))
     before = np.zeros(family.summary.size, dtype=bool)
-    taken, _ = extremes(family.summary)
-    for member in taken[: int(odd.sum())]:
-        own, pool = ranks(family, int(member), before)
-        if own.size and pool.size:
+    removed, _ = extremes(family.summary)
+    for member in removed[: int(odd.sum())]:
+        mine, pool = ranks(family, int(member), before)
+        if mine.size and pool.size:
             sign = 1.0 if family.summary[member] >= middle else -1.0
             p[member] = max(
-                float(one_sided[member]), unpaired.p_not_larger(sign * own - ALLOWED * family.floor, sign * pool)
+                float(one_sided[member]), unpaired.p_not_larger(sign * mine - ALLOWED * family.floor, sign * pool)
             )
         before[member] = True
     return p

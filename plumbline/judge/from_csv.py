@@ -23,7 +23,7 @@ PAIRS = ("series", "baseline", "candidate")
 NODES = (("node", "class", "value"), ("node", "series", "index", "value"))
 LINKS = (("first", "second", "class", "launch", "value"), ("first", "second", "class", "value"))
 SERIES = ("series", "index", "value")
-#: what is to be done with a value that says nothing
+#: the cure for a value that is no measurement
 LEAVE_OUT = "leave out rows that are not measurements"
 
 
@@ -48,7 +48,7 @@ def pairs(file: Path, better: Better) -> list[Pairs]:
         cells[name.strip()].append((line, baseline, candidate))
     if not cells:
         raise PlumbError("0 series: the table has no rows", f"{file}:1", "nothing measured is not a PASS")
-    return [_series(name, own, file, better) for name, own in cells.items()]
+    return [_series(name, series_cells, file, better) for name, series_cells in cells.items()]
 
 
 def _series(name: str, cells: list[tuple[int, str, str]], file: Path, better: Better) -> Pairs:
@@ -60,8 +60,8 @@ def _series(name: str, cells: list[tuple[int, str, str]], file: Path, better: Be
         bad = unread or [place for place, value in enumerate(values) if not 0 < value < math.inf]
         if bad:
             text = texts[bad[0]].strip()
-            what = f"'{text[:40]}', not a positive number" if text else "missing"
-            faults.append(f"{file}:{lines[bad[0]]}: the {side} is {what}")
+            fault = f"'{text[:40]}', not a positive number" if text else "missing"
+            faults.append(f"{file}:{lines[bad[0]]}: the {side} is {fault}")
     if faults:
         nothing = Column([0.0] * len(cells))
         return Pairs(name, nothing, nothing, better, faults, fixed=True)
@@ -87,10 +87,10 @@ def nodes(file: Path, better: Better) -> list[Nodes]:
         Nodes(
             name,
             better,
-            group((row["node"], (row.get("index"), value)) for row, value in own),
-            limiting_step(row["value"] for row, _ in own),
+            group((row["node"], (row.get("index"), value)) for row, value in rows),
+            limiting_step(row["value"] for row, _ in rows),
         )
-        for name, own in classes.items()
+        for name, rows in classes.items()
     ]
 
 
@@ -116,9 +116,9 @@ def matrices(file: Path, better: Better) -> list[Matrix]:
         seen[name, first, second] += 1
         classes.setdefault(name, Matrix(name, better)).add(first, second, _positive(row["value"], where), launch)
         texts[name].append(row["value"])
-    for name, made in classes.items():
-        made.step = limiting_step(texts[name])
-        made.ends = "core" if all(end.isdecimal() for link in made.values for end in link) else "node"
+    for name, matrix in classes.items():
+        matrix.step = limiting_step(texts[name])
+        matrix.ends = "core" if all(end.isdecimal() for link in matrix.values for end in link) else "node"
     return list(classes.values())
 
 
@@ -131,21 +131,21 @@ def _positive(text: str, where: str) -> float:
 
 def series(file: Path, better: Better) -> list[Series]:
     """The series of ``file``, whose indices increase; raises :class:`PlumbError` with file and line."""
-    found: dict[str, Series] = {}
+    by_name: dict[str, Series] = {}
     texts: dict[str, list[str]] = defaultdict(list)
     for where, row in csv_input.table(file, "series", (SERIES,)):
         index, value = (csv_input.finite(row[name], name, where, "correct that line", LEAVE_OUT) for name in SERIES[1:])
         if value <= 0:
             raise PlumbError(f"value '{row['value']}' is not positive", where, LEAVE_OUT)
-        made = found.setdefault(row["series"], Series(row["series"], better))
+        entry = by_name.setdefault(row["series"], Series(row["series"], better))
         number = int(row["index"]) if row["index"].isdecimal() else index
-        if made.index and number <= made.index[-1]:
-            what = "twice" if number == made.index[-1] else f"after {made.index[-1]}"
+        if entry.index and number <= entry.index[-1]:
+            position = "twice" if number == entry.index[-1] else f"after {entry.index[-1]}"
             cure = "put the rows in the order measured, with increasing indices"
-            raise PlumbError(f"series {made.name} has index {number} {what}", where, cure)
-        made.index.append(number)
-        made.values.append(value)
+            raise PlumbError(f"series {entry.name} has index {number} {position}", where, cure)
+        entry.index.append(number)
+        entry.values.append(value)
         texts[row["series"]].append(row["value"])
-    for name, made in found.items():
-        made.step = step_of(texts[name])
-    return list(found.values())
+    for name, entry in by_name.items():
+        entry.step = step_of(texts[name])
+    return list(by_name.values())

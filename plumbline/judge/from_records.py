@@ -22,7 +22,7 @@ from plumbline.records import store
 from plumbline.records.launch import Launch
 from plumbline.records.model import Record
 from plumbline.records.variant import WantedFigure
-from plumbline.statistics.paired import Rule
+from plumbline.statistics.paired import PairedRule
 
 
 def read(file: Path, baseline: str | None = None, by_itself: bool = False) -> list[Pairs]:
@@ -47,16 +47,16 @@ def couples(file: Path, baseline: str | None = None) -> list[tuple[Record, Recor
         raise PlumbError(f"{len(records)} records, a gate needs two of each variant", str(file), cure)
     if baseline is not None and _named(baseline, records, file) == 1:
         records.reverse()
-    found = list(zip(records[::2], records[1::2], strict=True))
-    for first, second in found:
+    matched = list(zip(records[::2], records[1::2], strict=True))
+    for first, second in matched:
         names = [record.variant.name for record in (first, second)]
-        if len(found) > 1 and names[0] != names[1]:
+        if len(matched) > 1 and names[0] != names[1]:
             cure = "give a session of plumb gate, or one of two variants"
             raise PlumbError(f"'{names[0]}' and '{names[1]}' are not the two sides of one variant", str(file), cure)
         if baseline is None and (first.side == "candidate" or second.side == "baseline"):
             cure = "give the session as the gate wrote it, or say with --baseline which record is the baseline"
             raise PlumbError(f"the candidate of '{names[0]}' comes before its baseline", str(file), cure)
-    return found
+    return matched
 
 
 def _named(baseline: str, records: list[Record], file: Path) -> int:
@@ -110,24 +110,24 @@ def _words(params: dict[str, Any]) -> str:
 
 def _faults(baseline: Record, candidate: Record, state: str) -> list[str]:
     sides = (("baseline", baseline), ("candidate", candidate))
-    found = []
+    faults = []
     for side, record in sides:
         reason = (record.reasons or ["no reason recorded"])[0]
         if not record.verified:
-            found.append(f"the {side} is not verified: {reason}")
+            faults.append(f"the {side} is not verified: {reason}")
         elif record.reasons or record.verdict == "invalid":
-            found.append(f"the {side} is invalid: {reason}")
+            faults.append(f"the {side} is invalid: {reason}")
         if record.is_profiled:
-            found.append(f"the {side} was profiled: no measurement")
+            faults.append(f"the {side} was profiled: no measurement")
         if record.state != state:
-            found.append(f"the {side} is {record.state}")
+            faults.append(f"the {side} is {record.state}")
     if baseline.id == candidate.id:
-        found.append("baseline and candidate are the same record")
+        faults.append("baseline and candidate are the same record")
     if baseline.session != candidate.session:
-        found.append("the records are not of one session: between sessions more than the software differs")
+        faults.append("the records are not of one session: between sessions more than the software differs")
     if baseline.nodes != candidate.nodes:
-        found.append("the records are not of the same nodes")
-    return found or _order(baseline.launches, candidate.launches)
+        faults.append("the records are not of the same nodes")
+    return faults or _order(baseline.launches, candidate.launches)
 
 
 def _order(baseline: list[Launch], candidate: list[Launch]) -> list[str]:
@@ -184,8 +184,8 @@ def _pairs(
     return Pairs(name, baseline, candidate, better, faults[:3], _rule(wanted), is_fixed, seen)
 
 
-def _rule(wanted: WantedFigure) -> Rule | None:
+def _rule(wanted: WantedFigure) -> PairedRule | None:
     """The margins stored with the figure, if any: a record is judged later by the margins it was measured with."""
     margins = {"tolerance": wanted.tolerance, "must_detect": wanted.must_detect}
-    given: dict[str, Any] = {name: margin for name, margin in margins.items() if margin is not None}
-    return Rule(**given) if given else None
+    overrides: dict[str, Any] = {name: margin for name, margin in margins.items() if margin is not None}
+    return PairedRule(**overrides) if overrides else None

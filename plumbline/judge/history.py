@@ -1,4 +1,4 @@
-"""A series in time, and what is said of its course: what became slower or faster, and when."""
+"""A series in time, and its course: which changes made it slower or faster, and when."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from plumbline.judge.statement import Statement, given
+from plumbline.judge.statement import Statement, nonempty
 from plumbline.records.notes import Note, between
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Series:
     unit: str | None = None
     #: when each point's session began, for the records' series
     times: list[str] = field(default_factory=list)
-    #: what the series is of, for the records' series
+    #: the members that identify the series, for the records' series
     key: dict[str, Any] = field(default_factory=dict)
     #: the commit of each point's program, for the records' series; None for tests of the suite
     commits: list[str | None] = field(default_factory=list)
@@ -48,7 +48,7 @@ def label(key: dict[str, Any], differing: Sequence[str]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Followed(Statement):
-    """What a series did: ``worse`` if a change of it is for the worse, else ``steady``.
+    """The course of a series: ``worse`` if a change of it is for the worse, else ``steady``.
 
     ``ratio`` is that of its newest change, after over before; ``last`` is the place of the first value after it.
     ``alarms`` are the changes as JSON: each has ``notes`` where people noted something of the site for the time between
@@ -74,7 +74,7 @@ class Followed(Statement):
 
 
 def followed(series: Series, settings: Settings, notes: Sequence[Note] = ()) -> Followed:
-    """What is said of the course of ``series``, with what people noted of its site."""
+    """The course of ``series``, with the notes of people on its site."""
     from plumbline.statistics.changes import follow  # not above: it loads what most commands do without
 
     course = follow(series.values, settings, series.step)
@@ -84,7 +84,7 @@ def followed(series: Series, settings: Settings, notes: Sequence[Note] = ()) -> 
             "seen_at": series.index[change.seen_at],
             "ratio": round(change.ratio, 6),
             "direction": "worse" if (change.ratio > 1) == (series.better == "lower") else "better",
-            **given(notes=_noted(series, change.index, notes), commits=_commits(series, change.index)),
+            **nonempty(notes=_noted(series, change.index, notes), commits=_commits(series, change.index)),
         }
         for change in course.changes
     ]
@@ -108,5 +108,5 @@ def _commits(series: Series, index: int) -> list[str]:
 
 
 def _noted(series: Series, index: int, notes: Sequence[Note]) -> list[str]:
-    found = between(notes, series.key["site"], *series.times[index - 1 : index + 1]) if notes else []
-    return [note.text for note in found]
+    relevant = between(notes, series.key["site"], *series.times[index - 1 : index + 1]) if notes else []
+    return [note.text for note in relevant]

@@ -52,24 +52,24 @@ def verdicts(records: Sequence[AnyRecord]) -> list[Verdict]:
     Those of applications count, too: with one thread a rank they are pure MPI codes, with more hybrid ones.
     """
     usable = [row for row in records if row.is_valid and row.figures and (_mode(row) or row.variant.application)]
-    found = []
+    compared = []
     oldest_first = sorted(usable, key=lambda row: row.time)
     for _, rows in sorted(group((_problem_on_a_machine(row), row) for row in oldest_first).items()):
         newest = {row.variant.name: row for row in rows}.values()
         pure, hybrid = ([row for row in newest if _is_pure(row) == wanted] for wanted in (True, False))
         if hybrid and any(_mode(row) in (PURE, None) for row in pure):
-            found.append(_verdict(hybrid, pure))
-    return found
+            compared.append(_verdict(hybrid, pure))
+    return compared
 
 
-def notes(found: Sequence[Verdict]) -> list[str]:
-    """What a reader of the verdicts must know."""
-    records = [record for one in found for record in one.records]
+def notes(compared: Sequence[Verdict]) -> list[str]:
+    """Notes on the verdicts for their reader."""
+    records = [record for verdict in compared for record in verdict.records]
     disturbed = sum(record.disturbed_count for record in records)
     launches = units.counted(sum(record.launch_count for record in records), "launch")
     return [
         MEANING,
-        *([APART] if any(map(_apart, (one.records for one in found))) else []),
+        *([APART] if any(map(_apart, (verdict.records for verdict in compared))) else []),
         *([f"{disturbed} of {launches} were disturbed, which makes the interval wider"] if disturbed else []),
     ]
 
@@ -99,12 +99,16 @@ def _problem_on_a_machine(record: AnyRecord) -> str:
 
 def _verdict(hybrid: Sequence[AnyRecord], pure: Sequence[AnyRecord]) -> Verdict:
     """Which wins, as far as the interval says it."""
-    one, other = (max(rows, key=lambda row: _speed(row.figures[0], row.figures[0].value)) for rows in (hybrid, pure))
+    best_hybrid, best_pure = (
+        max(rows, key=lambda row: _speed(row.figures[0], row.figures[0].value)) for rows in (hybrid, pure)
+    )
     values, others = (
         [[_speed(row.figures[0], sample) for sample in row.figures[0].samples] for row in rows]
         for rows in (hybrid, pure)
     )
-    ratio = _speed(one.figures[0], one.figures[0].value) / _speed(other.figures[0], other.figures[0].value)
+    ratio = _speed(best_hybrid.figures[0], best_hybrid.figures[0].value) / _speed(
+        best_pure.figures[0], best_pure.figures[0].value
+    )
     low, high = unpaired.best_ratio(values, others)
     launches = unpaired.values_needed(len(hybrid), len(pure))  # of each variant, for an interval with both bounds
     records = [*hybrid, *pure]
@@ -112,16 +116,16 @@ def _verdict(hybrid: Sequence[AnyRecord], pure: Sequence[AnyRecord]) -> Verdict:
     state = NONE if low > 0 and high < math.inf else FEW
     if enough and (low > 1 < ratio or high < 1 > ratio):
         state = HYBRID if ratio > 1 else MPI
-    shared = [f"{key}={value}" for key, value in other.variant.params.items() if key not in FREE]
+    shared = [f"{key}={value}" for key, value in best_pure.variant.params.items() if key not in FREE]
     return Verdict(
-        " ".join([other.variant.test, *shared]),
+        " ".join([best_pure.variant.test, *shared]),
         state,
         sum(record.launch_count for record in records),
         ratio,
         (low, high),
         reason=f"{FEW}: -S launches={launches}" if state == FEW else state,
-        hybrid=one,
-        pure=other,
+        hybrid=best_hybrid,
+        pure=best_pure,
         records=records,
     )
 

@@ -35,7 +35,7 @@ EVEN = 0.25
 
 @dataclass
 class _Class:
-    """What was measured of each member, each value with what it was measured in.
+    """The values of each member, each with the launch or round that it was measured in.
 
     ``step`` is the finest step that the values are given in, 0 if unknown.
     """
@@ -79,7 +79,7 @@ class Nodes(_Class):
         return max(map(len, self.values.values()), default=0)
 
     def notes(self, name: str) -> tuple[str, ...]:
-        """What else is known of a member."""
+        """Remarks on a member."""
         return tuple(self.remarks.get(name, ()))
 
     def facts(self) -> dict[str, int]:
@@ -95,11 +95,15 @@ class Nodes(_Class):
         labels = sorted(self.values)
         usual = float(np.median([self.sign * math.log(value) for value in self.every()]))
         level = {
-            one: float(np.median([np.median([self.sign * math.log(v) for v in own]) for own in nodes.values()])) - usual
-            for one, nodes in self._rounds().items()
+            measured_in: float(
+                np.median([np.median([self.sign * math.log(v) for v in launches]) for launches in nodes.values()])
+            )
+            - usual
+            for measured_in, nodes in self._rounds().items()
         }
         logs = [
-            [self.sign * math.log(value) - level.get(one, 0.0) for one, value in self.values[name]] for name in labels
+            [self.sign * math.log(value) - level.get(measured_in, 0.0) for measured_in, value in self.values[name]]
+            for name in labels
         ]
         values = np.array(list(itertools.zip_longest(*logs, fillvalue=math.nan)), dtype=np.float64).T.copy()
         return [("node", evidence.of_launches(labels, values, max(floor, _step(self, values))))]
@@ -139,11 +143,11 @@ class Matrix(_Class):
         return max((len({launch for launch, _ in values}) for values in self.values.values()), default=0)
 
     def notes(self, name: str) -> tuple[str, ...]:
-        """What else is known of a member."""
+        """Remarks on a member."""
         return ("one launch only: measure again",) if self.launches() == 1 and name else ()
 
     def facts(self) -> dict[str, int]:
-        """What else is printed of the class: nothing."""
+        """No further facts are printed of the class."""
         return {}
 
     def families(self, floor: float) -> list[tuple[str, Family]]:
@@ -195,10 +199,12 @@ class Matrix(_Class):
         """
         logs = [
             [
-                self.sign * sum(map(math.log, own[launch])) / len(own[launch]) if launch in own else math.nan
-                for launch in range(max(own) + 1)
+                self.sign * sum(map(math.log, by_launch[launch])) / len(by_launch[launch])
+                if launch in by_launch
+                else math.nan
+                for launch in range(max(by_launch) + 1)
             ]
-            for own in (group(self.values[link]) for link in links)
+            for by_launch in (group(self.values[link]) for link in links)
         ]
         values = np.array(list(itertools.zip_longest(*logs, fillvalue=math.nan)), dtype=np.float64).T.copy()
         return values - _medians(values) + float(np.nanmedian(values)), max(floor, _step(self, values))
@@ -210,8 +216,8 @@ def joined(classes: Iterable[Nodes | Matrix], floor: float) -> list[Nodes]:
     Values are relative times: 1.05 is 5 % slower than the usual node. Only launches that every class has are taken.
     """
     groups = group((frozenset(item.values), item) for item in classes if isinstance(item, Nodes))
-    made = (_join(own, floor) for own in groups.values() if len(own) > 1)
-    return [item for item in made if item is not None]
+    joint_classes = (_join(alike, floor) for alike in groups.values() if len(alike) > 1)
+    return [item for item in joint_classes if item is not None]
 
 
 def _join(classes: Sequence[Nodes], floor: float) -> Nodes | None:
@@ -221,7 +227,7 @@ def _join(classes: Sequence[Nodes], floor: float) -> Nodes | None:
     words = itertools.takewhile(
         lambda same: len(set(same)) == 1, zip(*(item.name.split() for item in classes), strict=False)
     )
-    made = Nodes(
+    joint = Nodes(
         " ".join([*(word for word, *_ in words), f"{len(classes)} classes together"]), "lower", combined=len(classes)
     )
     for node in sorted(classes[0].values):
@@ -232,11 +238,11 @@ def _join(classes: Sequence[Nodes], floor: float) -> Nodes | None:
                 weight / sum(weights) * item.sign * (math.log(table[place]) - middle)
                 for item, weight, middle, table in logs
             )
-            made.add(node, math.exp(sum(relative)), place[0])
-        if node not in made.values:
+            joint.add(node, math.exp(sum(relative)), place[0])
+        if node not in joint.values:
             return None
-        made.remarks[node] = list(dict.fromkeys(remark for item in classes for remark in item.notes(node)))
-    return made
+        joint.remarks[node] = list(dict.fromkeys(remark for item in classes for remark in item.notes(node)))
+    return joint
 
 
 def _places(values: list[tuple[Any, float]]) -> dict[tuple[Any, int], float]:

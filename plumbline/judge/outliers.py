@@ -16,7 +16,7 @@ from plumbline.base.units import counted, percent, significant
 from plumbline.judge import evidence, members, statement
 from plumbline.judge.evidence import Family
 from plumbline.judge.members import BETWEEN, Matrix, Nodes
-from plumbline.judge.statement import Statement, given, rounded
+from plumbline.judge.statement import Statement, nonempty, rounded
 from plumbline.statistics import Flags, Floats, special, unpaired
 from plumbline.statistics.basic import holm
 
@@ -49,12 +49,12 @@ class Margins:
             if not math.isfinite(value) or not 0 <= value <= 10:
                 raise PlumbError(f"{name} is {value:g}", "plumb outliers", "give a fraction, such as 0.05 for 5 %")
         if self.must_detect <= self.min_effect:
-            what = f"--tolerance {self.min_effect:g}, --must-detect {self.must_detect:g}"
-            raise PlumbError(what, "plumb outliers", "--must-detect has to be the larger one")
+            fault = f"--tolerance {self.min_effect:g}, --must-detect {self.must_detect:g}"
+            raise PlumbError(fault, "plumb outliers", "--must-detect has to be the larger one")
 
 
 @dataclass(frozen=True)
-class Finding:
+class OddMember:
     """A member that differs. ``ratio`` is its value over the class's usual one; ``p`` before Holm's procedure."""
 
     kind: str
@@ -72,12 +72,12 @@ class Finding:
     def to_dict(self) -> dict[str, Any]:
         """The JSON object that ``plumb outliers`` prints for it."""
         known = {"kind": self.kind, "name": self.name, "ratio": significant(self.ratio, 6)}
-        return known | {"direction": self.direction, "p": significant(self.p, 2)} | given(notes=list(self.notes))
+        return known | {"direction": self.direction, "p": significant(self.p, 2)} | nonempty(notes=list(self.notes))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict(Statement):
-    """What is said of one class: PASS, FAIL or INCONCLUSIVE.
+    """The verdict on one class: PASS, FAIL or INCONCLUSIVE.
 
     ``members`` are those compared (``{"node": 16}``, ``{"core": 8, "link": 28}``), ``count`` the most launches that one
     has. ``noise`` is the launches' standard deviation and ``spread`` that of the members, both robust and as fractions.
@@ -91,7 +91,7 @@ class Verdict(Statement):
     noise: float
     spread: float
     seen: dict[str, float | None]
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[OddMember, ...] = ()
     suspects: tuple[str, ...] = ()
     shared: tuple[tuple[str, int], ...] = ()
     slowest: tuple[str, float] | None = None
@@ -107,9 +107,9 @@ class Verdict(Statement):
             "launches": self.count,
             **rounded({"noise": self.noise, "spread": self.spread, "detectable": self.seen}, 3),
             "findings": [item.to_dict() for item in self.findings],
-            **given(slowest=slowest, suspects=list(self.suspects), shared=dict(self.shared)),
+            **nonempty(slowest=slowest, suspects=list(self.suspects), shared=dict(self.shared)),
             **self.facts,
-            **given(reason=self.reason),
+            **nonempty(reason=self.reason),
         }
 
 
@@ -136,7 +136,7 @@ def _decide(classes: Sequence[Nodes | Matrix], margins: Margins, floor: float, s
     decided = [[_Part(item, kind, family) for kind, family in item.families(floor)] for item in classes]
     _find(decided, total, side)
     for parts, item in zip(decided, classes, strict=True):
-        links = item.links(floor, [name for part in parts for name in part.named(part.found)])
+        links = item.links(floor, [name for part in parts for name in part.named(part.flagged)])
         parts += [] if links is None else [_Part(item, "link", links)]
     _find(decided, total, side)
     for parts in decided:
@@ -151,7 +151,7 @@ class _Part:
         self.item, self.kind, self.family = item, kind, family
         size = len(family.labels)
         self.p: Floats = evidence.p_values(family, SIDE) if size >= FEWEST else np.ones(size)
-        self.found: Flags = np.zeros(size, dtype=bool)
+        self.flagged: Flags = np.zeros(size, dtype=bool)
 
     def named(self, chosen: Flags) -> list[str]:
         """The names of the ``chosen`` members."""
@@ -161,11 +161,11 @@ class _Part:
         """Members slower than the others' spread explains, though their launches do not prove it."""
         odd, _ = evidence.suspects(self.family.summary, SIDE)
         large = self.family.effect > self.family.floor
-        return self.named(odd & ~self.found & large) if len(self.family.labels) >= FEWEST else []
+        return self.named(odd & ~self.flagged & large) if len(self.family.labels) >= FEWEST else []
 
     def spread(self) -> float:
         """Standard deviation of the members that were not found."""
-        return evidence.spread(self.family.summary[~self.found])
+        return evidence.spread(self.family.summary[~self.flagged])
 
     def ratio(self, effect: float) -> float:
         """The ratio of values that a log effect, positive where slower, stands for."""
@@ -181,7 +181,7 @@ def _find(decided: list[list[_Part]], total: int, side: float) -> None:
     slower = np.concatenate([part.family.effect > 0 for part in every])
     keep = holm(np.where(slower, p, 1.0), total, side) | holm(np.where(slower, 1.0, p), total, side)
     for part, kept in zip(every, np.split(keep, np.cumsum([part.p.size for part in every])[:-1]), strict=True):
-        part.found = kept & (np.abs(part.family.effect) > part.family.floor)
+        part.flagged = kept & (np.abs(part.family.effect) > part.family.floor)
 
 
 def _blame(parts: list[_Part]) -> None:
@@ -195,7 +195,7 @@ def _blame(parts: list[_Part]) -> None:
     ends, links = parts
     place = {name: number for number, name in enumerate(ends.family.labels)}
     blamed = set()
-    for row in np.flatnonzero(links.found):
+    for row in np.flatnonzero(links.flagged):
         size = float(links.family.effect[row])
         its_ends = links.family.labels[row].split(BETWEEN)
         odd = [(ends.family.effect[place[end]] / size, end) for end in its_ends if end in place]
@@ -203,8 +203,8 @@ def _blame(parts: list[_Part]) -> None:
         if share >= 0.5 and share * abs(size) > ends.family.floor:
             ends.p[place[end]] = min(ends.p[place[end]], links.p[row])
             blamed.add(end)
-    ends.found[[place[end] for end in blamed]] = True
-    links.found &= np.array([not blamed & set(link.split(BETWEEN)) for link in links.family.labels])
+    ends.flagged[[place[end] for end in blamed]] = True
+    links.flagged &= np.array([not blamed & set(link.split(BETWEEN)) for link in links.family.labels])
 
 
 def _verdict(item: Nodes | Matrix, parts: list[_Part], error: float, margins: Margins) -> Verdict:
@@ -218,7 +218,7 @@ def _verdict(item: Nodes | Matrix, parts: list[_Part], error: float, margins: Ma
         names = f"{', '.join(suspects[:SHOWN])}{' …' if len(suspects) > SHOWN else ''}"
         doubts.append(f"{names}: slower than the others, but these launches do not prove it: measure again")
     slowest = _slowest(parts)
-    said = slowest and f"slowest: {slowest[0]} by {percent(max(slowest[1], 1 / slowest[1]) - 1)}"
+    slowest_note = slowest and f"slowest: {slowest[0]} by {percent(max(slowest[1], 1 / slowest[1]) - 1)}"
     ends = Counter(end for finding in findings if finding.kind == "link" for end in finding.name.split(BETWEEN))
     more = f", and {len(slower) - 1} more" if len(slower) > 1 else ""
     return Verdict(
@@ -229,7 +229,7 @@ def _verdict(item: Nodes | Matrix, parts: list[_Part], error: float, margins: Ma
         reason=f"{slower[0].kind} {slower[0].name} is slower by {percent(slower[0].change)}{more}"
         if slower
         else "; ".join(doubts) or None,
-        notes=(said,) if said and not slower else (),
+        notes=(slowest_note,) if slowest_note and not slower else (),
         members=item.members(),
         noise=math.expm1(parts[-1].family.noise) if parts else 0.0,
         spread=math.expm1(parts[0].spread()) if parts else 0.0,
@@ -237,17 +237,20 @@ def _verdict(item: Nodes | Matrix, parts: list[_Part], error: float, margins: Ma
         findings=findings,
         suspects=suspects,
         shared=tuple(
-            sorted(((end, count) for end, count in ends.items() if count > 1), key=lambda one: (-one[1], one[0]))
+            sorted(
+                ((end, count) for end, count in ends.items() if count > 1),
+                key=lambda end_count: (-end_count[1], end_count[0]),
+            )
         ),
         slowest=slowest,
         facts=item.facts(),
     )
 
 
-def _findings(part: _Part) -> list[Finding]:
+def _findings(part: _Part) -> list[OddMember]:
     effects = part.family.effect
     return [
-        Finding(
+        OddMember(
             part.kind,
             part.family.labels[place],
             part.ratio(float(effects[place])),
@@ -255,7 +258,7 @@ def _findings(part: _Part) -> list[Finding]:
             float(part.p[place]),
             part.item.notes(part.family.labels[place]),
         )
-        for place in sorted(np.flatnonzero(part.found), key=lambda one: -abs(effects[one]))
+        for place in sorted(np.flatnonzero(part.flagged), key=lambda member: -abs(effects[member]))
     ]
 
 
@@ -268,7 +271,7 @@ def _slowest(parts: Sequence[_Part]) -> tuple[str, float] | None:
             place = int(np.argmax(summary))
             effect = float(summary[place] - np.median(np.delete(summary, place)))
             farthest.append((effect, part.family.labels[place], part.ratio(effect)))
-    return max(farthest, key=lambda one: one[0])[1:] if farthest else None
+    return max(farthest, key=lambda ranked: ranked[0])[1:] if farthest else None
 
 
 def _detectable(part: _Part, error: float) -> float | None:
@@ -279,7 +282,7 @@ def _detectable(part: _Part, error: float) -> float | None:
     more than :data:`TRIED` members only that many are tried, evenly spaced by value.
     """
     family = part.family
-    clean = np.flatnonzero(~part.found)
+    clean = np.flatnonzero(~part.flagged)
     n = clean.size
     if n < FEWEST:
         return None
@@ -290,11 +293,11 @@ def _detectable(part: _Part, error: float) -> float | None:
     for member in chosen:
         others = family.summary[clean[clean != member]]
         spread = limit * float(np.std(others, ddof=1)) * math.sqrt(n / (n - 1))
-        own, pool = evidence.ranks(family, int(member), part.found)
-        allowed = unpaired.critical(own.size, pool.size, error)
+        mine, pool = evidence.ranks(family, int(member), part.flagged)
+        allowed = unpaired.critical(mine.size, pool.size, error)
         if allowed < 0:
             return None
-        gaps = (pool[None, :] - own[:, None]).ravel()
+        gaps = (pool[None, :] - mine[:, None]).ravel()
         place = gaps.size - 1 - allowed
         ranked = float(np.partition(gaps, place)[place]) + evidence.ALLOWED * family.floor
         needed.append(
@@ -350,8 +353,8 @@ def closing(verdicts: Sequence[Verdict]) -> str:
 
 def _slower(verdicts: Sequence[Verdict]) -> str:
     """Every slow member once, the one of most classes first, at most :data:`NAMED`."""
-    slow = (one for item in verdicts for one in item.findings if one.direction == "worse")
-    sizes = group(((one.kind, one.name), one.change) for one in slow)
+    slow = (finding for item in verdicts for finding in item.findings if finding.direction == "worse")
+    sizes = group(((finding.kind, finding.name), finding.change) for finding in slow)
     ranked = sorted(sizes.items(), key=lambda item: (-len(item[1]), -max(item[1]), item[0]))
     parts = [
         f"{kind} {name} by up to {percent(max(changes))} in {len(changes)} classes"

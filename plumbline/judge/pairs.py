@@ -11,7 +11,7 @@ import numpy as np
 from plumbline.base.units import Better
 from plumbline.judge.disturbed import Disturbed
 from plumbline.statistics import Floats, Ints, resolution
-from plumbline.statistics.paired import CAP, LOOKS, SCALE, Rule
+from plumbline.statistics.paired import CAP, LOOKS, SCALE, PairedRule
 
 #: a candidate faster by more than this factor was measured in another unit, or measured something else
 IMPLAUSIBLE = 100.0
@@ -23,7 +23,7 @@ COPIED = 10
 
 @dataclass(frozen=True)
 class Column:
-    """What one side measured, in the order measured.
+    """The values of one side, in the order measured.
 
     ``step`` is the finest step that the values are given in, in their unit (0.01 for 1.23), 0 if unknown.
     ``superseded`` are the values that were measured again, each after how many of those that count.
@@ -49,7 +49,7 @@ class Pairs:
     candidate: Column
     better: Better
     faults: list[str] = field(default_factory=list)
-    rule: Rule | None = None
+    rule: PairedRule | None = None
     fixed: bool = False
     disturbed: Disturbed | None = None
 
@@ -60,7 +60,7 @@ class Pairs:
         baseline, candidate = (np.asarray(side.values[:most], np.float64) for side in (self.baseline, self.candidate))
         return baseline, candidate
 
-    def judged_by(self, default: Rule) -> Rule:
+    def judged_by(self, default: PairedRule) -> PairedRule:
         """Its own margins with the ``gain`` of ``default``; without own margins ``default``."""
         return replace(self.rule, gain=default.gain) if self.rule else default
 
@@ -74,18 +74,18 @@ def faults(pairs: Pairs) -> list[str]:
     baseline, candidate = _array(pairs.baseline.values), _array(pairs.candidate.values)
     if baseline is None or candidate is None:
         return ["a value is missing or no number"]
-    found = []
+    reasons = []
     if baseline.size != candidate.size:
-        found.append(f"{baseline.size} values of the baseline, {candidate.size} of the candidate")
+        reasons.append(f"{baseline.size} values of the baseline, {candidate.size} of the candidate")
     for side, values in (("baseline", baseline), ("candidate", candidate)):
         bad = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
         if bad.size:
-            found.append(f"pair {bad[0] + 1}: the {side} is {values[bad[0]]:g}, not a positive number")
-    if not found and baseline.size < LOOKS[0]:
-        found.append(f"{baseline.size} pairs: {LOOKS[0]} are needed")
-    if not found:
-        found += _not_measured(baseline, candidate, pairs.better)
-    return found
+            reasons.append(f"pair {bad[0] + 1}: the {side} is {values[bad[0]]:g}, not a positive number")
+    if not reasons and baseline.size < LOOKS[0]:
+        reasons.append(f"{baseline.size} pairs: {LOOKS[0]} are needed")
+    if not reasons:
+        reasons += _not_measured(baseline, candidate, pairs.better)
+    return reasons
 
 
 def _array(values: Sequence[float]) -> Floats | None:
@@ -117,6 +117,6 @@ def log_ratios(baseline: Floats, candidate: Floats, better: Better) -> Ints:
 
 
 def blur(pairs: Pairs) -> int:
-    """What rounding may hide in ``pairs`` (log ratio in 1e-9), by :func:`plumbline.statistics.resolution.hidden`."""
+    """The log ratio in 1e-9 that rounding may hide (:func:`plumbline.statistics.resolution.hidden`)."""
     steps = (pairs.baseline.step, pairs.candidate.step)
     return round(resolution.hidden(*pairs.counting, steps) * SCALE) if any(steps) else 0

@@ -35,9 +35,9 @@ FIRST = ("stack", "test", "placement", *PLACED, "partition", "site")
 
 @dataclass(frozen=True)
 class Item:
-    """A figure with its attributes: those ``asked`` for, and the others."""
+    """A figure with its attributes: ``parameters`` (test with its own, stack, partition, site) and the others."""
 
-    asked: dict[str, str]
+    parameters: dict[str, str]
     others: dict[str, str]
     unit: str
     better: Better
@@ -46,7 +46,7 @@ class Item:
 
     def get(self, name: str) -> str | None:
         """The value of an attribute."""
-        return self.asked.get(name, self.others.get(name))
+        return self.parameters.get(name, self.others.get(name))
 
     def has(self, where: Axis) -> bool:
         """Whether each attribute has one of its values."""
@@ -55,12 +55,17 @@ class Item:
 
 @dataclass(frozen=True)
 class Shown:
-    """What a cell of a table has: a value with its unit, of launches or of a reference (then without ``cell``)."""
+    """The content of a cell: a value with its unit, of launches or of a reference (then without ``cell``)."""
 
     value: float
     unit: str
     better: Better
     cell: Cell | None = None
+
+    @property
+    def step(self) -> float:
+        """How finely the value is known; 0 of a reference."""
+        return self.cell.step if self.cell else 0.0
 
 
 @dataclass(frozen=True)
@@ -80,8 +85,8 @@ class Pivot:
     @property
     def unit(self) -> str | None:
         """The unit of all cells; None where they have several."""
-        found = {one.unit for one in self.cells.values()}
-        return found.pop() if len(found) == 1 else None
+        kinds = {content.unit for content in self.cells.values()}
+        return kinds.pop() if len(kinds) == 1 else None
 
 
 def measured(rows: Iterable[AnyRecord], figures: str = ".*", tests: str = ".*") -> list[Item]:
@@ -108,8 +113,8 @@ def published(site: str, entries: Iterable[Entry], figures: str = ".*", tests: s
 
 
 def _groups(pattern: str, name: str) -> dict[str, str] | None:
-    found = re.fullmatch(pattern, name)
-    return None if found is None else {key: value for key, value in found.groupdict().items() if value is not None}
+    match = re.fullmatch(pattern, name)
+    return None if match is None else {key: value for key, value in match.groupdict().items() if value is not None}
 
 
 def _placed(row: AnyRecord) -> dict[str, str]:
@@ -127,10 +132,10 @@ def _item(
     test: str, params: Mapping[str, Any], where: dict[str, str], figure: str, groups: dict[str, str], unit: str,
     better: Better, **of: Any,
 ) -> Item:  # fmt: skip
-    asked = {name: str(value) for name, value in params.items()}
+    texts = {name: str(value) for name, value in params.items()}
     kept = {name: where[name] for name in ("stack", "partition", "site")}
     others = {name: value for name, value in where.items() if name not in kept}
-    return Item({"test": test, **kept, **asked, **groups}, {**others, "figure": figure}, unit, better, **of)
+    return Item({"test": test, **kept, **texts, **groups}, {**others, "figure": figure}, unit, better, **of)
 
 
 def spread(item: Item) -> Item:
@@ -147,20 +152,20 @@ def table(items: Sequence[Item], rows: Axis, columns: Axis) -> Pivot:
     """The ``items`` that have all attributes of the axes, by their values. Several sessions make one cell."""
     kept = [item for item in items if item.has(rows) and item.has(columns)]
     by_row, by_column = (*_varying(kept, [*rows, *columns]), *rows), tuple(columns)
-    found = group(((_values(item, by_row), _values(item, by_column)), item) for item in kept)
+    by_cell = group(((_values(item, by_row), _values(item, by_column)), item) for item in kept)
     return Pivot(
         len(by_row) - len(rows),
         by_row,
         by_column,
-        ordered({row for row, _ in found}, by_row, rows),
-        ordered({column for _, column in found}, by_column, columns),
-        {key: shown(own) for key, own in found.items()},
+        ordered({row for row, _ in by_cell}, by_row, rows),
+        ordered({column for _, column in by_cell}, by_column, columns),
+        {key: shown(members) for key, members in by_cell.items()},
     )
 
 
 def _varying(items: Sequence[Item], axes: Sequence[str]) -> Iterator[str]:
     """The attributes, beside the ``axes``, without which a cell would hold figures of several kinds."""
-    names = dict.fromkeys(name for item in items for name in (*item.asked, *item.others))
+    names = dict.fromkeys(name for item in items for name in (*item.parameters, *item.others))
     names_in_order = [name for name in names if name not in FIRST] + [name for name in FIRST if name in names]
     by = list(axes)
     for name in (name for name in names_in_order if name not in by):
@@ -174,7 +179,7 @@ def _values(item: Item, names: Sequence[str]) -> Values:
     return tuple(item.get(name) or "" for name in names)
 
 
-def ordered(found: Iterable[Values], names: Sequence[str], axis: Axis) -> tuple[Values, ...]:
+def ordered(distinct: Iterable[Values], names: Sequence[str], axis: Axis) -> tuple[Values, ...]:
     """Values of the attributes ``names``: as the axis has them, else numbers by size and before other texts."""
 
     def place(values: Values) -> list[Any]:
@@ -183,45 +188,49 @@ def ordered(found: Iterable[Values], names: Sequence[str], axis: Axis) -> tuple[
             for name, value in zip(names, values, strict=True)
         ]
 
-    return tuple(sorted(found, key=place))
+    return tuple(sorted(distinct, key=place))
 
 
 def _natural(text: str) -> tuple[int, float, str]:
-    """How a value is ordered: numbers by size, then texts by the first number in them."""
+    """The sort key of a value: numbers by size, then texts by the first number in them."""
     number = re.fullmatch(r"\d+(?:\.\d+)?", text)
     return (0, float(text), "") if number else (1, 0.0, text)
 
 
 def shown(items: Sequence[Item]) -> Shown:
-    """What a cell with these figures, or with one reference, has."""
+    """The content of a cell with these figures, or with one reference."""
     first = items[0]
     if first.published is not None:
         return Shown(first.published, first.unit, first.better)
     unit = unit_of(items)
-    made = cell([item.measured for item in items if item.measured], unit)
-    return Shown(made.value, unit, first.better, made)
+    summary = cell([item.measured for item in items if item.measured], unit)
+    return Shown(summary.value, unit, first.better, summary)
 
 
 def unit_of(items: Sequence[Item]) -> str:
     """The unit that the values of ``items`` are compared in: their own, or what all are multiples of."""
-    found = {item.unit for item in items}
-    return found.pop() if len(found) == 1 else multiple(items[0].unit)[0]
+    kinds = {item.unit for item in items}
+    return kinds.pop() if len(kinds) == 1 else multiple(items[0].unit)[0]
 
 
-def text(found: Pivot, plot: bool = False) -> str:
+def text(pivot: Pivot, plot: bool = False) -> str:
     """The table for a terminal: the unit above it where all cells have one; then ``plot`` adds a sparkline to rows."""
-    unit = found.unit
-    names = [" ".join(column) or "value" for column in found.columns]
+    unit = pivot.unit
+    names = [" ".join(column) or "value" for column in pivot.columns]
     rows = []
-    for row in found.rows:
-        shown = [found.cells.get((row, column)) for column in found.columns]
-        cells = ["–" if one is None else said(one, unit) for one in shown]
-        drawing = sparkline([one.value for one in shown if one]) if unit else ""
+    for row in pivot.rows:
+        shown = [pivot.cells.get((row, column)) for column in pivot.columns]
+        cells = ["–" if content is None else formatted(content, unit) for content in shown]
+        drawing = sparkline([content.value for content in shown if content]) if unit else ""
         rows.append((*row, *cells, *([drawing] if plot else [])))
-    header = (*found.by_row, *names, *(["plot"] if plot else []))
+    header = (*pivot.by_row, *names, *(["plot"] if plot else []))
     return "\n".join([*([f"in {unit}"] if unit else []), drawn(header, rows, right=names)])
 
 
-def said(one: Shown, unit: str | None) -> str:
-    """The value of a cell; with its unit where no ``unit`` is said of the whole table. A ratio has none."""
-    return units.digits(one.value) if unit or one.unit == RATIO else " ".join(units.human(one.value, one.unit))
+def formatted(content: Shown, unit: str | None) -> str:
+    """The value of a cell; with its unit where the table as a whole has no ``unit``. A ratio has none."""
+    return (
+        units.digits(content.value, content.step)
+        if unit or content.unit == RATIO
+        else " ".join(units.human(content.value, content.unit, content.step))
+    )

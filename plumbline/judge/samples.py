@@ -19,6 +19,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.host import provenance
 from plumbline.judge.history import LABELS, UNLIKE, Series, label
 from plumbline.judge.members import BETWEEN, Matrix, Nodes
+from plumbline.parsers import measurement
 from plumbline.parsers.measurement import Measurement
 from plumbline.records.figure import Figure, step_of
 from plumbline.records.model import AnyRecord, Record
@@ -34,20 +35,21 @@ OF_LINK = {*RANKS, "first_host", "second_host", "first_cpu", "second_cpu"}
 
 @dataclass(frozen=True)
 class Samples:
-    """What the launches of one record that count measured of one thing; ``first`` has its unit and direction.
+    """One quantity in the launches of a record that count; ``first`` has its unit and direction.
 
-    ``by_launch`` has the value of each launch, None where a launch has none.
+    ``by_launch`` has the value of each launch, None where a launch has none; ``step`` is how finely they are known.
     """
 
     first: Measurement
     values: list[float]
     by_launch: list[float | None]
+    step: float
 
 
 def of_launches(record: Record, key: Callable[[Measurement], Key | None]) -> dict[Key, Samples]:
     """The measurements of a record by what ``key`` says of each; where that is None, they are left out."""
     launches = record.counting()
-    found = group(
+    by_name = group(
         (name, (number, item))
         for number, launch in enumerate(launches)
         if launch.verified
@@ -56,11 +58,12 @@ def of_launches(record: Record, key: Callable[[Measurement], Key | None]) -> dic
     )
     return {
         name: Samples(
-            own[0][1],
-            [item.value for _, item in own],
-            list(map({number: item.value for number, item in own}.get, range(len(launches)))),
+            measurements[0][1],
+            [item.value for _, item in measurements],
+            list(map({number: item.value for number, item in measurements}.get, range(len(launches)))),
+            measurement.step_of([item for _, item in measurements]),
         )
-        for name, own in found.items()
+        for name, measurements in by_name.items()
     }
 
 
@@ -68,7 +71,7 @@ def measured(records: Iterable[AnyRecord], figure: str | None = None) -> Iterato
     """The figures of valid and of imported ``records``, of the name ``figure``."""
     for row in records:
         if row.is_comparable:
-            yield from ((row, one) for one in row.figures if figure in (None, one.name))
+            yield from ((row, wanted) for wanted in row.figures if figure in (None, wanted.name))
 
 
 def nodes(records: Iterable[AnyRecord], figure: str | None = None) -> list[Nodes]:
@@ -78,20 +81,20 @@ def nodes(records: Iterable[AnyRecord], figure: str | None = None) -> list[Nodes
     of one campaign were measured together. ``figure`` keeps the figures of that name.
     """
     usable = group(
-        (" ".join((row.site, row.partition, row.stack.name, row.variant.name, one.name)), (row, one))
-        for row, one in measured(records, figure)
-        if len(row.nodes) == 1 and row.is_valid and all(0 < sample < math.inf for sample in one.samples)
+        (" ".join((row.site, row.partition, row.stack.name, row.variant.name, wanted.name)), (row, wanted))
+        for row, wanted in measured(records, figure)
+        if len(row.nodes) == 1 and row.is_valid and all(0 < sample < math.inf for sample in wanted.samples)
     )
     return [
         Nodes(
             name,
-            own[0][1].better,
-            group((row.nodes[0], (row.campaign, sample)) for row, one in own for sample in one.samples),
-            max((float(one.step) for _, one in own if one.step is not None), default=0.0)
-            or limiting_step(repr(sample) for _, one in own for sample in one.samples),
-            _remarks([row for row, _ in own]),
+            entries[0][1].better,
+            group((row.nodes[0], (row.campaign, sample)) for row, wanted in entries for sample in wanted.samples),
+            max((float(wanted.step) for _, wanted in entries if wanted.step is not None), default=0.0)
+            or limiting_step(repr(sample) for _, wanted in entries for sample in wanted.samples),
+            _remarks([row for row, _ in entries]),
         )
-        for name, own in sorted(usable.items())
+        for name, entries in sorted(usable.items())
     ]
 
 
@@ -113,18 +116,18 @@ def matrices(record: Record) -> list[Matrix]:
             kinds = [str(rest.pop("class"))] if "class" in rest else []
             others = [f"{name}={value}" for name, value in sorted(rest.items())]
             name = " ".join([row.metric, *kinds, *others, record.stack.name])
-            made = classes.setdefault(name, Matrix(name, row.better))
-            made.ends = kind
-            made.add(first, second, row.value, number)
+            matrix = classes.setdefault(name, Matrix(name, row.better))
+            matrix.ends = kind
+            matrix.add(first, second, row.value, number)
     if not classes:
         raise PlumbError("no pair was measured", where, "give a record of the pairs kernel")
-    for made in classes.values():
-        made.step = limiting_step(map(repr, made.every()))
+    for matrix in classes.values():
+        matrix.step = limiting_step(map(repr, matrix.every()))
     return [classes[name] for name in sorted(classes)]
 
 
 def _ends(params: dict[str, Any], several: bool) -> tuple[str, str, str]:
-    """What the ends of a link are, and their names: nodes, or CPUs of a node (with its name if there are ``several``).
+    """The kind of a link's ends, and their names: nodes, or CPUs of a node (with its name if there are ``several``).
 
     A rank stands for its CPU where it was not bound to one.
     """
@@ -148,10 +151,10 @@ def node_link(item: Measurement) -> str | None:
 def _remarks(rows: Sequence[AnyRecord]) -> dict[str, list[str]]:
     """Per node what may explain it: launches that were disturbed, and circumstances that most others do not have."""
     remarks: dict[str, list[str]] = defaultdict(list)
-    for node, own in group((row.nodes[0], row) for row in rows).items():
-        disturbed = sum(row.disturbed_count for row in own)
+    for node, node_rows in group((row.nodes[0], row) for row in rows).items():
+        disturbed = sum(row.disturbed_count for row in node_rows)
         if disturbed:
-            remarks[node].append(f"{disturbed} of {sum(row.launch_count for row in own)} launches disturbed")
+            remarks[node].append(f"{disturbed} of {sum(row.launch_count for row in node_rows)} launches disturbed")
     for name in provenance.SETTINGS:
         settings = [json.dumps(row.host.get(name)) for row in rows]
         usual, often = Counter(settings).most_common(1)[0]
@@ -176,24 +179,24 @@ def series(records: Iterable[AnyRecord]) -> list[Series]:
     usable = group(
         (json.dumps(_key(*item), sort_keys=True), item) for item in measured(records) if 0 < item[1].value < math.inf
     )
-    groups = [(_key(*own[0]), own) for own in usable.values()]
+    groups = [(_key(*entries[0]), entries) for entries in usable.values()]
     differing = [name for name in LABELS if len({json.dumps(key[name]) for key, _ in groups}) > 1]
     names = Counter(label(key, differing) for key, _ in groups)
-    found = [
+    unsorted = [
         Series(
             label(key, differing if names[label(key, differing)] == 1 else [*differing, *UNLIKE]),
             key["better"],
-            [row.id for row, _ in own],
-            [figure.value for _, figure in own],
+            [row.id for row, _ in entries],
+            [figure.value for _, figure in entries],
             key["unit"],
-            [row.time for row, _ in own],
+            [row.time for row, _ in entries],
             key,
-            [row.variant.application.commit if row.variant.application else None for row, _ in own],
-            step_of((figure, 1.0) for _, figure in own),
+            [row.variant.application.commit if row.variant.application else None for row, _ in entries],
+            step_of((figure, 1.0) for _, figure in entries),
         )
-        for key, own in groups
+        for key, entries in groups
     ]
-    return sorted(found, key=lambda made: made.name)
+    return sorted(unsorted, key=lambda entry: entry.name)
 
 
 def _key(row: AnyRecord, figure: Figure) -> dict[str, Any]:

@@ -81,24 +81,24 @@ def _condition(part: str, text: str, rows: Sequence[AnyRecord]) -> tuple[str, st
         return ("commit", _commit(value)) if kind == TAG else (kind, value)
     if ".." in part:
         return "period", part
-    found = [name for name in _guessed(part) if any(KINDS[name].has(row, part) for row in rows)]
-    if len(found) != 1:
-        what = (
-            f"is a {' and a '.join(found)}"
-            if found
+    kinds = [name for name in _guessed(part) if any(KINDS[name].has(row, part) for row in rows)]
+    if len(kinds) != 1:
+        fault = (
+            f"is a {' and a '.join(kinds)}"
+            if kinds
             else "is not a stack, site, partition, node, campaign or commit here"
         )
         known = {row.stack.name for row in rows} | {row.site for row in rows}
-        cure = f"write {found[0]}={part}" if found else suggest(part, known, "plumb list shows what there is")
-        raise PlumbError(f"'{part}' {what}", "plumb compare", cure)
-    return found[0], part
+        cure = f"write {kinds[0]}={part}" if kinds else suggest(part, known, "plumb list shows what there is")
+        raise PlumbError(f"'{part}' {fault}", "plumb compare", cure)
+    return kinds[0], part
 
 
 def _commit(tag: str) -> str:
-    found = git.commit(f"refs/tags/{tag}")
-    if found is None:
+    commit = git.commit(f"refs/tags/{tag}")
+    if commit is None:
         raise PlumbError(f"'{tag}' is not a tag of this checkout", "plumb compare", "git tag lists them")
-    return found
+    return commit
 
 
 def _guessed(part: str) -> Iterable[str]:
@@ -113,6 +113,6 @@ def free(sides: Sequence[Side]) -> set[str]:
         member
         for side in sides
         for condition in side.conditions
-        if any(condition not in other.conditions for other in sides)
+        if any(condition not in another.conditions for another in sides)
         for member in KINDS[condition[0]].members
     }

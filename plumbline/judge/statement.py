@@ -1,4 +1,4 @@
-"""What is said of figures, in one form for all that judge: a line for people, JSON, JUnit XML and a Markdown table."""
+"""Statements on figures, in one form for all that judge: a line for people, JSON, JUnit XML and a Markdown table."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ HEADER = ("series", "verdict", "candidate / baseline", "interval", "pairs", "rul
 RIGHT = ("candidate / baseline", "pairs", "ruled out from")
 #: facts that a merge request shows, and how they begin there
 TOLD = {"note": "", "why": "to find the cause: ", "cause": ""}
-#: what JUnit calls a state that is not a success
+#: JUnit's names of states that are not a success
 ELEMENTS: dict[str, str] = {"FAIL": "failure", "INCONCLUSIVE": "skipped", "INVALID": "error"}
 
 
 @dataclass(frozen=True)
 class Statement:
-    """What is said of one subject.
+    """The statement on one subject.
 
     ``count`` is how many pairs or launches it rests on. ``ratio`` is as measured, with its ``interval``. Had something
     been slower by the fraction ``detectable``, that would have been seen. ``notes`` follow the ``reason``.
@@ -42,7 +42,7 @@ class Statement:
     notes: tuple[str, ...] = ()
 
     @property
-    def said(self) -> str:
+    def explanation(self) -> str:
         """The reason and the notes; empty without both."""
         return "; ".join(filter(None, (self.reason, *self.notes)))
 
@@ -56,7 +56,7 @@ class Statement:
         raise NotImplementedError
 
 
-def given(**members: Any) -> dict[str, Any]:
+def nonempty(**members: Any) -> dict[str, Any]:
     """The ``members`` of a JSON object that are there: neither None nor empty."""
     return {name: value for name, value in members.items() if value}
 
@@ -95,7 +95,7 @@ def closing(statements: Sequence[Statement], start: str, fine: str, slower: str 
     if state in ("GAIN", "PASS"):
         return line + fine.format(percent(max(item.detectable or 0.0 for item in statements)))
     first = next(item for item in statements if item.state == state)
-    return line + (slower if slower and state == "FAIL" else f"{first.subject}: {first.said}")
+    return line + (slower if slower and state == "FAIL" else f"{first.subject}: {first.explanation}")
 
 
 def document(statements: Sequence[Statement], rule: Mapping[str, Any], facts: Sequence[tuple[str, str]] = ()) -> str:
@@ -103,9 +103,9 @@ def document(statements: Sequence[Statement], rule: Mapping[str, Any], facts: Se
 
     ``facts`` of a live gate (session, seed, the command to repeat it, …) stand under ``facts``.
     """
-    told = given(facts=[{"name": name, "text": text} for name, text in facts])
+    optional = nonempty(facts=[{"name": name, "text": text} for name, text in facts])
     series = [item.to_dict() for item in statements]
-    whole = {"verdict": overall(statements), "rule": rule, "series": series, **told}
+    whole = {"verdict": overall(statements), "rule": rule, "series": series, **optional}
     return json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -123,8 +123,8 @@ def junit(statements: Sequence[Statement], command: str, margins: str) -> str:
     for item in statements:
         case = ElementTree.SubElement(suite, "testcase", classname=f"plumb.{command}", name=_xml(item.subject))
         if item.state in ELEMENTS:
-            said = f"{item.state}: {_xml(item.reason or '')}"
-            ElementTree.SubElement(case, ELEMENTS[item.state], message=said, type=item.state)
+            text = f"{item.state}: {_xml(item.reason or '')}"
+            ElementTree.SubElement(case, ELEMENTS[item.state], message=text, type=item.state)
         ElementTree.SubElement(case, "system-out").text = _xml(json.dumps(item.to_dict(), ensure_ascii=False))
     ElementTree.indent(suite)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"
@@ -148,8 +148,8 @@ def markdown(statements: Sequence[Statement], margins: str, facts: Sequence[tupl
     lines = [f"**{overall(statements)}** ({counted(statements)}); {margins}", "", table.markdown(HEADER, cells, RIGHT)]
     if len(rows) > ROWS:
         lines += ["", f"{len(rows) - ROWS} more series are not shown, none worse than {rows[ROWS].state}."]
-    told = [f"- {TOLD[name]}{table.escaped(text)}" for name, text in facts if name in TOLD]
-    return "\n".join([*lines, *([""] if told else []), *told]) + "\n"
+    fact_lines = [f"- {TOLD[name]}{table.escaped(text)}" for name, text in facts if name in TOLD]
+    return "\n".join([*lines, *([""] if fact_lines else []), *fact_lines]) + "\n"
 
 
 def _xml(text: str) -> str:

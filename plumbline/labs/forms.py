@@ -13,7 +13,7 @@ from plumbline.base import terminal, units
 from plumbline.judge import pivot as pivots
 from plumbline.judge.pivot import Pivot, Shown, Values
 from plumbline.labs import evidence, model
-from plumbline.labs.evidence import Filled, Finding, said
+from plumbline.labs.evidence import Filled, LessonFinding, finding_line
 from plumbline.labs.model import Lab
 from plumbline.labs.printed import Output
 from plumbline.pages import blocks, looks
@@ -22,7 +22,7 @@ from plumbline.records import query
 from plumbline.records.model import AnyRecord
 from plumbline.views.table import table
 
-#: what the lines of a row are called that are not of a publication
+#: labels of the lines of a row that are not of a publication
 HERE, RATIO = "here", "here / published"
 DASH = "–"
 #: characters of a line of sentences
@@ -36,23 +36,23 @@ class Done:
     lab: Lab
     filled: Sequence[Filled]
     outputs: Sequence[Output]
-    findings: Sequence[Finding]
+    findings: Sequence[LessonFinding]
     last: str
 
     @property
     def tables(self) -> list[Filled]:
         """The tables with a figure, published or measured."""
-        return [one for one in self.filled if one.measured.cells or one.published]
+        return [filled for filled in self.filled if filled.measured.cells or filled.published]
 
 
 def text(done: Done) -> str:
-    """Question, tables, lesson, what each comparison found, and the closing line."""
+    """Question, tables, lesson, the finding of each comparison, and the closing line."""
     lab = done.lab
     parts = [f"{lab.name}  {lab.title}\n{lab.document}", _wrapped(lab.question)]
-    parts += [f"$ {one.command}\n{one.text}" for one in done.outputs]
+    parts += [f"$ {output.command}\n{output.text}" for output in done.outputs]
     parts += map(_table, done.tables)
     parts += [_wrapped(lab.lesson), _wrapped(lab.elsewhere)]
-    parts += ["\n".join(map(said, done.findings))] if len(done.findings) > 1 else []
+    parts += ["\n".join(map(finding_line, done.findings))] if len(done.findings) > 1 else []
     return "\n\n".join(filter(None, [*parts, done.last]))
 
 
@@ -68,69 +68,69 @@ def _wrapped(sentences: str) -> str:
 def as_json(done: Done) -> str:
     """Name, findings and closing line, and the tables as they are printed."""
     tables = []
-    for one in done.tables:
-        header, rows = cells(one)
-        tables.append({"title": one.table.title, "unit": _unit(one), "header": header, "rows": rows})
+    for filled in done.tables:
+        header, rows = cells(filled)
+        tables.append({"title": filled.table.title, "unit": _unit(filled), "header": header, "rows": rows})
     known = {"lab": done.lab.name, "findings": [finding.to_dict() for finding in done.findings], "closing": done.last}
     return json.dumps({**known, "tables": tables}, indent=1, ensure_ascii=False) + "\n"
 
 
 def commands(lab: Lab) -> list[str]:
-    """What a lab runs, as one would type it."""
+    """The commands of a lab, as one would type them."""
     tests = [
         f"plumb lab {lab.name}",
         f"reframe -c reframe-tests -r -n {shlex.quote(lab.pattern)} {shlex.join(lab.options)}".rstrip(),
     ]
-    return tests[: 2 if lab.tests else 1] + [shlex.join(one.command) for one in lab.prints]
+    return tests[: 2 if lab.tests else 1] + [shlex.join(printed.command) for printed in lab.prints]
 
 
-def _table(one: Filled) -> str:
-    header, rows = cells(one)
-    unit = _unit(one)
+def _table(filled: Filled) -> str:
+    header, rows = cells(filled)
+    unit = _unit(filled)
     of = f", {unit}" if unit and unit != units.RATIO else ""
-    return f"{one.table.title}{of}\n" + table(header, rows, right=header[len(_heads(one)) :])
+    return f"{filled.table.title}{of}\n" + table(header, rows, right=header[len(_heads(filled)) :])
 
 
-def _heads(one: Filled) -> list[str]:
+def _heads(filled: Filled) -> list[str]:
     """The columns before those of the figures."""
-    return [*one.table.rows, *([""] if _has_sources(one) else [])]
+    return [*filled.table.rows, *([""] if _has_sources(filled) else [])]
 
 
-def _has_sources(one: Filled) -> bool:
+def _has_sources(filled: Filled) -> bool:
     """Whether a row has several lines: something published, or figures of several stacks or further parameters."""
-    return bool(one.published) or one.measured.added > 0
+    return bool(filled.published) or filled.measured.added > 0
 
 
-def _unit(one: Filled) -> str | None:
-    found = {pivot.unit for pivot in _pivots(one)}
-    return found.pop() if len(found) == 1 else None
+def _unit(filled: Filled) -> str | None:
+    pivot_units = {pivot.unit for pivot in _pivots(filled)}
+    return pivot_units.pop() if len(pivot_units) == 1 else None
 
 
-def _pivots(one: Filled) -> list[Pivot]:
-    return [pivot for pivot in (*one.published.values(), one.measured) if pivot.cells]
+def _pivots(filled: Filled) -> list[Pivot]:
+    return [pivot for pivot in (*filled.published.values(), filled.measured) if pivot.cells]
 
 
-def cells(one: Filled, empty: bool = False) -> tuple[list[str], list[tuple[str, ...]]]:
+def cells(filled: Filled, empty: bool = False) -> tuple[list[str], list[tuple[str, ...]]]:
     """Header and rows: each row as published, as measured here, and the ratio of both.
 
     ``empty``: to be filled by hand, so that nothing measured is in it.
     """
-    labels, columns = one.table.labels, _columns(one)
+    labels, columns = filled.table.labels, _columns(filled)
     names = [" ".join(labels.get(value, value) for value in column) or "value" for column in columns]
     rows = []
-    for row in _rows(one):
+    for row in _rows(filled):
         head = tuple(labels.get(value, value) for value in row)
-        for number, (source, values) in enumerate(_lines(one, row, columns, empty)):
+        for number, (source, values) in enumerate(_lines(filled, row, columns, empty)):
             start = head if number == 0 else ("",) * len(head)
-            rows.append((*start, *([source] if _has_sources(one) else []), *values))
-    return [*_heads(one), *names], rows
+            rows.append((*start, *([source] if _has_sources(filled) else []), *values))
+    return [*_heads(filled), *names], rows
 
 
-def _lines(one: Filled, row: Values, columns: Sequence[Values], empty: bool) -> Iterator[tuple[str, list[str]]]:
-    """What each source says of a row, and the ratio to the first publication with a value for a column."""
-    unit, labels = _unit(one), one.table.labels
-    there = [line for place, pivot in one.published.items() for line in _sources(place, pivot, row, columns, labels)]
-    here = list(_sources(HERE, one.measured, row, columns, labels))
+def _lines(filled: Filled, row: Values, columns: Sequence[Values], empty: bool) -> Iterator[tuple[str, list[str]]]:
+    """The values of each source in a row, and the ratio to the first publication with a value for a column."""
+    unit, labels = _unit(filled), filled.table.labels
+    there = [line for place, pivot in filled.published.items() for line in _sources(place, pivot, row, columns, labels)]
+    here = list(_sources(HERE, filled.measured, row, columns, labels))
     for source, shown in there:
         yield source, [_said(value, unit) for value in shown]
     if empty:
@@ -149,32 +149,36 @@ def _sources(
     place: str, pivot: Pivot, row: Values, columns: Sequence[Values], labels: Mapping[str, str]
 ) -> Iterator[tuple[str, list[Shown | None]]]:
     """The lines of one source: one, or one for each stack or further parameter."""
-    for own in pivot.rows:
-        if own[pivot.added :] == row:
-            names = [labels.get(value, value) for value in own[: pivot.added]]
-            yield " ".join((place, *names)), [pivot.cells.get((own, column)) for column in columns]
+    for source_row in pivot.rows:
+        if source_row[pivot.added :] == row:
+            names = [labels.get(value, value) for value in source_row[: pivot.added]]
+            yield " ".join((place, *names)), [pivot.cells.get((source_row, column)) for column in columns]
 
 
-def _rows(one: Filled) -> list[Values]:
+def _rows(filled: Filled) -> list[Values]:
     """The rows of all sources, in the order of the table."""
-    found = {row[pivot.added :] for pivot in _pivots(one) for row in pivot.rows}
-    return list(pivots.ordered(found, tuple(one.table.rows), one.table.rows))
+    rows = {row[pivot.added :] for pivot in _pivots(filled) for row in pivot.rows}
+    return list(pivots.ordered(rows, tuple(filled.table.rows), filled.table.rows))
 
 
-def _columns(one: Filled) -> list[Values]:
-    found = {column for pivot in _pivots(one) for column in pivot.columns}
-    return list(pivots.ordered(found, tuple(one.table.columns), one.table.columns))
+def _columns(filled: Filled) -> list[Values]:
+    columns = {column for pivot in _pivots(filled) for column in pivot.columns}
+    return list(pivots.ordered(columns, tuple(filled.table.columns), filled.table.columns))
 
 
 def _said(shown: Shown | None, unit: str | None) -> str:
-    return DASH if shown is None else pivots.said(shown, unit)
+    return DASH if shown is None else pivots.formatted(shown, unit)
 
 
 def _ratio(here: Shown | None, there: Shown | None) -> str:
     if here is None or there is None or not there.value:
         return DASH
-    one, other = (shown.value * units.multiple(shown.unit)[1] for shown in (here, there))
-    return units.digits(one / other) if units.multiple(here.unit)[0] == units.multiple(there.unit)[0] else DASH
+    here_value, there_value = (shown.value * units.multiple(shown.unit)[1] for shown in (here, there))
+    return (
+        units.digits(here_value / there_value)
+        if units.multiple(here.unit)[0] == units.multiple(there.unit)[0]
+        else DASH
+    )
 
 
 def document(done: Done) -> Block:
@@ -185,59 +189,61 @@ def document(done: Done) -> Block:
         "head": [block("paragraph", block("strong", done.last), id="closing"), block("paragraph", lab.document)],
         "sections": [
             section("question", "Question", "", block("paragraph", lab.question),
-                    block("bullets", *(block("code", one) for one in commands(lab)))),
-            *(section(f"output-{number}", one.command, "What it prints.", block("output", one.text))
-              for number, one in enumerate(done.outputs)),
-            *(_figure(number, one) for number, one in enumerate(done.tables)),
+                    block("bullets", *(block("code", command) for command in commands(lab)))),
+            *(section(f"output-{number}", output.command, "What it prints.", block("output", output.text))
+              for number, output in enumerate(done.outputs)),
+            *(_figure(number, filled) for number, filled in enumerate(done.tables)),
             section("lesson", "Lesson", "", block("paragraph", lab.lesson),
                     lab.elsewhere and block("paragraph", lab.elsewhere),
-                    bool(done.findings) and block("bullets", *map(said, done.findings))),
+                    bool(done.findings) and block("bullets", *map(finding_line, done.findings))),
         ],
     }  # fmt: skip
 
 
-def _figure(number: int, one: Filled) -> Block:
-    unit = _unit(one)
+def _figure(number: int, filled: Filled) -> Block:
+    unit = _unit(filled)
     about = "Ratios." if unit == units.RATIO else f"In {unit}." if unit else "Each value with its unit."
-    pieces: list[Piece] = [_curve(one)] if one.table.curve else []
-    return section(f"table-{number}", one.table.title, about, *pieces, _as_block(one))
+    pieces: list[Piece] = [_curve(filled)] if filled.table.curve else []
+    return section(f"table-{number}", filled.table.title, about, *pieces, _as_block(filled))
 
 
-def _as_block(one: Filled, empty: bool = False) -> Block:
-    header, rows = cells(one, empty)
-    heads = len(_heads(one))
+def _as_block(filled: Filled, empty: bool = False) -> Block:
+    header, rows = cells(filled, empty)
+    heads = len(_heads(filled))
     kinds = ("test", *["notes"] * (heads - 1))
     columns = [*map(blocks.column, header[:heads], kinds), *map(blocks.number, header[heads:])]
-    return blocks.table(one.table.title, columns, rows)
+    return blocks.table(filled.table.title, columns, rows)
 
 
-def _curve(one: Filled) -> Block:
+def _curve(filled: Filled) -> Block:
     """A line for each row of each source, over the numbers of the columns."""
-    unit, axis = _unit(one) or "", one.table.curve or ""
+    unit, axis = _unit(filled) or "", filled.table.curve or ""
     lines = [
-        (place, pivot, row) for place, pivot in (*one.published.items(), (HERE, one.measured)) for row in pivot.rows
+        (place, pivot, row)
+        for place, pivot in (*filled.published.items(), (HERE, filled.measured))
+        for row in pivot.rows
     ]
-    labels = one.table.labels
+    labels = filled.table.labels
     names = [
-        " ".join(labels.get(word, word) for word in (*row, place if one.published else "") if word)
+        " ".join(labels.get(word, word) for word in (*row, place if filled.published else "") if word)
         for place, _, row in lines
     ]
-    places = _columns(one)
+    places = _columns(filled)
     numbers = [float(column[0]) for column in places]
     columns = [[pivot.cells.get((row, column)) for column in places] for _, pivot, row in lines]
     return blocks.chart(
-        one.table.title,
-        f"Over {axis}{'; dashed: published' if one.published else ''}.",
+        filled.table.title,
+        f"Over {axis}{'; dashed: published' if filled.published else ''}.",
         [blocks.number(axis), *(blocks.number(name, unit) for name in names)],
         [
-            (units.digits(number), *(shown and units.digits(shown.value) for shown in row))
+            (units.digits(number), *(shown and units.digits(shown.value, shown.step) for shown in row))
             for number, row in zip(numbers, zip(*columns, strict=True), strict=True)
         ],
         series=[
             blocks.series(
                 name,
                 looks.colour(place),
-                [(row, numbers[row], shown.value, " ".join(units.human(shown.value, shown.unit)))
+                [(row, numbers[row], shown.value, " ".join(units.human(shown.value, shown.unit, shown.step)))
                  for row, shown in enumerate(column) if shown],
                 look=looks.line(0 if source == HERE else 1, symbolSize=6),
             )
@@ -254,7 +260,7 @@ def _curve(one: Filled) -> Block:
 
 def _spacing(numbers: Sequence[float]) -> Block:
     """The kind of axis for the numbers of the columns: logarithmic where each is at least twice the one before."""
-    doubled = all(0 < 2 * one <= other for one, other in itertools.pairwise(numbers))
+    doubled = all(0 < 2 * number <= following for number, following in itertools.pairwise(numbers))
     return {"type": "log", "logBase": 2} if doubled and len(numbers) > 2 else {"type": "value"}
 
 
@@ -266,12 +272,12 @@ def _scale(values: Sequence[float]) -> Block:
 
 
 def of_campaign(usable: Sequence[AnyRecord]) -> Block:
-    """The section of a report: which labs valid records fill, and what they say of the lessons."""
+    """The section of a report: the labs that valid records fill, and whether their lessons hold."""
     rows = []
     for lab in model.every().values():
-        own = [row for row in usable if lab.tests and query.begins(row.variant, f"(?:{lab.pattern})")]
-        if own:
-            last = evidence.closing(lab, evidence.findings(lab, own), "")
+        records = [row for row in usable if lab.tests and query.begins(row.variant, f"(?:{lab.pattern})")]
+        if records:
+            last = evidence.closing(lab, evidence.findings(lab, records), "")
             rows.append((f"{lab.name}  {lab.title}", last, block("code", f"plumb lab {lab.name} --recorded")))
     columns = ["lab", blocks.column("the lesson", "notes"), blocks.column("as a table", "whole")]
     return section(
@@ -288,8 +294,8 @@ def handout(done: Done) -> Block:
     whole = document(done)
     question, *solution = whole["sections"]
     empty = [
-        section(f"empty-{number}", one.table.title, "To be filled.", _as_block(one, empty=True))
-        for number, one in enumerate(done.tables)
+        section(f"empty-{number}", filled.table.title, "To be filled.", _as_block(filled, empty=True))
+        for number, filled in enumerate(done.tables)
     ]
     first = section("solution", "Solution", done.last, look="sheet")
     return {**whole, "head": [block("paragraph", done.lab.document)], "sections": [question, *empty, first, *solution]}

@@ -1,4 +1,4 @@
-"""What a machine has of what labs need, and what it lacks."""
+"""The resources of a machine, and those that a lab needs and it lacks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plumbline.labs.model import Needs
 from plumbline.schemas.site import Partition, Site
 from plumbline.topology import machine
 
-#: how people call what is needed
+#: the words for each resource
 WORDS = {
     "cores": "core",
     "packages": "package",
@@ -28,7 +28,7 @@ PLACES = {"hardware_threads": " of a core", "cores_of_l3": " that share an L3 ca
 
 
 def offered(here: Site) -> list[Needs]:
-    """What a node of each partition of a site has, and how many nodes a test may use."""
+    """The resources of a node of each partition of a site, and the nodes that a test may use."""
     return [_of(part, site.folder(here.name) / part.topology) for part in here.partitions]
 
 
@@ -47,7 +47,7 @@ def _of(part: Partition, topology: Path) -> Needs:
 
 
 def lacking(needs: Needs, offers: list[Needs]) -> str:
-    """What the best of the partitions lacks: ``2 NUMA nodes are needed, there is 1``; empty where one has all."""
+    """The lack of the best of the partitions: ``2 NUMA nodes are needed, there is 1``; empty where one has all."""
     missing = [[name for name in WORDS if getattr(needs, name) > getattr(offer, name)] for offer in offers]
     best = min(range(len(offers)), key=lambda number: len(missing[number]))
     return "; ".join(
@@ -57,6 +57,6 @@ def lacking(needs: Needs, offers: list[Needs]) -> str:
 
 
 def words(needs: Needs) -> str:
-    """All that is needed beyond one core: ``2 NUMA nodes``; empty where any machine will do."""
-    asked = {name: count for name, count in structs.asdict(needs).items() if count != structs.asdict(Needs())[name]}
-    return ", ".join(f"{counted(count, WORDS[name])}{PLACES.get(name, '')}" for name, count in asked.items())
+    """The resources needed beyond one core: ``2 NUMA nodes``; empty where any machine will do."""
+    needed = {name: count for name, count in structs.asdict(needs).items() if count != structs.asdict(Needs())[name]}
+    return ", ".join(f"{counted(count, WORDS[name])}{PLACES.get(name, '')}" for name, count in needed.items())

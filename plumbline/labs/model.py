@@ -1,4 +1,4 @@
-"""What a lab is: one experiment of a document, declared in a file of ``declared/``."""
+"""A lab: one experiment of a document, declared in a file of ``declared/``."""
 
 from __future__ import annotations
 
@@ -149,32 +149,32 @@ def named(name: str) -> Lab:
 
 def _load(file: Path) -> Lab:
     lab = schemas.convert("lab", schemas.read_yaml(file, "the lab", "restore the file"), Lab, str(file))
-    for what, wrong in _faults(lab):
-        raise PlumbError(f"not a valid lab: {what}: {wrong}", str(file), "fix the file")
+    for member, wrong in _faults(lab):
+        raise PlumbError(f"not a valid lab: {member}: {wrong}", str(file), "fix the file")
     return lab
 
 
 def _faults(lab: Lab) -> list[tuple[str, str]]:
-    """What no type says of a lab: member and fault."""
-    found = []
+    """The faults that no type can state: member and fault."""
+    faults = []
     for number, table in enumerate(lab.tables):
         for member in ("tests", "figures"):
             try:
                 re.compile(getattr(table, member))
             except re.error as error:
-                found.append((f"tables[{number}].{member}", str(error)))
+                faults.append((f"tables[{number}].{member}", str(error)))
         columns = list(table.columns)
         if table.curve is not None and columns != [table.curve]:
-            found.append((f"tables[{number}].curve", f"the columns are by {', '.join(columns)}"))
+            faults.append((f"tables[{number}].curve", f"the columns are by {', '.join(columns)}"))
     for number, command in enumerate(lab.prints):
         for member, pattern in (("shows", command.shows or ""), *(("lines", line) for line in command.lines)):
             try:
                 re.compile(pattern)
             except re.error as error:
-                found.append((f"prints[{number}].{member}", str(error)))
-    for number, one in enumerate(lab.seen):
-        if one.table >= len(lab.tables):
-            found.append((f"seen[{number}].table", f"there are {len(lab.tables)} tables"))
-        if set(one.better) != set(one.than):
-            found.append((f"seen[{number}]", "better and than name different attributes"))
-    return found
+                faults.append((f"prints[{number}].{member}", str(error)))
+    for number, lesson in enumerate(lab.seen):
+        if lesson.table >= len(lab.tables):
+            faults.append((f"seen[{number}].table", f"there are {len(lab.tables)} tables"))
+        if set(lesson.better) != set(lesson.than):
+            faults.append((f"seen[{number}]", "better and than name different attributes"))
+    return faults

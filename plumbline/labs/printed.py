@@ -8,23 +8,23 @@ import subprocess
 from dataclasses import dataclass, replace
 
 from plumbline.base import paths
-from plumbline.labs.evidence import HOLDS, MISSING, OPPOSITE, Finding
+from plumbline.labs.evidence import HOLDS, MISSING, OPPOSITE, LessonFinding
 from plumbline.labs.model import RECORD, Printed
 
 
 @dataclass(frozen=True)
 class Output:
-    """What a command printed, and what each of its expected lines says."""
+    """The output of a command, and the finding of each of its expected lines."""
 
     command: str
     text: str
-    findings: list[Finding]
+    findings: list[LessonFinding]
 
 
 def run(printed: Printed, record: str = "") -> Output:
     """The output of a command in the suite's folder; ``record`` is the id of the lab's newest one.
 
-    Where it fails, its errors are part of what it shows, such as of a program that was ended, and their last line is
+    Where it fails, its errors are part of the text, such as of a program that was ended, and their last line is
     the reason why an expected line is missing.
     """
     program = paths.program("plumb")
@@ -35,13 +35,13 @@ def run(printed: Printed, record: str = "") -> Output:
         errors = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
         text, failure = "\n".join([*filter(None, [text]), *errors]), errors[-1]
     planned = not (printed.measures or record in words)
-    findings = [replace(_found(*line, text, failure), planned=planned) for line in printed.lines.items()]
+    findings = [replace(_finding(*line, text, failure), planned=planned) for line in printed.lines.items()]
     return Output(shlex.join([printed.command[0], *words]), _parts(printed.shows, text), findings)
 
 
-def missing(printed: Printed) -> list[Finding]:
-    """What is said of a command that was not run."""
-    return [Finding(subject=says, state=MISSING, count=0) for says in printed.lines.values()]
+def missing(printed: Printed) -> list[LessonFinding]:
+    """The findings of a command that was not run."""
+    return [LessonFinding(subject=says, state=MISSING, count=0) for says in printed.lines.values()]
 
 
 def _here(word: str) -> str:
@@ -50,21 +50,21 @@ def _here(word: str) -> str:
 
 
 def _parts(pattern: str | None, text: str) -> str:
-    """What ``pattern`` finds, with dots for lines between; the whole if it finds nothing."""
+    """The matches of ``pattern``, with dots for lines between; the whole if there are none."""
     if pattern is None:
         return text
     shown, end = "", 0
-    for found in re.finditer(pattern, text, re.MULTILINE):
-        between = "\n…\n" if text[end : found.start()].strip("\n") else "\n"
-        shown += (between if shown else "") + found[0].strip("\n")
-        end = found.end()
+    for match in re.finditer(pattern, text, re.MULTILINE):
+        between = "\n…\n" if text[end : match.start()].strip("\n") else "\n"
+        shown += (between if shown else "") + match[0].strip("\n")
+        end = match.end()
     return shown or text
 
 
-def _found(pattern: str, says: str, text: str, failure: str | None) -> Finding:
-    found = re.search(pattern, text, re.MULTILINE)
-    if found:
-        return Finding(subject=says, state=HOLDS, count=1, reason=" ".join(found[0].split()))
+def _finding(pattern: str, says: str, text: str, failure: str | None) -> LessonFinding:
+    match = re.search(pattern, text, re.MULTILINE)
+    if match:
+        return LessonFinding(subject=says, state=HOLDS, count=1, reason=" ".join(match[0].split()))
     if failure:
-        return Finding(subject=says, state=MISSING, count=0, reason=failure)
-    return Finding(subject=says, state=OPPOSITE, count=1, reason="the output has no such line")
+        return LessonFinding(subject=says, state=MISSING, count=0, reason=failure)
+    return LessonFinding(subject=says, state=OPPOSITE, count=1, reason="the output has no such line")

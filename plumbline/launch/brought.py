@@ -1,4 +1,4 @@
-"""What a record, which anybody may have written, asks to run again: data, and no say in what code that is."""
+"""Records that anybody may have written, to be run again: they give data, but may not choose the code that runs."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def variant_of(record: Record, trusted: bool = False, cure: str = CURE) -> Varia
     if trusted:
         return variant
     refuse_build(record, cure)
-    for given in (variant.environment, variant.settings):
-        loading.refuse(given, where, cure)
+    for values in (variant.environment, variant.settings):
+        loading.refuse(values, where, cure)
     if variant.benchmark in (OWN, APPLICATION):
         program, command = (variant.context.get(name) for name in ("program", "command"))
         builds = paths.build().resolve() / "applications"

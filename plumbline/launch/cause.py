@@ -1,4 +1,4 @@
-"""Why a launch failed, from what it left: the line of its output that names the cause, and whether it began at all."""
+"""Why a launch failed, by its files: the line of its output that names the cause, and whether it began at all."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 from plumbline.launch.process import Ended
 from plumbline.launch.shared_memory import FOLDER, free
 
-#: what the system says; the first such line is where it went wrong
+#: messages of the system; the first such line names the cause
 _SYSTEM = re.compile(
     r"No space left|not enough space|Cannot allocate|[Oo]ut of memory|quota exceeded|Permission denied|not permitted|"
     r"Too many open files|temporarily unavailable|No such file|command not found|shared object|Text file busy|"
     r"Read-only file|Stale file|Input/output error|Connection (?:refused|reset|timed out)|No route to host|"
     r"Address already in use|Host key verification|Bus error|Illegal instruction|Segmentation fault"
 )
-#: what programs say; the last such line is the summary
+#: messages of programs; the last such line is the summary
 _PROGRAM = re.compile(
     r"(?:\b|(?<=[a-z]))(?:error|exception)\b|"
     r"\b(?:fatal|abort(?:ed|ing)?|fail(?:ed|ure|s)?|cannot|could not|unable|denied|invalid)\b",
@@ -26,7 +26,7 @@ _PROGRAM = re.compile(
 _RULE = re.compile(r"-{60,}")
 #: such a message that says no more than the exit status does
 _ENDED = re.compile(r"exited with non-zero status|exited on signal|job to be terminated")
-#: what MPICH's launcher says below the signal that ended a rank
+#: lines of MPICH's launcher below the signal that ended a rank
 _ADVICE = re.compile(r"typically refers to a problem|see the FAQ page")
 #: how launchers name the signal of a rank that was killed: ``signal 9 (Killed)``, ``Killed (signal 9)``
 _KILLED = re.compile(r"\bsignal:? 9\b", re.I)
@@ -34,7 +34,7 @@ _KILLED = re.compile(r"\bsignal:? 9\b", re.I)
 _KILLED_STATUS = (9, 137)
 #: words of Open MPI's message about a rank that ended without MPI_Finalize
 IMPROPERLY = "exiting improperly"
-#: what PRRTE's daemon says of ranks that it could not reach because they had ended
+#: lines of PRRTE's daemon about ranks that it could not reach because they had ended
 _LOST = re.compile(r"PMIX ERROR: \w+_(?:UNREACH|LOST_CONNECTION)\b")
 #: characters of a line that are shown
 WIDTH = 200
@@ -43,7 +43,7 @@ SHARED_MEMORY = 4 << 20
 
 
 def of(ended: Ended, texts: Iterable[str], folder: Path = FOLDER) -> str:
-    """How a launch that failed ended, and why, as far as ``texts`` (what it and its launcher printed) say."""
+    """How a launch that failed ended, and why, as far as ``texts`` (its output and its launcher's) say."""
     code = ended.exit_code or 0
     parts = [f"the launcher ended with {f'signal {-code}' if code < 0 else f'exit status {code}'}"]
     lines, messages = _sorted_out(texts)
@@ -60,7 +60,7 @@ def of(ended: Ended, texts: Iterable[str], folder: Path = FOLDER) -> str:
 
 
 def named(lines: Sequence[str], messages: Sequence[str] = ()) -> str | None:
-    """What names a cause: the system's first line, a program's last, a launcher's message, else the last with a word.
+    """The line with a cause: the system's first, a program's last, a launcher's message, else the last with a word.
 
     ``messages`` are the launcher's own, each on one line; one that only says that a process ended comes last.
 
@@ -102,7 +102,7 @@ def _sorted_out(texts: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def _first_paragraph(message: Sequence[str]) -> str:
-    """What is before the first empty line, and what it announces by a colon; a list of reasons is too long."""
+    """The text before the first empty line, with the paragraph that its colon announces; no list of reasons."""
     paragraphs = [" ".join(part.split()) for part in "\n".join(message).strip().split("\n\n")]
     if any(part.startswith("1. ") for part in paragraphs[1:2]):
         return paragraphs[0].rpartition(". ")[0]

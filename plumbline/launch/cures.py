@@ -1,4 +1,4 @@
-"""What to write in plumb.yaml, or to change in a program, where a launch of an application is not verified.
+"""Cures where a launch of an application is not verified: changes of plumb.yaml or of the program.
 
 Reasons are made by modules that know nothing of that file; they are known here by the words that these export.
 """
@@ -15,7 +15,7 @@ from plumbline.witness.model import RankWitness
 #: a thread that used less of the busiest thread's CPU time did not do the work: MPI libraries have threads of their own
 WORKED = 0.1
 _ITSELF = "if the program binds its threads, write binds: itself in plumb.yaml, and the placement that is like it"
-#: words of a reason -> what to do about it
+#: words of a reason -> its cure
 CURES = {
     processes.LEFT_NO_WITNESS: "if these are the program's helpers, link them dynamically, and let them end well",
     processes.BECAME: "move this work into build, or command the program itself",
@@ -38,16 +38,16 @@ def added(reasons: Iterable[str], seen: Sequence[RankWitness], binds: Binds, *, 
     known = {UNBOUND: _unbound(seen), **CURES, MISSING: _ENDED_WELL} if ended_well else dict(FAILED)
     if ended_well and binds == "itself":
         known |= dict.fromkeys((UNBOUND, OUTSIDE), _BY_ITSELF)
-    found, said = [], {""}
+    explained, cures_named = [], {""}
     for reason in reasons:
         cure = next((cure for words, cure in known.items() if words in reason), "")
-        found.append(reason if cure in said else f"{reason}; {cure}")
-        said.add(cure)
-    return found
+        explained.append(reason if cure in cures_named else f"{reason}; {cure}")
+        cures_named.add(cure)
+    return explained
 
 
 def _unbound(seen: Sequence[RankWitness]) -> str:
-    """What to write where a planned thread was not found on its CPU, by the threads that worked."""
+    """The cure where a planned thread was not found on its CPU, by the threads that worked."""
     worked = [_affinities_that_worked(rank) for rank in seen]
     if all(len(threads) <= 1 for threads in worked):
         return "write threads: 1 in plumb.yaml, as one thread of each rank worked"

@@ -26,28 +26,28 @@ LOGS = {"UCX_LOG_FILE": "stderr"}
 
 @dataclass(frozen=True)
 class Inherited:
-    """What a launch inherits (``kept``), what of it records name (``stated``), and what would change figures."""
+    """Variables that a launch inherits (``kept``), that its records state, and that it lacks as they change figures."""
 
     kept: dict[str, str]
     stated: dict[str, str]
     changing: dict[str, str]
 
-    def removed(self, given: Mapping[str, str]) -> list[str]:
-        """Names in ``changing`` whose value, or a part of it, a launch with the variables ``given`` lacks.
+    def removed(self, variables: Mapping[str, str]) -> list[str]:
+        """Names in ``changing`` whose value, or a part of it, a launch with ``variables`` lacks.
 
         The parts are those of a search path, between colons.
         """
         lists = {name: set(value.split(":")) for name, value in self.changing.items()}
-        return sorted(name for name, wanted in lists.items() if not wanted <= set(given.get(name, "").split(":")))
+        return sorted(name for name, wanted in lists.items() if not wanted <= set(variables.get(name, "").split(":")))
 
 
 def inherit(environment: Mapping[str, str]) -> Inherited:
-    """What a launch gets of ``environment``."""
-    found: dict[str, dict[str, str]] = {"kept": {}, "stated": {}, "named": {}, "dropped": {}}
+    """The variables of ``environment``, sorted by their treatment in a launch."""
+    by_treatment: dict[str, dict[str, str]] = {"kept": {}, "stated": {}, "named": {}, "dropped": {}}
     for name, value in environment.items():
         known = surroundings.row(name, TABLE)
-        found[known.launches if known else "dropped"][name] = value
-    return Inherited({**found["kept"], **found["stated"]}, found["stated"], found["named"])
+        by_treatment[known.launches if known else "dropped"][name] = value
+    return Inherited({**by_treatment["kept"], **by_treatment["stated"]}, by_treatment["stated"], by_treatment["named"])
 
 
 def at_home(environment: Mapping[str, str], folder: Path) -> dict[str, str]:

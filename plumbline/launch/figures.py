@@ -38,17 +38,17 @@ def settle(record: Record, facts: Facts, host: Machine, expected: References, me
         reasons = ["no launch finished"]
     elif not record.counting():
         reasons = reasons or ["every launch was disturbed and measured again"]
-    found: list[Figure] = []
+    figures: list[Figure] = []
     verdict: Verdict = "unreferenced"
     record.verified = not reasons
     if not reasons and not record.is_profiled:
         try:
-            found = [_figure(wanted, record, facts, host, measured) for wanted in _reported(record)]
-            reasons = _faults(found) + _repetition(record)
-            verdict = _judge(found, record, expected)
+            figures = [_figure(wanted, record, facts, host, measured) for wanted in _reported(record)]
+            reasons = _faults(figures) + _repetition(record)
+            verdict = _judge(figures, record, expected)
         except PlumbError as error:
             reasons = [str(error)]
-    record.figures = found
+    record.figures = figures
     record.idle = idle_of(measured)
     record.reasons = reasons
     record.verdict = "invalid" if reasons else verdict
@@ -69,7 +69,7 @@ def raised(record: Record, host: Machine, measured: Measured) -> Measured:
             continue
         reached = raising.Reached(statistics.median(samples), figure.better, record.time, record.id)
         about = _about(record, wanted, figure)
-        measured = raising.raised(measured, about, ceilings.taken(record.plan, host, record.placement.nodes), reached)
+        measured = raising.raised(measured, about, ceilings.use_of(record.plan, host, record.placement.nodes), reached)
     return measured
 
 
@@ -83,7 +83,11 @@ def idle_of(measured: Measured | None) -> Idle | None:
 def _reported(record: Record) -> list[WantedFigure]:
     """The figures to work out: all of the variant's but the optional ones that no launch reports."""
     launches = record.counting()
-    return [one for one in record.variant.figures if not one.optional or any(launch.find(one) for launch in launches)]
+    return [
+        figure
+        for figure in record.variant.figures
+        if not figure.optional or any(launch.find(figure) for launch in launches)
+    ]
 
 
 def _figure(wanted: WantedFigure, record: Record, facts: Facts, host: Machine, measured: Measured | None) -> Figure:
@@ -97,27 +101,27 @@ def _figure(wanted: WantedFigure, record: Record, facts: Facts, host: Machine, m
     limit = None
     if not record.variant.application:
         limit = limits.of(wanted.metric, facts, used, record.placement.nodes, about.directions, **known)
-    own = _model(figure, chosen)
+    model = _model(figure, chosen)
     if limit is not None:
         figure.limit = replace(limit, percent=round(100 * figure.value / limit.value, 2))
-    elif figure.unit == units.GFLOP_S and own is not None:  # the peak at the clock of the same launches
-        figure.ceiling = own
+    elif figure.unit == units.GFLOP_S and model is not None:  # the peak at the clock of the same launches
+        figure.ceiling = model
     elif measured is not None:
-        taken = ceilings.taken(record.plan, host, record.placement.nodes)
-        figure.ceiling = _ceiling(figure, ceilings.of(about, taken, measured), measured.measured)
+        occupied = ceilings.use_of(record.plan, host, record.placement.nodes)
+        figure.ceiling = _ceiling(figure, ceilings.of(about, occupied, measured), measured.measured)
     if limit is None and figure.ceiling is None:
-        figure.ceiling = own
+        figure.ceiling = model
     return figure
 
 
 def _about(record: Record, wanted: WantedFigure, figure: Figure) -> ceilings.Quantity:
-    """What decides which ceiling ``figure`` has."""
+    """The quantity of ``figure``, which decides its ceiling."""
     params = record.counting()[0].measurement(wanted).params
     return ceilings.Quantity(wanted.metric, figure.unit, params, record.variant.context.get("directions", 1))
 
 
 def _model(figure: Figure, chosen: list[Measurement]) -> Ceiling | None:
-    """What the benchmark's own model gave in the launches; None where one of them has none.
+    """The median of the benchmark's own model in the launches; None where one of them has none.
 
     The percentage is the median of the launches', as that of an efficiency is which the benchmark prints.
     """
@@ -153,10 +157,10 @@ def _ceiling(figure: Figure, bound: ceilings.Bound | None, measured: str) -> Cei
     )
 
 
-def _judge(found: list[Figure], record: Record, expected: References) -> Verdict:
+def _judge(figures: list[Figure], record: Record, expected: References) -> Verdict:
     """The worst verdict of the figures; each of them is given its reference."""
     verdicts = set()
-    for figure in found:
+    for figure in figures:
         match = expected.resolve(record, figure.name)
         figure.reference = match.of_record() if match else None
         verdicts.add(judge(figure, match.entry if match else None))
@@ -164,9 +168,9 @@ def _judge(found: list[Figure], record: Record, expected: References) -> Verdict
     return next((verdict for verdict in worst if verdict in verdicts), "unreferenced")
 
 
-def _faults(found: list[Figure]) -> list[str]:
+def _faults(figures: list[Figure]) -> list[str]:
     faults = []
-    for figure in found:
+    for figure in figures:
         if not all(math.isfinite(sample) and sample >= 0 for sample in figure.samples):
             faults.append(f"{figure.name} is not a finite number")
         limit, most = figure.limit, max(figure.samples)

@@ -1,4 +1,4 @@
-"""The nodes of a launch: which ones they are, and what each of them is.
+"""The nodes of a launch: their names, and the facts of each.
 
 ``python -m plumbline.launch.hosts FOLDER`` runs once on every node and leaves that node's provenance in FOLDER.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline import mpi, schedulers
-from plumbline.base import files
+from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 from plumbline.host import provenance
 from plumbline.launch import process
@@ -57,8 +57,8 @@ def share(nodes: int, environment: Mapping[str, str]) -> tuple[str, ...]:
 
     Without them the launcher would deal the ranks over the whole job. Empty where the job has no more nodes.
     """
-    found = schedulers.current(environment).hosts(environment)
-    return _this_first(found)[:nodes] if len(found) > nodes else ()
+    hosts = schedulers.current(environment).hosts(environment)
+    return _this_first(hosts)[:nodes] if len(hosts) > nodes else ()
 
 
 def of_job(nodes: int, environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -69,22 +69,22 @@ def of_job(nodes: int, environment: Mapping[str, str]) -> tuple[str, ...]:
     if nodes == 1:
         return ()
     scheduler = schedulers.current(environment)
-    found = _this_first(scheduler.hosts(environment))[:nodes]
-    if len(found) < nodes:
+    hosts = _this_first(scheduler.hosts(environment))[:nodes]
+    if len(hosts) < nodes:
         cure = "was the job submitted for that many nodes, and is this one of them?"
-        raise PlumbError(f"{nodes} nodes asked, the job names {len(found)}", scheduler.name, cure)
-    return found
+        raise PlumbError(f"{nodes} nodes asked, the job names {len(hosts)}", scheduler.name, cure)
+    return hosts
 
 
 def _this_first(hosts: tuple[str, ...]) -> tuple[str, ...]:
     """``hosts`` with this one first; empty if it is not among them."""
-    own = next((name for name in hosts if same_host(name, socket.gethostname())), None)
-    return (own, *(name for name in hosts if name != own)) if own else ()
+    local = next((name for name in hosts if same_host(name, socket.gethostname())), None)
+    return (local, *(name for name in hosts if name != local)) if local else ()
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """How ranks are started: by which launcher, where, and with what.
+    """How ranks are started: launcher, layout and variables.
 
     ``exported`` names the variables of ``environment`` that ranks on other nodes must get too.
     """
@@ -99,25 +99,25 @@ def collect(ranks: Ranks, folder: Path) -> list[dict[str, Any]]:
     """Provenance of every node of ``ranks``, by one process on each, started as the ranks are.
 
     A node that does not answer has an element with ``missing``, the reason, and its name if that is known.
-    ``folder`` lies on a file system of all nodes. Raises what :func:`process.run` does.
+    ``folder`` lies on a file system of all nodes. Raises as :func:`process.run` does.
     """
     layout, environment = ranks.layout, ranks.environment
     files.make_anew(folder)
     single = replace(layout, ranks_per_node=1, round_robin=False)
     start = ranks.launcher.command(single, bound=True, exported=ranks.exported, environment=environment)
-    command = [*start.arguments, sys.executable, "-m", "plumbline.launch.hosts", str(folder)]
+    command = [*start.arguments, *paths.python(), "-m", "plumbline.launch.hosts", str(folder)]
     around = at_home({**environment, **start.environment}, folder)
     ended = process.run(command, around, folder, PATIENCE_S)
-    found = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]
-    lost = layout.nodes - len(found)
+    nodes = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]
+    lost = layout.nodes - len(nodes)
     if lost > 0:
-        seen = [item["hostname"] for item in found]
+        seen = [item["hostname"] for item in nodes]
         names: list[str | None] = list(unseen(layout.hosts or schedulers.current(environment).hosts(environment), seen))
         why = f"no answer: {_why(ended, folder)}"
-        found += [{"hostname": name, "missing": why} for name in (names + [None] * lost)[:lost]]
+        nodes += [{"hostname": name, "missing": why} for name in (names + [None] * lost)[:lost]]
     else:
         shutil.rmtree(folder)
-    return found
+    return nodes
 
 
 def unseen(known: tuple[str, ...], seen: list[str]) -> list[str]:
@@ -129,8 +129,8 @@ def _why(ended: process.Ended, folder: Path) -> str:
     if ended.status == "timeout":
         return f"ended after {PATIENCE_S:g} s"
     lines = process.printed(folder / "stderr").split("\n")
-    said = next((line.strip() for line in lines if re.search(r"\w", line)), "")
-    return f"the launcher ended with status {ended.exit_code}{f': {said}' if said else ''}"
+    message = next((line.strip() for line in lines if re.search(r"\w", line)), "")
+    return f"the launcher ended with status {ended.exit_code}{f': {message}' if message else ''}"
 
 
 def main() -> int:

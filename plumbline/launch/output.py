@@ -1,4 +1,4 @@
-"""What a launch printed: its ranks into a file each, its launcher into two."""
+"""The output of a launch: a file for each rank, two for its launcher."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ BINDER = "plumb-bind: "
 
 @dataclass(frozen=True)
 class Output:
-    """What the launch in ``folder``, whose MPI library is of ``family``, has printed."""
+    """The output of the launch in ``folder``, whose MPI library is of ``family``."""
 
     folder: Path
     family: mpi.Family
 
     def of_ranks(self) -> list[str]:
-        """What each rank printed."""
+        """The output of each rank."""
         files = sorted((self.folder / "output").iterdir())
         most = process.MOST_PRINTED // len(files) if self._size() > process.MOST_PRINTED else process.MOST_PRINTED
         return [process.printed(file, most) for file in files]
@@ -34,13 +34,13 @@ class Output:
         return sum(file.stat().st_size for file in (self.folder / "output").iterdir())
 
     def refuse_excess(self) -> None:
-        """Raise :class:`PlumbError` if the ranks printed more than is read: what is missing could be a figure."""
+        """Raise :class:`PlumbError` if the ranks printed more than is read: a figure could be missing."""
         if (size := self._size()) > process.MOST_PRINTED:
-            what = f"it printed {human_bytes(size)}, more than the {human_bytes(process.MOST_PRINTED)} that are read"
-            raise PlumbError(what, "the standard output", "let it print less, or write what is not read to a file")
+            message = f"it printed {human_bytes(size)}, more than the {human_bytes(process.MOST_PRINTED)} that are read"
+            raise PlumbError(message, "the standard output", "let it print less, or write what is not read to a file")
 
     def _of_all(self) -> list[str]:
-        """What the ranks printed, and then the launcher."""
+        """The output of the ranks, then that of the launcher."""
         return [*self.of_ranks(), *(process.printed(self.folder / name) for name in ("stdout", "stderr"))]
 
     def tail(self) -> str:
@@ -61,8 +61,8 @@ class Output:
         """The MPI library's own report that it does without something and is slower for it."""
         lines = process.printed(self.folder / "stderr").splitlines()
         for pattern in self.family.degraded:
-            if told := next((line for line in lines if re.match(pattern, line)), None):
-                return [f"{self.family.name} reports: {told.strip()}"]
+            if report := next((line for line in lines if re.match(pattern, line)), None):
+                return [f"{self.family.name} reports: {report.strip()}"]
         return []
 
     def line(self, *names: str) -> str | None:

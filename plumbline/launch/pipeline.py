@@ -51,7 +51,7 @@ PAUSE_S = 1.0
 
 @dataclass
 class Run:
-    """A start of ``job``: its ``launch`` as far as it is known, and what a later step needs of an earlier one."""
+    """A start of ``job``: its ``launch`` as far as it is known, and results of a step that later steps need."""
 
     job: Prepared
     launch: Launch
@@ -100,25 +100,25 @@ def launch(job: Prepared, index: int, position: int, folder: Path) -> Launch:
         time.sleep(PAUSE_S)
         run, reasons = start(job, index, position, folder)
     reasons += [*observe(run), *prove(run), *parse(run)]
-    made = run.launch
+    launched = run.launch
     if job.variant.benchmark == APPLICATION:
         reasons = cures.added(reasons, run.seen, job.binds, ended_well=run.ended.status == "ok")
-    made.start_errors = errors
-    made.output_tail = run.output.tail() if reasons else None
+    launched.start_errors = errors
+    launched.output_tail = run.output.tail() if reasons else None
     if job.variant.profiled:
         reasons += _keep_profile(run, folder)
-    made.reasons, made.verified = reasons, not reasons
-    if made.verified and made.status == "ok":
+    launched.reasons, launched.verified = reasons, not reasons
+    if launched.verified and launched.status == "ok":
         shutil.rmtree(folder)
-    job.record.nodes = sorted({rank.host for rank in made.ranks}) or job.record.nodes
-    return made
+    job.record.nodes = sorted({rank.host for rank in launched.ranks}) or job.record.nodes
+    return launched
 
 
 def start(job: Prepared, index: int, position: int, folder: Path) -> tuple[Run, list[str]]:
     """Run the program under its time limit, on one node in its turn. Reasons: files that changed, and how it ended."""
     if job.ranks.layout.nodes > 1:  # two launches that wait for each other's nodes would never begin
         return _start(job, index, position, folder)
-    with turns.taken() as remarks:
+    with turns.held() as remarks:
         run, reasons = _start(job, index, position, folder)
         run.launch.remarks += remarks
         return run, reasons
@@ -173,16 +173,16 @@ def _command(job: Prepared, folder: Path) -> list[str]:
 
 
 def observe(run: Run) -> list[str]:
-    """Read what the ranks' witnesses saw, and what disturbed them. Reasons: witnesses that are missing or damaged."""
+    """Read the ranks' witnesses and their disturbances. Reasons: witnesses that are missing or damaged."""
     run.seen, reasons = witness.read(run.output.folder / "witness")
-    made, (before, after) = run.launch, run.snapshots
+    launch, (before, after) = run.launch, run.snapshots
     is_own = run.job.record.variant.application is not None
-    found = msgspec.convert(disturbance.assess(before, after, run.seen, run.job.host, may_sleep=is_own), Disturbance)
-    if short := _without_room(run.job, made.shm_free_bytes):
-        found = msgspec.structs.replace(found, disturbed=True, causes=[*found.causes, *short])
-    made.disturbed, made.disturbance = found.disturbed, found
-    made.transports = transports_between(run.seen)
-    made.ranks = [_rank(item) for item in sorted(run.seen, key=lambda item: item.rank)]
+    assessed = msgspec.convert(disturbance.assess(before, after, run.seen, run.job.host, may_sleep=is_own), Disturbance)
+    if short := _without_room(run.job, launch.shm_free_bytes):
+        assessed = msgspec.structs.replace(assessed, disturbed=True, causes=[*assessed.causes, *short])
+    launch.disturbed, launch.disturbance = assessed.disturbed, assessed
+    launch.transports = transports_between(run.seen)
+    launch.ranks = [_rank(item) for item in sorted(run.seen, key=lambda item: item.rank)]
     return reasons
 
 
@@ -199,7 +199,7 @@ def prove(run: Run) -> list[str]:
     reasons = [
         *_misplaced(job, seen),
         *(processes.unseen_orphans(seen, left_by_ranks(run.ended.orphans, job), here) if job.plan.bound else []),
-        *scheduling.faults(seen, scheduling.own()),
+        *scheduling.faults(seen, scheduling.of_this_process()),
         *program_files.other_library(job.manifest.loads, job.ranks.layout.ranks, seen, job.manifest.outside),
         *program_files.note(job.record, seen),
     ]
@@ -215,32 +215,34 @@ def prove(run: Run) -> list[str]:
 
 def parse(run: Run) -> list[str]:
     """Read the figures that the program printed. Reasons: output without them, or figures that it cannot have."""
-    job, made = run.job, run.launch
-    said: list[str] = []
+    job, launch = run.job, run.launch
+    remarks: list[str] = []
     reasons: list[str] = []
     if run.ended.status == "ok" and not job.variant.profiled:
         texts = run.output.of_ranks()
         try:
             run.output.refuse_excess()
-            made.measurements = _measurements(run, texts)
-            said = parsers.remarks(job.variant.parser, "".join(texts))
-            made.work = parsers.work(job.variant.parser, texts)
-            reasons = plausible.claims(job.record.benchmark, made.measurements, run.seen, job.variant.arguments)
+            launch.measurements = _measurements(run, texts)
+            remarks = parsers.remarks(job.variant.parser, "".join(texts))
+            launch.work = parsers.work(job.variant.parser, texts)
+            reasons = plausible.claims(job.record.benchmark, launch.measurements, run.seen, job.variant.arguments)
         except PlumbError as error:
             words = run.output.complaint() if job.variant.benchmark == APPLICATION else ""
             talking = ", ".join(mpi.talking(job.record.environment))
             reasons = [f"{error}; it printed: {words}" if words else str(error)]
             if talking:
                 reasons[0] += f"; {talking} may have made a library print among the figures: leave it out"
-    made.remarks = [*job.remarks, *said, *made.remarks]
+    launch.remarks = [*job.remarks, *remarks, *launch.remarks]
     return reasons
 
 
 def _keep_profile(run: Run, folder: Path) -> list[str]:
-    """Write the profile beside the record. Reasons: what could not be read."""
+    """Write the profile beside the record. Reasons: unreadable files."""
     job = run.job
-    found, faults = profiles.read.ranks(folder / "profile")
-    profiles.read.save(job.variant.site, profiles.read.profile_of(job.record, run.launch.ranks, found, job.host))
+    rank_profiles, faults = profiles.read.ranks(folder / "profile")
+    profiles.read.save(
+        job.variant.site, profiles.read.profile_of(job.record, run.launch.ranks, rank_profiles, job.host)
+    )
     return faults
 
 
@@ -261,8 +263,8 @@ def _rank(witness: RankWitness) -> RankSeen:
         {"program": program, "processes": len(times), "cpu_s": round(sum(times), 6)}
         for program, times in sorted(others.items())
     ]
-    said = msgspec.to_builtins(witness, str_keys=True)
-    return msgspec.convert({**said, "others": summed, "scheduling": scheduling.at_start(witness)}, RankSeen)
+    fields = msgspec.to_builtins(witness, str_keys=True)
+    return msgspec.convert({**fields, "others": summed, "scheduling": scheduling.at_start(witness)}, RankSeen)
 
 
 def _without_room(job: Prepared, free_bytes: int | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a benchmark must have done for its figures to be real, compared with what the witnesses saw of it.
+"""The work that real figures of a benchmark need, compared with the work that the witnesses saw.
 
 The limits are far below what an honest program does: they find a program that did not do the work at all.
 """
@@ -72,7 +72,9 @@ def _devices(measurements: list[Measurement], seen: Sequence[RankWitness]) -> li
         return []
     plans = [witness.plan for witness in sorted(seen, key=lambda witness: witness.rank)]
     planned = ",".join(device for plan in plans if plan for device in plan.devices or [])
-    return [f"the driver used the GPUs {other}, planned: {planned}" for other in sorted(used - {planned}) if planned]
+    return [
+        f"the driver used the GPUs {devices}, planned: {planned}" for devices in sorted(used - {planned}) if planned
+    ]
 
 
 def _programs(seen: Sequence[RankWitness]) -> list[str]:

@@ -54,18 +54,18 @@ class Prepared:
 
     @cached_property
     def remarks(self) -> list[str]:
-        """What a reader must know of a tuned stack, and of a program that binds itself."""
-        own = [f"the program bound its threads itself, as {self.variant.placement} has them"]
-        return [*tuned.remarks(self.manifest), *(own if self.binds == "itself" else [])]
+        """Remarks of the record on a tuned stack, and on a program that binds itself."""
+        self_bound = [f"the program bound its threads itself, as {self.variant.placement} has them"]
+        return [*tuned.remarks(self.manifest), *(self_bound if self.binds == "itself" else [])]
 
     @property
     def binds(self) -> Binds:
-        """What is bound, and by whom."""
+        """Whether ranks or threads are bound, and by whom."""
         return _binds(self.variant)
 
     @property
     def variant(self) -> Variant:
-        """What is launched."""
+        """The variant that is launched."""
         return self.record.variant
 
     @property
@@ -86,7 +86,7 @@ def prepare(variant: Variant, session: str) -> Prepared:
     if manifest.container:
         manifest.container.check(variant.nodes)
     libraries = [paths.witness_library(), *([paths.profile_library()] if variant.profiled else [])]
-    inputs = [file for given in variant.context.get("inputs", {}).values() for file in files.below(Path(given))]
+    inputs = [file for path in variant.context.get("inputs", {}).values() for file in files.below(Path(path))]
     stdin = [variant.context["stdin"]] if variant.context.get("stdin") else []
     unchanged = Files.of([paths.binder(), *libraries, *inputs, *map(Path, stdin)], manifests.recorded(manifest, entry))
     manifests.check(manifest)
@@ -95,12 +95,12 @@ def prepare(variant: Variant, session: str) -> Prepared:
     )
     partition = site.partition(site.load(variant.site), variant.partition)
     named = hosts.chosen(partition, variant.nodes)
-    asked = settings_of(variant, manifest)
-    given = {**settings.variables(manifest.family, asked), **partition.environment, **variant.environment}
+    requested = settings_of(variant, manifest)
+    variables = {**settings.variables(manifest.family, requested), **partition.environment, **variant.environment}
     user = surroundings.of_user()
     inherited = environment.inherit(user)
     stack = manifests.environment(manifest, user)  # what it refers to by name is declared
-    around = {**inherited.kept, **stack, **given}
+    around = {**inherited.kept, **stack, **variables}
     launcher = manifest.launcher_on(partition, around)
     by_ssh = named if named or launcher.reaches(os.environ) else hosts.of_job(variant.nodes, os.environ)
     host = machine.load()
@@ -113,7 +113,7 @@ def prepare(variant: Variant, session: str) -> Prepared:
         crowded=len(resolved.ranks) > len(host.cores),
         by_port=manifest.container is not None and not manifest.container.inherits,
     )
-    exported = tuple({"HOME": "", **environment.LOGS, **stack, **given})
+    exported = tuple({"HOME": "", **environment.LOGS, **stack, **variables})
     start = launcher.command(layout, bound=bool(resolved.bound), exported=exported, environment=around)
     itself = _binds(variant) == "itself"  # the control, with the launcher's binding off too
     placement, pages = ("none", "firsttouch") if itself else (variant.placement, resolved.memory)
@@ -127,7 +127,7 @@ def prepare(variant: Variant, session: str) -> Prepared:
     binder += ["--memory", pages, "--witness", "witness", "--output", "output"]
     binder += ["--input", *stdin] if stdin else []
     binder += ["--profile", "profile", "--"] if variant.profiled else ["--"]
-    changes = {**stack, **start.environment, **given}
+    changes = {**stack, **start.environment, **variables}
     record = _new_record(variant, session, manifest, entry, resolved, layout)
     program = [*binder, *entry.command, *variant.arguments]
     record.command = manifest.command(start.arguments, program, len(resolved.ranks))
@@ -142,7 +142,7 @@ def prepare(variant: Variant, session: str) -> Prepared:
         host,
         hosts.Ranks(launcher, layout, exported, {**kept, **changes}),
         unchanged,
-        asked,
+        requested,
     )
 
 
@@ -154,8 +154,8 @@ def entry_of(variant: Variant, manifest: manifests.Manifest) -> manifests.Benchm
     """The benchmark of ``variant``: of the stack's manifest, or a person's own program that is profiled."""
     if variant.benchmark in (OWN, APPLICATION):
         if manifest.container:
-            what = f"stack {variant.stack} runs the programs of its image only"
-            raise PlumbError(what, variant.benchmark, "build the program with a stack of this host")
+            message = f"stack {variant.stack} runs the programs of its image only"
+            raise PlumbError(message, variant.benchmark, "build the program with a stack of this host")
         suite = plausible.APPLICATION if variant.context.get("mpi") else OWN
         state = variant.application
         version = (state.commit or state.digest)[:12] if state else ""
@@ -166,8 +166,8 @@ def entry_of(variant: Variant, manifest: manifests.Manifest) -> manifests.Benchm
         return manifests.benchmark(suite, version, program, "not by Plumbline", command)
     if variant.benchmark not in manifest.benchmarks:
         offered = ", ".join(sorted(manifest.benchmarks))
-        what = f"stack {variant.stack} has no benchmark '{variant.benchmark}'"
-        raise PlumbError(what, "its manifest", f"it has {offered}")
+        message = f"stack {variant.stack} has no benchmark '{variant.benchmark}'"
+        raise PlumbError(message, "its manifest", f"it has {offered}")
     return manifest.benchmarks[variant.benchmark]
 
 
@@ -179,8 +179,8 @@ def settings_of(variant: Variant, manifest: manifests.Manifest) -> dict[str, str
     if entry_of(variant, manifest).suite in plausible.MPI_SUITES:
         return {**manifest.settings, **variant.settings}
     if variant.settings:
-        what = f"a program without MPI takes no setting of an MPI library: {', '.join(variant.settings)}"
-        raise PlumbError(what, variant.name, "leave the setting out, or choose MPI programs by --test")
+        message = f"a program without MPI takes no setting of an MPI library: {', '.join(variant.settings)}"
+        raise PlumbError(message, variant.name, "leave the setting out, or choose MPI programs by --test")
     return {}
 
 

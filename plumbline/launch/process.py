@@ -1,4 +1,4 @@
-"""One launch as a process tree with a time limit: what it starts, it ends."""
+"""One launch as a process tree with a time limit: it ends every process that it started."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PR_SET_CHILD_SUBREAPER = 36
 #: seconds between SIGTERM and SIGKILL
 GRACE_S = 1.0
 STDOUT = 1
-#: bytes of what the processes of a launch print that are read
+#: most bytes that are read of the output of a launch
 MOST_PRINTED = 128 << 20
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -37,7 +37,7 @@ class Ended:
     """How a launch ended. ``waiting``: where ranks and processes waited when the time limit ended it.
 
     ``orphans``: processes of this host that ended after their parent had, with the CPU time that they used.
-    ``peak_bytes``: what the largest process held of those that this one started so far, and that have ended here.
+    ``peak_bytes``: memory of the largest process of those that this one started so far, and that have ended here.
     """
 
     status: Literal["ok", "failed", "timeout"]
@@ -112,7 +112,7 @@ def sleep_until_end(pid: int, limit_s: float | None) -> None:
 
 
 def die_with_parent() -> None:
-    """In a new process: have it sent SIGTERM if its parent is killed outright, so that it ends what it started."""
+    """In a new process: have it sent SIGTERM if its parent is killed outright, so that it ends its own processes."""
     _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
@@ -202,7 +202,7 @@ def _end_tree(child: subprocess.Popen[bytes], folder: Path, orphans: list[proc.S
 
 
 def _reap(child: subprocess.Popen[bytes], orphans: list[proc.Stat]) -> None:
-    """Reap what has ended, and add it to ``orphans``: /proc has the times of a process until it is reaped."""
+    """Reap ended processes, and add them to ``orphans``: /proc has the times of a process until it is reaped."""
     if child.poll() is None:  # never let waitid take the child's own exit status from Popen
         return
     with contextlib.suppress(ChildProcessError):
@@ -214,14 +214,14 @@ def _reap(child: subprocess.Popen[bytes], orphans: list[proc.Stat]) -> None:
 
 def descendants(parent: int) -> list[int]:
     """Live processes below ``parent``: its children, then their children, and so on."""
-    children = group((one.parent, one.pid) for one in proc.every() if one.state != "Z")
-    found: list[int] = []
+    children = group((process.parent, process.pid) for process in proc.every() if process.state != "Z")
+    pids: list[int] = []
     queue = [parent]
     while queue:
         below = children.get(queue.pop(0), [])
-        found += below
+        pids += below
         queue += below
-    return found
+    return pids
 
 
 def strays(folder: Path, known: Sequence[int] = ()) -> list[int]:
@@ -233,19 +233,19 @@ def strays(folder: Path, known: Sequence[int] = ()) -> list[int]:
     places = {os.fsencode(place) for place in (folder.absolute(), folder.resolve())}
     names = (b"PLUMB_WITNESS_DIR", engines.VARIABLE.encode())
     marks = [b"\0" + name + b"=" + place + end for name in names for place in places for end in (b"/", b"\0")]
-    found = []
+    pids = []
     for process in proc.every():
         if process.state == "Z" or process.pid == os.getpid() or process.pid in known:
             continue
         with contextlib.suppress(OSError):  # it ended, or is somebody else's
             variables = b"\0" + (proc.PROC / str(process.pid) / "environ").read_bytes() + b"\0"
             if any(mark in variables for mark in marks):
-                found.append(process.pid)
-    return found
+                pids.append(process.pid)
+    return pids
 
 
 def printed(file: Path, most: int = MOST_PRINTED) -> str:
-    """What a process printed into ``file``, of which the last ``most`` bytes are read.
+    """The last ``most`` bytes that a process printed into ``file``, as text.
 
     Invalid UTF-8, and NUL, which a record cannot hold, are replaced.
     """

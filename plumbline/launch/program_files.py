@@ -90,7 +90,7 @@ class Files:
     def of(cls, ours: Iterable[Path], recorded: Mapping[Path, str | None]) -> Files:
         """``ours`` and those ``recorded`` by a stack, as they are now; the SHA-256 of those without one is taken.
 
-        Take it before the recorded ones are compared with what they should be: what changes meanwhile is noticed.
+        Take it before the recorded ones are compared with the manifest: so a change meanwhile is noticed.
         """
         known = {**dict.fromkeys(ours), **recorded}
         present = {file: digest for file, digest in known.items() if file.is_file()}
@@ -99,7 +99,7 @@ class Files:
 
     def changes(self) -> list[str]:
         """A line for each file that has changed; a file is read again only if its inode, size or times have changed."""
-        return [found for file in self.recorded if (found := self._change(file))]
+        return [change for file in self.recorded if (change := self._change(file))]
 
     def _change(self, file: Path) -> str | None:
         try:

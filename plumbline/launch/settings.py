@@ -1,4 +1,4 @@
-"""Settings that a launch asks its MPI library for, and what the measured processes say that the library has."""
+"""Settings that a launch asks its MPI library for, and the values that the measured processes report."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ MOST_BYTES = 4095
 _SWITCH = {"true": "1", "yes": "1", "on": "1", "enable": "1", "false": "0", "no": "0", "off": "0", "disable": "0"}
 
 
-def variables(family: Family, asked: Mapping[str, str]) -> dict[str, str]:
-    """Variables that make the library take the settings ``asked``, and the witness ask the library for them.
+def variables(family: Family, requested: Mapping[str, str]) -> dict[str, str]:
+    """Variables that make the library take the settings ``requested``, and the witness ask the library for them.
 
     Raises :class:`PlumbError` for more settings than the witness has room for.
     """
-    if not asked:
+    if not requested:
         return {}
-    names = ",".join(asked)
-    if len(asked) > MOST or len(names) > MOST_BYTES:
-        raise PlumbError(f"{len(asked)} settings are more than a launch can prove", "settings", f"{MOST} at most")
-    found = {family.setting_variable(name): value for name, value in asked.items()}
-    return {**family.telling, **found, VARIABLE: names}
+    names = ",".join(requested)
+    if len(requested) > MOST or len(names) > MOST_BYTES:
+        raise PlumbError(f"{len(requested)} settings are more than a launch can prove", "settings", f"{MOST} at most")
+    assignments = {family.setting_variable(name): value for name, value in requested.items()}
+    return {**family.telling, **assignments, VARIABLE: names}
 
 
 def compare(
-    family: Family, asked: Mapping[str, str], witnesses: Iterable[Witness], lines: Iterable[str]
+    family: Family, requested: Mapping[str, str], witnesses: Iterable[Witness], lines: Iterable[str]
 ) -> tuple[SettingsSeen, list[str]]:
-    """What the library of every rank has of ``asked``, and the reasons why that does not prove all of it.
+    """The values of ``requested`` in the library of every rank, and the reasons why they do not prove all of it.
 
-    ``lines`` are what the ranks printed: a library that does not report the value of a text setting by MPI_T prints it
+    ``lines`` are the output of the ranks: a library that does not report the value of a text setting by MPI_T prints it
     in the lines of its first rank.
     """
-    told, refused = _told(family, lines)
+    printed, refused = _printed_settings(family, lines)
     seen: dict[str, str] = {}
     reasons = [f"{family.name} reports: {line}" for line in refused]
     for witness in witnesses:
@@ -49,22 +49,22 @@ def compare(
             reasons.append(f"{name} has no settings of its MPI library: it ended without MPI_Finalize")
             continue
         known = {item.name: item for item in witness.settings}
-        for setting, value in asked.items():
+        for setting, value in requested.items():
             if setting not in known:
                 reasons.append(f"setting {setting}={value} was not taken: {family.name} has no {setting}")
                 continue
-            has = known[setting].value or told.get(setting, "")
+            has = known[setting].value or printed.get(setting, "")
             if not _same(family, value, has, known[setting]):
                 reasons.append(f"setting {setting}={value} was not taken: {name} has {has or 'nothing'}")
                 seen[setting] = has
             else:
                 seen.setdefault(setting, value)
-    return SettingsSeen(dict(asked), seen), list(dict.fromkeys(reasons))
+    return SettingsSeen(dict(requested), seen), list(dict.fromkeys(reasons))
 
 
-def _told(family: Family, lines: Iterable[str]) -> tuple[dict[str, str], list[str]]:
-    """What the library printed of its settings, and of those that it does not take."""
-    told: dict[str, str] = {}
+def _printed_settings(family: Family, lines: Iterable[str]) -> tuple[dict[str, str], list[str]]:
+    """The settings that the library printed, and those that it refused."""
+    printed: dict[str, str] = {}
     refused = []
     for line in lines:
         match = re.match(family.startup, line) if family.startup else None
@@ -75,17 +75,21 @@ def _told(family: Family, lines: Iterable[str]) -> tuple[dict[str, str], list[st
             refused.append(text)
         name, equals, value = text.partition("=")
         if equals:
-            told[name] = value
-    return told, refused
+            printed[name] = value
+    return printed, refused
 
 
-def _same(family: Family, asked: str, has: str, known: Setting) -> bool:
+def _same(family: Family, requested: str, has: str, known: Setting) -> bool:
     """Whether the library's value is the one that was asked for, in words, digits or as a switch."""
-    if asked == has:
+    if requested == has:
         return True
     words = family.words(known.about) if has.isdigit() else []
     named = words[int(has)] if words and int(has) < len(words) else known.word
-    return asked == named or _SWITCH.get(asked.lower(), asked) == has or _number(asked) == _number(has) is not None
+    return (
+        requested == named
+        or _SWITCH.get(requested.lower(), requested) == has
+        or _number(requested) == _number(has) is not None
+    )
 
 
 def _number(text: str) -> int | None:

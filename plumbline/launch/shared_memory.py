@@ -21,10 +21,10 @@ FOLDER = Path("/dev/shm")  # noqa: S108 - where shm_open(3) puts them
 def free(folder: Path = FOLDER) -> int | None:
     """Bytes that are free in ``folder``; None where there is no such file system."""
     try:
-        found = os.statvfs(folder)
+        status = os.statvfs(folder)
     except OSError:
         return None
-    return found.f_bavail * found.f_frsize
+    return status.f_bavail * status.f_frsize
 
 
 def shortage(family: mpi.Family, ranks: int, free_bytes: int | None) -> list[str]:
@@ -44,14 +44,14 @@ def present() -> set[Path]:
 
 def mapped(pids: Iterable[int]) -> set[Path]:
     """The files that these processes have mapped; a process that has ended, or may not be looked at, has none."""
-    found = set()
+    files = set()
     for pid in pids:
         with contextlib.suppress(OSError):
             for line in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace").splitlines():
                 path = Path(line.split(maxsplit=5)[-1])
                 if path.parent == FOLDER:
-                    found.add(path)
-    return found
+                    files.add(path)
+    return files
 
 
 def remove(left: set[Path]) -> None:

@@ -19,7 +19,7 @@ class Interrupted(Exception):
 
 
 def handled() -> tuple[signal.Signals, ...]:
-    """The signals that interrupt: not SIGHUP where it is ignored, which is what nohup(1) does."""
+    """The signals that interrupt: not SIGHUP where it is ignored, as by nohup(1)."""
     return tuple(signum for signum in _SIGNALS if signum != signal.SIGHUP or signal.getsignal(signum) != signal.SIG_IGN)
 
 

@@ -33,7 +33,7 @@ _slow: set[int] = set()
 
 
 @contextlib.contextmanager
-def taken(patience_s: float = PATIENCE_S) -> Iterator[list[str]]:
+def held(patience_s: float = PATIENCE_S) -> Iterator[list[str]]:
     """Have this host's turn within this block. Yields a remark for the launch if another one kept it all the time."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as turn:
         if _bound(turn) or (_holder()[0] not in _slow and _waited(turn, patience_s)):
@@ -45,10 +45,10 @@ def taken(patience_s: float = PATIENCE_S) -> Iterator[list[str]]:
 def _waited(turn: socket.socket, patience_s: float) -> bool:
     """Whether the turn came within ``patience_s`` seconds."""
     begin = looked = time.monotonic()
-    told, work = False, _work(*_holder())
+    announced, work = False, _work(*_holder())
     while (waited := time.monotonic() - begin) <= patience_s:
-        if waited > TOLD_S and not told:
-            told = True
+        if waited > TOLD_S and not announced:
+            announced = True
             print(f"plumb: waiting for another launch on this host{_named(*_holder())}", file=sys.stderr, flush=True)
         time.sleep(_POLL_S)
         if _bound(turn):
@@ -93,10 +93,10 @@ def _work(pid: int, uid: int) -> int | None:
     if uid in (0, os.geteuid()):
         return None
     try:
-        every = [proc.stat(proc.PROC / str(one)) for one in (pid, *process.descendants(pid))]
+        every = [proc.stat(proc.PROC / str(number)) for number in (pid, *process.descendants(pid))]
     except OSError:
         return None
-    return sum(one.cpu_ticks + one.children_ticks for one in every)
+    return sum(stat.cpu_ticks + stat.children_ticks for stat in every)
 
 
 def _named(pid: int, uid: int) -> str:

@@ -1,4 +1,4 @@
-"""What the processes of a launch wait for: the MPI call of every rank, and what the kernel reports about every process.
+"""Where the processes of a launch wait: the MPI call of every rank, and the kernel's report on every process.
 
 A measured process is asked by a signal; the witness library in it answers with the MPI function that each of its
 threads is in (``custom-kernels/witness/waiting.c``), and with its peer and tag where it waits for one other rank
@@ -43,15 +43,15 @@ class Process:
 
     @classmethod
     def read(cls, pid: int, folder: Path) -> Process:
-        """What /proc has about ``pid``, whose launch runs in ``folder``; raises OSError for one that has ended."""
-        own = proc.PROC / str(pid)
-        seen = proc.stat(own)
-        channel = (own / "wchan").read_text(encoding="utf-8", errors="replace").strip("\0\n 0")
-        threads = len(list((own / "task").iterdir()))
-        items = (own / "environ").read_bytes().decode(errors="replace").split("\0")
+        """Process ``pid`` by /proc, whose launch runs in ``folder``; raises OSError for one that has ended."""
+        directory = proc.PROC / str(pid)
+        seen = proc.stat(directory)
+        channel = (directory / "wchan").read_text(encoding="utf-8", errors="replace").strip("\0\n 0")
+        threads = len(list((directory / "task").iterdir()))
+        items = (directory / "environ").read_bytes().decode(errors="replace").split("\0")
         environment = dict(item.split("=", 1) for item in items if "=" in item)
         answer = None
-        if environment.get("PLUMB_WITNESS_PID") == str(pid) and _answers(own):
+        if environment.get("PLUMB_WITNESS_PID") == str(pid) and _answers(directory):
             place = engines.on_host(environment.get("PLUMB_WITNESS_DIR", ""), folder)
             answer = place / f"{os.uname().nodename}.{pid}.waiting"
         return cls(pid, seen.name, seen.state, channel, threads, mpi.rank(environment), answer)
@@ -102,19 +102,19 @@ def calls(folder: Path) -> list[str]:
     peers: dict[str, list[tuple[int, str]]] = {}
     for file in folder.rglob("*.waiting"):
         lines = [line.split(" ", 2) for line in _lines(file)]
-        found = sorted({call for _, _, call in lines if call != "-"})
-        where = " and ".join(dict.fromkeys(call.split(" ")[0] for call in found)) or "no MPI call"
+        pending = sorted({call for _, _, call in lines if call != "-"})
+        where = " and ".join(dict.fromkeys(call.split(" ")[0] for call in pending)) or "no MPI call"
         if lines and lines[0][0] != "-":
             rank = int(lines[0][0])
             ranks.setdefault(where, []).append(rank)
-            given = [call.partition(" ")[2] for call in found]
-            peers.setdefault(where, []).extend((rank, peer) for peer in given if peer)
+            call_peers = [call.partition(" ")[2] for call in pending]
+            peers.setdefault(where, []).extend((rank, peer) for peer in call_peers if peer)
     ordered = sorted(ranks, key=lambda where: min(ranks[where]))
     return [f"{numbered('rank', sorted(ranks[where]))} in {where}{_listed(sorted(peers[where]))}" for where in ordered]
 
 
 def _listed(peers: list[tuple[int, str]]) -> str:
-    """Who waits for whom, as far as it is known and fits a line."""
+    """The peers that ranks wait for, as far as they are known and fit a line."""
     if not peers:
         return ""
     more = f", and {len(peers) - SHOWN} more" if len(peers) > SHOWN else ""

@@ -32,12 +32,12 @@ class Written:
         self._earlier = {file: (files.state(file), _digest(file)) for file in earlier}
 
     def texts(self) -> dict[str, str]:
-        """What the launch wrote, by name; of a file that grew only the end that is new. Absent files are left out.
+        """The texts that the launch wrote, by name; of a file that grew only the new end. Absent files are left out.
 
         Raises :class:`ParseError` for a file that the launch did not write, for several that a pattern matches, and for
         one that cannot be read.
         """
-        found: dict[str, str] = {}
+        texts: dict[str, str] = {}
         tables = [rule.file for rule in self._rules.figures.values() if rule.csv]
         for name in sorted(self._rules.files):
             there = self._matches(name)
@@ -46,11 +46,11 @@ class Written:
                 named = ", ".join(file.name for file in fresh[:4])
                 raise ParseError(f"the launch wrote {len(fresh)} files {name}: {named}", str(self._folder), "name one")
             if there and not fresh:
-                what = f"the file {name} is older than the launch, which did not write it"
-                raise ParseError(what, str(there[0]), CURE)
+                message = f"the file {name} is older than the launch, which did not write it"
+                raise ParseError(message, str(there[0]), CURE)
             for file in fresh:
-                found[name] = self._text(file, headed=name in tables)
-        return found
+                texts[name] = self._text(file, headed=name in tables)
+        return texts
 
     def _matches(self, name: str) -> list[Path]:
         exact = self._folder / name
@@ -66,15 +66,15 @@ class Written:
         return files.state(file) != state and now.st_mtime_ns >= begin_ns
 
     def _text(self, file: Path, *, headed: bool) -> str:
-        """What is new in ``file``, below the line of a table that names its columns."""
+        """The new text in ``file``, below the line of a table that names its columns."""
         try:
             with file.open("rb") as stream:
                 kept = self._kept(file)
                 head = stream.readline().decode(errors="replace") if kept and headed else ""
                 stream.seek(kept)
                 if (size := file.stat().st_size - kept) > MOST_PRINTED:
-                    what = f"it has {human_bytes(size)}, more than the {human_bytes(MOST_PRINTED)} that are read"
-                    raise ParseError(what, str(file), "let the program write the figures to a file of their own")
+                    message = f"it has {human_bytes(size)}, more than the {human_bytes(MOST_PRINTED)} that are read"
+                    raise ParseError(message, str(file), "let the program write the figures to a file of their own")
                 return head + io.TextIOWrapper(stream, encoding="utf-8", errors="replace").read()
         except OSError as error:
             raise ParseError(f"the file cannot be read: {error.strerror}", str(file), CURE) from None

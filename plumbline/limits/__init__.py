@@ -69,7 +69,7 @@ def is_of(metric: str, names: tuple[str, ...]) -> bool:
 
 
 def kind(params: dict[str, Any]) -> dict[str, Any]:
-    """What a measurement with ``params`` is of: a sweep over a ``working_set``, or a ``message`` that crosses nodes.
+    """The kind of a measurement with ``params``: a sweep over a ``working_set``, or a ``message`` that crosses nodes.
 
     A message has a size in ``bytes``; where pairs of ranks have a ``class``, only those of two nodes cross.
     """
@@ -81,7 +81,7 @@ def kind(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def reach(plan: Plan, host: Machine) -> dict[str, int]:
-    """What a plan takes of its node: how many ``cores``, and ``cache_bytes`` of the outermost caches around them."""
+    """The part of its node that a plan uses: ``cores``, and ``cache_bytes`` of the outermost caches around them."""
     cpus = set(plan.cpus)
     return {
         "cores": sum(bool(cpus & set(core.cpus)) for core in host.cores),

@@ -112,7 +112,7 @@ class Bound(NamedTuple):
 
 @dataclass(frozen=True)
 class Taken:
-    """What a plan takes of its node.
+    """The part of its node that a plan uses.
 
     ``caches`` are the bytes of the caches of each level around its cores, ``own_caches`` those around the first of
     them. ``numa_nodes`` are those whose memory it may use, None for all. ``pair`` is the distance class of its two
@@ -129,8 +129,8 @@ class Taken:
     pair: str | None
 
 
-def taken(plan: Plan, host: Machine, nodes: int) -> Taken:
-    """What ``plan`` takes of ``host``, one of ``nodes`` nodes."""
+def use_of(plan: Plan, host: Machine, nodes: int) -> Taken:
+    """The part of ``host`` that ``plan`` uses, one of ``nodes`` nodes."""
     cpus, used = set(plan.cpus), plan.memory_nodes
     placement = binder.placement(plan.placement)
     return Taken(
@@ -147,12 +147,12 @@ def taken(plan: Plan, host: Machine, nodes: int) -> Taken:
 
 def cache_bytes(host: Machine, cpus: Iterable[int]) -> dict[int, int]:
     """Bytes of the caches of each level around ``cpus``."""
-    found: dict[int, int] = {}
+    sizes: dict[int, int] = {}
     wanted = set(cpus)
     for cache in host.caches:
         if wanted & set(cache.cpus):
-            found[cache.level] = found.get(cache.level, 0) + cache.size
-    return found
+            sizes[cache.level] = sizes.get(cache.level, 0) + cache.size
+    return sizes
 
 
 def words(host: Machine) -> str:
@@ -170,7 +170,7 @@ def words(host: Machine) -> str:
 
 @dataclass(frozen=True)
 class Quantity:
-    """What decides which ceiling a figure has."""
+    """The properties of a figure that decide which ceiling it has."""
 
     metric: str
     unit: str
@@ -178,7 +178,7 @@ class Quantity:
     directions: int
 
 
-class Rule(NamedTuple):
+class CeilingRule(NamedTuple):
     """Figures, and the ceiling that they are compared with; ``text`` says both as docs/sites.md does."""
 
     text: str
@@ -235,14 +235,14 @@ def _sweep(figure: Quantity, used: Taken, measured: Measured) -> Bound | None:
     if level == MEMORY:
         return _memory(figure, used, measured)
     known = [ceiling for ceiling in measured.cache_bandwidth_MB_per_s if ceiling.level == level]
-    what = f"level {level} cache"
-    bounds = [_of_cores(known, used.cores, units.MB_S, what), _of_all(known, units.MB_S, what)]
+    label = f"level {level} cache"
+    bounds = [_of_cores(known, used.cores, units.MB_S, label), _of_all(known, units.MB_S, label)]
     return _least(bounds if any(ceiling.cores != 1 for ceiling in known) else bounds[:1])
 
 
 def _peak(_: Quantity, used: Taken, measured: Measured) -> Bound | None:
-    known, what = measured.peak_GFlop_per_s, "multiply-add peak"
-    return _least([_of_cores(known, used.cores, units.GFLOP_S, what), _of_all(known, units.GFLOP_S, what)])
+    known, label = measured.peak_GFlop_per_s, "multiply-add peak"
+    return _least([_of_cores(known, used.cores, units.GFLOP_S, label), _of_all(known, units.GFLOP_S, label)])
 
 
 def _copy(figure: Quantity, used: Taken, measured: Measured) -> Bound | None:
@@ -271,32 +271,32 @@ def _is_message(figure: Quantity, used: Taken) -> bool:
 
 #: which figure is compared with which ceiling: the first rule that applies
 TABLE = (
-    Rule(
+    CeilingRule(
         "the rate of `bytes` that a plumb.yaml declares: memory",
         lambda figure, _: figure.params.get("work") == "bytes",
         _memory,
     ),
-    Rule(
+    CeilingRule(
         "STREAM's four: memory; the lower of cores x one core and of what all cores have of the NUMA nodes used",
         lambda figure, _: figure.metric in limits.STREAM_METRICS,
         _memory,
     ),
-    Rule(
+    CeilingRule(
         "`bandwidth`, `bandwidth_…` of a sweep: the level that its data come from, memory or a cache",
         lambda figure, _: limits.is_of(figure.metric, ("bandwidth",)) and limits.WORKING_SET in figure.params,
         _sweep,
     ),
-    Rule(
+    CeilingRule(
         "in GFlop/s: the multiply-add peak of the cores used",
         lambda figure, _: figure.unit == units.GFLOP_S,
         _peak,
     ),
-    Rule(
+    CeilingRule(
         "`…bandwidth` of a message between two ranks of a node: a copy by one core, two if both directions are added",
         lambda figure, used: figure.metric.endswith("bandwidth") and _is_message(figure, used),
         _copy,
     ),
-    Rule(
+    CeilingRule(
         "`latency` of a message of at most 64 bytes between two cores: the handover of a cache line between such cores",
         lambda figure, used: (
             figure.metric == "latency" and _is_message(figure, used) and figure.params["bytes"] <= LINE_BYTES
@@ -306,22 +306,22 @@ TABLE = (
 )
 
 
-def _of_cores(known: Sequence[Ceiling], cores: int, unit: str, what: str) -> Bound | None:
+def _of_cores(known: Sequence[Ceiling], cores: int, unit: str, label: str) -> Bound | None:
     """``cores`` times what one core reached."""
     single = next((ceiling for ceiling in known if ceiling.cores == 1), None)
     if single is None:
         return None
     of_cores = f"{cores} x one core" if cores > 1 else "one core"
-    return Bound(cores * single.best, unit, f"{what}, {of_cores}", single.spread_percent, (single,))
+    return Bound(cores * single.best, unit, f"{label}, {of_cores}", single.spread_percent, (single,))
 
 
-def _of_all(known: Iterable[Ceiling], unit: str, what: str) -> Bound | None:
-    """What all cores reached together."""
-    most = max(known, key=lambda one: one.cores or 0, default=None)
+def _of_all(known: Iterable[Ceiling], unit: str, label: str) -> Bound | None:
+    """The value that all cores reached together."""
+    most = max(known, key=lambda ceiling: ceiling.cores or 0, default=None)
     if most is None:
         return None
-    what = f"{what}, {units.counted(most.cores or 0, 'core')}"
-    return Bound(most.best, unit, what, most.spread_percent, (most,))
+    label = f"{label}, {units.counted(most.cores or 0, 'core')}"
+    return Bound(most.best, unit, label, most.spread_percent, (most,))
 
 
 def _least(bounds: Sequence[Bound | None]) -> Bound | None:

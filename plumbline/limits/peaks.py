@@ -27,7 +27,7 @@ def dram(facts: Facts, packages: float | None) -> Limit | None:
 
 
 def partly_cached(memory: Limit | None, working_set: int, cache_bytes: int | None) -> Limit | None:
-    """What sweeps over ``working_set`` bytes reach when the caches keep all they can hold of it from sweep to sweep.
+    """The rate of sweeps over ``working_set`` bytes when the caches keep all they can hold of it from sweep to sweep.
 
     At least ``working_set - cache_bytes`` of every sweep come from ``memory``. None for what fits the caches.
     """

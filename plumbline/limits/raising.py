@@ -48,7 +48,7 @@ def raised(measured: Measured, figure: Quantity, used: Taken, reached: Reached) 
 
 
 def best_of(measured: Measured, again: Measured) -> Measured:
-    """What was measured ``again`` on the machine of ``measured``, with the better one of each ceiling."""
+    """The measurement ``again`` on the machine of ``measured``, with the better one of each ceiling."""
     before = _lists(measured)
     chosen: dict[str, list[Ceiling]] = {}
     for name, ceilings in _lists(again).items():
@@ -78,5 +78,5 @@ def _lists(measured: Measured) -> dict[str, list[Ceiling]]:
 
 
 def _where(ceiling: Ceiling) -> tuple[object, ...]:
-    """What tells it from the others of its list."""
+    """The members that tell it from the others of its list."""
     return ceiling.cores, ceiling.numa_node, ceiling.level, ceiling.pair

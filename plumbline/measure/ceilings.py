@@ -33,7 +33,7 @@ CACHE_REPETITIONS = 10
 MEMORY_REPETITIONS = 2
 #: seconds after which a launch is ended; arrays of several times the caches have to be touched first
 TIME_LIMIT_S = 300
-#: elements of a page: what the kernel rounds the size of an array up to
+#: elements of a page: the kernel rounds the size of an array up to a multiple
 PAGE_ELEMENTS = 512
 #: seconds over which idle power is measured
 IDLE_S = 10
@@ -47,7 +47,7 @@ HANDOVER_LIST = "handover_latency_ns"
 
 
 @dataclass(frozen=True)
-class Place:
+class ExperimentPlace:
     """Where an experiment runs: ``cores`` cores under a placement, or the two of a pair."""
 
     placement: str
@@ -78,19 +78,19 @@ class Experiment:
 
     program: str
     arguments: Sequence[str]
-    place: Place
+    place: ExperimentPlace
     gives: Sequence[Gives]
     environment: dict[str, str] = field(default_factory=dict)
 
-    def where(self, given: Gives) -> dict[str, Any]:
+    def where(self, target: Gives) -> dict[str, Any]:
         """The members by which a ceiling differs from others of its list."""
         place = self.place
-        members = {"cores": place.cores, "numa_node": place.numa_node, "level": given.level, "pair": place.pair}
+        members = {"cores": place.cores, "numa_node": place.numa_node, "level": target.level, "pair": place.pair}
         return {name: value for name, value in members.items() if value is not None}
 
     def describe(self) -> str:
         """One line that names the experiment and its ceilings."""
-        lists = ", ".join(given.list for given in self.gives)
+        lists = ", ".join(target.list for target in self.gives)
         return f"{lists} ({' '.join([self.program, *self.arguments])}, placement {self.place.placement})"
 
 
@@ -149,7 +149,7 @@ def _here(name: str, part: Partition, stack: str, work: Path, say: Callable[[str
     watts, unknown = _idle()
     descriptions = [description(experiment, name, part.name, stack) for experiment in chosen]
     _, records = driver.run(descriptions, work / f"work-{part.name}", say=say, into=work)
-    found = collect(chosen, records, left_out)
+    ceilings = collect(chosen, records, left_out)
     measured = Measured(
         partition=part.name,
         machine=words(host),
@@ -162,7 +162,7 @@ def _here(name: str, part: Partition, stack: str, work: Path, say: Callable[[str
         idle_W=watts,
         no_idle_W=unknown,
         left_out=left_out,
-        **found,
+        **ceilings,
     )
     say(f"ceilings: {file_of.save(name, measured, add)}, in {measured.seconds:.0f} s")
     say(f"idle power: {f'not known: {measured.no_idle_W}' if measured.idle_W is None else f'{measured.idle_W:g} W'}")
@@ -184,9 +184,9 @@ def _idle() -> tuple[float | None, str | None]:
 
 
 def experiments(host: Machine) -> Iterator[Experiment]:
-    """What is measured on ``host``."""
-    alone = Place("compact", cores=1, ranks=1, threads=1)
-    whole = Place("node", cores=len(host.cores))
+    """The experiments on ``host``."""
+    alone = ExperimentPlace("compact", cores=1, ranks=1, threads=1)
+    whole = ExperimentPlace("node", cores=len(host.cores))
     places = [alone, whole] if len(host.cores) > 1 else [alone]
     yield from _memory(host, places)
     yield from _caches(host, places)
@@ -196,7 +196,7 @@ def experiments(host: Machine) -> Iterator[Experiment]:
         yield Experiment("dgemm", ("--size", "512", "--repetitions", "20"), place, [Gives(PEAK_LIST, "peak")], quiet)
     for pair in binder.placements():
         if pair.pair and not pair.argument and pair.nodes == 1 and _exists(pair.name):
-            place = Place(pair.name, ranks=1, threads=2, pair=pair.name)
+            place = ExperimentPlace(pair.name, ranks=1, threads=2, pair=pair.name)
             yield Experiment("handover", (), place, [Gives(HANDOVER_LIST, "time")])
 
 
@@ -209,12 +209,12 @@ def _exists(placement: str) -> bool:
     return True
 
 
-def _memory(host: Machine, places: Sequence[Place]) -> Iterator[Experiment]:
+def _memory(host: Machine, places: Sequence[ExperimentPlace]) -> Iterator[Experiment]:
     """Read, triad and copy, each of arrays that the others have driven out of the caches before."""
     data = LARGER * host.last_level_cache_bytes
     options = ("--kernels", "bounds", "--repetitions", str(MEMORY_REPETITIONS), "--size", str(_elements(data, 3)))
     nodes = sorted({(home.index, home.cpus) for cpu in host.cpus if (home := host.home_node(cpu))})
-    by_node = [Place(f"numa:{index}", cores_in(host, cpus), numa_node=index) for index, cpus in nodes]
+    by_node = [ExperimentPlace(f"numa:{index}", cores_in(host, cpus), numa_node=index) for index, cpus in nodes]
     for place in [*places, *(by_node if len(nodes) > 1 else [])]:
         gives = [Gives(MEMORY_LIST, "bandwidth")]
         if place is places[0]:
@@ -222,7 +222,7 @@ def _memory(host: Machine, places: Sequence[Place]) -> Iterator[Experiment]:
         yield Experiment("membw", options, place, gives)
 
 
-def _caches(host: Machine, places: Sequence[Place]) -> Iterator[Experiment]:
+def _caches(host: Machine, places: Sequence[ExperimentPlace]) -> Iterator[Experiment]:
     """Read and copy of one core in each level; read of all cores where some share a cache."""
     alone, *whole = places
     around = cache_bytes(host, host.cores[0].cpus[:1])
@@ -260,32 +260,34 @@ def _sweeps(kernel: str, caches: dict[int, int], level: int, cores: int) -> tupl
     return (*options, "--sweeps", str(sweeps), "--repetitions", str(CACHE_REPETITIONS))
 
 
-def description(one: Experiment, name: str, partition: str, stack: str) -> Variant:
+def description(experiment: Experiment, name: str, partition: str, stack: str) -> Variant:
     """The variant of ``one``, as ``plumb launch`` takes it."""
-    place = one.place
+    place = experiment.place
     return Variant(
         schema=1,
         test="ceiling",
-        name=f"ceiling {one.describe()}",
+        name=f"ceiling {experiment.describe()}",
         site=name,
         partition=partition,
         stack=stack,
-        benchmark=one.program,
-        arguments=[*one.arguments, "--json"],
+        benchmark=experiment.program,
+        arguments=[*experiment.arguments, "--json"],
         placement=place.placement,
         memory=None,
         threads=place.threads,
         ranks_per_node=place.ranks,
         nodes=1,
         parser="kernel",
-        context={"kernel": one.program},
+        context={"kernel": experiment.program},
         figures=[
-            WantedFigure(name=given.list, metric=given.metric, where={"kernel": given.kernel} if given.kernel else {})
-            for given in one.gives
+            WantedFigure(
+                name=target.list, metric=target.metric, where={"kernel": target.kernel} if target.kernel else {}
+            )
+            for target in experiment.gives
         ],
         launches=LAUNCHES,
         time_limit_s=TIME_LIMIT_S,
-        environment=one.environment,
+        environment=experiment.environment,
         params={},
     )
 
@@ -293,41 +295,41 @@ def description(one: Experiment, name: str, partition: str, stack: str) -> Varia
 def collect(chosen: Sequence[Experiment], records: Sequence[Record], left_out: list[str]) -> dict[str, list[Ceiling]]:
     """The ceilings by list; the best one where several experiments give the same.
 
-    What was not verified or is not valid gives none: its reason is added to ``left_out``.
+    A launch that is not verified and a record that is not valid give none: the reason is added to ``left_out``.
     """
-    found: dict[str, dict[str, Ceiling]] = {}
-    for one, record in zip(chosen, records, strict=True):
+    ceilings: dict[str, dict[str, Ceiling]] = {}
+    for experiment, record in zip(chosen, records, strict=True):
         if not record.is_valid:
-            left_out.append(f"{one.describe()}: {(record.faults or ['it is invalid'])[0]}")
+            left_out.append(f"{experiment.describe()}: {(record.faults or ['it is invalid'])[0]}")
             continue
-        for given, wanted, figure in zip(one.gives, record.variant.figures, record.figures, strict=True):
+        for target, wanted, figure in zip(experiment.gives, record.variant.figures, record.figures, strict=True):
             better: Callable[[Sequence[float]], float] = max if figure.better == "higher" else min
-            ceiling = _ceiling(one, given, record, wanted, figure, better(figure.samples))
-            same = found.setdefault(given.list, {})
-            known = same.setdefault(repr(one.where(given)), ceiling)
+            ceiling = _ceiling(experiment, target, record, wanted, figure, better(figure.samples))
+            same = ceilings.setdefault(target.list, {})
+            known = same.setdefault(repr(experiment.where(target)), ceiling)
             if better([ceiling.best, known.best]) != known.best:
-                same[repr(one.where(given))] = ceiling
-    return {name: list(same.values()) for name, same in found.items()}
+                same[repr(experiment.where(target))] = ceiling
+    return {name: list(same.values()) for name, same in ceilings.items()}
 
 
 def _ceiling(
-    one: Experiment, given: Gives, record: Record, wanted: WantedFigure, figure: Figure, best: float
+    experiment: Experiment, target: Gives, record: Record, wanted: WantedFigure, figure: Figure, best: float
 ) -> Ceiling:
     launch = record.counting()[figure.samples.index(best)]
     return Ceiling(
-        best=units.significant(given.part * best, 5),
+        best=units.significant(target.part * best, 5),
         spread_percent=round(100 * max(abs(sample / best - 1) for sample in figure.samples), 2),
         launches=figure.launches,
         disturbed_launches=record.disturbed_count,
-        method=_method(one, launch.measurement(wanted).params),
+        method=_method(experiment, launch.measurement(wanted).params),
         record=record.id,
-        **one.where(given),
+        **experiment.where(target),
     )
 
 
-def _method(one: Experiment, params: dict[str, Any]) -> str:
-    """What was run where, and which of its figures was the best."""
-    parts = [" ".join([one.program, *one.arguments]), f"placement {one.place.placement}"]
+def _method(experiment: Experiment, params: dict[str, Any]) -> str:
+    """Command and placement, and the kernel and mode of the best figure."""
+    parts = [" ".join([experiment.program, *experiment.arguments]), f"placement {experiment.place.placement}"]
     if "kernel" in params and "mode" in params:
         parts.append(f"best: {params['kernel']}, {params['mode']}")
     return "; ".join(parts)

@@ -89,8 +89,8 @@ def run(
     another session uses ``folder``; raises :class:`Interrupted` on SIGINT, SIGTERM, SIGHUP or SIGUSR2. In every case
     the records hold the launches that finished.
     """
-    taken, cure = "another plumb launch works in this folder", "name another folder with --work, or wait"
-    with files.reserved(folder / LOCK, taken, cure), interruptible():
+    conflict, cure = "another plumb launch works in this folder", "name another folder with --work, or wait"
+    with files.reserved(folder / LOCK, conflict, cure), interruptible():
         session = store.new_session()
         seed = secrets.randbits(32) if seed is None else seed
         launches = Launches(variants, session, folder, seed, "launches that had finished are recorded")
@@ -127,9 +127,9 @@ def _measure(launches: Launches, order: list[tuple[int, int]], file: Path, say: 
                 store.write(file, records)
             now, done = time.monotonic(), position + 1
             say(_progress(record, launch, done, len(order), now - began))
-            earlier = [one.last_lines() for one in record.launches[:-1]]
-            if (told := launch.last_lines()) and told not in earlier:
-                say("\n".join(f"    {line}" for line in told))
+            earlier = [previous.last_lines() for previous in record.launches[:-1]]
+            if (last_lines := launch.last_lines()) and last_lines not in earlier:
+                say("\n".join(f"    {line}" for line in last_lines))
             left = human_seconds((now - begin) / done * (len(order) - done))
             terminal.progress(done, len(order), f"launches, about {left} left")
     if unseen := _unseen(records):
@@ -167,7 +167,7 @@ def recording(file: Path, records: Sequence[Record], empty: bool = True) -> Iter
 
 
 def _unseen(records: list[Record]) -> str | None:
-    """What nobody can see of the disturbances on a virtual machine, once for all launches; None where none was."""
+    """The disturbances on a virtual machine that nobody can see, once for all launches; None where none was."""
     if not records[0].host.get("virtual") or not any(record.disturbed_count for record in records):
         return None
     return "this is a virtual machine: what disturbed launches from outside of it is seen as steal alone"

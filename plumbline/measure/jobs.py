@@ -1,6 +1,6 @@
 """One command inside one job of a partition: submitted, followed, and ended with the command's own exit status.
 
-ReFrame submits tests. This is for what needs the whole allocation itself, such as a gate, whose pairs must share it.
+ReFrame submits tests. This is for commands that need the whole allocation, such as a gate, whose pairs must share it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from plumbline.schedulers.program import last_line
 from plumbline.schemas.site import Partition
 from plumbline.witness.compare_nodes import same_host
 
-#: seconds between two looks at what a job has written
+#: seconds between two looks at the output of a job
 LOOK_S = 0.5
 #: seconds that the end of a job may take to be seen: shared file systems are late
 LATE_S = 10.0
@@ -61,12 +61,12 @@ class Submission:
 
     @property
     def output(self) -> Path:
-        """What the command prints."""
+        """The output of the command."""
         return self.folder / "job.out"
 
     @property
     def log(self) -> Path:
-        """What the scheduler writes about the job."""
+        """The scheduler's log of the job."""
         return self.folder / "job.log"
 
     @property
@@ -100,8 +100,8 @@ def needed(partition: Partition) -> bool:
 def refuse(partition: Partition, command: str) -> None:
     """Raise :class:`PlumbError` where ``command``, which submits no job of its own, has to be started in one."""
     if needed(partition):
-        what = f"partition {partition.name} is reached by jobs, and this is none"
-        raise PlumbError(what, command, "run the same command inside a job on its nodes")
+        fault = f"partition {partition.name} is reached by jobs, and this is none"
+        raise PlumbError(fault, command, "run the same command inside a job on its nodes")
 
 
 def run(submission: Submission, say: Callable[[str], None]) -> int:
@@ -136,10 +136,10 @@ def run(submission: Submission, say: Callable[[str], None]) -> int:
     ended = _read(submission.status).strip()
     if ended:
         return int(ended)
-    said = [submission.folder / name for name in ("submit.out", "submit.err")]
-    text = "\n".join(_read(file) for file in (*said, submission.log, submission.output))
-    what = f"the job did not reach its end: {last_line(text) or f'exit status {status}'}"
-    raise PlumbError(what, shlex.join(command), f"its output: {submission.output}")
+    outputs = [submission.folder / name for name in ("submit.out", "submit.err")]
+    text = "\n".join(_read(file) for file in (*outputs, submission.log, submission.output))
+    fault = f"the job did not reach its end: {last_line(text) or f'exit status {status}'}"
+    raise PlumbError(fault, shlex.join(command), f"its output: {submission.output}")
 
 
 def run_plumb(
@@ -162,11 +162,11 @@ def options(args: argparse.Namespace, *names: str) -> list[str]:
     words: list[str] = []
     for name in names:
         value = getattr(args, name)
-        for one in value if isinstance(value, list) else [value]:
-            if one is not None and one is not False:
-                text = f"{one:g}" if isinstance(one, float) else one
+        for element in value if isinstance(value, list) else [value]:
+            if element is not None and element is not False:
+                text = f"{element:g}" if isinstance(element, float) else element
                 text = text.absolute() if isinstance(text, files.Output) else text
-                words += [f"--{name.replace('_', '-')}", *([] if one is True else [str(text)])]
+                words += [f"--{name.replace('_', '-')}", *([] if element is True else [str(text)])]
     return words
 
 
@@ -208,7 +208,7 @@ _Decoder = codecs.getincrementaldecoder("utf-8")
 
 @dataclass
 class _Printer:
-    """Prints what a file gained. It is opened again each time: only then a shared file system shows new content."""
+    """Prints the new part of a file. It is opened again each time: only then a shared file system shows new content."""
 
     file: Path
     #: by when the job has to have ended (monotonic)
@@ -239,8 +239,8 @@ def _require_answer(submission: Submission, child: subprocess.Popen[bytes]) -> N
     deadline = time.monotonic() + ANSWER_S
     while submission.scheduler.id_at_once and child.poll() is None and submission.job_id() is None:
         if time.monotonic() > deadline:
-            what = f"{submission.scheduler.name} has named no job within {ANSWER_S:g} s"
-            raise PlumbError(what, submission.partition.name, "does it answer? plumb nodes states asks it")
+            fault = f"{submission.scheduler.name} has named no job within {ANSWER_S:g} s"
+            raise PlumbError(fault, submission.partition.name, "does it answer? plumb nodes states asks it")
         time.sleep(LOOK_S)
 
 

@@ -1,4 +1,4 @@
-"""Launches under the profile of MPI calls: of what a record ran, of tests, and of a person's own program."""
+"""Launches under the profile of MPI calls: of the run of a record, of tests, and of a person's own program."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def measure(variants: Sequence[Variant], folder: Path) -> list[Record]:
 
 
 def again(record: Record, trusted: bool = False) -> Variant:
-    """What a record ran, which may be ``trusted``; raises :class:`PlumbError` where that cannot be run here."""
+    """The variant of a record, which may be ``trusted``; raises :class:`PlumbError` where that cannot be run here."""
     if record.is_imported:
         raise PlumbError("an imported record", record.id, "profile it with the program that measured it")
     variant = brought.variant_of(record, trusted)
@@ -42,8 +42,8 @@ def refuse_other_nodes(partition: Partition, stack: str) -> None:
         raise PlumbError(f"partition {partition.name} is reached by jobs only", "plumb profile", cure)
 
 
-def program(words: Sequence[str], asked: dict[str, Any]) -> Variant:
-    """The variant of a person's own program with its arguments, which runs in the present folder as ``asked``."""
+def program(words: Sequence[str], settings: dict[str, Any]) -> Variant:
+    """The variant of a person's own program with its arguments, which runs in the present folder with ``settings``."""
     name, *arguments = words
     file = shutil.which(name)
     if file is None:
@@ -51,6 +51,6 @@ def program(words: Sequence[str], asked: dict[str, Any]) -> Variant:
     absolute = str(Path(file).absolute())
     return Variant(
         schema=1, test="profile", name=f"profile {Path(name).name}", benchmark=OWN, arguments=arguments, parser="none",
-        figures=[], launches=1, environment={}, params={}, **asked,
+        figures=[], launches=1, environment={}, params={}, **settings,
         context={"program": absolute, "command": ["env", "-C", str(Path.cwd()), absolute]},
     )  # fmt: skip

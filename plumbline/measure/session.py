@@ -31,24 +31,26 @@ from plumbline.stacks import manifest as manifests
 Say = Callable[[str], None]
 #: seconds of a launch that a plan assumes where no record tells
 USUAL_LAUNCH_S = 3.0
-#: what a session that failed to begin leaves in its folder, in addition to folders that Plumbline made
-LEFT = ("lock", "reframe.out")
+#: the file that is locked by the process that measures
+LOCK = "lock"
+#: files that a session that failed to begin leaves in its folder, in addition to what Plumbline made
+LEFT = (LOCK, "reframe.out")
 
 
-class State(Protocol):
-    """What a session keeps of itself."""
+class SessionState(Protocol):
+    """The state of a session."""
 
     @property
     def circumstances(self) -> dict[str, Any]:
-        """What must be the same when it continues; None is filled in by the job that measures."""
+        """The circumstances that must be the same when it continues; None is filled in by the job that measures."""
 
 
-Kept = TypeVar("Kept", bound=State)
+Kept = TypeVar("Kept", bound=SessionState)
 
 
 @dataclass(frozen=True)
 class Kind(Generic[Kept]):
-    """One kind of sessions: what people call it, the words of ``plumb`` that begin one, and its state, in ``file``."""
+    """One kind of sessions: its name for people, the words of ``plumb`` that begin one, and its state, in ``file``."""
 
     name: str
     command: str
@@ -58,8 +60,8 @@ class Kind(Generic[Kept]):
     @contextlib.contextmanager
     def locked(self, folder: Path) -> Iterator[None]:
         """Keep a second process out of ``folder``; the lock ends with this process, however it ends."""
-        taken = f"another {self.name} runs in this folder"
-        with files.reserved(folder / "lock", taken, "wait for it, or take another"), interruptible():
+        conflict = f"another {self.name} runs in this folder"
+        with files.reserved(folder / LOCK, conflict, "wait for it, or take another"), interruptible():
             yield
 
     @contextlib.contextmanager
@@ -88,13 +90,16 @@ class Kind(Generic[Kept]):
         cure = f"give the folder that plumb {self.command} named when it began"
         if not folder.is_dir():
             raise PlumbError("no such folder", str(folder), cure)
+        if (folder / LOCK).is_file() and not file.exists():
+            fault = f"this {self.name} was ended while it was prepared, or is being prepared"
+            raise PlumbError(fault, str(folder), f"begin it again: plumb {self.command} … --work {folder}")
         try:
             return msgspec.convert(schemas.parse_json(file.read_text(encoding="utf-8")), self.type)
         except OSError as error:
             raise PlumbError(f"no {self.name} to resume: {error.strerror}", str(file), cure) from error
         except (ValueError, msgspec.ValidationError, PlumbError) as error:
-            what, cure = f"not the state of a {self.name}: {error}", f"start a new {self.name}"
-            raise PlumbError(what, str(file), cure) from error
+            fault, cure = f"not the state of a {self.name}: {error}", f"start a new {self.name}"
+            raise PlumbError(fault, str(file), cure) from error
 
     def load(self, folder: Path) -> Kept:
         """The state of ``folder``; raises :class:`PlumbError` if there is none or its circumstances have changed."""
@@ -103,9 +108,9 @@ class Kind(Generic[Kept]):
         now = circumstances(list(known["stacks"]))
         for name, then in known.items():
             if then is not None and now[name] != then:
-                what = f"{name} changed since this {self.name} began: {_short(then)}, now {_short(now[name])}"
+                fault = f"{name} changed since this {self.name} began: {_short(then)}, now {_short(now[name])}"
                 cure = f"what was measured before and after cannot be mixed: start a new {self.name}"
-                raise PlumbError(what, str(folder), cure)
+                raise PlumbError(fault, str(folder), cure)
         if None in known.values():
             known.update(now)
             self.save(folder, state)
@@ -123,7 +128,7 @@ class Kind(Generic[Kept]):
 
 
 def circumstances(stacks: list[str]) -> dict[str, Any]:
-    """What must be the same when a session continues: suite, stacks, nodes, and how the host is set."""
+    """The circumstances that must not change until a session continues: suite, stacks, nodes, settings of the host."""
     return {
         "commit": git.suite_state(),
         "stacks": {name: manifests.digest(manifests.load(name)) for name in stacks},
@@ -138,11 +143,11 @@ def before_a_job(known: dict[str, Any]) -> dict[str, Any]:
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Raise :class:`PlumbError` if ``folder`` holds more than what a session that failed to begin leaves there."""
+    """Raise :class:`PlumbError` if ``folder`` holds more than a session that failed to begin leaves there."""
     for entry in folder.iterdir():
-        if entry.name not in LEFT and not (entry / files.MARK).is_file():
-            what = f"this folder is not empty: it holds {entry.name}"
-            raise PlumbError(what, str(folder), "name an empty or a new one for the work")
+        if entry.name not in LEFT and not (entry / files.MARK).is_file() and not files.is_unfinished(entry):
+            fault = f"this folder is not empty: it holds {entry.name}"
+            raise PlumbError(fault, str(folder), "name an empty or a new one for the work")
 
 
 @contextlib.contextmanager

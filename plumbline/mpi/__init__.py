@@ -1,4 +1,4 @@
-"""MPI libraries: what differs between their families, a module each, behind :class:`plumbline.mpi.base.Family`."""
+"""MPI libraries: the differences between their families, a module each, behind :class:`plumbline.mpi.base.Family`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from plumbline import schedulers
 from plumbline.base.errors import PlumbError
-from plumbline.mpi.base import TRANSPORT_SETTINGS, TRANSPORTS, Command, Family, Layout, Request
+from plumbline.mpi.base import TRANSPORT_SETTINGS, TRANSPORTS, Command, Family, LaunchRequest, Layout
 from plumbline.mpi.intelmpi import IntelMpi
 from plumbline.mpi.mpich import Mpich
 from plumbline.mpi.mvapich import Mvapich
@@ -47,21 +47,21 @@ HOST_SETTINGS = tuple(
 #: What MPI libraries, and those below them, print among what a program prints: whole lines. UCX's own errors stay.
 _LOG = r"\[\d+\.\d{6}\] \[\S+:\d+:\S+\](?!\s+\S+:\d+\s+UC\w+\s+(?:ERROR|FATAL)\b)"
 _STARTUPS = (family.startup for family in TABLE.values() if family.startup)
-_SAID = re.compile(rf"^(?:{'|'.join((_LOG, *_STARTUPS))}).*(?:\n|\Z)", re.MULTILINE)
+_LOG_LINES = re.compile(rf"^(?:{'|'.join((_LOG, *_STARTUPS))}).*(?:\n|\Z)", re.MULTILINE)
 #: words of the variables that make such a library talk
 _TALKING = re.compile("DEBUG|VERBOSE|LOG_LEVEL|SHOW|DISPLAY|PRINT|TRACE|SUMMARY|INFO")
-#: launcher kind -> what makes its command
+#: launcher kind -> the function that makes its command
 _MAKERS = {kind: maker for family in TABLE.values() for kind, maker in family.launchers.items()}
 #: the name of a scheduler's own launcher -> both
-_OWN: dict[str, tuple[RankLauncher, Scheduler]] = {
+_RANK_LAUNCHERS: dict[str, tuple[RankLauncher, Scheduler]] = {
     scheduler.rank_launcher.name: (scheduler.rank_launcher, scheduler)
     for scheduler in schedulers.TABLE.values()
     if scheduler.rank_launcher
 }
 #: the launchers that a stack manifest may name
-KINDS = (*_MAKERS, *_OWN)
-#: what begins the errors of the schedulers' launchers
-ERRORS = tuple(own.error for own, _ in _OWN.values())
+KINDS = (*_MAKERS, *_RANK_LAUNCHERS)
+#: the begin of the errors of the schedulers' launchers
+ERRORS = tuple(rank_launcher.error for rank_launcher, _ in _RANK_LAUNCHERS.values())
 #: As in custom-kernels/common/rank_variables.c: an MPI launcher counts before PMIx and before the scheduler it runs in.
 RANK_VARIABLES = tuple(
     dict.fromkeys(
@@ -76,7 +76,7 @@ RANK_VARIABLES = tuple(
 
 @dataclass(frozen=True)
 class Launcher:
-    """What starts the ranks of a stack: a launcher of an MPI library, or a scheduler's own.
+    """The launcher of the ranks of a stack: that of an MPI library, or a scheduler's own.
 
     ``kind`` is one of :data:`KINDS`; ``plugin`` is for a scheduler's own; ``variables`` are what the library
     needs with it.
@@ -91,27 +91,27 @@ class Launcher:
     def command(
         self, layout: Layout, *, bound: bool, environment: Mapping[str, str], exported: tuple[str, ...] = ()
     ) -> Command:
-        """The command that starts ``layout`` from a process with ``environment``; see :class:`Request` for the others.
+        """The command that starts ``layout`` from a process with ``environment``; the others: :class:`LaunchRequest`.
 
         Raises :class:`PlumbError` for an unknown kind.
         """
-        if self.kind in _OWN:
-            made = self._of_scheduler(layout, bound)
+        if self.kind in _RANK_LAUNCHERS:
+            command = self._of_scheduler(layout, bound)
         elif self.kind in _MAKERS:
-            made = _MAKERS[self.kind](Request(self.program, layout, bound, exported, environment))
+            command = _MAKERS[self.kind](LaunchRequest(self.program, layout, bound, exported, environment))
         else:
             raise PlumbError(f"unknown launcher family '{self.kind}'", "stack manifest", f"one of {', '.join(KINDS)}")
         unbound = self.family.unbound if bound else {}
-        return Command(made.arguments, {**made.environment, **unbound, **self.variables}, made.removed)
+        return Command(command.arguments, {**command.environment, **unbound, **self.variables}, command.removed)
 
     def reaches(self, environment: Mapping[str, str]) -> bool:
         """Whether it reaches the nodes of the job without help; else they are named, and reached by ssh."""
         scheduler = schedulers.current(environment)
-        return self.kind in _OWN or self.family.reaches(scheduler, self.program)
+        return self.kind in _RANK_LAUNCHERS or self.family.reaches(scheduler, self.program)
 
     def _of_scheduler(self, layout: Layout, bound: bool) -> Command:
-        own, scheduler = _OWN[self.kind]
-        _, *words = own.command(
+        rank_launcher, scheduler = _RANK_LAUNCHERS[self.kind]
+        _, *words = rank_launcher.command(
             layout.nodes,
             layout.ranks_per_node,
             layout.hosts,
@@ -122,16 +122,16 @@ class Launcher:
         return Command((self.program, *words), {}, scheduler.hidden_variables)
 
 
-def launcher(own: Launcher, stack: str, partition: Partition | None, environment: Mapping[str, str]) -> Launcher:
-    """What starts the ranks of ``stack`` on a partition: the scheduler's launcher if that names it, else its ``own``.
+def launcher(native: Launcher, stack: str, partition: Partition | None, environment: Mapping[str, str]) -> Launcher:
+    """The launcher of ``stack`` on a partition: the scheduler's if the partition names it, else the ``native`` one.
 
-    ``partition`` None: this host, by the stack's own. ``environment``: what the launch has already. Raises
+    ``partition`` None: this host, by the stack's own. ``environment``: the variables of the launch so far. Raises
     :class:`PlumbError` where the scheduler's launcher cannot start ranks of this library here.
     """
-    if partition is None or partition.launcher not in _OWN:
-        return own
-    name, family = partition.launcher, own.family
-    rank_launcher, scheduler = _OWN[name]
+    if partition is None or partition.launcher not in _RANK_LAUNCHERS:
+        return native
+    name, family = partition.launcher, native.family
+    rank_launcher, scheduler = _RANK_LAUNCHERS[name]
     where = f"partition {partition.name}"
     if not scheduler.inside(environment):
         raise PlumbError(
@@ -148,8 +148,8 @@ def launcher(own: Launcher, stack: str, partition: Partition | None, environment
 
 
 def without_log(text: str) -> str:
-    """What a program printed, without the lines of MPI libraries and of those below them, as far as they are known."""
-    return _SAID.sub("", text)
+    """The output of a program, without the known lines of MPI libraries and of the libraries below them."""
+    return _LOG_LINES.sub("", text)
 
 
 def talking(names: Iterable[str]) -> list[str]:
@@ -159,5 +159,5 @@ def talking(names: Iterable[str]) -> list[str]:
 
 def rank(environment: Mapping[str, str]) -> int | None:
     """The rank of a process, from the variables that its launcher set; None for a process that is not a rank."""
-    told = (environment.get(row.rank, "") for row in RANK_VARIABLES)
-    return next((int(value) for value in told if value.isdigit()), None)
+    values = (environment.get(row.rank, "") for row in RANK_VARIABLES)
+    return next((int(value) for value in values if value.isdigit()), None)

@@ -1,4 +1,4 @@
-"""What the suite asks of an MPI library family: one class for each, and nothing outside this package knows one by name.
+"""The interface of an MPI library family: one class for each, and nothing outside this package knows one by name.
 
 A *family* is a line of MPI libraries with the same launchers, variables and binary interface. A *launcher kind* is the
 syntax of a launcher; a stack manifest names one, because a library may be started by more than one.
@@ -21,7 +21,7 @@ from plumbline.schedulers import RankLauncher, RankVariables, Scheduler
 
 #: how the variables begin that change what the libraries below MPI do: transports, network cards, collectives
 TRANSPORTS = ("UCX_", "UCC_", "FI_", "PSM2_", "PSM3_", "RDMAV_", "IBV_", "MLX4_", "MLX5_", "HCOLL_", "SHARP_", "CXI_")
-#: what those libraries read by themselves on every host: patterns below the root
+#: files that those libraries read by themselves on every host: patterns below the root
 TRANSPORT_SETTINGS = ("etc/ucx/ucx.conf", "etc/libfabric.conf", "etc/psm3.conf")
 
 
@@ -57,8 +57,8 @@ class Command:
 
 
 @dataclass(frozen=True)
-class Request:
-    """What a launcher is asked for: ``program`` (its path) starts ``layout`` from a process with ``environment``.
+class LaunchRequest:
+    """The request to a launcher: ``program`` (its path) starts ``layout`` from a process with ``environment``.
 
     ``bound``: plumb-bind binds the ranks, so the launcher must not; under the placement ``none`` the launcher's default
     stays on, because that default is what the control measures. ``exported``: the variables that ranks on other hosts
@@ -95,8 +95,8 @@ class Family(ABC):
     library: str
     #: names that programs of the same binary interface ask for it by
     other_names: tuple[str, ...] = ()
-    #: launcher kind -> what makes its command
-    launchers: Mapping[str, Callable[[Request], Command]]
+    #: launcher kind -> the function that makes its command
+    launchers: Mapping[str, Callable[[LaunchRequest], Command]]
     #: launcher programs below the prefix of an installation, patterns, the preferred one first
     launcher_programs: tuple[str, ...]
     #: compiler wrappers below ``bin``, the preferred one first
@@ -117,7 +117,7 @@ class Family(ABC):
     shared_files: tuple[str, ...] = ()
     #: the PMI plugin by which the library gets its ranks from a scheduler's own launcher, unless a partition names one
     pmi: str
-    #: what comes before the name of a setting in the environment
+    #: the prefix of the name of a setting in the environment
     setting_prefix: str = ""
     #: the settings that are worth a try
     knobs: tuple[Knob, ...] = ()
@@ -128,11 +128,11 @@ class Family(ABC):
     eager_buffers: tuple[str, str] | None = None
     #: collective -> the values of its algorithm's knob for a line of messages and for a binomial tree
     linear_and_tree: Mapping[str, tuple[str, str]] = MappingProxyType({})
-    #: what turns ways of its messages off, after :data:`plumbline.mpi.ways.SWITCHES`
+    #: the switches that turn ways of its messages off, after :data:`plumbline.mpi.ways.SWITCHES`
     switches: tuple[Switch, ...] = SWITCHES
     #: variables that make the library, and those below it, say by what they reach a peer
     reports: Mapping[str, str] = MappingProxyType({"UCX_LOG_LEVEL": "info"})
-    #: by what it copies a large message of a node once
+    #: the mechanisms by which it copies a large message of a node once
     single_copy: tuple[str, ...] = SINGLE_COPY
     #: whether it leaves UCX out in programs with threads, where UCX was not built for them
     needs_threads_of_ucx: bool = False
@@ -143,11 +143,11 @@ class Family(ABC):
     #: patterns of how the lines begin that it then prints, and of what it prints about a setting that it does not take
     startup: str | None = None
     refusal: str | None = None
-    #: what it loads without being asked: patterns below the folder of the library
+    #: files that it loads by itself: patterns below the folder of the library
     parts: tuple[str, ...]
-    #: what it reads without being asked: patterns below the prefix of an installation
+    #: files that it reads by itself: patterns below the prefix of an installation
     settings: tuple[str, ...] = ()
-    #: what it reads without being asked on every host: patterns below the root
+    #: files that it reads by itself on every host: patterns below the root
     host_settings: tuple[str, ...] = ()
     #: how the variables begin by which a person changes what its launchers and the library do
     variables: tuple[str, ...]
@@ -182,7 +182,7 @@ class Family(ABC):
         return self.setting_prefix + name
 
     def setting_name(self, name: str, about: str) -> str:
-        """What MPI_T calls ``name`` and describes by ``about``, as a person sets it."""
+        """The setting that MPI_T calls ``name`` and describes by ``about``, as a person sets it."""
         return name
 
     def range_of(self, about: str) -> str:
@@ -207,8 +207,8 @@ class Family(ABC):
         Raises :class:`PlumbError` for a rule that the library cannot be given.
         """
         if rules:
-            what = f"rules for collectives cannot be given to {self.name}"
-            raise PlumbError(what, rules[0].collective, "use settings")
+            message = f"rules for collectives cannot be given to {self.name}"
+            raise PlumbError(message, rules[0].collective, "use settings")
         return ()
 
     def native_files(self, settings: tuple[Setting, ...]) -> dict[str, str]:
@@ -231,7 +231,7 @@ class Family(ABC):
     ) -> dict[str, str]:
         """Variables that the library needs when ``launcher`` starts its ranks through ``plugin``.
 
-        ``environment``: what the launch has already. Raises :class:`PlumbError`, with ``where``, if this host lacks
+        ``environment``: variables of the launch so far. Raises :class:`PlumbError`, with ``where``, if this host lacks
         what the library needs.
         """
         return {}

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from plumbline.base.errors import PlumbError
 from plumbline.mpi import ways
-from plumbline.mpi.base import Command, Family, Request
+from plumbline.mpi.base import Command, Family, LaunchRequest
 from plumbline.mpi.mpich import HYDRA_RANKS, Mpich, proxies
 from plumbline.mpi.settings import Knob, Rule, Setting
 from plumbline.schedulers import SSH_OPTIONS, RankLauncher
@@ -47,7 +47,7 @@ KNOBS = (
 )
 
 
-def intel_hydra(request: Request) -> Command:
+def intel_hydra(request: LaunchRequest) -> Command:
     """Intel's Hydra, which does not bind: the library does.
 
     https://www.intel.com/content/www/us/en/docs/mpi-library/developer-reference-linux/2021-14/global-hydra-options.html
@@ -117,8 +117,10 @@ class IntelMpi(Family):
         library = launcher.library(plugin)
         if library is None:
             wanted = f"lib{plugin}.so"
-            what = f"Intel MPI under {launcher.name} needs {wanted}, which is in no usual place"
-            raise PlumbError(what, where, f"install the package with it, or set {PMI_LIBRARY} in {where}'s environment")
+            message = f"Intel MPI under {launcher.name} needs {wanted}, which is in no usual place"
+            raise PlumbError(
+                message, where, f"install the package with it, or set {PMI_LIBRARY} in {where}'s environment"
+            )
         return {PMI_LIBRARY: str(library)}
 
     def setting_name(self, name: str, about: str) -> str:
@@ -128,17 +130,17 @@ class IntelMpi(Family):
 
     def range_of(self, about: str) -> str:
         """The range in a description such as ``range: 0-32``; empty without one."""
-        found = re.search(r"range: (\d+-\d+)", about)
-        return found[1] if found else ""
+        match = re.search(r"range: (\d+-\d+)", about)
+        return match[1] if match else ""
 
     def rule_settings(self, rules: tuple[Rule, ...], folder: Path) -> tuple[Setting, ...]:
         """``ALGORITHM:FIRST-LAST@RANKS-RANKS;…``, a setting for each collective, its sizes and ranks inclusive.
 
         https://www.intel.com/content/www/us/en/docs/mpi-library/developer-reference-linux/2021-14/i-mpi-adjust-family.html
         """
-        found: dict[str, list[str]] = {}
+        by_collective: dict[str, list[str]] = {}
         for rule in rules:
             last = LAST_BYTE if rule.to_bytes is None else rule.to_bytes - 1
             ranks = "" if rule.ranks is None else f"@{rule.ranks}-{rule.ranks}"
-            found.setdefault(rule.collective, []).append(f"{rule.algorithm}:{rule.from_bytes}-{last}{ranks}")
-        return tuple(Setting(f"I_MPI_ADJUST_{name.upper()}", ";".join(words)) for name, words in found.items())
+            by_collective.setdefault(rule.collective, []).append(f"{rule.algorithm}:{rule.from_bytes}-{last}{ranks}")
+        return tuple(Setting(f"I_MPI_ADJUST_{name.upper()}", ";".join(words)) for name, words in by_collective.items())

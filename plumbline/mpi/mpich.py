@@ -12,18 +12,18 @@ from typing import Any
 from plumbline.base import files
 from plumbline.base.errors import PlumbError
 from plumbline.mpi import ways
-from plumbline.mpi.base import Command, Family, Request
+from plumbline.mpi.base import Command, Family, LaunchRequest
 from plumbline.mpi.settings import Knob, Rule, Setting
 from plumbline.schedulers import SSH_OPTIONS, RankVariables
 
-#: what every Hydra sets, and what it sets with -pmi-port
+#: the variables that every Hydra sets, and those that it sets with -pmi-port
 HYDRA_RANKS = (
     RankVariables("PMI_RANK", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "PMI_SIZE"),
     RankVariables("PMI_ID", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
 )
 
 
-def hydra(request: Request) -> Command:
+def hydra(request: LaunchRequest) -> Command:
     """Hydra, which hands the whole environment on and does not bind by default.
 
     https://github.com/pmodels/mpich/blob/main/doc/wiki/how_to/Using_the_Hydra_Process_Manager.md; the arguments of ssh
@@ -44,8 +44,8 @@ def hydra(request: Request) -> Command:
     return proxies(request, arguments, environment)
 
 
-def proxies(request: Request, more: list[str], environment: dict[str, str]) -> Command:
-    """What every Hydra shares: the number of ranks, and proxies that a step of the scheduler starts.
+def proxies(request: LaunchRequest, more: list[str], environment: dict[str, str]) -> Command:
+    """The arguments common to every Hydra: the number of ranks, and proxies that a step of the scheduler starts.
 
     The step must not bind the proxies: the ranks inherit what a proxy may use.
     """
@@ -110,12 +110,12 @@ def on_node_tree(rules: Iterable[Rule]) -> dict[str, Any]:
 
 
 def _leaf(collective: str, algorithm: str = "release_gather") -> dict[str, Any]:
-    own: dict[str, Any] = {f"algorithm=MPIDI_POSIX_mpi_{collective}_release_gather": {}}
+    leaf: dict[str, Any] = {f"algorithm=MPIDI_POSIX_mpi_{collective}_release_gather": {}}
     # The file has no name for mpir, which is used where nothing is chosen: a condition that never holds does that.
-    leaves = {"release_gather": own, "mpir": {"comm_type=inter": own}}
+    leaves = {"release_gather": leaf, "mpir": {"comm_type=inter": leaf}}
     if algorithm not in leaves:
-        what = f"'{algorithm}' is not an algorithm of {collective} on a node"
-        raise PlumbError(what, "rules", f"take one of {', '.join(leaves)}")
+        message = f"'{algorithm}' is not an algorithm of {collective} on a node"
+        raise PlumbError(message, "rules", f"take one of {', '.join(leaves)}")
     return leaves[algorithm]
 
 
@@ -124,25 +124,25 @@ def _by_ranks(collective: str, rules: list[Rule]) -> dict[str, Any]:
     others = _by_size(collective, [rule for rule in rules if rule.ranks is None])
     if not numbers:
         return others
-    found: dict[str, Any] = {}
+    branches: dict[str, Any] = {}
     for ranks in numbers:
-        found.setdefault(f"comm_size<={ranks - 1}", others)  # MPICH 5.0.2 takes comm_size<N as comm_size<=N
-        found[f"comm_size<={ranks}"] = _by_size(collective, [rule for rule in rules if rule.ranks == ranks])
-    return {**found, "comm_size=any": others}
+        branches.setdefault(f"comm_size<={ranks - 1}", others)  # MPICH 5.0.2 takes comm_size<N as comm_size<=N
+        branches[f"comm_size<={ranks}"] = _by_size(collective, [rule for rule in rules if rule.ranks == ranks])
+    return {**branches, "comm_size=any": others}
 
 
 def _by_size(collective: str, rules: list[Rule]) -> dict[str, Any]:
-    """The branches are tried in order; the last one takes what is left."""
+    """The branches are tried in order; the last one takes the rest."""
     if not rules:
         return _leaf(collective)
-    found: dict[str, Any] = {}
+    branches: dict[str, Any] = {}
     done = 0
-    for rule in sorted(rules, key=lambda one: one.from_bytes):
+    for rule in sorted(rules, key=lambda rule: rule.from_bytes):
         if rule.from_bytes > done:
-            found[f"avg_msg_size<{rule.from_bytes}"] = _leaf(collective)
+            branches[f"avg_msg_size<{rule.from_bytes}"] = _leaf(collective)
         done = rule.to_bytes or 0
-        found[f"avg_msg_size<{done}" if done else "avg_msg_size=any"] = _leaf(collective, rule.algorithm)
-    return found if not done else {**found, "avg_msg_size=any": _leaf(collective)}
+        branches[f"avg_msg_size<{done}" if done else "avg_msg_size=any"] = _leaf(collective, rule.algorithm)
+    return branches if not done else {**branches, "avg_msg_size=any": _leaf(collective)}
 
 
 KNOBS = (
@@ -215,20 +215,22 @@ class Mpich(Family):
 
         Such a setting holds for all sizes and ranks, those of a rule or not.
         """
-        found = []
+        settings = []
         for rule in (rule for rule in rules if rule.collective not in ON_NODE):
             if rule.from_bytes or rule.to_bytes is not None:
-                what = f"MPICH takes one algorithm of {rule.collective} for all sizes only"
-                raise PlumbError(what, "rules", "leave the ranges out")
-            if any(other.collective == rule.collective and other.algorithm != rule.algorithm for other in rules):
-                what = f"MPICH takes one algorithm of {rule.collective} for all numbers of ranks only"
-                raise PlumbError(what, "rules", "keep one rule")
-            found.append(Setting(f"MPIR_CVAR_{rule.collective.upper()}_INTRA_ALGORITHM", rule.algorithm))
+                message = f"MPICH takes one algorithm of {rule.collective} for all sizes only"
+                raise PlumbError(message, "rules", "leave the ranges out")
+            if any(
+                competing.collective == rule.collective and competing.algorithm != rule.algorithm for competing in rules
+            ):
+                message = f"MPICH takes one algorithm of {rule.collective} for all numbers of ranks only"
+                raise PlumbError(message, "rules", "keep one rule")
+            settings.append(Setting(f"MPIR_CVAR_{rule.collective.upper()}_INTRA_ALGORITHM", rule.algorithm))
         on_node = [rule for rule in rules if rule.collective in ON_NODE]
         if on_node:
             file = folder / "posix_coll_tuning.json"
             text = json.dumps(on_node_tree(on_node), indent=1) + "\n"
             # MPICH maps the file and reads up to a null byte, which is missing if the file fills its last page.
             files.write("the algorithms of MPICH", file, text + "\n" * (len(text) % PAGE_BYTES == 0))
-            found.append(Setting(ON_NODE_SETTING, str(file)))
-        return tuple(found)
+            settings.append(Setting(ON_NODE_SETTING, str(file)))
+        return tuple(settings)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from plumbline.base.errors import PlumbError
 from plumbline.mpi import ways
-from plumbline.mpi.base import Command, Family, Layout, Request
+from plumbline.mpi.base import Command, Family, LaunchRequest, Layout
 from plumbline.mpi.settings import Knob, Rule, Setting, of_files
 from plumbline.schedulers import SSH_OPTIONS, RankLauncher, RankVariables, Scheduler
 from plumbline.schedulers.program import answer, run
@@ -21,7 +21,7 @@ from plumbline.schedulers.program import answer, run
 #: the components for messages between two processes
 BTL = "OMPI_MCA_btl"
 SSH = " ".join(("ssh", *SSH_OPTIONS))
-#: what the component ``tuned`` needs to take algorithms from settings and files
+#: the settings by which the component ``tuned`` takes algorithms from settings and files
 DYNAMIC = Setting("coll_tuned_use_dynamic_rules", "1")
 RULES_SETTING = "coll_tuned_dynamic_rules_filename"
 RULES_FILE = "collectives.rules"
@@ -32,7 +32,7 @@ COLLECTIVES = (
 )  # fmt: skip
 
 
-def prrte(request: Request) -> Command:
+def prrte(request: LaunchRequest) -> Command:
     """PRRTE: https://docs.open-mpi.org/en/v5.0.x/launching-apps/; ssh is what plm_ssh_agent says.
 
     OVERSUBSCRIBE switches its default binding off, so on one node the control has it only where nothing starts without.
@@ -44,11 +44,11 @@ def prrte(request: Request) -> Command:
         arguments += ["--map-by", "slot:OVERSUBSCRIBE"]
     if layout.ssh:
         arguments += ["--prtemca", "plm", "ssh", "--prtemca", "plm_ssh_agent", SSH]
-    made = _command(request, arguments)
-    return dataclasses.replace(made, environment={**made.environment, **_without_sleep(request)})
+    command = _command(request, arguments)
+    return dataclasses.replace(command, environment={**command.environment, **_without_sleep(request)})
 
 
-def _without_sleep(request: Request) -> dict[str, str]:
+def _without_sleep(request: LaunchRequest) -> dict[str, str]:
     """On one node the component of BTL for libfabric is left out, unless somebody chose components.
 
     It carries no messages there, and closing it takes a second, for which ``mca_btl_ofi_component_close`` sleeps.
@@ -60,7 +60,7 @@ def _without_sleep(request: Request) -> dict[str, str]:
     return {} if any(name == "btl" for name, *_ in of_files(files)) else {BTL: "^ofi"}
 
 
-def orte(request: Request) -> Command:
+def orte(request: LaunchRequest) -> Command:
     """ORTE: mpirun(1); its ssh component is called rsh (``ompi_info --param plm rsh``)."""
     layout, arguments = request.layout, ["--oversubscribe"]
     if layout.nodes > 1:
@@ -74,8 +74,8 @@ def _mapping(layout: Layout) -> str:
     return "node" if layout.round_robin else f"ppr:{layout.ranks_per_node}:node"
 
 
-def _command(request: Request, more: list[str]) -> Command:
-    """What both generations share: number of ranks, binding, hosts, variables for ranks on other hosts."""
+def _command(request: LaunchRequest, more: list[str]) -> Command:
+    """The arguments common to both generations: number of ranks, binding, hosts, variables for ranks on other hosts."""
     layout = request.layout
     arguments = [request.program, "-n", str(layout.ranks), *more]
     if request.bound:
@@ -160,15 +160,15 @@ def _counted(rule: Rule) -> Rule:
 
 def _sizes(rules: list[Rule]) -> dict[int, int]:
     """The size from which on an algorithm holds -> its number."""
-    found = {0: 0}
+    numbers = {0: 0}
     for rule in sorted(rules, key=lambda rule: rule.from_bytes):
         if not rule.algorithm.isdigit():
-            what = f"'{rule.algorithm}' is not an algorithm of {rule.collective}"
-            raise PlumbError(what, "rules", "Open MPI wants its number")
-        found[rule.from_bytes] = int(rule.algorithm)
+            message = f"'{rule.algorithm}' is not an algorithm of {rule.collective}"
+            raise PlumbError(message, "rules", "Open MPI wants its number")
+        numbers[rule.from_bytes] = int(rule.algorithm)
         if rule.to_bytes is not None:
-            found[rule.to_bytes] = 0
-    return found
+            numbers[rule.to_bytes] = 0
+    return numbers
 
 
 class OpenMpi(Family):
@@ -229,19 +229,19 @@ class OpenMpi(Family):
         tool = next((tool for tool in tools if tool.exists()), None)
         if tool is None or not scheduler.open_mpi:
             return True
-        told = answer([str(tool)], "Open MPI's components")
-        return any(re.search(rf"^ *MCA ras: {name} ", told, re.MULTILINE) for name in scheduler.open_mpi)
+        components = answer([str(tool)], "Open MPI's components")
+        return any(re.search(rf"^ *MCA ras: {name} ", components, re.MULTILINE) for name in scheduler.open_mpi)
 
     def settings_files(self, prefix: Path, environment: Mapping[str, str], root: Path = Path("/")) -> list[Path]:
         """Without those of another installation, such as Debian's: ``ompi_info`` says which folder is this one's."""
-        found = super().settings_files(prefix, environment, root)
+        files = super().settings_files(prefix, environment, root)
         tool = prefix / "bin" / "ompi_info"
-        told = run([str(tool), "--path", "sysconfdir", "--parsable"], 60, environment) if tool.is_file() else None
-        if told is None or told.status != 0:
-            return found
-        mine = told.stdout.strip().rpartition(":")[2]
+        answer = run([str(tool), "--path", "sysconfdir", "--parsable"], 60, environment) if tool.is_file() else None
+        if answer is None or answer.status != 0:
+            return files
+        mine = answer.stdout.strip().rpartition(":")[2]
         others = {file for pattern in self.host_settings for file in root.glob(pattern)}
-        return [file for file in found if file not in others or str(file.parent) == mine]
+        return [file for file in files if file not in others or str(file.parent) == mine]
 
     def step_variables(
         self, launcher: RankLauncher, plugin: str, environment: Mapping[str, str], where: str
@@ -250,7 +250,7 @@ class OpenMpi(Family):
         return {"PMIX_MCA_psec": "native"} if plugin.startswith("pmix") else {}
 
     def native_files(self, settings: tuple[Setting, ...]) -> dict[str, str]:
-        """Also what goes into ``~/.openmpi/mca-params.conf``, or below an installation's ``etc``."""
+        """Also the text for ``~/.openmpi/mca-params.conf``, or below an installation's ``etc``."""
         lines = [f"{setting.name} = {setting.value}" for setting in settings]
         return {**super().native_files(settings), "mca-params.conf": "\n".join(lines) + "\n"}
 

@@ -38,7 +38,7 @@ class Rule(Struct, frozen=True, omit_defaults=True):
 def refuse_overlaps(rules: Iterable[Rule]) -> None:
     """Raises :class:`PlumbError` where two rules are for the same collective, number of ranks and size."""
     ends: dict[tuple[str, int | None], float] = {}
-    for rule in sorted(rules, key=lambda one: one.from_bytes):
+    for rule in sorted(rules, key=lambda rule: rule.from_bytes):
         key = (rule.collective, rule.ranks)
         if rule.from_bytes < ends.get(key, 0):
             raise PlumbError(f"two rules for {rule.collective} of {rule.from_bytes} bytes", "rules", "keep one")
@@ -46,7 +46,7 @@ def refuse_overlaps(rules: Iterable[Rule]) -> None:
 
 
 class Configuration(Struct, frozen=True, omit_defaults=True):
-    """A candidate of the tuner, and what a tuned stack has. Without anything it is the library's default."""
+    """A candidate of the tuner, or the settings of a tuned stack. Without anything it is the library's default."""
 
     settings: tuple[Setting, ...] = ()
     rules: tuple[Rule, ...] = ()
@@ -78,18 +78,18 @@ def complete(settings: Iterable[Setting], knobs: Iterable[Knob]) -> tuple[Settin
 
     A value that was asked for stays even if it is too small: whoever asks for both wants to see what happens.
     """
-    asked = {setting.name: setting.value for setting in settings}
-    found = dict(asked)
+    requested = {setting.name: setting.value for setting in settings}
+    completed = dict(requested)
     for knob in knobs:
-        value = asked.get(knob.name)
+        value = requested.get(knob.name)
         if value is None:
             continue
-        for other in knob.at_least:
-            if other not in asked:
-                found[other] = str(max(int(value), int(found.get(other, value))))
+        for name in knob.at_least:
+            if name not in requested:
+                completed[name] = str(max(int(value), int(completed.get(name, value))))
         for need in knob.needs:
-            found.setdefault(need.name, need.value)
-    return tuple(Setting(name, value) for name, value in found.items())
+            completed.setdefault(need.name, need.value)
+    return tuple(Setting(name, value) for name, value in completed.items())
 
 
 def of_files(files: Iterable[Path]) -> Iterator[tuple[str, str, Path]]:

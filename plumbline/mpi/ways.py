@@ -1,4 +1,4 @@
-"""The ways of messages: how libraries call them, what is in a library that has one, which settings turn one off.
+"""The ways of messages: their names in libraries, marks of a library that has one, settings that turn one off.
 
 Sources: UCX's ``ucx_info -d`` and ``UCX_TLS``, libfabric's ``fi_info`` and ``FI_PROVIDER``, Open MPI's components.
 """
@@ -20,7 +20,7 @@ _VERBS = r"(?:rc|dc|ud|gga)(?:_x|_mlx5|_verbs)?|openib|mlx|verbs|psm3"
 
 @dataclass(frozen=True)
 class Way:
-    """``words``: a pattern of what the libraries call it; ``mark``: what is in a file that can use it.
+    """``words``: a pattern of its names in the libraries; ``mark``: text in a file that can use it.
 
     ``devices``: how the device files begin that are open where it is used; ``build``: how a library is built with it.
     """
@@ -110,24 +110,24 @@ INTEL_MPI = (
     Switch("I_MPI_OFI_PROVIDER", OMNIPATH, ("psm2",)),
     Switch("I_MPI_OFI_PROVIDER", SLINGSHOT, ("cxi",)),
 )
-#: how they say by what they reach a peer: UCX at the level ``info``, Open MPI's bml and OFI, Intel MPI and MPICH
-_TOLD = (
+#: lines that report how a peer is reached: UCX at the level ``info``, Open MPI's bml and OFI, Intel MPI and MPICH
+_REACHES = (
     re.compile(r"UCX +INFO +.*(?:(?:intra|inter)-node cfg#\d+|ep_cfg\[\d+\]:) (?:tag|am)\((?P<many>[^)]*)\)"),
-    re.compile(r"mca: bml: Using (?P<one>(?!self )\S+) btl for send to "),
-    re.compile(r"mtl:ofi:prov(?:ider)?: (?P<one>\S+)"),
-    re.compile(r"libfabric provider: (?P<one>\S+)"),
+    re.compile(r"mca: bml: Using (?P<single>(?!self )\S+) btl for send to "),
+    re.compile(r"mtl:ofi:prov(?:ider)?: (?P<single>\S+)"),
+    re.compile(r"libfabric provider: (?P<single>\S+)"),
 )
 
 
-def told(lines: Iterable[str]) -> list[str]:
-    """By what the libraries say that they reach peers, in their words, each once: ``rc_mlx5/mlx5_0:1``, ``tcp``."""
-    found: dict[str, None] = {}
+def reported(lines: Iterable[str]) -> list[str]:
+    """The transports to peers that the libraries report, in their words, each once: ``rc_mlx5/mlx5_0:1``, ``tcp``."""
+    peers: dict[str, None] = {}
     for line in lines:
-        for pattern in _TOLD:
+        for pattern in _REACHES:
             if match := pattern.search(line):
-                words = (match.groupdict().get("many") or match.groupdict().get("one") or "").split()
-                found |= dict.fromkeys(words if "self/memory" not in words else ())
-    return list(found)
+                words = (match.groupdict().get("many") or match.groupdict().get("single") or "").split()
+                peers |= dict.fromkeys(words if "self/memory" not in words else ())
+    return list(peers)
 
 
 def is_of(word: str, way: str) -> bool:

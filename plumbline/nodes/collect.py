@@ -16,14 +16,14 @@ from plumbline.host import collector
 from plumbline.schedulers import names
 from plumbline.schedulers.program import Done
 
-#: what was asked and when, beside the answers
+#: the note of the collection (nodes asked, times), beside the answers
 JOB = ".job.json"
 #: minutes that the job asks the scheduler for: the collector takes seconds
 MINUTES = 5
 
 
 @dataclass(frozen=True)
-class Request:
+class FactsRequest:
     """Which nodes of which scheduler: by name, or any ``count`` of them."""
 
     scheduler: str
@@ -35,7 +35,7 @@ class Request:
     python: str = "python3"
     #: seconds until the job is given up, waiting in the queue included
     limit: float = 900.0
-    #: the name of this collection, by which its answers are told from earlier ones
+    #: the name of this collection, which sets its answers apart from earlier ones
     collection: str = field(default_factory=lambda: secrets.token_hex(8))
 
     def size(self) -> int:
@@ -57,8 +57,8 @@ class Request:
         return [*words, "--host", host] if host else words
 
 
-def collect(request: Request) -> Done:
-    """Run the collection and write ``DIR/.job.json``; what the scheduler's command said is returned.
+def collect(request: FactsRequest) -> Done:
+    """Run the collection and write ``DIR/.job.json``; the output of the scheduler's command is returned.
 
     The answers are in the folder; :mod:`plumbline.nodes.read` reports which nodes did not answer. Raises
     :class:`PlumbError` for a name that cannot be a host, and where the folder cannot be written.

@@ -1,11 +1,11 @@
-"""Which nodes differ from the others, and in what."""
+"""The nodes that differ from the others, and their differences."""
 
 from __future__ import annotations
 
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +28,18 @@ Fingerprint = dict[str, str]
 
 @dataclass(frozen=True)
 class Difference:
-    """``what`` is ``here`` on these nodes, and ``usual`` on ``others`` nodes that answered."""
+    """``quantity`` is ``here`` on these nodes, and ``usual`` on ``others`` nodes that answered."""
 
     nodes: list[str]
-    what: str
+    quantity: str
     here: str
     usual: str
     others: int
+
+    def document(self) -> dict[str, Any]:
+        """The JSON object of it."""
+        known = {"nodes": self.nodes, "what": self.quantity, "here": self.here}
+        return {**known, "usual": self.usual, "others": self.others}
 
     def where(self) -> str:
         """The nodes in one word; ``?`` where no name is known."""
@@ -42,12 +47,12 @@ class Difference:
 
     def line(self) -> str:
         """The difference in one line for people."""
-        if not self.what:
+        if not self.quantity:
             return f"{self.where()}: {self.here}"
         if not self.usual:
-            return f"{self.where()}: {self.what} {self.here}"
+            return f"{self.where()}: {self.quantity} {self.here}"
         verb = "other has" if self.others == 1 else "others have"
-        return f"{self.where()}: {self.what} {self.here}, {self.others} {verb} {self.usual}"
+        return f"{self.where()}: {self.quantity} {self.here}, {self.others} {verb} {self.usual}"
 
 
 @dataclass
@@ -60,7 +65,7 @@ class Comparison:
     #: how far apart the nodes' time stamps of one job lie, in seconds
     spread: float = 0.0
     answered: int = 0
-    asked: int = 0
+    requested: int = 0
 
     def differing(self) -> list[str]:
         """Every node that is named, those that did not answer included."""
@@ -69,32 +74,32 @@ class Comparison:
     def document(self) -> dict[str, Any]:
         """As ``plumb nodes compare --json`` prints it."""
         return {
-            "asked": self.asked, "answered": self.answered, "groups": self.groups, "norm": self.norm,
-            "differences": [asdict(item) for item in self.differences], "clock_spread_s": round(self.spread, 3),
+            "asked": self.requested, "answered": self.answered, "groups": self.groups, "norm": self.norm,
+            "differences": [item.document() for item in self.differences], "clock_spread_s": round(self.spread, 3),
             "differing": self.differing(),
         }  # fmt: skip
 
 
 def compare(facts: Facts) -> Comparison:
-    """Group the nodes that are alike and name what differs on the others; nodes without an answer come first."""
+    """Group the nodes that are alike and name the differences of the others; nodes without an answer come first."""
     prints = fingerprints(facts.nodes)
     members = group((tuple(fingerprint.values()), name) for name, fingerprint in prints.items())
     groups = sorted(map(sorted, members.values()), key=lambda alike: (-len(alike), alike))
     norm = prints[groups[0][0]]
     unnamed = facts.unnamed()
     result = Comparison(groups, norm, _absent(facts, unnamed), answered=len(facts.nodes))
-    result.asked = len(facts.nodes) + len(facts.damaged) + len(facts.silent) + unnamed
-    counts = {what: Counter(fingerprint[what] for fingerprint in prints.values()) for what in norm}
+    result.requested = len(facts.nodes) + len(facts.damaged) + len(facts.silent) + unnamed
+    counts = {quantity: Counter(fingerprint[quantity] for fingerprint in prints.values()) for quantity in norm}
     apart = group(
-        ((what, here), name)
+        ((quantity, here), name)
         for alike in groups[1:]
-        for what, here in prints[alike[0]].items()
-        if here != norm[what]
+        for quantity, here in prints[alike[0]].items()
+        if here != norm[quantity]
         for name in alike
     )
-    for (what, here), others in sorted(apart.items(), key=lambda item: (len(item[1]), item[1], item[0])):
-        usual = norm[what]
-        result.differences.append(Difference(sorted(others), what, here, usual, counts[what][usual]))
+    for (quantity, here), others in sorted(apart.items(), key=lambda item: (len(item[1]), item[1], item[0])):
+        usual = norm[quantity]
+        result.differences.append(Difference(sorted(others), quantity, here, usual, counts[quantity][usual]))
     times = {name: node.time for name, node in facts.nodes.items()}
     result.spread = max(times.values()) - min(times.values())
     result.differences += clocks(times, facts.job)
@@ -102,7 +107,7 @@ def compare(facts: Facts) -> Comparison:
 
 
 def fingerprints(nodes: Mapping[str, Node]) -> dict[str, Fingerprint]:
-    """What has to be the same on like nodes, as words for people; the same keys in the same order for every node."""
+    """The properties that are equal on like nodes, as words for people; every node has the same keys in one order."""
     sizes = _memory_classes([node.memory_bytes for node in nodes.values()])
     return {name: _fingerprint(node, sizes) for name, node in nodes.items()}
 
@@ -138,7 +143,7 @@ def clocks(times: Mapping[str, float], job: Mapping[str, Any]) -> list[Differenc
     the job is certainly off. Within it, a node counts as off if it is far from the median of at least three; that
     includes a late start, so the spread is reported; where the nodes are asked one after the other it says nothing.
     """
-    found = []
+    differences = []
     at_once = not (job.get("scheduler") and schedulers.named(str(job["scheduler"])).one_by_one)
     middle = statistics.median(times.values())
     spread = max(times.values()) - min(times.values())
@@ -146,12 +151,12 @@ def clocks(times: Mapping[str, float], job: Mapping[str, Any]) -> list[Differenc
         if job and not job["began"] - CLOCK <= when <= job["ended"] + CLOCK:
             off = when - job["ended"] if when > job["ended"] else when - job["began"]
             here = f"at least {abs(off):.1f} s {'ahead of' if off > 0 else 'behind'} the host that started the job"
-            found.append(Difference([name], "clock", here, "", 0))
+            differences.append(Difference([name], "clock", here, "", 0))
         elif at_once and len(times) >= 3 and abs(when - middle) > CLOCK:
             here = f"{abs(when - middle):.1f} s {'ahead of' if when > middle else 'behind'} the median"
             here += f" (or started then: starts of the job spread over {spread:.1f} s)"
-            found.append(Difference([name], "clock", here, "", 0))
-    return found
+            differences.append(Difference([name], "clock", here, "", 0))
+    return differences
 
 
 def summary(facts: Facts, comparison: Comparison) -> str:
@@ -168,7 +173,7 @@ def summary(facts: Facts, comparison: Comparison) -> str:
 
 @dataclass(frozen=True)
 class Captured:
-    """What was read on the nodes of a partition.
+    """Topology, limits and summary of the nodes of a partition.
 
     Topology and limits are those of one node of the largest group of equal nodes; ``nodes`` is how many answered.
     """
@@ -180,15 +185,15 @@ class Captured:
 
 
 def captured(folder: Path) -> Captured:
-    """What ``plumb nodes facts`` wrote into ``folder``; raises :class:`PlumbError` if it has no topology."""
-    found = read.folder(folder)
-    comparison = compare(found)
+    """The facts that ``plumb nodes facts`` wrote into ``folder``; raises :class:`PlumbError` if it has no topology."""
+    facts = read.folder(folder)
+    comparison = compare(facts)
     for name in comparison.groups[0]:
-        xml = read.topology(found, name)
+        xml = read.topology(facts, name)
         if xml is not None:
-            limits = found.nodes[name].limits
-            return Captured(without_serials(xml), limits, len(found.nodes), summary(found, comparison))
-    reason = found.nodes[comparison.groups[0][0]].missing.get("topology", "no HOST.xml is there")
+            limits = facts.nodes[name].limits
+            return Captured(without_serials(xml), limits, len(facts.nodes), summary(facts, comparison))
+    reason = facts.nodes[comparison.groups[0][0]].missing.get("topology", "no HOST.xml is there")
     raise PlumbError(
         f"no node of the largest group of equal nodes has a topology: {reason}",
         str(folder),
@@ -197,16 +202,18 @@ def captured(folder: Path) -> Captured:
 
 
 def _absent(facts: Facts, unnamed: int) -> list[Difference]:
-    found = []
+    differences = []
     for why in sorted(set(facts.silent.values())):
-        found.append(Difference([name for name, said in facts.silent.items() if said == why], "", why, "", 0))
+        differences.append(Difference([name for name, reason in facts.silent.items() if reason == why], "", why, "", 0))
     for file, why in sorted(facts.damaged.items()):
         name = file.rsplit(".", 1)[0]
         # a damaged file may have any name; only a host name can be folded
-        found.append(Difference([name if names.HOST.fullmatch(name) else "?"], "", f"{file!r}: {why[:200]}", "", 0))
+        differences.append(
+            Difference([name if names.HOST.fullmatch(name) else "?"], "", f"{file!r}: {why[:200]}", "", 0)
+        )
     if unnamed:
-        found.append(Difference(["?"], "", f"{unnamed} of the nodes that were asked for did not answer", "", 0))
-    return found
+        differences.append(Difference(["?"], "", f"{unnamed} of the nodes that were asked for did not answer", "", 0))
+    return differences
 
 
 def _memory_classes(sizes: Iterable[int | None]) -> dict[int, int]:

@@ -1,4 +1,4 @@
-"""What is wrong with a host for benchmarking, what it does to figures, and the cure."""
+"""Faults of a host for benchmarking, their effect on figures, and the cure."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from plumbline.nodes.model import Node
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One property of the host: ``bad`` (True, False, or None when it could not be read), what it does, what to do."""
+class NodeFinding:
+    """One property of the host: ``bad`` (True, False, or None when it could not be read), its effect, its cure."""
 
     name: str
     seen: str
@@ -30,7 +30,7 @@ class Finding:
     cure: str = ""
 
 
-#: what the audit of a stack (:mod:`plumbline.fabric`) asks for by name
+#: findings that the audit of a stack (:mod:`plumbline.fabric`) reads by name
 LOCKED, SHM, PTRACE = "locked memory", "shared memory (/dev/shm)", "ptrace scope"
 #: MPI registers memory with network adapters: less than this of locked memory makes it fail or fall back
 MEMLOCK_WANTED = 64 << 20
@@ -45,7 +45,7 @@ def _words(fact: Any, _: int) -> str:
 
 
 class Property(Struct, frozen=True):
-    """A property of a host: which fact tells it, whether that is bad, what it does to figures, what to do.
+    """A property of a host: its fact, whether that is bad, its effect on figures, its cure.
 
     ``is_bad`` and ``words``, how it is shown, are asked about the fact and the number of CPUs.
     """
@@ -117,7 +117,7 @@ PROPERTIES = (
 )  # fmt: skip
 #: which findings come first
 ORDER = {True: 0, None: 1, False: 2}
-#: programs that measurements need, and what is lost without them
+#: programs that measurements need, and the loss without them
 TOOLS = {
     "numactl": "memory policies cannot be tried on the command line",
     "lstopo-no-graphics": "the topology cannot be compared with what plumb topology shows",
@@ -126,7 +126,7 @@ TOOLS = {
 }
 
 
-def examine(host: dict[str, Any], which: Callable[[str], str | None] = shutil.which) -> list[Finding]:
+def examine(host: dict[str, Any], which: Callable[[str], str | None] = shutil.which) -> list[NodeFinding]:
     """All findings from the provenance ``host``, worst first."""
     findings = _settings(host, os.cpu_count() or 1)
     findings += [_tool(name, lost, which) for name, lost in TOOLS.items()]
@@ -134,31 +134,31 @@ def examine(host: dict[str, Any], which: Callable[[str], str | None] = shutil.wh
     return by_badness(findings)
 
 
-def by_badness(findings: list[Finding]) -> list[Finding]:
+def by_badness(findings: list[NodeFinding]) -> list[NodeFinding]:
     """``findings``, worst first."""
     return sorted(findings, key=lambda finding: ORDER[finding.bad])
 
 
-def own_checkout() -> list[Finding]:
+def own_checkout() -> list[NodeFinding]:
     """Whether records can name the commit that made them; nothing outside of a git checkout."""
-    found = git.suite_state()
-    if "unknown" in found:
-        return [Finding("commit", "unknown", True, "records do not name what made them", found["unknown"])]
-    return [Finding("commit", found["commit"][:12], False)] if found["commit"] else []
+    state = git.suite_state()
+    if "unknown" in state:
+        return [NodeFinding("commit", "unknown", True, "records do not name what made them", state["unknown"])]
+    return [NodeFinding("commit", state["commit"][:12], False)] if state["commit"] else []
 
 
-def examine_links(found: Iterable[Link]) -> list[Finding]:
+def examine_links(links: Iterable[Link]) -> list[NodeFinding]:
     """Whether GPUs, network cards and NVMe drives have the best PCIe link that both of its ends support."""
     return [
-        Finding(
+        NodeFinding(
             f"link of {link.address}", str(link), link.fault, "copies to and from the device have less bandwidth",
             "seat the card again, or another slot; look at dmesg and the firmware's settings of the slot",
         )
-        for link in found
+        for link in links
     ]  # fmt: skip
 
 
-def _settings(host: dict[str, Any], cpus: int) -> list[Finding]:
+def _settings(host: dict[str, Any], cpus: int) -> list[NodeFinding]:
     """The findings of :data:`PROPERTIES` from the facts of a host with ``cpus`` CPUs, as records have them."""
     quota, limit, total = host["cgroup"]["cpu_quota"], host["cgroup"]["memory_limit_bytes"], host["memory_bytes"]
     facts = {
@@ -170,29 +170,29 @@ def _settings(host: dict[str, Any], cpus: int) -> list[Finding]:
     }
     room = cpus * SHM_WANTED_PER_CPU >> 20
     return [
-        Finding(item.name, UNREADABLE, None)
+        NodeFinding(item.name, UNREADABLE, None)
         if (fact := facts.get(item.fact)) is None
-        else Finding(
+        else NodeFinding(
             item.name, item.words(fact, cpus), item.is_bad(fact, cpus), item.effect, item.cure.format(shm_mib=room)
         )
         for item in PROPERTIES
     ]
 
 
-def examine_node(node: Node) -> list[Finding]:
+def examine_node(node: Node) -> list[NodeFinding]:
     """All findings from the facts of a node; its tools are those the node has."""
-    found = {name: tool.path for name, tool in node.tools.items()}
+    tool_paths = {name: tool.path for name, tool in node.tools.items()}
     settings = _settings(provenance.recorded(msgspec.to_builtins(node)), node.threads or os.cpu_count() or 1)
-    return settings + [_tool(name, lost, found.get) for name, lost in TOOLS.items()]
+    return settings + [_tool(name, lost, tool_paths.get) for name, lost in TOOLS.items()]
 
 
-def _tool(name: str, lost: str, which: Callable[[str], str | None]) -> Finding:
-    found = which(name)
-    return Finding(f"tool {name}", found or "missing", found is None, lost, f"{paths.setup()} names the package")
+def _tool(name: str, lost: str, which: Callable[[str], str | None]) -> NodeFinding:
+    path = which(name)
+    return NodeFinding(f"tool {name}", path or "missing", path is None, lost, f"{paths.setup()} names the package")
 
 
-def _own(file: Path) -> Finding:
-    return Finding(
+def _own(file: Path) -> NodeFinding:
+    return NodeFinding(
         f"tool {file.name}", "built" if file.exists() else "missing", not file.exists(),
         "nothing can be placed or verified", paths.setup(),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Reading a folder of node facts: what is sound is read, what is damaged is named."""
+"""Reading a folder of node facts: sound files are read, damaged ones are named."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Facts:
     nodes: dict[str, Node] = field(default_factory=dict)
     silent: dict[str, str] = field(default_factory=dict)
     damaged: dict[str, str] = field(default_factory=dict)
-    #: what ``.job.json`` has about the collection; empty if it is not there
+    #: the content of ``.job.json``; empty if it is not there
     job: dict[str, Any] = field(default_factory=dict)
 
     def unnamed(self) -> int:
@@ -40,45 +40,45 @@ def here(place: Path) -> Node:
 
 def folder(place: Path) -> Facts:
     """All facts in ``place``; raises :class:`PlumbError` for a folder without any."""
-    found = Facts(place)
+    facts = Facts(place)
     try:
         listed = sorted(file for file in place.iterdir() if file.suffix == ".json" and not file.name.startswith("."))
     except OSError as error:
         raise PlumbError(
             f"cannot read the facts: {error.strerror}", str(place), "plumb nodes facts collects them"
         ) from None
-    found.job = _job(place / JOB)
+    facts.job = _job(place / JOB)
     for file in listed:
         try:
             node = schemas.convert("node", schemas.parse_json(file.read_text(encoding="utf-8")), Node, str(file))
             names.host(node.host, str(file))
         except (OSError, ValueError) as error:
-            found.damaged[file.name] = f"not readable as JSON: {error}"
+            facts.damaged[file.name] = f"not readable as JSON: {error}"
             continue
         except PlumbError as error:
-            found.damaged[file.name] = error.what
+            facts.damaged[file.name] = error.message
             continue
         if node.host != file.stem:
-            found.damaged[file.name] = f"holds facts of {node.host}"
-        elif found.job and node.job is not None and node.job != found.job["job"]:
-            found.silent[file.stem] = "no answer; its file is of an earlier collection"
+            facts.damaged[file.name] = f"holds facts of {node.host}"
+        elif facts.job and node.job is not None and node.job != facts.job["job"]:
+            facts.silent[file.stem] = "no answer; its file is of an earlier collection"
         else:
-            found.nodes[node.host] = node
-    if not found.nodes:
-        why = "; ".join(f"{name}: {reason}" for name, reason in sorted(found.damaged.items())[:3])
+            facts.nodes[node.host] = node
+    if not facts.nodes:
+        why = "; ".join(f"{name}: {reason}" for name, reason in sorted(facts.damaged.items())[:3])
         raise PlumbError(
             f"no facts of any node{f' ({why})' if why else ''}", str(place), "plumb nodes facts collects them"
         )
-    answered = {*found.nodes, *(name.rsplit(".", 1)[0] for name in found.damaged)}
+    answered = {*facts.nodes, *(name.rsplit(".", 1)[0] for name in facts.damaged)}
     short = {name.split(".")[0] for name in answered}
-    asked = list(found.job.get("asked", []))
+    requested = list(facts.job.get("asked", []))
     # an older file of a node that was not asked by name this time says nothing
-    known = {*asked, *(name.split(".")[0] for name in asked)}
-    found.silent = {name: why for name, why in found.silent.items() if name in known}
-    for name in asked:
+    known = {*requested, *(name.split(".")[0] for name in requested)}
+    facts.silent = {name: why for name, why in facts.silent.items() if name in known}
+    for name in requested:
         if name not in answered and name.split(".")[0] not in short:
-            found.silent.setdefault(name, "no answer")
-    return found
+            facts.silent.setdefault(name, "no answer")
+    return facts
 
 
 def topology(facts: Facts, host: str) -> str | None:

@@ -43,25 +43,25 @@ def survey(site: Site) -> tuple[dict[str, int], list[str]]:
         scheduler = schedulers.named(part.scheduler)
         if not scheduler.knows_nodes:
             continue
-        found = _settled(scheduler, part.hosts, part.access)
-        good = sum(node.usable for node in found)
-        lines += [_out_of_work(node) for node in found if not node.usable]
+        nodes = _settled(scheduler, part.hosts, part.access)
+        good = sum(node.usable for node in nodes)
+        lines += [_out_of_work(node) for node in nodes if not node.usable]
         if good < part.nodes_offered:
             counts[part.name] = good
-            lines.append(f"partition {part.name}: {good} of {len(found)} nodes can be used; tests of more are skipped")
+            lines.append(f"partition {part.name}: {good} of {len(nodes)} nodes can be used; tests of more are skipped")
     return counts, lines
 
 
 def _settled(scheduler: Scheduler, hosts: Sequence[str], access: Sequence[str]) -> list[Node]:
     times, pause = PATIENCE
     queue = scheduler.queue(None, access)
-    found = schedulers.nodes(scheduler, queue, hosts, access)
+    nodes = schedulers.nodes(scheduler, queue, hosts, access)
     for _ in range(times):
-        if not any(node.state.rstrip("*") == "unknown" for node in found):
+        if not any(node.state.rstrip("*") == "unknown" for node in nodes):
             break
         time.sleep(pause)
-        found = schedulers.nodes(scheduler, queue, hosts, access)
-    return found
+        nodes = schedulers.nodes(scheduler, queue, hosts, access)
+    return nodes
 
 
 def _out_of_work(node: Node) -> str:

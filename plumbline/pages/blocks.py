@@ -1,4 +1,4 @@
-"""What a page shows, as data: sections of texts, facts, tables and charts. ``js/blocks.js`` draws any of them.
+"""The content of a page, as data: sections of texts, facts, tables and charts. ``js/blocks.js`` draws any of them.
 
 A piece is a text, a number, None for what is not known (a dash), True, False or empty for nothing, a list of pieces one
 after the other, or a block. Pieces are what sections and the cells of tables hold.
@@ -33,7 +33,7 @@ def section(name: str, title: str, about: str, *pieces: Piece, otherwise: Piece 
 
 
 def absent(command: str) -> Piece:
-    """What is said of a section without data: which command gives some."""
+    """The text of a section without data: the command that gives some."""
     return ["No data in this campaign. This gives it: ", block("code", command)]
 
 
@@ -68,7 +68,7 @@ def table(caption: str, columns: Iterable[object], rows: Iterable[Sequence[Piece
 
     Only the ``first`` rows (a number) are shown before a button asks for all; ``empty`` is said where there is none.
     """
-    named = [{"title": one} if isinstance(one, str) else one for one in columns]
+    named = [{"title": heading} if isinstance(heading, str) else heading for heading in columns]
     return {"is": "table", "caption": caption, "columns": named, "rows": list(rows), **parts}
 
 

@@ -21,7 +21,7 @@ ASSETS = Path(__file__).resolve().parent / "assets"
 LIBRARY = ASSETS / "vendor" / "echarts.min.js"
 #: the scripts of a page; they share one scope, in which the first reads its data
 SCRIPTS = ("dom", "theme", "chart", "tables", "drawer", "blocks", "page")
-#: what pages of one folder may load: files from where they are, which browsers call 'self' or, on a disk, file:
+#: the sources that pages of one folder may load: their place, which browsers call 'self' or, on a disk, file:
 BESIDE = (
     "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src data:; "
     "base-uri 'none'; form-action 'none'"
@@ -30,9 +30,9 @@ BESIDE = (
 
 def render(data: dict[str, Any]) -> str:
     """The page that shows ``data``; its title is ``data["title"]``. The same ``data`` gives the same text."""
-    library, own, style = _script_text(_library()), _script_text(_own()), _style()
-    parts = {"style": style, "library": library, "script": own}
-    return _page("inside", parts, data, policy([library, own], style), "application/json", embed(data))
+    library, script, style = _script_text(_library()), _script_text(_page_script()), _style()
+    parts = {"style": style, "library": library, "script": script}
+    return _page("inside", parts, data, policy([library, script], style), "application/json", embed(data))
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class Shared:
 
 
 def shared() -> Shared:
-    """What pages need beside them."""
-    texts = {"style": (_style(), "css"), "library": (_library(), "js"), "script": (_own(), "js")}
+    """The files that pages need beside them."""
+    texts = {"style": (_style(), "css"), "library": (_library(), "js"), "script": (_page_script(), "js")}
     names = {
         use: f"{use}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.{kind}" for use, (text, kind) in texts.items()
     }
@@ -82,10 +82,10 @@ def _library() -> str:
     return LIBRARY.read_text(encoding="utf-8")
 
 
-def _own() -> str:
-    """The scripts of a page as one: they share a scope that is theirs alone, and wait for the data."""
-    own = "\n".join((ASSETS / "js" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
-    return f"(async () => {{\n'use strict';\n{own}}})();\n"
+def _page_script() -> str:
+    """The scripts of a page as a single text: they share a scope that is theirs alone, and wait for the data."""
+    scripts = "\n".join((ASSETS / "js" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
+    return f"(async () => {{\n'use strict';\n{scripts}}})();\n"
 
 
 def _style() -> str:
@@ -124,7 +124,7 @@ def _script_text(text: str) -> str:
 
 
 def _fill(template: str, parts: dict[str, str]) -> str:
-    """``template`` with each ``{{name}}`` replaced once; what is inserted is not looked at again."""
+    """``template`` with each ``{{name}}`` replaced once; inserted text is not searched again."""
     pieces = []
     rest = template
     while "{{" in rest:

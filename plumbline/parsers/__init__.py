@@ -60,12 +60,12 @@ def parse(parser: str, text: str, context: Mapping[str, Any] | None = None) -> l
 
 
 def remarks(parser: str, text: str) -> list[str]:
-    """What the program printed about this launch, without figures; ``text`` is an output that :func:`parse` accepts."""
+    """The program's remarks on this launch, without figures; ``text`` is an output that :func:`parse` accepts."""
     return kernel.remarks(mpi.without_log(text)) if parser == "kernel" else []
 
 
 def work(parser: str, texts: Sequence[str]) -> Work | None:
-    """What the program did in everything that it timed.
+    """The work of the program in everything that it timed.
 
     ``texts`` are outputs that :func:`parse` accepts, one of each process for STREAM. None if the program has no model.
     """

@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from plumbline import schemas
 from plumbline.base import digits, units
 from plumbline.base.units import Better
 from plumbline.parsers import number
@@ -26,7 +27,7 @@ from plumbline.parsers.measurement import Measurement, ParseError, step_of
 from plumbline.parsers.text import quote
 
 #: a unit as the program prints it: no blanks, at most 24 characters
-Unit: TypeAlias = Annotated[str, Meta(pattern=r"^[^\s\x00-\x1f\x7f]{1,24}$")]
+Unit: TypeAlias = Annotated[str, schemas.whole(r"[^\s\x00-\x1f\x7f]{1,24}")]
 #: how one value is made of several that were found; ``only``: more than one is an error
 Take: TypeAlias = Literal["only", "first", "last", "sum", "lowest", "highest", "median"]
 
@@ -79,12 +80,12 @@ class FigureRule(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True
 
     @property
     def rates(self) -> list[str]:
-        """What it declares of the work that is done in its time, by the keys of :data:`RATES`."""
+        """The kinds of work that it declares for its time, by the keys of :data:`RATES`."""
         return [name for name in RATES if getattr(self, name)]
 
 
 class CheckRule(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What the output of a correct run holds.
+    """A condition on the output of a correct run.
 
     ``pattern`` must be found; with ``value`` its first group is a number that may differ from ``value`` by the fraction
     ``tolerance`` of it (of 1 where ``value`` is 0). ``file`` is as in :class:`FigureRule`.
@@ -97,7 +98,7 @@ class CheckRule(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True,
 
 
 class Rules(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """What is read of a program's output: the figures by name, and the checks."""
+    """The rules for a program's output: the figures by name, and the checks."""
 
     figures: dict[str, FigureRule]
     checks: list[CheckRule] = []
@@ -119,13 +120,13 @@ class Source(Struct, frozen=True, gc=False):
 
 def by_pattern(rule: FigureRule, source: Source) -> list[str]:
     """The group ``value``, or the first, of each match."""
-    found = list(re.finditer(rule.pattern or "", source.text, re.MULTILINE))
-    for match in found:
+    matches = list(re.finditer(rule.pattern or "", source.text, re.MULTILINE))
+    for match in matches:
         printed = match.groupdict().get("unit", rule.unit)
         if printed != rule.unit:
-            what = f"the program printed the unit {quote(str(printed))}, {rule.unit} was declared"
-            raise ParseError(what, source.name)
-    return [_group(match, source, is_time=_is_time(rule)) for match in found]
+            message = f"the program printed the unit {quote(str(printed))}, {rule.unit} was declared"
+            raise ParseError(message, source.name)
+    return [_group(match, source, is_time=_is_time(rule)) for match in matches]
 
 
 def _is_time(rule: FigureRule) -> bool:
@@ -192,18 +193,18 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
     """
     rules = msgspec.convert(context["rules"], Rules)
     output = Source("the standard output", text, context.get("wall_s"))
-    files = {name: Source(name, found) for name, found in context.get("files", {}).items()}
+    files = {name: Source(name, content) for name, content in context.get("files", {}).items()}
     sources = [rule.file for rule in rules.figures.values() if not rule.wall] + [check.file for check in rules.checks]
     if None in sources and not text.strip():
         raise ParseError("the program printed nothing", output.name)
     with bounded():
         for check in rules.checks:
             _check(check, _source(check.file, output, files))
-        found = {name: _figure(name, rule, _source(rule.file, output, files)) for name, rule in rules.figures.items()}
+        figures = {name: _figure(name, rule, _source(rule.file, output, files)) for name, rule in rules.figures.items()}
     for name, rule in rules.figures.items():
-        _check_time(rule, found[name], context)
-    rates = [rate for name, rule in rules.figures.items() for rate in _rates(rule, found[name])]
-    return [*found.values(), *rates]
+        _check_time(rule, figures[name], context)
+    rates = [rate for name, rule in rules.figures.items() for rate in _rates(rule, figures[name])]
+    return [*figures.values(), *rates]
 
 
 def rate_name(figure: str, work: str) -> str:
@@ -216,9 +217,9 @@ def _rates(rule: FigureRule, time: Measurement) -> Iterator[Measurement]:
     for work in rule.rates:
         if not time.value:
             raise ParseError(f"figure {time.metric}: no time passed, and {work} are declared")
-        _, unit, one = RATES[work]
+        _, unit, scale = RATES[work]
         seconds = time.value * units.multiple(rule.unit)[1] / 1e6
-        value = getattr(rule, work) / seconds / one
+        value = getattr(rule, work) / seconds / scale
         step = value / time.value * step_of([time])
         yield Measurement(rate_name(time.metric, work), value, unit, "higher", {"work": work}, step=step)
 
@@ -230,9 +231,9 @@ def _check_time(rule: FigureRule, time: Measurement, context: Mapping[str, Any])
         return
     most = launch_s * (1 + CLOCKS) * (context["workers"] if rule.take == "sum" else 1)
     if (time.value - step_of([time])) * units.multiple(rule.unit)[1] / 1e6 > most:
-        what = f"figure {time.metric}: {time.value:g} {rule.unit} is more than the launch took, {launch_s:g} s"
+        message = f"figure {time.metric}: {time.value:g} {rule.unit} is more than the launch took, {launch_s:g} s"
         cure = "declare the unit that the program prints; for a time of several CPUs one of its own, such as core-s"
-        raise ParseError(what, rule.file or "the standard output", cure)
+        raise ParseError(message, rule.file or "the standard output", cure)
 
 
 def _source(name: str | None, output: Source, files: Mapping[str, Source]) -> Source:
@@ -250,7 +251,7 @@ def _figure(name: str, rule: FigureRule, source: Source) -> Measurement:
         tokens = KINDS[kind](rule, source)
         values = [_number(token) for token in tokens]
     except ParseError as error:
-        raise ParseError(f"figure {name}: {error.what}", error.where or source.name, error.cure) from None
+        raise ParseError(f"figure {name}: {error.message}", error.where or source.name, error.cure) from None
     if not values:
         cure = "compare it with what the program printed"
         raise ParseError(f"figure {name}: {wanted} is not there", source.name, cure)
@@ -258,11 +259,11 @@ def _figure(name: str, rule: FigureRule, source: Source) -> Measurement:
         cure = f"let it find one only, or say which: take: {', '.join(_TAKE)}"
         raise ParseError(f"figure {name}: {wanted} is there {len(values)} times", source.name, cure)
     value = values[0] if len(values) == 1 else _TAKE[rule.take](values)
-    made = Measurement(name, value, rule.unit, rule.better, {})
+    measurement = Measurement(name, value, rule.unit, rule.better, {})
     # each of them may be off by half a step, and all in one direction
     addends = len(values) if rule.take == "sum" else 1
     step = addends * digits.step_of(number.plain(token) or "" for token in tokens)
-    return replace(made, step=step) if step != step_of([made]) else made
+    return replace(measurement, step=step) if step != step_of([measurement]) else measurement
 
 
 def _number(token: str) -> float:
@@ -278,12 +279,12 @@ def _number(token: str) -> float:
 
 def _check(check: CheckRule, source: Source) -> None:
     """Raise :class:`ParseError` unless the output is that of a correct run."""
-    found = re.search(check.pattern, source.text, re.MULTILINE)
-    if found is None:
+    match = re.search(check.pattern, source.text, re.MULTILINE)
+    if match is None:
         raise ParseError(f"wrong answer: pattern {quote(check.pattern)} is not there", source.name)
     if check.value is None:
         return
-    token = _group(found, source).strip()
+    token = _group(match, source).strip()
     printed = number.plain(token)
     if printed is None:
         raise ParseError(f"wrong answer: {quote(token)} is not a finite number, {check.value:g} expected", source.name)

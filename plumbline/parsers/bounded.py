@@ -25,8 +25,8 @@ def bounded(seconds: float | None = None) -> Iterator[None]:
     most = MOST_S if seconds is None else seconds
 
     def stop(*_: object) -> None:
-        what = f"reading the output takes more than {most:g} s of CPU time"
-        raise ParseError(what, "the patterns of plumb.yaml", "repeat no group that repeats itself, as (a+)+ does")
+        message = f"reading the output takes more than {most:g} s of CPU time"
+        raise ParseError(message, "the patterns of plumb.yaml", "repeat no group that repeats itself, as (a+)+ does")
 
     before = signal.signal(signal.SIGVTALRM, stop)
     signal.setitimer(signal.ITIMER_VIRTUAL, most)

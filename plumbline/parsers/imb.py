@@ -120,7 +120,7 @@ class _Block:
 
 @dataclass
 class _Output:
-    """What was found in the whole text."""
+    """The content of the whole text."""
 
     version: int = 0
     part: str = ""
@@ -247,14 +247,14 @@ def _select(output: _Output, context: Mapping[str, Any]) -> list[_Block]:
     return blocks
 
 
-def _only(blocks: list[_Block], what: str, wanted: str | int | None) -> list[_Block]:
+def _only(blocks: list[_Block], parameter: str, wanted: str | int | None) -> list[_Block]:
     """The blocks with the wanted value, all if it is None; none is an error that names those that there are."""
-    values = [block.ranks if what == "processes" else block.params.get(what) for block in blocks]
-    found = [block for block, value in zip(blocks, values, strict=True) if wanted in (None, value)]
-    if not found:
+    values = [block.ranks if parameter == "processes" else block.params.get(parameter) for block in blocks]
+    matches = [block for block, value in zip(blocks, values, strict=True) if wanted in (None, value)]
+    if not matches:
         there = ", ".join(sorted({str(value) for value in values}))
-        raise ParseError(f"imb: {blocks[0].benchmark} ran with {what} = {there}; {wanted} was asked for")
-    return found
+        raise ParseError(f"imb: {blocks[0].benchmark} ran with {parameter} = {there}; {wanted} was asked for")
+    return matches
 
 
 def _finer(time: Measurement, rate: Measurement) -> Measurement:
@@ -305,13 +305,13 @@ def _measurements(block: _Block, output: _Output, last: int | None) -> list[Meas
     if output.part == "MT":
         if last is None:
             raise ParseError(f"{block.title}: IMB-MT prints no end mark", cure="give 'last_bytes' in the context")
-        check_sizes(sizes, doubling=False, last=last, what=block.title)
+        check_sizes(sizes, doubling=False, last=last, title=block.title)
     elif block.benchmark in ONE_SIZE:
-        check_sizes(sizes, doubling=False, last=sizes[0], what=block.title)
+        check_sizes(sizes, doubling=False, last=sizes[0], title=block.title)
     else:
         # IMB-P2P announces its sizes by their ends even if a file gave them
         doubling = not output.user_lengths and output.part != "IMB-P2P"
-        check_sizes(sizes, doubling=doubling, last=last, what=block.title)
+        check_sizes(sizes, doubling=doubling, last=last, title=block.title)
         if not output.user_lengths:
-            check_sizes(sizes, doubling=False, last=output.maximum, what=block.title)
+            check_sizes(sizes, doubling=False, last=output.maximum, title=block.title)
     return result

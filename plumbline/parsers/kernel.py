@@ -12,6 +12,7 @@ import functools
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
+import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from plumbline import schemas
@@ -53,7 +54,7 @@ class Binding(Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields
 class Check(Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
     """Whether a part of the answer is right, and by how much it may be wrong."""
 
-    what: str
+    subject: str = msgspec.field(name="what")
     passed: bool
     error: float | None
     tolerance: float | None
@@ -105,28 +106,28 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
     ):
         if wanted is not None and wanted != seen:
             raise ParseError(f"kernel: ran with {key} = {seen}, {wanted} was asked for")
-    wrong = [check.what for check in printed.checks if not check.passed]
+    wrong = [check.subject for check in printed.checks if not check.passed]
     if wrong or not printed.passed:
         raise ParseError(f"{printed.kernel}: the answer is wrong: {', '.join(wrong) or 'it says so without a reason'}")
-    found = [
+    figures = [
         measured(item.metric, item.value, item.unit, item.better, dict(item.params), item.samples, item.limit)
         for item in printed.measurements
     ]
-    places = {(item.metric, tuple(sorted(item.params.items()))) for item in found}
-    if len(places) != len(found):
+    places = {(item.metric, tuple(sorted(item.params.items()))) for item in figures}
+    if len(places) != len(figures):
         raise ParseError(f"{printed.kernel}: two figures have the same name and parameters")
-    return found
+    return figures
 
 
 def remarks(text: str) -> list[str]:
-    """What the kernel printed about a run that :func:`parse` has accepted: what a reader of its figures must know."""
+    """Remarks of a run that :func:`parse` has accepted: facts that a reader of its figures must know."""
     return list(_read(text).remarks)
 
 
 def work(text: str) -> Work | None:
-    """What the kernel did in everything that it timed; None if its model counts no work."""
-    found = _read(text).work
-    return None if found is UNSET else found
+    """The work of the kernel in everything that it timed; None if its model counts no work."""
+    printed = _read(text).work
+    return None if printed is UNSET else printed
 
 
 @functools.lru_cache(maxsize=1)  # parse, remarks and work read the same text
@@ -143,4 +144,4 @@ def _read(text: str) -> Printed:
     try:
         return schemas.convert("kernel", document, Printed, "output of the kernel")
     except PlumbError as error:
-        raise ParseError(f"kernel: {error.what}", error.where) from None
+        raise ParseError(f"kernel: {error.message}", error.where) from None

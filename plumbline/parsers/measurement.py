@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Sequence
-from typing import Annotated, Any, TypeAlias, get_args
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Protocol, TypeAlias, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -45,14 +44,30 @@ class Measurement(Struct, frozen=True, gc=False):
     step: Number | UnsetType = UNSET
 
 
-def step_of(items: Sequence[Measurement]) -> float:
-    """How finely these values of one unit are known: the largest ``step``, or else their last decimal place."""
-    steps = [item.step for item in items if item.step is not UNSET]
-    return float(max(steps)) if steps else digits.step_of(json.dumps(item.value) for item in items)
+class _Known(Protocol):
+    """A value, and how finely it is known where its digits do not tell."""
+
+    @property
+    def value(self) -> Number:
+        """The value."""
+
+    @property
+    def step(self) -> Number | UnsetType:
+        """Its declared step."""
+
+
+def declared_step(items: Iterable[_Known]) -> Number | None:
+    """The largest ``step`` of these values of one unit; None if none has one."""
+    return max((item.step for item in items if item.step is not UNSET), default=None)
+
+
+def step_of(items: Sequence[_Known]) -> float:
+    """How finely these values of one unit are known."""
+    return digits.resolution((item.value for item in items), declared_step(items))
 
 
 class Counted(Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
-    """What the hardware counters counted in the timed part; ``line_bytes``: size of a cache line, 0 if not known."""
+    """Counts of the hardware counters in the timed part; ``line_bytes``: size of a cache line, 0 if not known."""
 
     instructions: Amount
     cycles: Amount
@@ -76,7 +91,7 @@ def measured(
     metric: str, value: float, unit: Unit, better: Better, params: dict[str, Any], iterations: int | None = None,
     model: float | None = None,
 ) -> Measurement:  # fmt: skip
-    """What a benchmark printed; raises :class:`ParseError` for what is not a figure of merit."""
+    """A measurement as a benchmark printed it; raises :class:`ParseError` for one that is no figure of merit."""
     if unit not in UNITS:
         raise ParseError(f"metric {metric}: unknown unit '{unit}'")
     if better not in get_args(Better):

@@ -8,7 +8,7 @@ import re
 _NUMBER = re.compile(
     r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eEdD][+-]?[0-9]+)?|[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+|,[0-9]{3})"
 )
-#: what is before a group that begins inside a number, and behind one that ends there
+#: the text before a group that begins inside a number, and behind one that ends there
 _BEGUN = re.compile(r"(?:[0-9]|[0-9][.:'_]|(?<![0-9.])[0-9]+,|(?<![\w.])\.|[0-9.][eEdD][-+]?|(?<![\w.)\]-])-)\Z")
 _CONTINUED = re.compile(r"[0-9]|[.,:'_][0-9]|[eEdD][-+]?[0-9]")
 #: the same of a time such as ``1h 2m`` or ``1m12.34s``
@@ -16,7 +16,7 @@ _PART = "(?:d|days?|h|hours?|m|minutes?)"
 _BEGUN_TIME, _CONTINUED_TIME = re.compile(rf"\b[0-9]+ ?{_PART} ?\Z"), re.compile(rf" ?{_PART} ?[0-9][0-9.]* ?[ms]")
 #: characters before and behind a group that are looked at: numbers are shorter
 _NEAR = 60
-#: what to do about it, by the character beside the group
+#: the cure, by the character beside the group
 _WHOLE = "write the group as ([-+.0-9eEdD]+)"
 _CURES = {
     ",": "write the group as ([0-9.,]+) if this is one number, or the comma beside the group if it separates two",
@@ -40,11 +40,11 @@ def cut(match: re.Match[str], group: int | str, *, is_time: bool) -> tuple[str, 
 
     A character that the pattern itself has beside the group separates numbers. ``is_time``: it may have several parts.
     """
-    taken, pattern = match[group] or "", match.re.pattern
-    number = taken.strip()
+    token, pattern = match[group] or "", match.re.pattern
+    number = token.strip()
     if not re.fullmatch(r"[-+.0-9](?:.*[.0-9])?", number):
         return None
-    start = match.start(group) + taken.index(number)
+    start = match.start(group) + token.index(number)
     end = start + len(number)
     before = match.string[max(0, start - _NEAR) : start].rpartition("\n")[2]
     after = match.string[end : end + _NEAR].partition("\n")[0]
@@ -68,6 +68,8 @@ def cut(match: re.Match[str], group: int | str, *, is_time: bool) -> tuple[str, 
 
 def _names(pattern: str, edge: str) -> bool:
     """Whether ``pattern`` has the ``edge`` of a group, a bracket and the character beside it, blanks between them."""
-    literal = [rf"\\{re.escape(one)}" if one == "." else rf"\\?{re.escape(one)}" for one in edge]
+    literal = [
+        rf"\\{re.escape(character)}" if character == "." else rf"\\?{re.escape(character)}" for character in edge
+    ]
     blanks = r"(?:(?:\\s| )[*+?]?)*"
     return not any(map(str.isdigit, edge)) and bool(re.search(blanks.join(literal), pattern))

@@ -179,7 +179,7 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
         if last is None:
             raise ParseError("osu: the suite prints no end mark", cure="give 'last_bytes' in the context")
         sizes = [int(row[0].params["bytes"]) for row in rows]
-        check_sizes(sizes, doubling=True, last=last, what=f"osu: {name}")
+        check_sizes(sizes, doubling=True, last=last, title=f"osu: {name}")
     else:
         table.one_row(rows, f"osu: {name}", header)
         for measurement in rows[0]:
@@ -248,12 +248,12 @@ def _port_columns(columns: Sequence[str], title: str, header: int) -> list[str]:
 
 
 def _meanings(columns: Sequence[str]) -> dict[str, table.Meaning]:
-    """What columns mean: those that are known by name, and the percentiles among ``columns``."""
-    found = dict(COLUMNS)
+    """Meanings of columns: those that are known by name, and the percentiles among ``columns``."""
+    meanings = dict(COLUMNS)
     for match in filter(None, map(_TAIL.match, columns)):
         latency: table.Meaning = (f"latency_p{match[1]}", US, "lower")
-        found[match[0]] = latency if match[2] == "Lat(us)" else (f"bandwidth_p{match[1]}", MB_S, "higher")
-    return found
+        meanings[match[0]] = latency if match[2] == "Lat(us)" else (f"bandwidth_p{match[1]}", MB_S, "higher")
+    return meanings
 
 
 def _rows(

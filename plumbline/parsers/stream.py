@@ -47,17 +47,19 @@ _VALID = re.compile(r"\ASolution Validates(?:: avg error less than [0-9.e+-]+ on
 _FAILED = re.compile(r"\AFailed Validation on array [abc]\[\],")
 
 
-def _one(pattern: re.Pattern[str], lines: Sequence[str], what: str, *, needed: bool) -> int | None:
+def _one(pattern: re.Pattern[str], lines: Sequence[str], label: str, *, needed: bool) -> int | None:
     """The integer in the only line that matches, or None if there is none and none is ``needed``."""
-    found = [(number, match) for number, line in enumerate(lines) if (match := pattern.match(line))]
-    if len(found) > 1:
-        raise ParseError(f"stream: {what} stands there {len(found)} times: lines of several ranks", at(found[1][0]))
-    if not found:
+    matches = [(number, match) for number, line in enumerate(lines) if (match := pattern.match(line))]
+    if len(matches) > 1:
+        raise ParseError(
+            f"stream: {label} stands there {len(matches)} times: lines of several ranks", at(matches[1][0])
+        )
+    if not matches:
         if needed:
-            raise ParseError(f"stream: {what} is missing: truncated or damaged output")
+            raise ParseError(f"stream: {label} is missing: truncated or damaged output")
         return None
-    number, match = found[0]
-    return integer(match[1], what, number)
+    number, match = matches[0]
+    return integer(match[1], label, number)
 
 
 def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
@@ -119,7 +121,7 @@ def _table(lines: Sequence[str], start: int) -> dict[str, float]:
             raise ParseError(f"stream: impossible row {quote(lines[number])}", at(number))
         rates[metric] = rate
         number += 1
-    for pattern, what in (
+    for pattern, expected in (
         (_RULE, "the rule after the table"),
         (_VALID, "'Solution Validates'"),
         (_RULE, "the last rule"),
@@ -127,7 +129,7 @@ def _table(lines: Sequence[str], start: int) -> dict[str, float]:
         if number < len(lines) and _FAILED.match(lines[number]):
             raise ParseError(f"stream: validation failed: {quote(lines[number])}", at(number))
         if number >= len(lines) or not pattern.match(lines[number]):
-            raise ParseError(*_odd(lines, number, what))
+            raise ParseError(*_odd(lines, number, expected))
         number += 1
     for rest in range(number, len(lines)):
         if lines[rest]:
@@ -139,7 +141,7 @@ _COLUMNS = ("Best Rate MB/s", "Avg time", "Min time", "Max time")
 
 
 def _odd(lines: Sequence[str], number: int, expected: str) -> tuple[str, str]:
-    """What and where of the error that line index ``number`` is not what was expected."""
+    """Message and place of the error that line index ``number`` is not as expected."""
     if number >= len(lines):
         return f"stream: truncated: the output ends before {expected}", at(len(lines) - 1)
     return f"stream: {quote(lines[number])} stands where {expected} was expected: garbled output", at(number)
@@ -163,9 +165,15 @@ def combine(ranks: Sequence[Sequence[Measurement]]) -> list[Measurement]:
     for metric in METRICS:
         first = tables[0][metric]
         for rank, table in enumerate(tables):
-            other = table[metric]
-            if (other.params, other.iterations, other.unit) != (first.params, first.iterations, first.unit):
-                mine, its = (f"{measurement.params} {measurement.iterations} times" for measurement in (first, other))
+            measurement = table[metric]
+            if (measurement.params, measurement.iterations, measurement.unit) != (
+                first.params,
+                first.iterations,
+                first.unit,
+            ):
+                mine, its = (
+                    f"{measurement.params} {measurement.iterations} times" for measurement in (first, measurement)
+                )
                 raise ParseError(f"stream: rank 0 ran {mine}, rank {rank} {its}")
         total = sum(table[metric].value for table in tables)
         params = {**first.params, "ranks": len(tables)}

@@ -45,13 +45,15 @@ def measurements(
     row: Mapping[str, str], meanings: Mapping[str, Meaning], common: Mapping[str, int | str], number: int
 ) -> list[Measurement]:
     """The values of a row; ``common``: the parameters of all rows."""
-    own = {param: integer(row[name], name, number) for name, param in PARAMETERS.items() if name in row}
+    parameters = {param: integer(row[name], name, number) for name, param in PARAMETERS.items() if name in row}
     iterations = next((integer(row[name], name, number) for name in ITERATIONS if name in row), None)
-    found = []
+    values = []
     for name in filter(meanings.__contains__, row):
         metric, unit, better = meanings[name]
-        found.append(measured(metric, real(row[name], name, number), unit, better, {**common, **own}, iterations))
-    return found
+        values.append(
+            measured(metric, real(row[name], name, number), unit, better, {**common, **parameters}, iterations)
+        )
+    return values
 
 
 def one_row(rows: Collection[object], title: str, number: int) -> None:

@@ -1,4 +1,4 @@
-"""What the parsers share: lines, numbers, sizes, and the messages of a job that died."""
+"""Shared by the parsers: lines, numbers, sizes, and the messages of a job that died."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FATAL = re.compile(
     )
 )  # fmt: skip
 
-#: what launchers put before a line where an option asks for it: Open MPI's and PRRTE's, Hydra's, srun's
+#: tags that launchers put before a line where an option asks for it: Open MPI's and PRRTE's, Hydra's, srun's
 _TAG = re.compile(r"\A(?:.{0,80}<std(?:out|err)>:|(?:\[[0-9]+\]|[0-9]+:)(?: |\Z))")
 
 
@@ -65,7 +65,7 @@ def require_alive(lines: Sequence[str]) -> None:
         if _FATAL.match(line):
             follow = ""
             if "BAD TERMINATION" in line:  # the next lines say which rank and which signal
-                follow = " ".join(other.strip("= ") for other in lines[number + 1 : number + 3])
+                follow = " ".join(following.strip("= ") for following in lines[number + 1 : number + 3])
             raise ParseError(f"the run failed: {quote(line.strip('= ') + ' ' + follow)}", at(number))
 
 
@@ -104,15 +104,15 @@ def context_str(context: Mapping[str, Any], key: str) -> str | None:
     return value
 
 
-def check_sizes(sizes: Sequence[int], *, doubling: bool, last: int | None, what: str) -> None:
+def check_sizes(sizes: Sequence[int], *, doubling: bool, last: int | None, title: str) -> None:
     """Raise on a size seen twice, on a gap in a row of doubling sizes, and if the last one is not ``last``."""
     for before, after in itertools.pairwise(sizes):
         if doubling and before not in (0, after / 2) and before < after:
-            raise ParseError(f"{what}: sizes between {before} and {after} bytes are missing")
+            raise ParseError(f"{title}: sizes between {before} and {after} bytes are missing")
         if before >= after and (doubling or before == after):
-            raise ParseError(f"{what}: {after} bytes follow {before}: rows of two outputs, or repeated")
+            raise ParseError(f"{title}: {after} bytes follow {before}: rows of two outputs, or repeated")
     if len(set(sizes)) != len(sizes):
-        raise ParseError(f"{what}: a size appears twice")
+        raise ParseError(f"{title}: a size appears twice")
     if last is not None and (not sizes or sizes[-1] != last):
         end = f"ends at {sizes[-1]} bytes" if sizes else "has no rows"
-        raise ParseError(f"{what}: truncated: the table {end}, {last} bytes were expected last")
+        raise ParseError(f"{title}: truncated: the table {end}, {last} bytes were expected last")

@@ -20,6 +20,7 @@ from plumbline.judge import agreement
 from plumbline.judge.compare import compare
 from plumbline.judge.sides import Side
 from plumbline.pages.blocks import Block, Piece, block, column, facts, link, number, section, table
+from plumbline.records.figure import step_of
 from plumbline.records.model import FLEETING, Row
 from plumbline.records.notes import Note
 from plumbline.report import history
@@ -63,7 +64,7 @@ def counts(rows: Sequence[Row]) -> dict[str, int]:
 
 
 def campaign_line(name: str, rows: Sequence[Row], href: str | None, answer: str | None) -> dict[str, Any]:
-    """A campaign in the list of its system, and what its page answers; both are None where it could not be made."""
+    """A campaign in the list of its system, and its page's answer; both are None where it could not be made."""
     return {
         "name": name,
         "href": href,
@@ -78,13 +79,13 @@ def series(
     name: str, rows: Sequence[Row], notes: Sequence[Note], trail: list[list[str]]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The page of a test: its series with change points and notes; and its changes, for the system's page."""
-    found = history.history(rows, notes, MOST_POINTS, least=1)
+    trend = history.history(rows, notes, MOST_POINTS, least=1)
     targets = {row.id: f"../campaigns/{slug(row.campaign)}.html#record-{row.id}" for row in rows if row.campaign}
     changes = [
-        {"series": one["name"], "time": time, **{key: alarm.get(key) for key in ("ratio", "direction", "notes")}}
-        for one in found["series"]
-        for alarm in one["alarms"]
-        for time, _, identity in one["points"]
+        {"series": curve["name"], "time": time, **{key: alarm.get(key) for key in ("ratio", "direction", "notes")}}
+        for curve in trend["series"]
+        for alarm in curve["alarms"]
+        for time, _, identity in curve["points"]
         if identity == alarm["index"]
     ]
     changes.sort(key=lambda change: (change["time"], change["series"]), reverse=True)
@@ -92,11 +93,11 @@ def series(
         "title": f"{name}: history",
         "heading": name,
         "trail": trail,
-        "sections": [history.section(found, targets, "is of no campaign: plumb show")],
+        "sections": [history.section(trend, targets, "is of no campaign: plumb show")],
     }
     directions = Counter(change["direction"] for change in changes)
     facts = {
-        "series": len(found["series"]) + found["left_out"],
+        "series": len(trend["series"]) + trend["left_out"],
         "worse": directions["worse"],
         "better": directions["better"],
         "changes": changes[:MOST_CHANGES],
@@ -111,15 +112,16 @@ def newest_figures(rows: Sequence[Row]) -> str | None:
     if not usable:
         return None
     first = usable[-1].figures[0]
-    own = [figure for row in usable if row.campaign == usable[-1].campaign and (figure := row.figure(first.name))]
-    ends = [" ".join(units.human(end(one.value for one in own), first.unit)) for end in (min, max)]
+    figures = [figure for row in usable if row.campaign == usable[-1].campaign and (figure := row.figure(first.name))]
+    step = step_of((figure, 1.0) for figure in figures)
+    ends = [" ".join(units.human(end(figure.value for figure in figures), first.unit, step)) for end in (min, max)]
     return f"{first.name} {' … '.join(dict.fromkeys(ends))}"
 
 
 def machine(name: str, rows: Sequence[Row], trail: list[list[str]]) -> dict[str, Any]:
     """The page of a system's machine: a drawing of each partition, and the newest states of its hosts."""
-    own = [row for row in rows if not row.is_imported]
-    facts = [(row.time, {key: value for key, value in row.host.items() if key not in FLEETING}) for row in own]
+    local_rows = [row for row in rows if not row.is_imported]
+    facts = [(row.time, {key: value for key, value in row.host.items() if key not in FLEETING}) for row in local_rows]
     states = {json.dumps(host, sort_keys=True): (time, finite(host)) for time, host in facts}
     newest = [host for _, host in sorted(states.values(), key=lambda state: state[0], reverse=True)][:MOST_STATES]
     count = units.counted(len(states), "state")
@@ -133,7 +135,7 @@ def machine(name: str, rows: Sequence[Row], trail: list[list[str]]) -> dict[str,
                 "topology",
                 "Topology",
                 "As plumb topology draws it.",
-                *_drawings(name, {row.partition for row in own}),
+                *_drawings(name, {row.partition for row in local_rows}),
                 otherwise="No partition of the records is described here.",
             ),
             section("hosts", "Hosts", about, hosts(newest)),
@@ -159,17 +161,17 @@ def _drawing(name: str, partition: str, topology: str | PlumbError) -> Block:
         drawn = draw(site.folder(name) / topology, name=f"{name}:{partition}")
         return block("drawing", drawn, label=f"Topology of {partition}")
     except PlumbError as error:
-        return block("paragraph", f"No drawing: {error.what}.")
+        return block("paragraph", f"No drawing: {error.message}.")
 
 
 def side_by_side(newest: Mapping[str, Sequence[Row]], trail: list[list[str]]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The page of all systems in one table, and its summary line; ``newest``: the newest campaign's rows, by system."""
     sides = [Side(name, (("site", name),)) for name in newest]
     every = [row for rows in newest.values() for row in rows]
-    found = compare(every, sides, doubtful=agreement.doubtful_of(every))
+    comparison = compare(every, sides, doubtful=agreement.doubtful_of(every))
     campaigns = ("newest campaign", tuple(f"{rows[0].campaign}, {rows[0].time[:10]}" for rows in newest.values()))
-    shown = document(replace(found, circumstances=(campaigns, *found.circumstances)))
-    return {**shown, "title": "Systems side by side", "trail": trail}, {"closing": closing(found)}
+    shown = document(replace(comparison, circumstances=(campaigns, *comparison.circumstances)))
+    return {**shown, "title": "Systems side by side", "trail": trail}, {"closing": closing(comparison)}
 
 
 def systems(lines: Sequence[dict[str, Any]], together: dict[str, str] | None) -> dict[str, Any]:
@@ -189,25 +191,25 @@ def systems(lines: Sequence[dict[str, Any]], together: dict[str, str] | None) ->
     return {"title": "Plumbline", "sections": [shown]}
 
 
-def _line(one: dict[str, Any]) -> list[Piece]:
-    last = one.get("newest")
+def _line(line: dict[str, Any]) -> list[Piece]:
+    last = line.get("newest")
     return [
-        link(one["name"], one["href"]),
-        _changes(one),
+        link(line["name"], line["href"]),
+        _changes(line),
         *((link(minute(last["time"]), last["href"]), last["answer"], _not_valid(last), last["variants"])
           if last else (None,) * 4),
-        one["campaigns"],
-        len(one["nodes"]),
-        "; ".join(one["processors"]) or None,
+        line["campaigns"],
+        len(line["nodes"]),
+        "; ".join(line["processors"]) or None,
     ]  # fmt: skip
 
 
 def system(name: str, known: dict[str, Any], sections: Sequence[Block], campaigns: Sequence[Any]) -> dict[str, Any]:
-    """The page of a system: ``sections`` below what is ``known`` of it, and what its newest campaign answers."""
+    """The page of a system: ``sections`` below its ``known`` facts and the answer of its newest campaign."""
     newest = [
-        block("paragraph", block("strong", one["answer"]), " ", link("The newest campaign", one["href"]), ".")
-        for one in campaigns[:1]
-        if one["answer"]
+        block("paragraph", block("strong", campaign["answer"]), " ", link("The newest campaign", campaign["href"]), ".")
+        for campaign in campaigns[:1]
+        if campaign["answer"]
     ]
     rows = [
         ("processor", "; ".join(known["processors"]) or "unknown"),
@@ -225,7 +227,7 @@ def system(name: str, known: dict[str, Any], sections: Sequence[Block], campaign
     return {"title": f"{name}: Plumbline", "heading": name, "head": head, "sections": sections}
 
 
-def changes(found: Sequence[dict[str, Any]]) -> Block:
+def changes(points: Sequence[dict[str, Any]]) -> Block:
     """The change points of a system, the newest first."""
     return section(
         "changes",
@@ -237,12 +239,14 @@ def changes(found: Sequence[dict[str, Any]]) -> Block:
             (TIME | {"title": "since"}, column("change", "whole"), "series", column("noted for that time", "notes")),
             [
                 (
-                    minute(one["time"]),
-                    block("badge", f"{signed(one['ratio'] - 1)} {one['direction']}", verdict=MARKS[one["direction"]]),
-                    link(one["series"], one["href"]),
-                    "; ".join(one["notes"] or ()) or None,
+                    minute(point["time"]),
+                    block(
+                        "badge", f"{signed(point['ratio'] - 1)} {point['direction']}", verdict=MARKS[point["direction"]]
+                    ),
+                    link(point["series"], point["href"]),
+                    "; ".join(point["notes"] or ()) or None,
                 )
-                for one in found
+                for point in points
             ],
             first=FIRST,
             empty="No lasting change was seen.",
@@ -250,7 +254,7 @@ def changes(found: Sequence[dict[str, Any]]) -> Block:
     )
 
 
-def tests(found: Sequence[dict[str, Any]]) -> Block:
+def tests(lines: Sequence[dict[str, Any]]) -> Block:
     """The tests of a system."""
     return section(
         "tests",
@@ -268,20 +272,20 @@ def tests(found: Sequence[dict[str, Any]]) -> Block:
             ),
             [
                 (
-                    link(one["name"], one["href"]),
-                    one["newest"],
-                    one["series"],
-                    one["records"],
-                    minute(one["time"]),
-                    _changes(one),
+                    link(line["name"], line["href"]),
+                    line["newest"],
+                    line["series"],
+                    line["records"],
+                    minute(line["time"]),
+                    _changes(line),
                 )
-                for one in found
+                for line in lines
             ],
         ),
     )
 
 
-def campaigns(found: Sequence[dict[str, Any]]) -> Block:
+def campaigns(lines: Sequence[dict[str, Any]]) -> Block:
     """The campaigns of a system, the newest first."""
     return section(
         "campaigns",
@@ -292,15 +296,15 @@ def campaigns(found: Sequence[dict[str, Any]]) -> Block:
             (TIME | {"title": "began"}, column("campaign", "code"), "stacks", *map(number, CAMPAIGN)),
             [
                 (
-                    link(minute(one["time"]), one["href"]),
-                    one["name"],
-                    ", ".join(one["stacks"]),
-                    one["variants"],
-                    _not_valid(one),
-                    one["launches"],
-                    one["disturbed"],
+                    link(minute(line["time"]), line["href"]),
+                    line["name"],
+                    ", ".join(line["stacks"]),
+                    line["variants"],
+                    _not_valid(line),
+                    line["launches"],
+                    line["disturbed"],
                 )
-                for one in found
+                for line in lines
             ],
             first=FIRST,
             empty="Its records are of no campaign.",
@@ -317,22 +321,22 @@ def noted(notes: Sequence[Note]) -> Block:
         table(
             "Notes",
             (TIME, column("what happened", "notes")),
-            [(minute(time), text) for time, text in told(notes)],
+            [(minute(time), text) for time, text in notes_json(notes)],
             first=FIRST,
         ),
     )
 
 
-def _changes(one: dict[str, Any]) -> Piece:
+def _changes(line: dict[str, Any]) -> Piece:
     """Counts of changes with the marks of verdicts: nothing is said by colour alone."""
-    counts = ([block("badge", f"{one[name]} {name}", verdict=mark), " "] for name, mark in MARKS.items() if one[name])
+    counts = ([block("badge", f"{line[name]} {name}", verdict=mark), " "] for name, mark in MARKS.items() if line[name])
     return list(counts) or "none"
 
 
-def _not_valid(one: dict[str, Any]) -> Piece:
-    return one["invalid"] and block("badge", str(one["invalid"]), verdict="invalid")
+def _not_valid(line: dict[str, Any]) -> Piece:
+    return line["invalid"] and block("badge", str(line["invalid"]), verdict="invalid")
 
 
-def told(notes: Sequence[Note]) -> list[list[str]]:
+def notes_json(notes: Sequence[Note]) -> list[list[str]]:
     """Notes as JSON can hold them."""
     return [[note.time, note.text] for note in reversed(notes)]

@@ -1,4 +1,4 @@
-"""The folder of published pages: which page was made of what, so that a page whose inputs are the same is kept."""
+"""The folder of published pages: a page whose inputs are the same is kept."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from plumbline.base.errors import PlumbError
 from plumbline.pages import page
 from plumbline.pages.page import Shared
 
-#: what the pages have in common, and what each was made of
+#: the folder of shared files, and the file with the inputs of each page
 ASSETS, STATE = "assets", "pages.json"
-#: a page's data, and what other pages need of it
+#: a page's data, and its facts for other pages
 Made = tuple[dict[str, Any], dict[str, Any]]
 
 
 @dataclass
 class Folder:
-    """``known`` is what the folder held before, ``pages`` what it holds now: ``{path: {"inputs", "facts"}}``."""
+    """``known`` are the pages of the folder before, ``pages`` those now: ``{path: {"inputs", "facts"}}``."""
 
     root: Path
     shared: Shared
@@ -56,7 +56,7 @@ class Folder:
         self.put(path, document, lambda: (document, {}))
 
     def finish(self) -> None:
-        """Remove pages and shared files that are not used any more, and store what the pages were made of."""
+        """Remove pages and shared files that are not used any more, and store the inputs of the pages."""
         kept = {*self.pages, *(f"{ASSETS}/{name}" for name in self.shared.texts)}
         old = {*self.known, *(f"{ASSETS}/{file.name}" for file in (self.root / ASSETS).iterdir())}
         for path in sorted(old - kept):
@@ -66,7 +66,7 @@ class Folder:
         self._sweep({*old, *kept, STATE})
 
     def _sweep(self, ours: set[str]) -> None:
-        """Remove what publications that were killed left beside these files: no other runs in this folder."""
+        """Remove temporary files of killed publications: no other runs in this folder."""
         for left in self.root.rglob(".*"):
             written = re.fullmatch(r"\.(.+)\.[0-9]+", left.name)
             if written and left.with_name(written[1]).relative_to(self.root).as_posix() in ours:
@@ -74,7 +74,7 @@ class Folder:
                 self.removed += 1
 
     def keep(self) -> None:
-        """Store what the pages so far were made of, where publishing ends early."""
+        """Store the inputs of the pages so far, where publishing ends early."""
         self._keep({**self.known, **self.pages})
 
     def _keep(self, pages: dict[str, dict[str, Any]]) -> None:
@@ -103,12 +103,12 @@ def opened(root: Path) -> Iterator[Folder]:
 
 
 def _known(file: Path) -> dict[str, dict[str, Any]]:
-    """What was kept of the pages; nothing if there is none, an error if it is damaged."""
+    """The stored state of the pages; empty without a file, an error if it is damaged."""
     try:
         pages = json.loads(file.read_text(encoding="utf-8"))["pages"]
         return {
-            str(path): {"inputs": str(one["inputs"]), "facts": dict(one["facts"])}
-            for path, one in pages.items()
+            str(path): {"inputs": str(entry["inputs"]), "facts": dict(entry["facts"])}
+            for path, entry in pages.items()
             if ".." not in Path(path).parts and not Path(path).is_absolute()
         }
     except FileNotFoundError:

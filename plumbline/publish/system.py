@@ -26,8 +26,8 @@ TOP = "All systems"
 class System:
     """A site whose pages are made.
 
-    ``problems`` are what could not be read or made, in words; ``newest`` are the records of its newest campaign whose
-    figures may be compared.
+    ``problems`` are unreadable records and failed pages, in words; ``newest`` are the records of its newest campaign
+    whose figures may be compared.
     """
 
     name: str
@@ -84,15 +84,15 @@ class System:
     def _campaigns(self, known: list[Known]) -> list[dict[str, Any]]:
         """A page for each campaign; their lines, the newest first."""
         lines = []
-        for name, own in group((name, item) for item in known if (name := item[0].campaign)).items():
-            rows = [row for row, _ in own]
+        for name, records in group((name, item) for item in known if (name := item[0].campaign)).items():
+            rows = [row for row, _ in records]
             path = f"campaigns/{slug(name)}.html"
-            made = self._made(path, *self._campaign(name, own))
-            lines.append(documents.campaign_line(name, rows, *((path, made["answer"]) if made else (None, None))))
+            facts = self._made(path, *self._campaign(name, records))
+            lines.append(documents.campaign_line(name, rows, *((path, facts["answer"]) if facts else (None, None))))
         return sorted(lines, key=_when, reverse=True)
 
-    def _campaign(self, name: str, own: list[Known]) -> tuple[Any, Callable[[], Made]]:
-        """What the page of a campaign is made of, and what makes it."""
+    def _campaign(self, name: str, records: list[Known]) -> tuple[Any, Callable[[], Made]]:
+        """The inputs of a campaign's page, and the function that makes it."""
         try:
             ended = outcome.read(self.name, name)
         except PlumbError as error:
@@ -100,32 +100,32 @@ class System:
             ended = None
 
         def make() -> Made:
-            made = compose(self.name, name, [row for row, _ in own], ended)
-            facts = {"answer": made.document["answer"], "odd": [str(item) for item in made.odd]}
-            return {**made.document, "trail": self._trail("../")}, facts
+            report = compose(self.name, name, [row for row, _ in records], ended)
+            facts = {"answer": report.document["answer"], "odd": [str(item) for item in report.odd]}
+            return {**report.document, "trail": self._trail("../")}, facts
 
-        return [sorted(total for _, total in own), ended], make
+        return [sorted(total for _, total in records), ended], make
 
     def _tests(self, known: list[Known], noted: list[Note]) -> list[dict[str, Any]]:
         """A page for each test with a figure; their lines, by name."""
         lines = []
-        for name, own in sorted(group((item[0].variant.test, item) for item in known).items()):
+        for name, records in sorted(group((item[0].variant.test, item) for item in known).items()):
             path = f"tests/{slug(name)}.html"
-            inputs = [[total for _, total in own], documents.told(noted)]
-            rows = [row for row, _ in own]
+            inputs = [[total for _, total in records], documents.notes_json(noted)]
+            rows = [row for row, _ in records]
             facts = self._made(path, inputs, functools.partial(self._series, name, rows, noted))
             line = {"name": name, "href": None if facts is None else path, "records": len(rows), "time": rows[-1].time}
-            found = facts or {"series": 0, "worse": 0, "better": 0, "changes": [], "newest": None}
-            changes = [{**change, "href": path} for change in found["changes"]]
-            lines.append({**line, **found, "changes": changes})
+            summary = facts or {"series": 0, "worse": 0, "better": 0, "changes": [], "newest": None}
+            changes = [{**change, "href": path} for change in summary["changes"]]
+            lines.append({**line, **summary, "changes": changes})
         return lines
 
     def _series(self, name: str, rows: list[Row], noted: list[Note]) -> Made:
-        made, odd = without_odd(lambda some, _: documents.series(name, some, noted, self._trail("../")), rows)
-        return made[0], {**made[1], "odd": [str(item) for item in odd]}
+        composed, odd = without_odd(lambda some, _: documents.series(name, some, noted, self._trail("../")), rows)
+        return composed[0], {**composed[1], "odd": [str(item) for item in odd]}
 
     def _name(self, odd: Iterable[Any]) -> None:
-        """Add what is left out to ``problems``, once."""
+        """Add left-out records to ``problems``, each once."""
         self.problems += [text for text in map(str, odd) if text not in self.problems]
 
     def _made(self, path: str, inputs: Any, make: Callable[[], Made]) -> dict[str, Any] | None:

@@ -47,7 +47,7 @@ references: []
 
 @dataclass(frozen=True)
 class Change:
-    """What a calibration does to one reference. ``old`` is None for a new one."""
+    """The change of one reference by a calibration. ``old`` is None for a new one."""
 
     old: Entry | None
     new: Calibrated
@@ -56,15 +56,15 @@ class Change:
 
 
 @dataclass
-class Outcome:
-    """What a calibration found: changes by file of the site, and how many records or groups were refused, by reason."""
+class Calibrations:
+    """The result of a calibration: changes by file of the site, and numbers of refused records or groups, by reason."""
 
     changes: dict[str, list[Change]] = field(default_factory=dict)
     refused: Counter[str] = field(default_factory=Counter)
 
 
-def propose(records: Sequence[AnyRecord], site_name: str, min_sessions: int = 3) -> Outcome:
-    """What ``records`` (oldest first) say about the references of a site; nothing is written.
+def propose(records: Sequence[AnyRecord], site_name: str, min_sessions: int = 3) -> Calibrations:
+    """The references of a site by its ``records`` (oldest first); nothing is written.
 
     Refused are records that are not complete, verified, valid or below their physical limit, and those with most
     launches disturbed. For each variant, stack and placement only the records of the newest stack manifest count.
@@ -73,14 +73,14 @@ def propose(records: Sequence[AnyRecord], site_name: str, min_sessions: int = 3)
     if min_sessions < 2:
         raise PlumbError("one session says nothing about the next", "plumb calibrate --min-sessions", "2 or more")
     present = match.References.load(site_name)
-    outcome = Outcome()
+    calibrations = Calibrations()
     usable = []
     for record in records:
         if record.site != site_name:
             continue
         reason = refusal(record)
         if reason:
-            outcome.refused[f"{reason} (records)"] += 1
+            calibrations.refused[f"{reason} (records)"] += 1
         else:
             usable += [(record, figure) for figure in record.figures]
     groups = group(
@@ -92,13 +92,13 @@ def propose(records: Sequence[AnyRecord], site_name: str, min_sessions: int = 3)
             try:
                 new = entry(groups[key], min_sessions)
             except PlumbError as error:
-                outcome.refused[f"{error.what} (figures)"] += 1
+                calibrations.refused[f"{error.message} (figures)"] += 1
                 continue
-            found = present.resolve(groups[key][-1][0], new.figure)
-            old = found.entry if found else None
+            reference = present.resolve(groups[key][-1][0], new.figure)
+            old = reference.entry if reference else None
             kept = f"{old.method}, left alone" if old is not None and not isinstance(old, Calibrated) else None
-            outcome.changes.setdefault(family(new.test), []).append(Change(old, new, kept))
-    return outcome
+            calibrations.changes.setdefault(family(new.test), []).append(Change(old, new, kept))
+    return calibrations
 
 
 def refusal(record: AnyRecord) -> str | None:
@@ -121,17 +121,17 @@ def refusal(record: AnyRecord) -> str | None:
     return None
 
 
-def entry(own: Sequence[tuple[AnyRecord, Figure]], min_sessions: int) -> Calibrated:
+def entry(figures: Sequence[tuple[AnyRecord, Figure]], min_sessions: int) -> Calibrated:
     """The reference that a figure of some records gives: the median over sessions of the sessions' medians.
 
     Its bounds, fractions of it, are the prediction interval of the next session at :data:`CONFIDENCE` (Student's t; the
     spread is from the median absolute deviation), but at least :data:`NARROWEST`. Raises :class:`PlumbError` for too
     few sessions, and for bounds above :data:`WIDEST`.
     """
-    newest, figure = own[-1]
+    newest, figure = figures[-1]
     same = [
         (record, item)
-        for record, item in own
+        for record, item in figures
         if record.stack.sha256 == newest.stack.sha256 and (item.unit, item.better) == (figure.unit, figure.better)
     ]
     sessions = group((record.session, sample) for record, item in same for sample in item.samples)
@@ -163,13 +163,13 @@ def entry(own: Sequence[tuple[AnyRecord, Figure]], min_sessions: int) -> Calibra
     )
 
 
-def write(site_name: str, outcome: Outcome) -> list[Path]:
+def write(site_name: str, calibrations: Calibrations) -> list[Path]:
     """Write the changes that are not kept back into the site's reference files; the files written are returned.
 
     Each file is replaced in one step. Other entries, their order and all comments stay as they are.
     """
     texts = {}
-    for name, changes in outcome.changes.items():
+    for name, changes in calibrations.changes.items():
         file = site.folder(site_name) / "references" / f"{name}.yaml"
         wanted = [change.new for change in changes if change.kept is None and change.new != change.old]
         if wanted:

@@ -1,4 +1,4 @@
-"""What is wrong with the references of a site: whether every one is one that a record can be compared with."""
+"""Faults of the references of a site: each must be one that a record can be compared with."""
 
 from __future__ import annotations
 
@@ -43,62 +43,62 @@ def faults(site_name: str, tests: Collection[str], programs: Collection[str] = (
     except PlumbError as error:
         return [str(error)]
     nodes = functools.cache(lambda part: machine.load(site.folder(site_name) / part))
-    found: list[str] = []
+    sentences: list[str] = []
     seen: dict[str, list[tuple[Entry, str]]] = {}
     families: dict[str, Path] = {}
     for file in match.files(site_name):
         try:
             document = match.read(file)
         except PlumbError as error:
-            found.append(str(error))
+            sentences.append(str(error))
             continue
-        other = families.setdefault(document.test, file)
-        if other != file:
-            found.append(f"{file}: {other.name} is for test '{document.test}' too: keep them in one file")
+        first = families.setdefault(document.test, file)
+        if first != file:
+            sentences.append(f"{file}: {first.name} is for test '{document.test}' too: keep them in one file")
         for number, entry in enumerate(document.references, start=1):
             where = f"{file}: reference {number} ({entry})"
-            own = is_own(entry, document.test, tests, programs)
-            wrong = entry_faults(entry, document.test, description, None if own else tests, nodes)
-            found += [f"{where}: {fault}" for fault in wrong]
+            of_application = is_own(entry, document.test, tests, programs)
+            wrong = entry_faults(entry, document.test, description, None if of_application else tests, nodes)
+            sentences += [f"{where}: {fault}" for fault in wrong]
             alike = seen.setdefault(entry.key, [])
-            twins = [twin for other, twin in alike if other.overlaps(entry)]
-            found += [f"{where}: {twin} matches the same records: remove one" for twin in twins]
+            twins = [twin for earlier, twin in alike if earlier.overlaps(entry)]
+            sentences += [f"{where}: {twin} matches the same records: remove one" for twin in twins]
             alike.append((entry, where))
-    return found
+    return sentences
 
 
 def entry_faults(
     entry: Entry, family: str, description: Site, tests: Collection[str] | None, nodes: Callable[[str], Machine]
 ) -> list[str]:
-    """What is wrong with one entry that obeys the schema. ``nodes`` gives the machine of a topology file.
+    """The faults of one entry that obeys the schema. ``nodes`` gives the machine of a topology file.
 
     ``tests``: those that it may be of, in the suite's units; None: it is an application's.
     """
-    found = []
+    sentences = []
     if tests is not None and entry.test not in tests:
-        found.append(f"no test is called '{entry.test}'")
+        sentences.append(f"no test is called '{entry.test}'")
     if suite.family(entry.test) != family:
-        found.append(f"the file is for the tests of '{family}'")
-    found += _unit_faults(entry) if tests is not None else []
-    found += _bound_faults(entry)
+        sentences.append(f"the file is for the tests of '{family}'")
+    sentences += _unit_faults(entry) if tests is not None else []
+    sentences += _bound_faults(entry)
     part = next((part for part in description.partitions if part.name == entry.partition), None)
     if part is None:
-        found.append(f"the site has no partition '{entry.partition}'")
+        sentences.append(f"the site has no partition '{entry.partition}'")
     else:
-        found += _limit_faults(entry, part, nodes)
-    return found
+        sentences += _limit_faults(entry, part, nodes)
+    return sentences
 
 
 def _unit_faults(entry: Entry) -> list[str]:
-    """What is wrong with the unit of an entry of the suite."""
-    found = []
+    """The faults of the unit of an entry of the suite."""
+    sentences = []
     if entry.unit not in units.UNITS:
-        found.append(f"unit '{entry.unit}' is none of {', '.join(units.UNITS)}")
+        sentences.append(f"unit '{entry.unit}' is none of {', '.join(units.UNITS)}")
     elif BETTER.get(entry.unit, entry.better) != entry.better:
-        found.append(f"figures in {entry.unit} are better when {BETTER[entry.unit]}")
+        sentences.append(f"figures in {entry.unit} are better when {BETTER[entry.unit]}")
     if _is_rate(entry) and entry.unit != units.MB_S:
-        found.append(f"{entry.figure} is measured in {units.MB_S}, not in {entry.unit}")
-    return found
+        sentences.append(f"{entry.figure} is measured in {units.MB_S}, not in {entry.unit}")
+    return sentences
 
 
 def _is_rate(entry: Entry) -> bool:
@@ -109,17 +109,17 @@ def _is_rate(entry: Entry) -> bool:
 
 
 def _bound_faults(entry: Entry) -> list[str]:
-    found = []
+    sentences = []
     worse, side = (entry.lower, "lower") if entry.better == "higher" else (entry.upper, "upper")
     if worse is None:
-        found.append(f"no bound on the worse side ({side}): nothing could ever be below it")
+        sentences.append(f"no bound on the worse side ({side}): nothing could ever be below it")
     for name in ("lower", "upper"):
         bound = getattr(entry, name)
         if bound is not None and abs(bound) > WIDEST:
-            found.append(f"{name} {bound:g} is relative: 0.05 is 5 %")
+            sentences.append(f"{name} {bound:g} is relative: 0.05 is 5 %")
     if worse == 0:
-        found.append(f"{side} 0 calls every second record worse")
-    return found
+        sentences.append(f"{side} 0 calls every second record worse")
+    return sentences
 
 
 def _limit_faults(entry: Entry, part: Partition, nodes: Callable[[str], Machine]) -> list[str]:
@@ -141,8 +141,8 @@ def _limit_faults(entry: Entry, part: Partition, nodes: Callable[[str], Machine]
     )
     if limit is None or limit.unit != entry.unit or entry.value <= limit.value * limits.TOLERANCE:
         return []
-    what = f"{entry.value:g} {entry.unit} is above the physical limit {limit.value:g} {limit.unit}"
-    return [f"{what} ({limit.method})"]
+    message = f"{entry.value:g} {entry.unit} is above the physical limit {limit.value:g} {limit.unit}"
+    return [f"{message} ({limit.method})"]
 
 
 def _nodes(entry: Entry, part: Partition) -> int:

@@ -27,7 +27,7 @@ class Match:
     file: str
 
     def of_record(self) -> Reference:
-        """What a record keeps of it, as ``figure.reference``."""
+        """The part that a record keeps, as ``figure.reference``."""
         kept = {name: getattr(self.entry, name) for name in ("value", "unit", "method", "lower", "upper")}
         return Reference(**kept, file=self.file)
 
@@ -42,12 +42,12 @@ class References:
     @classmethod
     def load(cls, site_name: str) -> References:
         """Read ``references/*.yaml`` of a site; :class:`PlumbError` names the file and key that is wrong."""
-        found = []
+        matches = []
         for file in files(site_name):
             document = read(file)
             name = file.relative_to(paths.sites()).as_posix()
-            found += [Match(entry, name) for entry in document.references]
-        return cls(found)
+            matches += [Match(entry, name) for entry in document.references]
+        return cls(matches)
 
     def resolve(self, record: AnyRecord, figure: str) -> Match | None:
         """The reference of ``figure`` of ``record``, None where there is none.

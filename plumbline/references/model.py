@@ -12,7 +12,7 @@ from plumbline.topology.plan import Count
 
 
 class Placed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a reference says of the placement: members of that of a record."""
+    """The placement of a reference: members of that of a record."""
 
     memory: str | UnsetType = UNSET
     name: str | UnsetType = UNSET
@@ -22,7 +22,7 @@ class Placed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Subject(Struct, frozen=True, kw_only=True):
-    """What a reference is of: all that must be equal in a record, and in its placement what is said of that.
+    """The subject of a reference: all that must be equal in a record, and in its placement the members that are set.
 
     ``test`` is the class of the ReFrame test; ``params`` are all parameters of the variant, as in the record.
     """
@@ -40,10 +40,10 @@ class Subject(Struct, frozen=True, kw_only=True):
         parts = [self.test, self.figure, self.stack, self.partition, self.params]
         return json.dumps(parts, sort_keys=True, default=str)
 
-    def overlaps(self, other: Subject) -> bool:
+    def overlaps(self, subject: Subject) -> bool:
         """Whether a record can match both: what both say of the placement is equal, as is all else."""
-        said = zip(structs.astuple(self.placement), structs.astuple(other.placement), strict=True)
-        return self.key == other.key and all(UNSET in both or both[0] == both[1] for both in said)
+        placements = zip(structs.astuple(self.placement), structs.astuple(subject.placement), strict=True)
+        return self.key == subject.key and all(UNSET in both or both[0] == both[1] for both in placements)
 
     def __str__(self) -> str:
         """Such as ``stream_threads placement=core threads=2 triad openmpi default``."""
@@ -65,7 +65,7 @@ class _Expected(Subject, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
 
 class Calibration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a value was calibrated from: ``records``, of so many ``sessions``, on these ``nodes``.
+    """The origin of a calibrated value: ``records``, of so many ``sessions``, on these ``nodes``.
 
     ``dates`` are those of the first and the last session. ``spread`` is the standard deviation of the sessions, from
     the median absolute deviation, relative to the value. ``stack_sha256`` is that of the stack's manifest,
@@ -113,7 +113,7 @@ Entry: TypeAlias = Calibrated | Published | Declared
 
 
 class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a family of tests is expected to reach; ``test``: their names up to the first underscore."""
+    """The expected values of a family of tests; ``test``: their names up to the first underscore."""
 
     schema: Literal[1]
     test: Annotated[str, Meta(pattern=r"^[a-z0-9]+$(?!\n)")]

@@ -1,6 +1,6 @@
 """The test file of applications: a class for each program of the plumb.yaml that ``plumb run`` built.
 
-ReFrame loads it (``reframe -c``); :data:`VARIABLE` names what was built.
+ReFrame loads it (``reframe -c``); :data:`VARIABLE` names the list of the built programs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ApplicationTest(PlumbTest, special=True):  # type: ignore[call-arg]
 
     benchmark = APPLICATION
     parser = "application"
-    #: what was built, the name of the program and what plumb.yaml says of it
+    #: the built application, the name of the program and its entry in plumb.yaml
     built: Runnable
     called: str
     program: Program
@@ -45,8 +45,8 @@ class ApplicationTest(PlumbTest, special=True):  # type: ignore[call-arg]
 
 
 def _margins(rule: FigureRule) -> dict[str, float]:
-    given = {"tolerance": rule.tolerance, "must_detect": rule.must_detect}
-    return {name: value for name, value in given.items() if value is not None}
+    margins = {"tolerance": rule.tolerance, "must_detect": rule.must_detect}
+    return {name: value for name, value in margins.items() if value is not None}
 
 
 def _tests(built: Runnable) -> None:

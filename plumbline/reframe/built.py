@@ -21,7 +21,7 @@ from plumbline.stacks import manifest as manifests
 def prepared(file: Path, state: Source, stacks: Sequence[str], folder: Path, say: Callable[[str], None]) -> Tests:
     """The tests of the application of ``file`` in a ``state`` of its code, built with each of ``stacks``.
 
-    What ReFrame must know of them is written to ``folder``.
+    Their list for ReFrame is written to ``folder``.
     """
     builds = [build.build(file, state, manifests.load(name), say) for name in stacks]
     runnable = Runnable.of(builds)
@@ -43,11 +43,11 @@ def offered_stacks(file: Path | None) -> list[str]:
         raise PlumbError("the site offers no stack", str(paths.sites()), "plumb stack install makes some")
     if file is None or model.load(file).mpi_abi == "stack":
         return list(offered)
-    found = [name for name in offered if abi.library(manifests.load(name))]
-    if not found:
-        what = f"no stack of the site has the standard MPI ABI ({abi.LIBRARY})"
-        raise PlumbError(what, ", ".join(offered), f"{paths.setup()}, or leave mpi_abi out of {model.FILE}")
-    return found
+    stacks = [name for name in offered if abi.library(manifests.load(name))]
+    if not stacks:
+        fault = f"no stack of the site has the standard MPI ABI ({abi.LIBRARY})"
+        raise PlumbError(fault, ", ".join(offered), f"{paths.setup()}, or leave mpi_abi out of {model.FILE}")
+    return stacks
 
 
 def first_stack(file: Path | None, say: Callable[[str], None]) -> str:

@@ -1,4 +1,4 @@
-"""A campaign: ReFrame over all tests of a profile, then one table of what was found."""
+"""A campaign: ReFrame over all tests of a profile, then one table of the results."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def run(
 
 @dataclass(frozen=True)
 class Tests:
-    """What a campaign runs: the tests of ``files``, selected by ``options`` of ReFrame, under a ``profile``'s name.
+    """The tests of a campaign: those of ``files``, selected by ``options`` of ReFrame, under a ``profile``'s name.
 
-    ``variables`` are for ReFrame on this host alone: a job has what its stage folder holds.
+    ``variables`` are for ReFrame on this host alone: a job has the files of its stage folder.
     """
 
     files: Sequence[Path]
@@ -103,8 +103,8 @@ def _refuse_blank(here: Site | None) -> None:
     """Raise :class:`PlumbError` for a build folder whose name ReFrame, which starts job scripts itself, would split."""
     folder, parts = str(paths.build()), here.partitions if here else []
     if re.search(r"[\s'\"\\]", folder) and any(schedulers.named(part.scheduler).hosts_are_named for part in parts):
-        what = "the path of the build folder has a blank, a quote or a backslash, and ReFrame starts no script there"
-        raise PlumbError(what, folder, "name another folder: --build, or PLUMB_BUILD")
+        fault = "the path of the build folder has a blank, a quote or a backslash, and ReFrame starts no script there"
+        raise PlumbError(fault, folder, "name another folder: --build, or PLUMB_BUILD")
 
 
 def _log() -> Path:
@@ -116,8 +116,8 @@ def _make_stage(campaign: str) -> Path:
     """A stage folder that no other campaign's jobs can be in; those of old campaigns are removed."""
     place = paths.reframe() / "stage"
     with files.writing("the stage folder", place):
-        made = sorted(mark.parent for mark in place.glob(f"*/{files.MARK}"))
-        for old in made[: 1 - STAGES_KEPT]:
+        stages = sorted(mark.parent for mark in place.glob(f"*/{files.MARK}"))
+        for old in stages[: 1 - STAGES_KEPT]:
             shutil.rmtree(old)
         files.make_anew(place / campaign)
     return place / campaign
@@ -160,19 +160,19 @@ def _nodes_now(here: Site | None, extra: Sequence[str]) -> list[str]:
 
 
 def environment_of_reframe(variables: Mapping[str, str]) -> dict[str, str]:
-    """This process's variables, what ``activate`` sets for ReFrame, the folders in use, and ``variables``.
+    """This process's variables, those that ``activate`` sets for ReFrame, the folders in use, and ``variables``.
 
     Raises :class:`PlumbError` for a variable that would be set otherwise without a word.
     """
-    own, ours = paths.sites() / "settings.py", paths.suite() / "site-configs" / "settings.py"
+    local, ours = paths.sites() / "settings.py", paths.suite() / "site-configs" / "settings.py"
     activated = {"RFM_CONFIG_FILES": str(ours), "RFM_PREFIX": str(paths.home() / "build" / "reframe")}
-    given = {"RFM_CONFIG_FILES": str(own if own.exists() else ours), "RFM_PREFIX": str(paths.reframe())}
+    reframe_settings = {"RFM_CONFIG_FILES": str(local if local.exists() else ours), "RFM_PREFIX": str(paths.reframe())}
     for name, value in os.environ.items():
         known = surroundings.row(name)
-        if known and known.programs == "refused" and value not in (activated.get(name), given.get(name)):
-            what = f"{name} is set, and ReFrame would not get it: its tests, settings and folders are Plumbline's"
-            raise PlumbError(what, f"{name}={value}", f"unset {name}, or use reframe itself after . ./activate")
-    return {**os.environ, **paths.variables(), **given, **variables}
+        if known and known.programs == "refused" and value not in (activated.get(name), reframe_settings.get(name)):
+            fault = f"{name} is set, and ReFrame would not get it: its tests, settings and folders are Plumbline's"
+            raise PlumbError(fault, f"{name}={value}", f"unset {name}, or use reframe itself after . ./activate")
+    return {**os.environ, **paths.variables(), **reframe_settings, **variables}
 
 
 def _follow(command: list[str], environment: dict[str, str]) -> tuple[int, list[Case]]:
@@ -197,9 +197,9 @@ def _follow(command: list[str], environment: dict[str, str]) -> tuple[int, list[
         try:
             for line in child.stdout or ():
                 stream.write(line)
-                found = cases.ended(line)
-                if found:
-                    case, number, total = found
+                progress = cases.ended(line)
+                if progress:
+                    case, number, total = progress
                     ended.append(case)
                     if case.state != "SKIP":
                         seconds = (time.monotonic() - begin) * _left(ended, total)
@@ -229,7 +229,7 @@ def _end_jobs(reframe: int, environment: Mapping[str, str]) -> None:
 
 
 def _left(ended: Sequence[Case], total: int) -> float:
-    """What is left of ``total`` cases, as a multiple of the time taken so far, after a case that ran.
+    """The rest of ``total`` cases, as a multiple of the time taken so far, after a case that ran.
 
     Skips take no time. Where jobs run beside one another they all come first, else they are mixed with the others.
 
@@ -242,7 +242,7 @@ def _left(ended: Sequence[Case], total: int) -> float:
 
 
 def _report(campaign: str, profile: str, code: int, ended: list[Case], seconds: float) -> int:
-    """Print what was found, why the other cases have no figures, the closing line and what to do next."""
+    """Print the results, why the other cases have no figures, the closing line and the next step."""
     output = _log().read_text(encoding="utf-8", errors="replace")
     ended = cases.explained(ended, output)
     mine, damages = query.records(query.Selection(campaign=campaign))
@@ -265,8 +265,10 @@ def _report(campaign: str, profile: str, code: int, ended: list[Case], seconds: 
         return code
     if not ended:
         why = cases.last_words(output)
-        few = why == cases.NONE_SELECTED and profile == "quick"
-        cure = "--profile full selects among all tests" if few else cases.WHOLE
+        cure = cases.WHOLE
+        if why == cases.NONE_SELECTED:
+            listed = "reframe -c reframe-tests -l lists the tests, plumb stack list the stacks"
+            cure = "--profile full selects among all tests" if profile == "quick" else listed
         raise PlumbError(f"no test ran: {why}", str(_log()), cure)
     took = units.human_seconds(seconds)
     print(
@@ -297,11 +299,11 @@ def _why(failed: Sequence[Case], invalid: int, measured: bool, skips: Mapping[st
 
 
 def _print_output(rows: Sequence[Row]) -> None:
-    """What launches of these records printed last before they failed."""
+    """Print the last lines of the launches of these records before they failed."""
     records, _ = query.of_rows(rows)
     for record in records:
-        if said := show.output(record):
-            print(f"\n{record.variant.name} on {record.stack.name} ({record.id}), {said}")
+        if output := show.output(record):
+            print(f"\n{record.variant.name} on {record.stack.name} ({record.id}), {output}")
 
 
 def _next(mine: Sequence[Row], failed: Sequence[Case]) -> str | None:

@@ -1,4 +1,4 @@
-"""What ReFrame prints of test cases: the only place that knows its words."""
+"""ReFrame's output about test cases: the only place that knows its words."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _FAILURE = re.compile(
     r".*?^  \* Stage directory: (.*?)$.*?^  \* Reason: (.*?)(?=^-{40}|\Z)",
     re.MULTILINE | re.DOTALL,
 )
-#: what stands below the line of a case that failed, at once: an interrupted ReFrame has no closing report
+#: the lines below that of a case that failed, printed at once: an interrupted ReFrame has no closing report
 _FAILED = re.compile(
     r"\[ +FAIL \] \( *\d+/\d+\) (.*)\n(?:P: .*\n)*==> test failed during '(.*)': test staged in '(.*)'$", re.MULTILINE
 )
-#: in a reason: a program that failed, and what it said on stderr
+#: in a reason: a program that failed, and its stderr
 _SPAWNED = re.compile(r"command '(.*?)' failed with exit code.*?^--- stderr ---$(.*?)^--- stderr ---$", re.M | re.S)
-#: how ReFrame says that a function of ours raised: what follows is the reason
+#: how ReFrame says that a function of ours raised: the reason follows
 _RAISED = re.compile(r"^(?:sanity|performance) error: ")
 #: why ReFrame ran nothing, where it gives no reason
 NONE_SELECTED = "none was selected"
 #: the cure of an error that quotes ReFrame
 WHOLE = "ReFrame's whole output is there"
-#: how ReFrame, or Python, begins what ended a run: an error of ours that a site or a test raised, then any other
+#: how ReFrame or Python begins the error that ended a run: one of ours that a site or a test raised, then any other
 _OURS = re.compile(r".*(?:PlumbError|plumb error): ")
 _THEIRS = re.compile(r"(?:reframe: |.*: )?error: |[\w.]*(?:Error|Exception|Interrupt|Exit)(?:: |$)", re.IGNORECASE)
 
@@ -62,11 +62,11 @@ class Case:
 
 def ended(line: str) -> tuple[Case, int, int] | None:
     """The case of which ``line`` says that it ended, its number and how many there are; None for any other line."""
-    found = _DONE.search(line)
-    if not found:
+    match = _DONE.search(line)
+    if not match:
         return None
-    label, _, reason = found[4].partition(" [")
-    return Case(found[1], label, reason.removesuffix("]") or None), int(found[2]), int(found[3])
+    label, _, reason = match[4].partition(" [")
+    return Case(match[1], label, reason.removesuffix("]") or None), int(match[2]), int(match[3])
 
 
 def explained(cases: Iterable[Case], output: str) -> list[Case]:
@@ -74,28 +74,28 @@ def explained(cases: Iterable[Case], output: str) -> list[Case]:
 
     The reasons are at its end; without them (it was interrupted) the phase of the test case has to do.
     """
-    told = {
+    failures = {
         re.sub(r" /[0-9a-f]+ @", " @", label): (f"it failed in ReFrame's phase {phase}", stage)
         for label, phase, stage in _FAILED.findall(output)
     }
-    told |= {
+    failures |= {
         f"{name} @{partition}+{stack}": (_reason(text), stage)
         for name, partition, stack, stage, text in _FAILURE.findall(output)
     }
-    found = []
+    explained_cases = []
     for case in cases:
         ended_early = "interrupted before it ended" if case.state == "ABORT" else None
-        reason, stage = told.get(re.sub(r" /[0-9a-f]+ @", " @", case.label), (ended_early, None))
-        found.append(replace(case, reason=reason, stage=stage) if case.failed else case)
-    return found
+        reason, stage = failures.get(re.sub(r" /[0-9a-f]+ @", " @", case.label), (ended_early, None))
+        explained_cases.append(replace(case, reason=reason, stage=stage) if case.failed else case)
+    return explained_cases
 
 
 def _reason(text: str) -> str:
-    """One line: what a failed program said last, else the first line of ReFrame's reason without its own words."""
+    """One line: the last message of a failed program, else the first line of ReFrame's reason without its own words."""
     spawned = _SPAWNED.search(text)
-    said = last_line(spawned[2]) if spawned else ""
-    if spawned and said:
-        return f"{spawned[1]}: {said}"
+    message = last_line(spawned[2]) if spawned else ""
+    if spawned and message:
+        return f"{spawned[1]}: {message}"
     return _RAISED.sub("", text.splitlines()[0])
 
 

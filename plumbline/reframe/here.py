@@ -1,4 +1,4 @@
-"""The system that ReFrame runs on: what its site says of it, for the parameters of tests."""
+"""The system that ReFrame runs on: its site's facts, for the parameters of tests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def partitions() -> list[Partition]:
 
 
 def node_counts() -> list[int]:
-    """Counts of nodes for tests over several: powers of two up to what the largest partition offers, and all of it.
+    """Counts of nodes for tests over several: powers of two up to the size of the largest partition, and all of it.
 
     Where no partition offers two nodes it is ``[2]``, so that such tests end as skipped, with the reason.
     """

@@ -1,7 +1,7 @@
 """Whether the suite is whole: every test loads, every reference file is there.
 
-ReFrame drops a test file that does not load with a warning, and a run of no tests is a success to it. This module is
-what the test ``suite_integrity`` runs; ``python -m plumbline.reframe.integrity SITE`` prints a line per fault and exits
+ReFrame drops a test file that does not load with a warning, and a run of no tests is a success to it. The test
+``suite_integrity`` runs this module; ``python -m plumbline.reframe.integrity SITE`` prints a line per fault and exits
 with 1 if there is one.
 """
 
@@ -38,7 +38,7 @@ MACHINES = (
 
 
 def faults(tests: Path, site_name: str) -> list[str]:
-    """What is wrong with the suite, a line each.
+    """The faults of the suite, a line each.
 
     Expected tests that did not load, unexpected ones, those that no selection would load, absent reference files,
     placements that never differ.
@@ -46,15 +46,15 @@ def faults(tests: Path, site_name: str) -> list[str]:
     expected = set((tests / EXPECTED).read_text(encoding="utf-8").split())
     described = describe(tests)
     loaded = {test["@class"] for test in described}
-    found = [f"test {name} was dropped: 'reframe -c {tests} -l -v' says why" for name in sorted(expected - loaded)]
-    found += [f"test {name} is not in {tests / EXPECTED}: add it" for name in sorted(loaded - expected)]
+    lines = [f"test {name} was dropped: 'reframe -c {tests} -l -v' says why" for name in sorted(expected - loaded)]
+    lines += [f"test {name} is not in {tests / EXPECTED}: add it" for name in sorted(loaded - expected)]
     written = {name for names in selection.classes(tests).values() for name in names}
-    found += [f"test {name} is not a class of a file: no selection would load it" for name in sorted(loaded - written)]
+    lines += [f"test {name} is not a class of a file: no selection would load it" for name in sorted(loaded - written)]
     families = {name.partition("_")[0] for name in expected} - {"suite"}
     for family in sorted(families):
         missing = site.references_missing(site_name, family)
-        found += [missing] if missing else []
-    return found + equal_arms(described, two_packages())
+        lines += [missing] if missing else []
+    return lines + equal_arms(described, two_packages())
 
 
 def two_packages() -> list[str]:
@@ -81,17 +81,17 @@ def equal_arms(described: Iterable[dict[str, Any]], topologies: Sequence[str]) -
             others = tuple(word for word in words if word != placement and not word.startswith("%threads="))
             tests[test["@class"]][test["placement"]][others] = test
     return [
-        f"test {name}: placements {one} and {other} are equal on every stored machine with two packages: drop one"
+        f"test {name}: placements {left} and {right} are equal on every stored machine with two packages: drop one"
         for name, arms in sorted(tests.items())
-        for one, other in itertools.combinations(arms, 2)
-        if _equal(arms[one], arms[other], topologies)
+        for left, right in itertools.combinations(arms, 2)
+        if _equal(arms[left], arms[right], topologies)
     ]
 
 
-def _equal(one: dict[Any, dict[str, Any]], other: dict[Any, dict[str, Any]], topologies: Sequence[str]) -> bool:
+def _equal(left: dict[Any, dict[str, Any]], right: dict[Any, dict[str, Any]], topologies: Sequence[str]) -> bool:
     """Whether the plans of two arms, variants by their other parameters, are equal wherever both have one."""
     compared = False
-    for first, second in itertools.chain.from_iterable(_plans(one, other, topology) for topology in topologies):
+    for first, second in itertools.chain.from_iterable(_plans(left, right, topology) for topology in topologies):
         if first and second and first != second:
             return False
         compared = compared or bool(first and second)
@@ -99,17 +99,17 @@ def _equal(one: dict[Any, dict[str, Any]], other: dict[Any, dict[str, Any]], top
 
 
 def _plans(
-    one: dict[Any, dict[str, Any]], other: dict[Any, dict[str, Any]], topology: str
+    left: dict[Any, dict[str, Any]], right: dict[Any, dict[str, Any]], topology: str
 ) -> Iterator[tuple[str, str]]:
     """The plans of the variants that differ in their placement only, with each number of threads that a test tries."""
-    for others in one.keys() & other.keys():
-        tries = _thread_counts(topology) if "%threads=" in one[others]["name"] else [None]
+    for others in left.keys() & right.keys():
+        tries = _thread_counts(topology) if "%threads=" in left[others]["name"] else [None]
         for threads in tries:
             first, second = (
                 _plan(
                     test["placement"], threads or test.get("threads") or None, test["ranks_per_node"] or None, topology
                 )
-                for test in (one[others], other[others])
+                for test in (left[others], right[others])
             )
             yield first, second
 
@@ -121,7 +121,7 @@ def _thread_counts(topology: str) -> list[int]:
 
 @functools.cache
 def _plan(placement: str, threads: int | None, ranks: int | None, topology: str) -> str:
-    """What a variant asks of a machine, without its name; empty if the machine cannot hold it."""
+    """The plan of a variant on a machine, without its name; empty if the machine cannot hold it."""
     try:
         plan = resolve(placement, threads=threads, ranks=ranks, topology=topology, memory="firsttouch")
     except PlumbError:
@@ -136,19 +136,19 @@ def describe(tests: Path) -> list[dict[str, Any]]:
     environment = {**os.environ, "RFM_SAVE_LOG_FILES": "no", "RFM_PREFIX": str(paths.build() / "reframe-integrity")}
     answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=environment)
     try:
-        found: list[dict[str, Any]] = json.loads(answer.stdout)
+        variants: list[dict[str, Any]] = json.loads(answer.stdout)
     except ValueError:
         return []
-    return found
+    return variants
 
 
 def main() -> int:
     """Check the suite of this checkout against site ``argv[1]``."""
-    found = faults(paths.suite() / "reframe-tests", sys.argv[1])
-    for fault in found:
+    lines = faults(paths.suite() / "reframe-tests", sys.argv[1])
+    for fault in lines:
         print(f"FAULT {fault}")
-    print("suite is whole" if not found else f"{len(found)} faults")
-    return 1 if found else 0
+    print("suite is whole" if not lines else f"{len(lines)} faults")
+    return 1 if lines else 0
 
 
 if __name__ == "__main__":

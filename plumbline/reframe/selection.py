@@ -7,16 +7,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from plumbline.base import paths
+from plumbline.base.errors import PlumbError, suggest
 
 _CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
-#: of a regular expression: what stands for itself, a set, or one character
+#: of a regular expression: a literal, a set, or one character
 _PART = re.compile(r"\\.|\[\^?\]?[^]]*\]|.", re.DOTALL)
 
 
 def files(test: str | None) -> list[Path]:
     """The files with tests whose names may begin with what the regular expression ``test`` matches.
 
-    It is the whole folder without ``test``, and where no file has such a test: then ReFrame says so.
+    It is the whole folder without ``test``; raises :class:`PlumbError` where no file has such a test.
 
     >>> [file.name for file in files("osu_pair.*(latency|bw)|stream")]
     ['osu.py', 'stream.py']
@@ -29,7 +30,12 @@ def files(test: str | None) -> list[Path]:
     def may_be(name: str) -> bool:
         return any(name.startswith(begin) or begin.startswith(name) for begin in wanted)
 
-    return [file for file, names in classes(folder).items() if any(map(may_be, names))] or [folder]
+    names_by_file = classes(folder)
+    chosen = [file for file, names in names_by_file.items() if any(map(may_be, names))]
+    if not chosen:
+        tests = sorted(name for names in names_by_file.values() for name in names if name.islower())
+        raise PlumbError(f"no test begins with '{test}'", str(folder), suggest(test, tests))
+    return chosen
 
 
 def words(chosen: Iterable[Path]) -> list[str]:
@@ -43,7 +49,7 @@ def classes(folder: Path) -> dict[Path, list[str]]:
 
 
 def beginnings(pattern: str) -> Iterator[str]:
-    """What a text begins with that a regular expression matches from its start on: one text for each alternative.
+    """The beginnings of the texts that a regular expression matches from their start: one for each alternative.
 
     A text may be shorter than it could be, and empty.
 
@@ -52,8 +58,8 @@ def beginnings(pattern: str) -> Iterator[str]:
     """
     for branch in (branch.removeprefix("^") for branch in _branches(pattern)):
         letters = re.match(r"\w*", branch)
-        found = letters[0] if letters else ""
-        yield found[:-1] if branch[len(found) : len(found) + 1] in ("?", "*", "{") else found
+        prefix = letters[0] if letters else ""
+        yield prefix[:-1] if branch[len(prefix) : len(prefix) + 1] in ("?", "*", "{") else prefix
 
 
 def _branches(pattern: str) -> Iterator[str]:

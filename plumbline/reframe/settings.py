@@ -33,14 +33,14 @@ def configuration() -> dict[str, Any]:
     """
     stacks = {manifest.name: manifest for manifest in manifests.load_all()}
     sites = site.load_all()
-    for found in sites:
-        if site.is_here(found):
-            _require_stacks(found, stacks)
-    offered = {name for found in sites for part in found.partitions for name in part.stacks}
+    for site_facts in sites:
+        if site.is_here(site_facts):
+            _require_stacks(site_facts, stacks)
+    offered = {name for site_facts in sites for part in site_facts.partitions for name in part.stacks}
     environments = [_environment(manifest) for manifest in stacks.values()]
     environments += [_elsewhere(name) for name in sorted(offered - stacks.keys())]
     return {
-        "systems": [*(_system(found) for found in sites), _unconfigured()],
+        "systems": [*(_system(site_facts) for site_facts in sites), _unconfigured()],
         "environments": [*environments, {"name": NOTHING}],
         "general": [
             {
@@ -55,29 +55,29 @@ def configuration() -> dict[str, Any]:
     }
 
 
-def _require_stacks(found: Site, stacks: dict[str, Manifest]) -> None:
-    """What this host's own site offers must be installed; an unknown name is a typo."""
-    for part in found.partitions:
+def _require_stacks(site_facts: Site, stacks: dict[str, Manifest]) -> None:
+    """The stacks of this host's own site must be installed; an unknown name is a typo."""
+    for part in site_facts.partitions:
         missing = [name for name in part.stacks if name not in stacks]
         if missing:
             raise PlumbError(
-                f"site {found.name}, partition {part.name}: stack {missing[0]} is not installed",
-                str(paths.sites() / found.name / "site.yaml"),
+                f"site {site_facts.name}, partition {part.name}: stack {missing[0]} is not installed",
+                str(paths.sites() / site_facts.name / "site.yaml"),
                 f"plumb stack install {missing[0]}, or take it out of the list",
             )
 
 
-def _system(found: Site) -> dict[str, Any]:
+def _system(site_facts: Site) -> dict[str, Any]:
     return {
-        "name": found.name,
-        "descr": found.description,
-        "hostnames": found.hostnames,
-        "modules_system": found.modules_system,
-        "partitions": [_partition(found, part) for part in found.partitions],
+        "name": site_facts.name,
+        "descr": site_facts.description,
+        "hostnames": site_facts.hostnames,
+        "modules_system": site_facts.modules_system,
+        "partitions": [_partition(site_facts, part) for part in site_facts.partitions],
     }
 
 
-def _partition(found: Site, part: Partition) -> dict[str, Any]:
+def _partition(site_facts: Site, part: Partition) -> dict[str, Any]:
     scheduler = schedulers.named(part.scheduler)
     return {
         **scheduler.reframe_partition(part.access, part.hosts, pinned.of(part.name)),
@@ -89,12 +89,12 @@ def _partition(found: Site, part: Partition) -> dict[str, Any]:
         "max_jobs": scheduler.reframe_jobs,
         "prepare_cmds": [*scheduler.script_begins, *part.prepare],
         "extras": {
-            "archived": found.archived,
+            "archived": site_facts.archived,
             "scheduler": scheduler.name,
             "max_job_s": part.max_job_s or None,
             "nodes": part.nodes_offered,
             "max_pending_s": part.max_pending_s,
-            "topology": str(paths.sites() / found.name / part.topology),
+            "topology": str(paths.sites() / site_facts.name / part.topology),
         },
     }
 
@@ -133,7 +133,7 @@ def _elsewhere(name: str) -> dict[str, Any]:
 
 
 def _unconfigured() -> dict[str, Any]:
-    """Hosts that no site claims: last, so that it matches only what nothing else did."""
+    """Hosts that no site claims: last, so that it matches only the hosts that no site did."""
     partition = {"name": "none", "scheduler": "local", "launcher": "local", "environs": [NOTHING], "max_jobs": 1}
     return {"name": "unconfigured", "descr": "no site claims this host", "hostnames": [".*"], "partitions": [partition]}
 

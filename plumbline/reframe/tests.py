@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,8 @@ from plumbline.topology.plan import Plan
 LAUNCHES = {"quick": 3, "full": 5}
 #: plumb as a word of a job script
 PLUMB = shlex.quote(paths.suite_program("plumb"))
+#: the Python of the suite, which ReFrame may not run in
+_PYTHON = paths.python() if paths.is_installed() else [paths.suite_program("python"), "-I"]
 #: parameters that only say where ranks, threads and pages are: the plan has their effect
 PLACING = ("placement", "memory", "threads")
 #: members in which two variants with the same job may differ
@@ -51,10 +52,10 @@ def equal_to(variant: Variant, plan: Plan) -> str:
 
 
 def _job(variant: Variant, plan: Plan) -> bytes:
-    asked = {key: value for key, value in document(variant).items() if key not in MAY_DIFFER}
+    compared = {key: value for key, value in document(variant).items() if key not in MAY_DIFFER}
     others = {key: value for key, value in variant.params.items() if key not in PLACING}
     where = [plan.bound, plan.threads, plan.ranks, plan.map if variant.nodes > 1 else None]
-    return msgspec.json.encode([asked, others, where], order="sorted")
+    return msgspec.json.encode([compared, others, where], order="sorted")
 
 
 class PlumbTest(RecordShown, WaitingTest):
@@ -120,8 +121,8 @@ class PlumbTest(RecordShown, WaitingTest):
     def setvar(cls, name: str, value: Any) -> bool:
         """Called by ReFrame for ``-S NAME=VALUE``; it would ignore ``threads``, which is not a variable of a test."""
         metaclass: Any = type(cls)
-        found: bool = metaclass.setvar(cls, "threads_asked" if name == "threads" else name, value)
-        return found
+        is_known: bool = metaclass.setvar(cls, "threads_asked" if name == "threads" else name, value)
+        return is_known
 
     @run_after("init")
     def take_threads(self) -> None:
@@ -150,15 +151,15 @@ class PlumbTest(RecordShown, WaitingTest):
     @run_after("setup")
     def keep_threads(self) -> None:
         """Of a test with the parameter ``threads``, skip the variants with another number than that asked for."""
-        asked, parameter = self.threads_asked, type(self).param_space.params.get("threads")
-        if not asked:
+        requested, parameter = self.threads_asked, type(self).param_space.params.get("threads")
+        if not requested:
             return
-        if parameter and asked not in parameter.values:
+        if parameter and requested not in parameter.values:
             known = ", ".join(str(count) for count in parameter.values)
             raise PlumbError(
-                f"{type(self).__name__} has no variant of {asked} threads", "-S threads", f"one of {known}"
+                f"{type(self).__name__} has no variant of {requested} threads", "-S threads", f"one of {known}"
             )
-        self.skip_if(bool(parameter) and self.threads != asked, f"-S threads={asked}")
+        self.skip_if(bool(parameter) and self.threads != requested, f"-S threads={requested}")
 
     @run_after("setup")
     def require_benchmark(self) -> None:
@@ -346,8 +347,8 @@ class KernelTest(PlumbTest):
 
     def variant(self) -> Variant:
         """The description of what is to be launched; its parser reads JSON."""
-        found = super().variant()
-        return found if "--json" in found.arguments else replace(found, arguments=[*found.arguments, "--json"])
+        variant = super().variant()
+        return variant if "--json" in variant.arguments else replace(variant, arguments=[*variant.arguments, "--json"])
 
 
 class SuiteTest(WaitingTest):
@@ -359,7 +360,7 @@ class SuiteTest(WaitingTest):
     valid_systems = ["*"]
     valid_prog_environs = ["*"]
     local = True
-    executable = sys.executable if paths.is_installed() else paths.suite_program("python")
+    executable = _PYTHON[0]
 
     @run_after("setup")
     def run_once(self) -> None:
@@ -370,8 +371,7 @@ class SuiteTest(WaitingTest):
             self.current_partition.name == partition.name and self.current_environ.name == partition.environs[0].name
         )
         self.skip_if(not first, "once per site is enough")
-        isolated = [] if paths.is_installed() else ["-I"]  # a user's PYTHONPATH is not for it
-        self.executable_opts = [*isolated, "-m", self.module, self.current_system.name]
+        self.executable_opts = [*_PYTHON[1:], "-m", self.module, self.current_system.name]
 
     def first_fault(self) -> str:
         """The first FAULT line of the output, for the failure message."""

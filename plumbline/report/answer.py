@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plumbline.base import group, units
+from plumbline.base import group
 from plumbline.base.units import counted
 from plumbline.pages import blocks, looks
 from plumbline.pages.blocks import Block, block, number, section
@@ -16,14 +16,14 @@ from plumbline.views import summary
 
 #: variants in the picture, the worst ones
 MOST = 24
-#: where the axis of percentages ends: of a reference that was far too low nothing is seen beyond
+#: end of the axis of percentages; a figure beyond it has a reference that is far too low
 LAST = 200
 
 
 def answer(campaign: Campaign) -> Block:
     """The section that begins a report."""
-    known = [one for one in campaign.usable if _percent(one[0].figures[0]) is not None]
-    shown = [one for one in known if not _is_unexpected(one[0])]
+    known = [(record, entry) for record, entry in campaign.usable if _percent(record.figures[0]) is not None]
+    shown = [(record, entry) for record, entry in known if not _is_unexpected(record)]
     return section(
         "answer",
         "Is this machine fine?",
@@ -34,7 +34,7 @@ def answer(campaign: Campaign) -> Block:
 
 
 def sentence(campaign: Campaign) -> str:
-    """What is wrong, or that nothing is, as far as anything is expected of the figures."""
+    """The faults of the campaign, or that there are none, as far as the figures have references."""
     records, usable = [record for record, _ in campaign.entries], campaign.usable
     if not usable:
         return "Nothing can be said: no record is valid and has a figure."
@@ -47,7 +47,7 @@ def sentence(campaign: Campaign) -> str:
         (below, f"of {counted(len(expected), 'figure')} with a reference", "below it"),
         (low, f"{'test' if low == 1 else 'tests'} of memory or arithmetic", "far from what the machine can do"),
     ]
-    wrong = [f"{number} {which} {'is' if number == 1 else 'are'} {what}" for number, which, what in of if number]
+    wrong = [f"{number} {which} {'is' if number == 1 else 'are'} {fault}" for number, which, fault in of if number]
     launches = [launch for record in records for launch in record.launches]
     disturbed = sum(launch.disturbed for launch in launches)
     if 2 * disturbed > len(launches):
@@ -83,9 +83,9 @@ def _picture(shown: Sequence[tuple[Record, int]], slow: int) -> Block:
          _percent(record.figures[0]) or 0.0)
         for record, entry in shown
     ]  # fmt: skip
-    worst = {label: min(own) for label, own in group((label, value) for label, _, _, value in values).items()}
+    worst = {label: min(reached) for label, reached in group((label, value) for label, _, _, value in values).items()}
     labels = sorted(worst, key=lambda label: worst[label])[:MOST][::-1]
-    kept = sorted((one for one in values if one[0] in labels), key=lambda one: one[3])
+    kept = sorted((point for point in values if point[0] in labels), key=lambda point: point[3])
     more = len(worst) - len(labels)
     aside = f"{counted(slow, 'variant')} that {'is' if slow == 1 else 'are'} slow on purpose (no placement, far memory)"
     return blocks.chart(
@@ -118,5 +118,5 @@ def _picture(shown: Sequence[tuple[Record, int]], slow: int) -> Block:
 def _line(label: str, record: Record, percent: float) -> tuple[str | None, ...]:
     figure = record.figures[0]
     bound = "reference" if figure.reference else figure.reached.bound if figure.reached else None
-    value = " ".join(units.human(figure.value, figure.unit))
+    value = " ".join(figure.shown)
     return label, record.stack.name, figure.name, value, f"{percent:.1f}", bound

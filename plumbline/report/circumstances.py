@@ -16,7 +16,7 @@ from plumbline.views.show import plain
 
 
 def circumstances(shared: Mapping[str, Sequence[Any]]) -> Block:
-    """What figures were measured on and with: ``shared`` are the parts that the records of a page have in common."""
+    """The hosts and programs of the measurements: ``shared`` are the common parts of the records of a page."""
     return section(
         "circumstances",
         "Circumstances",
@@ -29,18 +29,18 @@ def circumstances(shared: Mapping[str, Sequence[Any]]) -> Block:
             ("stack", "MPI", "provider", "compiler", column("manifest sha256", "code"), column("sources", "notes")),
             [
                 (
-                    one["name"],
-                    f"{one['mpi']['family']} {one['mpi']['version']}",
-                    one["provider"],
-                    " ".join(str(one["compiler"].get(name, "–")) for name in ("name", "version")),
-                    one["sha256"][:12],
+                    stack["name"],
+                    f"{stack['mpi']['family']} {stack['mpi']['version']}",
+                    stack["provider"],
+                    " ".join(str(stack["compiler"].get(name, "–")) for name in ("name", "version")),
+                    stack["sha256"][:12],
                     block(
                         "folded",
-                        block("bullets", *map(plain, one["sources"]), plain=True),
-                        title=units.counted(len(one["sources"]), "source"),
+                        block("bullets", *map(plain, stack["sources"]), plain=True),
+                        title=units.counted(len(stack["sources"]), "source"),
                     ),
                 )
-                for one in shared["stack"]
+                for stack in shared["stack"]
             ],
         ),
         block("heading", "Benchmarks"),
@@ -48,8 +48,14 @@ def circumstances(shared: Mapping[str, Sequence[Any]]) -> Block:
             "Benchmarks",
             ("suite", "version", "program", column("sha256", "code"), column("built", "notes")),
             dict.fromkeys(  # the same program may have been built for several stacks
-                (one["suite"], one["version"], str(one["file"]).rpartition("/")[2], one["sha256"][:12], one["built"])
-                for one in shared["benchmark"]
+                (
+                    benchmark["suite"],
+                    benchmark["version"],
+                    str(benchmark["file"]).rpartition("/")[2],
+                    benchmark["sha256"][:12],
+                    benchmark["built"],
+                )
+                for benchmark in shared["benchmark"]
             ),
         ),
         block("heading", "Suite"),
@@ -77,14 +83,16 @@ def hosts(states: Sequence[Mapping[str, Any]]) -> Block:
 
 def devices(records: Sequence[Record]) -> Block:
     """Each distinct set of devices in ``records``, with the ways between them, and the nodes that have it."""
-    found: dict[bytes, tuple[list[tuple[str, ...]], Devices, set[str]]] = {}
+    distinct: dict[bytes, tuple[list[tuple[str, ...]], Devices, set[str]]] = {}
     for host in chain.from_iterable(record.hosts or [record.host] for record in records):
         known = of_host(host)
         if known:
             rows = [facts(device, host.get("pci_links", {}).get(device.address)) for device in known.devices]
-            one = found.setdefault(msgspec.json.encode((rows, known.ways)), (rows, known, set()))
-            one[2].add(str(host["hostname"]))
-    parts = [_drawn(*one) for one in sorted(found.values(), key=lambda one: sorted(one[2]))]
+            device_set = distinct.setdefault(msgspec.json.encode((rows, known.ways)), (rows, known, set()))
+            device_set[2].add(str(host["hostname"]))
+    parts = [
+        _drawn(*device_set) for device_set in sorted(distinct.values(), key=lambda device_set: sorted(device_set[2]))
+    ]
     return section(
         "devices",
         "Devices",

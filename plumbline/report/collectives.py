@@ -28,7 +28,7 @@ COLUMNS = (
 )
 #: the kernel
 KERNEL = "collective"
-#: what each way of timing measures
+#: way of timing -> the time that it measures
 WAYS = {
     KERNEL: "collective (common start): each call from a start that all ranks have in common to the exit of the last "
     "rank; median over the calls, with its 95 % interval.",
@@ -37,7 +37,7 @@ WAYS = {
     "divided by the calls. Python's own time is in it; where the root leaves early, calls overlap.",
     "imb": "IMB: each rank times its own call behind a barrier; mean over calls and ranks.",
 }
-#: metric of each suite to what the table calls it; ``time`` is what is compared
+#: metric of each suite -> column of the table; the comparison is of ``time``
 METRICS = {
     KERNEL: {
         "time": "time",
@@ -80,10 +80,10 @@ def collectives(usable: Sequence[tuple[Record, int]]) -> Block:
     )
 
 
-def _row(key: Key, found: dict[str, tuple[int, dict[str, float]]]) -> list[Piece]:
+def _row(key: Key, by_way: dict[str, tuple[int, dict[str, float]]]) -> list[Piece]:
     _, stack, _, placed, size = key
-    times = {way: link(units.digits(cell["time"]), entry=entry) for way, (entry, cell) in found.items()}
-    ours = {name: units.digits(value) for name, value in found[KERNEL][1].items()}
+    times = {way: link(units.digits(cell["time"]), entry=entry) for way, (entry, cell) in by_way.items()}
+    ours = {name: units.digits(value) for name, value in by_way[KERNEL][1].items()}
     return [
         units.human_bytes(size) if size else None,
         stack,
@@ -104,7 +104,7 @@ def _operation(record: Record) -> tuple[str, str]:
 
 
 def _place(record: Record) -> tuple[str, str, str]:
-    """What must be alike: the library, the nodes' partition, and where the ranks were."""
+    """The key of comparable records: the library, the nodes' partition, and the places of the ranks."""
     return record.stack.name, record.partition, summary.placement(record.placement)
 
 
@@ -119,7 +119,7 @@ def _cells(record: Record, names: dict[str, str]) -> dict[tuple[int, bool], dict
         cell = int(item.params.get(SIZE, 0)), item.params.get("in_place") == "yes"
         return (cell, names[item.metric]) if item.metric in names else None
 
-    medians = [(*of, statistics.median(own.values)) for of, own in of_launches(record, key).items()]
+    medians = [(*of, statistics.median(samples.values)) for of, samples in of_launches(record, key).items()]
     return {
         cell: dict(values) for cell, values in group((cell, (name, value)) for cell, name, value in medians).items()
     }

@@ -1,4 +1,4 @@
-"""The page of one campaign from its rows: its whole records, what is left out of it, and what could not be read."""
+"""The page of one campaign from its rows: its whole records, the ones left out, and the unreadable ones."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ MAX_RECORDS = 1000
 
 @dataclass(frozen=True)
 class Composed:
-    """The data of a page, the records that it shows, how many it leaves out, and all damage that was met.
+    """The data of a page, the records that it shows, the number of those left out, and all damages.
 
-    ``odd`` are those of the damages that are records which cannot be shown.
+    ``odd`` are the damages of records that cannot be shown.
     """
 
     document: dict[str, Any]
@@ -49,15 +49,15 @@ def compose(
     """
     left_out, kept = chosen[:-MAX_RECORDS], chosen[-MAX_RECORDS:]
     records, more = query.of_rows(kept)
-    found = list(dict.fromkeys([*damages, *more]))
+    distinct_damages = list(dict.fromkeys([*damages, *more]))
 
-    def made(some: Sequence[AnyRecord], odd: Sequence[Damage]) -> dict[str, Any]:
+    def page_of(some: Sequence[AnyRecord], odd: Sequence[Damage]) -> dict[str, Any]:
         there = {item.id for item in some}
         scope = data.Scope(
             site,
             campaign,
             outcome,
-            damages=[_damage(item) for item in (*found, *odd)],
+            damages=[_damage(item) for item in (*distinct_damages, *odd)],
             left_out=len(left_out),
             left_out_invalid=sum(not row.is_valid for row in left_out),
             notes=notes,
@@ -67,17 +67,17 @@ def compose(
         return data.document(scope, whole, history, profiled.stored([*(past or ()), *chosen]))
 
     items: list[AnyRecord] = [*(past or ()), *records]
-    document, odd = without_odd(made, list({item.id: item for item in items}.values()))
-    return Composed(document, records, len(left_out), [*found, *odd], odd)
+    document, odd = without_odd(page_of, list({item.id: item for item in items}.values()))
+    return Composed(document, records, len(left_out), [*distinct_damages, *odd], odd)
 
 
 def without_odd(
     make: Callable[[Sequence[Item], Sequence[Damage]], Page], items: Sequence[Item]
 ) -> tuple[Page, list[Damage]]:
-    """The page that ``make`` makes of ``items``, without those of which alone it can make none, which are named.
+    """The page of ``items`` by ``make``, without the items that ``make`` cannot show; these become damages.
 
-    A record may be sound by its seal and its types, and hold what only another version of the program knows. Raises
-    :class:`PlumbError` where no item is left.
+    A record may be sound by its seal and its types, and hold values that only another version of the program knows.
+    Raises :class:`PlumbError` where no item is left.
     """
     try:
         return make(items, ()), []
@@ -97,7 +97,7 @@ def without_odd(
 def _odd(
     make: Callable[[Sequence[Item], Sequence[Damage]], Page], items: Sequence[Item]
 ) -> dict[str, tuple[Item, str]]:
-    """The items by id of which alone no page can be made, and why."""
+    """The items that ``make`` cannot show, by id, each with the reason."""
     try:
         make(items, ())
     except Exception as error:

@@ -20,7 +20,7 @@ from plumbline.views import summary
 SUITES = {"imb": "IMB", "osu": "OSU"}
 #: the parameter that a curve is over
 SIZE = "bytes"
-#: what the pictures of ping-pongs show, in this order, where it was measured
+#: keys of the ping-pong pictures, in this order, where they were measured
 PING_PONG = ("IMB PingPong · latency", "IMB PingPong · bandwidth", "OSU latency · latency", "OSU bw · bandwidth")
 #: the order of a benchmark's pictures; other metrics come last
 METRICS = ("latency", "time_avg", "bandwidth", "message_rate", "overlap", "time_pure")
@@ -37,10 +37,10 @@ def curves(record: Record, number: int) -> list[dict[str, Any]]:
     sizes in bytes, rising, and ``y`` has for each of them the values of the launches that count, None where a launch
     has none. A curve has two sizes at least.
     """
-    found = group(
-        ((metric, others), (size, own)) for (metric, others, size), own in of_launches(record, _point).items()
+    groups = group(
+        ((metric, others), (size, samples)) for (metric, others, size), samples in of_launches(record, _point).items()
     )
-    common = set.intersection(*(set(others) for _, others in found)) if found else set()
+    common = set.intersection(*(set(others) for _, others in groups)) if groups else set()
     return [
         {
             "entry": number,
@@ -50,9 +50,10 @@ def curves(record: Record, number: int) -> list[dict[str, Any]]:
             "unit": points[0][1].first.unit,
             "better": points[0][1].first.better,
             "x": sorted(size for size, _ in points),
-            "y": [own.by_launch for _, own in sorted(points, key=lambda point: point[0])],
+            "y": [samples.by_launch for _, samples in sorted(points, key=lambda point: point[0])],
+            "steps": [samples.step for _, samples in sorted(points, key=lambda point: point[0])],
         }
-        for (metric, others), points in found.items()
+        for (metric, others), points in groups.items()
         if len(points) > 1
     ]
 
@@ -76,13 +77,20 @@ def benchmark_name(record: Record) -> str:
 def messages(usable: Sequence[tuple[Record, int]]) -> Block:
     """The section of all curves of the valid records ``usable``, each with the number of its entry."""
     colours = looks.palette(record.stack.name for record, _ in usable)
-    found = [
-        {**one, "of": record, "colour": colours[record.stack.name], "y": [_finite(launches) for launches in one["y"]]}
+    plotted = [
+        {
+            **curve,
+            "of": record,
+            "colour": colours[record.stack.name],
+            "y": [_finite(launches) for launches in curve["y"]],
+        }
         for record, entry in usable
-        for one in curves(record, entry)
+        for curve in curves(record, entry)
     ]
-    found = [one for one in found if any(one["y"])]
-    pictures = group((" · ".join(filter(None, (one["benchmark"], one["metric"], one["mode"]))), one) for one in found)
+    plotted = [curve for curve in plotted if any(curve["y"])]
+    pictures = group(
+        (" · ".join(filter(None, (curve["benchmark"], curve["metric"], curve["mode"]))), curve) for curve in plotted
+    )
     first = {key: pictures.pop(key) for key in PING_PONG if key in pictures}
     ordered = sorted(
         pictures, key=lambda key: (pictures[key][0]["benchmark"], _rank(METRICS, pictures[key][0]["metric"]), key)
@@ -97,7 +105,7 @@ def messages(usable: Sequence[tuple[Record, int]]) -> Block:
         "Messages",
         "Time and bandwidth over the message size; a mark is the median of the launches, the line through it their "
         "range. An empty message is at the left edge.",
-        bool(found) and ([heading, _toggled(first)] if first else block("paragraph", without)),
+        bool(plotted) and ([heading, _toggled(first)] if first else block("paragraph", without)),
         bool(options) and [block("heading", "Other benchmarks"), blocks.choice("Benchmark", options)],
         otherwise=absent("reframe -c reframe-tests -r -n imb_pair -n osu_pair"),
     )
@@ -113,45 +121,47 @@ def _rank(names: Sequence[str], name: str) -> int:
 
 def _toggled(pictures: dict[str, list[dict[str, Any]]]) -> Block:
     """Pictures with buttons, common to all, that hide stacks and placements."""
-    every = [one for found in pictures.values() for one in found]
-    tints = {one["of"].stack.name: one["colour"] for one in every}
+    every = [curve for plotted in pictures.values() for curve in plotted]
+    tints = {curve["of"].stack.name: curve["colour"] for curve in every}
     distances = [known.name for known in binder.placements() if known.pair]
-    placements = sorted({one["of"].placement.name for one in every}, key=lambda name: (_rank(distances, name), name))
+    placements = sorted(
+        {curve["of"].placement.name for curve in every}, key=lambda name: (_rank(distances, name), name)
+    )
     stacks: list[tuple[str, Piece]] = [
         (name, block("icon", look="swatch round", colour=tint)) for name, tint in sorted(tints.items())
     ]
     marks: list[tuple[str, Piece]] = [
         (name, block("icon", look=f"mark mark-{place % len(looks.MARKS)}")) for place, name in enumerate(placements)
     ]
-    charts = [_picture(key, found, placements) for key, found in pictures.items()]
+    charts = [_picture(key, plotted, placements) for key, plotted in pictures.items()]
     return blocks.toggled([("Stack", stacks), ("Placement", marks)], *charts)
 
 
-def _picture(key: str, found: Sequence[dict[str, Any]], placements: Sequence[str]) -> Block:
-    values = [value for one in found for launches in one["y"] for value in launches]
-    names = [f"{one['of'].stack.name}, {summary.placement(one['of'].placement)}" for one in found]
-    factor, unit = units.scale(max(values, key=abs), found[0]["unit"])
-    metric = found[0]["metric"].replace("_", " ")
-    sizes = sorted({size for one in found for size in one["x"]})
-    points = [_points(one, sizes, factor) for one in found]
-    cells = [{row: units.digits(middle) for row, _, middle, *_ in own} for own in points]
+def _picture(key: str, plotted: Sequence[dict[str, Any]], placements: Sequence[str]) -> Block:
+    values = [value for curve in plotted for launches in curve["y"] for value in launches]
+    names = [f"{curve['of'].stack.name}, {summary.placement(curve['of'].placement)}" for curve in plotted]
+    factor, unit = units.scale(max(values, key=abs), plotted[0]["unit"])
+    metric = plotted[0]["metric"].replace("_", " ")
+    sizes = sorted({size for curve in plotted for size in curve["x"]})
+    points = [_points(curve, sizes, factor) for curve in plotted]
+    cells = [{row: units.digits(middle, step) for row, _, middle, _, _, step, _ in marks} for marks in points]
     ticks = [*([0] if sizes[0] == 0 else []), *(8**power for power in range(14))]
     return blocks.chart(
         key.replace("_", " "),
-        f"{metric} in {unit}; {found[0]['better']} is better.",
+        f"{metric} in {unit}; {plotted[0]['better']} is better.",
         [number("size"), *(number(name, unit) for name in names)],
-        [(units.human_bytes(size), *(own.get(row) for own in cells)) for row, size in enumerate(sizes)],
+        [(units.human_bytes(size), *(marks.get(row) for marks in cells)) for row, size in enumerate(sizes)],
         series=[
             blocks.series(
                 name,
-                one["colour"],
-                [(row, x, middle, text) for row, x, middle, _, _, text in own],
-                look=looks.line(placements.index(one["of"].placement.name), symbolSize=6),
-                ranges=[(x, low, high) for _, x, _, low, high, _ in own if low < high],
-                target=one["entry"],
-                keys=[one["of"].stack.name, one["of"].placement.name],
+                curve["colour"],
+                [(row, x, middle, text) for row, x, middle, *_, text in marks],
+                look=looks.line(placements.index(curve["of"].placement.name), symbolSize=6),
+                ranges=[(x, low, high) for _, x, _, low, high, *_ in marks if low < high],
+                target=curve["entry"],
+                keys=[curve["of"].stack.name, curve["of"].placement.name],
             )
-            for one, name, own in zip(found, names, points, strict=True)
+            for curve, name, marks in zip(plotted, names, points, strict=True)
         ],
         together=True,
         height=330,
@@ -178,16 +188,18 @@ def _picture(key: str, found: Sequence[dict[str, Any]], placements: Sequence[str
 
 
 def _points(
-    one: dict[str, Any], sizes: Sequence[int], factor: float
-) -> list[tuple[int, float, float, float, float, str]]:
-    """Of each size its row, x, the median, both ends of the launches, and what is said of it."""
-    found = []
-    for size, values in zip(one["x"], one["y"], strict=True):
+    curve: dict[str, Any], sizes: Sequence[int], factor: float
+) -> list[tuple[int, float, float, float, float, float, str]]:
+    """Of each size its row, x, the median, both ends of the launches, how finely they are known, and a text."""
+    points = []
+    for size, values, step in zip(curve["x"], curve["y"], curve["steps"], strict=True):
         if not values:
             continue
         middle, low, high = statistics.median(values), min(values), max(values)
-        shown = " ".join(units.human(middle, one["unit"]))
-        ends = " … ".join(units.human(end, one["unit"])[0] for end in (low, high))
+        shown = " ".join(units.human(middle, curve["unit"], step))
+        ends = " … ".join(units.human(end, curve["unit"], step)[0] for end in (low, high))
         text = f"{shown} ({ends})" if len(values) > 1 else shown
-        found.append((sizes.index(size), size or EMPTY_AT, middle / factor, low / factor, high / factor, text))
-    return found
+        points.append(
+            (sizes.index(size), size or EMPTY_AT, middle / factor, low / factor, high / factor, step / factor, text)
+        )
+    return points

@@ -29,10 +29,10 @@ from plumbline.report.stream import stream
 
 @dataclass(frozen=True)
 class Scope:
-    """The subject of a page, and what it lacks.
+    """The subject of a page, and its missing parts.
 
-    ``outcome`` is what :mod:`plumbline.records.outcome` read; ``damages`` name lines of the results that could not be
-    read; ``left_out`` counts records of the campaign beyond what a page holds, ``left_out_invalid`` those of them that
+    ``outcome`` comes from :mod:`plumbline.records.outcome`; ``damages`` name lines of the results that could not be
+    read; ``left_out`` counts records of the campaign beyond the room of a page, ``left_out_invalid`` those of them that
     are not valid; ``notes`` are those of the site.
     """
 
@@ -58,7 +58,7 @@ def document(
     numbered = [(record, number) for number, record in enumerate(records)]
     usable = [(record, number) for record, number in numbered if record.is_valid]
     campaign = Campaign(numbered)
-    found = None if past is None else history.history(past, scope.notes)
+    trends = None if past is None else history.history(past, scope.notes)
     numbers = {record.id: number for record, number in numbered}
     sections = [
         answer(campaign),
@@ -76,7 +76,7 @@ def document(
         profiled(profiles),
         work(usable),
         launches(usable),
-        *([] if found is None else [history.section(found, numbers, "is of another campaign: plumb show")]),
+        *([] if trends is None else [history.section(trends, numbers, "is of another campaign: plumb show")]),
         devices(records),
         circumstances(shared.parts),
     ]
@@ -85,11 +85,11 @@ def document(
         "title": f"Plumbline report: {scope.site} {scope.campaign or ''}".strip(),
         "heading": "Plumbline report",
         "head": head(scope.site, scope.campaign, records, scope.outcome, shared.parts["suite"]),
-        "history": len(found["series"]) if found else 0,
+        "history": len(trends["series"]) if trends else 0,
         "answer": sentence(campaign),
         "entries": entries,
         "shared": shared.pieces,
-        "sections": [one for one in sections if not (is_own and one.get("empty"))],
+        "sections": [section for section in sections if not (is_own and section.get("empty"))],
     }
     document: dict[str, Any] = finite(shown)
     return document

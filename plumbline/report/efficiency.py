@@ -28,11 +28,11 @@ COLUMNS = {
 def work(usable: Sequence[tuple[Record, int]]) -> Block:
     """Work and energy of the valid records ``usable``, each with the number of its entry, as far as they are known.
 
-    Below why there are no joules or no counts, each reason once, and the idle powers that the records know.
+    Above the table: reasons for missing joules and counts, each once, and the idle powers that the records know.
     """
-    found = [(record, entry, spent(record)) for record, entry in usable]
+    costs = [(record, entry, spent(record)) for record, entry in usable]
     known = [
-        item for item in found if (item[2].joules, item[2].gpu_joules, item[2].gflop, item[2].gbytes) != (None,) * 4
+        item for item in costs if (item[2].joules, item[2].gpu_joules, item[2].gflop, item[2].gbytes) != (None,) * 4
     ]
     names = [name for name in COLUMNS if any(getattr(item, name) is not None for _, _, item in known)]
     rows = [
@@ -45,11 +45,11 @@ def work(usable: Sequence[tuple[Record, int]]) -> Block:
         for record, entry, item in known
     ]
     idle = {
-        f"idle power of {one.host}: {one.power_w:g} W ({one.measured[:10]})"
+        f"idle power of {reading.host}: {reading.power_w:g} W ({reading.measured[:10]})"
         for record, _ in usable
-        if (one := record.idle)
+        if (reading := record.idle)
     }
-    reasons = [*_missing(found), *sorted(idle)]
+    reasons = [*_missing(costs), *sorted(idle)]
     return section(
         "work",
         "Energy and work",
@@ -61,10 +61,10 @@ def work(usable: Sequence[tuple[Record, int]]) -> Block:
     )
 
 
-def _missing(found: Sequence[tuple[Record, int, Spent]]) -> list[str]:
-    energy = {str(record.host.get("energy", "")) for record, _, item in found if item.joules is None}
-    counts = {f"not counted: {why}" for record, _, _ in found if (why := uncounted(record))}
-    energy |= {f"of GPUs {why}" for record, _, item in found if item.gpu_joules is None and (why := _of_gpus(record))}
+def _missing(costs: Sequence[tuple[Record, int, Spent]]) -> list[str]:
+    energy = {str(record.host.get("energy", "")) for record, _, item in costs if item.joules is None}
+    counts = {f"not counted: {why}" for record, _, _ in costs if (why := uncounted(record))}
+    energy |= {f"of GPUs {why}" for record, _, item in costs if item.gpu_joules is None and (why := _of_gpus(record))}
     return [*(f"joules {reason}" for reason in sorted(energy) if "not read" in reason), *sorted(counts)]
 
 

@@ -47,7 +47,7 @@ RANKS = (
 
 
 class Shared:
-    """What records have in common, each once: ``parts`` of them by kind, and ``pieces`` of the page, by number."""
+    """The common parts of records, each once: ``parts`` by kind, and ``pieces`` of the page, by number."""
 
     def __init__(self) -> None:
         self.parts: dict[str, list[Any]] = {kind: [] for kind in PARTS}
@@ -114,7 +114,7 @@ def _figures(record: Record) -> Block:
     rows = [
         (
             figure.name,
-            *units.human(figure.value, figure.unit),
+            *figure.shown,
             figure.better,
             summary.span(figure),
             _reference(figure),
@@ -191,10 +191,10 @@ def _launches(record: Record) -> Block:
 def _notes(launch: Launch) -> Piece:
     ended = "" if launch.exit_code is None else f", exit status {launch.exit_code}"
     again = ["does not count: its pair was measured again"] if launch.superseded else []
-    told = again if launch.status == "ok" else [f"{launch.status}{ended}"]
-    told += [*launch.reasons, *(f"disturbed: {cause}" for cause in launch.disturbance.causes)]
+    remarks = again if launch.status == "ok" else [f"{launch.status}{ended}"]
+    remarks += [*launch.reasons, *(f"disturbed: {cause}" for cause in launch.disturbance.causes)]
     host = ", ".join(f"{name.replace('_', ' ')} {plain(value)}" for name, value in launch.disturbance.figures.items())
-    return ["; ".join(told), bool(host) and block("folded", host, title="host during the launch", look="small")]
+    return ["; ".join(remarks), bool(host) and block("folded", host, title="host during the launch", look="small")]
 
 
 def _tails(record: Record) -> list[Block]:

@@ -1,4 +1,4 @@
-"""What a page says of a figure in several places: its launches, its spread, its bound."""
+"""Launches, spread and bound of a figure, as several parts of a page show them."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class Dot:
 
     @property
     def causes(self) -> str:
-        """What disturbed the launch."""
+        """The causes that disturbed the launch."""
         return "; ".join(self.launch.disturbance.causes)
 
 
 def dots(record: Record, figure: Figure) -> list[Dot]:
     """The launches of the record that can be drawn."""
     return [
-        Dot(launch, place, value, far, " ".join(units.human(value, figure.unit)))
+        Dot(launch, place, value, far, " ".join(units.human(value, figure.unit, figure.resolution)))
         for place, (launch, value) in enumerate(launches(record, figure))
         if value is not None and math.isfinite(far := 100 * (value / figure.value - 1) if figure.value else math.nan)
     ]

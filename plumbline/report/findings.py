@@ -1,6 +1,6 @@
-"""What a reader should know of a campaign first, in words: made from its records by rules, worst first.
+"""The findings of a campaign, in words: rules make them from its records, worst first.
 
-A rule is a function that yields :class:`Finding`; those of :data:`RULES` are the findings of a page, in this order.
+A rule is a function that yields :class:`CampaignFinding`; a page has those of :data:`RULES`, in this order.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MEANT_TO_REACH = ("stream", "dgemm", "membw")
 
 
 @dataclass(frozen=True)
-class Finding:
+class CampaignFinding:
     """``text`` is a sentence without its full stop, ``entry`` the number of the record that shows it best."""
 
     text: str
@@ -49,7 +49,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Campaign:
-    """What the rules look at: records with the numbers of their entries."""
+    """The input of the rules: records with the numbers of their entries."""
 
     entries: Sequence[tuple[Record, int]]
 
@@ -64,8 +64,8 @@ class Campaign:
         return {record.id: number for record, number in self.entries}
 
     @functools.cached_property
-    def far(self) -> list[Finding]:
-        """Benchmarks that should come close to what the machine can do, and do not; the farthest first."""
+    def far(self) -> list[CampaignFinding]:
+        """Benchmarks meant to reach a limit of the machine that stay far below it; the farthest first."""
         return _far_from_reach(self.usable)
 
     @functools.cached_property
@@ -75,7 +75,7 @@ class Campaign:
 
     @functools.cached_property
     def comparison(self) -> Comparison | None:
-        """The stacks side by side; None for a single stack. What two tests disagree about is not compared."""
+        """The stacks side by side; None for a single stack. Figures on which two tests disagree are left out."""
         names = sorted({record.stack.name for record, _ in self.usable})
         sides = [Side(name, (("stack", name),)) for name in names]
         doubtful = agreement.doubtful(self.disagreements)
@@ -84,41 +84,42 @@ class Campaign:
 
 def findings(campaign: Campaign) -> Block:
     """The findings of all rules, at most :data:`MOST` of each."""
-    found = [finding for rule in RULES for finding in itertools.islice(rule(campaign), MOST)]
+    listed = [finding for rule in RULES for finding in itertools.islice(rule(campaign), MOST)]
     return section(
         "findings",
         "Findings",
         "What stands out in this campaign, by fixed rules.",
-        found and block("bullets", *(link(f"{finding.text}.", entry=finding.entry) for finding in found)),
+        listed and block("bullets", *(link(f"{finding.text}.", entry=finding.entry) for finding in listed)),
         otherwise="Nothing stands out.",
     )
 
 
 def stacks(campaign: Campaign) -> Block:
     """The campaign's stacks in one table."""
-    found = campaign.comparison if campaign.comparison and campaign.comparison.lines else None
+    comparison = campaign.comparison if campaign.comparison and campaign.comparison.lines else None
     return section(
         "stacks",
         "Stacks side by side",
         "The first figure of each test on each stack, and its ratio to the first stack that has it.",
-        found and figures(found, {record.id: number for record, number in campaign.usable}),
+        comparison and figures(comparison, {record.id: number for record, number in campaign.usable}),
         otherwise=absent("make campaign"),
     )
 
 
-def not_valid(campaign: Campaign) -> Iterator[Finding]:
+def not_valid(campaign: Campaign) -> Iterator[CampaignFinding]:
     """How many records are not valid, and why the first of them is not."""
     bad = [(record, number) for record, number in campaign.entries if not record.is_valid]
     if bad:
         record, number = bad[0]
         why = f": {record.faults[0]}" if record.faults else ""
         first = f"the first is {_called(record)} on {record.stack.name}{why}"
-        yield Finding(f"{len(bad)} of {units.counted(len(campaign.entries), 'record')} are not valid; {first}", number)
+        count = f"{len(bad)} of {units.counted(len(campaign.entries), 'record')}"
+        yield CampaignFinding(f"{count} are not valid; {first}", number)
 
 
-def below_reference(campaign: Campaign) -> Iterator[Finding]:
+def below_reference(campaign: Campaign) -> Iterator[CampaignFinding]:
     """Figures worse than their reference allows, the worst first."""
-    found = []
+    ranked = []
     for record, number in campaign.usable:
         for figure in record.figures:
             if figure.reference is None or side(figure) != "below":
@@ -127,17 +128,17 @@ def below_reference(campaign: Campaign) -> Iterator[Finding]:
             worse = change if figure.better == "higher" else 1 / change
             text = f"{_called(record)} on {record.stack.name}: {figure.name} is {_value(figure)}"
             reference = " ".join(units.human(figure.reference.value, figure.reference.unit))
-            found.append((worse, Finding(f"{text}, its reference {reference}", number)))
-    yield from (finding for _, finding in sorted(found, key=lambda item: item[0]))
+            ranked.append((worse, CampaignFinding(f"{text}, its reference {reference}", number)))
+    yield from (finding for _, finding in sorted(ranked, key=lambda item: item[0]))
 
 
-def far_from_reach(campaign: Campaign) -> Iterator[Finding]:
-    """Benchmarks that should come close to what the machine can do, and do not."""
+def far_from_reach(campaign: Campaign) -> Iterator[CampaignFinding]:
+    """Benchmarks meant to reach a limit of the machine that stay far below it."""
     yield from campaign.far
 
 
-def _far_from_reach(usable: Sequence[tuple[Record, int]]) -> list[Finding]:
-    found: dict[tuple[str, str, str], tuple[float, Finding]] = {}
+def _far_from_reach(usable: Sequence[tuple[Record, int]]) -> list[CampaignFinding]:
+    best: dict[tuple[str, str, str], tuple[float, CampaignFinding]] = {}
     for record, number in usable:
         if record.benchmark.suite not in MEANT_TO_REACH and record.variant.benchmark not in MEANT_TO_REACH:
             continue
@@ -147,22 +148,22 @@ def _far_from_reach(usable: Sequence[tuple[Record, int]]) -> list[Finding]:
         if figure.reached is None:
             continue
         key = (record.variant.test, figure.name, figure.reached.bound)
-        if figure.reached.percent > found.get(key, (0.0,))[0]:
-            what = f"{_called(record)} reaches {figure.reached} ({figure.name} {_value(figure)})"
-            found[key] = (figure.reached.percent, Finding(f"{what} at best, on {record.stack.name}", number))
-    low = [one for one in found.values() if one[0] < LOW_PERCENT]
+        if figure.reached.percent > best.get(key, (0.0,))[0]:
+            statement = f"{_called(record)} reaches {figure.reached} ({figure.name} {_value(figure)}) at best"
+            best[key] = (figure.reached.percent, CampaignFinding(f"{statement}, on {record.stack.name}", number))
+    low = [rated for rated in best.values() if rated[0] < LOW_PERCENT]
     return [finding for _, finding in sorted(low, key=lambda item: item[0])]
 
 
-def unbound(campaign: Campaign) -> Iterator[Finding]:
-    """What a test loses where nothing is bound, against its best placement with as many ranks and threads."""
-    found = []
+def unbound(campaign: Campaign) -> Iterator[CampaignFinding]:
+    """The loss of a test where nothing is bound, against its best placement with as many ranks and threads."""
+    ranked = []
     for alike in group((_but_for_placement(item[0]), item) for item in campaign.usable).values():
         free = [item for item in alike if item[0].plan.bound is False]
         bound = [item[0].figures[0] for item in alike if item[0].plan.bound is not False]
         for record, number in free:
             figure = record.figures[0]
-            others = [other.value for other in bound if other.name == figure.name]
+            others = [placed.value for placed in bound if placed.name == figure.name]
             if not others or min(figure.value, *others) <= 0:  # an overlap of 0 % has no ratio to anything
                 continue
             ratio = figure.value / (max(others) if figure.better == "higher" else min(others))
@@ -170,73 +171,72 @@ def unbound(campaign: Campaign) -> Iterator[Finding]:
             if worse >= NOTABLE:
                 loss = f"loses {100 * (1 - ratio):.0f} %" if figure.better == "higher" else f"takes {ratio:.1f} times"
                 text = f"{record.stack.name} without placement {loss} of the best placement's {figure.name}"
-                found.append((worse, Finding(f"{text}: {_called(record)}, {_value(figure)}", number)))
-    yield from (finding for _, finding in sorted(found, key=lambda item: -item[0]))
+                ranked.append((worse, CampaignFinding(f"{text}: {_called(record)}, {_value(figure)}", number)))
+    yield from (finding for _, finding in sorted(ranked, key=lambda item: -item[0]))
 
 
 def _but_for_placement(record: Record) -> str:
-    """What the control without placement and its counterpart have in common."""
+    """The key that the control without placement and its counterpart share."""
     placed, free = record.placement, ("placement", "memory", "threads")
     params = {name: value for name, value in record.variant.params.items() if name not in free}
     size = (placed.threads, placed.ranks_per_node, placed.nodes)
     return repr((record.site, record.partition, record.variant.test, record.stack.name, size, sorted(params.items())))
 
 
-def stacks_apart(campaign: Campaign) -> Iterator[Finding]:
+def stacks_apart(campaign: Campaign) -> Iterator[CampaignFinding]:
     """The tests in which stacks differ most, as far as a difference may be claimed; each test once."""
     if campaign.comparison is None:
         return
-    found: dict[str, tuple[float, Finding]] = {}
+    widest: dict[str, tuple[float, CampaignFinding]] = {}
     for line in campaign.comparison.lines:
         apart = _extremes(line)
         if apart is None:
             continue
-        (_, one), (_, other) = apart
-        ratio = max(one.value, other.value) / min(one.value, other.value)
-        if ratio < NOTABLE or ratio <= found.get(line.key.test, (0.0,))[0]:
+        (_, best), (_, worst) = apart
+        ratio = max(best.value, worst.value) / min(best.value, worst.value)
+        if ratio < NOTABLE or ratio <= widest.get(line.key.test, (0.0,))[0]:
             continue
         values = " and ".join(
-            f"{' '.join(units.human(cell.value, line.unit))} on {campaign.comparison.sides[side]}"
+            f"{' '.join(units.human(cell.value, line.unit, cell.step))} on {campaign.comparison.sides[side]}"
             for side, cell in apart
         )
         text = f"{line.key.variant} ({line.key.placement}): {line.key.figure} is {values}, {ratio:.1f} times apart"
-        found[line.key.test] = (ratio, Finding(text, campaign.numbers.get(other.records[-1])))
-    yield from (finding for _, finding in sorted(found.values(), key=lambda item: -item[0]))
+        widest[line.key.test] = (ratio, CampaignFinding(text, campaign.numbers.get(worst.records[-1])))
+    yield from (finding for _, finding in sorted(widest.values(), key=lambda item: -item[0]))
 
 
-def hybrid_or_pure(campaign: Campaign) -> Iterator[Finding]:
+def hybrid_or_pure(campaign: Campaign) -> Iterator[CampaignFinding]:
     """Which of the best hybrid and the best pure MPI code wins, where one does."""
-    for one in hybrid.verdicts([record for record, _ in campaign.usable]):
-        if one.state in (hybrid.HYBRID, hybrid.MPI):
-            codes = (
-                f"the best hybrid code ({hybrid.how(one.hybrid)}) is {one.ratio:.2f} {one.bounds} times as fast as the"
-            )
-            text = f"{one.subject} on {one.pure.stack.name}: {codes} best pure MPI code"
-            yield Finding(f"{text} ({hybrid.how(one.pure)})", campaign.numbers[one.hybrid.id])
+    for verdict in hybrid.verdicts([record for record, _ in campaign.usable]):
+        if verdict.state in (hybrid.HYBRID, hybrid.MPI):
+            ratio = f"{verdict.ratio:.2f} {verdict.bounds} times as fast"
+            codes = f"the best hybrid code ({hybrid.how(verdict.hybrid)}) is {ratio} as the best pure MPI code"
+            text = f"{verdict.subject} on {verdict.pure.stack.name}: {codes}"
+            yield CampaignFinding(f"{text} ({hybrid.how(verdict.pure)})", campaign.numbers[verdict.hybrid.id])
 
 
-def maps_of_ranks(campaign: Campaign) -> Iterator[Finding]:
-    """What maps of ranks send between nodes, against the best one; what several records say alike, once."""
-    found = [
+def maps_of_ranks(campaign: Campaign) -> Iterator[CampaignFinding]:
+    """Bytes that maps of ranks send between nodes, against the best map; equal findings of several records once."""
+    costs = [
         (f"{_called(record)}: {cost}", number) for record, number in campaign.usable for cost in maps.costs(record)
     ]
-    for text, numbers in group(found).items():
-        yield Finding(text, numbers[0])
+    for text, numbers in group(costs).items():
+        yield CampaignFinding(text, numbers[0])
 
 
-def disturbed(campaign: Campaign) -> Iterator[Finding]:
-    """How many launches were disturbed, and by what most."""
+def disturbed(campaign: Campaign) -> Iterator[CampaignFinding]:
+    """The number of disturbed launches, and the most common cause."""
     launches = [launch for record, _ in campaign.entries for launch in record.counting()]
     hit = [launch for launch in launches if launch.disturbed]
     if not hit:
         return
     kinds = Counter(kind for launch in hit for kind in {disturbance.kind(cause) for cause in launch.disturbance.causes})
     causes = ", ".join(f"{kind} ({count})" for kind, count in kinds.most_common(3))
-    yield Finding(f"{len(hit)} of {units.counted(len(launches), 'launch')} were disturbed: {causes}", None)
+    yield CampaignFinding(f"{len(hit)} of {units.counted(len(launches), 'launch')} were disturbed: {causes}", None)
 
 
-def shortfalls(campaign: Campaign) -> Iterator[Finding]:
-    """What programs said of figures that are not steady or fall short of what they found possible, each cause once.
+def shortfalls(campaign: Campaign) -> Iterator[CampaignFinding]:
+    """Remarks of programs on figures that are unsteady or fall short of their possible value, each cause once.
 
     The percentage is the record's, as in all views: a remark has that of one launch.
     """
@@ -249,13 +249,15 @@ def shortfalls(campaign: Campaign) -> Iterator[Finding]:
             if short and kind not in seen:
                 seen.add(kind)
                 if before.startswith(UNSTEADY):
-                    what = before.rstrip("; ")
+                    statement = before.rstrip("; ")
                 else:
-                    what = f"{figure.name} reaches {figure.reached}" if figure.reached else f"{figure.name} falls short"
-                yield Finding(f"{_called(record)} on {record.stack.name}: {what}; {short}{cause}", number)
+                    statement = (
+                        f"{figure.name} reaches {figure.reached}" if figure.reached else f"{figure.name} falls short"
+                    )
+                yield CampaignFinding(f"{_called(record)} on {record.stack.name}: {statement}; {short}{cause}", number)
 
 
-def contradictions(campaign: Campaign) -> Iterator[Finding]:
+def contradictions(campaign: Campaign) -> Iterator[CampaignFinding]:
     """Tests that measure the same quantity on the same cores and stack and do not agree; two tests and a stack once."""
     seen = set()
     for pair in campaign.disagreements:
@@ -265,11 +267,11 @@ def contradictions(campaign: Campaign) -> Iterator[Finding]:
             continue
         seen.add((tests, first.record.stack.name, first.quantity))
         values = " and ".join(
-            f"{' '.join(units.human(claim.value, claim.unit))} by {_called(claim.record)}" for claim in pair
+            f"{' '.join(units.human(claim.value, claim.unit, claim.step))} by {_called(claim.record)}" for claim in pair
         )
         cpus = " and ".join(map(str, first.cpus))
         text = f"{first.quantity.name} between CPUs {cpus} on {first.record.stack.name} is {values}"
-        yield Finding(
+        yield CampaignFinding(
             f"these two disagree: {text}; neither is used to compare stacks", campaign.numbers[first.record.id]
         )
 
@@ -293,7 +295,7 @@ def _called(record: Record) -> str:
 
 
 def _value(figure: Figure) -> str:
-    return " ".join(units.human(figure.value, figure.unit))
+    return " ".join(figure.shown)
 
 
 def _extremes(line: Line) -> tuple[tuple[int, Cell], tuple[int, Cell]] | None:

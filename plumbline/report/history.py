@@ -17,7 +17,7 @@ from plumbline.records.model import Row
 from plumbline.records.notes import Note
 from plumbline.statistics.changes import Settings
 
-#: series on a page, those with changes first, then the longest; what is left out is counted and shown
+#: series on a page, those with changes first, then the longest; the page has the count of the others
 MAX_SERIES = 400
 #: newest points of a series on a page; older ones are counted and shown
 MAX_POINTS = 200
@@ -48,11 +48,11 @@ def history(
     everything = samples.series(rows)
     long = [series for series in everything if len(series.values) >= least]
     long.sort(key=lambda series: (-len(series.values), series.name))
-    found = [_series(series, notes, most) for series in long[:MAX_SERIES]]
-    found.sort(key=lambda item: (-_worst(item), -len(item["alarms"]), -len(item["points"]), item["name"]))
+    shown = [_series(series, notes, most) for series in long[:MAX_SERIES]]
+    shown.sort(key=lambda item: (-_worst(item), -len(item["alarms"]), -len(item["points"]), item["name"]))
     return {
-        "series": found,
-        "left_out": len(long) - len(found),
+        "series": shown,
+        "left_out": len(long) - len(shown),
         "single": len(everything) - len(long),
         "notes": [[note.time, note.text] for note in notes],
     }
@@ -63,15 +63,16 @@ def _series(series: Series, notes: Sequence[Note], most: int) -> dict[str, Any]:
     parts = {name: getattr(series, name)[older:] for name in ("index", "values", "times")}
     kept = replace(series, **parts)
     settings = Settings()
-    said = followed(kept, settings, notes)
+    judged = followed(kept, settings, notes)
     return {
         "name": series.name,
         "unit": series.unit,
+        "step": series.step,
         "better": series.better,
         "points": [list(point) for point in zip(kept.times, kept.values, kept.index, strict=True)],
         "older": older,
-        "alarms": said.alarms,
-        "smallest_visible": said.to_dict()["smallest_visible"],
+        "alarms": judged.alarms,
+        "smallest_visible": judged.to_dict()["smallest_visible"],
         "key": {name: series.key[name] for name in ("test", "variant", "figure", "stack")},
     }
 
@@ -80,20 +81,20 @@ def _worst(item: dict[str, Any]) -> int:
     return sum(alarm["direction"] == "worse" for alarm in item["alarms"])
 
 
-def section(found: dict[str, Any], targets: Mapping[str, Piece], lost: str) -> Block:
-    """The section of a ``found`` history; a point opens the target of its record, else ``lost`` is said of it."""
-    series, single = found["series"], found["single"]
+def section(trends: dict[str, Any], targets: Mapping[str, Piece], lost: str) -> Block:
+    """The section of the ``trends`` of :func:`history`; a point opens the target of its record, else shows ``lost``."""
+    series, single = trends["series"], trends["single"]
     words = [
         single and f"{single} series of one point {'is' if single == 1 else 'are'} not shown.",
-        found["left_out"] and f"{found['left_out']} more series are left out: plumb history shows them.",
+        trends["left_out"] and f"{trends['left_out']} more series are left out: plumb history shows them.",
     ]
-    said = " ".join(filter(None, words))
-    changed = f"{len(series)} series, {sum(bool(one['alarms']) for one in series)} with a change point"
-    alarms = f"{changed}. An alarm is a suspicion: measure again before calling anything slower. {said}"
+    remarks = " ".join(filter(None, words))
+    changed = f"{len(series)} series, {sum(bool(trend['alarms']) for trend in series)} with a change point"
+    alarms = f"{changed}. An alarm is a suspicion: measure again before calling anything slower. {remarks}"
     noted = blocks.table(
         "Notes",
         [blocks.column("time", "whole"), blocks.column("what happened", "notes")],
-        [(units.second(time), text) for time, text in reversed(found["notes"])],
+        [(units.second(time), text) for time, text in reversed(trends["notes"])],
     )
     return blocks.section(
         "history",
@@ -104,23 +105,23 @@ def section(found: dict[str, Any], targets: Mapping[str, Piece], lost: str) -> B
             "is": "picker",
             "caption": "Series",
             "columns": COLUMNS,
-            "options": [(_row(one), _chart(one, found["notes"], targets, lost)) for one in series],
+            "options": [(_row(trend), _chart(trend, trends["notes"], targets, lost)) for trend in series],
             "first": SHOWN,
             "placeholder": "test, stack, figure …",
         },
-        bool(series and found["notes"]) and [blocks.block("heading", "Notes"), noted],
-        otherwise=f"No figure was measured in two sessions yet. {said}",
+        bool(series and trends["notes"]) and [blocks.block("heading", "Notes"), noted],
+        otherwise=f"No figure was measured in two sessions yet. {remarks}",
     )
 
 
-def _row(one: dict[str, Any]) -> list[Piece]:
-    more = f" ({len(one['alarms'])} in all)" if len(one["alarms"]) > 1 else ""
-    last = (f"{_change(alarm)} at {str(alarm['index'])[:12]}{more}{_noted(alarm)}" for alarm in one["alarms"][-1:])
-    visible = one["smallest_visible"]
+def _row(trend: dict[str, Any]) -> list[Piece]:
+    more = f" ({len(trend['alarms'])} in all)" if len(trend["alarms"]) > 1 else ""
+    last = (f"{_change(alarm)} at {str(alarm['index'])[:12]}{more}{_noted(alarm)}" for alarm in trend["alarms"][-1:])
+    visible = trend["smallest_visible"]
     return [
-        one["name"],
-        len(one["points"]) + one["older"],
-        *units.human(one["points"][-1][1], one["unit"]),
+        trend["name"],
+        len(trend["points"]) + trend["older"],
+        *units.human(trend["points"][-1][1], trend["unit"], trend["step"]),
         next(last, None),
         "too few points" if visible is None else units.percent(visible),
     ]
@@ -131,37 +132,37 @@ def _change(alarm: dict[str, Any]) -> str:
 
 
 def _noted(alarm: dict[str, Any]) -> str:
-    """What people noted for the time of a change."""
+    """The notes for the time of a change."""
     return f", noted: {'; '.join(alarm['notes'])}" if alarm.get("notes") else ""
 
 
-def _chart(one: dict[str, Any], notes: Sequence[Sequence[str]], targets: Mapping[str, Piece], lost: str) -> Block:
+def _chart(trend: dict[str, Any], notes: Sequence[Sequence[str]], targets: Mapping[str, Piece], lost: str) -> Block:
     """A dot for each session, a line at the median between two changes."""
-    times, values, records = zip(*one["points"], strict=True)
-    factor, unit = units.scale(max(values), one["unit"])
-    changes = {alarm["index"]: alarm for alarm in one["alarms"]}
+    times, values, records = zip(*trend["points"], strict=True)
+    factor, unit = units.scale(max(values), trend["unit"])
+    changes = {alarm["index"]: alarm for alarm in trend["alarms"]}
     ends = [0, *map(records.index, changes), len(values)]
     marks = [(place, text) for time, text in notes if (place := sum(at < time for at in times)) and place < len(times)]
     return blocks.chart(
-        one["name"],
-        f"{one['better']} is better. A dot per session, a line at the median between changes."
-        + (f" {one['older']} older points are left out." if one["older"] else ""),
-        ["time", blocks.number(one["key"]["figure"], unit), blocks.column("record", "code"), "change"],
+        trend["name"],
+        f"{trend['better']} is better. A dot per session, a line at the median between changes."
+        + (f" {trend['older']} older points are left out." if trend["older"] else ""),
+        ["time", blocks.number(trend["key"]["figure"], unit), blocks.column("record", "code"), "change"],
         [
             (
                 units.second(time),
-                units.digits(value / factor),
+                units.digits(value / factor, trend["step"] / factor),
                 record,
                 _change(changes[record]) + _noted(changes[record]) if record in changes else None,
             )
-            for time, value, record in one["points"]
+            for time, value, record in trend["points"]
         ],
         [(place, place, value / factor) for place, value in enumerate(values)],
         targets=[targets.get(record) for record in records],
         lost=lost,
         height=300,
         x={"name": "session", "labels": list(map(units.minute, times))},
-        y={"name": f"{one['key']['figure']}, {unit}"},
+        y={"name": f"{trend['key']['figure']}, {unit}"},
         levels=[
             [[at, statistics.median(values[begin:end]) / factor] for at in (begin, end - 1)]
             for begin, end in pairwise(ends)

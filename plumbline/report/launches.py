@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from plumbline.base import units
 from plumbline.pages import blocks, looks
 from plumbline.pages.blocks import Block, Piece, block, column, link, number, section
 from plumbline.records.figure import Figure
@@ -44,10 +43,10 @@ def launches(usable: Sequence[tuple[Record, int]]) -> Block:
 
 
 def _pictures(shown: Sequence[tuple[Record, int]], colours: dict[str, str], every: bool) -> list[Block]:
-    """Those of each test: the widest spread first, at most :data:`ROWS` in each."""
-    found = []
-    by_test = sorted(shown, key=lambda one: one[0].variant.test)
-    for test, group in itertools.groupby(by_test, key=lambda one: one[0].variant.test):
+    """The pictures of each test: the widest spread first, at most :data:`ROWS` in each."""
+    pictures = []
+    by_test = sorted(shown, key=lambda member: member[0].variant.test)
+    for test, group in itertools.groupby(by_test, key=lambda member: member[0].variant.test):
         rows: list[Row] = [
             (record, entry, _label(record, figure if every else None), figure)
             for record, entry in group
@@ -58,13 +57,13 @@ def _pictures(shown: Sequence[tuple[Record, int]], colours: dict[str, str], ever
         count = math.ceil(len(rows) / ROWS)
         for place in range(count):
             title = f"{test} ({place + 1} of {count})" if count > 1 else test
-            found.append(_strip(title, rows[place * ROWS : (place + 1) * ROWS], colours, every))
-    return found
+            pictures.append(_strip(title, rows[place * ROWS : (place + 1) * ROWS], colours, every))
+    return pictures
 
 
 def _label(record: Record, figure: Figure | None) -> str:
-    own = summary.name(record.variant)[len(record.variant.test) :].strip()
-    words = (own, summary.placement(record.placement), record.stack.name, figure and figure.name)
+    arguments = summary.name(record.variant)[len(record.variant.test) :].strip()
+    words = (arguments, summary.placement(record.placement), record.stack.name, figure and figure.name)
     return " · ".join(word for word in words if word)
 
 
@@ -106,7 +105,7 @@ def _row(row: Row) -> list[Piece]:
     return [
         link(label, entry=entry),
         figure.name,
-        *units.human(figure.value, figure.unit),
+        *figure.shown,
         f"{100 * (figures.spread(figure) or 0):.1f}",
         "  ".join(map(str, figure.samples)),
     ]

@@ -14,7 +14,7 @@ from plumbline.parsers.measurement import Measurement
 from plumbline.records.model import Record
 from plumbline.views import summary
 
-#: what a pair is measured by; the kernel's other figures are sums over many pairs
+#: metrics of a pair; the kernel's other figures are sums over many pairs
 METRICS = ("latency", "bandwidth")
 
 
@@ -25,8 +25,8 @@ def matrices(record: Record, number: int) -> list[dict[str, Any]]:
     ``core``; a cell is ``[first rank, second rank, number of its class, value of each launch that counts…]``, and
     ``classes`` names the classes.
     """
-    found = group(((metric, mode), own) for (metric, mode, *_), own in of_launches(record, _cell).items())
-    return [_matrix(number, metric, mode, cells) for (metric, mode), cells in found.items()]
+    groups = group(((metric, mode), samples) for (metric, mode, *_), samples in of_launches(record, _cell).items())
+    return [_matrix(number, metric, mode, cells) for (metric, mode), cells in groups.items()]
 
 
 def _cell(item: Measurement) -> tuple[Any, ...] | None:
@@ -38,8 +38,12 @@ def _cell(item: Measurement) -> tuple[Any, ...] | None:
 
 def _matrix(number: int, metric: str, mode: str, cells: Sequence[Samples]) -> dict[str, Any]:
     of = [cell.first.params for cell in cells]
-    ends = {one[end]: [one[end], one.get(f"{end}_cpu"), one.get(f"{end}_host")] for one in of for end in RANKS}
-    kinds = [str(one.get("class", "")) for one in of]
+    ends = {
+        params[end]: [params[end], params.get(f"{end}_cpu"), params.get(f"{end}_host")]
+        for params in of
+        for end in RANKS
+    }
+    kinds = [str(params.get("class", "")) for params in of]
     classes = list(dict.fromkeys(kinds))
     return {
         "entry": number,
@@ -50,8 +54,8 @@ def _matrix(number: int, metric: str, mode: str, cells: Sequence[Samples]) -> di
         "ends": [ends[rank] for rank in sorted(ends)],
         "classes": classes,
         "cells": [
-            [*(one[end] for end in RANKS), classes.index(kind), *cell.by_launch]
-            for one, kind, cell in zip(of, kinds, cells, strict=True)
+            [*(params[end] for end in RANKS), classes.index(kind), *cell.by_launch]
+            for params, kind, cell in zip(of, kinds, cells, strict=True)
         ],
     }
 
@@ -70,18 +74,18 @@ def section(usable: Sequence[tuple[Record, int]]) -> Block:
 
 
 def _option(record: Record, matrix: dict[str, Any]) -> tuple[str, list[Piece]]:
-    """What a matrix is called, its picture, and its values by class; medians in the unit that suits the largest."""
+    """Name and picture of a matrix, and its values by class; medians in the unit that suits the largest."""
     placed = summary.placement(record.placement)
     parts = (matrix["metric"], matrix["mode"], record.stack.name, "+".join(record.nodes), placed)
     name = ", ".join(filter(None, parts))
-    found = [statistics.median(value for value in cell[3:] if value is not None) for cell in matrix["cells"]]
-    factor, unit = units.scale(max(found), matrix["unit"])
-    middle = [value / factor for value in found]
+    medians = [statistics.median(value for value in cell[3:] if value is not None) for cell in matrix["cells"]]
+    factor, unit = units.scale(max(medians), matrix["unit"])
+    middle = [value / factor for value in medians]
     return name, [_picture(name, matrix, middle, unit), _classes(matrix, middle, unit)]
 
 
 def _picture(name: str, matrix: dict[str, Any], middle: list[float], unit: str) -> Block:
-    """A cell for each pair and direction; what was measured in one direction stands for both."""
+    """A cell for each pair and direction; a value of one direction stands for both."""
     cells, ends = matrix["cells"], matrix["ends"]
     kind = "CPU" if all(cpu is not None for _, cpu, _ in ends) else "rank"
     several = len({host for *_, host in ends}) > 1
@@ -90,7 +94,9 @@ def _picture(name: str, matrix: dict[str, Any], middle: list[float], unit: str) 
     directed = {(first, second) for first, second, *_ in cells}
     drawn = [(row, places[second], places[first]) for row, (first, second, *_) in enumerate(cells)]
     drawn += [
-        (row, y, x) for (row, x, y), (one, other, *_) in zip(drawn, cells, strict=True) if (other, one) not in directed
+        (row, y, x)
+        for (row, x, y), (first, second, *_) in zip(drawn, cells, strict=True)
+        if (second, first) not in directed
     ]
     return blocks.chart(
         f"{name} between two {kind}s",
@@ -101,7 +107,7 @@ def _picture(name: str, matrix: dict[str, Any], middle: list[float], unit: str) 
                 f"{names[first]}, {names[second]}",
                 matrix["classes"][number] or "unknown",
                 units.digits(value),
-                ", ".join(" ".join(units.human(one, matrix["unit"])) for one in launches if one is not None),
+                ", ".join(" ".join(units.human(median, matrix["unit"])) for median in launches if median is not None),
                 f"{first}, {second}",
             )
             for (first, second, number, *launches), value in zip(cells, middle, strict=True)

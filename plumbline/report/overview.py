@@ -1,4 +1,4 @@
-"""The beginning of a report: what the campaign is, its records in a table, the worst first, and what it leaves out."""
+"""The beginning of a report: the campaign, its records in a table, the worst first, and the records left out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from plumbline.report.entry import SEVERITY
 from plumbline.views import summary
 
 Numbered = Sequence[tuple[Record, int]]
-#: columns by title, unit and class; wide ones are told apart by it
+#: columns of the table of variants
 COLUMNS = (
     column("verdict", "verdict"),
     {**column("test", "test"), "head": True},
@@ -36,14 +36,14 @@ ABOUT = (
     "spread: widest distance of two launches, in percent of the median. of limit: percent of the physical limit, or of "
     "what the letter stands for; – where none is known. to reference: how far above (+) or below (−) it."
 )
-#: what the states of cases are called
+#: state of a case -> its name on the page
 STATES = {"SKIP": "skipped", "FAIL": "failed", "ABORT": "aborted"}
 
 
 def head(
     site: str, campaign: str | None, records: Sequence[Record], outcome: Mapping[str, Any] | None, suites: Sequence[str]
 ) -> list[Piece]:
-    """What was measured, and how many there are of what."""
+    """The subject of the measurements, and the counts of records and verdicts."""
     nodes = list(dict.fromkeys(node for record in records for node in record.nodes))
     launches = [launch for record in records for launch in record.launches]
     verdicts = Counter[str](record.final_verdict for record in records)
@@ -113,7 +113,7 @@ def overview(site: str, entries: Numbered) -> Block:
 
 
 def _row(record: Record, entry: int) -> dict[str, Any]:
-    """A record: its cells and what they are sorted by, and those of each line: a figure, or why there is none."""
+    """A record: its cells with their sort keys, and those of each line: a figure, or the reason for none."""
     verdict, name, placed = record.final_verdict, summary.name(record.variant), summary.placement(record.placement)
     hit = sum(launch.disturbed for launch in record.launches)
     words = [record.id, record.variant.name, name, record.stack.name, placed, verdict, *record.nodes, *record.faults]
@@ -134,8 +134,8 @@ def _row(record: Record, entry: int) -> dict[str, Any]:
 
 
 def _cells(figure: Figure) -> list[tuple[Piece, object]]:
-    """The cells of a figure, each with what its column is sorted by."""
-    value, unit = units.human(figure.value, figure.unit)
+    """The cells of a figure, each with its sort key."""
+    value, unit = figure.shown
     spread, reached = figures.spread(figure), figure.reached
     change = figure.value / figure.reference.value - 1 if figure.reference else None
     filled = min(100.0, max(0.0, reached.percent)) if reached else 0.0
@@ -153,7 +153,7 @@ def _cells(figure: Figure) -> list[tuple[Piece, object]]:
 def left_out(
     entries: Numbered, outcome: Mapping[str, Any] | None, older: tuple[int, int], damages: Sequence[str]
 ) -> Block:
-    """What has no figure, and why; ``older`` counts records that the page does not hold, and invalid ones of them."""
+    """Cases without a figure, and the reasons; ``older`` counts records not on the page, and the invalid ones."""
     bad = [(record, entry) for record, entry in entries if record.faults or record.final_verdict == "invalid"]
     rows = [
         (
@@ -202,7 +202,9 @@ def _skipped(outcome: Mapping[str, Any] | None) -> list[Piece]:
     )
     if not groups:
         return [block("paragraph", f"All {ran} of the campaign ran.")]
-    found = sorted(groups.items(), key=lambda one: (one[0][0] == "SKIP", -len(one[1]), one[0][1]))
+    ordered = sorted(
+        groups.items(), key=lambda case_group: (case_group[0][0] == "SKIP", -len(case_group[1]), case_group[0][1])
+    )
     rows = [
         (
             len(cases),
@@ -210,7 +212,7 @@ def _skipped(outcome: Mapping[str, Any] | None) -> list[Piece]:
             reason,
             block("folded", block("bullets", *cases, plain=True), title="show"),
         )
-        for (state, reason), cases in found
+        for (state, reason), cases in ordered
     ]
     columns = [number("cases"), "state", column("reason", "notes"), column("which", "notes")]
     return [

@@ -1,4 +1,4 @@
-"""Tests by placement: every launch of a figure as a dot, a row for each placement, with what the machine allows."""
+"""Tests by placement: every launch of a figure as a dot, a row for each placement, with the limits of the machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from plumbline.views import summary
 ROWS = 60
 #: figures of a test that are drawn, its first ones; the record has all
 MOST = 4
-#: what the lines of limits are called
+#: name of the lines of limits
 BOUND = "limit or ceiling"
 
 
@@ -47,7 +47,7 @@ def placements(usable: Sequence[tuple[Record, int]]) -> Block:
     """The section of the valid records ``usable``, each with the number of its entry: a choice of tests."""
     colours = looks.palette(record.stack.name for record, _ in usable)
     tests = group((record.variant.test, (record, entry)) for record, entry in usable if record.figures)
-    options = [(name, pieces) for name, own in sorted(tests.items()) if (pieces := _test(own, colours))]
+    options = [(name, pieces) for name, entries in sorted(tests.items()) if (pieces := _test(entries, colours))]
     return section(
         "placements",
         "Tests by placement",
@@ -58,13 +58,13 @@ def placements(usable: Sequence[tuple[Record, int]]) -> Block:
     )
 
 
-def _test(own: Sequence[tuple[Record, int]], colours: dict[str, str]) -> list[Block]:
+def _test(entries: Sequence[tuple[Record, int]], colours: dict[str, str]) -> list[Block]:
     """The pictures of a test: those of the first figure of its variants, and the others folded."""
-    first = dict.fromkeys(record.figures[0].name for record, _ in own)
-    names = dict.fromkeys([*first, *(figure.name for record, _ in own for figure in record.figures)])
-    pictures = [(name, list(_figure(own, name, colours))) for name in list(names)[: max(MOST, len(first))]]
-    shown = [one for name, found in pictures if name in first for one in found]
-    others = [found for name, found in pictures if name not in first and found]
+    first = dict.fromkeys(record.figures[0].name for record, _ in entries)
+    names = dict.fromkeys([*first, *(figure.name for record, _ in entries for figure in record.figures)])
+    pictures = [(name, list(_figure(entries, name, colours))) for name in list(names)[: max(MOST, len(first))]]
+    shown = [picture for name, drawn in pictures if name in first for picture in drawn]
+    others = [drawn for name, drawn in pictures if name not in first and drawn]
     more = counted(len(others), "more figure")
     folded = [block("folded", *map(_stacked, others), title=more)] if others else []
     return [_stacked(shown), *folded] if shown else []
@@ -74,44 +74,44 @@ def _stacked(pictures: Sequence[Block]) -> Block:
     return block("stacked", *pictures)
 
 
-def _figure(own: Sequence[tuple[Record, int]], name: str, colours: dict[str, str]) -> Iterator[Block]:
+def _figure(entries: Sequence[tuple[Record, int]], name: str, colours: dict[str, str]) -> Iterator[Block]:
     """A figure of a test by placement, a picture for each of the test's other parameters."""
     variants = group(
         (summary.name(record.variant), Placed(record, entry, figure))
-        for record, entry in own
+        for record, entry in entries
         if (figure := record.figure(name))
     )
-    for variant, found in variants.items():
-        labels = sorted({one.label for one in found}, key=_natural)
+    for variant, points in variants.items():
+        labels = sorted({point.label for point in points}, key=_natural)
         parts = [labels[begin : begin + ROWS] for begin in range(0, len(labels), ROWS)]
         for place, part in enumerate(parts):
             of = f" ({place + 1} of {len(parts)})" if len(parts) > 1 else ""
-            rows = [one for one in found if one.label in part]
+            rows = [point for point in points if point.label in part]
             if len(labels) > 1:
                 yield _picture(f"{variant}: {name}{of}", part[::-1], rows, colours)
 
 
 def _picture(title: str, labels: Sequence[str], rows: Sequence[Placed], colours: dict[str, str]) -> Block:
     """A row for each label, the last one at the top; stacks one below the other."""
-    bounds = {(one.label, one.bound): place for place, one in enumerate(rows) if one.bound is not None}
-    most = max(value for one in rows for value in (one.figure.value, one.bound or 0, *one.figure.samples))
+    bounds = {(point.label, point.bound): place for place, point in enumerate(rows) if point.bound is not None}
+    most = max(value for point in rows for value in (point.figure.value, point.bound or 0, *point.figure.samples))
     factor, unit = units.scale(most, rows[0].figure.unit)
-    stacks = sorted({one.record.stack.name for one in rows})
+    stacks = sorted({point.record.stack.name for point in rows})
     lane = max(30, 13 * len(stacks))
     aside = {name: (place - (len(stacks) - 1) / 2) * 0.7 / len(stacks) for place, name in enumerate(stacks)}
     series = []
     for name in stacks:
         drawn = [
-            (place, one, labels.index(one.label) + aside[name])
-            for place, one in enumerate(rows)
-            if one.record.stack.name == name
+            (place, point, labels.index(point.label) + aside[name])
+            for place, point in enumerate(rows)
+            if point.record.stack.name == name
         ]
         dots = [
             (dot, (place, dot.value / factor, y, f"{dot.launch.order}: {dot.seen}", dot.causes))
-            for place, one, y in drawn
-            for dot in figures.dots(one.record, one.figure)
+            for place, point, y in drawn
+            for dot in figures.dots(point.record, point.figure)
         ]
-        bars = [(place, one.figure.value / factor, y) for place, one, y in drawn]
+        bars = [(place, point.figure.value / factor, y) for place, point, y in drawn]
         series.append(figures.series(name, colours[name], dots))
         series.append(blocks.series(name, colours[name], bars, look={"symbol": "rect", "symbolSize": [3, 13]}))
     lines = [(place, bound / factor, labels.index(label)) for (label, bound), place in bounds.items() if bound]
@@ -129,15 +129,17 @@ def _picture(title: str, labels: Sequence[str], rows: Sequence[Placed], colours:
         ],
         [
             (
-                link(one.label, entry=one.entry),
-                one.record.stack.name,
-                units.digits(one.figure.value / factor),
-                *([one.bound and units.digits(one.bound / factor)] if lines else []),
-                "  ".join(units.digits(value / factor) for value in one.figure.samples),
+                link(point.label, entry=point.entry),
+                point.record.stack.name,
+                units.digits(point.figure.value / factor, point.figure.resolution / factor),
+                *([point.bound and units.digits(point.bound / factor)] if lines else []),
+                "  ".join(
+                    units.digits(value / factor, point.figure.resolution / factor) for value in point.figure.samples
+                ),
             )
-            for one in rows
+            for point in rows
         ],
-        targets=[one.entry for one in rows],
+        targets=[point.entry for point in rows],
         series=series,
         each=["launch", "disturbed"],
         legend=True,

@@ -1,4 +1,4 @@
-"""Profiles for a page: what ranks sent to one another and over what, and in which calls and sizes their time went."""
+"""Profiles for a page: messages between ranks, the objects they cross, and the time by call and size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plumbline.records.model import Row
 
 #: most profiles that a page shows, the newest of each variant and stack
 MAX_PROFILES = 12
-#: factors of bytes and what they are called
+#: factors of bytes and their units
 BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
 #: most pairs of ranks of a profile on a page, those with most bytes
 MAX_PAIRS = 10_000
@@ -37,7 +37,9 @@ def stored(rows: Sequence[Row]) -> list[Profile]:
 
 def profiled(profiles: Sequence[Profile]) -> Block:
     """The section of ``profiles``, of which one is shown at a time."""
-    options = [(f"{one.variant}, {one.stack.split(':')[0]}, {one.record}", _shown(one)) for one in profiles]
+    options = [
+        (f"{profile.variant}, {profile.stack.split(':')[0]}, {profile.record}", _shown(profile)) for profile in profiles
+    ]
     return section(
         "profiles",
         "Profiles",
@@ -52,7 +54,7 @@ def _shown(profile: Profile) -> list[Piece]:
     shares = [100 * sums.mpi_share(rank) for rank in profile.ranks]
     low, mean, high = map(units.digits, (min(shares), statistics.fmean(shares), max(shares)))
     missing = read.shortfalls(profile.ranks, len(profile.ranks) + len(profile.missing))
-    found = maps.here(profile)
+    rank_maps = maps.here(profile)
     rows = [
         ("stack", profile.stack),
         ("placement", profile.placement),
@@ -67,26 +69,28 @@ def _shown(profile: Profile) -> list[Piece]:
         missing and block("bullets", *missing),
         block("pictures", _pairs(profile), _sizes(profile)),
         _titled("The smallest object that holds both ranks of a message", text.traffic(profile)),
-        found and _titled("A rank map that would send less far, in bytes", text.crossings(found)),
-        found
-        and block("folded", block("paragraph", " ".join(map(str, found[-1].ranks))), title="The rank in each place"),
+        rank_maps and _titled("A rank map that would send less far, in bytes", text.crossings(rank_maps)),
+        rank_maps
+        and block(
+            "folded", block("paragraph", " ".join(map(str, rank_maps[-1].ranks))), title="The rank in each place"
+        ),
         _titled("Calls", text.calls(profile)),
     ]
 
 
-def _titled(title: str, found: text.Table) -> Piece:
-    header, rows = found
+def _titled(title: str, content: text.Table) -> Piece:
+    header, rows = content
     return rows and [block("heading", title), table(title, [header[0], *map(number, header[1:])], rows)]
 
 
 def _pairs(profile: Profile) -> Block:
-    """What each rank sent to each other, those with most bytes."""
+    """Bytes from each rank to each other, the pairs with most bytes."""
     places = {place.rank: place for place in profile.places}
     sent = [(rank.rank, peer) for rank in profile.ranks for peer in rank.peers if peer.sent_messages]
-    sent.sort(key=lambda one: (-one[1].sent_bytes, one[0], one[1].rank))
+    sent.sort(key=lambda flow: (-flow[1].sent_bytes, flow[0], flow[1].rank))
     if not sent:
         return block("paragraph", "No message from one rank to another.")
-    factor, unit = next((one for one in BYTES if sent[0][1].sent_bytes >= one[0]), BYTES[-1])
+    factor, unit = next((step for step in BYTES if sent[0][1].sent_bytes >= step[0]), BYTES[-1])
     ranks = {rank.rank: place for place, rank in enumerate(profile.ranks)}
     more = f"; {counted(len(sent) - MAX_PAIRS, 'pair')} with fewer bytes left out" if len(sent) > MAX_PAIRS else ""
     known = [(rank, peer, places.get(rank), places.get(peer.rank)) for rank, peer in sent[:MAX_PAIRS]]
@@ -98,12 +102,12 @@ def _pairs(profile: Profile) -> Block:
         [
             (
                 f"{rank} to {peer.rank}",
-                sums.class_of(one, other) if one and other else "unknown",
+                sums.class_of(sender, receiver) if sender and receiver else "unknown",
                 peer.sent_messages,
                 peer.sent_bytes,
-                " to ".join(cpu_list(end.cpus) if end else "?" for end in (one, other)),
+                " to ".join(cpu_list(end.cpus) if end else "?" for end in (sender, receiver)),
             )
-            for rank, peer, one, other in known
+            for rank, peer, sender, receiver in known
         ],
         [
             (row, ranks.get(peer.rank, peer.rank), ranks[rank], sizes[row], units.digits(sizes[row]))
@@ -117,12 +121,12 @@ def _pairs(profile: Profile) -> Block:
 
 
 def _sizes(profile: Profile) -> Block:
-    found = sorted(sums.by_size(profile).items())
+    totals = sorted(sums.by_size(profile).items())
     calls = [total.call for total in sums.per_call(profile.ranks)]
-    powers = sorted({power for (_, power), _ in found})
+    powers = sorted({power for (_, power), _ in totals})
     names = [units.human_bytes(2 ** (power - 1)) if power else "none" for power in powers]
-    cells = [(total, powers.index(power)) for (_, power), total in found]
-    shares = [100 * total.time_ns / (sum(one.time_ns for one, _ in cells) or 1) for total, _ in cells]
+    cells = [(total, powers.index(power)) for (_, power), total in totals]
+    shares = [100 * total.time_ns / (sum(timed.time_ns for timed, _ in cells) or 1) for total, _ in cells]
     return chart(
         "Time by call and size",
         "Percent of the time in MPI, all ranks together; a size stands for those up to twice as large.",

@@ -1,4 +1,4 @@
-"""Which records a page is made of: the site and the campaign."""
+"""The records of a page: those of a site and a campaign."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def campaign(rows: Sequence[Row], wanted: str, site: str) -> tuple[str | None, l
         matches = [item for item in known if item.startswith(wanted)]
         if len(matches) != 1:
             some = ", ".join((matches or known)[-3:]) or "none"
-            what = f"'{wanted}' begins {len(matches)} campaigns" if matches else f"no campaign '{wanted}'"
-            raise PlumbError(what, f"site {site}", f"the newest are {some}")
+            message = f"'{wanted}' begins {len(matches)} campaigns" if matches else f"no campaign '{wanted}'"
+            raise PlumbError(message, f"site {site}", f"the newest are {some}")
         name = matches[0]
     return name, [row for row in rows if row.campaign == name]

@@ -14,7 +14,7 @@ from plumbline.views import summary
 
 #: the order of its figures
 KERNELS = ("triad", "copy", "scale", "add")
-#: what a letter behind a percentage stands for
+#: letter behind a percentage -> its meaning
 BOUNDS = {"": "limit", "c": "ceiling", "m": "model"}
 
 
@@ -40,16 +40,18 @@ class Cell:
 
 def stream(usable: Sequence[tuple[Record, int]]) -> Block:
     """The section of the valid records ``usable``, each with the number of its entry."""
-    own = [(record, entry) for record, entry in usable if record.benchmark.suite == "stream" and record.figures]
+    entries = [(record, entry) for record, entry in usable if record.benchmark.suite == "stream" and record.figures]
     colours = looks.palette(record.stack.name for record, _ in usable)
     cells = [
-        Cell(record, entry, figure, colours[record.stack.name]) for record, entry in own for figure in record.figures
+        Cell(record, entry, figure, colours[record.stack.name])
+        for record, entry in entries
+        for figure in record.figures
     ]
     names = sorted(
-        {one.figure.name for one in cells},
+        {point.figure.name for point in cells},
         key=lambda name: (KERNELS.index(name) if name in KERNELS else len(KERNELS), name),
     )
-    options = [(name, _parts(name, [one for one in cells if one.figure.name == name])) for name in names]
+    options = [(name, _parts(name, [point for point in cells if point.figure.name == name])) for name in names]
     return section(
         "stream",
         "STREAM",
@@ -60,8 +62,8 @@ def stream(usable: Sequence[tuple[Record, int]]) -> Block:
 
 
 def _parts(kernel: str, cells: Sequence[Cell]) -> list[Piece]:
-    nodes = [one for one in cells if {"cpu_node", "memory_node"} <= one.record.variant.params.keys()]
-    others = [one for one in cells if one not in nodes]
+    nodes = [point for point in cells if {"cpu_node", "memory_node"} <= point.record.variant.params.keys()]
+    others = [point for point in cells if point not in nodes]
     without = [
         "No matrix of CPU and memory nodes. This gives it: ",
         block("code", "reframe -c reframe-tests -r -n stream_numa"),
@@ -74,24 +76,25 @@ def _parts(kernel: str, cells: Sequence[Cell]) -> list[Piece]:
 
 def _matrices(kernel: str, cells: Sequence[Cell]) -> list[Piece]:
     """One table per stack and number of threads, all in one scale of colours, from nothing: noise must not fill it."""
-    high = max(one.figure.value for one in cells)
+    high = max(point.figure.value for point in cells)
     factor, unit = units.scale(high, cells[0].figure.unit)
-    groups = group(((one.param("threads") or 0, one.stack), one) for one in cells)
+    groups = group(((point.param("threads") or 0, point.stack), point) for point in cells)
     return [
         block("heading", f"{kernel} by threads, CPU node and memory node, {unit}"),
         block("scale", "0 ", f" {units.digits(high / factor)} {unit}"),
-        block("matrices", *(_matrix(found, factor, high) for _, found in sorted(groups.items()))),
+        block("matrices", *(_matrix(members, factor, high) for _, members in sorted(groups.items()))),
     ]
 
 
 def _matrix(cells: Sequence[Cell], factor: float, high: float) -> Block:
     threads = cells[0].record.variant.params.get("threads", "?")
-    ends = [sorted({one.record.variant.params[name] for one in cells}) for name in ("cpu_node", "memory_node")]
+    ends = [sorted({point.record.variant.params[name] for point in cells}) for name in ("cpu_node", "memory_node")]
     known = {
-        tuple(one.record.variant.params[name] for name in ("cpu_node", "memory_node")): one for one in reversed(cells)
+        tuple(point.record.variant.params[name] for name in ("cpu_node", "memory_node")): point
+        for point in reversed(cells)
     }
     rows = [
-        [node, *((one := known.get((node, memory))) and _heat(one, factor, high) for memory in ends[1])]
+        [node, *((point := known.get((node, memory))) and _heat(point, factor, high) for memory in ends[1])]
         for node in ends[0]
     ]
     title = f"{cells[0].stack}, {threads} {'thread' if threads == 1 else 'threads'}"
@@ -99,51 +102,56 @@ def _matrix(cells: Sequence[Cell], factor: float, high: float) -> Block:
     return blocks.table(title, columns, rows, look="matrix", titled=True)
 
 
-def _heat(one: Cell, factor: float, high: float) -> Block:
-    figure, reached = one.figure, one.figure.reached
+def _heat(point: Cell, factor: float, high: float) -> Block:
+    figure, reached = point.figure, point.figure.reached
     bound = f", {reached.percent:.1f} % of {BOUNDS[reached.mark]}" if reached else ""
     return cell(
-        link(units.digits(figure.value / factor), entry=one.entry),
+        link(units.digits(figure.value / factor, figure.resolution / factor), entry=point.entry),
         bool(reached) and block("small", f"{reached.percent:.0f} %{reached.mark}" if reached else ""),
         look="heat",
         value=figure.value,
         share=figure.value / high if high > 0 else 0.5,
-        hint=f"{' '.join(units.human(figure.value, figure.unit))}{bound}, {summary.span(figure)}",
+        hint=f"{' '.join(figure.shown)}{bound}, {summary.span(figure)}",
     )
 
 
 def _threads(kernel: str, cells: Sequence[Cell]) -> Piece:
     """Lines over the number of threads, where some placement was measured with two or more."""
-    counted = [one for one in cells if one.param("threads") is not None]
-    groups = group(((one.record.variant.test, one.record.placement.name, one.stack), one) for one in counted)
+    counted = [point for point in cells if point.param("threads") is not None]
+    groups = group(((point.record.variant.test, point.record.placement.name, point.stack), point) for point in counted)
     lines = [
-        sorted(found, key=lambda one: one.param("threads") or 0)
-        for found in groups.values()
-        if len({one.param("threads") for one in found}) > 1
+        sorted(line, key=lambda point: point.param("threads") or 0)
+        for line in groups.values()
+        if len({point.param("threads") for point in line}) > 1
     ]
     if not lines:
         return False
-    factor, unit = units.scale(max(one.figure.value for one in cells), cells[0].figure.unit)
-    names = list(dict.fromkeys(found[0].record.placement.name for found in lines))
-    drawn = [(f"{one.stack}, {one.record.placement.name}", one) for found in lines for one in found]
-    places = {id(one): place for place, (_, one) in enumerate(drawn)}
+    factor, unit = units.scale(max(point.figure.value for point in cells), cells[0].figure.unit)
+    names = list(dict.fromkeys(line[0].record.placement.name for line in lines))
+    drawn = [(f"{point.stack}, {point.record.placement.name}", point) for line in lines for point in line]
+    places = {id(point): place for place, (_, point) in enumerate(drawn)}
     return blocks.chart(
         f"{kernel} over threads",
         "Median of the launches. Colour: stack; mark and dash: placement.",
         ["stack and placement", number("threads"), number(kernel, unit), "launches"],
         [
-            (name, one.param("threads"), units.digits(one.figure.value / factor), summary.span(one.figure))
-            for name, one in drawn
+            (
+                name,
+                point.param("threads"),
+                units.digits(point.figure.value / factor, point.figure.resolution / factor),
+                summary.span(point.figure),
+            )
+            for name, point in drawn
         ],
-        targets=[one.entry for _, one in drawn],
+        targets=[point.entry for _, point in drawn],
         series=[
             blocks.series(
-                f"{found[0].stack}, {found[0].record.placement.name}",
-                found[0].colour,
-                [(places[id(one)], one.param("threads"), one.figure.value / factor) for one in found],
-                look=looks.line(names.index(found[0].record.placement.name)),
+                f"{line[0].stack}, {line[0].record.placement.name}",
+                line[0].colour,
+                [(places[id(point)], point.param("threads"), point.figure.value / factor) for point in line],
+                look=looks.line(names.index(line[0].record.placement.name)),
             )
-            for found in lines
+            for line in lines
         ],
         legend=True,
         height=340,

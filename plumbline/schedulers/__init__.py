@@ -1,4 +1,4 @@
-"""Schedulers: what differs between them, a module each, behind :class:`plumbline.schedulers.base.Scheduler`."""
+"""Schedulers: the differences between them, a module each, behind :class:`plumbline.schedulers.base.Scheduler`."""
 
 from __future__ import annotations
 
@@ -68,15 +68,15 @@ def named(name: str) -> Scheduler:
 
 def current(environment: Mapping[str, str]) -> Scheduler:
     """The scheduler in whose job, the innermost, a process with this environment runs; ``local`` outside of jobs."""
-    return next((found for found in TABLE.values() if found.inside(environment)), TABLE["local"])
+    return next((scheduler for scheduler in TABLE.values() if scheduler.inside(environment)), TABLE["local"])
 
 
 def nodes(scheduler: Scheduler, queue: str | None, hosts: Sequence[str] = (), access: Sequence[str] = ()) -> list[Node]:
     """The nodes of ``queue``, sorted by name (node2 before node10); raises :class:`PlumbError` where there are none."""
-    found = scheduler.nodes(queue, hosts, names.words_of_all(access))
-    if not found:
+    listed = scheduler.nodes(queue, hosts, names.words_of_all(access))
+    if not listed:
         raise PlumbError(f"{queue or scheduler.name} has no nodes", WHERE_STATES, "name another partition")
-    by_name = {node.name: node for node in found}
+    by_name = {node.name: node for node in listed}
     return [by_name[name] for name in names.expand(names.fold(by_name), WHERE_STATES)]
 
 

@@ -1,4 +1,4 @@
-"""What the suite asks of a scheduler: one class for each, and nothing outside this package knows one by its name.
+"""The interface of a scheduler: one class for each, and nothing outside this package knows one by its name.
 
 A scheduler here is whatever gives a command its nodes: a batch system, ssh to hosts that are named, or this host. A
 partition of ``site.yaml`` names its scheduler; :func:`plumbline.schedulers.named` gives the object for it.
@@ -25,7 +25,7 @@ from plumbline.schedulers.program import Done, answer, late, run
 
 #: absolute paths that every scheduler's command line carries unchanged
 PLAIN_PATH = re.compile(r"/[A-Za-z0-9_./+=-]*")
-#: shell scripts for nodes: what asks schedulers for jobs, drains and resumes
+#: shell scripts for nodes: they ask schedulers for jobs, drain and resume
 HEALTH = Path(__file__).resolve().parent / "health"
 WHERE_STATES = "plumb nodes states"
 WHERE_FACTS = "plumb nodes facts"
@@ -84,7 +84,7 @@ class RankLauncher(Protocol):
 
     #: the program, and the value of ``launcher:``
     name: str
-    #: what begins a line of error of this program
+    #: the begin of a line of error of this program
     error: str
 
     def command(
@@ -164,14 +164,14 @@ class Scheduler(ABC):
         return socket.gethostname()
 
     def energy_source(self) -> str | None:
-        """What counts the joules of this scheduler's steps, in words; None: nothing does."""
+        """The source of the joules of this scheduler's steps, in words; None: there is none."""
         return None
 
     def steps(self, environment: Mapping[str, str]) -> Mapping[str, Step]:
         """The steps of this job that have ended, by id; raises :class:`PlumbError` where they cannot be asked for."""
         return {}
 
-    # --- what a launcher of ranks has to know inside a job
+    # --- facts that a launcher of ranks needs inside a job
 
     def may_fork_proxy(self, environment: Mapping[str, str]) -> bool:
         """Whether ranks on this node only should be started without a step of the scheduler."""
@@ -210,8 +210,8 @@ class Scheduler(ABC):
 
         Login banners stand on standard output too: only a line of the scheduler's own form counts, and the last one.
         """
-        found = re.findall(self.id_line, stdout, re.MULTILINE)
-        return found[-1] if found else None
+        ids = re.findall(self.id_line, stdout, re.MULTILINE)
+        return ids[-1] if ids else None
 
     def follow(self, job_id: str) -> list[str] | None:
         """Waits for the end of a job; None where :meth:`submit` does."""
@@ -245,8 +245,8 @@ class Scheduler(ABC):
         words = command(None)
         for word in [*words, str(job.log)]:
             if word.startswith("/") and not PLAIN_PATH.fullmatch(word):
-                what = f"path {word!r} holds letters that {self.name} changes"
-                raise PlumbError(what, WHERE_FACTS, "use plain names")
+                message = f"path {word!r} holds letters that {self.name} changes"
+                raise PlumbError(message, WHERE_FACTS, "use plain names")
         job.log.unlink(missing_ok=True)  # of an earlier job
         done = Done(0, "", "")
         for start in self.on_every_node(job, words):
@@ -284,14 +284,14 @@ class Scheduler(ABC):
         """The options that put a job on ``node``."""
         return []
 
-    def queue(self, given: str | None, options: Sequence[str]) -> str | None:
-        """The scheduler's own name of the partition: what the access options say, else ``given`` if there are none.
+    def queue(self, default: str | None, options: Sequence[str]) -> str | None:
+        """The scheduler's own name of the partition: that of the access options, else ``default`` if there are none.
 
         With options that name no queue, jobs go to the scheduler's default: None.
         """
         line = " ".join(names.words_of_all(options))
-        found = re.findall(rf"(?:^| )(?:{'|'.join(self.queue_options)})[= ]?(\S+)", line)
-        queue = found[-1] if found else None if line else given
+        queues = re.findall(rf"(?:^| )(?:{'|'.join(self.queue_options)})[= ]?(\S+)", line)
+        queue = queues[-1] if queues else None if line else default
         return None if queue is None else names.partition(queue, "--partition")
 
     def in_queue(self, queue: str | None) -> list[str]:
@@ -305,14 +305,14 @@ class Scheduler(ABC):
     health = ""
 
     def drain(self, node: str, reason: str) -> str:
-        """Keep new jobs away from ``node``; returns what was done, in a line. Where it is out of work, nothing changes.
+        """Keep new jobs away from ``node``; returns a line about it. Where it is out of work, nothing changes.
 
         Raises :class:`PlumbError` where the scheduler refuses, or cannot do so.
         """
         return self._health("drain", names.host(node, "--node"), reason)
 
     def resume(self, node: str) -> str:
-        """Let jobs on ``node`` again, if :meth:`drain` or a health check has drained it; what was done, or nothing."""
+        """Let jobs on ``node`` again, if :meth:`drain` or a health check drained it; a line about it, or nothing."""
         return self._health("resume", names.host(node, "--node"))
 
     def jobs_on(self, node: str) -> str:
@@ -323,8 +323,8 @@ class Scheduler(ABC):
         if not self.has_jobs:
             return ""
         if not self.health:
-            what = f"scheduler {self.name} cannot say whether jobs are on a node"
-            raise PlumbError(what, node, "screen nodes of another scheduler")
+            message = f"scheduler {self.name} cannot say whether jobs are on a node"
+            raise PlumbError(message, node, "screen nodes of another scheduler")
         done = run(["sh", str(HEALTH / "health.sh"), self.health, "jobs", names.host(node, "--node")], 60)
         if done.status not in (0, 1):
             raise PlumbError(f"nobody can say whether jobs are on {node}: {done.last()}", self.name, "does it answer?")
@@ -341,11 +341,11 @@ class Scheduler(ABC):
     reframe_jobs = 8
 
     def reframe_backend(self) -> str:
-        """What ReFrame calls its backend for this scheduler."""
+        """ReFrame's name of its backend for this scheduler."""
         return self.name
 
     def reframe_options(self, access: Sequence[str], nodes: int) -> list[str]:
-        """What ReFrame's backend leaves out of the script of a job of ``nodes`` nodes with the options ``access``."""
+        """The options that ReFrame's backend omits for a job of ``nodes`` nodes with the options ``access``."""
         return []
 
     def reframe_partition(self, access: Sequence[str], hosts: Sequence[str], node: str | None) -> dict[str, Any]:
@@ -370,8 +370,8 @@ def three_columns(line: str, program: str) -> list[str]:
     """The parts of ``A|B|C``, where C may hold the separator too; raises :class:`PlumbError` for anything else."""
     parts = [part.strip() for part in line.split("|", 2)]
     if len(parts) != 3:
-        what = f"{program} printed something unexpected: {line[:100]!r}"
-        raise PlumbError(what, WHERE_STATES, f"run {program} yourself")
+        message = f"{program} printed something unexpected: {line[:100]!r}"
+        raise PlumbError(message, WHERE_STATES, f"run {program} yourself")
     return parts
 
 

@@ -92,7 +92,7 @@ def _on(hosts: Sequence[str]) -> list[str]:
 
 def read_nodes(text: str) -> list[Node]:
     """``flux resource status -n -o '{state}|{nodelist}|{reason}'``: a line per state; ``*`` ends an offline one."""
-    found: dict[str, Node] = {}
+    nodes: dict[str, Node] = {}
     for line in filter(str.strip, text.splitlines()):
         state, folded, reason = three_columns(line, "flux resource status")
         if not folded:
@@ -100,9 +100,9 @@ def read_nodes(text: str) -> list[Node]:
         usable = state in USABLE
         why = "; ".join(part for part in ("offline" if state.endswith("*") else "", reason) if part)
         for name in names.expand(folded, "flux resource status"):
-            if name not in found or found[name].usable:  # a line by which it cannot be used has priority
-                found[name] = Node(name, state, usable, "" if usable else why)
-    return list(found.values())
+            if name not in nodes or nodes[name].usable:  # a line by which it cannot be used has priority
+                nodes[name] = Node(name, state, usable, "" if usable else why)
+    return list(nodes.values())
 
 
 def read_limit(text: str, queue: str | None) -> int | None:

@@ -22,7 +22,7 @@ from plumbline.schedulers.base import Scheduler
 NAME = "flux-batch"
 #: seconds before its time limit at which a job is asked to end: at the limit Flux sends SIGALRM, which nothing expects
 ENDING_S = 20
-#: what a job is asked for; ``exception.note`` says why Flux ended it: "unsatisfiable request: need 9 node(s) …"
+#: the columns of a job; ``exception.note`` says why Flux ended it: "unsatisfiable request: need 9 node(s) …"
 COLUMNS = "{id.f58plain}|{state}|{returncode}|{exception.note}"
 PENDING = ("DEPEND", "PRIORITY", "SCHED")
 
@@ -51,10 +51,10 @@ class FluxBatch(PbsJobScheduler):  # type: ignore[misc] # ReFrame has no types
     def submit(self, job: Any) -> None:
         """``flux batch`` prints the id."""
         done = osext.run_command(["flux", "batch", job.script_filename], check=True, timeout=self._submit_timeout)
-        found = self.flux.job_id(done.stdout)
-        if found is None:
+        job_id = self.flux.job_id(done.stdout)
+        if job_id is None:
             raise JobSchedulerError(f"flux batch printed no job id: {done.stdout!r}")
-        job._jobid = found.replace("ƒ", "f")
+        job._jobid = job_id.replace("ƒ", "f")
         job._submit_time = time.time()
 
     def cancel(self, job: Any) -> None:
@@ -64,15 +64,15 @@ class FluxBatch(PbsJobScheduler):  # type: ignore[misc] # ReFrame has no types
 
     def poll(self, *jobs: Any) -> None:
         """One query for all jobs. A job that Flux does not know has ended; one that Flux ended has failed."""
-        asked = [job for job in jobs if job is not None]
-        if not asked:
+        polled = [job for job in jobs if job is not None]
+        if not polled:
             return
-        command = ["flux", "jobs", "-n", "-o", COLUMNS, *(job.jobid for job in asked)]
+        command = ["flux", "jobs", "-n", "-o", COLUMNS, *(job.jobid for job in polled)]
         done = osext.run_command(command, check=True)
         rows = [line.split("|", 3) for line in done.stdout.splitlines() if line.count("|") >= 3]
-        told = {job_id: rest for job_id, *rest in rows}
-        for job in asked:
-            state, status, why = told.get(job.jobid, ("INACTIVE", "", ""))
+        answers = {job_id: rest for job_id, *rest in rows}
+        for job in polled:
+            state, status, why = answers.get(job.jobid, ("INACTIVE", "", ""))
             job._state = state
             if state == "INACTIVE":
                 job._exitcode = int(status) if status.lstrip("-").isdecimal() else None

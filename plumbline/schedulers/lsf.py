@@ -61,19 +61,19 @@ class Lsf(Scheduler):
 
     def nodes(self, queue: str | None, hosts: Sequence[str] = (), access: Sequence[str] = ()) -> list[Node]:
         """By bhosts, for the hosts that bqueues names."""
-        asked = _hosts_of_queue(queue)
-        return read_nodes(answer(["bhosts", "-w", "-o", "host_name status", "-json", *asked], WHERE_STATES))
+        queue_hosts = _hosts_of_queue(queue)
+        return read_nodes(answer(["bhosts", "-w", "-o", "host_name status", "-json", *queue_hosts], WHERE_STATES))
 
 
 def read_nodes(text: str) -> list[Node]:
     """``bhosts -o 'host_name status' -json``: ``RECORDS`` with ``HOST_NAME``, ``STATUS`` (``ok``, ``closed_Adm``)."""
-    found = []
+    nodes = []
     for record in whole_json(text, "bhosts").get("RECORDS") or []:
         state = str(record.get("STATUS", ""))
         usable = state in USABLE
         reason = "" if usable else REASONS.get(state, "")
-        found.append(Node(names.host(str(record.get("HOST_NAME", "")), "bhosts"), state, usable, reason))
-    return found
+        nodes.append(Node(names.host(str(record.get("HOST_NAME", "")), "bhosts"), state, usable, reason))
+    return nodes
 
 
 def _hosts_of_queue(queue: str | None) -> list[str]:

@@ -49,7 +49,7 @@ def expand(text: str, where: str) -> list[str]:
         count = sum(map(len, sets))
         if count > MOST:
             raise PlumbError(f"{text!r} are {count} hosts", where, f"at most {MOST} can be named")
-        return list(dict.fromkeys(host(str(name), where) for found in sets for name in found))
+        return list(dict.fromkeys(host(str(name), where) for node_set in sets for name in node_set))
     except NodeSetException as error:
         raise PlumbError(f"{text!r} cannot be host names: {error}", where, "write A,B or node[1-4]") from None
 
@@ -73,7 +73,7 @@ def words_of(option: str) -> list[str]:
 
 
 def words_of_all(options: Iterable[str]) -> list[str]:
-    """Some options of a partition as words of a command; raises what :func:`words_of` does."""
+    """Some options of a partition as words of a command; raises as :func:`words_of` does."""
     return [word for option in options for word in words_of(option)]
 
 
@@ -83,13 +83,13 @@ def access(options: Iterable[str]) -> list[str]:
     A word without '-' would be taken for the program to start: it raises :class:`PlumbError`.
     """
     words = []
-    for given in options:
-        first, *rest = words_of(given)
+    for option in options:
+        first, *rest = words_of(option)
         if (
             len(rest) != TWO_VALUES.get(first, min(len(rest), 1))
             or rest[:1] == [""]
             or (rest and rest[0].startswith("-"))
         ):
-            raise PlumbError(f"{given!r} is not one option", "--access", "write one option each, as --partition=main")
+            raise PlumbError(f"{option!r} is not one option", "--access", "write one option each, as --partition=main")
         words += [f"{first}={rest[0]}"] if rest and first.startswith("--") else [first, *rest]
     return words

@@ -71,9 +71,9 @@ class Pbs(Scheduler):
         """``resources_max.walltime`` of the queue, or of the server's default one; None on a host that has no qstat."""
         if shutil.which("qstat") is None:
             return None
-        asked = ["qstat", "-Q", "-f", "-F", "json"]
+        query = ["qstat", "-Q", "-f", "-F", "json"]
         queue = queue or read_default(answer(["qstat", "-B", "-f", "-F", "json"], WHERE_LIMIT))
-        return None if queue is None else read_limit(answer([*asked, queue], WHERE_LIMIT), queue)
+        return None if queue is None else read_limit(answer([*query, queue], WHERE_LIMIT), queue)
 
     def reframe_options(self, access: Sequence[str], nodes: int) -> list[str]:
         """ReFrame's backend leaves ``exclusive_access`` out, and says nothing of where the chunks go."""
@@ -81,8 +81,8 @@ class Pbs(Scheduler):
 
     def reframe_partition(self, access: Sequence[str], hosts: Sequence[str], node: str | None) -> dict[str, Any]:
         """Its job scripts are for bash, and PBS starts them with the login shell of the user."""
-        made = super().reframe_partition(access, hosts, node)
-        return {**made, "access": [" ".join(SHELL), *made["access"]]}
+        partition = super().reframe_partition(access, hosts, node)
+        return {**partition, "access": [" ".join(SHELL), *partition["access"]]}
 
 
 def read_nodes(text: str, queue: str | None) -> list[Node]:
@@ -97,12 +97,12 @@ def read_nodes(text: str, queue: str | None) -> list[Node]:
     for name, node in _nodes(text).items():
         host = str(_resources(node).get("host") or name.partition("[")[0])
         hosts.setdefault(names.host(host, "pbsnodes"), []).append((name, node))
-    found = []
+    nodes = []
     for host, parts in hosts.items():
         with_cpus = [part for part in parts if str(_resources(part[1]).get("ncpus")) != "0"] or parts
         states = [_state(host, *part) for part in with_cpus if queue is None or _in_queue(part[1], queue)]
-        found += sorted(states, key=lambda node: node.usable)[:1]
-    return found
+        nodes += sorted(states, key=lambda node: node.usable)[:1]
+    return nodes
 
 
 def _state(host: str, name: str, node: Mapping[str, Any]) -> Node:
@@ -130,13 +130,13 @@ def _nodes(text: str) -> dict[str, dict[str, Any]]:
     except (ValueError, RecursionError, AttributeError):
         if len(pieces) == 1:
             return _json(text, "pbsnodes").get("nodes") or {}
-    found = {}
+    nodes = {}
     for name, piece in zip(pieces[1::2], pieces[2::2], strict=True):
         try:
-            found[name] = READER.raw_decode(VALUE.sub(_quoted, "{" + piece))[0]
+            nodes[name] = READER.raw_decode(VALUE.sub(_quoted, "{" + piece))[0]
         except ValueError:
-            found[name] = {"state": "unreadable", "comment": "pbsnodes printed no valid JSON for it"}
-    return found
+            nodes[name] = {"state": "unreadable", "comment": "pbsnodes printed no valid JSON for it"}
+    return nodes
 
 
 def _json(text: str, program: str) -> dict[str, Any]:
@@ -164,8 +164,8 @@ def read_default(text: str) -> str | None:
 
 def read_limit(text: str, queue: str) -> int | None:
     """``qstat -Q -f -F json QUEUE``: seconds of ``resources_max.walltime``, ``HH:MM:SS`` or seconds; None without."""
-    found = (_json(text, "qstat").get("Queue") or {}).get(queue) or {}
-    limit = (found.get("resources_max") or {}).get("walltime")
+    attributes = (_json(text, "qstat").get("Queue") or {}).get(queue) or {}
+    limit = (attributes.get("resources_max") or {}).get("walltime")
     if limit is None:
         return None
     if not re.fullmatch(r"(\d+:){0,2}\d+", str(limit)):

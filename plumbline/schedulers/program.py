@@ -16,23 +16,23 @@ from plumbline.base.errors import PlumbError
 EMPTY = ("Exiting.",)
 #: seconds that a program gets to end its job after SIGTERM, before SIGKILL
 GRACE = 20
-#: seconds that what a job said may come after its end
+#: seconds that the log of a job may come after its end
 LOG_S = 10.0
 
 
 @dataclass(frozen=True)
 class Done:
-    """What a program said; ``status`` is None if it was ended at its time limit."""
+    """The output of a program; ``status`` is None if it was ended at its time limit."""
 
     status: int | None
     stdout: str
     stderr: str
 
     def last(self) -> str:
-        """The last line of what it said on stderr, or else its status."""
-        said = last_line(self.stderr)
+        """The last line of its stderr with its status, or else its status alone."""
+        message = last_line(self.stderr)
         status = "ended at the time limit" if self.status is None else f"exit status {self.status}"
-        return f"{said} ({status})" if said else status
+        return f"{message} ({status})" if message else status
 
 
 def last_line(text: str) -> str:
@@ -67,18 +67,18 @@ def run(command: Sequence[str], limit: float, environment: Mapping[str, str] | N
 
 
 def late(log: Path) -> str:
-    """What a job that failed said; empty if that does not come within :data:`LOG_S`."""
+    """The log of a job that failed; empty if it does not come within :data:`LOG_S`."""
     deadline = time.monotonic() + LOG_S
     while not log.is_file() and time.monotonic() < deadline:
         time.sleep(0.2)
     return log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
 
 
-def answer(command: Sequence[str], what: str, limit: float = 60, environment: Mapping[str, str] | None = None) -> str:
-    """Standard output of a query to the scheduler, or a :class:`PlumbError` with what it said."""
+def answer(command: Sequence[str], where: str, limit: float = 60, environment: Mapping[str, str] | None = None) -> str:
+    """Standard output of a query to the scheduler, or a :class:`PlumbError` with its message."""
     if shutil.which(command[0], path=(environment or os.environ).get("PATH")) is None:
-        raise PlumbError(f"{command[0]} is not on PATH", what, "run this on a login host, or name another --scheduler")
+        raise PlumbError(f"{command[0]} is not on PATH", where, "run this on a login host, or name another --scheduler")
     done = run(command, limit, environment)
     if done.status != 0:
-        raise PlumbError(f"{command[0]} failed: {done.last()}", what, "run it yourself: " + " ".join(command))
+        raise PlumbError(f"{command[0]} failed: {done.last()}", where, "run it yourself: " + " ".join(command))
     return done.stdout

@@ -103,24 +103,24 @@ class Sge(Scheduler):
 
     def reframe_partition(self, access: Sequence[str], hosts: Sequence[str], node: str | None) -> dict[str, Any]:
         """A job that can never start is refused; one that is ended gets a warning first."""
-        made = super().reframe_partition(access, hosts, node)
-        return {**made, "access": [" ".join((*CHECKED, *WARNED)), *made["access"]]}
+        partition = super().reframe_partition(access, hosts, node)
+        return {**partition, "access": [" ".join((*CHECKED, *WARNED)), *partition["access"]]}
 
 
 def _slots(words: Sequence[str], nodes: int) -> list[str]:
     """``words`` with the slots of ``-pe NAME SLOTS``, which are those of one node, multiplied by ``nodes``."""
-    found = list(words)
-    if "-pe" not in found:
+    options = list(words)
+    if "-pe" not in options:
         if nodes == 1:
-            return found
+            return options
         cure = "add the site's own with the slots of one node to the partition's access, such as '-pe mpi 64'"
         raise PlumbError(f"a job of {nodes} nodes needs a parallel environment", "Grid Engine", cure)
-    place = found.index("-pe") + 2
-    if not found[place:] or not found[place].isdecimal():
+    place = options.index("-pe") + 2
+    if not options[place:] or not options[place].isdecimal():
         cure = "write the slots of one node, such as '-pe mpi 64'"
-        raise PlumbError(f"{shlex.join(found)!r} has no number of slots", "Grid Engine", cure)
-    found[place] = str(nodes * int(found[place]))
-    return found
+        raise PlumbError(f"{shlex.join(options)!r} has no number of slots", "Grid Engine", cure)
+    options[place] = str(nodes * int(options[place]))
+    return options
 
 
 def read_nodes(text: str, queue: str | None) -> list[Node]:
@@ -132,7 +132,7 @@ def read_nodes(text: str, queue: str | None) -> list[Node]:
         hosts = ET.fromstring(text).findall("{*}host")  # noqa: S314 - the scheduler is trusted with more than this
     except ET.ParseError as error:
         raise PlumbError(f"qhost printed no valid XML: {error}", WHERE_STATES, "run qhost -q -xml yourself") from None
-    found = []
+    nodes = []
     for host in hosts:
         states = {str(item.get("name")): _letters(item) for item in host.findall("{*}queue")}
         wanted = {name: state for name, state in states.items() if queue in (None, name)}
@@ -140,8 +140,8 @@ def read_nodes(text: str, queue: str | None) -> list[Node]:
             continue
         state = min(wanted.values(), key=lambda letters: len(STOPS.keys() & set(letters)))
         why = "; ".join(STOPS[letter] for letter in state if letter in STOPS)
-        found.append(Node(names.host(str(host.get("name")), "qhost"), state or "free", not why, why))
-    return found
+        nodes.append(Node(names.host(str(host.get("name")), "qhost"), state or "free", not why, why))
+    return nodes
 
 
 def _letters(queue: ET.Element) -> str:

@@ -34,7 +34,7 @@ WHERE_LIMIT = "sinfo -o %l"
 USABLE = {"idle", "mixed", "allocated", "completing", "planned"}
 #: signs of nodes that take jobs; power saving (``~``, ``#``) wakes them. Other signs (reboot …) keep jobs away.
 WAKES = {"~", "#", "-", "+"}
-#: what two of the other signs mean
+#: the meanings of two other signs
 SIGNS = {"$": "in a maintenance reservation", "*": "does not respond"}
 #: where distributions and sites put Slurm's libraries; beside srun's own prefix
 LIBRARY_FOLDERS = (
@@ -103,16 +103,16 @@ class Srun:
             cure = "set launcher: mpirun in site.yaml, or put srun into PATH"
             raise PlumbError(f"srun cannot be started: {error.strerror}", "launcher: srun", cure) from error
         except subprocess.TimeoutExpired as error:
-            what = f"srun --mpi=list does not answer within {PATIENCE_S:g} s"
-            raise PlumbError(what, "launcher: srun", "is Slurm up?") from error
-        found: list[str] = []
+            message = f"srun --mpi=list does not answer within {PATIENCE_S:g} s"
+            raise PlumbError(message, "launcher: srun", "is Slurm up?") from error
+        plugins: list[str] = []
         for line in (done.stdout + "\n" + done.stderr).splitlines():
             text = line.removeprefix("srun:").strip()
             if re.fullmatch(r"[a-z][a-z0-9_]*", text):
-                found.append(text)
+                plugins.append(text)
             elif "versions available:" in text:
-                found += re.findall(r"[a-z][a-z0-9_]*", text.rpartition(":")[2])
-        return tuple(dict.fromkeys(found))
+                plugins += re.findall(r"[a-z][a-z0-9_]*", text.rpartition(":")[2])
+        return tuple(dict.fromkeys(plugins))
 
     def library(self, plugin: str, root: Path = Path("/")) -> Path | None:
         """Slurm's own library for ``plugin`` in srun's prefix or a usual folder."""
@@ -144,7 +144,7 @@ class Slurm(Scheduler):
         RankVariables("SLURM_PROCID", "SLURM_LOCALID", None, "SLURM_STEP_NUM_TASKS"),
         RankVariables("SLURM_PROCID", "SLURM_LOCALID", None, "SLURM_NTASKS"),
     )
-    #: what a job script leaves behind that would give a step fewer CPUs, fewer variables or another order of ranks
+    #: variables of a job script that would give a step fewer CPUs, fewer variables or another order of ranks
     #: than its command line says: https://slurm.schedmd.com/srun.html#SECTION_INPUT-ENVIRONMENT-VARIABLES
     hidden_variables = (
         "SLURM_CPUS_PER_TASK",
@@ -222,8 +222,8 @@ class Slurm(Scheduler):
         """The least time limit of the partition, by sinfo; None without one, and on a host that has no sinfo."""
         if shutil.which("sinfo") is None:
             return None
-        found = map(seconds, _lines(answer(["sinfo", "-h", "-o", "%l", *self.in_queue(queue)], WHERE_LIMIT)))
-        return min((limit for limit in found if limit is not None), default=None)
+        limits = map(seconds, _lines(answer(["sinfo", "-h", "-o", "%l", *self.in_queue(queue)], WHERE_LIMIT)))
+        return min((limit for limit in limits if limit is not None), default=None)
 
     def pin(self, node: str) -> list[str]:
         """A node list that is shorter than the job is filled up with other nodes."""
@@ -234,8 +234,8 @@ class Slurm(Scheduler):
 def _energy_source() -> str | None:
     """From ``scontrol show config``: ``AcctGatherEnergyType = acct_gather_energy/rapl``; .../none and (null): none."""
     done = run(["scontrol", "show", "config"], PATIENCE_S)
-    found = re.search(r"^AcctGatherEnergyType\s*=\s*(?:acct_gather_energy/)?(\w+)\s*$", done.stdout, re.MULTILINE)
-    return f"Slurm's accounting ({found[1]})" if found and found[1] != "none" else None
+    match = re.search(r"^AcctGatherEnergyType\s*=\s*(?:acct_gather_energy/)?(\w+)\s*$", done.stdout, re.MULTILINE)
+    return f"Slurm's accounting ({match[1]})" if match and match[1] != "none" else None
 
 
 def read_steps(text: str) -> dict[str, Step]:
@@ -246,13 +246,13 @@ def read_steps(text: str) -> dict[str, Step]:
     >>> read_steps("7|RUNNING|2|50|\n7.batch|RUNNING|1|50|\n7.0|COMPLETED|2|51|913\n7.1|FAILED|1|60|0\n")
     {'7.0': Step(start=51.0, nodes=2, joules=913.0), '7.1': Step(start=60.0, nodes=1, joules=None)}
     """
-    found = {}
+    steps = {}
     for line in filter(str.strip, text.splitlines()):
         name, state, nodes, start, joules = (line.split("|") + [""] * 5)[:5]
         if re.search(r"\.\d+$", name) and state not in GOING:
             known = joules.isdecimal() and 0 < int(joules) < NO_VALUE
-            found[name] = Step(float(start), int(nodes), float(joules) if known else None)
-    return found
+            steps[name] = Step(float(start), int(nodes), float(joules) if known else None)
+    return steps
 
 
 def _on(hosts: Sequence[str]) -> list[str]:
@@ -265,7 +265,7 @@ def read_nodes(text: str) -> list[Node]:
     The state may end in signs: ``*`` does not respond, ``~`` ``#`` powered off or booting, ``%`` ``!`` powering off,
     ``$`` in maintenance, ``@`` ``^`` rebooting, ``-`` planned for a job, ``+`` a job is completing.
     """
-    found: dict[str, Node] = {}
+    nodes: dict[str, Node] = {}
     for line in _lines(text):
         name, state, reason = three_columns(line, "sinfo")
         base = state.rstrip("*~#!%$@^-+")
@@ -273,8 +273,8 @@ def read_nodes(text: str) -> list[Node]:
         why = [text for sign, text in SIGNS.items() if sign in state]
         why += [] if reason.lower() in ("none", "n/a") else [reason]
         node = Node(names.host(name, "sinfo"), state, usable, "; ".join(why))
-        found.setdefault(node.name, node)
-    return list(found.values())
+        nodes.setdefault(node.name, node)
+    return list(nodes.values())
 
 
 def _lines(text: str) -> list[str]:

@@ -49,13 +49,13 @@ class Ssh(Local):
         return ["ssh", "-o", "BatchMode=yes", *access, hosts[0], *map(shlex.quote, command)]
 
     def nodes(self, queue: str | None, hosts: Sequence[str] = (), access: Sequence[str] = ()) -> list[Node]:
-        """Each host answers ``true`` or not, with what ssh says."""
+        """Each host answers ``true`` or not, with the message of ssh."""
         if not hosts:
             raise PlumbError("scheduler ssh needs hosts", WHERE_STATES, "give --hosts A,B")
         done = each({names.host(name, "--hosts"): ["true"] for name in hosts}, REACH, access)
         return [
-            Node(name, "reachable", True) if told.status == 0 else Node(name, "unreachable", False, told.last())
-            for name, told in done.items()
+            Node(name, "reachable", True) if answer.status == 0 else Node(name, "unreachable", False, answer.last())
+            for name, answer in done.items()
         ]
 
     def reframe_partition(self, access: Sequence[str], hosts: Sequence[str], node: str | None) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Checking nodes by the scheduler, some in each job. A result is in the history as soon as its job has ended.
 
-A node leaves its result in the build folder; the next call takes what a killed one has left there.
+A node leaves its result in the build folder; the next call takes the results that a killed one left.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 from plumbline.base import paths
 from plumbline.base.terminal import say
 from plumbline.health import collect, model
-from plumbline.health.collect import Request
+from plumbline.health.collect import CheckRequest
 from plumbline.health.model import Result
 from plumbline.schedulers import names
 from plumbline.schedulers.base import HEALTH
@@ -24,51 +24,51 @@ from plumbline.screen.choose import short
 TOGETHER = 16
 
 
-def folder(request: Request) -> Path:
+def folder(request: CheckRequest) -> Path:
     """Where nodes leave their results."""
-    return paths.build() / "health" / request.found.name / f"{request.part.name}.screen"
+    return paths.build() / "health" / request.site.name / f"{request.part.name}.screen"
 
 
-def check(request: Request, jobs_on: Callable[[str], str]) -> dict[str, str]:
-    """Check the nodes of ``request`` and keep what they say; why some have no result."""
+def check(request: CheckRequest, jobs_on: Callable[[str], str]) -> dict[str, str]:
+    """Check the nodes of ``request`` and keep their results; returns why some nodes have none."""
     place = folder(request).resolve()
     place.mkdir(parents=True, exist_ok=True)
     left_out: dict[str, str] = {}
     for number, first in enumerate(range(0, len(request.nodes), TOGETHER)):
         wanted = [names.host(name, "--node") for name in request.nodes[first : first + TOGETHER]]
-        busy = {name: f"busy: {said}" for name in wanted if number and (said := jobs_on(name))}
+        busy = {name: f"busy: {jobs}" for name in wanted if number and (jobs := jobs_on(name))}
         left_out |= busy
         batch = [name for name in wanted if name not in busy]
         if not batch:
             continue
         done = collect.on_nodes(replace(request, nodes=batch), place, lambda host: _command(request, place, host))
-        found = {short(one.node) for one in absorb(request)}
+        answered = {short(result.node) for result in absorb(request)}
         why = f"it did not answer: {done.last()}" if done.status != 0 else "it did not answer"
-        left_out |= {name: why for name in batch if short(name) not in found}
+        left_out |= {name: why for name in batch if short(name) not in answered}
         say(f"{len(batch) - sum(name in left_out for name in batch)} of {len(batch)} checked: {names.fold(batch)}")
     return left_out
 
 
-def absorb(request: Request) -> list[Result]:
-    """Take what nodes have left into the history, each result once; what is none is reported and removed."""
-    kept = {(one.node, one.time) for one in model.history(request.history)}
+def absorb(request: CheckRequest) -> list[Result]:
+    """Move the results that nodes left into the history, each once; files of another form are reported and removed."""
+    kept = {(result.node, result.time) for result in model.history(request.history)}
     left = sorted(folder(request).glob("*.json"))
-    found = []
+    results = []
     for file in left:
         try:
-            one = msgspec.json.decode(file.read_bytes(), type=Result)
+            result = msgspec.json.decode(file.read_bytes(), type=Result)
         except (msgspec.DecodeError, ValueError) as error:
             say(f"{file.stem}: not a result of plumb-check: {error}")
             continue
-        found.append(msgspec.structs.replace(one, facts={}))  # what differs of them is among what is bad
-    if new := [one for one in found if (one.node, one.time) not in kept]:
+        results.append(msgspec.structs.replace(result, facts={}))  # differing facts are in ``bad``
+    if new := [result for result in results if (result.node, result.time) not in kept]:
         model.append(request.history, new)
     for file in left:
         file.unlink(missing_ok=True)
-    return found
+    return results
 
 
-def _command(request: Request, place: Path, host: str | None) -> list[str]:
+def _command(request: CheckRequest, place: Path, host: str | None) -> list[str]:
     """plumb-check in a job that has the node for itself, so that it need not ask for jobs."""
     words = ["/bin/sh", str(HEALTH / "screen.sh"), str(place), host or "-", str(paths.checker().resolve())]
     words += ["--class", str(request.file.resolve()), "--seconds", f"{request.seconds:g}"]

@@ -19,7 +19,7 @@ NO_HOURS = "no node hours are left"
 
 @dataclass(frozen=True)
 class Terms:
-    """What a screen was asked for.
+    """The terms of a screen.
 
     Every node within ``within`` days, with ``hours`` node hours in that time at most (None: as many as it takes),
     ``seconds`` for each check. ``now`` is Unix time.
@@ -54,13 +54,15 @@ def short(name: str) -> str:
 
 
 def by_node(history: Iterable[Result], now: float) -> dict[str, list[Result]]:
-    """What was measured of each node until ``now``, oldest first. A result from the future is of a wrong clock."""
-    return group((short(one.node), one) for one in history if one.state != "busy" and one.time <= now + CLOCKS_S)
+    """The results of each node until ``now``, oldest first. A result from the future is of a wrong clock."""
+    return group(
+        (short(result.node), result) for result in history if result.state != "busy" and result.time <= now + CLOCKS_S
+    )
 
 
 def spent(history: Iterable[Result], terms: Terms) -> float:
     """Node seconds that checks have taken in the period: each counts as all that it might take."""
-    return sum(one.budget for one in history if one.time >= terms.since)
+    return sum(result.budget for result in history if result.time >= terms.since)
 
 
 def due(nodes: Iterable[str], history: Iterable[Result], terms: Terms) -> list[str]:
@@ -71,7 +73,7 @@ def due(nodes: Iterable[str], history: Iterable[Result], terms: Terms) -> list[s
         return known[short(node)][-1].time if short(node) in known else 0.0
 
     def once(node: str) -> bool:
-        return [one.state == "bad" for one in known.get(short(node), [])[-2:]] in ([True], [False, True])
+        return [result.state == "bad" for result in known.get(short(node), [])[-2:]] in ([True], [False, True])
 
     oldest = terms.now - DUE * DAY * terms.within
     wanted = [node for node in nodes if once(node) or last(node) <= oldest]
@@ -79,21 +81,28 @@ def due(nodes: Iterable[str], history: Iterable[Result], terms: Terms) -> list[s
 
 
 def choose(
-    nodes: Sequence[Node], history: Sequence[Result], terms: Terms, jobs_on: Callable[[str], str], taken: float = 0.0
+    nodes: Sequence[Node],
+    history: Sequence[Result],
+    terms: Terms,
+    jobs_on: Callable[[str], str],
+    links_spent: float = 0.0,
 ) -> Choice:
-    """The nodes to check now, asking ``jobs_on`` of each until the node hours are used up; ``taken``: by others."""
-    found = Choice()
+    """The nodes to check now, asking ``jobs_on`` of each until the node hours are used up.
+
+    ``links_spent``: node seconds of the period that links took.
+    """
+    choice = Choice()
     usable: Mapping[str, Node] = {node.name: node for node in nodes}
-    left = terms.room(spent(history, terms) + taken)
+    left = terms.room(spent(history, terms) + links_spent)
     for name in due(usable, history, terms):
         node = usable[name]
         if not node.usable:
-            found.left_out[name] = f"cannot be used: {node.state}"
+            choice.left_out[name] = f"cannot be used: {node.state}"
         elif left < terms.seconds:
-            found.left_out[name] = NO_HOURS
-        elif said := jobs_on(name):
-            found.left_out[name] = f"busy: {said}"
+            choice.left_out[name] = NO_HOURS
+        elif jobs := jobs_on(name):
+            choice.left_out[name] = f"busy: {jobs}"
         else:
-            found.nodes.append(name)
+            choice.nodes.append(name)
             left -= terms.seconds
-    return found
+    return choice

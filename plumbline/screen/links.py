@@ -1,7 +1,7 @@
-"""The links of a partition: groups of nodes measured by the kernel ``pairs``, and what their records say.
+"""The links of a partition: groups of nodes measured by the kernel ``pairs``, and judged by their records.
 
 Each group is a job of its own that runs ``plumb launch``, so its figures are verified by the witness and are in a
-record. What was measured within the period is read, not measured again: a search that was cut off goes on.
+record. Groups with a record of the period are not measured again: a search that was cut off goes on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from plumbline.records.model import Row
 from plumbline.records.variant import Variant, WantedFigure
 from plumbline.schemas.site import Partition
 from plumbline.screen.choose import NO_HOURS, Terms, short
-from plumbline.screen.search import Answer, Found, Group, search
+from plumbline.screen.search import Answer, Group, SearchReport, search
 
 TEST = "screen_links"
 KERNEL = "pairs"
@@ -48,47 +48,47 @@ Ends: TypeAlias = frozenset[str]
 class Pool:
     """The bandwidths of each group's launches.
 
-    Others are compared with those that this search has ``asked`` for, that are of the first ``size`` and not slow.
+    Others are compared with those that this search has ``requested``, that are of the first ``size`` and not slow.
     """
 
     size: int
     tolerance: float
     values: Mapping[Ends, Sequence[float]] = field(default_factory=dict)
-    asked: set[Ends] = field(default_factory=set)
+    requested: set[Ends] = field(default_factory=set)
     slow: set[Ends] = field(default_factory=set)
 
     def judge(self, groups: Sequence[Group]) -> list[Answer]:
-        """What is said of ``groups`` by the rule of ``plumb outliers``; None where a slow one would not have shown.
+        """The answers on ``groups`` by the rule of ``plumb outliers``; None where a slow one would not have shown.
 
         A smaller group is compared with larger ones: the slowest of fewer pairs is no slower.
         """
-        asked = [_ends(one.nodes) for one in groups]
-        pool = {ends for ends in self.asked - self.slow if len(ends) == self.size}
-        self.asked |= set(asked)
+        requested = [_ends(trial.nodes) for trial in groups]
+        pool = {ends for ends in self.requested - self.slow if len(ends) == self.size}
+        self.requested |= set(requested)
         members = Nodes("links", "higher")
-        for ends in (pool | set(asked)) & self.values.keys():
+        for ends in (pool | set(requested)) & self.values.keys():
             for value in self.values[ends]:
                 members.add(BETWEEN.join(sorted(ends)), value)
         if len(members.values) < outliers.FEWEST:
             return [None] * len(groups)
         margins = outliers.Margins(self.tolerance, max(0.1, 2 * self.tolerance))
         (verdict,) = outliers.decide([members], margins)
-        worse = {_of(one.name) for one in verdict.findings if one.direction == "worse"}
+        worse = {_of(finding.name) for finding in verdict.findings if finding.direction == "worse"}
         seen = verdict.seen["node"]
-        unknown = set(asked) - self.values.keys() | set(map(_of, verdict.suspects))
+        unknown = set(requested) - self.values.keys() | set(map(_of, verdict.suspects))
         if seen is None or seen > margins.must_detect:
-            unknown |= set(asked)
-        self.slow |= worse & set(asked)
-        self.slow -= set(asked) - worse
-        return ["slow" if ends in worse else None if ends in unknown else "fine" for ends in asked]
+            unknown |= set(requested)
+        self.slow |= worse & set(requested)
+        self.slow -= set(requested) - worse
+        return ["slow" if ends in worse else None if ends in unknown else "fine" for ends in requested]
 
 
 @dataclass
 class Links:
     """The links of partition ``part`` of ``site``; ``size`` nodes in a group, a job given up after ``limit`` seconds.
 
-    ``taken`` are node seconds of the period that checks have cost. ``why`` says of groups why they have no answer,
-    ``launched`` counts those that were measured now.
+    ``checks_spent`` are node seconds of the period that checks have cost. ``why`` has groups without an answer, with
+    reasons; ``launched`` counts those that were measured now.
     """
 
     site: str
@@ -99,7 +99,7 @@ class Links:
     tolerance: float
     limit: float
     say: Callable[[str], None]
-    taken: float = 0.0
+    checks_spent: float = 0.0
     why: dict[tuple[str, ...], str] = field(default_factory=dict)
     launched: int = 0
     left_over: list[str] = field(default_factory=list)
@@ -111,10 +111,10 @@ class Links:
     def rows(self) -> list[Row]:
         """The records of the period, of all stacks, oldest first; damaged ones are reported."""
         since = datetime.datetime.fromtimestamp(self.terms.since, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
-        found, damages = query.records(query.Selection(self.site, self.part.name, TEST, since))
+        rows, damages = query.records(query.Selection(self.site, self.part.name, TEST, since))
         for damage in damages:
             self.say(f"damaged record: {damage}")
-        return found
+        return rows
 
     def _valid(self, rows: Iterable[Row]) -> list[Row]:
         """Those that this screen compares: of its stack, and valid."""
@@ -128,10 +128,10 @@ class Links:
         """
         before, seen = list[tuple[str, ...]](), set[str]()
         for row in self._valid(self.rows()):
-            own = {short(node) for node in row.nodes}
-            if len(own) == self.size and not own & seen:  # else it followed a slow one
+            names = {short(node) for node in row.nodes}
+            if len(names) == self.size and not names & seen:  # else it followed a slow one
                 before.append(tuple(row.nodes))
-                seen |= own
+                seen |= names
         wanted = [node for node in idle if short(node) not in seen]
         count, over = divmod(len(wanted), self.size)
         turn = int(self.terms.now / (86400 * self.terms.within))
@@ -148,37 +148,37 @@ class Links:
         """The node seconds that links are taken to have cost in the period."""
         return _cost(self.rows())
 
-    def run(self, groups: Sequence[Sequence[str]]) -> Found:
-        """Measure ``groups`` and find what makes the slow ones slow."""
+    def run(self, groups: Sequence[Sequence[str]]) -> SearchReport:
+        """Measure ``groups`` and find the cause of the slow ones."""
         return search(groups, self.measure)
 
     def measure(self, groups: Sequence[Group]) -> list[Answer]:
-        """What is said of each of ``groups``, after the launches that it still needs."""
+        """The answer on each of ``groups``, after the launches that it still needs."""
         rows = self.rows()
         known = Counter(_ends(row.nodes) for row in self._valid(rows))
-        left = self.terms.room(_cost(rows) + self.taken)
-        for one in groups:
-            nodes = _ends(one.nodes)
+        left = self.terms.room(_cost(rows) + self.checks_spent)
+        for trial in groups:
+            nodes = _ends(trial.nodes)
             self._asked[nodes] += 1
             if known[nodes] >= self._asked[nodes]:
                 continue
             if left < USUAL_S * len(nodes):
-                self.why[one.nodes] = NO_HOURS
+                self.why[trial.nodes] = NO_HOURS
                 continue
             left -= USUAL_S * len(nodes)
-            self._launch(one.nodes)
+            self._launch(trial.nodes)
         self._pool.values = {_ends(row.nodes): row.figures[0].samples for row in self._valid(self.rows())}
         answers = self._pool.judge(groups)
-        for one, answer in zip(groups, answers, strict=True):
-            if answer is None and _ends(one.nodes) in self._pool.values:
-                self.why[one.nodes] = "too few groups, or too noisy, to say"
+        for trial, answer in zip(groups, answers, strict=True):
+            if answer is None and _ends(trial.nodes) in self._pool.values:
+                self.why[trial.nodes] = "too few groups, or too noisy, to say"
         return answers
 
     def why_open(self, nodes: tuple[str, ...]) -> str:
         """Why nothing is decided of a group."""
         is_slow = _ends(nodes) in self._pool.slow
-        other = "it is slow, but no other group is certainly fine" if is_slow else "it could not be measured"
-        return self.why.get(nodes, other)
+        fallback = "it is slow, but no other group is certainly fine" if is_slow else "it could not be measured"
+        return self.why.get(nodes, fallback)
 
     def _launch(self, nodes: tuple[str, ...]) -> None:
         place = (paths.build() / "screen" / self.site / self.part.name).resolve()
@@ -189,14 +189,14 @@ class Links:
         try:
             jobs.run_plumb(words, self.part, len(nodes), place / "job", self.say, nodes, self.limit)
         except PlumbError as error:
-            self.why[nodes] = error.what
-            self.say(f"{', '.join(nodes)}: {error.what}")
+            self.why[nodes] = error.message
+            self.say(f"{', '.join(nodes)}: {error.message}")
         else:
             self.launched += 1
 
 
 def variant(site: str, partition: str, stack: str, nodes: int) -> Variant:
-    """What a group of ``nodes`` nodes runs: one rank on each, all pairs in rounds in which each node is in one."""
+    """The variant of a group of ``nodes`` nodes: one rank on each, all pairs in rounds in which each node is in one."""
     return Variant(
         schema=1,
         test=TEST,
@@ -221,19 +221,19 @@ def variant(site: str, partition: str, stack: str, nodes: int) -> Variant:
     )
 
 
-def lines(links: Links, found: Found, groups: int) -> list[str]:
-    """What a search found, a line each."""
-    told = [f"bad: node {node}: every group with it is slow" for node in found.nodes]
-    for one in found.together:
-        told.append(f"bad: {'link' if len(one) == 2 else 'together only'} {BETWEEN.join(one)}")
-    told += [f"doubt: {BETWEEN.join(one)}: slow once, then fine" for one in found.passing]
-    for reason, own in group((links.why_open(one), one) for one in found.open).items():
-        told.append(f"open: {counted(len(own), 'group')}: {reason}: {BETWEEN.join(own[0])}")
+def lines(links: Links, report: SearchReport, groups: int) -> list[str]:
+    """The report of a search, a line for each finding."""
+    messages = [f"bad: node {node}: every group with it is slow" for node in report.nodes]
+    for nodes in report.together:
+        messages.append(f"bad: {'link' if len(nodes) == 2 else 'together only'} {BETWEEN.join(nodes)}")
+    messages += [f"doubt: {BETWEEN.join(nodes)}: slow once, then fine" for nodes in report.passing]
+    for reason, undecided in group((links.why_open(nodes), nodes) for nodes in report.open).items():
+        messages.append(f"open: {counted(len(undecided), 'group')}: {reason}: {BETWEEN.join(undecided[0])}")
     if links.left_over:
         few = f"fewer than {links.size} are left of the idle nodes"
-        told.append(f"in no group in this period: {some(links.left_over)}: {few}")
-    rounds = f", and {counted(found.rounds, 'round')} of halves" if found.rounds else ""
-    return [*told, f"links: {counted(groups, 'group')}{rounds}; {links.launched} measured now"]
+        messages.append(f"in no group in this period: {some(links.left_over)}: {few}")
+    rounds = f", and {counted(report.rounds, 'round')} of halves" if report.rounds else ""
+    return [*messages, f"links: {counted(groups, 'group')}{rounds}; {links.launched} measured now"]
 
 
 def _cost(rows: Iterable[Row]) -> float:

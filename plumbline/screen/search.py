@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-#: what is said of a group; None: it could not be measured, or not well enough
+#: the answer on a group; None: it could not be measured, or not well enough
 Answer: TypeAlias = Literal["fine", "slow"] | None
 
 
@@ -34,8 +34,8 @@ class Group:
 
 
 @dataclass
-class Found:
-    """What a search found.
+class SearchReport:
+    """The report of a search.
 
     ``nodes`` are bad; each of ``together`` is slow, but its halves are not: with two nodes it is the link between them.
     ``passing`` were slow once and then fine, ``open`` could not be decided. ``rounds`` are those after the first.
@@ -52,42 +52,42 @@ class Found:
 Measure: TypeAlias = Callable[[Sequence[Group]], Sequence[Answer]]
 
 
-def search(groups: Sequence[Sequence[str]], measure: Measure) -> Found:
+def search(groups: Sequence[Sequence[str]], measure: Measure) -> SearchReport:
     """Measure ``groups`` of two nodes or more, and follow each slow one to its end."""
-    found = Found(measured=len(groups))
-    first = [Group(tuple(one)) for one in groups]
+    report = SearchReport(measured=len(groups))
+    first = [Group(tuple(nodes)) for nodes in groups]
     answers = measure(first)
     fine = [node for group, answer in zip(first, answers, strict=True) if answer == "fine" for node in group.nodes]
-    found.open += [group.suspects for group, answer in zip(first, answers, strict=True) if answer is None]
+    report.open += [group.suspects for group, answer in zip(first, answers, strict=True) if answer is None]
     slow = [group for group, answer in zip(first, answers, strict=True) if answer == "slow"]
     while slow:
-        helpers, asked, waiting = list(fine), list[tuple[Group, list[Group]]](), list[Group]()
+        helpers, tested, waiting = list(fine), list[tuple[Group, list[Group]]](), list[Group]()
         for group in slow:
             parts = _parts(group, helpers)
             if parts:
-                asked.append((group, parts))
+                tested.append((group, parts))
             else:
                 waiting.append(group)
-        if not asked:  # no node is known to be fine: nothing can be said of single ones
-            found.open += [group.suspects for group in waiting]
+        if not tested:  # no node is known to be fine: nothing can be said of single ones
+            report.open += [group.suspects for group in waiting]
             break
-        tests = [part for _, parts in asked for part in parts]
+        tests = [part for _, parts in tested for part in parts]
         answers = measure(tests)
-        found.rounds += 1
-        found.measured += len(tests)
-        said = dict(zip(tests, answers, strict=True))
-        fine += [node for part in tests if said[part] == "fine" and not part.again for node in part.suspects]
-        slow = waiting + [more for group, parts in asked for more in _follow(group, parts, said, found)]
-    return found
+        report.rounds += 1
+        report.measured += len(tests)
+        answer_of = dict(zip(tests, answers, strict=True))
+        fine += [node for part in tests if answer_of[part] == "fine" and not part.again for node in part.suspects]
+        slow = waiting + [more for group, parts in tested for more in _follow(group, parts, answer_of, report)]
+    return report
 
 
 def _parts(group: Group, helpers: list[str]) -> list[Group]:
-    """What is measured next of a slow group, with ``helpers`` that are free in this round; nothing without one."""
+    """The next groups to measure of a slow one, with ``helpers`` that are free in this round; none without one."""
     if group.again:
         return [group]
     if len(group.suspects) == 1:
-        other = next((place for place, node in enumerate(helpers) if node != group.helper), None)
-        return [] if other is None else [Group(group.suspects, helpers.pop(other))]
+        partner = next((place for place, node in enumerate(helpers) if node != group.helper), None)
+        return [] if partner is None else [Group(group.suspects, helpers.pop(partner))]
     middle = len(group.suspects) // 2
     halves = group.suspects[:middle], group.suspects[middle:]
     if sum(len(half) == 1 for half in halves) > len(helpers):
@@ -95,20 +95,20 @@ def _parts(group: Group, helpers: list[str]) -> list[Group]:
     return [Group(half, helpers.pop(0) if len(half) == 1 else None) for half in halves]
 
 
-def _follow(group: Group, parts: Sequence[Group], said: dict[Group, Answer], found: Found) -> list[Group]:
-    """What is to be measured after the answers to the ``parts`` of a slow ``group``; what is known is noted."""
-    answers = [said[part] for part in parts]
+def _follow(group: Group, parts: Sequence[Group], answer_of: dict[Group, Answer], report: SearchReport) -> list[Group]:
+    """The groups to measure after the answers to the ``parts`` of a slow ``group``; ``report`` gets decided ones."""
+    answers = [answer_of[part] for part in parts]
     if group.again:
-        ends = {"slow": found.together, "fine": found.passing, None: found.open}
+        ends = {"slow": report.together, "fine": report.passing, None: report.open}
         ends[answers[0]].append(group.suspects)
         return []
     if len(group.suspects) == 1:
         if answers[0] == "slow":
-            found.nodes.append(group.suspects[0])
+            report.nodes.append(group.suspects[0])
         else:
-            (found.passing if answers[0] else found.open).append(group.suspects)
+            (report.passing if answers[0] else report.open).append(group.suspects)
         return []
-    found.open += [part.suspects for part, answer in zip(parts, answers, strict=True) if answer is None]
+    report.open += [part.suspects for part, answer in zip(parts, answers, strict=True) if answer is None]
     if answers == ["fine", "fine"]:
         return [Group(group.suspects, again=True)]
     return [part for part, answer in zip(parts, answers, strict=True) if answer == "slow"]

@@ -45,13 +45,13 @@ def read(name: str) -> list[Measured]:
         document = schemas.read_yaml(file, "ceilings", CURE)
         return schemas.convert("ceilings", document, Document, str(file)).partitions
     except PlumbError as error:  # nobody writes this file by hand
-        raise PlumbError(error.what, error.where, CURE) from None
+        raise PlumbError(error.message, error.where, CURE) from None
 
 
 def ceilings_of(name: str, partition: str, machine: str) -> Measured | None:
     """The ceilings of ``partition``; None where none were measured, or on another kind of machine than ``machine``."""
-    found = (one for one in read(name) if one.partition == partition and one.machine == machine)
-    return next(found, None)
+    matches = (measured for measured in read(name) if measured.partition == partition and measured.machine == machine)
+    return next(matches, None)
 
 
 def save(name: str, measured: Measured, add: bool = False) -> Path:
@@ -86,7 +86,7 @@ def _locked(name: str) -> Iterator[Path]:
 
 
 def _write(name: str, measured: Measured) -> None:
-    others = [one for one in read(name) if one.partition != measured.partition]
-    document = Document(schema=1, partitions=sorted([*others, measured], key=lambda one: one.partition))
+    others = [entry for entry in read(name) if entry.partition != measured.partition]
+    document = Document(schema=1, partitions=sorted([*others, measured], key=lambda entry: entry.partition))
     text = yaml.safe_dump(msgspec.to_builtins(document), sort_keys=False, allow_unicode=True, width=120)
     files.replace(ceilings_file(name), HEADER + text)

@@ -18,7 +18,7 @@ from plumbline.schemas.site import MPIRUN, Facts, Partition, Site
 from plumbline.site.tests import family
 
 FILE = "site.yaml"
-#: what :func:`check_values` takes in place of a type whose members are looked at by themselves
+#: types that :func:`check_values` takes in place of one whose members are looked at by themselves
 _LOOSE: dict[str, Any] = {"partitions": list[dict[str, Any]], "facts": dict[str, Any]}
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
 
@@ -39,7 +39,7 @@ def references_file(name: str, test: str) -> Path:
 
 
 def references_missing(name: str, test: str) -> str | None:
-    """What to do about the reference file that ``test``'s family lacks in site ``name``; None where it has one.
+    """The cure for the reference file that ``test``'s family lacks in site ``name``; None where it has one.
 
     ``plumb site init`` makes the files of the suite's own tests only.
     """
@@ -57,17 +57,17 @@ def load(name: str) -> Site:
             f"'{name[:40]}' cannot be the name of a site", str(paths.sites()), "plumb site list names them"
         )
     file = folder(name) / FILE
-    found = check(schemas.read_yaml(file, f"site '{name}'", f"plumb site init --site {name}"), str(file))
-    if found.name != name:
-        raise PlumbError(f"the site calls itself '{found.name}'", str(file), f"its folder is called '{name}'")
-    for part in found.partitions:
+    site = check(schemas.read_yaml(file, f"site '{name}'", f"plumb site init --site {name}"), str(file))
+    if site.name != name:
+        raise PlumbError(f"the site calls itself '{site.name}'", str(file), f"its folder is called '{name}'")
+    for part in site.partitions:
         if not (file.parent / part.topology).is_file():
             raise PlumbError(
                 f"partition {part.name} has no topology file {part.topology}",
                 str(file),
                 f"plumb site init --site {name} captures this host's",
             )
-    return found
+    return site
 
 
 def load_all() -> list[Site]:
@@ -152,8 +152,8 @@ def check(document: dict[str, Any], where: str) -> Site:
         try:
             re.compile(pattern)
         except (re.error, OverflowError, RecursionError) as error:
-            what = f"hostnames: {pattern!r} is not a regular expression: {error}"
-            raise PlumbError(what, where, "correct it") from None
+            message = f"hostnames: {pattern!r} is not a regular expression: {error}"
+            raise PlumbError(message, where, "correct it") from None
     seen: set[str] = set()
     for number, part in enumerate(site.partitions):
         _check_words(part, f"partitions[{number}]", where)
@@ -168,23 +168,27 @@ def check(document: dict[str, Any], where: str) -> Site:
 
 def _check_words(part: Partition, place: str, where: str) -> None:
     """Raise :class:`PlumbError` for a word of ``part`` that no scheduler or MPI library has, or not its scheduler."""
-    own = schedulers.RANK_LAUNCHERS
-    families = [family for name in own for family in getattr(part, f"{name}_mpi")]
+    launchers = schedulers.RANK_LAUNCHERS
+    families = [family for name in launchers for family in getattr(part, f"{name}_mpi")]
     for key, words, known in (
         ("scheduler", [part.scheduler], schedulers.TABLE),
-        ("launcher", [part.launcher], (MPIRUN, *own)),
+        ("launcher", [part.launcher], (MPIRUN, *launchers)),
         ("MPI family", families, mpi.TABLE),
     ):
         for word in words:
             if word not in known:
                 raise PlumbError(f"{place}: {key} '{word}' is unknown", where, suggest(word, known))
     takers = {
-        "launcher": [name for name, one in schedulers.TABLE.items() if one.rank_launcher is own.get(part.launcher)],
-        "hosts": [name for name, one in schedulers.TABLE.items() if one.hosts_are_named],
+        "launcher": [
+            name
+            for name, scheduler in schedulers.TABLE.items()
+            if scheduler.rank_launcher is launchers.get(part.launcher)
+        ],
+        "hosts": [name for name, scheduler in schedulers.TABLE.items() if scheduler.hosts_are_named],
     }
-    for key, said in (("launcher", part.launcher in own), ("hosts", bool(part.hosts))):
-        if said and part.scheduler not in takers[key]:
-            what = f"{key} goes with scheduler {' and '.join(takers[key])} alone, not with '{part.scheduler}'"
-            raise PlumbError(f"{place}: {what}", where, "correct or remove one of them")
+    for key, is_set in (("launcher", part.launcher in launchers), ("hosts", bool(part.hosts))):
+        if is_set and part.scheduler not in takers[key]:
+            message = f"{key} goes with scheduler {' and '.join(takers[key])} alone, not with '{part.scheduler}'"
+            raise PlumbError(f"{place}: {message}", where, "correct or remove one of them")
     if len(set(part.hosts)) < len(part.hosts):
         raise PlumbError(f"{place}: hosts names a host twice", where, "remove one")

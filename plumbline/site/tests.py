@@ -19,7 +19,7 @@ def expected() -> set[str]:
 
 
 def family(test: str) -> str:
-    """What a test's references are filed under: its name up to the first underscore."""
+    """The family that a test's references are filed under: its name up to the first underscore."""
     return test.partition("_")[0]
 
 

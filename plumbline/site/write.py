@@ -1,4 +1,4 @@
-"""Writing a site folder. What a person wrote stays: keys that are there are kept, only missing ones are added."""
+"""Writing a site folder. Keys that are there are kept as a person wrote them; only missing ones are added."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ references: []
 
 
 @dataclass
-class Request:
-    """What ``plumb site init`` was asked for."""
+class SiteRequest:
+    """The options of ``plumb site init``."""
 
     name: str
     partition: str = "default"
@@ -57,7 +57,7 @@ class Request:
     keys: dict[str, Any] = field(default_factory=dict)
     #: regular expressions of the login hosts; none: this host
     hostnames: list[str] = field(default_factory=list)
-    #: what was read on the partition's nodes; None: they are like this host
+    #: the facts that were read on the partition's nodes; None: they are like this host
     captured: Captured | None = None
     recapture: bool = False
 
@@ -70,7 +70,7 @@ class Change:
     diff: str
 
 
-def init(request: Request, dry_run: bool = False) -> list[Change]:
+def init(request: SiteRequest, dry_run: bool = False) -> list[Change]:
     """Make or complete a site folder; the changes are returned, and written unless ``dry_run``."""
     place = folder(request.name)
     texts = {place / FILE: site_text(place / FILE, request)}
@@ -91,7 +91,7 @@ def init(request: Request, dry_run: bool = False) -> list[Change]:
     return changes
 
 
-def _topology(request: Request, dry_run: bool) -> str:
+def _topology(request: SiteRequest, dry_run: bool) -> str:
     if request.captured:
         return request.captured.topology
     if dry_run:
@@ -103,7 +103,7 @@ def _topology(request: Request, dry_run: bool) -> str:
     return xml
 
 
-def site_text(file: Path, request: Request) -> str:
+def site_text(file: Path, request: SiteRequest) -> str:
     """``site.yaml`` as it should be, with a person's keys, order and comments as they are."""
     if not file.exists():
         text = HEADER + _dump(wanted(request))
@@ -123,7 +123,7 @@ def site_text(file: Path, request: Request) -> str:
     return result
 
 
-def wanted(request: Request) -> dict[str, Any]:
+def wanted(request: SiteRequest) -> dict[str, Any]:
     """The site as it would be written from nothing."""
     part: dict[str, Any] = {"name": request.partition, "scheduler": request.scheduler}
     if request.access:
@@ -174,7 +174,7 @@ def merge(present: Any, new: dict[str, Any]) -> list[str]:
     return added
 
 
-def offer(present: Any, request: Request) -> list[str]:
+def offer(present: Any, request: SiteRequest) -> list[str]:
     """Add the stacks ``add_stacks`` to the partition; returns those that it lacked."""
     part = next(part for part in present["partitions"] if part["name"] == request.partition)
     missing = [name for name in request.add_stacks if name not in part["stacks"]]
@@ -182,7 +182,7 @@ def offer(present: Any, request: Request) -> list[str]:
     return missing
 
 
-def offer_stacks(request: Request) -> bool:
+def offer_stacks(request: SiteRequest) -> bool:
     """Add the stacks ``add_stacks`` to the partition of a site that is there; returns whether it lacked any."""
     file = folder(request.name) / FILE
     document = _yaml().load(file.read_text(encoding="utf-8"))

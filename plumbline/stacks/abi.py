@@ -31,12 +31,12 @@ def library(stack: Manifest) -> Path | None:
 
 def required(stack: Manifest) -> Path:
     """As :func:`library`; raises :class:`PlumbError` where there is none."""
-    found = library(stack)
-    if found is None:
-        having = ", ".join(other.name for other in manifest.load_all() if library(other)) or "none"
-        what = f"stack {stack.name} does not have the standard MPI ABI ({LIBRARY})"
-        raise PlumbError(what, stack.prefix, f"stacks that have it: {having}")
-    return found
+    file = library(stack)
+    if file is None:
+        having = ", ".join(candidate.name for candidate in manifest.load_all() if library(candidate)) or "none"
+        message = f"stack {stack.name} does not have the standard MPI ABI ({LIBRARY})"
+        raise PlumbError(message, stack.prefix, f"stacks that have it: {having}")
+    return file
 
 
 def builder(stack: Manifest) -> Manifest:
@@ -45,7 +45,7 @@ def builder(stack: Manifest) -> Manifest:
     Raises :class:`PlumbError` where ``stack`` does not have it.
     """
     required(stack)
-    return next((other for other in manifest.load_all() if library(other) and not other.tuned), stack)
+    return next((candidate for candidate in manifest.load_all() if library(candidate) and not candidate.tuned), stack)
 
 
 def write_wrappers(stack: Manifest, folder: Path) -> Path:
@@ -73,9 +73,9 @@ def check(program: Path, ident: str, stack: Manifest) -> None:
     Programs that load MPI while they run, such as scripts, are left to the witness.
     """
     wanted = required(stack)
-    found = libraries.linked(str(program), manifest.around(stack))
-    if own := sorted(name for name in found if name.startswith("libmpi.so")):
-        what = f"{ident} is not built for the standard MPI ABI: it needs {own[0]}"
-        raise PlumbError(what, str(program), f"build it with {' or '.join(WRAPPERS)} as PATH has them")
-    if LIBRARY in found and found[LIBRARY] != wanted.resolve():
+    linked = libraries.linked(str(program), manifest.around(stack))
+    if native := sorted(name for name in linked if name.startswith("libmpi.so")):
+        message = f"{ident} is not built for the standard MPI ABI: it needs {native[0]}"
+        raise PlumbError(message, str(program), f"build it with {' or '.join(WRAPPERS)} as PATH has them")
+    if LIBRARY in linked and linked[LIBRARY] != wanted.resolve():
         raise PlumbError(f"{ident} does not get {wanted}", f"stack {stack.name}", "unset LD_PRELOAD")

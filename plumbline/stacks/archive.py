@@ -47,7 +47,7 @@ def place() -> Path:
 
 
 def machine() -> dict[str, str | None]:
-    """What a packed file can depend on: processor, Python, and the C library's version (None: not glibc)."""
+    """The facts that a packed file can depend on: processor, Python, and the C library's version (None: not glibc)."""
     libc, version = platform.libc_ver()
     return {
         "machine": platform.machine(),
@@ -62,10 +62,10 @@ def check(source: Path, digest: str | None = None) -> dict[str, Any]:
 
 
 def unpack(source: Path, digest: str | None = None) -> dict[str, Any]:
-    """Check the archive and put its content in place of what was unpacked before; returns its index.
+    """Check the archive and put its content in place of the one unpacked before; returns its index.
 
     Raises :class:`PlumbError` for an archive that is damaged, was changed, does not have the SHA-256 ``digest``, or is
-    for another machine, Python or newer glibc. What was unpacked before is then unchanged.
+    for another machine, Python or newer glibc. The content unpacked before is then unchanged.
     """
     with files.writing("what the archive holds", place()), locked(OWNER):
         fresh = place().with_name(f".{OWNER}.new")
@@ -110,15 +110,15 @@ def _read(source: Path, digest: str | None, target: Path | None) -> dict[str, An
 def _parse(text: str, source: Path) -> dict[str, Any]:
     try:
         document = json.loads(text)
-        found = document["schema"]
+        schema = document["schema"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise PlumbError(f"no {INDEX} in the archive", str(source), "plumb stack pack makes a complete one") from None
-    if found != SCHEMA:
-        raise PlumbError(f"the archive has schema {found}, not {SCHEMA}", str(source), "pack it with this Plumbline")
+    if schema != SCHEMA:
+        raise PlumbError(f"the archive has schema {schema}, not {SCHEMA}", str(source), "pack it with this Plumbline")
     wrong = next((key for key, types in KEYS.items() if not isinstance(document.get(key, ...), types)), None)
     if wrong is not None:
-        what = f"{INDEX}: '{wrong}' is missing or of no use"
-        raise PlumbError(what, str(source), "plumb stack pack makes a complete one")
+        message = f"{INDEX}: '{wrong}' is missing or of no use"
+        raise PlumbError(message, str(source), "plumb stack pack makes a complete one")
     return dict(document)
 
 
@@ -132,10 +132,10 @@ def _check_machine(document: dict[str, Any], source: Path) -> None:
                 str(source),
                 "pack it on such a machine with that Python, or use that Python here: PYTHON=python3.X",
             )
-    needed, found = document["glibc"], here["glibc"]
-    if needed and (found is None or version(found) < version(needed)):
+    needed, glibc = document["glibc"], here["glibc"]
+    if needed and (glibc is None or version(glibc) < version(needed)):
         raise PlumbError(
-            f"the archive needs glibc {needed}, here is {found or 'another C library'}",
+            f"the archive needs glibc {needed}, here is {glibc or 'another C library'}",
             str(source),
             "pack it on a machine with the older one",
         )

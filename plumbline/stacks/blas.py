@@ -47,7 +47,7 @@ class Candidate:
     machines: tuple[str, ...] = ("x86_64", "aarch64")
 
 
-#: what only MKL's own dispatcher loads is there for every processor
+#: with the libraries that MKL's dispatcher loads, for every processor
 _MKL = [f"libmkl_{part}.so.3" for part in ("intel_lp64", "sequential", "core", "def", "avx2", "avx512", "avx10")]
 CANDIDATES = (
     Candidate(
@@ -74,7 +74,9 @@ CANDIDATES = (
 
 def lock_files() -> list[Path]:
     """The locks of those that this machine can have."""
-    return [fetch.LOCKS / f"{one.lock}.txt" for one in CANDIDATES if platform.machine() in one.machines]
+    return [
+        fetch.LOCKS / f"{candidate.lock}.txt" for candidate in CANDIDATES if platform.machine() in candidate.machines
+    ]
 
 
 def prefix() -> Path:
@@ -95,13 +97,13 @@ def facts() -> dict[str, Any]:
 def options() -> list[str]:
     """The compiler's options that link a program with the chosen BLAS."""
     folder = prefix()
-    return _options(next(one for one in CANDIDATES if one.name == facts()["blas"]), folder)
+    return _options(next(candidate for candidate in CANDIDATES if candidate.name == facts()["blas"]), folder)
 
 
-def _options(one: Candidate, folder: Path) -> list[str]:
-    libraries = [str(folder / "lib" / name) for name in one.link]
+def _options(candidate: Candidate, folder: Path) -> list[str]:
+    libraries = [str(folder / "lib" / name) for name in candidate.link]
     rpath = f"-Wl,-rpath,{folder / 'lib'}"
-    return [f"-DPLUMB_BLAS_SYMBOL_PREFIX={one.prefix}", "-Wl,--no-as-needed", *libraries, rpath]
+    return [f"-DPLUMB_BLAS_SYMBOL_PREFIX={candidate.prefix}", "-Wl,--no-as-needed", *libraries, rpath]
 
 
 def _read(folder: Path) -> dict[str, Any]:
@@ -123,19 +125,19 @@ def _choose(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     rates: dict[str, float] = {}
     left_out: dict[str, str] = {}
-    here = [one for one in CANDIDATES if platform.machine() in one.machines]
-    for one in here:
+    here = [candidate for candidate in CANDIDATES if platform.machine() in candidate.machines]
+    for candidate in here:
         try:
-            _unpack(one, folder / one.name)
+            _unpack(candidate, folder / candidate.name)
         except PlumbError as error:
-            if one is here[0]:
+            if candidate is here[0]:
                 raise
-            left_out[one.name] = str(error)
-    for one in ROUNDS * [one for one in here if one.name not in left_out]:
+            left_out[candidate.name] = str(error)
+    for candidate in ROUNDS * [candidate for candidate in here if candidate.name not in left_out]:
         try:
-            rates[one.name] = max(rates.get(one.name, 0.0), _rate(one, folder / one.name))
+            rates[candidate.name] = max(rates.get(candidate.name, 0.0), _rate(candidate, folder / candidate.name))
         except PlumbError as error:
-            left_out[one.name] = str(error)
+            left_out[candidate.name] = str(error)
     rates = {name: rate for name, rate in rates.items() if name not in left_out}
     chosen = next((name for name, rate in rates.items() if rate >= AS_GOOD * max(rates.values())), None)
     if chosen is None:
@@ -143,29 +145,30 @@ def _choose(folder: Path) -> None:
     (folder / chosen / PROGRAM).unlink(missing_ok=True)
     for part in (folder / chosen).iterdir():
         part.rename(folder / part.name)
-    for one in here:
-        shutil.rmtree(folder / one.name, ignore_errors=True)
-    found = {"made_from": _fingerprint(), "blas": chosen, "blas_GFlop_per_s": rates}
-    files.replace(folder / MARK, json.dumps(found | ({"blas_left_out": left_out} if left_out else {})) + "\n")
+    for candidate in here:
+        shutil.rmtree(folder / candidate.name, ignore_errors=True)
+    record = {"made_from": _fingerprint(), "blas": chosen, "blas_GFlop_per_s": rates}
+    files.replace(folder / MARK, json.dumps(record | ({"blas_left_out": left_out} if left_out else {})) + "\n")
     print(f"blas: {', '.join(f'{name} {rate:.1f} GFlop/s' for name, rate in rates.items())}: {chosen}", flush=True)
     for name, reason in left_out.items():
         print(f"blas: {name} is left out: {reason}", flush=True)
 
 
-def _unpack(one: Candidate, folder: Path) -> None:
+def _unpack(candidate: Candidate, folder: Path) -> None:
     folder.mkdir(parents=True)
-    (wheel,) = fetch.download(one.lock, folder / "wheel", "blas", binary=True).values()
-    for ending, target in one.members.items():
+    (wheel,) = fetch.download(candidate.lock, folder / "wheel", "blas", binary=True).values()
+    for ending, target in candidate.members.items():
         fetch.unpack(wheel, ending, folder / target)
     shutil.rmtree(folder / "wheel")
 
 
-def _rate(one: Candidate, folder: Path) -> float:
+def _rate(candidate: Candidate, folder: Path) -> float:
     """GFlop/s of one start on all cores; the program is compiled for the first one."""
     program = folder / PROGRAM
     if not program.exists():
         sources = [str((paths.suite() / SOURCE).with_name(name)) for name in (Path(SOURCE).name, "blas.c")]
-        command = [Compiler.find().path, "-O2", "-fopenmp", *sources, *_options(one, folder), "-lm", "-o", str(program)]
-        fetch.call(command, f"{one.name} cannot be linked", "blas")
+        links = [*_options(candidate, folder), "-lm"]
+        command = [Compiler.find().path, "-O2", "-fopenmp", *sources, *links, "-o", str(program)]
+        fetch.call(command, f"{candidate.name} cannot be linked", "blas")
     alone = {"OPENBLAS_NUM_THREADS": "1", "OMP_PLACES": "cores", "OMP_PROC_BIND": "spread"}
-    return float(fetch.call([str(program)], f"{one.name} cannot multiply", "blas", {**os.environ, **alone}))
+    return float(fetch.call([str(program)], f"{candidate.name} cannot multiply", "blas", {**os.environ, **alone}))

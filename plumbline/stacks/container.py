@@ -33,12 +33,12 @@ ABI = "abi"
 _LIBRARIES = 'for file; do ldd "$file" 2>&1; done; true'
 _LINE = re.compile(r"(\S+) => (/\S+)")
 _LACKS = re.compile(r"^.*\bnot found\b.*$", re.MULTILINE)
-#: what the host preloads everywhere (/etc/ld.so.preload) is there by its path too
+#: ldd also lists the libraries that the host preloads everywhere (/etc/ld.so.preload), by their paths
 _LOADER = re.compile(r"^\s*(/\S*/ld[^/\s]*) \(0x", re.MULTILINE)
 
 
-class Asked(Struct, frozen=True):
-    """What was asked for: the image, and the options of ``plumb stack install``."""
+class ImageRequest(Struct, frozen=True):
+    """The image, and the options of ``plumb stack install``."""
 
     image: Path
     called: str
@@ -70,11 +70,11 @@ def work(
     """How the stack of the image ``name``, a path, is made; None if it is up to date."""
     image = Path(name).absolute()
     own_name, description = _described(image)
-    asked = Asked(image, called or own_name, engine or _engine(image), mode, launcher)
-    _refuse_name(asked.called)
-    _refuse(asked, description)
-    reason = _stale(asked) or ("asked for" if force else None)
-    return Work(reason, lambda _: _make(asked, description)) if reason else None
+    request = ImageRequest(image, called or own_name, engine or _engine(image), mode, launcher)
+    _refuse_name(request.called)
+    _refuse(request, description)
+    reason = _stale(request) or ("asked for" if force else None)
+    return Work(reason, lambda _: _make(request, description)) if reason else None
 
 
 def _refuse_name(called: str) -> None:
@@ -107,29 +107,29 @@ def _engine(image: Path) -> str:
     return next(installed, next(iter(engines.ENGINES)))
 
 
-def _refuse(asked: Asked, description: Description) -> None:
-    """Raise :class:`PlumbError` for what no engine, or not this one, can run, and for a launcher that does not fit."""
-    where = str(asked.image)
-    if absent := engines.lacking(asked.engine):
+def _refuse(request: ImageRequest, description: Description) -> None:
+    """Raise :class:`PlumbError` for an image that no engine, or not this one, can run, and for an unfit launcher."""
+    where = str(request.image)
+    if absent := engines.lacking(request.engine):
         raise PlumbError(absent, where, "install its package, or name another with --engine")
-    if asked.image.is_file() and engines.is_sif(asked.image) and asked.engine != "apptainer":
-        raise PlumbError(f"{asked.engine} does not run SIF files", where, "use --engine apptainer, or an OCI archive")
+    if request.image.is_file() and engines.is_sif(request.image) and request.engine != "apptainer":
+        raise PlumbError(f"{request.engine} does not run SIF files", where, "use --engine apptainer, or an OCI archive")
     if set(where) & set(":,"):
         raise PlumbError("the path of the image has ':' or ','", where, "name it by another path")
     fitting = [item.name for item in manifest.load_all() if not item.container and _fits(item, description)]
     known = ", ".join(fitting) or "none"
-    if asked.launcher is None:
-        if asked.mode == "host":
-            what = "--mode host does not say whose MPI library"
-            raise PlumbError(what, where, f"add --stack NAME; that fit: {known}")
+    if request.launcher is None:
+        if request.mode == "host":
+            message = "--mode host does not say whose MPI library"
+            raise PlumbError(message, where, f"add --stack NAME; that fit: {known}")
         return
-    if asked.launcher not in fitting:
+    if request.launcher not in fitting:
         has = f"{description.mpi.family} {description.mpi.version}"
-        what = f"stack {asked.launcher} does not fit the image, which has {has}"
-        raise PlumbError(what, where, f"that fit: {known}")
-    if asked.engine not in engines.INHERITING and not manifest.load(asked.launcher).family.by_port:
-        what = f"ranks in containers of {asked.engine} do not reach the launcher of {asked.launcher}"
-        raise PlumbError(what, where, "leave out --stack, or use another engine")
+        message = f"stack {request.launcher} does not fit the image, which has {has}"
+        raise PlumbError(message, where, f"that fit: {known}")
+    if request.engine not in engines.INHERITING and not manifest.load(request.launcher).family.by_port:
+        message = f"ranks in containers of {request.engine} do not reach the launcher of {request.launcher}"
+        raise PlumbError(message, where, "leave out --stack, or use another engine")
 
 
 def _fits(host: Manifest, description: Description) -> bool:
@@ -138,45 +138,46 @@ def _fits(host: Manifest, description: Description) -> bool:
     return ours.binary_interface(host.mpi.version) == image.binary_interface(description.mpi.version)
 
 
-def _stale(asked: Asked) -> str | None:
+def _stale(request: ImageRequest) -> str | None:
     try:
-        present = manifest.load(asked.called) if manifest.path(asked.called).exists() else None
+        present = manifest.load(request.called) if manifest.path(request.called).exists() else None
     except PlumbError as error:
-        return error.what
+        return error.message
     if present is None:
         return "not installed"
     had = present.container
     if had is None:
-        where = str(manifest.path(asked.called))
-        raise PlumbError(f"stack '{asked.called}' is of another provider", where, "give it another name: --as")
-    if (had.image, had.engine, had.mode, had.launcher) != (str(asked.image), asked.engine, asked.mode, asked.launcher):
+        where = str(manifest.path(request.called))
+        raise PlumbError(f"stack '{request.called}' is of another provider", where, "give it another name: --as")
+    wanted = (str(request.image), request.engine, request.mode, request.launcher)
+    if (had.image, had.engine, had.mode, had.launcher) != wanted:
         return "other image or options"
-    if engines.digest(asked.image) != had.sha256:
+    if engines.digest(request.image) != had.sha256:
         return "the image was changed"
-    found = manifest.problems(present)
-    return found[0] if found else None
+    problems = manifest.problems(present)
+    return problems[0] if problems else None
 
 
-def _make(asked: Asked, description: Description) -> None:
+def _make(request: ImageRequest, description: Description) -> None:
     """Make the stack beside the present one, try it, then put it in its place; nothing is left of one that fails."""
-    home = paths.stacks() / asked.called
+    home = paths.stacks() / request.called
     fresh = home.with_name(f".{home.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
     try:
-        made = _fill(asked, description, fresh)
-        manifest.save(manifest.moved(made, fresh, home), fresh)
+        new_stack = _fill(request, description, fresh)
+        manifest.save(manifest.moved(new_stack, fresh, home), fresh)
         with files.replaced(home, fresh):
             pass
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
 
 
-def _fill(asked: Asked, description: Description, home: Path) -> Manifest:
-    host = manifest.load(asked.launcher) if asked.launcher else None
-    root = asked.image
+def _fill(request: ImageRequest, description: Description, home: Path) -> Manifest:
+    host = manifest.load(request.launcher) if request.launcher else None
+    root = request.image
     if root.is_file() and not engines.is_sif(root):
         root = home / "image"
-        oci.unpack(asked.image, root)
+        oci.unpack(request.image, root)
     if root.is_dir():  # where an image is read only, mounts need folders
         for name in engines.MOUNTS:
             place = root / INSIDE.relative_to("/") / name
@@ -184,27 +185,27 @@ def _fill(asked: Asked, description: Description, home: Path) -> Manifest:
                 raise PlumbError(f"the image has a link in the place of {INSIDE}", str(root), "do not use it")
             place.mkdir(parents=True, exist_ok=True)
     digest = engines.digest(root)
-    library = host.loads.library if host and host.loads and asked.mode == "host" else None
-    _add_loader(home / "loader", asked.called)
+    library = host.loads.library if host and host.loads and request.mode == "host" else None
+    _add_loader(home / "loader", request.called)
     if host and library:
         _add_names(home / "loader" / ABI, mpi.TABLE[description.mpi.family], Path(library), host)
     container = Container(
-        engine=asked.engine,
-        mode=asked.mode,
-        image=str(asked.image),
-        sha256=digest if root == asked.image else engines.digest(asked.image),
+        engine=request.engine,
+        mode=request.mode,
+        image=str(request.image),
+        sha256=digest if root == request.image else engines.digest(request.image),
         root=str(root),
         root_sha256=digest,
         loader=str(home / "loader"),
-        launcher=asked.launcher,
+        launcher=request.launcher,
         library=str(Path(host.prefix).resolve()) if host and library else None,
         variables=_variables(description, host if library else None),
         hidden=engines.hidden(host.environment if host else {}),
     )
-    made = _manifest(asked, description, container, host)
-    manifest.check(made)
-    print(f"{made.name}: {len(made.benchmarks)} benchmarks, image {container.sha256[:12]}", flush=True)
-    return made
+    new_stack = _manifest(request, description, container, host)
+    manifest.check(new_stack)
+    print(f"{new_stack.name}: {len(new_stack.benchmarks)} benchmarks, image {container.sha256[:12]}", flush=True)
+    return new_stack
 
 
 def _inside(path: str, host: Manifest) -> str:
@@ -215,12 +216,12 @@ def _inside(path: str, host: Manifest) -> str:
 
 def _variables(description: Description, host: Manifest | None) -> dict[str, str]:
     """The programs' variables: the image's, and with the host's library those of its stack."""
-    found = {name: manifest.expand(value, {}) for name, value in description.environment.items()}
+    variables = {name: manifest.expand(value, {}) for name, value in description.environment.items()}
     if host:
-        found |= {name: _inside(manifest.expand(value, {}), host) for name, value in host.environment.items()}
-        folders = [str(INSIDE / "bin" / ABI), found.get("LD_LIBRARY_PATH", "")]
-        found["LD_LIBRARY_PATH"] = ":".join(folder for folder in folders if folder)
-    return found
+        variables |= {name: _inside(manifest.expand(value, {}), host) for name, value in host.environment.items()}
+        folders = [str(INSIDE / "bin" / ABI), variables.get("LD_LIBRARY_PATH", "")]
+        variables["LD_LIBRARY_PATH"] = ":".join(folder for folder in folders if folder)
+    return variables
 
 
 def _add_loader(folder: Path, owner: str) -> None:
@@ -244,31 +245,35 @@ def _add_names(folder: Path, family: mpi.Family, library: Path, host: Manifest) 
         (folder / name).symlink_to(_inside(str(library), host))
 
 
-def _manifest(asked: Asked, description: Description, container: Container, host: Manifest | None) -> Manifest:
-    """The manifest; what the description does not say is asked in a container."""
+def _manifest(request: ImageRequest, description: Description, container: Container, host: Manifest | None) -> Manifest:
+    """The manifest: from the description, and from the image where the description is silent."""
     family, programs = mpi.TABLE[description.mpi.family], sorted(description.benchmarks.items())
-    given = [description.launcher.command, *(one.program for _, one in programs)]
-    odd = next((path for path in given if not path.startswith("/")), None)
+    programs_named = [description.launcher.command, *(benchmark.program for _, benchmark in programs)]
+    odd = next((path for path in programs_named if not path.startswith("/")), None)
     if odd:
-        raise PlumbError(f"'{odd}' is not an absolute path", f"{asked.image}.yaml", "write where it is in the image")
+        raise PlumbError(f"'{odd}' is not an absolute path", f"{request.image}.yaml", "write where it is in the image")
     whose = host if container.mode == "host" else None
-    own_launcher, *found = _ask(container, ["readlink", "-f", *given], asked.called).splitlines()
-    linked = _ask(container, ["/bin/sh", "-c", _LIBRARIES, "plumb", *found], asked.called)
+    own_launcher, *resolved = _ask(container, ["readlink", "-f", *programs_named], request.called).splitlines()
+    linked = _ask(container, ["/bin/sh", "-c", _LIBRARIES, "plumb", *resolved], request.called)
     if lacks := _LACKS.search(linked):
         cure = "the host's library does not fit the image: --mode own" if whose else "install it in the image"
-        raise PlumbError(f"in the image: {lacks[0].strip()}", f"stack {asked.called}", cure)
-    _prove(container, asked.called)
+        raise PlumbError(f"in the image: {lacks[0].strip()}", f"stack {request.called}", cure)
+    _prove(container, request.called)
     entries = {}
-    for (ident, one), path in zip(programs, found, strict=True):
+    for (ident, benchmark), path in zip(programs, resolved, strict=True):
         file = Path(container.outside(path))
         if not file.is_file():
-            raise PlumbError(f"the image has no program {one.program}", f"{asked.image}.yaml", "write where it is")
-        how = one.built or f"in the image {container.sha256[:12]}"
-        entries[ident] = manifest.benchmark(one.suite, one.version, file, how, [path], dict(one.facts))
+            raise PlumbError(
+                f"the image has no program {benchmark.program}", f"{request.image}.yaml", "write where it is"
+            )
+        how = benchmark.built or f"in the image {container.sha256[:12]}"
+        entries[ident] = manifest.benchmark(
+            benchmark.suite, benchmark.version, file, how, [path], dict(benchmark.facts)
+        )
     own_mpi = manifest.Mpi(family=family.name, version=description.mpi.version, abi=family.abi)
-    made = Manifest(
+    new_stack = Manifest(
         schema=1,
-        name=asked.called,
+        name=request.called,
         provider="container",
         mpi=whose.mpi if whose else own_mpi,
         compiler=description.compiler,
@@ -282,21 +287,21 @@ def _manifest(asked: Asked, description: Description, container: Container, host
         container=container,
     )
     if whose:
-        return replace(made, loads=whose.loads)
+        return replace(new_stack, loads=whose.loads)
     library = next((path for name, path in _LINE.findall(linked) if name in family.libraries), None)
-    return replace(made, loads=_loads(made, container, library))
+    return replace(new_stack, loads=_loads(new_stack, container, library))
 
 
-def _loads(made: Manifest, container: Container, library: str | None) -> Loads:
+def _loads(new_stack: Manifest, container: Container, library: str | None) -> Loads:
     if library is None or not Path(container.root).is_dir():
         return Loads(library=None, files={})
-    file = Path(container.outside(_ask(container, ["readlink", "-f", library], made.name).strip()))
-    listed = sorted({file, *manifest.parts(made, str(file))})
-    return Loads(library=str(file), files={str(one): manifest.sha256(one) for one in listed})
+    file = Path(container.outside(_ask(container, ["readlink", "-f", library], new_stack.name).strip()))
+    listed = sorted({file, *manifest.parts(new_stack, str(file))})
+    return Loads(library=str(file), files={str(part): manifest.sha256(part) for part in listed})
 
 
 def _ask(container: Container, words: Sequence[str], owner: str, folder: Path | None = None) -> str:
-    """What ``words`` print in a container of their own, whose launch folder is ``folder``."""
+    """The output of ``words`` in a container of their own, whose launch folder is ``folder``."""
     with tempfile.TemporaryDirectory() as scratch:
         command = replace(container, launcher=None).command((), words, 1)
         place = str(folder or scratch)
@@ -312,5 +317,7 @@ def _prove(container: Container, owner: str) -> None:
         options = ["--placement", "none", "--threads", "1", "--memory", "firsttouch", "--witness", "witness"]
         _ask(container, [*engines.binder(), *options, "--", "/bin/sh", "-c", "true"], owner, Path(scratch))
         if not any((Path(scratch) / "witness").iterdir()):
-            what = "the witness library does not work in the image"
-            raise PlumbError(what, f"stack {owner}", "the image needs a glibc as new as the one that it was built with")
+            message = "the witness library does not work in the image"
+            raise PlumbError(
+                message, f"stack {owner}", "the image needs a glibc as new as the one that it was built with"
+            )

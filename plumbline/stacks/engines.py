@@ -1,6 +1,6 @@
 """Container engines: the words that start a program in an image, a function for each engine.
 
-An engine is given an argument list and never a text for a shell. What a program sees of the host is :data:`MOUNTS`.
+An engine is given an argument list and never a text for a shell. Of the host a program sees :data:`MOUNTS`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LAUNCH = INSIDE / "launch"
 FOLDER = "{launch}"
 #: the variable by which the processes of a launch are found on the host
 VARIABLE = "PLUMB_LAUNCH"
-#: what a container sees of the host -> whether it may write there: the launch; the C tools; their libraries; the
+#: mount of the host in a container -> whether it may write there: the launch; the C tools; their libraries; the
 #: loader with its libraries, so that plumb-bind needs none of the image; the host's MPI library
 MOUNTS = {"launch": True, "tools": False, "lib": False, "bin": False, "host": False}
 LOADER = "ld.so"
@@ -70,10 +70,10 @@ def podman(root: str, mounts: Sequence[Mount], ranks: int) -> list[str]:
     return ["podman", "--cgroup-manager=cgroupfs", "run", *options, "--rootfs", f"{root}:O"]
 
 
-def _most(kind: int, own: int) -> int:
-    """The hard limit of this process, up to podman's ``own``: raising it takes a capability that root may lack."""
+def _most(kind: int, default: int) -> int:
+    """The hard limit of this process, up to podman's ``default``: raising it takes a capability that root may lack."""
     hard = resource.getrlimit(kind)[1]
-    return own if hard == resource.RLIM_INFINITY else min(hard, own)
+    return default if hard == resource.RLIM_INFINITY else min(hard, default)
 
 
 def apptainer(root: str, mounts: Sequence[Mount], ranks: int) -> list[str]:
@@ -128,14 +128,16 @@ class Container(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
     def check(self, nodes: int) -> None:
         """Raise :class:`PlumbError` if ranks on ``nodes`` nodes cannot be started."""
         if self.launcher is None and nodes > 1:
-            what = f"the image's own launcher starts ranks of one node, this needs {nodes}"
-            raise PlumbError(what, self.image, "install it with --stack NAME, whose launcher starts a container a rank")
+            message = f"the image's own launcher starts ranks of one node, this needs {nodes}"
+            raise PlumbError(
+                message, self.image, "install it with --stack NAME, whose launcher starts a container a rank"
+            )
 
     def command(self, start: Sequence[str], words: Sequence[str], ranks: int) -> list[str]:
-        """What runs ``words`` in ``ranks`` processes of this node, which the launcher ``start`` starts."""
-        own = {**self.variables, "HOME": str(LAUNCH), VARIABLE: FOLDER}
+        """The command that runs ``words`` in ``ranks`` processes of this node, started by the launcher ``start``."""
+        exported = {**self.variables, "HOME": str(LAUNCH), VARIABLE: FOLDER}
         hidden = [word for name in self.hidden for word in ("-u", name)]
-        variables = ["/usr/bin/env", *hidden, *(f"{name}={value}" for name, value in own.items())]
+        variables = ["/usr/bin/env", *hidden, *(f"{name}={value}" for name, value in exported.items())]
         if self.launcher is None:
             return [*self._enter(1), *variables, *start, *words]
         return [*start, *self._enter(ranks), *variables, *words]
@@ -155,8 +157,8 @@ class Container(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
         ]
         for mount in mounts:
             if set(mount.source) & set(":,"):
-                what = "a folder's path has ':' or ',', where mounts end"
-                raise PlumbError(what, mount.source, "name another folder")
+                message = "a folder's path has ':' or ',', where mounts end"
+                raise PlumbError(message, mount.source, "name another folder")
         return ENGINES[self.engine](self.root, mounts, ranks)
 
     def outside(self, path: str) -> str:
@@ -180,7 +182,7 @@ class Container(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
 
 
 def binder() -> list[str]:
-    """What starts plumb-bind in a container, with the loader and the libraries of the host."""
+    """The words that start plumb-bind in a container, with the loader and the libraries of the host."""
     return [str(INSIDE / "bin" / LOADER), "--library-path", str(INSIDE / "bin"), str(INSIDE / "tools/bin/plumb-bind")]
 
 

@@ -37,7 +37,7 @@ def call(command: list[str], complaint: str, owner: str, environment: Mapping[st
 
 
 def run_line(line: str, folder: Path, around: Mapping[str, str], failing: str, where: str, log: Path) -> None:
-    """Run a ``line`` of a build in bash, in ``folder`` with the variables ``around``; what it prints is in ``log``.
+    """Run a ``line`` of a build in bash, in ``folder`` with the variables ``around``; its output goes to ``log``.
 
     Raises :class:`PlumbError` if it fails: ``failing``, its first error, and ``where`` it is written.
     """

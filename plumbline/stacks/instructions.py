@@ -18,7 +18,7 @@ from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.host.collector import SIMD, Reader
 
-#: what names the processor, in gcc's words: ``x86-64-v3``, ``haswell``, ``neoverse-v1``
+#: the variable that names the processor, in gcc's words: ``x86-64-v3``, ``haswell``, ``neoverse-v1``
 VARIABLE = "PLUMB_CPU"
 #: levels of https://gitlab.com/x86-psABIs/x86-64-ABI (and Arm's least one), best first, by the flags in facts of nodes
 LEVELS = {
@@ -67,18 +67,18 @@ def _common(here: frozenset[str], files: tuple[tuple[str, int], ...]) -> frozens
     kind = here & {"sse2", "asimd"}
     for file, _ in files:
         try:
-            found = frozenset(json.loads(Path(file).read_text(encoding="utf-8"))["cpu"]["simd"])
+            flags = frozenset(json.loads(Path(file).read_text(encoding="utf-8"))["cpu"]["simd"])
         except (OSError, ValueError, KeyError, TypeError):  # plumb nodes compare names it
             continue
-        here = here & found if found >= kind else here
+        here = here & flags if flags >= kind else here
     return here
 
 
 def needed(options: str, chosen: Sequence[str]) -> str:
     """The flags of /proc/cpuinfo that programs need, from gcc's ``-Q --help=target`` and its ``chosen`` processor."""
     enabled = set(re.findall(r"^ *-m(\S+)\s+\[enabled\]$", options, re.MULTILINE))
-    found = {NAMES[name] for name in enabled & NAMES.keys()}
-    return " ".join(sorted(found if chosen else found & Reader().flags()))
+    flags = {NAMES[name] for name in enabled & NAMES.keys()}
+    return " ".join(sorted(flags if chosen else flags & Reader().flags()))
 
 
 def refuse(facts: Mapping[str, Any], program: str, stack: str) -> None:
@@ -86,6 +86,6 @@ def refuse(facts: Mapping[str, Any], program: str, stack: str) -> None:
     flags = Reader().flags()
     lacking = [flag for flag in str(facts.get("instructions", "")).split() if flag not in flags]
     if flags and lacking:
-        what = f"{program} of stack {stack} was compiled for another processor: this node lacks {', '.join(lacking)}"
+        message = f"{program} of stack {stack} was compiled for another processor: this node lacks {', '.join(lacking)}"
         cure = f"{VARIABLE}=LEVEL plumb stack install --force {stack}, with what all nodes have, such as x86-64-v3"
-        raise PlumbError(what, platform.node(), cure)
+        raise PlumbError(message, platform.node(), cure)

@@ -37,36 +37,36 @@ def refresh(name: str) -> bool:
     print(f"{name}: building the kernels ({reason})", flush=True)
     source = paths.suite() / FOLDER
     prefix = paths.stacks() / name / "kernels"
-    found = build(stack, source, prefix)
+    built = build(stack, source, prefix)
     others = {key: entry for key, entry in stack.benchmarks.items() if entry.suite != "kernels"}
     with locked("abi"):  # until the manifest names the ABI build, nothing but the lock keeps others from removing it
-        stack = replace(stack, benchmarks=dict(sorted((others | found | _abi(stack, source)).items())))
-        made = replace(stack, loads=_loads(stack))
-        if stack.loads and stack.loads.library and made.loads and made.loads.library != stack.loads.library:
-            what = f"{wrapper(stack)} takes another MPI library: {made.loads.library}"
-            raise PlumbError(what, f"stack {name} has {stack.loads.library}", "load the modules of one MPI library")
-        stack = made
+        stack = replace(stack, benchmarks=dict(sorted((others | built | _abi(stack, source)).items())))
+        rebuilt = replace(stack, loads=_loads(stack))
+        if stack.loads and stack.loads.library and rebuilt.loads and rebuilt.loads.library != stack.loads.library:
+            message = f"{wrapper(stack)} takes another MPI library: {rebuilt.loads.library}"
+            raise PlumbError(message, f"stack {name} has {stack.loads.library}", "load the modules of one MPI library")
+        stack = rebuilt
         manifest.save(stack)
         tuned.renew(stack)
         _prune()
     mark = {"sources": fingerprint(source, stack), "files": digest(source)}
     files.replace(prefix / MARK, json.dumps(mark) + "\n")
-    print(f"{name}: {len(found)} kernels", flush=True)
+    print(f"{name}: {len(built)} kernels", flush=True)
     return True
 
 
 def _loads(stack: Manifest) -> Loads:
-    """What the stack's programs load, with the kernels as they are now.
+    """The files that the stack's programs load, with the kernels as they are now.
 
     Files recorded when the stack was made keep their recorded SHA-256, even if they changed since; only the files of
     the BLAS, which belongs to the kernels, are recorded anew.
     """
     before = stack.loads or manifest.NOT_RECORDED
-    own = f"{paths.stacks() / 'blas'}/"  # MKL loads what suits the processor, which ldd does not list
+    blas_prefix = f"{paths.stacks() / 'blas'}/"  # MKL loads what suits the processor, which ldd does not list
     library = Path(before.library) if before.library else None
-    found = libraries.loads(stack, library, Path(own).glob("lib/*"))
-    kept = {file: digest for file, digest in before.files.items() if not file.startswith(own)}
-    return replace(found, files=found.files | kept)
+    loads = libraries.loads(stack, library, Path(blas_prefix).glob("lib/*"))
+    kept = {file: digest for file, digest in before.files.items() if not file.startswith(blas_prefix)}
+    return replace(loads, files=loads.files | kept)
 
 
 def stale(name: str) -> str | None:
@@ -76,8 +76,8 @@ def stale(name: str) -> str | None:
         return "there are none yet"
     if mark != fingerprint(paths.suite() / FOLDER, stack):
         return "their sources, the compiler or the library changed"
-    found = manifest.problems(stack)
-    return found[0] if found else None
+    problems = manifest.problems(stack)
+    return problems[0] if problems else None
 
 
 def outdated(stack: Manifest) -> PlumbError | None:
@@ -89,8 +89,8 @@ def outdated(stack: Manifest) -> PlumbError | None:
     prefix = paths.stacks() / stack.made_of / "kernels"  # a tuned stack has those of the one that it is made of
     if _mark(prefix, "files") in (None, digest(paths.suite() / FOLDER)):
         return None
-    what = f"the kernels of stack {stack.name} are older than their sources"
-    return PlumbError(what, str(prefix), f"plumb stack install {stack.made_of}")
+    message = f"the kernels of stack {stack.name} are older than their sources"
+    return PlumbError(message, str(prefix), f"plumb stack install {stack.made_of}")
 
 
 def build(stack: Manifest, source: Path, prefix: Path) -> dict[str, Benchmark]:
@@ -109,10 +109,10 @@ def wrapper(stack: Manifest) -> Path:
     names = stack.family.compiler_wrappers
     # Debian has several families in one folder, and one of them has the plain name
     files = (folder / text for name in names for text in (f"{name}.{stack.family.name}", name))
-    found = next((file for file in files if file.exists()), None)
-    if found is None:
+    compiler = next((file for file in files if file.exists()), None)
+    if compiler is None:
         raise PlumbError(f"stack '{stack.name}' has no compiler wrapper", str(folder), f"one of {', '.join(names)}")
-    return found
+    return compiler
 
 
 def fingerprint(source: Path, stack: Manifest | str) -> str:
@@ -128,11 +128,11 @@ def fingerprint(source: Path, stack: Manifest | str) -> str:
 
 def digest(source: Path) -> str:
     """SHA-256 of the source files and of the locks of the BLAS."""
-    found = hashlib.sha256(b"".join(lock.read_bytes() for lock in blas.lock_files()))
+    checksum = hashlib.sha256(b"".join(lock.read_bytes() for lock in blas.lock_files()))
     for file in _sources(source):
-        found.update(f"{file.relative_to(source)}\0".encode())
-        found.update(file.read_bytes())
-    return found.hexdigest()
+        checksum.update(f"{file.relative_to(source)}\0".encode())
+        checksum.update(file.read_bytes())
+    return checksum.hexdigest()
 
 
 def _sources(source: Path) -> Iterator[Path]:
@@ -190,11 +190,11 @@ def _abi(stack: Manifest, source: Path) -> dict[str, Benchmark]:
     if _mark(prefix) != wanted:
         _build_abi(stack, source, prefix)
         files.replace(prefix / MARK, json.dumps({"sources": wanted}) + "\n")
-    found = {}
+    entries = {}
     for program in sorted((prefix / "bin").iterdir()):
         abi.check(program, f"{program.name}-abi", stack)
-        found[f"{program.name}-abi"] = _entry(program, stack, source, " against the standard MPI ABI")
-    return found
+        entries[f"{program.name}-abi"] = _entry(program, stack, source, " against the standard MPI ABI")
+    return entries
 
 
 def _build_abi(stack: Manifest, source: Path, prefix: Path) -> None:

@@ -33,37 +33,37 @@ def of(program: Path, ident: str, owner: str, environment: Mapping[str, str]) ->
 
 def _files(text: str) -> dict[str, Path | None]:
     """Library name to its file, links resolved, or None where there is none; ``text`` is what ``ldd`` printed."""
-    found = {name: file.strip() for name, file in _LINE.findall(text)}
-    return {name: None if file == "not found" else Path(file).resolve() for name, file in found.items()}
+    printed = {name: file.strip() for name, file in _LINE.findall(text)}
+    return {name: None if file == "not found" else Path(file).resolve() for name, file in printed.items()}
 
 
 def missing(file: Path, environment: Mapping[str, str]) -> list[str]:
     """The libraries that ``file`` needs and that are not found with the variables ``environment``."""
-    return [name for name, found in linked(str(file), environment).items() if found is None]
+    return [name for name, path in linked(str(file), environment).items() if path is None]
 
 
 def loads(stack: Manifest, library: Path | None = None, more: Iterable[Path] = ()) -> Loads:
-    """The member ``loads`` of a stack's manifest: what its programs load and read in addition to themselves.
+    """The member ``loads`` of a stack's manifest: the files that its programs load and read.
 
     ``library`` is the MPI library where no program is linked with it, ``more`` are files that ``ldd`` does not list.
     Libraries in the system's own folders are left out, but for the MPI library and its parts. Raises
     :class:`PlumbError` for a program that lacks a library in the environment of a launch.
     """
     environment = {"PATH": os.environ.get("PATH", os.defpath), **manifest.environment(stack, os.environ)}
-    found: set[Path] = set()
+    loaded: set[Path] = set()
     for program in sorted({entry.command[0] for entry in stack.benchmarks.values()}):
         needed = linked(program, environment)
         if missing := [name for name, file in needed.items() if file is None]:
             cure = "launches inherit no LD_LIBRARY_PATH: the stack's modules or its environment must set it"
             raise PlumbError(f"{program} lacks {', '.join(missing)}", f"stack {stack.name}", cure)
         library = next((file for name in stack.family.libraries if (file := needed.get(name))), library)
-        found |= {file for file in needed.values() if file is not None}
+        loaded |= {file for file in needed.values() if file is not None}
     library = library and library.resolve()
     parts = manifest.parts(stack, str(library) if library else None) | ({library} if library else set())
     for part in (file for file in parts if ".so" in file.name):  # a part that lacks a library is not loaded
-        found |= {file for file in linked(str(part), environment).values() if file is not None}
-    own = {file for file in found if not is_of_system(file.parent)}
-    files = sorted({*own, *parts, *(file.resolve() for file in more)})
+        loaded |= {file for file in linked(str(part), environment).values() if file is not None}
+    recorded = {file for file in loaded if not is_of_system(file.parent)}
+    files = sorted({*recorded, *parts, *(file.resolve() for file in more)})
     hashes = {str(file): manifest.sha256(file) for file in files}
     return Loads(library=str(library) if library else None, files=hashes)
 
@@ -82,11 +82,11 @@ def of_family(stack: Manifest, described: Path) -> Path:
     variables = {"PATH": os.environ.get("PATH", os.defpath), **manifest.environment(stack, os.environ)}
     below = [Path(stack.prefix) / folder / name for name in names for folder in ("lib", "lib64")]
     loaded = (linked("/bin/true", {**variables, "LD_PRELOAD": name}).get(name) for name in names)
-    found = next((file for file in below if file.is_file()), None) or next((file for file in loaded if file), None)
-    if found is None:
+    library = next((file for file in below if file.is_file()), None) or next((file for file in loaded if file), None)
+    if library is None:
         cure = "its modules or its environment must set LD_LIBRARY_PATH"
         raise PlumbError(f"stack {stack.name}: {' or '.join(names)} is not found", str(described), cure)
-    return found
+    return library
 
 
 def linked(program: str, environment: Mapping[str, str]) -> dict[str, Path | None]:

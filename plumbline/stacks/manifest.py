@@ -27,7 +27,7 @@ from plumbline.schemas.site import Partition
 from plumbline.stacks import PROVIDERS, engines
 
 FILE = "manifest.json"
-#: what a stack is called
+#: the name of a stack
 NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_.@+-]*")
 #: benchmark id -> IMB's program
 IMB_PROGRAMS = {
@@ -192,7 +192,7 @@ class Manifest(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unk
         return self.tuned.of if self.tuned else self.name
 
     def command(self, start: Sequence[str], words: Sequence[str], ranks: int) -> list[str]:
-        """What the launcher ``start`` is run with, to have ``words`` in ``ranks`` processes of each node."""
+        """The command with the launcher ``start`` that runs ``words`` in ``ranks`` processes of each node."""
         return self.container.command(start, words, ranks) if self.container else [*start, *words]
 
     def outside(self, path: str) -> str:
@@ -200,9 +200,9 @@ class Manifest(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unk
         return self.container.outside(path) if self.container else path
 
     def launcher_on(self, partition: Partition | None, environment: Mapping[str, str]) -> families.Launcher:
-        """What starts its ranks on a partition (:func:`plumbline.mpi.launcher`)."""
-        own = families.Launcher(self.family, self.launcher.family, self.launcher.command)
-        return families.launcher(own, self.name, partition, environment)
+        """The launcher of its ranks on a partition (:func:`plumbline.mpi.launcher`)."""
+        default = families.Launcher(self.family, self.launcher.family, self.launcher.command)
+        return families.launcher(default, self.name, partition, environment)
 
 
 #: of a stack of an early version, whose manifest does not say what its programs load
@@ -227,8 +227,8 @@ def names() -> list[str]:
     """The stacks that have a manifest, sorted; one whose replacement was killed is put back first."""
     for entry in paths.stacks().glob(f".*.old/{FILE}"):
         files.recover(paths.stacks() / entry.parent.name[1:].removesuffix(".old"))
-    found = (entry.parent.name for entry in paths.stacks().glob(f"*/{FILE}"))
-    return sorted(name for name in found if not name.startswith("."))  # a stack that is being made, or replaced
+    entries = (entry.parent.name for entry in paths.stacks().glob(f"*/{FILE}"))
+    return sorted(name for name in entries if not name.startswith("."))  # a stack that is being made, or replaced
 
 
 def load(name: str) -> Manifest:
@@ -283,10 +283,10 @@ def save(manifest: Manifest, folder: Path | None = None) -> Path:
     return file
 
 
-def moved(manifest: Manifest, made: Path, place: Path) -> Manifest:
-    """The manifest of what was made in the folder ``made``, as it is once that folder is ``place``, beside it."""
+def moved(manifest: Manifest, staging: Path, place: Path) -> Manifest:
+    """The manifest of a stack built in the folder ``staging``, as it is once that folder is ``place``, beside it."""
     text = json.dumps(document(manifest))
-    for folder in (made.resolve(), made):
+    for folder in (staging.resolve(), staging):
         text = text.replace(json.dumps(str(folder))[1:-1], json.dumps(str(folder.with_name(place.name)))[1:-1])
     return msgspec.json.decode(text, type=Manifest)
 
@@ -323,28 +323,28 @@ def source(package: str, archive: Path) -> Source:
 
 
 def problems(manifest: Manifest, leave_out: str | None = None) -> list[str]:
-    """What is wrong with an installed stack, one line each; empty if everything is there and unchanged.
+    """The faults of an installed stack, one line each; empty if everything is there and unchanged.
 
     Checked are the launcher, every program and what the programs load; programs of the suite ``leave_out`` are not.
     """
     name = manifest.name
-    found = []
+    faults = []
     launcher, container = manifest.launcher.command, manifest.container
     if not (container and container.launcher is None) and not os.access(launcher, os.X_OK):
-        found.append(f"stack {name}: launcher is missing: {launcher}")
+        faults.append(f"stack {name}: launcher is missing: {launcher}")
     if container:  # the image's digest covers its programs
-        return found + [f"stack {name}: {fault}" for fault in container.faults()] + _changes(manifest)
+        return faults + [f"stack {name}: {fault}" for fault in container.faults()] + _changes(manifest)
     for ident, benchmark in manifest.benchmarks.items():
         if benchmark.suite == leave_out:
             continue
         program, file = benchmark.command[0], Path(benchmark.file)
         if not os.access(program, os.X_OK):
-            found.append(f"stack {name}: program of {ident} is missing: {program}")
+            faults.append(f"stack {name}: program of {ident} is missing: {program}")
         elif not file.is_file():
-            found.append(f"stack {name}: file of {ident} is missing: {file}")
+            faults.append(f"stack {name}: file of {ident} is missing: {file}")
         elif files.sha256_once(file) != benchmark.sha256:
-            found.append(f"stack {name}: {ident} is not the program that was recorded (SHA-256 differs): {file}")
-    return found + _changes(manifest)
+            faults.append(f"stack {name}: {ident} is not the program that was recorded (SHA-256 differs): {file}")
+    return faults + _changes(manifest)
 
 
 def _changes(manifest: Manifest) -> list[str]:
@@ -352,25 +352,25 @@ def _changes(manifest: Manifest) -> list[str]:
     name, loads = manifest.name, manifest.loads
     if loads is None:
         return [f"stack {name}: it is not recorded what its programs load (made by an earlier version)"]
-    found = []
+    changes = []
     for entry, recorded in loads.files.items():
         try:
             if files.sha256_once(Path(entry)) != recorded:
-                found.append(f"stack {name}: what its programs load was changed (SHA-256 differs): {entry}")
+                changes.append(f"stack {name}: what its programs load was changed (SHA-256 differs): {entry}")
         except FileNotFoundError:
-            found.append(f"stack {name}: a file that its programs load is missing: {entry}")
+            changes.append(f"stack {name}: a file that its programs load is missing: {entry}")
         except OSError as error:
-            found.append(f"stack {name}: a file that its programs load cannot be read: {error}")
+            changes.append(f"stack {name}: a file that its programs load cannot be read: {error}")
     present = [
         *parts(manifest, loads.library),
         *(modules(Path(manifest.prefix)) if manifest.provider == "wheel" else []),
     ]
     added = sorted(str(file) for file in present if str(file) not in loads.files)
-    return found + [f"stack {name}: its programs would load what was not there before: {file}" for file in added]
+    return changes + [f"stack {name}: its programs would load what was not there before: {file}" for file in added]
 
 
 def modules(prefix: Path) -> list[Path]:
-    """What a Python with this prefix imports, or runs at its start."""
+    """The files that a Python with this prefix imports, or runs at its start."""
     return [
         file
         for file in prefix.glob("lib/python*/site-packages/**/*")
@@ -387,12 +387,12 @@ def recorded(manifest: Manifest, benchmark: Benchmark) -> dict[Path, str | None]
 
 
 def parts(manifest: Manifest, library: str | None) -> set[Path]:
-    """What the MPI ``library`` of a stack loads and reads without being asked, as it is now; links are resolved."""
+    """The files that the MPI ``library`` of a stack loads and reads by itself, as they are now; links are resolved."""
     family = manifest.family
-    found = [file for pattern in family.settings for file in Path(manifest.prefix).glob(pattern)]
+    matches = [file for pattern in family.settings for file in Path(manifest.prefix).glob(pattern)]
     if library is not None:
-        found += [file for pattern in family.parts for file in Path(library).parent.glob(pattern)]
-    return {file.resolve() for file in found if file.is_file()}
+        matches += [file for pattern in family.parts for file in Path(library).parent.glob(pattern)]
+    return {file.resolve() for file in matches if file.is_file()}
 
 
 def stale(name: str, mark: str, changed: str, leave_out: str | None = None) -> str | None:
@@ -406,24 +406,24 @@ def stale(name: str, mark: str, changed: str, leave_out: str | None = None) -> s
     try:
         manifest = load(name)
     except PlumbError as error:
-        return error.what
+        return error.message
     if not files.holds(path(name).with_name("lock"), mark):
         return changed
-    found = problems(manifest, leave_out)
-    return found[0] if found else None
+    faults = problems(manifest, leave_out)
+    return faults[0] if faults else None
 
 
 def check(manifest: Manifest) -> None:
     """Raise :class:`PlumbError` unless all programs of the stack, and what they load, have their recorded SHA-256."""
-    found = problems(manifest)
-    if found:
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    faults = problems(manifest)
+    if faults:
+        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         cure = (
             f"plumb stack install --force {manifest.made_of}"
             if manifest.provider == "wheel"
             else "make the stack again"
         )
-        raise PlumbError(found[0] + more, str(path(manifest.name)), cure)
+        raise PlumbError(faults[0] + more, str(path(manifest.name)), cure)
 
 
 def expand(value: str, base: Mapping[str, str]) -> str:
@@ -451,7 +451,7 @@ def around(manifest: Manifest) -> dict[str, str]:
 
 def environment(manifest: Manifest, base_env: Mapping[str, str]) -> dict[str, str]:
     """The variables of the stack, expanded, and of its settings; the caller lays them over ``base_env``."""
-    found = {name: expand(value, base_env) for name, value in manifest.environment.items()}
+    variables = {name: expand(value, base_env) for name, value in manifest.environment.items()}
     if manifest.container:
-        found |= engines.user()
-    return found | {manifest.family.setting_variable(name): value for name, value in manifest.settings.items()}
+        variables |= engines.user()
+    return variables | {manifest.family.setting_variable(name): value for name, value in manifest.settings.items()}

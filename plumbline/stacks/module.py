@@ -27,7 +27,7 @@ FILE = "stacks.yaml"
 Entry = TypeVar("Entry")
 #: Prints the environment without and with the modules named by its arguments; names are data here, never code.
 _LOAD = r'module unload "$@" >/dev/null 2>&1; printf "\0\0"; env -0; printf "\0\0"; module load "$@" >&2 && env -0'
-#: What a shell and module systems keep for themselves, and what every launch has anyway.
+#: Variables that a shell and module systems keep for themselves, and those that every launch has anyway.
 _NOT_FOR_LAUNCHES = re.compile(r"_|SHLVL|PWD|OLDPWD|BASH_|LMOD_|MODULE|LOADEDMODULES|MANPATH|INFOPATH|PATH$")
 
 
@@ -106,9 +106,9 @@ def work(name: str, force: bool) -> Work | None:
 
 def _is_made_of(present: manifest.Manifest, stack: manifest.Manifest) -> bool:
     """Whether an installed stack is what its description makes now, beside what was built for it."""
-    built = {ident for ident, one in present.benchmarks.items() if one.suite == "kernels"}
+    built = {ident for ident, entry in present.benchmarks.items() if entry.suite == "kernels"}
     built = {*built, *({"stream"} if present.sources else ())} - stack.benchmarks.keys()
-    described = {ident: one for ident, one in present.benchmarks.items() if ident not in built}
+    described = {ident: entry for ident, entry in present.benchmarks.items() if ident not in built}
     before, now = present.loads or manifest.NOT_RECORDED, stack.loads or manifest.NOT_RECORDED
     if now.library not in (None, before.library) or not now.files.items() <= before.files.items():
         return False
@@ -120,7 +120,7 @@ def _is_made_of(present: manifest.Manifest, stack: manifest.Manifest) -> bool:
 
 def _compiles(stack: manifest.Manifest) -> bool:
     """Whether our kernels are built for it: it has a compiler wrapper, and the site describes no kernels itself."""
-    if any(one.suite == "kernels" for one in stack.benchmarks.values()):
+    if any(entry.suite == "kernels" for entry in stack.benchmarks.values()):
         return False
     try:
         return kernels.wrapper(stack).exists()
@@ -129,7 +129,7 @@ def _compiles(stack: manifest.Manifest) -> bool:
 
 
 def _build(stack: manifest.Manifest) -> None:
-    """Build STREAM, unless the site has one, and our kernels; what cannot be built is said, and the stack is without.
+    """Build STREAM, unless the site has one, and our kernels; a failed build is reported, and left out of the stack.
 
     The site's own programs need neither.
     """
@@ -166,19 +166,19 @@ def _descriptions() -> dict[str, tuple[Path, Description]]:
     return of_sites(FILE, "stack", read)
 
 
-def of_sites(name: str, what: str, read: Callable[[Path], Mapping[str, Entry]]) -> dict[str, tuple[Path, Entry]]:
-    """What the files ``name`` of all sites describe, by its name: the file, and what ``read`` makes of it.
+def of_sites(name: str, kind: str, read: Callable[[Path], Mapping[str, Entry]]) -> dict[str, tuple[Path, Entry]]:
+    """The entries of the files ``name`` of all sites, by their names: the file, and the entry as ``read`` returns it.
 
-    Raises :class:`PlumbError` for a ``what`` that is described twice.
+    Raises :class:`PlumbError` for an entry, of this ``kind``, that is described twice.
     """
-    found: dict[str, tuple[Path, Entry]] = {}
+    described: dict[str, tuple[Path, Entry]] = {}
     for file in sorted(paths.sites().glob(f"*/{name}")):
         for called, entry in read(file).items():
-            if called in found:
-                where = f"{found[called][0]} and {file}"
-                raise PlumbError(f"{what} '{called}' is described twice", where, "rename one")
-            found[called] = (file, entry)
-    return found
+            if called in described:
+                where = f"{described[called][0]} and {file}"
+                raise PlumbError(f"{kind} '{called}' is described twice", where, "rename one")
+            described[called] = (file, entry)
+    return described
 
 
 def _manifest(name: str, file: Path, entry: Description) -> manifest.Manifest:
@@ -198,24 +198,24 @@ def _manifest(name: str, file: Path, entry: Description) -> manifest.Manifest:
         environment=loaded | {name: _insert(value, loaded) for name, value in entry.environment.items()},
         modules=entry.modules,
         accelerator=entry.accelerator,
-        benchmarks={ident: _benchmark(one, search, file, entry.modules) for ident, one in programs},
+        benchmarks={ident: _benchmark(benchmark, search, file, entry.modules) for ident, benchmark in programs},
         sources=[],
     )
     library = None if stack.benchmarks else libraries.of_family(stack, file)
     return replace(stack, loads=libraries.loads(stack, library))
 
 
-def _benchmark(one: Program, search: str, file: Path, modules: list[str]) -> manifest.Benchmark:
-    program = _find(one.program, search, file)
-    how = one.built or f"by the site, modules {' '.join(modules) or 'none'}"
-    return manifest.benchmark(one.suite, one.version, program, how, facts=one.facts)
+def _benchmark(benchmark: Program, search: str, file: Path, modules: list[str]) -> manifest.Benchmark:
+    program = _find(benchmark.program, search, file)
+    how = benchmark.built or f"by the site, modules {' '.join(modules) or 'none'}"
+    return manifest.benchmark(benchmark.suite, benchmark.version, program, how, facts=benchmark.facts)
 
 
 def _find(program: str, search: str, file: Path) -> Path:
-    found = shutil.which(program, path=search)
-    if found is None:
+    executable = shutil.which(program, path=search)
+    if executable is None:
         raise PlumbError(f"there is no program '{program}'", str(file), "write its absolute path, or load its module")
-    return Path(found).absolute()
+    return Path(executable).absolute()
 
 
 def _loaded(name: str, modules: list[str]) -> dict[str, str]:
@@ -228,18 +228,18 @@ def _loaded(name: str, modules: list[str]) -> dict[str, str]:
     command = ["bash", "--login", "-c", _LOAD, "plumb", *modules]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        said = _complaint(done.stderr) or f"exit status {done.returncode}"
+        complaint = _complaint(done.stderr) or f"exit status {done.returncode}"
         raise PlumbError(
-            f"cannot load {' '.join(modules)}: {said[:200]}", f"stack {name}", "module avail shows what there is"
+            f"cannot load {' '.join(modules)}: {complaint[:200]}", f"stack {name}", "module avail shows what there is"
         )
     _, *printed = done.stdout.split("\0\0", 2)  # the login scripts may print something first
     before, after = (dict(line.split("=", 1) for line in text.split("\0") if "=" in line) for text in printed)
-    found = {
+    variables = {
         key: value.removeprefix(f"{before.get(key)}:").removesuffix(f":{before.get(key)}")
         for key, value in after.items()
         if value != before.get(key) and not _NOT_FOR_LAUNCHES.match(key)
     }
-    return {**found, "PATH": after["PATH"]}
+    return {**variables, "PATH": after["PATH"]}
 
 
 def _insert(value: str, variables: dict[str, str]) -> str:

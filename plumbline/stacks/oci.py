@@ -13,7 +13,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.schemas import parse_json
 
 CURE = "make it again, such as podman save --format oci-archive"
-#: what marks a file, or all that a folder had, as removed by a later layer
+#: names that mark a file, or all files of a folder, as removed by a later layer
 REMOVED, EMPTIED = ".wh.", ".wh..wh..opq"
 #: bytes of a document of an archive, at most
 MOST_DOCUMENT = 16 << 20
@@ -26,7 +26,7 @@ ENTRY = 4096
 def unpack(archive: Path, target: Path) -> None:
     """Unpack the one image of ``archive`` to the new folder ``target``: all but device files, which engines make.
 
-    Each part must have its recorded SHA-256, and nothing is written outside. What is unpacked belongs to the caller,
+    Each part must have its recorded SHA-256, and nothing is written outside. All files belong to the caller,
     nobody else may write to it, and no program of it runs with more rights than its caller's. Raises
     :class:`PlumbError`, also for an image that is much larger than its archive.
     """
@@ -41,8 +41,8 @@ def unpack(archive: Path, target: Path) -> None:
                 with tarfile.open(fileobj=content) as files:
                     room = _apply(files, target, archive, room)
     except (KeyError, TypeError, ValueError, tarfile.TarError, EOFError) as error:
-        what = f"not an OCI archive with one image, in layers of tar or tar+gzip: {error}"
-        raise PlumbError(what, str(archive), CURE) from None
+        message = f"not an OCI archive with one image, in layers of tar or tar+gzip: {error}"
+        raise PlumbError(message, str(archive), CURE) from None
 
 
 def _blob(digest: str) -> str:
@@ -74,8 +74,10 @@ def _apply(layer: tarfile.TarFile, target: Path, archive: Path, room: int) -> in
     for member in layer:
         room -= max(member.size, ENTRY)
         if room < 0:
-            what = f"the image is more than {TIMES} times as large as its archive"
-            raise PlumbError(what, str(archive), "unpack it yourself and name the folder, if that is as it should be")
+            message = f"the image is more than {TIMES} times as large as its archive"
+            raise PlumbError(
+                message, str(archive), "unpack it yourself and name the folder, if that is as it should be"
+            )
         if member.name.strip("./") == "" or member.isdev():
             continue
         place = root / member.name

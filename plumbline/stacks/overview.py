@@ -1,4 +1,4 @@
-"""What stacks there are, and what is in one of them."""
+"""The list of the stacks, and the content of one of them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ COLUMNS = ("name", "provider", "mpi", "version", "benchmarks", "state")
 def rows() -> list[dict[str, Any]]:
     """A row with :data:`COLUMNS` for each stack that is installed, then for each that could be."""
     installed = manifest.names()
-    found = [_installed(name) for name in installed]
+    table = [_installed(name) for name in installed]
     for kind in stacks.PROVIDERS:
         for name in stacks.provider(kind).names():
             label = stacks.label(kind, name)
             spec = name if kind == stacks.DEFAULT_PROVIDER else f"{kind}:{name}"
             if label not in installed:
-                found.append(_row(label, kind, "-", "-", "-", f"not installed: plumb stack install {spec}"))
-    return found
+                table.append(_row(label, kind, "-", "-", "-", f"not installed: plumb stack install {spec}"))
+    return table
 
 
 def _row(*cells: Any) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def _installed(name: str) -> dict[str, Any]:
     try:
         stack = manifest.load(name)
     except PlumbError as error:
-        return _row(name, "-", "-", "-", "-", f"damaged: {error.what}")
+        return _row(name, "-", "-", "-", "-", f"damaged: {error.message}")
     problems = manifest.problems(stack)
     state = f"damaged: {problems[0]}" if problems else "ok"
     if not problems and (older := kernels.outdated(stack)):
@@ -55,8 +55,9 @@ def text(stack: Manifest) -> str:
         *(f"  setting      {name}={value}" for name, value in stack.settings.items()),
     ]
     if stack.container:
-        one = stack.container
-        lines.append(f"  image        {one.image} (sha256:{one.sha256}), {one.engine}, MPI library: {one.mode}")
+        container = stack.container
+        digest, engine = f"sha256:{container.sha256}", container.engine
+        lines.append(f"  image        {container.image} ({digest}), {engine}, MPI library: {container.mode}")
     if stack.tuned:
         where = stack.tuned.fingerprint
         lines.append(f"  tuned        {where.ranks} ranks, {where.placement}, {where.cpu}, kernel {where.kernel}")

@@ -44,7 +44,7 @@ def pack(wanted: list[tuple[str, str]], target: Path) -> str:
             raise PlumbError(f"'{kind}:{name}' cannot be packed", "plumb stack pack", cure)
         if name not in known:
             raise PlumbError(f"no {kind} stack is called '{name}'", "plumb stack pack", suggest(name, known))
-    names = {kind: [name for other, name in wanted if other == kind] for kind in PACKED}
+    names = {kind: [name for provider, name in wanted if provider == kind] for kind in PACKED}
     with files.writing("the archive", target):
         paths.stacks().mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="plumb-pack-", dir=paths.stacks()) as scratch:
@@ -75,8 +75,8 @@ def _wheels(locks: list[Path], scratch: Path, target: Path) -> dict[str, list[st
         print(f"{archive.OWNER}: packages of {_name(lock)}", flush=True)
         stem, binary = str(lock.with_suffix("")), lock.stem != "sources"
         options = bootstrap.wheel_options() if lock in (environments.requirements(), stream.LOCK) else []
-        found = fetch.download(stem, scratch / str(number), archive.OWNER, binary=binary, options=options)
-        for file in found.values():
+        fetched = fetch.download(stem, scratch / str(number), archive.OWNER, binary=binary, options=options)
+        for file in fetched.values():
             file.replace(target / file.name)
             needed.setdefault(f"{archive.WHEELS}/{file.name}", []).append(_name(lock))
     return needed
@@ -113,7 +113,7 @@ def oldest_glibc(names: list[str]) -> str | None:
     """The oldest glibc that all wheels of these names run on, by their platform tags; None if no wheel needs one."""
     needed = []
     for name in names:
-        tags = [f"{found[1]}.{found[2]}" for found in re.finditer(r"manylinux_(\d+)_(\d+)_", name)]
+        tags = [f"{match[1]}.{match[2]}" for match in re.finditer(r"manylinux_(\d+)_(\d+)_", name)]
         tags += [value for tag, value in _MANYLINUX.items() if f"{tag}_" in name]
         needed += sorted(tags, key=archive.version)[:1]  # a wheel with several tags runs on the oldest of them
     return max(needed, key=archive.version, default=None)

@@ -67,7 +67,7 @@ class Wanted(NamedTuple):
 
     @property
     def called(self) -> str:
-        """What its stack is called."""
+        """The name of its stack."""
         return f"{self.name}@{self.commit[:DIGITS]}"
 
     @property
@@ -90,7 +90,7 @@ def _provider(name: str) -> str | None:
 
 
 def stack(name: str) -> str:
-    """What the stack of ``LIBRARY@COMMIT`` is called."""
+    """The name of the stack of ``LIBRARY@COMMIT``."""
     return name if _provider(name) == PROVIDER else _wanted(name).called
 
 
@@ -136,20 +136,20 @@ def _described(name: str) -> tuple[Path, Description, Path]:
     file, described = known[name]
     folder = Path(described.repository).expanduser()
     if not folder.is_absolute() or not folder.is_dir() or git.top(folder) is None:
-        what = f"'{described.repository}' is not the absolute path of a git repository"
-        raise PlumbError(what, f"{file}, {name}: repository", "git clone it, and write where it is")
+        message = f"'{described.repository}' is not the absolute path of a git repository"
+        raise PlumbError(message, f"{file}, {name}: repository", "git clone it, and write where it is")
     return file, described, folder
 
 
-def _wanted(given: str) -> Wanted:
-    name, at, commit = given.partition("@")
+def _wanted(spec: str) -> Wanted:
+    name, at, commit = spec.partition("@")
     file, described, folder = _described(name)
     if not at:
         raise PlumbError(f"'{PREFIX}{name}' does not name a commit", str(folder), f"{PREFIX}{name}@HEAD, or another")
-    found = git.commit(commit, folder)
-    if found is None:
+    full_commit = git.commit(commit, folder)
+    if full_commit is None:
         raise PlumbError(f"'{commit}' is not a commit", str(folder), "git log has them, git fetch brings newer ones")
-    return Wanted(name, found, described, file, folder)
+    return Wanted(name, full_commit, described, file, folder)
 
 
 def _make(wanted: Wanted) -> None:
@@ -162,14 +162,14 @@ def _make(wanted: Wanted) -> None:
     home.mkdir(parents=True)
     try:
         _build(wanted, home)
-        made = _manifest(wanted, home)
+        new_stack = _manifest(wanted, home)
         files.replace(home / "lock", wanted.mark + "\n")
-        manifest.check(made)
-        manifest.save(made)
+        manifest.check(new_stack)
+        manifest.save(new_stack)
     except BaseException:
         shutil.rmtree(home, ignore_errors=True)
         raise
-    kernels.refresh(made.name)
+    kernels.refresh(new_stack.name)
 
 
 def _build(wanted: Wanted, home: Path) -> None:
@@ -200,15 +200,17 @@ def _manifest(wanted: Wanted, home: Path) -> Manifest:
     ours = {name: value.replace("${PREFIX}", str(home)) for name, value in described.environment.items()}
     search = ":".join(filter(None, [str(library.parent), ours.pop("LD_LIBRARY_PATH", "")]))
     entries = {}
-    for ident, one in sorted(described.benchmarks.items()):
-        program = home / one.program
+    for ident, benchmark in sorted(described.benchmarks.items()):
+        program = home / benchmark.program
         if not program.is_file():
-            raise PlumbError(f"the build installed no {one.program} below $PREFIX", f"{wanted.file}, {wanted.name}")
+            raise PlumbError(
+                f"the build installed no {benchmark.program} below $PREFIX", f"{wanted.file}, {wanted.name}"
+            )
         entries[ident] = manifest.benchmark(
-            one.suite, one.version, program, one.built or "by the build", facts=one.facts
+            benchmark.suite, benchmark.version, program, benchmark.built or "by the build", facts=benchmark.facts
         )
     version = git.run("describe", "--tags", "--always", wanted.commit, at=wanted.folder)
-    made = Manifest(
+    new_stack = Manifest(
         schema=1,
         name=wanted.called,
         provider=PROVIDER,
@@ -221,4 +223,4 @@ def _manifest(wanted: Wanted, home: Path) -> Manifest:
         benchmarks=entries,
         sources=[Source(name=wanted.name, version=version, hash=f"git:{wanted.commit}")],
     )
-    return replace(made, loads=libraries.loads(made, library))
+    return replace(new_stack, loads=libraries.loads(new_stack, library))

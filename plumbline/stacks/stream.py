@@ -79,10 +79,10 @@ class Compiler:
     @classmethod
     def find(cls) -> Compiler:
         """The system's gcc; raises :class:`PlumbError` if there is none."""
-        found = shutil.which("gcc")
-        if found is None:
+        gcc = shutil.which("gcc")
+        if gcc is None:
             raise PlumbError("no C compiler", "gcc", "install it, e.g. apt-get install gcc or dnf install gcc")
-        return cls(found, _ask([found, "-dumpfullversion"]), target=instructions.target())
+        return cls(gcc, _ask([gcc, "-dumpfullversion"]), target=instructions.target())
 
     def needed(self) -> str:
         """The instructions that programs need, as flags of /proc/cpuinfo; empty where the compiler does not say."""
@@ -94,7 +94,7 @@ class Compiler:
         return " ".join(self.target) or self.native()
 
     def native(self) -> str:
-        """What ``-march=native`` means here: ``znver4``, ``neoverse-v2``, …"""
+        """The processor that ``-march=native`` means here: ``znver4``, ``neoverse-v2``, …"""
         for line in _ask([self.path, "-march=native", "-Q", "--help=target"]).splitlines():
             words = line.split()
             if words[:1] == ["-march="] and len(words) > 1:

@@ -53,8 +53,8 @@ def renew(stack: Manifest) -> None:
             print(f"plumb: left as it is: {error}", file=sys.stderr)
             continue
         if old.tuned and old.loads:
-            own = {name: files.sha256(Path(name)) for name in old.loads.files if Path(name).parent == folder}
-            manifests.save(make(stack, old.settings, old.tuned, own))
+            own_files = {name: files.sha256(Path(name)) for name in old.loads.files if Path(name).parent == folder}
+            manifests.save(make(stack, old.settings, old.tuned, own_files))
 
 
 def remarks(stack: Manifest) -> list[str]:

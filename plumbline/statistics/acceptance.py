@@ -54,8 +54,8 @@ def _least(top: int, holds: Callable[[int], bool]) -> int | None:
 
 
 @dataclass(frozen=True)
-class Rule:
-    """What a clause asks for: the ``share`` of ``members`` that must meet a limit, shown by ``launches`` of each.
+class AcceptanceRule:
+    """The demand of a clause: the ``share`` of ``members`` that must meet a limit, shown by ``launches`` of each.
 
     ``retests``: how often a member that was not shown may be tested again.
     """
@@ -77,12 +77,12 @@ class Rule:
         return float(-math.expm1((1 + self.retests) * math.log1p(-single))) if single < 1 else 1.0
 
     def _wrongly_shown(self, meeting: int) -> float:
-        """That a machine with one bad member too many passes, where ``meeting`` launches show a member."""
+        """The probability that a machine with a bad member too many passes, if ``meeting`` launches show a member."""
         single = self._chances(at_least(meeting, self.launches, self.of_launches))
         return at_least(1, self.allowed + 1, single)
 
     def _wrongly_failed(self, missing: int, members: int) -> float:
-        """That ``members`` of a just good machine are shown to miss the limit, by ``missing`` launches each."""
+        """The probability that ``members`` of a just good machine are shown bad, by ``missing`` launches each."""
         single = self._chances(at_least(missing, self.launches, 1 - self.of_launches))
         return at_least(members, self.members - self.allowed, single)
 
@@ -94,8 +94,8 @@ class Rule:
     @cached_property
     def missing(self) -> int:
         """How many launches of a member must miss the limit for the miss to be shown."""
-        found = _least(self.launches, lambda count: self._wrongly_failed(count, 1) <= 1 - self.confidence)
-        return found or self.launches
+        least = _least(self.launches, lambda count: self._wrongly_failed(count, 1) <= 1 - self.confidence)
+        return least or self.launches
 
     @cached_property
     def failing(self) -> int | None:
@@ -120,8 +120,8 @@ class Rule:
 
     def launches_failing(self) -> int | None:
         """The least number of launches that can show that one member more than is allowed misses it."""
-        one = self.allowed + 1
-        return _least(MOST_LAUNCHES, lambda count: self._with(count).failing == one)
+        too_many = self.allowed + 1
+        return _least(MOST_LAUNCHES, lambda count: self._with(count).failing == too_many)
 
     def deciding(self, met: int, count: int) -> int | None:
         """About how many launches would decide on a member of which ``met`` of ``count`` launches meet the limit.
@@ -136,7 +136,7 @@ class Rule:
                 return launches
         return None
 
-    def _with(self, launches: int) -> Rule:
+    def _with(self, launches: int) -> AcceptanceRule:
         return _rule(self.members, self.share, self.confidence, launches, self.of_launches, self.retests)
 
     def passes(self, chance: float) -> float:
@@ -159,15 +159,17 @@ class Rule:
         """
         return _deviations(self.passes)
 
-    def found(self) -> float | None:
+    def detection_margin(self) -> float | None:
         """By how many standard deviations of a launch :attr:`failing` members must be worse to be found."""
         return _deviations(self.finds)
 
 
 @lru_cache(maxsize=MOST_LAUNCHES)
-def _rule(members: int, share: float, confidence: float, launches: int, of_launches: float, retests: int) -> Rule:
+def _rule(
+    members: int, share: float, confidence: float, launches: int, of_launches: float, retests: int
+) -> AcceptanceRule:
     """A rule that keeps what it worked out: rules of many numbers of launches are asked for each undecided member."""
-    return Rule(members, share, confidence, launches, of_launches, retests)
+    return AcceptanceRule(members, share, confidence, launches, of_launches, retests)
 
 
 def _deviations(rate: Callable[[float], float]) -> float | None:
@@ -181,10 +183,10 @@ def _deviations(rate: Callable[[float], float]) -> float | None:
     return float(optimize.brentq(short, -8, 8, xtol=1e-6)) if short(8) > 0 else None
 
 
-def bound(launches: Sequence[float], rule: Rule, higher: bool) -> float | None:
+def bound(launches: Sequence[float], rule: AcceptanceRule, higher: bool) -> float | None:
     """The tolerance bound of a member: the best limit that its launches show it to meet; None: too few of them.
 
-    >>> bound([3, 1, 2, 5, 4], Rule(1, 1, 0.9, 5), True)
+    >>> bound([3, 1, 2, 5, 4], AcceptanceRule(1, 1, 0.9, 5), True)
     1
     """
     if rule.meeting is None or len(launches) < rule.meeting:
@@ -192,10 +194,10 @@ def bound(launches: Sequence[float], rule: Rule, higher: bool) -> float | None:
     return sorted(launches, reverse=higher)[rule.meeting - 1]
 
 
-def shown(bounds: Sequence[float], rule: Rule, higher: bool) -> float | None:
+def shown(bounds: Sequence[float], rule: AcceptanceRule, higher: bool) -> float | None:
     """The tolerance bound of the machine, from those of its members: the best limit that it passes; None: it has none.
 
-    >>> shown([9, 4, 7], Rule(4, 0.5, 0.9, 5), True), shown([9], Rule(4, 0.5, 0.9, 5), True)
+    >>> shown([9, 4, 7], AcceptanceRule(4, 0.5, 0.9, 5), True), shown([9], AcceptanceRule(4, 0.5, 0.9, 5), True)
     (7, None)
     """
     place = rule.members - rule.allowed

@@ -1,4 +1,4 @@
-"""What the methods share: robust standard deviations, the odd values of one sample, error over many tests."""
+"""The shared base of the methods: robust standard deviations, the odd values of one sample, error over many tests."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ def extremes(values: Floats) -> tuple[Ints, Floats]:
     ranked = values[order] - np.median(values)
     total, squares = np.cumsum(np.r_[0.0, ranked]), np.cumsum(np.r_[0.0, ranked**2])
     low, high = 0, n
-    taken, p = [], []
+    removed, p = [], []
     for _ in range(min(max(1, n // ODD), n - 2)):
         left = high - low
         mean = (total[high] - total[low]) / left
         below, above = mean - ranked[low], ranked[high - 1] - mean
         spread = max(squares[high] - squares[low] - left * mean**2, 0.0)
         reach = max(below, above)
-        taken.append(order[high - 1] if above >= below else order[low])
+        removed.append(order[high - 1] if above >= below else order[low])
         p.append(_deviate(reach, spread, left))
         low, high = (low, high - 1) if above >= below else (low + 1, high)
     later = np.minimum.accumulate(np.array(p)[::-1])[::-1]
-    return np.array(taken, dtype=np.int64), np.asarray(later, dtype=np.float64)
+    return np.array(removed, dtype=np.int64), np.asarray(later, dtype=np.float64)
 
 
 def _deviate(reach: float, squares: float, n: int) -> float:

@@ -43,7 +43,7 @@ CERTAIN = 2.3263
 
 @dataclass(frozen=True)
 class Settings:
-    """What counts as a change. ``min_effect`` is relative (0.05: slower or faster by a factor of 1.05).
+    """The settings of a change. ``min_effect`` is relative (0.05: slower or faster by a factor of 1.05).
 
     Raises :class:`PlumbError` for a ``min_effect`` that is not above 0 and below 10, or a ``persist`` not from 1 to 20.
     """
@@ -81,7 +81,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Course:
-    """What a series did: its changes, and how small a change could have been seen at its end.
+    """The course of a series: its changes, and how small a change could have been seen at its end.
 
     ``smallest_visible`` is the slowdown (0.06: takes 1.06 times as long) that would raise an alarm within
     2 x ``persist`` points with 99 % probability, None while the points since the last change are too few to say.
@@ -101,15 +101,15 @@ def follow(values: Sequence[float] | NDArray[Any], settings: Settings | None = N
     if raw.ndim != 1 or not np.all(np.isfinite(raw)) or not np.all(raw > 0):
         raise PlumbError("a series must consist of positive, finite numbers", "history", "leave out what is not")
     logs = np.log(raw)
-    found: list[Change] = []
+    changes: list[Change] = []
     begin, after = 0, -1
     while True:
         change = _first_change(logs, begin, after, settings, step)
         if change is None:
             break
-        found.append(change)
+        changes.append(change)
         begin, after = change.index, change.seen_at
-    return Course(tuple(found), _smallest_visible(logs[begin:][-settings.window :], settings, step))
+    return Course(tuple(changes), _smallest_visible(logs[begin:][-settings.window :], settings, step))
 
 
 def _first_change(logs: Floats, begin: int, after: int, settings: Settings, step: float) -> Change | None:

@@ -96,13 +96,13 @@ def walsh_averages(values: Ints, places: Sequence[int]) -> Floats:
         return np.array([[_walsh_sum(row, place) / 2 for row in ordered] for place in places])
     first, second = np.triu_indices(n)
     wanted = sorted(set(places))
-    found = np.empty((len(places), rows))
+    selected = np.empty((len(places), rows))
     block = max(1, _BLOCK // first.size)
     for start in range(0, rows, block):
         part = values[start : start + block]
         averages = np.partition(part[:, first] + part[:, second], wanted, axis=1) / 2
-        found[:, start : start + block] = averages[:, list(places)].T
-    return found
+        selected[:, start : start + block] = averages[:, list(places)].T
+    return selected
 
 
 def _walsh_sum(ordered: Ints, place: int) -> int:
@@ -168,7 +168,7 @@ def errors_at(n: int) -> Errors:
 
 
 @dataclass(frozen=True)
-class Rule:
+class PairedRule:
     """Margins as fractions: 0.01 is 1 % more time, or a rate divided by 1.01. ``gain``: whether a GAIN is asked for.
 
     Raises :class:`PlumbError` for margins that are not from 0 to 10, or a must-detect not above the tolerance.
@@ -223,7 +223,7 @@ class Estimates:
     certain_low: Floats
 
 
-def decisions(logs: Ints, counts: Ints, rule: Rule, blur: Ints | None = None) -> Decisions:
+def decisions(logs: Ints, counts: Ints, rule: PairedRule, blur: Ints | None = None) -> Decisions:
     """Apply ``rule`` to the rows of ``logs`` (columns: pairs in the order measured), of which ``counts`` are filled.
 
     ``blur`` is what rounding alone may have shifted a series by (log ratio in 1e-9): it counts against PASS and against
@@ -242,7 +242,7 @@ def decisions(logs: Ints, counts: Ints, rule: Rule, blur: Ints | None = None) ->
     return Decisions(state, pairs)
 
 
-def look(logs: Ints, rule: Rule, blur: Ints, errors: Errors) -> Ints:
+def look(logs: Ints, rule: PairedRule, blur: Ints, errors: Errors) -> Ints:
     """FAIL, GAIN, PASS or GO_ON of each row of ``logs``, all of them filled, in one look that may err by ``errors``."""
     slower = certainly_above(logs, rule.tolerated + blur, errors.failing)
     faster = certainly_below(logs, -rule.tolerated - blur, errors.failing) & rule.gain
@@ -264,7 +264,7 @@ def certainly_below(logs: Ints, bounds: Ints, error: float) -> Flags:
     return certainly_above(-logs, -bounds, error)
 
 
-def evidence(logs: Ints, rule: Rule, blur: Ints | None = None, fixed: bool = False) -> Floats:
+def evidence(logs: Ints, rule: PairedRule, blur: Ints | None = None, fixed: bool = False) -> Floats:
     """p of "slowdown <= tolerance" per row, all of them filled: the smallest p / share of the looks that it reaches.
 
     Of ``-logs`` it is the p of "speed-up <= tolerance". ``fixed``: there is one look, at all pairs.
@@ -298,24 +298,24 @@ def estimate(logs: Ints, errors: Errors | None = None) -> Estimates:
     return Estimates((below + above) / 2, low, high, certain_low)
 
 
-def detectable(found: Estimates, blur: Ints | float = 0) -> Floats:
+def detectable(estimates: Estimates, blur: Ints | float = 0) -> Floats:
     """The smallest slowdown (log ratio in 1e-9) that these pairs rule out with 99 %, given their noise and number.
 
     It is the distance from the estimate to the upper bound, or the upper bound itself where that is more, plus what
     rounding hides. Were the true slowdown this large, pairs that look as good would come up in at most 1 % of series.
     """
-    return np.maximum(found.high, found.high - found.centre) + blur
+    return np.maximum(estimates.high, estimates.high - estimates.centre) + blur
 
 
-def visible(found: Estimates, rule: Rule, errors: Errors, blur: Ints | float = 0) -> Floats:
+def visible(estimates: Estimates, rule: PairedRule, errors: Errors, blur: Ints | float = 0) -> Floats:
     """The slowdown (log ratio in 1e-9) that would FAIL with about 99 % at these pairs' noise and number.
 
     Tolerance, plus the distance down to the bound that FAIL needs, plus 99 % of the estimate's own scatter (2.33
     standard errors; one is taken from the distance up to the bound of PASS).
     """
     normal = NormalDist().inv_cdf
-    scatter = normal(0.99) / normal(1 - errors.passing) * (found.high - found.centre)
-    return rule.tolerated + (found.centre - found.certain_low) + scatter + blur
+    scatter = normal(0.99) / normal(1 - errors.passing) * (estimates.high - estimates.centre)
+    return rule.tolerated + (estimates.centre - estimates.certain_low) + scatter + blur
 
 
 def noise(logs: Ints) -> Floats:
@@ -332,7 +332,7 @@ def fraction(logs: Floats | float) -> Floats:
     return np.expm1(np.asarray(logs) / SCALE)
 
 
-def contradicting(logs: Ints, state: Ints, rule: Rule, blur: Ints) -> Ints:
+def contradicting(logs: Ints, state: Ints, rule: PairedRule, blur: Ints) -> Ints:
     """Per row of ``logs`` the shortest part that contradicts its ``state``: n for its first n pairs, -n for its last n.
 
     A verdict is about one slowdown, the same in all pairs. PASS says that it is below must-detect, FAIL that it is
@@ -341,12 +341,12 @@ def contradicting(logs: Ints, state: Ints, rule: Rule, blur: Ints) -> Ints:
     long as the looks, and shorter than the row. All parts of a row together find a contradiction by chance with at most
     the error of FAIL, 0.1 %.
     """
-    found = np.zeros(len(logs), dtype=np.int64)
+    shortest = np.zeros(len(logs), dtype=np.int64)
     for n in (n for n in LOOKS if n < logs.shape[1]):
         error = FAIL_SPENDING.at(n) / 2
         for part, place in ((logs[:, :n], n), (logs[:, -n:], -n)):
             above = (state == PASS) & certainly_above(part, rule.detected + blur, error)
             above |= (state == GAIN) & certainly_above(part, blur - rule.tolerated, error)
             below = (state == FAIL) & certainly_below(part, rule.tolerated - blur, error)
-            found[(found == 0) & (above | below)] = place
-    return found
+            shortest[(shortest == 0) & (above | below)] = place
+    return shortest

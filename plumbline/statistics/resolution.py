@@ -1,4 +1,4 @@
-"""What the step of a timer or of a printout can hide."""
+"""The difference that the step of a timer or of a printout can hide."""
 
 from __future__ import annotations
 

@@ -32,11 +32,11 @@ from plumbline.statistics import Floats, resolution, special
 EXACT = 20
 
 
-def p_not_larger(own: Floats, pool: Floats) -> float:
-    """One-sided p of "``own`` is not larger than ``pool``"; ties count against the rejection."""
+def p_not_larger(sample: Floats, pool: Floats) -> float:
+    """One-sided p of "``sample`` is not larger than ``pool``"; ties count against the rejection."""
     ordered = np.sort(pool)
-    above = int((pool.size - np.searchsorted(ordered, own, side="left")).sum())
-    return tail(own.size, pool.size, above)
+    above = int((pool.size - np.searchsorted(ordered, sample, side="left")).sum())
+    return tail(sample.size, pool.size, above)
 
 
 def tail(m: int, n: int, u: int) -> float:
@@ -64,14 +64,16 @@ def critical(m: int, n: int, error: float) -> int:
     return int(np.searchsorted(_shares(m, n), error, side="right")) - 1
 
 
-def ratios(one: Sequence[float] | Floats, other: Sequence[float] | Floats, place: int) -> tuple[float, float]:
-    """The ``place``-th smallest and largest of all ratios of a value of ``one`` to one of ``other``, counted from 0.
+def ratios(
+    numerator: Sequence[float] | Floats, denominator: Sequence[float] | Floats, place: int
+) -> tuple[float, float]:
+    """The ``place``-th smallest and largest of all ratios of values, ``numerator`` to ``denominator``; counted from 0.
 
     With ``place`` from :func:`critical` they bound the ratio of the centres, each wrong with that error (Hodges and
     Lehmann, Ann. Math. Stat. 34 (1963) 598). Place 0 is from the worst to the best pair.
     """
-    found = np.sort(np.divide.outer(np.asarray(one, dtype=np.float64), np.asarray(other)), axis=None)
-    return float(found[place]), float(found[-1 - place])
+    ordered = np.sort(np.divide.outer(np.asarray(numerator, dtype=np.float64), np.asarray(denominator)), axis=None)
+    return float(ordered[place]), float(ordered[-1 - place])
 
 
 @functools.lru_cache(maxsize=64)
@@ -192,20 +194,23 @@ def of_launches(
     One asks the launches alone (rank sum, exact). The other takes sessions to differ by ``spread``, beside what their
     launches differ by: one session cannot show how sessions differ.
     """
-    one, other = (
+    first_values, second_values = (
         np.concatenate([np.asarray(session, dtype=np.float64) for session in side]) for side in (first, second)
     )
-    ratio, least = math.exp(shift), min(one.size, other.size)
+    ratio, least = math.exp(shift), min(first_values.size, second_values.size)
     if least < ENOUGH:
         return Difference(ratio, None, None, 1.0, "launches", None)
-    low, high = (value * math.exp(sign * rounding) for value, sign in zip(ratios(other, one, 0), (-1, 1), strict=True))
-    ranked = 2 * min(p_not_larger(one, other), p_not_larger(other, one))
+    low, high = (
+        value * math.exp(sign * rounding)
+        for value, sign in zip(ratios(second_values, first_values, 0), (-1, 1), strict=True)
+    )
+    ranked = 2 * min(p_not_larger(first_values, second_values), p_not_larger(second_values, first_values))
     error = math.sqrt(_error(first, spread) + _error(second, spread))
     apart = 2 * float(special.ndtr(-max(abs(shift) - rounding, 0.0) / error))
     visible = None
-    place = critical(one.size, other.size, ERROR / 2 / tests)
+    place = critical(first_values.size, second_values.size, ERROR / 2 / tests)
     if place >= 0:
-        lower, upper = ratios(other, one, place)
+        lower, upper = ratios(second_values, first_values, place)
         seen = math.exp(float(-special.ndtri(ERROR / 2 / tests)) * error + rounding)
         visible = max(seen, math.exp(rounding) * max(upper / ratio, ratio / lower))
     return Difference(ratio, low, high, min(1.0, max(ranked, apart)), "launches", visible)
@@ -243,8 +248,8 @@ def best_ratio(first: Sequence[Sequence[float]], second: Sequence[Sequence[float
     """
     below, above = error / 2 / len(first), error / 2 / len(second)
     return Interval(
-        max(min(_ratio_bounds(mine, other, below).low for other in second) for mine in first),
-        max(min(_ratio_bounds(mine, other, above).high for other in second) for mine in first),
+        max(min(_ratio_bounds(mine, rival, below).low for rival in second) for mine in first),
+        max(min(_ratio_bounds(mine, rival, above).high for rival in second) for mine in first),
     )
 
 
@@ -254,7 +259,7 @@ def values_needed(first: int, second: int, error: float = ERROR) -> int:
     return next((count for count in range(2, _MOST) if critical(count, count, least) >= 0), _MOST)
 
 
-def _ratio_bounds(one: Sequence[float], other: Sequence[float], error: float) -> Interval:
+def _ratio_bounds(numerator: Sequence[float], denominator: Sequence[float], error: float) -> Interval:
     """Of the ratio of two centres, each bound wrong with probability ``error``."""
-    place = critical(len(one), len(other), error)
-    return Interval(*ratios(one, other, place)) if place >= 0 else Interval(0.0, math.inf)
+    place = critical(len(numerator), len(denominator), error)
+    return Interval(*ratios(numerator, denominator, place)) if place >= 0 else Interval(0.0, math.inf)

@@ -13,11 +13,11 @@ from plumbline.base.errors import PlumbError
 
 
 class Refusal(PlumbError):
-    """What ``plumb-bind`` says of a question that it cannot satisfy."""
+    """The answer of ``plumb-bind`` to a question that it cannot satisfy."""
 
 
 def ask(arguments: Sequence[str]) -> str:
-    """What ``plumb-bind ARGUMENTS`` prints; :class:`Refusal` with its own line if it refuses.
+    """The output of ``plumb-bind ARGUMENTS``; :class:`Refusal` with its own line if it refuses.
 
     Raises :class:`PlumbError` where it is not built, or older than this checkout.
     """
@@ -46,7 +46,7 @@ def outdated(why: str) -> PlumbError:
 class Placement(NamedTuple):
     """One placement, as ``plumb-bind --list`` describes it."""
 
-    #: the name; where numbers follow it, what is before them
+    #: the name; where numbers follow it, the part before them
     name: str
     #: the numbers that follow the name: ``N`` or ``I,J``; empty: none
     argument: str
@@ -65,9 +65,9 @@ class Placement(NamedTuple):
 @functools.cache
 def placements() -> tuple[Placement, ...]:
     """All placements, pairs from near to far. Raises :class:`PlumbError` if plumb-bind is not built."""
-    found = json.loads(ask(["--list"]))["placements"]
+    listed = json.loads(ask(["--list"]))["placements"]
     try:
-        return tuple(Placement(**item) for item in found)
+        return tuple(Placement(**item) for item in listed)
     except TypeError as error:
         raise outdated(str(error)) from None
 
@@ -81,9 +81,9 @@ def placement(name: str) -> Placement | None:
 
 @functools.cache
 def fault(placement: str, memory: str | None = None) -> str | None:
-    """What is wrong in the names of a placement and a memory policy, of whatever machine; None: nothing."""
+    """The fault in the names of a placement and a memory policy, on any machine; None: there is none."""
     try:
         ask(["--check", f"--placement={placement}", *([f"--memory={memory}"] if memory else [])])
     except Refusal as error:
-        return error.what
+        return error.message
     return None

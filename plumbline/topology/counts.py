@@ -27,11 +27,11 @@ def numa_threads(machines: Iterable[Machine]) -> list[int]:
 
 def cpu_nodes(machines: Iterable[Machine]) -> list[int]:
     """OS indices of the NUMA nodes that hold CPUs, one per group of CPUs (high-bandwidth memory shares its CPUs)."""
-    found: set[int] = set()
+    indices: set[int] = set()
     for machine in machines:
         homes = (machine.home_node(cpu) for cpu in machine.cpus)
-        found |= {node.index for node in homes if node is not None}
-    return sorted(found) or [0]
+        indices |= {node.index for node in homes if node is not None}
+    return sorted(indices) or [0]
 
 
 def memory_nodes(machines: Iterable[Machine]) -> list[int]:
@@ -47,11 +47,11 @@ def is_far(machines: Iterable[Machine], cpu_node: int, memory: str) -> bool:
 
 def memories(machines: Iterable[Machine]) -> list[str]:
     """Memory policies of one rank: without a distance table, which node is ``remote`` is unknown, and all are taken."""
-    found = {"local": None, "interleave": None}
+    policies = {"local": None, "interleave": None}
     for machine in machines:
         far = ["remote"] if machine.distances else [f"node:{node.index}" for node in machine.with_memory]
-        found |= dict.fromkeys(far)
-    return list(found)
+        policies |= dict.fromkeys(far)
+    return list(policies)
 
 
 def rank_threads(machines: Iterable[Machine], ranks: int) -> list[int]:

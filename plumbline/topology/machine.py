@@ -125,8 +125,8 @@ def _home(nodes: Iterable[NumaNode], cpu: int) -> NumaNode | None:
 
 def _without_borrowed_cpus(nodes: list[NumaNode], cpus: Iterable[int]) -> list[NumaNode]:
     """The nodes, without the CPUs of the whole machine that hwloc gives to memory which is local to no CPU."""
-    own = {home.cpus for cpu in cpus if (home := _home(nodes, cpu))}
-    return [node if node.cpus in own else NumaNode(node.index, node.size, ()) for node in nodes]
+    home_cpus = {home.cpus for cpu in cpus if (home := _home(nodes, cpu))}
+    return [node if node.cpus in home_cpus else NumaNode(node.index, node.size, ()) for node in nodes]
 
 
 def _walk(element: ElementTree.Element, cache: ElementTree.Element | None) -> Iterator[tuple[ElementTree.Element, ...]]:
@@ -144,11 +144,11 @@ def _read(document: ElementTree.Element, name: str) -> Machine:
     if root is None:
         raise ValueError("no machine in it")
     usable = _bits(root.attrib["cpuset"]) & _bits(root.attrib.get("allowed_cpuset", root.attrib["cpuset"]))
-    found: dict[str, list[ElementTree.Element]] = {}
+    objects: dict[str, list[ElementTree.Element]] = {}
     outermost: dict[str, ElementTree.Element] = {}
     order: list[int] = []
     for item, *around in _walk(document, None):
-        found.setdefault(item.attrib["type"], []).append(item)
+        objects.setdefault(item.attrib["type"], []).append(item)
         if item.attrib["type"] == "PU":
             order.append(int(item.attrib["os_index"]))
             for outer in around:
@@ -163,12 +163,12 @@ def _read(document: ElementTree.Element, name: str) -> Machine:
         return Cache(int(item.attrib["depth"]), int(item.attrib["cache_size"]), cpus(item))
 
     def with_cpus(kind: str) -> list[ElementTree.Element]:
-        return [item for item in found.get(kind, []) if cpus(item)]
+        return [item for item in objects.get(kind, []) if cpus(item)]
 
     nodes = [
-        NumaNode(int(i.attrib["os_index"]), int(i.attrib.get("local_memory", 0)), cpus(i)) for i in found["NUMANode"]
+        NumaNode(int(i.attrib["os_index"]), int(i.attrib.get("local_memory", 0)), cpus(i)) for i in objects["NUMANode"]
     ]
-    packages = [Package(index, cpus(item)) for index, item in enumerate(found.get("Package", []))]
+    packages = [Package(index, cpus(item)) for index, item in enumerate(objects.get("Package", []))]
     # Virtual machines may show neither cores nor packages.
     cores = [Core(cpus(item)) for item in with_cpus("Core") or with_cpus("PU")]
     return Machine(

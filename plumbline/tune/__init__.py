@@ -1,1 +1,1 @@
-"""The tuner of MPI libraries: what is worth a change (screen), what wins (race), what is proven (confirm)."""
+"""The tuner of MPI libraries: the screen finds suspects, the race winners, the confirmation proofs."""

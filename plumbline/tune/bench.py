@@ -1,6 +1,6 @@
-"""What the tuner launches, and what it keeps: stages of launches, each measured once and then read again.
+"""The launches of the tuner, in stages: each is measured once, then read from its records.
 
-The folder of a tuning has ``tune.json`` (what was asked, and the session file of every stage that finished), the
+The folder of a tuning has ``tune.json`` (the request, and the session file of every stage that finished), the
 records of all stages below ``records``, and the files that configurations need below ``settings``. All that follows a
 stage is worked out from its records and the recorded seed. A tuning that was interrupted therefore begins again:
 finished stages are read, the others measured.
@@ -22,23 +22,23 @@ from plumbline.records import store
 from plumbline.records.model import Record
 from plumbline.records.variant import Variant
 from plumbline.tune import curves, race
-from plumbline.tune.curves import Contest, Place
+from plumbline.tune.curves import Contest, TuningPlace
 
-#: what helps when a record of a tuning is damaged
+#: the cure for a damaged record of a tuning
 AGAIN = "start a new tuning"
 #: of each session of pairs, at most; one whose rows are decided ends before
 MINUTES = 90.0
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """What a tuning was begun with.
+class TuningRequest(msgspec.Struct, frozen=True):
+    """The request that a tuning began with.
 
     ``placements``: every configuration is launched under each of them; ``knobs``: those that are raced, empty: all.
     ``counts``: operation, size and how often a program makes it; empty: all rows count alike. ``program``: the variants
     of the program that it is for, whose profile and figures then count. ``rank_counts``: ranks on each node, with each
-    of which every configuration is launched; empty: as many as the placement has room for. ``first``: what another
-    tuning found, which is confirmed before anything is raced. ``circumstances`` that are None are those of the job that
-    measures.
+    of which every configuration is launched; empty: as many as the placement has room for. ``first``: the
+    result of another tuning, which is confirmed before anything is raced. ``circumstances`` that are None are those of
+    the job that measures.
     """
 
     site: str
@@ -59,60 +59,60 @@ class Asked(msgspec.Struct, frozen=True):
     first: Configuration = Configuration()
 
 
-class State(msgspec.Struct):
-    """What a tuning keeps: ``stages`` has the session file of each that finished."""
+class TuningState(msgspec.Struct):
+    """The state of a tuning: ``stages`` has the session file of each that finished."""
 
-    asked: Asked
+    request: TuningRequest = msgspec.field(name="asked")
     stages: dict[str, str] = {}
 
     @property
     def circumstances(self) -> dict[str, Any]:
-        """Those that it was begun under."""
-        return self.asked.circumstances
+        """The circumstances when the tuning began."""
+        return self.request.circumstances
 
 
-TUNING = Kind("tuning", "tune", "tune.json", State)
+TUNING = Kind("tuning", "tune", "tune.json", TuningState)
 
 
-class Bench:
+class TuningBench:
     """The launches of the tuning of ``folder``, which was begun or loaded by :data:`TUNING`.
 
     ``minutes``: another limit of the sessions of pairs than the one that it was begun with.
     """
 
-    def __init__(self, folder: Path, state: State, say: Say, minutes: float | None = None) -> None:
+    def __init__(self, folder: Path, state: TuningState, say: Say, minutes: float | None = None) -> None:
         if minutes is not None:
-            state.asked = msgspec.structs.replace(state.asked, minutes=minutes)
+            state.request = msgspec.structs.replace(state.request, minutes=minutes)
         self.folder, self.say, self._state = folder, say, state
-        self.asked = state.asked
+        self.request = state.request
         self._configured: dict[Configuration, dict[str, str]] = {}
 
     def settings(self, configuration: Configuration) -> dict[str, str]:
-        """What the library is asked for to have ``configuration``; its files are kept in the folder.
+        """The library's settings for ``configuration``; their files are kept in the folder.
 
         Raises :class:`PlumbError` for a rule that the library cannot be given.
         """
         if configuration not in self._configured:
             folder = self.folder / "settings" / str(len(self._configured))
             folder.mkdir(parents=True, exist_ok=True)
-            found = mpi.TABLE[self.asked.family].settings_of(configuration, folder)
-            self._configured[configuration] = {one.name: one.value for one in found}
+            settings = mpi.TABLE[self.request.family].settings_of(configuration, folder)
+            self._configured[configuration] = {setting.name: setting.value for setting in settings}
         return self._configured[configuration]
 
     def variants(self, configuration: Configuration, label: str, launches: int) -> list[Variant]:
         """The variants of ``configuration``, one for each place."""
         settings = self.settings(configuration)
-        return [curves.variant(place, label, launches, settings, self.asked.sizes) for place in self.places()]
+        return [curves.variant(place, label, launches, settings, self.request.sizes) for place in self.places()]
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[TuningPlace]:
         """Where each configuration is measured: under each placement, the largest number of ranks first."""
-        asked = self.asked
-        ranks = {one.placement: one.ranks_per_node for one in asked.program}
-        place = (asked.site, asked.partition, asked.stack)
+        request = self.request
+        ranks = {variant.placement: variant.ranks_per_node for variant in request.program}
+        place = (request.site, request.partition, request.stack)
         return [
-            Place(*place, name, asked.nodes, count or ranks.get(name))
-            for name in asked.placements
-            for count in sorted(asked.rank_counts, reverse=True) or (None,)
+            TuningPlace(*place, name, request.nodes, count or ranks.get(name))
+            for name in request.placements
+            for count in sorted(request.rank_counts, reverse=True) or (None,)
         ]
 
     def kept(self, stage: str) -> Path | None:
@@ -129,7 +129,7 @@ class Bench:
         """Launches of all stages that finished and of the gate's ``sessions``, and how many seconds they took."""
         files = {
             *map(Path, self._state.stages.values()),
-            *(store.session_file(self.asked.site, one) for one in sessions),
+            *(store.session_file(self.request.site, session) for session in sessions),
         }
         launches = [
             launch
@@ -142,17 +142,17 @@ class Bench:
 
     def stage(self, name: str, candidates: Sequence[Configuration], rounds: int) -> list[list[Record]]:
         """The records of each of ``candidates``, one for each place, measured unless they were before."""
-        variants = [one for each in candidates for one in self.variants(each, race.label(each), rounds)]
+        variants = [variant for each in candidates for variant in self.variants(each, race.label(each), rounds)]
         return self._stage(name, variants, rounds)
 
     def profiles(self) -> list[Record]:
         """The records of the program that the tuning is for, each of its variants launched once under the profile."""
-        variants = [msgspec.structs.replace(one, profiled=True, launches=1) for one in self.asked.program]
-        return [record for found in self._stage("profile", variants, 1) for record in found]
+        variants = [msgspec.structs.replace(variant, profiled=True, launches=1) for variant in self.request.program]
+        return [record for records in self._stage("profile", variants, 1) for record in records]
 
     def contests(self, name: str, contests: Sequence[Contest], under: Configuration, rounds: int) -> list[list[Record]]:
         """The records of each of ``contests`` under a configuration, one for each place."""
-        settings, sizes = self.settings(under), self.asked.sizes
+        settings, sizes = self.settings(under), self.request.sizes
         variants = [
             curves.contest_variant(place, contest, rounds, settings, sizes)
             for contest in contests
@@ -167,14 +167,14 @@ class Bench:
             work.mkdir(exist_ok=True)
             self.say(f"{name}: {len(variants) * rounds} launches")
             show = _shortened(self.say)
-            file, found = driver.run(variants, work, self.asked.seed, show, into=self.folder / "records")
+            file, records = driver.run(variants, work, self.request.seed, show, into=self.folder / "records")
             self.keep(name, file)
         else:
-            found = store.whole(file, AGAIN)
+            records = store.whole(file, AGAIN)
         step = len(self.places())
-        return [found[place : place + step] for place in range(0, len(found), step)]
+        return [records[place : place + step] for place in range(0, len(records), step)]
 
 
 def _shortened(say: Say) -> Say:
-    """A line of progress of a launch without what is the same in all of them."""
+    """Progress lines of launches without the parts that all of them share."""
     return lambda line: say(line.replace("  tune ", "  ").partition(" (disturbed")[0])

@@ -1,4 +1,4 @@
-"""What the tuner measures: the time of every operation at every size, from a common start, in one launch.
+"""The measurements of the tuner: the time of every operation at every size, from a common start, in one launch.
 
 One launch of the kernel ``collective`` has all rows, so a candidate costs one launch a round. All ranks of the
 placement take part, so that messages between two ranks are measured on a busy node.
@@ -58,7 +58,7 @@ Curve = Mapping[Row, float]
 
 
 def rows(sizes: Sequence[int]) -> list[Row]:
-    """All that a launch measures at ``sizes``."""
+    """All rows that a launch measures at ``sizes``."""
     return [*(Row(operation, size) for operation in OPERATIONS for size in sizes), Row(BARRIER, 0)]
 
 
@@ -67,7 +67,7 @@ def sizes_of(measured: Iterable[Row]) -> list[int]:
     return sorted({row.size for row in measured if row.size})
 
 
-class Place(NamedTuple):
+class TuningPlace(NamedTuple):
     """Where the tuner measures, in the words of a variant; without ``ranks_per_node`` as many as there is room for."""
 
     site: str
@@ -86,7 +86,7 @@ class Place(NamedTuple):
 
 
 class Program(NamedTuple):
-    """What a launch starts, how its output is read, and the figures that are wanted of it."""
+    """The program of a launch, how its output is read, and the wanted figures."""
 
     benchmark: str
     parser: str
@@ -95,7 +95,9 @@ class Program(NamedTuple):
     figures: list[WantedFigure]
 
 
-def variant(place: Place, label: str, launches: int, settings: Mapping[str, str], sizes: Sequence[int]) -> Variant:
+def variant(
+    place: TuningPlace, label: str, launches: int, settings: Mapping[str, str], sizes: Sequence[int]
+) -> Variant:
     """All rows under ``settings`` of the library; ``label`` names it among those of its session."""
     arguments = [*ARGUMENTS, "--bytes", ",".join(map(str, sizes))]
     return variant_of(place, label, launches, settings, _kernel(arguments, [row.figure for row in rows(sizes)]))
@@ -128,16 +130,16 @@ class Contest(NamedTuple):
 
     def ratios(self, records: Sequence[Record], sizes: Sequence[int]) -> dict[str, dict[Row, float]]:
         """Of each value the ratio of each row, the median of the verified ``records``."""
-        found: dict[str, dict[Row, float]] = {value: {} for value in self.numbers}
+        ratios: dict[str, dict[Row, float]] = {value: {} for value in self.numbers}
         for (value, row), wanted in self.figures(sizes).items():
             every = [figure.value for record in records if (figure := record.figure(wanted.name)) is not None]
             if every:
-                found[value][row] = float(np.median(every))
-        return found
+                ratios[value][row] = float(np.median(every))
+        return ratios
 
 
 def contest_variant(
-    place: Place, contest: Contest, launches: int, settings: Mapping[str, str], sizes: Sequence[int]
+    place: TuningPlace, contest: Contest, launches: int, settings: Mapping[str, str], sizes: Sequence[int]
 ) -> Variant:
     """The rows of ``contest`` under ``settings`` of the library."""
     race = f"{contest.setting}={','.join(contest.numbers.values())}"
@@ -148,7 +150,7 @@ def contest_variant(
 
 
 def variant_of(
-    place: Place,
+    place: TuningPlace,
     label: str,
     launches: int,
     settings: Mapping[str, str],
@@ -187,17 +189,17 @@ def of_launch(launch: Launch, wanted: Sequence[Row]) -> Curve | None:
     """The curve of ``launch``; None if it is not verified, or lacks one of the rows ``wanted``."""
     if not launch.verified or launch.status != "ok":
         return None
-    found = {
+    curve = {
         Row(item.params["operation"], item.params.get("bytes", 0)): item.value
         for item in launch.measurements
         if item.metric == METRIC and item.params.get("in_place", "no") == "no"
     }
-    return found if all(found.get(row, 0.0) > 0 for row in wanted) else None
+    return curve if all(curve.get(row, 0.0) > 0 for row in wanted) else None
 
 
 def of_record(record: Record) -> list[Curve | None]:
     """A curve for each launch that counts, in order."""
-    wanted = [Row(one.where["operation"], one.where.get("bytes", 0)) for one in record.variant.figures]
+    wanted = [Row(figure.where["operation"], figure.where.get("bytes", 0)) for figure in record.variant.figures]
     return [of_launch(launch, wanted) for launch in record.counting()]
 
 

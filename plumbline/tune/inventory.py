@@ -22,7 +22,7 @@ PROGRAM = "list_settings"
 TIME_LIMIT_S = 60
 
 
-class Told(Struct, frozen=True):
+class ReportedSetting(Struct, frozen=True):
     """A setting as MPI_T reports it, with the value that it had; ``words`` are the library's for its numbers.
 
     ``running``: the library says that it may be changed while it runs.
@@ -38,7 +38,7 @@ class Told(Struct, frozen=True):
 
 class _Document(Struct, frozen=True):
     library: str
-    settings: list[Told]
+    settings: list[ReportedSetting]
 
 
 class Known(Struct, frozen=True):
@@ -58,7 +58,7 @@ class Known(Struct, frozen=True):
     words: tuple[str, ...] = ()
 
     def number(self, value: str) -> str | None:
-        """What MPI_T has for ``value``: its number if it is a word; None for a word that the library lacks."""
+        """The number that MPI_T has for ``value``, a number or a word; None for a word that the library lacks."""
         if value.isdigit():
             return value
         return str(self.words.index(value)) if value in self.words else None
@@ -80,18 +80,18 @@ def of(stack: Manifest) -> Inventory:
     """
     family = stack.family
     default = _ask(replace(stack, settings={}, tuned=None))
-    now = {told.name: told for told in _ask(stack).settings} if stack.settings else {}
+    now = {setting.name: setting for setting in _ask(stack).settings} if stack.settings else {}
     settings = {}
-    for told in default.settings:
-        name = family.setting_name(told.name, told.about)
-        value = now.get(told.name, told).value
+    for setting in default.settings:
+        name = family.setting_name(setting.name, setting.about)
+        value = now.get(setting.name, setting).value
         if not value:  # Intel MPI does not report values that are texts
             value = stack.settings.get(name, "")
-        words = family.words(told.about) if told.type == "int" else []
-        allowed = ", ".join(words) or _numbered(told.words) or family.range_of(told.about)
-        default_shown, now_shown = (_worded(words, text) for text in (told.value, value))
+        words = family.words(setting.about) if setting.type == "int" else []
+        allowed = ", ".join(words) or _numbered(setting.words) or family.range_of(setting.about)
+        default_shown, now_shown = (_worded(words, text) for text in (setting.value, value))
         settings[name] = Known(
-            name, told.type, default_shown, now_shown, told.running, allowed, told.about, tuple(words)
+            name, setting.type, default_shown, now_shown, setting.running, allowed, setting.about, tuple(words)
         )
     curated = tuple(knob for knob in family.knobs if knob.name in settings)
     lacking = tuple(knob.name for knob in family.knobs if knob.name not in settings)
@@ -119,7 +119,7 @@ def _ask(stack: Manifest) -> _Document:
 
 
 def _program(stack: Manifest) -> Path:
-    """It is beside the kernels of the library's own ABI, which a tuned stack shares with the one it was made from."""
+    """The program beside the kernels of the library's own ABI, which a tuned stack shares with its original."""
     entries = stack.benchmarks.items()
     folders = {Path(entry.file).parent for name, entry in entries if entry.suite == "kernels" and "-abi" not in name}
     for folder in folders:

@@ -1,4 +1,4 @@
-"""What a confirmation launches: the kernel by each protocol, and programs of others (OSU, IMB) that call the same."""
+"""The launches of a confirmation: the kernel by each protocol, and programs of others (OSU, IMB) that call the same."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ IN_ONE_BUFFER = ", in place"
 IN_PLACE = tuple(name for name in OPERATIONS if name not in (*MESSAGES, "bcast"))
 #: operations whose blocks may lie apart: the only ones that the protocol :data:`GAPS` measures
 DISPLACED = ("gatherv", "scatterv", "allgatherv", "alltoallv")
-#: of a size as ``--seconds``: a protocol makes fewer calls of what takes long
+#: of a size as ``--seconds``: a protocol makes fewer calls of slow operations
 SECONDS = ("--seconds", "0.02")
 LARGEST = 1 << 20
-#: what a program prints has two digits behind the point, and is a mean: a smaller loss cannot be seen in it
+#: a program prints means with two decimals, which show no smaller loss
 DETECTED = 0.10
 _IMB = {
     "pingpong": "PingPong", "exchange": "Sendrecv", "reduce_scatter": "Reduce_scatter", BARRIER: "Barrier",
@@ -39,7 +39,7 @@ _IMB = {
 
 
 class Point(NamedTuple):
-    """What one verdict is of: a row, and the way in which its calls were made and timed."""
+    """The subject of one verdict: a row, and the way in which its calls were made and timed."""
 
     way: str
     row: Row
@@ -62,16 +62,16 @@ def dense(sizes: Sequence[int]) -> list[int]:
     return sorted({max(4, sizes[0] // 8 * 4), *middle, *sizes, 2 * sizes[-1]})
 
 
-def own(configuration: Configuration, sizes: Sequence[int]) -> list[Launched]:
+def kernel_launches(configuration: Configuration, sizes: Sequence[int]) -> list[Launched]:
     """Launches of the kernel: rules are tried by every protocol at :func:`dense` sizes, settings for all operations.
 
-    What neither changes is measured from a common start: it may change all the same, by what runs in its process.
+    All other operations are measured from a common start: earlier calls of their process may affect them.
     """
     ruled = list(dict.fromkeys(rule.collective for rule in configuration.rules))
     others = [name for name in (*OPERATIONS, BARRIER) if name not in ruled]
     ways = PROTOCOLS if configuration.settings else (START,)
-    found = [_kernel("all", others, ways, bool(configuration.settings), sizes)]
-    return found + [_kernel(name, [name], PROTOCOLS, name in IN_PLACE, dense(sizes)) for name in ruled]
+    launches = [_kernel("all", others, ways, bool(configuration.settings), sizes)]
+    return launches + [_kernel(name, [name], PROTOCOLS, name in IN_PLACE, dense(sizes)) for name in ruled]
 
 
 def _kernel(
@@ -106,20 +106,20 @@ def others(
 
     ``ranks`` of an operation: IMB's Reduce_scatter counts the vector of all ranks; without them it is left out.
     """
-    found = []
+    launches = []
     for name in operations:
         osu = "osu_multi_lat" if name == MESSAGES[0] else f"osu_{name}"
         if osu in benchmarks:
             context = {"benchmark": osu, "last_bytes": 1 << 22 if name == MESSAGES[0] else LARGEST}
-            found.append(_program(OSU, name, osu, [], context, "latency", 1))
+            launches.append(_program(OSU, name, osu, [], context, "latency", 1))
         factor = ranks.get(name) if name == "reduce_scatter" else 1
         if "imb-mpi1" in benchmarks and name in _IMB and factor:
             imb = _IMB[name]
             metric = "latency" if imb == "PingPong" else "time_avg"
             context = {"benchmark": imb} | ({} if name == BARRIER else {"last_bytes": LARGEST})
             arguments = imb_arguments(imb, LARGEST, "2000,80")
-            found.append(_program(IMB, name, "imb-mpi1", arguments, context, metric, factor))
-    return found
+            launches.append(_program(IMB, name, "imb-mpi1", arguments, context, metric, factor))
+    return launches
 
 
 def _program(

@@ -17,7 +17,7 @@ from itertools import combinations
 
 import numpy as np
 
-from plumbline.base.errors import PlumbError
+from plumbline.base.errors import PlumbError, suggest
 from plumbline.mpi.settings import Configuration, Knob, Setting
 from plumbline.tune.curves import Contest, Curve, Row
 from plumbline.tune.inventory import Known
@@ -36,10 +36,11 @@ NO_DEFAULT = "no launch of the default to compare it with"
 
 def label(configuration: Configuration) -> str:
     """A configuration in one word of a variant's name."""
-    parts = [f"{one.name}={one.value}" for one in configuration.settings]
+    parts = [f"{setting.name}={setting.value}" for setting in configuration.settings]
     parts += [
-        f"{one.collective}:{one.algorithm}@{one.from_bytes}-{one.to_bytes or ''}{f'x{one.ranks}' if one.ranks else ''}"
-        for one in configuration.rules
+        f"{rule.collective}:{rule.algorithm}@{rule.from_bytes}-{rule.to_bytes or ''}"
+        f"{f'x{rule.ranks}' if rule.ranks else ''}"
+        for rule in configuration.rules
     ]
     return ",".join(parts) or "default"
 
@@ -58,9 +59,7 @@ def chosen(knobs: Sequence[Knob], names: Sequence[str]) -> list[Knob]:
     known = [knob.name for knob in knobs]
     for name in names:
         if name not in known:
-            raise PlumbError(
-                f"no knob '{name}' to race here", "plumb tune --knob", f"one of {', '.join(known) or 'none'}"
-            )
+            raise PlumbError(f"no knob '{name}' to race here", "plumb tune --knob", suggest(name, known or ["none"]))
     return [knob for knob in knobs if not names or knob.name in names]
 
 
@@ -79,22 +78,22 @@ def pairs(knobs: Iterable[Knob]) -> list[Configuration]:
 
 def failed(scores: Iterable[Score]) -> list[Configuration]:
     """The configurations that a launch failed with."""
-    return [one.configuration for one in scores if not math.isfinite(one.cost) and one.reason != NO_DEFAULT]
+    return [score.configuration for score in scores if not math.isfinite(score.cost) and score.reason != NO_DEFAULT]
 
 
 def without(candidates: Iterable[Configuration], broken: Iterable[Configuration]) -> list[Configuration]:
     """Those of ``candidates`` that do not have all settings of one that is ``broken``."""
-    sets = [set(one.settings) for one in broken]
-    return [one for one in candidates if not any(each <= set(one.settings) for each in sets)]
+    sets = [set(configuration.settings) for configuration in broken]
+    return [candidate for candidate in candidates if not any(each <= set(candidate.settings) for each in sets)]
 
 
 def _of(settings: Iterable[Setting]) -> Configuration:
-    """In one order, so that what is the same is not raced twice."""
-    return Configuration(tuple(sorted(settings, key=lambda one: one.name)))
+    """The configuration of ``settings`` in one order, so that equal ones are raced once."""
+    return Configuration(tuple(sorted(settings, key=lambda setting: setting.name)))
 
 
 def is_algorithm(knob: Knob) -> bool:
-    """Whether it chooses how one collective is done: then what it wins is a rule for sizes."""
+    """Whether it chooses the algorithm of one collective: its wins become rules by size."""
     return len(knob.operations) == 1 and knob.operations[0] != "p2p"
 
 
@@ -121,11 +120,11 @@ def bundles(knobs: Iterable[Knob], base: Configuration) -> list[Configuration]:
 
 def joined(best: Sequence[Configuration]) -> list[Configuration]:
     """Unions of any two of ``best``; of two values for one name the better one's."""
-    found = []
+    unions = []
     for first, second in combinations(best, 2):
-        values = {one.name: one.value for one in (*second.settings, *first.settings)}
-        found.append(_of(Setting(name, value) for name, value in values.items()))
-    return found
+        values = {setting.name: setting.value for setting in (*second.settings, *first.settings)}
+        unions.append(_of(Setting(name, value) for name, value in values.items()))
+    return unions
 
 
 @dataclass(frozen=True)
@@ -159,10 +158,12 @@ def score(
     """
     if any(curve is None for curve in candidate) or not candidate:
         return Score(configuration, math.inf, {}, reason or "a launch failed")
-    rounds = [(one, base) for one, base in zip(candidate, default, strict=True) if one is not None and base is not None]
+    rounds = [
+        (curve, base) for curve, base in zip(candidate, default, strict=True) if curve is not None and base is not None
+    ]
     if not rounds:
         return Score(configuration, math.inf, {}, NO_DEFAULT)
-    logs = {row: float(np.median([math.log(one[row] / base[row]) for one, base in rounds])) for row in rounds[0][0]}
+    logs = {row: float(np.median([math.log(curve[row] / base[row]) for curve, base in rounds])) for row in rounds[0][0]}
     weights = weights or dict.fromkeys(logs, 1.0)
     total = sum(weights.get(row, 0.0) for row in logs)
     costs = (weights.get(row, 0.0) * priced(log) for row, log in logs.items())
@@ -170,11 +171,11 @@ def score(
 
 
 def priced(log: float) -> float:
-    """What a row with this log ratio adds to a cost: a loss counts :data:`LOSS` times."""
+    """The part of a row with this log ratio in a cost: a loss counts :data:`LOSS` times."""
     return log if log < 0 else LOSS * log
 
 
 def survivors(scores: Sequence[Score]) -> list[Score]:
     """The scores that continue, best first: a third of the feasible ones, and at least :data:`LEAST`."""
-    feasible = sorted((one for one in scores if math.isfinite(one.cost)), key=lambda one: one.cost)
+    feasible = sorted((score for score in scores if math.isfinite(score.cost)), key=lambda score: score.cost)
     return feasible[: max(LEAST, math.ceil(len(feasible) / KEPT))]

@@ -1,4 +1,4 @@
-"""What a tuning found, as text for a terminal and as a JSON document."""
+"""The result of a tuning, as text for a terminal and as a JSON document."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import msgspec
 
 from plumbline.base import group
 from plumbline.base.units import counted, human_bytes, human_seconds, percent, significant
-from plumbline.base.verdicts import State
+from plumbline.base.verdicts import VerdictState
 from plumbline.judge.decide import Verdict
 from plumbline.stacks.manifest import Fingerprint
-from plumbline.tune import own
-from plumbline.tune.bench import Bench
+from plumbline.tune import target
+from plumbline.tune.bench import TuningBench
 from plumbline.tune.confirm import Confirmed, Key
 from plumbline.tune.curves import BARRIER, OPERATIONS, Curve, Row, sizes_of
 from plumbline.tune.programs import IMB, IN_ONE_BUFFER, OSU, Point
 from plumbline.tune.race import Score, label
-from plumbline.tune.screen import STEEPER, Finding
+from plumbline.tune.screen import STEEPER, CurveFinding
 from plumbline.tune.stages import Tuning
 from plumbline.views.table import table
 
@@ -31,14 +31,14 @@ SHOWN = 20
 #: candidates of a rung on a terminal
 RACED = 5
 #: columns of the table of a confirmation
-STATES: tuple[State, ...] = ("GAIN", "PASS", "INCONCLUSIVE", "FAIL", "INVALID")
+STATES: tuple[VerdictState, ...] = ("GAIN", "PASS", "INCONCLUSIVE", "FAIL", "INVALID")
 #: operations that the closing line names; more are counted
 NAMED = 3
 NO_GAIN = "no significant gain: the settings that this stack has now stay"
 
 
 def screen(tuning: Tuning) -> str:
-    """The curves of the default, and what they show, the worst last."""
+    """The curves of the default, and their findings, the worst last."""
     parts = []
     drawn: set[str] = set()
     for place, curve in tuning.curves.items():
@@ -74,51 +74,58 @@ def _time(curve: Curve, row: Row) -> str:
     return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
-def _findings(found: Sequence[Finding], placement: str) -> str:
-    if not found:
+def _findings(findings: Sequence[CurveFinding], placement: str) -> str:
+    if not findings:
         return f"placement {placement}: no guideline is broken and no knee is seen in all launches"
     rows = [
-        (str(one.row), one.kind, one.what, f"{one.factor:.2f}", f"{one.low:.2f} to {one.high:.2f}")
-        for one in reversed(found[:SHOWN])
+        (
+            str(finding.row),
+            finding.kind,
+            finding.against,
+            f"{finding.factor:.2f}",
+            f"{finding.low:.2f} to {finding.high:.2f}",
+        )
+        for finding in reversed(findings[:SHOWN])
     ]
-    more = f", the worst {SHOWN} of them" if len(found) > SHOWN else ""
-    head = f"placement {placement}: {counted(len(found), 'finding')} seen in every launch{more}"
+    more = f", the worst {SHOWN} of them" if len(findings) > SHOWN else ""
+    head = f"placement {placement}: {counted(len(findings), 'finding')} seen in every launch{more}"
     return f"{head}\n{table(('row', 'kind', 'against', 'times', 'over launches'), rows, right=('times',))}"
 
 
 def race(rungs: Iterable[Sequence[Score]]) -> str:
-    """The best of each rung, what was infeasible, and how many lost."""
+    """The best of each rung, the infeasible candidates, and the number of losers."""
     parts = []
     for number, scores in enumerate(rungs, 1):
-        feasible = sorted((one for one in scores if math.isfinite(one.cost)), key=lambda one: one.cost)
-        rows = [(label(one.configuration), f"{one.mean:.3f}", f"{one.cost:+.3f}") for one in feasible[:RACED]]
+        feasible = sorted((score for score in scores if math.isfinite(score.cost)), key=lambda score: score.cost)
+        rows = [(label(score.configuration), f"{score.mean:.3f}", f"{score.cost:+.3f}") for score in feasible[:RACED]]
         lost = len(feasible) - len(rows)
         more = f", {lost} more are worse" if lost else ""
         head = f"rung {number}: the best of {counted(len(scores), 'candidate')}{more}"
         parts.append(f"{head}\n{table(('settings', 'mean ratio', 'cost'), rows, right=('mean ratio', 'cost'))}")
-        parts += _infeasible([one for one in scores if not math.isfinite(one.cost)])
+        parts += _infeasible([score for score in scores if not math.isfinite(score.cost)])
     return "\n".join(parts)
 
 
 def _infeasible(scores: Sequence[Score]) -> list[str]:
     """A line for each, and none for those that have all settings of a smaller one."""
-    found = []
-    left = sorted(scores, key=lambda one: len(one.configuration.settings))
+    lines = []
+    left = sorted(scores, key=lambda score: len(score.configuration.settings))
     while left:
         first = left.pop(0)
         its = set(first.configuration.settings)
-        with_it = [one for one in left if its <= set(one.configuration.settings)]
-        left = [one for one in left if one not in with_it]
+        with_it = [score for score in left if its <= set(score.configuration.settings)]
+        left = [score for score in left if score not in with_it]
         more = f" (and {counted(len(with_it), 'candidate')} with it)" if with_it else ""
-        found.append(f"infeasible: {label(first.configuration)}{more}: {first.reason}")
-    return found
+        lines.append(f"infeasible: {label(first.configuration)}{more}: {first.reason}")
+    return lines
 
 
 def confirmed(result: Confirmed) -> str:
     """Ratios tuned / default of the operations with a GAIN or a FAIL, a line for each protocol; the others counted."""
-    if result.own:
+    if result.of_program:
         rows = [
-            (*_own(key), verdict.state, own.said(verdict), verdict.said) for key, verdict in result.verdicts.items()
+            (*_program_figure(key), verdict.state, target.improvement(verdict), verdict.explanation)
+            for key, verdict in result.verdicts.items()
         ]
         return table(("program", "figure", "verdict", "tuned, to default", ""), rows)
     marked = {row.operation for row in result.rows("GAIN", "FAIL")}
@@ -127,7 +134,7 @@ def confirmed(result: Confirmed) -> str:
     )
 
 
-def _own(key: Key) -> tuple[str, str]:
+def _program_figure(key: Key) -> tuple[str, str]:
     """The variant of the program, and its figure."""
     return key[1].way, key[1].row.operation
 
@@ -140,7 +147,7 @@ def _of_placement(result: Confirmed, placement: str, marked: Container[str]) -> 
         if point.row.operation in marked
     )
     others = Counter(verdict.state for point, verdict in points if point.row.operation not in marked)
-    cells = [(operation, way, *_counted(found)) for (operation, way), found in lines.items()]
+    cells = [(operation, way, *_counted(verdicts)) for (operation, way), verdicts in lines.items()]
     header = ("operation", "protocol", "sizes", "ratio", *STATES)
     text = (
         f"tuned / default, placement {placement}\n{table(header, cells, right=('ratio', *STATES))}"
@@ -152,12 +159,12 @@ def _of_placement(result: Confirmed, placement: str, marked: Container[str]) -> 
     return text
 
 
-def _counted(found: Sequence[tuple[int, Verdict]]) -> tuple[str, ...]:
-    sizes = [size for size, _ in found]
-    states = Counter(verdict.state for _, verdict in found)
+def _counted(verdicts: Sequence[tuple[int, Verdict]]) -> tuple[str, ...]:
+    sizes = [size for size, _ in verdicts]
+    states = Counter(verdict.state for _, verdict in verdicts)
     return (
         _range(min(sizes), max(sizes)),
-        _span(verdict for _, verdict in found),
+        _span(verdict for _, verdict in verdicts),
         *(str(states[name]) if states[name] else "" for name in STATES),
     )
 
@@ -167,31 +174,31 @@ def _range(low: int, high: int) -> str:
 
 
 def closing(tuning: Tuning) -> str:
-    """The last line for people: what gains and by which protocols, or why nothing does."""
+    """The closing line for people: the gains, or the reason for none."""
     if tuning.idle:
         return tuning.idle
     winner = tuning.winner
     if winner is None:
         why = tuning.confirmed[-1].unproven if tuning.confirmed else None
         return f"not proven: {why}; --resume measures more pairs" if why else NO_GAIN
-    if winner.own:
-        proven = [(_own(key), own.said(winner.verdicts[key])) for key in winner.keys("GAIN")]
+    if winner.of_program:
+        proven = [(_program_figure(key), target.improvement(winner.verdicts[key])) for key in winner.keys("GAIN")]
         return f"GAIN: {'; '.join(f'{name}: {figure} {gain}' for (name, figure), gain in proven)}"
     rows = winner.gaining
     operations = list(dict.fromkeys(row.operation for row in rows))
-    what = ", ".join(operations) if len(operations) <= NAMED else counted(len(operations), "operation")
+    subject = ", ".join(operations) if len(operations) <= NAMED else counted(len(operations), "operation")
     if sizes := [row.size for row in rows if row.size]:
-        what += f" of {_range(min(sizes), max(sizes))}"
+        subject += f" of {_range(min(sizes), max(sizes))}"
     undecided = len(winner.keys("INCONCLUSIVE"))
     open_points = f"; {undecided} of {len(winner.verdicts)} rows are undecided" if undecided else ""
     return (
-        f"GAIN: {what}: {_span(verdict for _, verdict in _points(winner, rows))} of the default's time; "
+        f"GAIN: {subject}: {_span(verdict for _, verdict in _points(winner, rows))} of the default's time; "
         f"no row is slower by more than {percent(0.01)} for certain{open_points}"
     )
 
 
 def gains(winner: Confirmed) -> str:
-    """What gains: sizes, ratios and protocols of each operation. No protocol of a gaining row is slower."""
+    """The gains: sizes, ratios and protocols of each operation. No protocol of a gaining row is slower."""
     lines = []
     for operation, rows in group((row.operation, row) for row in dict.fromkeys(winner.gaining)).items():
         points = _points(winner, rows)
@@ -221,58 +228,63 @@ def _protocols(ways: Iterable[str]) -> str:
     return "; ".join(filter(None, (f"{' '.join(kernel)}{place}" if kernel else "", " ".join(others))))
 
 
-def cost(bench: Bench, tuning: Tuning) -> str:
+def cost(bench: TuningBench, tuning: Tuning) -> str:
     """How many launches the tuning took, and how long they took together."""
-    launches, seconds = bench.cost(name for one in tuning.confirmed for name in one.sessions)
+    launches, seconds = bench.cost(name for attempt in tuning.confirmed for name in attempt.sessions)
     return f"cost: {counted(launches, 'launch')} that took {human_seconds(seconds)} together"
 
 
-def document(bench: Bench, tuning: Tuning, where: Fingerprint) -> str:
-    """All that was found, as JSON: times of the default in us, ratios to it, and the cost in launches and seconds.
+def document(bench: TuningBench, tuning: Tuning, where: Fingerprint) -> str:
+    """The whole result as JSON: times of the default in us, ratios to it, and the cost in launches and seconds.
 
     ``tuned`` has the settings that are proven ``where`` it was measured.
     """
-    launches, seconds = bench.cost(name for one in tuning.confirmed for name in one.sessions)
-    found = {
-        "family": bench.asked.family,
+    launches, seconds = bench.cost(name for attempt in tuning.confirmed for name in attempt.sessions)
+    content = {
+        "family": bench.request.family,
         "fingerprint": msgspec.to_builtins(where),
         "tuned": msgspec.to_builtins(tuning.winner.configuration) if tuning.winner else None,
-        "asked": msgspec.to_builtins(bench.asked),
+        "asked": msgspec.to_builtins(bench.request),
         "default_us": {
             place.label: {str(row): significant(value, 6) for row, value in curve.items()}
             for place, curve in tuning.curves.items()
         },
-        "findings": {place.label: [_finding(one) for one in each] for place, each in tuning.findings.items()},
-        "race": [[_score(one) for one in rung] for rung in tuning.raced],
-        "confirmed": [_confirmed(one) for one in tuning.confirmed],
+        "findings": {place.label: [_finding(finding) for finding in each] for place, each in tuning.findings.items()},
+        "race": [[_score(score) for score in rung] for rung in tuning.raced],
+        "confirmed": [_confirmed(attempt) for attempt in tuning.confirmed],
         "notes": tuning.notes,
         "cost": {"launches": launches, "seconds": round(seconds, 1)},
         "result": closing(tuning) if tuning.raced or tuning.confirmed or tuning.idle else None,
     }
-    return json.dumps(found, indent=1, allow_nan=False) + "\n"
+    return json.dumps(content, indent=1, allow_nan=False) + "\n"
 
 
-def _finding(one: Finding) -> dict[str, Any]:
+def _finding(finding: CurveFinding) -> dict[str, Any]:
     return {
-        "kind": one.kind,
-        "row": str(one.row),
-        "against": one.what,
-        "factor": one.factor,
-        "low": one.low,
-        "high": one.high,
+        "kind": finding.kind,
+        "row": str(finding.row),
+        "against": finding.against,
+        "factor": finding.factor,
+        "low": finding.low,
+        "high": finding.high,
     }
 
 
-def _score(one: Score) -> dict[str, Any]:
-    cost = one.cost if math.isfinite(one.cost) else None
-    ratios = {str(row): significant(ratio, 4) for row, ratio in one.ratios.items()}
-    return {"settings": msgspec.to_builtins(one.configuration), "cost": cost, "reason": one.reason, "ratios": ratios}
+def _score(score: Score) -> dict[str, Any]:
+    cost = score.cost if math.isfinite(score.cost) else None
+    ratios = {str(row): significant(ratio, 4) for row, ratio in score.ratios.items()}
+    return {
+        "settings": msgspec.to_builtins(score.configuration),
+        "cost": cost,
+        "reason": score.reason,
+        "ratios": ratios,
+    }
 
 
-def _confirmed(one: Confirmed) -> dict[str, Any]:
+def _confirmed(attempt: Confirmed) -> dict[str, Any]:
     verdicts = [
         {"placement": place, "row": str(point.row), "protocol": point.way, **verdict.to_dict()}
-        for (place, point), verdict in one.verdicts.items()
+        for (place, point), verdict in attempt.verdicts.items()
     ]
-    settings = msgspec.to_builtins(one.configuration)
-    return {"settings": settings, "sessions": list(one.sessions), "verdicts": verdicts}
+    settings = msgspec.to_builtins(attempt.configuration)
+    return {"settings": settings, "sessions": list(attempt.sessions), "verdicts": verdicts}

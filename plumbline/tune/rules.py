@@ -1,4 +1,4 @@
-"""Algorithms of collectives by size and number of ranks: which ones are worth a rule, and what is left of a rule."""
+"""Algorithms of collectives by size and number of ranks: the rules that pay, and the proven part of each."""
 
 from __future__ import annotations
 
@@ -27,19 +27,21 @@ def choose(knobs: Iterable[Knob], base: Mapping[Row, float], scores: Sequence[Sc
     each size, the winners of all sizes together must save as much; where it takes one for all sizes, that one.
     """
     find = {"some": _for_some, "each": _for_each, "all": _for_all}
-    found: list[Rule] = []
+    rules: list[Rule] = []
     for knob in knobs:
         if not is_algorithm(knob):
             continue
         operation = knob.operations[0]
-        tried = [(dict((s.name, s.value) for s in one.configuration.settings).get(knob.name), one) for one in scores]
-        options = [
-            (value, {row: one.ratios[row] / base[row] for row in one.ratios if row.operation == operation})
-            for value, one in tried
-            if value is not None and one.ratios
+        tried = [
+            (dict((s.name, s.value) for s in score.configuration.settings).get(knob.name), score) for score in scores
         ]
-        found += find[knob.sizes](operation, options, ranks)
-    return found
+        options = [
+            (value, {row: score.ratios[row] / base[row] for row in score.ratios if row.operation == operation})
+            for value, score in tried
+            if value is not None and score.ratios
+        ]
+        rules += find[knob.sizes](operation, options, ranks)
+    return rules
 
 
 def _for_some(operation: str, options: Options, ranks: int) -> list[Rule]:
@@ -74,44 +76,44 @@ def _best(options: Options) -> list[tuple[Row, float, str]]:
 
 def _ranges(operation: str, best: Sequence[tuple[Row, float, str]], ranks: int, most: float) -> list[Rule]:
     """Rules for the rows whose ratio is ``most`` at most."""
-    found: list[Rule] = []
+    ranges: list[Rule] = []
     for place, (row, ratio, algorithm) in enumerate(best):
         if ratio > most:
             continue
         end = best[place + 1][0].size if place + 1 < len(best) else None
-        last = found[-1] if found else None
+        last = ranges[-1] if ranges else None
         if last and (last.algorithm, last.to_bytes) == (algorithm, row.size):
-            found[-1] = Rule(operation, algorithm, last.from_bytes, end, ranks)
+            ranges[-1] = Rule(operation, algorithm, last.from_bytes, end, ranks)
         else:
-            found.append(Rule(operation, algorithm, row.size if place else 0, end, ranks))
-    return found
+            ranges.append(Rule(operation, algorithm, row.size if place else 0, end, ranks))
+    return ranges
 
 
 def without(chosen: Sequence[Rule], slower: Iterable[Row], grid: Sequence[int], knobs: Iterable[Knob]) -> list[Rule]:
-    """``chosen`` confined to what is not ``slower``: a rule loses the sizes of slower rows, its range is cut.
+    """``chosen`` without the sizes of ``slower`` rows: the range of a rule is cut.
 
     ``grid``: the sizes that were measured. All rules of a collective are removed where only all or none of them can be
     given, or where it is slower at a size that none of them covers.
     """
     bad = set(slower)
     whole = _together(knobs) | {row.operation for row in bad if not any(holds(rule, row) for rule in chosen)}
-    found = []
+    confined = []
     for rule in chosen:
         if rule.collective in whole:
-            found += [] if any(row.operation == rule.collective for row in bad) else [rule]
+            confined += [] if any(row.operation == rule.collective for row in bad) else [rule]
             continue
         sizes = [size for size in grid if holds(rule, Row(rule.collective, size))]
         start: int | None = None
         for size in sizes:
             if Row(rule.collective, size) in bad:
                 if start is not None:
-                    found.append(msgspec.structs.replace(rule, from_bytes=start, to_bytes=size))
+                    confined.append(msgspec.structs.replace(rule, from_bytes=start, to_bytes=size))
                 start = None
             elif start is None:
                 start = rule.from_bytes if size == sizes[0] else size
         if start is not None:
-            found.append(msgspec.structs.replace(rule, from_bytes=start))
-    return found
+            confined.append(msgspec.structs.replace(rule, from_bytes=start))
+    return confined
 
 
 def after(chosen: Iterable[Rule], operations: Iterable[str]) -> tuple[Rule, ...]:
@@ -130,11 +132,11 @@ def proven(chosen: Sequence[Rule], tame: Collection[Row], gaining: Iterable[Row]
     """
     good, together = set(gaining), _together(knobs)
     grid = sorted(set(measured))
-    found = []
+    confined = []
     for rule in chosen:
         if rule.collective in together:
             rows = [row for row in grid if row.operation == rule.collective]
-            found += [rule] if set(rows) <= set(tame) and good.intersection(rows) else []
+            confined += [rule] if set(rows) <= set(tame) and good.intersection(rows) else []
             continue
         rows = [row for row in grid if holds(rule, row)]
         for fits, run in groupby(rows, key=lambda row: row in tame):
@@ -143,8 +145,8 @@ def proven(chosen: Sequence[Rule], tame: Collection[Row], gaining: Iterable[Row]
                 start = rule.from_bytes if of_run[0] == rows[0] else of_run[0].size
                 whole = of_run[-1] == rows[-1] and rule.to_bytes is not None
                 end = rule.to_bytes if whole else of_run[-1].size + 1
-                found.append(msgspec.structs.replace(rule, from_bytes=start, to_bytes=end))
-    return found
+                confined.append(msgspec.structs.replace(rule, from_bytes=start, to_bytes=end))
+    return confined
 
 
 def _together(knobs: Iterable[Knob]) -> set[str]:

@@ -1,6 +1,6 @@
-"""What in the curves of a library is worth a race: broken performance guidelines, and knees.
+"""Findings in the curves of a library, each worth a race: broken performance guidelines, and knees.
 
-Guidelines are what a library can keep alone, without knowing the network (Traeff, Gropp, Thakur: Self-consistent
+A library can keep a guideline alone, without knowing the network (Traeff, Gropp, Thakur: Self-consistent
 MPI performance guidelines, 2010; Hunold, Carpen-Amarie: PGMPITuneLib, 2018): more data take no less time, twice the
 data at most twice the time, and no operation is slower than others that together do the same (a mock-up). A knee is a
 step that is much steeper than both of its neighbours: where a protocol ends. Over numbers of ranks: as many more ranks
@@ -25,17 +25,17 @@ Kind = Literal["monotony", "split", "mock-up", "knee", "ranks"]
 SLACK = 1.1
 #: by which factor a knee must be steeper than the steps next to it
 STEEPER = 1.4
-#: by which factor the number of ranks next to one must be faster, in each launch of the one against each of the other
+#: by which factor a neighbouring number of ranks must be faster, each launch of one against each of the other
 APART = 1.5
 
 
 @dataclass(frozen=True)
-class Finding:
-    """``row`` takes ``factor`` times what it should, ``low`` and ``high`` being those of the launches."""
+class CurveFinding:
+    """``row`` takes ``factor`` times the allowed time; ``low`` and ``high``: the range over launches."""
 
     kind: Kind
     row: Row
-    what: str
+    against: str
     factor: float
     low: float
     high: float
@@ -43,10 +43,10 @@ class Finding:
     @property
     def text(self) -> str:
         """A line for people."""
-        return f"{self.row}: {self.what}: {self.factor:.2f} times ({self.low:.2f} to {self.high:.2f})"
+        return f"{self.row}: {self.against}: {self.factor:.2f} times ({self.low:.2f} to {self.high:.2f})"
 
 
-#: of a bound: what it says, and its time in a curve for ``size`` bytes and ``ranks`` ranks; KeyError off the grid
+#: a bound: its text, and its time in a curve for ``size`` bytes and ``ranks`` ranks; KeyError off the grid
 Mock = tuple[str, Callable[[Curve, int, int], float]]
 
 
@@ -95,41 +95,43 @@ MOCKS: dict[str, tuple[Mock, ...]] = {
 }
 
 
-def findings(curves: Sequence[Curve], ranks: int) -> list[Finding]:
-    """What all of ``curves`` (one per launch, all rows) show, worst first. ``ranks`` took part."""
+def findings(curves: Sequence[Curve], ranks: int) -> list[CurveFinding]:
+    """The findings that all of ``curves`` (one per launch, all rows) show, worst first. ``ranks`` took part."""
     return worst_first([*_shapes(curves), *_mocks(curves, ranks)])
 
 
-def worst_first(found: Iterable[Finding]) -> list[Finding]:
+def worst_first(findings: Iterable[CurveFinding]) -> list[CurveFinding]:
     """The findings by their factors."""
-    return sorted(found, key=lambda one: one.factor, reverse=True)
+    return sorted(findings, key=lambda finding: finding.factor, reverse=True)
 
 
-def of_ranks(curves: Mapping[int, Sequence[Curve]], ranks: int) -> Iterator[Finding]:
-    """What is too slow with this number of ``ranks``, held against the next smaller and the next larger of ``curves``.
+def of_ranks(curves: Mapping[int, Sequence[Curve]], ranks: int) -> Iterator[CurveFinding]:
+    """Rows that are too slow on ``ranks``, compared with the next smaller and the next larger number in ``curves``.
 
-    The curves of each number are of launches of their own.
+    Each number of ranks has launches, and so curves, of its own.
     """
     counts = sorted(curves)
     place = counts.index(ranks)
-    for other in (*counts[max(place - 1, 0) : place], *counts[place + 1 : place + 2]):
-        allowed = max(ranks / other, 1.0)
-        what = (
-            f"against {other} ranks, which are more" if other > ranks else f"against {other} ranks, times {allowed:.3g}"
+    for neighbour in (*counts[max(place - 1, 0) : place], *counts[place + 1 : place + 2]):
+        allowed = max(ranks / neighbour, 1.0)
+        against = (
+            f"against {neighbour} ranks, which are more"
+            if neighbour > ranks
+            else f"against {neighbour} ranks, times {allowed:.3g}"
         )
         for row in curves[ranks][0]:
-            mine, others = ([curve[row] for curve in curves[number]] for number in (ranks, other))
+            mine, others = ([curve[row] for curve in curves[number]] for number in (ranks, neighbour))
             low, high = min(mine) / max(others) / allowed, max(mine) / min(others) / allowed
             if low > APART:
-                yield Finding("ranks", row, what, median(mine) / median(others) / allowed, low, high)
+                yield CurveFinding("ranks", row, against, median(mine) / median(others) / allowed, low, high)
 
 
-def _seen(kind: Kind, row: Row, what: str, factors: Sequence[float], least: float) -> Iterator[Finding]:
+def _seen(kind: Kind, row: Row, against: str, factors: Sequence[float], least: float) -> Iterator[CurveFinding]:
     if min(factors) > least:
-        yield Finding(kind, row, what, median(factors), min(factors), max(factors))
+        yield CurveFinding(kind, row, against, median(factors), min(factors), max(factors))
 
 
-def _shapes(curves: Sequence[Curve]) -> Iterator[Finding]:
+def _shapes(curves: Sequence[Curve]) -> Iterator[CurveFinding]:
     sizes = sizes_of(curves[0])
     for operation in OPERATIONS:
         rows = [Row(operation, size) for size in sizes]
@@ -150,7 +152,7 @@ def _shapes(curves: Sequence[Curve]) -> Iterator[Finding]:
                 )
 
 
-def _mocks(curves: Sequence[Curve], ranks: int) -> Iterator[Finding]:
+def _mocks(curves: Sequence[Curve], ranks: int) -> Iterator[CurveFinding]:
     sizes = sizes_of(curves[0])
     for operation, mocks in MOCKS.items():
         for size in sizes:
@@ -165,7 +167,7 @@ def _mocks(curves: Sequence[Curve], ranks: int) -> Iterator[Finding]:
     yield from _seen("mock-up", Row(BARRIER, 0), f"against allreduce of {sizes[0]} B", small, SLACK)
 
 
-def suspects(found: Sequence[Finding]) -> list[str]:
+def suspects(findings: Sequence[CurveFinding]) -> list[str]:
     """The operations that any finding is of, as knobs name them: ``p2p`` for messages between two."""
-    names = ["p2p" if one.row.operation in MESSAGES else one.row.operation for one in found]
+    names = ["p2p" if finding.row.operation in MESSAGES else finding.row.operation for finding in findings]
     return list(dict.fromkeys(names))

@@ -1,4 +1,4 @@
-"""What a new tuning is asked, from the words of ``plumb tune``: where, which settings, for which program."""
+"""The request of a new tuning, from the words of ``plumb tune``: where, which settings, for which program."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from plumbline.records import query
 from plumbline.records.variant import Variant
 from plumbline.stacks import manifest as manifests
 from plumbline.tune import emit, forecast, race, weights
-from plumbline.tune.bench import MINUTES, Asked
+from plumbline.tune.bench import MINUTES, TuningRequest
 from plumbline.tune.curves import SIZES
 
 
 class Words(Struct, frozen=True, kw_only=True):
-    """The words of ``plumb tune`` for a new tuning of ``stack``; what is None or empty was left out.
+    """The words of ``plumb tune`` for a new tuning of ``stack``; None or empty: left out.
 
     ``profile_of`` is the record whose profile counts, ``program`` the one that it is for, of the plumb.yaml
     ``application``; ``brought`` is the file of another tuning, which is confirmed first.
@@ -47,8 +47,8 @@ class Words(Struct, frozen=True, kw_only=True):
     application: Path | None = None
     brought: Path | None = None
 
-    def own(self) -> tuple[str, Program] | None:
-        """The tests of the program, as a regular expression, and what plumb.yaml says of it."""
+    def described_program(self) -> tuple[str, Program] | None:
+        """The tests of the program, as a regular expression, and its description in plumb.yaml."""
         if self.program is None:
             return None
         file = model.here(self.application)
@@ -56,7 +56,7 @@ class Words(Struct, frozen=True, kw_only=True):
         return application.tests([self.program], file), application.programs[self.program]
 
     def counts(self) -> tuple[tuple[str, int, int], ...]:
-        """What the program of the profile does: operation, size in bytes, and how often."""
+        """The calls of the profiled program: operation, size in bytes, and how often."""
         if self.profile_of is None:
             return ()
         record = query.find(self.profile_of)
@@ -64,8 +64,8 @@ class Words(Struct, frozen=True, kw_only=True):
         return tuple((row.operation, row.size, count) for row, count in sorted(counted.items()))
 
 
-def asked(words: Words, say: Say) -> Asked:
-    """What a tuning of these ``words`` keeps. Raises :class:`PlumbError` for what cannot be asked."""
+def request(words: Words, say: Say) -> TuningRequest:
+    """The request of a tuning by ``words``. Raises :class:`PlumbError` for an impossible one."""
     under = session.circumstances([words.stack])
     name = words.site or site.here()
     document = site.load(name)
@@ -75,12 +75,12 @@ def asked(words: Words, say: Say) -> Asked:
     family = manifests.load(words.stack).family
     race.chosen(race.wanted(family.knobs, (), True, words.nodes), list(words.knobs))
     program = _program(words, f"{name}:{partition}", say)
-    return Asked(
+    return TuningRequest(
         site=name,
         partition=partition,
         stack=words.stack,
         family=family.name,
-        placements=tuple(dict.fromkeys(one.placement for one in program) or words.placements or ("core",)),
+        placements=tuple(dict.fromkeys(variant.placement for variant in program) or words.placements or ("core",)),
         sizes=words.sizes,
         seed=secrets.randbits(32) if words.seed is None else words.seed,
         circumstances=under,
@@ -99,31 +99,33 @@ def plan(words: Words, screen: bool) -> str:
     """How many launches and minutes a tuning takes, for people."""
     words.counts()  # a record that is not there, or a file that is none, is an error now, not after the plan
     _first(words, lambda line: None)
-    own = words.own()
-    nodes, placements = (own[1].nodes, own[1].placements) if own else (words.nodes, ("core",))
+    program = words.described_program()
+    nodes, placements = (program[1].nodes, program[1].placements) if program else (words.nodes, ("core",))
     places = len(words.placements or placements) * max(len(words.rank_counts), 1)
     return forecast.text(words.stack, places, nodes, screen, words.minutes, words.program)
 
 
 def _first(words: Words, say: Say) -> Configuration:
-    """What the tuning that is brought proved."""
+    """The configuration that the brought tuning proved, the default without one."""
     if words.brought is None:
         return race.DEFAULT
-    found, where = emit.brought(words.brought, manifests.load(words.stack))
+    configuration, where = emit.brought(words.brought, manifests.load(words.stack))
     say(where)
-    return found
+    return configuration
 
 
 def _program(words: Words, system: str, say: Say) -> tuple[Variant, ...]:
     """The variants of the program on ``system``, which is built, under the placements that are wanted."""
-    own = words.own()
-    if own is None:
+    program = words.described_program()
+    if program is None:
         return ()
-    file, (test, described) = model.here(words.application), own
+    file, (test, described) = model.here(words.application), program
     for name in words.placements:
         if name not in described.placements:
             cure = suggest(name, described.placements)
             raise PlumbError(f"{words.program} has no placement '{name}'", str(file), cure)
     with session.passing_folder("tune") as folder:
-        found = of_application(file, source.present(file), words.stack, test, system, folder, say).of(words.stack)
-    return tuple(one for one in found.values() if not words.placements or one.placement in words.placements)
+        variants = of_application(file, source.present(file), words.stack, test, system, folder, say).of(words.stack)
+    return tuple(
+        variant for variant in variants.values() if not words.placements or variant.placement in words.placements
+    )

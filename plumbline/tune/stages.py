@@ -11,13 +11,13 @@ from plumbline.base.units import counted, percent
 from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
 from plumbline.records.model import Record
 from plumbline.stacks import manifest as manifests
-from plumbline.tune import confirm, curves, inventory, own, race, rules, screen, weights
-from plumbline.tune.bench import Bench
+from plumbline.tune import confirm, curves, inventory, race, rules, screen, target, weights
+from plumbline.tune.bench import TuningBench
 from plumbline.tune.confirm import Confirmed
-from plumbline.tune.curves import Curve, Place, Row
+from plumbline.tune.curves import Curve, Row, TuningPlace
 from plumbline.tune.inventory import Inventory
 from plumbline.tune.race import DEFAULT, Score
-from plumbline.tune.screen import Finding
+from plumbline.tune.screen import CurveFinding
 
 #: launches of the default in the screen
 SCREEN = 5
@@ -29,20 +29,20 @@ TRIES = 4
 
 @dataclass
 class Tuning:
-    """What was found so far; ``confirmed`` holds every attempt, the last of which is the result.
+    """The results so far; ``confirmed`` holds every attempt, the last of which is the result.
 
     ``weights``: the share of each row in a program's time; empty without a profile, when all rows count alike.
     ``curves``, ``findings`` and ``disturbed`` (how many launches of the screen were, and of how many) are by place,
     ``ranks`` the numbers of all ranks there. ``idle``: why there is nothing to tune, or empty.
     """
 
-    curves: dict[Place, Curve]
-    findings: dict[Place, list[Finding]]
+    curves: dict[TuningPlace, Curve]
+    findings: dict[TuningPlace, list[CurveFinding]]
     raced: list[list[Score]] = field(default_factory=list)
     confirmed: list[Confirmed] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     weights: dict[Row, float] = field(default_factory=dict)
-    disturbed: dict[Place, tuple[int, int]] = field(default_factory=dict)
+    disturbed: dict[TuningPlace, tuple[int, int]] = field(default_factory=dict)
     ranks: set[int] = field(default_factory=set)
     idle: str = ""
 
@@ -53,13 +53,13 @@ class Tuning:
         return last if last and last.gains else None
 
 
-def screened(bench: Bench) -> Tuning:
-    """The curves of the default at each place, and what they show.
+def screened(bench: TuningBench) -> Tuning:
+    """The curves of the default at each place, and their findings.
 
     Raises :class:`PlumbError` if a launch of the default cannot be used.
     """
     (records,) = bench.stage("screen", [DEFAULT], SCREEN)
-    found, shown, disturbed = {}, {}, {}
+    medians, shown, disturbed = {}, {}, {}
     placed = list(zip(bench.places(), records, strict=True))
     by_ranks: dict[str, dict[int, list[Curve]]] = {}
     for place, record in placed:
@@ -67,65 +67,67 @@ def screened(bench: Bench) -> Tuning:
         if len(measured) < len(record.counting()):
             reason = (record.reasons or ["a launch lacks a size"])[0]
             raise PlumbError(f"the default cannot be measured: {reason}", record.variant.name, "see its launches")
-        found[place] = curves.median(measured)
+        medians[place] = curves.median(measured)
         shown[place] = screen.findings(measured, _ranks(record))
         disturbed[place] = (sum(launch.disturbed for launch in record.launches), len(record.launches))
         by_ranks.setdefault(place.placement, {})[_ranks(record)] = measured
     for place, record in placed:
         more = screen.of_ranks(by_ranks[place.placement], _ranks(record))
         shown[place] = screen.worst_first([*shown[place], *more])
-    return Tuning(found, shown, disturbed=disturbed, ranks={_ranks(record) for record in records})
+    return Tuning(medians, shown, disturbed=disturbed, ranks={_ranks(record) for record in records})
 
 
-def tuned(bench: Bench) -> Tuning:
+def tuned(bench: TuningBench) -> Tuning:
     """Screen, race and confirm; raises :class:`PlumbError` as :func:`screened` does, and for an unknown knob."""
-    calls_made: Mapping[Row, int] = {Row(operation, size): count for operation, size, count in bench.asked.counts}
-    if bench.asked.program:
-        calls = own.calls(bench)
+    calls_made: Mapping[Row, int] = {Row(operation, size): count for operation, size, count in bench.request.counts}
+    if bench.request.program:
+        calls = target.calls(bench)
         if not calls.counts:
-            few = f"{percent(calls.share)} of its time in MPI at most on any rank, less than {percent(own.LEAST)}"
-            return Tuning({}, {}, idle=f"nothing to tune: {bench.asked.program[0].test} spends {few}")
+            few = f"{percent(calls.share)} of its time in MPI at most on any rank, less than {percent(target.LEAST)}"
+            return Tuning({}, {}, idle=f"nothing to tune: {bench.request.program[0].test} spends {few}")
         calls_made = calls.counts
-    found = screened(bench)
-    suspects = list(dict.fromkeys(name for each in found.findings.values() for name in screen.suspects(each)))
+    tuning = screened(bench)
+    suspects = list(dict.fromkeys(name for each in tuning.findings.values() for name in screen.suspects(each)))
     if calls_made:
-        found.weights = weights.of(calls_made, next(iter(found.curves.values())))
+        tuning.weights = weights.of(calls_made, next(iter(tuning.curves.values())))
         used = weights.used(calls_made)
-        suspects = sorted(used) if bench.asked.program else [name for name in suspects if name in used]
-    stack = manifests.load(bench.asked.stack)
+        suspects = sorted(used) if bench.request.program else [name for name in suspects if name in used]
+    stack = manifests.load(bench.request.stack)
     offered = inventory.of(stack)
-    found.notes += [f"not in this version: {name}" for name in offered.lacking]
-    if bench.asked.first != DEFAULT:
-        _confirm(bench, found, offered.knobs, _usable(bench, found, bench.asked.first), stack.benchmarks)
-        if found.winner or (found.confirmed and found.confirmed[-1].unproven):
-            return found
-    knobs = race.chosen(race.wanted(offered.knobs, suspects, bench.asked.every, bench.asked.nodes), bench.asked.knobs)
-    finalists = _race(bench, found, knobs)
-    best = finalists[0] if finalists else Score(DEFAULT, 0.0, dict.fromkeys(next(iter(found.curves.values())), 1.0))
-    wanted = [_with_rules(bench, found, knobs, offered, best), *(one.configuration for one in finalists)]
-    _confirm(bench, found, knobs, wanted, stack.benchmarks)
-    return found
+    tuning.notes += [f"not in this version: {name}" for name in offered.lacking]
+    if bench.request.first != DEFAULT:
+        _confirm(bench, tuning, offered.knobs, _usable(bench, tuning, bench.request.first), stack.benchmarks)
+        if tuning.winner or (tuning.confirmed and tuning.confirmed[-1].unproven):
+            return tuning
+    knobs = race.chosen(
+        race.wanted(offered.knobs, suspects, bench.request.every, bench.request.nodes), bench.request.knobs
+    )
+    finalists = _race(bench, tuning, knobs)
+    best = finalists[0] if finalists else Score(DEFAULT, 0.0, dict.fromkeys(next(iter(tuning.curves.values())), 1.0))
+    wanted = [_with_rules(bench, tuning, knobs, offered, best), *(score.configuration for score in finalists)]
+    _confirm(bench, tuning, knobs, wanted, stack.benchmarks)
+    return tuning
 
 
-def _usable(bench: Bench, found: Tuning, brought: Configuration) -> list[Configuration]:
+def _usable(bench: TuningBench, tuning: Tuning, brought: Configuration) -> list[Configuration]:
     """``brought`` from another tuning without rules of other numbers of ranks; nothing if the library refuses it."""
-    rules_here = tuple(rule for rule in brought.rules if rule.ranks in (None, *found.ranks))
+    rules_here = tuple(rule for rule in brought.rules if rule.ranks in (None, *tuning.ranks))
     if lost := len(brought.rules) - len(rules_here):
-        ranks = ", ".join(map(str, sorted(found.ranks)))
-        found.notes.append(f"{counted(lost, 'rule')} of the file left out: none of {ranks} ranks")
-    made = Configuration(brought.settings, rules_here)
+        ranks = ", ".join(map(str, sorted(tuning.ranks)))
+        tuning.notes.append(f"{counted(lost, 'rule')} of the file left out: none of {ranks} ranks")
+    configuration = Configuration(brought.settings, rules_here)
     try:
-        bench.settings(made)
+        bench.settings(configuration)
     except PlumbError as error:
-        found.notes.append(f"what the file has is not tried: {error.what}")
+        tuning.notes.append(f"what the file has is not tried: {error.message}")
         return []
-    return [made]
+    return [configuration]
 
 
 Measured = tuple[list[Configuration], list[list[Record]]]
 
 
-def _measured(bench: Bench, name: str, candidates: Sequence[Configuration], rounds: int) -> Measured:
+def _measured(bench: TuningBench, name: str, candidates: Sequence[Configuration], rounds: int) -> Measured:
     """The default and ``candidates``, each once, with the records of each under all placements."""
     unique = list(dict.fromkeys([DEFAULT, *candidates]))
     return unique, bench.stage(name, unique, rounds)
@@ -137,8 +139,8 @@ def _scores(
     """The scores of all of ``unique`` but the first, which is the default."""
     default = _curves(every[0])
     return [
-        race.score(one, _curves(records), default, weights, _reason(records))
-        for one, records in zip(unique[1:], every[1:], strict=True)
+        race.score(configuration, _curves(records), default, weights, _reason(records))
+        for configuration, records in zip(unique[1:], every[1:], strict=True)
     ]
 
 
@@ -155,10 +157,10 @@ def _reason(records: Sequence[Record]) -> str | None:
     return next((record.reasons[0] for record in records if record.reasons), None)
 
 
-def _race(bench: Bench, found: Tuning, knobs: Sequence[Knob]) -> list[Score]:
+def _race(bench: TuningBench, tuning: Tuning, knobs: Sequence[Knob]) -> list[Score]:
     """The finalists among settings other than algorithms of collectives, best first; none if the default is as good.
 
-    What a launch of fails is never launched again, alone or with others.
+    A configuration whose launch fails is never launched again, alone or with others.
     """
     candidates = race.alone(knobs)
     broken: list[Configuration] = []
@@ -168,56 +170,58 @@ def _race(bench: Bench, found: Tuning, knobs: Sequence[Knob]) -> list[Score]:
         for name, more in ((f"race {number}", candidates), (f"race {number}, pairs", race.pairs(knobs))):
             tried = race.without(more, broken) if number == 1 or more is candidates else []
             if tried:
-                scores += _scores(*_measured(bench, name, tried, rounds), found.weights)
+                scores += _scores(*_measured(bench, name, tried, rounds), tuning.weights)
                 broken += race.failed(scores)
         if not scores:
             return []
-        found.raced.append(scores)
+        tuning.raced.append(scores)
         best = race.survivors(scores)
-        candidates = [one.configuration for one in best]
+        candidates = [score.configuration for score in best]
         if number < len(race.ROUNDS):
             candidates += race.joined(candidates[: race.LEAST])
-    return [one for one in best if one.cost < 0]
+    return [score for score in best if score.cost < 0]
 
 
-def _with_rules(bench: Bench, found: Tuning, knobs: Sequence[Knob], offered: Inventory, best: Score) -> Configuration:
+def _with_rules(
+    bench: TuningBench, tuning: Tuning, knobs: Sequence[Knob], offered: Inventory, best: Score
+) -> Configuration:
     """``best`` with the algorithms that win on top of it."""
     base = best.configuration
-    chosen, left = _in_process(bench, found, knobs, offered, base)
-    chosen += _by_launches(bench, found, left, best)
-    made = Configuration(base.settings, tuple(chosen))
+    chosen, left = _in_process(bench, tuning, knobs, offered, base)
+    chosen += _by_launches(bench, tuning, left, best)
+    configuration = Configuration(base.settings, tuple(chosen))
     try:
-        bench.settings(made)
+        bench.settings(configuration)
     except PlumbError as error:
-        found.notes.append(f"algorithms by size are left out: {error.what}")
+        tuning.notes.append(f"algorithms by size are left out: {error.message}")
         return base
-    return made
+    return configuration
 
 
 def _in_process(
-    bench: Bench, found: Tuning, knobs: Sequence[Knob], offered: Inventory, base: Configuration
+    bench: TuningBench, tuning: Tuning, knobs: Sequence[Knob], offered: Inventory, base: Configuration
 ) -> tuple[list[Rule], list[Knob]]:
     """Rules of the algorithms that can be changed in a process, and the knobs that are left: fixed, or it failed."""
     left = list(knobs)
-    contests = [(knob, one) for knob in knobs if (one := race.contest(knob, offered.settings[knob.name]))]
+    contests = [(knob, candidate) for knob in knobs if (candidate := race.contest(knob, offered.settings[knob.name]))]
     if not contests:
         return [], left
     needs = dict.fromkeys(need for knob, _ in contests for need in knob.needs)
     under = Configuration(tuple(dict.fromkeys((*base.settings, *needs))))
-    every = bench.contests("algorithms in one process", [one for _, one in contests], under, ALGORITHM_ROUNDS)
+    every = bench.contests("algorithms in one process", [contest for _, contest in contests], under, ALGORITHM_ROUNDS)
     chosen: list[Rule] = []
     raced: list[Score] = []
     for (knob, contest), records in zip(contests, every, strict=True):
         if reason := _reason(records):
-            found.notes.append(f"{knob.name} is raced by launches: {reason}")
+            tuning.notes.append(f"{knob.name} is raced by launches: {reason}")
             continue
         left.remove(knob)
         for ranks in sorted({_ranks(record) for record in records}):
-            ratios = contest.ratios([one for one in records if _ranks(one) == ranks], bench.asked.sizes)
+            ratios = contest.ratios([record for record in records if _ranks(record) == ranks], bench.request.sizes)
             scores = [_of_ratios(Setting(knob.name, value), each) for value, each in ratios.items()]
             raced += scores
             chosen += rules.choose([knob], dict.fromkeys(scores[0].ratios, 1.0), scores, ranks)
-    found.raced.append(raced)
+    tuning.raced.append(raced)
     return chosen, left
 
 
@@ -225,85 +229,89 @@ def _of_ratios(setting: Setting, ratios: Mapping[Row, float]) -> Score:
     return race.score(Configuration((setting,)), [ratios], [dict.fromkeys(ratios, 1.0)], {})
 
 
-def _by_launches(bench: Bench, found: Tuning, knobs: Sequence[Knob], best: Score) -> list[Rule]:
+def _by_launches(bench: TuningBench, tuning: Tuning, knobs: Sequence[Knob], best: Score) -> list[Rule]:
     base = best.configuration
     bundles = race.bundles(knobs, base)
     if not bundles:
         return []
     unique, every = _measured(bench, "algorithms", [base, *bundles], ALGORITHM_ROUNDS)
-    found.raced.append(_scores(unique, every, found.weights))
+    tuning.raced.append(_scores(unique, every, tuning.weights))
     chosen: list[Rule] = []
     for ranks in sorted({_ranks(record) for record in every[0]}):  # sizes of some collectives are those of all ranks
-        of_ranks = [[one for one in records if _ranks(one) == ranks] for records in every]
-        scores = _scores(unique, of_ranks, found.weights)
-        known = next((one.ratios for one in scores if one.configuration == base), dict.fromkeys(best.ratios, 1.0))
+        of_ranks = [[record for record in records if _ranks(record) == ranks] for records in every]
+        scores = _scores(unique, of_ranks, tuning.weights)
+        known = next((score.ratios for score in scores if score.configuration == base), dict.fromkeys(best.ratios, 1.0))
         if known:
-            chosen += rules.choose(knobs, known, [one for one in scores if one.configuration != base], ranks)
+            chosen += rules.choose(knobs, known, [score for score in scores if score.configuration != base], ranks)
     return chosen
 
 
 def _confirm(
-    bench: Bench, found: Tuning, knobs: Sequence[Knob], wanted: Sequence[Configuration], benchmarks: Mapping[str, Any]
+    bench: TuningBench,
+    tuning: Tuning,
+    knobs: Sequence[Knob],
+    wanted: Sequence[Configuration],
+    benchmarks: Mapping[str, Any],
 ) -> None:
     """Try ``wanted`` until one gains and harms nothing; a rule that harms is confined, a setting withdrawn.
 
-    What gains by every protocol of the kernel is tried by programs of others, if there are any in ``benchmarks``.
+    A gain by every protocol of the kernel is tried by OSU's and IMB's programs, if ``benchmarks`` has any.
     Where a row is slower that has no rule, the settings are the cause: the rules are tried without them. If there are
-    no settings, the cause is what ran before that row in the same process: only the rules of collectives that run
+    no settings, the cause ran before that row in the same process: only the rules of collectives that run
     after it stay.
     """
-    queue = [one for one in dict.fromkeys(wanted) if one != DEFAULT]
-    most = len(found.confirmed) + TRIES
-    if bench.asked.program:
-        _by_program(bench, found, queue[:TRIES])
+    queue = [configuration for configuration in dict.fromkeys(wanted) if configuration != DEFAULT]
+    most = len(tuning.confirmed) + TRIES
+    if bench.request.program:
+        _by_program(bench, tuning, queue[:TRIES])
         return
-    while queue and len(found.confirmed) < most:
-        name = f"confirm {len(found.confirmed) + 1}"
-        one = queue.pop(0)
-        result = _proven(confirm.confirm(bench, name, one), found, knobs)
+    while queue and len(tuning.confirmed) < most:
+        name = f"confirm {len(tuning.confirmed) + 1}"
+        candidate = queue.pop(0)
+        result = _proven(confirm.confirm(bench, name, candidate), tuning, knobs)
         if result.gains:
-            result = _proven(confirm.by_others(bench, f"{name} by others", result, benchmarks), found, knobs)
-        found.confirmed.append(result)
+            result = _proven(confirm.by_others(bench, f"{name} by others", result, benchmarks), tuning, knobs)
+        tuning.confirmed.append(result)
         if result.gains or result.unproven:
             return
         slower = result.rows("FAIL")
         grid = sorted({point.row.size for _, point in result.verdicts})
-        kept = tuple(rules.without(one.rules, slower, grid, knobs))
+        kept = tuple(rules.without(candidate.rules, slower, grid, knobs))
         if result.harmful:
-            found.notes.append(f"withdrawn: {race.label(one)}: {_harm(result)}")
-        blamed = {row.operation for row in slower} - {rule.collective for rule in one.rules}
-        if blamed and not one.settings:
+            tuning.notes.append(f"withdrawn: {race.label(candidate)}: {_harm(result)}")
+        blamed = {row.operation for row in slower} - {rule.collective for rule in candidate.rules}
+        if blamed and not candidate.settings:
             kept = rules.after(kept, blamed)
-        following = Configuration(() if blamed and kept else one.settings, kept)
-        if following not in (DEFAULT, one, *queue):
+        following = Configuration(() if blamed and kept else candidate.settings, kept)
+        if following not in (DEFAULT, candidate, *queue):
             queue.insert(0, following)
 
 
-def _by_program(bench: Bench, found: Tuning, wanted: Sequence[Configuration]) -> None:
+def _by_program(bench: TuningBench, tuning: Tuning, wanted: Sequence[Configuration]) -> None:
     """Try ``wanted`` until the program that the tuning is for gains by one, or none can be proven."""
-    for one in wanted:
-        result = confirm.by_program(bench, f"confirm {len(found.confirmed) + 1}", one)
-        found.confirmed.append(result)
+    for candidate in wanted:
+        result = confirm.by_program(bench, f"confirm {len(tuning.confirmed) + 1}", candidate)
+        tuning.confirmed.append(result)
         if result.gains or result.unproven:
             return
         if result.harmful:
-            found.notes.append(f"withdrawn: {race.label(one)}: {_harm(result)}")
+            tuning.notes.append(f"withdrawn: {race.label(candidate)}: {_harm(result)}")
 
 
-def _proven(result: Confirmed, found: Tuning, knobs: Sequence[Knob]) -> Confirmed:
+def _proven(result: Confirmed, tuning: Tuning, knobs: Sequence[Knob]) -> Confirmed:
     """``result`` without the rules, and sizes of rules, that are not proven: there the library's own choice stays."""
-    one = result.configuration
+    configuration = result.configuration
     if not result.gains:
         return result
     measured = [point.row for _, point in result.verdicts]
-    kept = tuple(rules.proven(one.rules, result.tame, result.gaining, measured, knobs))
-    if kept == one.rules:
+    kept = tuple(rules.proven(configuration.rules, result.tame, result.gaining, measured, knobs))
+    if kept == configuration.rules:
         return result
-    found.notes.append(
-        f"rules confined to what every protocol proves: {race.label(Configuration(rules=one.rules))} "
+    tuning.notes.append(
+        f"rules confined to what every protocol proves: {race.label(Configuration(rules=configuration.rules))} "
         f"to {race.label(Configuration(rules=kept)) if kept else 'none'}"
     )
-    return replace(result, configuration=Configuration(one.settings, kept))
+    return replace(result, configuration=Configuration(configuration.settings, kept))
 
 
 def _harm(result: Confirmed) -> str:

@@ -1,4 +1,4 @@
-"""How much each row counts for a program: how often its profile has the call, times what one call takes."""
+"""How much each row counts for a program: how often its profile has the call, times the time of one call."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ SENDS = {"send", "ssend", "rsend", "bsend"}
 
 
 def counts(profile: Profile, sizes: Sequence[int]) -> dict[Row, int]:
-    """How often the program makes what a row measures, at the nearest of ``sizes`` (on a logarithmic scale).
+    """How often the program makes the call of a row, at the nearest of ``sizes`` (on a logarithmic scale).
 
     Non-blocking and persistent forms count like the blocking one; calls that no row measures, and those of no bytes,
     are left out. Raises :class:`PlumbError` if nothing is left.
     """
-    found: Counter[Row] = Counter()
+    counted: Counter[Row] = Counter()
     for (call, _), total in sums.by_size(profile).items():
         name = _operation(call)
         if name == BARRIER:
-            found[Row(BARRIER, 0)] += total.count
+            counted[Row(BARRIER, 0)] += total.count
         elif name in OPERATIONS and total.bytes:
             mean = total.bytes / total.count
             size = min(sizes, key=lambda size: abs(math.log(size / mean)))
-            found[Row(name, size)] += total.count
-    if not found:
+            counted[Row(name, size)] += total.count
+    if not counted:
         known = ", ".join(sorted({call for call, _ in sums.by_size(profile)})) or "no call at all"
         raise PlumbError("the profile has no call that the tuner measures", profile.record, f"it has {known}")
-    return dict(found)
+    return dict(counted)
 
 
 def _operation(call: str) -> str:
-    """``Iallreduce``, ``Allreduce_init`` -> ``allreduce``; what sends one message is half of a ping-pong."""
+    """``Iallreduce``, ``Allreduce_init`` -> ``allreduce``; a call that sends one message is half of a ping-pong."""
     name = re.sub(r"_init$", "", call.lower())
     if name not in OPERATIONS and name[:1] == "i" and (name[1:] in OPERATIONS or name[1:] in {*SENDS, BARRIER}):
         name = name[1:]

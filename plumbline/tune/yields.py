@@ -72,13 +72,13 @@ def _launch(stack: Manifest, keep: bool) -> tuple[int, float]:
         ended = process.run(command, at_home({**variables, **start.environment}, folder), folder, TIME_LIMIT_S)
         if ended.status != "ok":
             lines = process.printed(folder / "stderr").strip().splitlines() or [ended.status]
-            what = f"two ranks of {stack.name} cannot be started: {lines[-1]}"
-            raise PlumbError(what, KERNEL, "plumb stack check")
+            message = f"two ranks of {stack.name} cannot be started: {lines[-1]}"
+            raise PlumbError(message, KERNEL, "plumb stack check")
         counts = [int(file.read_text(encoding="utf-8")) for file in (folder / "yields").iterdir()]
         if len(counts) != 2:
-            what = f"{len(counts)} of 2 ranks of {stack.name} counted their yields"
-            raise PlumbError(what, str(paths.yields_library()), paths.setup())
+            message = f"{len(counts)} of 2 ranks of {stack.name} counted their yields"
+            raise PlumbError(message, str(paths.yields_library()), paths.setup())
         text = "".join(process.printed(file) for file in sorted((folder / "output").iterdir()))
-    found = parsers.parse("kernel", text, {"kernel": KERNEL})
-    times = [item.value for item in found if item.metric == "time" and item.params.get("messages") == 1]
+    measurements = parsers.parse("kernel", text, {"kernel": KERNEL})
+    times = [item.value for item in measurements if item.metric == "time" and item.params.get("messages") == 1]
     return max(counts), float(times[0])

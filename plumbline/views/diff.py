@@ -1,4 +1,4 @@
-"""What differs between the circumstances and the figures of two records."""
+"""Differences between the circumstances and the figures of two records."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-from plumbline.base import units
 from plumbline.records import model
 from plumbline.records.model import FLEETING, Record
 from plumbline.views.table import table
@@ -26,7 +25,7 @@ CIRCUMSTANCES = (
     "host",
     "environment",
 )
-#: what differs between any two sessions, and what is shown as ``settings``
+#: keys that differ between any two sessions, and those shown as ``settings``
 IGNORED = (
     *(f"host.{name}" for name in FLEETING),
     "environment.PLUMB_SEED",
@@ -60,7 +59,7 @@ def differences(first: Record, second: Record) -> list[tuple[str, str, str]]:
 
 
 def _version(file: LoadedFile) -> str:
-    """Differs between two states of a file: its build id, or the time of its last change where it has none."""
+    """The state of a file: its size and build id, or the time of its last change where it has no build id."""
     return f"{file.bytes} bytes, {file.build_id[:16] or file.modified_ns}"
 
 
@@ -99,10 +98,10 @@ def text(first: Record, second: Record) -> str:
 def _figures(first: Record, second: Record) -> str:
     rows = []
     for figure in first.figures:
-        other = second.figure(figure.name)
-        if other and other.unit == figure.unit:
-            ratio = f"{other.value / figure.value:.3f}" if figure.value else "–"
-            values = (" ".join(units.human(item.value, item.unit)) for item in (figure, other))
+        counterpart = second.figure(figure.name)
+        if counterpart and counterpart.unit == figure.unit:
+            ratio = f"{counterpart.value / figure.value:.3f}" if figure.value else "–"
+            values = (" ".join(item.shown) for item in (figure, counterpart))
             rows.append((figure.name, *values, ratio))
     header = ("figure", first.id, second.id, "ratio")
     return table(header, rows, right=header[1:]) if rows else "no figure in common"

@@ -1,4 +1,4 @@
-"""What a record's launches did and used: joules beside the work, and the work beside what the processors counted."""
+"""Work and energy of a record's launches: joules beside the work, the work beside the counts of the processors."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Spent:
 
 
 def spent(record: Record) -> Spent:
-    """What the launches of ``record`` did and used."""
+    """Work and energy of the launches of ``record``."""
 
     def median(value: Callable[[Launch], float | None]) -> float | None:
-        found = [one for launch in record.counting() if (one := value(launch)) is not None]
-        return statistics.median(found) if found else None
+        amounts = [amount for launch in record.counting() if (amount := value(launch)) is not None]
+        return statistics.median(amounts) if amounts else None
 
     return Spent(
         joules=median(_joules),
@@ -63,29 +63,29 @@ def uncounted(record: Record) -> str | None:
 
 def text(record: Record) -> str:
     """Energy and work of ``record``, a line each; empty where neither is known."""
-    found = spent(record)
-    return "\n".join(f"{name:<10} {said}" for name, said in (_energy(record, found), _work(record, found)) if said)
+    usage = spent(record)
+    return "\n".join(f"{name:<10} {line}" for name, line in (_energy(record, usage), _work(record, usage)) if line)
 
 
-def _energy(record: Record, found: Spent) -> tuple[str, str]:
-    of_gpus = _with_units((found.gpu_joules, "J a launch by all GPUs of the node"))
-    if found.joules is None or found.watts is None:
+def _energy(record: Record, usage: Spent) -> tuple[str, str]:
+    of_gpus = _with_units((usage.gpu_joules, "J a launch by all GPUs of the node"))
+    if usage.joules is None or usage.watts is None:
         return "energy", "".join(of_gpus)
     idle = f", idle {record.idle.power_w:g} W ({record.idle.host}, {record.idle.measured[:10]})" if record.idle else ""
-    parts = [f"{_number(found.joules)} J a launch, {_number(found.watts)} W{idle}"]
-    parts += _with_units((found.per_gflop, "J per GFlop"), (found.per_gbyte, "J per GB"))
+    parts = [f"{_number(usage.joules)} J a launch, {_number(usage.watts)} W{idle}"]
+    parts += _with_units((usage.per_gflop, "J per GFlop"), (usage.per_gbyte, "J per GB"))
     parts += of_gpus
     return "energy", "; ".join(parts)
 
 
-def _work(record: Record, found: Spent) -> tuple[str, str]:
-    model = ", ".join(_with_units((found.gflop, "GFlop"), (found.gbytes, "GB")))
+def _work(record: Record, usage: Spent) -> tuple[str, str]:
+    model = ", ".join(_with_units((usage.gflop, "GFlop"), (usage.gbytes, "GB")))
     if not model:
         return "work", ""
     counts = _with_units(
-        (found.instructions, "billion instructions"),
-        (found.per_cycle, "a cycle"),
-        (found.missed_gbytes, "GB not in the last cache"),
+        (usage.instructions, "billion instructions"),
+        (usage.per_cycle, "a cycle"),
+        (usage.missed_gbytes, "GB not in the last cache"),
     )
     why = uncounted(record)
     counted = f"counted: {', '.join(counts)}" if counts else f"not counted: {why}" if why else ""

@@ -1,4 +1,4 @@
-"""What a map of ranks to nodes costs, of tests that count their bytes under several maps."""
+"""The cost of maps of ranks to nodes, of tests that count their bytes under several maps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from plumbline.records.model import AnyRecord
 BETWEEN, MAP = "between_nodes", "map"
 
 
-def said(record: AnyRecord) -> list[str]:
+def remarks(record: AnyRecord) -> list[str]:
     """A sentence for the map that the launcher gave, the first one, and for each that is worse than the best."""
     sent = _sent(record)
     first = next(iter(sent), "")

@@ -11,7 +11,7 @@ def line(note: Note) -> str:
     return f"{note.time[:16].replace('T', ' ')} {note.site}: {note.text} ({note.id})"
 
 
-def listing(found: list[Note]) -> str:
+def listing(notes: list[Note]) -> str:
     """A table of notes, oldest first."""
-    rows = [(note.id, note.time[:16].replace("T", " "), note.site, note.text) for note in found]
+    rows = [(note.id, note.time[:16].replace("T", " "), note.site, note.text) for note in notes]
     return table(("note", "time (UTC)", "site", "what happened"), rows)

@@ -21,8 +21,8 @@ def rank_map(record: Record) -> list[dict[str, Any]]:
     try:
         return _rows(record)
     except (TypeError, KeyError, AttributeError, ValueError) as error:  # a record's types leave their members open
-        what = f"the plan or a witness of record {record.id} is damaged: {type(error).__name__} {error}"
-        raise PlumbError(what, record.session, "restore the file") from error
+        message = f"the plan or a witness of record {record.id} is damaged: {type(error).__name__} {error}"
+        raise PlumbError(message, record.session, "restore the file") from error
 
 
 def _rows(record: Record) -> list[dict[str, Any]]:

@@ -48,7 +48,7 @@ def _head(record: Record) -> str:
 def _figures(record: Record) -> str:
     rows = []
     for figure in record.figures:
-        value, unit = units.human(figure.value, figure.unit)
+        value, unit = figure.shown
         span = summary.span(figure)
         known = figure.reference
         reference = f"{' '.join(units.human(known.value, known.unit))} ({known.method})" if known else "none"
@@ -61,13 +61,13 @@ def _figures(record: Record) -> str:
 
 
 def _remarks(record: Record) -> str:
-    """What maps of ranks cost, and what the program said of its launches, each once; of some launches with these."""
-    said = group((remark, launch.order) for launch in record.launches for remark in launch.remarks)
+    """Costs of maps of ranks, and the program's remarks, each once, with the launches where not all have it."""
+    by_remark = group((remark, launch.order) for launch in record.launches for remark in launch.remarks)
     remarks = [
         remark if len(orders) == len(record.launches) else f"launch {' '.join(map(str, orders))}: {remark}"
-        for remark, orders in said.items()
+        for remark, orders in by_remark.items()
     ]
-    return "\n".join([*maps.said(record), *remarks])
+    return "\n".join([*maps.remarks(record), *remarks])
 
 
 def _bound(figure: Figure) -> str:
@@ -92,7 +92,9 @@ def _launches(record: Record) -> str:
         marks += [f"started again: {error}" for error in launch.start_errors]
         marks += [f"disturbed: {launch.disturbance.short()}"] if launch.disturbance.causes else []
         note = "; ".join([*launch.reasons, *marks])
-        joules = [f"{sum(found.values()):.0f}" if (found := amounts[place]) else "–" for amounts in counted.values()]
+        joules = [
+            f"{sum(energies.values()):.0f}" if (energies := amounts[place]) else "–" for amounts in counted.values()
+        ]
         rows.append(
             (str(launch.order), launch.start[11:23], f"{launch.wall_s:.2f}", *joules, launch.status,
              "yes" if launch.verified else "NO", note)
@@ -135,9 +137,9 @@ def _host(record: Record) -> str:
     if unknown:
         shown.append(f"{'not readable':<18} {', '.join(unknown)}")
     try:
-        if found := devices.of_host(host):
+        if known_devices := devices.of_host(host):
             known_links = host.get("pci_links")
-            drawn = devices.draw(found, known_links if isinstance(known_links, dict) else {}, DEVICES)
+            drawn = devices.draw(known_devices, known_links if isinstance(known_links, dict) else {}, DEVICES)
             shown += ["", "devices", *(line.rstrip() for line in drawn)]
     except PlumbError as error:
         shown += ["", str(error)]

@@ -1,4 +1,4 @@
-"""One line per variant: what the campaign found."""
+"""One line per variant of a campaign."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ HEADER = (
 SPARE = ("also", "state", "disturbed", "% limit", "verified", "figure")
 
 
-#: arguments that are of the stack or the machine: whose memory buffers are in, the folder of a file
+#: parts of arguments that depend on the stack or the machine: the device of buffers, the folder of a file
 _OF_STACK = re.compile(r"cuda|rocm")
 _FOLDER = re.compile(r"(^|(?<==))/(.*/)?")
 #: a figure, its ceiling and its record
 Held = tuple[Figure, Ceiling, AnyRecord]
-#: what a letter after a percentage means
+#: letter after a percentage -> its meaning
 MARKS = {
     "c": "c: percent of what this machine reached when its ceilings were measured; no limit is declared",
     "m": "m: percent of what the benchmark's own model gives, with what the same launches measured",
@@ -73,16 +73,16 @@ def closing(records: Sequence[AnyRecord]) -> str:
 
 
 def listing(records: Sequence[AnyRecord], ranked: bool = False) -> str:
-    """The records of ``plumb list`` with the closing line, or what to do when there is none."""
+    """The records of ``plumb list`` with the closing line, or a hint where there is none."""
     if not records:
         return str(sources.none_yet())
     return "\n".join([lines(records, ranked), *legend(records), "", closing(records)])
 
 
 def legend(records: Sequence[AnyRecord]) -> list[str]:
-    """The lines below :func:`lines`: what a letter behind a percentage is, which ceiling was raised or is suspect."""
+    """The lines below :func:`lines`: letters behind percentages, ceilings raised or suspect."""
     marks = {record.figures[0].ceiling.mark for record in records if record.figures and record.figures[0].ceiling}
-    found = [text for mark, text in MARKS.items() if mark in marks]
+    entries = [text for mark, text in MARKS.items() if mark in marks]
     held = [
         (figure, figure.ceiling, record)
         for record in records
@@ -90,10 +90,10 @@ def legend(records: Sequence[AnyRecord]) -> list[str]:
         if figure.ceiling is not None
     ]
     for (figure, ceiling, record), more in _first([item for item in held if item[1].raising]):
-        found.append(f"{ceiling.raising}: {figure.name} of {record.id}{more} reached more than at set-up")
+        entries.append(f"{ceiling.raising}: {figure.name} of {record.id}{more} reached more than at set-up")
     for (figure, _, record), more in _first([item for item in held if item[1].suspect]):
-        found.append(f"suspect: {figure.reached}, {figure.name} of {record.id}{more}: plumb site measure")
-    return found
+        entries.append(f"suspect: {figure.reached}, {figure.name} of {record.id}{more}: plumb site measure")
+    return entries
 
 
 def _first(items: list[Held]) -> list[tuple[Held, str]]:
@@ -117,9 +117,9 @@ def _cells(record: AnyRecord, call: Callable[[Variant], str]) -> tuple[str, ...]
         verdict = f"{record.final_verdict}: {shorten((record.faults or ['no figure'])[0], 90)}"
         return (*start, "–", "–", "–", "–", "", disturbed, record.state, verified, verdict)
     first, *others = record.figures
-    value, unit = units.human(first.value, first.unit)
+    value, unit = first.shown
     shown = others if len(others) == 1 or record.variant.application else []
-    also = ", ".join(f"{one.name} {' '.join(units.human(one.value, one.unit))}" for one in shown[:2])
+    also = ", ".join(f"{figure.name} {' '.join(figure.shown)}" for figure in shown[:2])
     more = f", {len(shown) - 2} more" if len(shown) > 2 else ""
     return (
         *(*start, first.name, value, unit, percent(first)),
@@ -134,25 +134,25 @@ def name(variant: Variant) -> str:
 
 
 def naming(variants: Iterable[Variant]) -> Callable[[Variant], str]:
-    """What gives each of ``variants`` its :func:`name`, with the arguments in which those of one name differ."""
+    """A function that gives each variant its :func:`name`, with arguments that tell ``variants`` of a name apart."""
     known: dict[str, set[tuple[str, ...]]] = defaultdict(set)
     for variant in variants:
         known[name(variant)].add(_arguments(variant))
 
     def call(variant: Variant) -> str:
-        own, every = _arguments(variant), known[name(variant)]
+        arguments, every = _arguments(variant), known[name(variant)]
         if len(every) < 2:
             return name(variant)
         first = _alike(every)
-        first -= first > 0 and own[first - 1].startswith("-")  # the option that the value is of
+        first -= first > 0 and arguments[first - 1].startswith("-")  # the option that the value is of
         last = _alike([words[first:][::-1] for words in every])
-        return " ".join([name(variant), *own[first : len(own) - last]])
+        return " ".join([name(variant), *arguments[first : len(arguments) - last]])
 
     return call
 
 
 def _alike(every: Iterable[tuple[str, ...]]) -> int:
-    """How many words all begin with."""
+    """The number of leading words that all share."""
     return sum(1 for _ in itertools.takewhile(lambda words: len(set(words)) == 1, zip(*every, strict=False)))
 
 
@@ -187,7 +187,7 @@ def percent(figure: Figure) -> str:
 
 def span(figure: Figure) -> str:
     """The least and the largest of its launches: ``20.1 GB/s … 20.5 GB/s``."""
-    return " … ".join(" ".join(units.human(end(figure.samples), figure.unit)) for end in (min, max))
+    return " … ".join(" ".join(units.human(end(figure.samples), figure.unit, figure.resolution)) for end in (min, max))
 
 
 def shorten(text: str, width: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tabulate import tabulate
 
@@ -17,21 +17,27 @@ _WORD = 24
 
 
 def table(
-    header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = (), spare: Sequence[str] = ()
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: Sequence[str] = (),
+    spare: Sequence[str] = (),
+    ruled: bool = True,
 ) -> str:
     """A table as text; columns named in ``right`` are aligned to the right, the others to the left.
 
+    ``ruled``: there is a rule below the header.
+
     On a terminal that is too narrow, text in left-aligned columns is wrapped; where that is not enough, the columns
-    named in ``spare`` are left out, in that order, and a line below says so. Cells are not reformatted.
+    named in ``spare`` are left out, in that order, and a line below says so; where that is not enough either, further
+    columns are in tables below, each with the first column again. Cells are not reformatted.
     """
     align = ["right" if name in right else "left" for name in header]
-    shown = tabulate(
-        rows, headers=list(header), tablefmt="simple", colalign=align if rows else None, disable_numparse=True
-    )
+    form, colalign = "simple" if ruled else "plain", align if rows else None
+    shown = tabulate(rows, headers=list(header), tablefmt=form, colalign=colalign, disable_numparse=True)
     room = terminal.width()
     if room is None or max(map(len, shown.splitlines())) <= room:
         return shown
-    return _narrow(header, rows, align, spare, room)
+    return _narrow(header, rows, align, spare, room, ruled)
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> str:
@@ -42,13 +48,18 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequen
 
 
 def escaped(text: str) -> str:
-    """``text`` on one line of Markdown, with nothing in it that means something there, or that is not shown."""
+    """``text`` on one line of Markdown, with special and invisible characters escaped or removed."""
     text = "".join(sign if sign.isprintable() else " " for sign in text)
     return " ".join(re.sub(r"([\\`*_\[\]|])", r"\\\1", text).replace("&", "&amp;").replace("<", "&lt;").split())
 
 
 def _narrow(
-    header: Sequence[str], rows: Sequence[Sequence[str]], align: Sequence[str], spare: Sequence[str], room: int
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    align: Sequence[str],
+    spare: Sequence[str],
+    room: int,
+    ruled: bool,
 ) -> str:
     cells = [[name, *(row[at] for row in rows)] for at, name in enumerate(header)]
     widths = [max(map(len, column)) for column in cells]
@@ -63,21 +74,50 @@ def _narrow(
             break
         columns.remove(header.index(name))
         missing.append(name)
-    while _total([widths[at] for at in columns]) > room:
-        able = [at for at in columns if widths[at] > least[at]]
+    fitting = [_shrunk(part, widths, least, room) for part in _folded(columns, least, room)]
+    shown = "\n\n".join(_fitted(header, rows, align, part, ruled) for part in fitting)
+    return f"{shown}\nleft out, the terminal is too narrow: {', '.join(missing)}" if missing else shown
+
+
+def _folded(columns: Sequence[int], least: Sequence[int], room: int) -> list[list[int]]:
+    """The ``columns`` of each table: as many as there is room for, and the first in all of them."""
+    first, *others = columns
+    parts = [[first]]
+    for column in others:
+        if len(parts[-1]) > 1 and _total([least[at] for at in (*parts[-1], column)]) > room:
+            parts.append([first])
+        parts[-1].append(column)
+    return parts
+
+
+def _shrunk(columns: Sequence[int], widths: Sequence[int], least: Sequence[int], room: int) -> dict[int, int]:
+    """The width of each of ``columns``: the widest give way, words are broken last."""
+    given = {at: widths[at] for at in columns}
+    while _total(list(given.values())) > room:
+        able = [at for at in columns if given[at] > least[at]] or [at for at in columns if given[at] > 1]
         if not able:
             break
-        widths[max(able, key=lambda at: widths[at])] -= 1
+        given[max(able, key=lambda at: given[at])] -= 1
+    return given
+
+
+def _fitted(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    align: Sequence[str],
+    widths: Mapping[int, int],
+    ruled: bool,
+) -> str:
+    """A table of the columns that have ``widths``."""
     # heading and rule are rows here: tabulate would make every column two wider than its heading
-    body = [header, ["-" * width for width in widths], *rows]
-    shown = tabulate(
-        [[row[at] for at in columns] for row in body],
+    rules = [["-" * widths.get(at, 0) for at in range(len(header))]] if ruled else []
+    return tabulate(
+        [[row[at] for at in widths] for row in (header, *rules, *rows)],
         tablefmt="plain",
-        colalign=[align[at] for at in columns],
-        maxcolwidths=[widths[at] for at in columns],
+        colalign=[align[at] for at in widths],
+        maxcolwidths=list(widths.values()),
         disable_numparse=True,
     )
-    return f"{shown}\nleft out, the terminal is too narrow: {', '.join(missing)}" if missing else shown
 
 
 def _longest_word(cells: Sequence[str]) -> int:

@@ -10,10 +10,10 @@ from typing import Any
 
 from plumbline.base.units import counted, percent, signed
 from plumbline.judge.decide import Verdict
-from plumbline.judge.statement import Statement, given, rounded
+from plumbline.judge.statement import Statement, nonempty, rounded
 from plumbline.views.table import markdown, table
 from plumbline.why.model import Fixed
-from plumbline.why.run import Outcome, broken
+from plumbline.why.run import WhyOutcome, broken
 from plumbline.why.search import ACTS, Named
 
 HEADER = ("cause", "A", "B", "put into A", "taken out of B", "share", "interval", "verdict")
@@ -26,11 +26,11 @@ _WIDTH = 28
 
 @dataclass(frozen=True, kw_only=True)
 class Cause(Statement):
-    """What was found of one factor, or of several that act together.
+    """The verdicts of one factor, or of several that act together.
 
     ``ratio`` is that of the share: B / A would be so if only this differed. ``before`` and ``after`` are its values.
-    ``put_in`` and ``taken_out`` are what it makes in A and in B, ``part`` its part of the whole difference with its
-    ends; fractions.
+    ``put_in`` and ``taken_out`` are its effects in A and in B, ``part`` its part of the whole difference with its ends;
+    fractions.
     """
 
     before: str
@@ -49,7 +49,7 @@ class Cause(Statement):
             "b": self.after,
             "rounds": self.count,
             **rounded({"ratio": self.ratio, "interval": self.interval}, 6),
-            **given(reason=self.reason),
+            **nonempty(reason=self.reason),
             **rounded({"put_into_a": self.put_in, "taken_out_of_b": self.taken_out}, 6),
             **({"share": rounded(dict(zip(("value", "low", "high"), self.part, strict=True)), 6)} if self.part else {}),
         }
@@ -67,32 +67,34 @@ class Cause(Statement):
 
 
 class Answer:
-    """What an outcome says."""
+    """The answer that an outcome gives."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: WhyOutcome) -> None:
         self.outcome = outcome
-        self.ends = outcome.asked.ends
+        self.ends = outcome.request.ends
         self._sign = 1 if outcome.better == "lower" else -1
-        whole = outcome.found.whole if outcome.found and outcome.found.whole else outcome.ends
+        whole = outcome.attribution.whole if outcome.attribution and outcome.attribution.whole else outcome.ends
         self.whole = whole
         self._log = self._logs(whole)[0]
-        self.causes = claimed([self._cause(one) for one in outcome.found.named]) if outcome.found else []
-        self.causes.sort(key=lambda one: -abs(one.part[0]) if one.part and one.acts else math.inf)
+        self.causes = (
+            claimed([self._cause(named) for named in outcome.attribution.named]) if outcome.attribution else []
+        )
+        self.causes.sort(key=lambda cause: -abs(cause.part[0]) if cause.part and cause.acts else math.inf)
 
     def _logs(self, verdict: Verdict) -> tuple[float, float, float]:
         """Log ratio and its ends, positive where B is worse than A."""
         low, high = verdict.interval or (1.0, 1.0)
-        found = [self._sign * math.log(value) for value in (verdict.ratio or 1.0, low, high)]
-        return found[0], min(found[1:]), max(found[1:])
+        logs = [self._sign * math.log(value) for value in (verdict.ratio or 1.0, low, high)]
+        return logs[0], min(logs[1:]), max(logs[1:])
 
     def _cause(self, named: Named) -> Cause:
-        factors = [self.ends.factors[one] for one in named.members]
-        label = factors[0].label if len(factors) == 1 else _together([one.label for one in factors])
+        factors = [self.ends.factors[member] for member in named.members]
+        label = factors[0].label if len(factors) == 1 else _together([factor.label for factor in factors])
         shown = tuple(
             ", ".join("not set" if value is None else value for value in side)
-            for side in zip(*((one.before, one.after) for one in factors), strict=True)
+            for side in zip(*((factor.before, factor.after) for factor in factors), strict=True)
         )
-        share, parts = named.share, [self._fraction(one) for one in (named.put_in, named.taken_out)]
+        share, parts = named.share, [self._fraction(verdict) for verdict in (named.put_in, named.taken_out)]
         if share is None:
             why = self._why_not(named)
             return Cause(label, "INVALID", 0, reason=why, before=shown[0], after=shown[1])
@@ -105,15 +107,19 @@ class Answer:
         )  # fmt: skip
 
     def _why_not(self, named: Named) -> str:
-        """Why nothing is known of a factor."""
-        own = sum(1 << one for one in named.members)
+        """The reason why a factor has no verdict."""
+        put_in = sum(1 << member for member in named.members)
         whole = (1 << len(self.ends.factors)) - 1
-        found = [self.outcome.reasons[one] for one in (own, whole ^ own) if one in self.outcome.reasons]
-        return f"cannot be tried: {found[0]}" if found else "not measured: time was up"
+        reasons = [
+            self.outcome.reasons[configuration]
+            for configuration in (put_in, whole ^ put_in)
+            if configuration in self.outcome.reasons
+        ]
+        return f"cannot be tried: {reasons[0]}" if reasons else "not measured: time was up"
 
     def _reason(self, share: Verdict, named: Named) -> str:
-        found = self.outcome.found
-        alone = found is not None and bool(set(named.members) & set(found.alone))
+        attribution = self.outcome.attribution
+        alone = attribution is not None and bool(set(named.members) & set(attribution.alone))
         together = "; in A and in B it makes different parts: it acts together with others" if alone else ""
         if len(named.members) > 1:
             return "act together"
@@ -129,11 +135,11 @@ class Answer:
     @property
     def kind(self) -> str:
         """One of :data:`STATUS`."""
-        if self.outcome.found is None:
+        if self.outcome.attribution is None:
             return "outside" if self.outcome.ends.state == "PASS" else "undecided"
         if any(cause.acts for cause in self.causes):
             return "explained"
-        open_ones = any(cause.state == "INCONCLUSIVE" for cause in self.causes) or self.outcome.found.stopped
+        open_ones = any(cause.state == "INCONCLUSIVE" for cause in self.causes) or self.outcome.attribution.stopped
         return "undecided" if open_ones else "outside"
 
     @property
@@ -149,17 +155,17 @@ class Answer:
 
     def closing(self) -> str:
         """The answer in one line."""
-        outcome, asked = self.outcome, self.outcome.asked
-        subject = f"{asked.ends.first.name}: {outcome.figure}"
-        if outcome.found is None:
+        outcome, request = self.outcome, self.outcome.request
+        subject = f"{request.ends.first.name}: {outcome.figure}"
+        if outcome.attribution is None:
             return f"why: {subject}: {self._not_reproduced()}"
         slower = "slower" if self._log > 0 else "faster"
         whole = f"B is {slower} by {percent(math.expm1(abs(self._log)))}"
         if self.kind != "explained":
-            said = "nothing that could be set explains it"
+            conclusion = "nothing that could be set explains it"
             if self.kind == "undecided":
-                said = "no factor is certain yet; more rounds: plumb why --resume"
-            return f"why: {subject}: {whole}, and {said}{self._cannot()}"
+                conclusion = "no factor is certain yet; more rounds: plumb why --resume"
+            return f"why: {subject}: {whole}, and {conclusion}{self._cannot()}"
         parts = [self._part(cause, first=not place) for place, cause in enumerate(self._acting())]
         rest = self.remainder
         left = f"; {_percent(rest)} of it is not explained" if rest is not None and self._is_left() else ""
@@ -184,15 +190,17 @@ class Answer:
                 f"B is not slower than A when both run here and now ({seen}): the difference is not in what can be set"
                 + self._cannot()
             )
-        return f"whether B differs from A is not certain yet: {ends.said}"
+        return f"whether B differs from A is not certain yet: {ends.explanation}"
 
     def _cannot(self) -> str:
-        fixed = [one for one in self.ends.fixed if one.why != "in the stack"]
+        fixed = [difference for difference in self.ends.fixed if difference.why != "in the stack"]
         if not fixed:
             return ""
-        told = ", ".join(f"{one.key} {_short(one.before)} → {_short(one.after)}" for one in fixed[:4])
+        shown = ", ".join(
+            f"{difference.key} {_short(difference.before)} → {_short(difference.after)}" for difference in fixed[:4]
+        )
         more = f" and {len(fixed) - 4} more" if len(fixed) > 4 else ""
-        return f"; what differed and is not set here: {told}{more}"
+        return f"; what differed and is not set here: {shown}{more}"
 
     def rows(self) -> list[tuple[str, ...]]:
         """The rows of the table."""
@@ -212,22 +220,26 @@ class Answer:
 
     def text(self) -> str:
         """The table, how it was measured, and what cannot be set."""
-        if self.outcome.found is None:
+        if self.outcome.attribution is None:
             return "\n".join(self.notes())
         return "\n".join([table(HEADER, self.rows(), right=RIGHT), "", *self.notes()])
 
     def notes(self) -> list[str]:
-        """What a reader must know of the search."""
+        """Notes on the search for its reader."""
         outcome = self.outcome
         launches = outcome.launches
-        disturbed = sum(one.disturbed and not one.superseded for one in launches)
-        design = f"; {outcome.found.design}" if outcome.found else ""
-        told = [f"{counted(len(launches), 'launch')}, {disturbed} of those that count disturbed{design}"]
-        told += [f"could not be started: {line}" for line in broken(outcome)]
-        told += ["time was up: plumb why --resume FOLDER goes on"] if outcome.found and outcome.found.stopped else []
-        told += [f"differs, and was not set alone: {_fixed(one)}" for one in self.ends.fixed]
-        others = ", ".join(f"{one.subject.rpartition(': ')[2]} ({one.ratio:.3g})" for one in outcome.others)
-        return [*told, *([f"other figures that differ (B / A): {others}"] if others else [])]
+        disturbed = sum(launch.disturbed and not launch.superseded for launch in launches)
+        design = f"; {outcome.attribution.design}" if outcome.attribution else ""
+        lines = [f"{counted(len(launches), 'launch')}, {disturbed} of those that count disturbed{design}"]
+        lines += [f"could not be started: {line}" for line in broken(outcome)]
+        lines += (
+            ["time was up: plumb why --resume FOLDER goes on"]
+            if outcome.attribution and outcome.attribution.stopped
+            else []
+        )
+        lines += [f"differs, and was not set alone: {_fixed(difference)}" for difference in self.ends.fixed]
+        others = ", ".join(f"{verdict.subject.rpartition(': ')[2]} ({verdict.ratio:.3g})" for verdict in outcome.others)
+        return [*lines, *([f"other figures that differ (B / A): {others}"] if others else [])]
 
     def document(self) -> dict[str, Any]:
         """All of it as JSON."""
@@ -235,19 +247,22 @@ class Answer:
         return {
             "answer": self.kind,
             "line": self.closing(),
-            "a": outcome.asked.ends.labels[0],
-            "b": outcome.asked.ends.labels[1],
-            "test": outcome.asked.ends.first.name,
+            "a": outcome.request.ends.labels[0],
+            "b": outcome.request.ends.labels[1],
+            "test": outcome.request.ends.first.name,
             "figure": outcome.figure,
             "ends": outcome.ends.to_dict(),
             "causes": [cause.to_dict() for cause in self.causes],
             "not_explained": rounded(self.remainder, 6),
-            "not_set": [{"key": one.key, "a": one.before, "b": one.after, "why": one.why} for one in self.ends.fixed],
+            "not_set": [
+                {"key": difference.key, "a": difference.before, "b": difference.after, "why": difference.why}
+                for difference in self.ends.fixed
+            ],
             "failed": list(broken(outcome)),
-            "design": outcome.found.design if outcome.found else None,
+            "design": outcome.attribution.design if outcome.attribution else None,
             "launches": len(outcome.launches),
-            "session": outcome.asked.session,
-            "seed": outcome.asked.seed,
+            "session": outcome.request.session,
+            "seed": outcome.request.seed,
         }
 
     def json(self) -> str:
@@ -265,14 +280,14 @@ def claimed(causes: Sequence[Cause]) -> list[Cause]:
 
     What such a cause makes was seen in one mixture of both ends, and may need that: a library that is loaded twice.
     """
-    kept, taken = [], 0.0
-    for cause in sorted(causes, key=lambda one: (one.only_in != "", -one.part[0] if one.part else 0.0)):
+    kept, explained = [], 0.0
+    for cause in sorted(causes, key=lambda cause: (cause.only_in != "", -cause.part[0] if cause.part else 0.0)):
         value, low, _ = cause.part if cause.acts and cause.part else (0.0, 0.0, 0.0)
-        if cause.only_in and low > 0 and taken + low > 1:
+        if cause.only_in and low > 0 and explained + low > 1:
             why = f"tried in {cause.only_in} only, where it makes more than the others leave: open"
             kept.append(replace(cause, state="INCONCLUSIVE", reason=why, part=None))
         else:
-            taken += value
+            explained += value
             kept.append(cause)
     return kept
 
@@ -286,9 +301,9 @@ def _together(labels: Sequence[str]) -> str:
     return " with ".join(labels)
 
 
-def _fixed(one: Fixed) -> str:
-    can = {"root only": " (--root can)", "in the stack": " (a part of the stack)"}.get(one.why, "")
-    return f"{one.key} {_short(one.before)} → {_short(one.after)}{can}"
+def _fixed(difference: Fixed) -> str:
+    can = {"root only": " (--root can)", "in the stack": " (a part of the stack)"}.get(difference.why, "")
+    return f"{difference.key} {_short(difference.before)} → {_short(difference.after)}{can}"
 
 
 def _percent(fraction: float) -> str:

@@ -18,25 +18,25 @@ from plumbline.measure.session import Say
 from plumbline.records import store
 from plumbline.records.launch import Launch
 from plumbline.records.model import Record
-from plumbline.why.model import Asked
+from plumbline.why.model import WhyRequest
 from plumbline.why.rounds import Seen
 
 AGAIN = "start a new search"
 
 
-class Bench:
+class ConfigurationBench:
     """The configurations of the search of ``folder``; ``figure`` is the name of the figure that is followed.
 
     ``minutes``: no round begins after so many, None for no limit. ``host`` is where settings of the host are changed.
     """
 
     def __init__(
-        self, folder: Path, asked: Asked, figure: str, say: Say, host: Host, minutes: float | None = None
+        self, folder: Path, request: WhyRequest, figure: str, say: Say, host: Host, minutes: float | None = None
     ) -> None:
-        self.folder, self.asked, self.say, self.host = folder, asked, say, host
+        self.folder, self.request, self.say, self.host = folder, request, say, host
         self.reasons: dict[int, str] = {}
-        self._figure = next(one for one in asked.ends.first.figures if one.name == figure)
-        self._made: dict[int, driver.Launches] = {}
+        self._figure = next(wanted for wanted in request.ends.first.figures if wanted.name == figure)
+        self._launches: dict[int, driver.Launches] = {}
         self._ends = None if minutes is None else time.monotonic() + 60 * minutes
         self._order = sum(len(record.launches) for file in self._files() for record in store.whole(file, AGAIN))
 
@@ -61,62 +61,63 @@ class Bench:
         :attr:`reasons` says why. Raises :class:`PlumbError` where A or B cannot be measured.
         """
         try:
-            made = self._prepared(configuration)
+            launches = self._prepared(configuration)
         except PlumbError as error:
             self._fail(configuration, error)
             return None
-        found = self._kept(made, number) or self._started(configuration, made, number)
-        if not found.verified or found.status != "ok":
-            self._fail(configuration, PlumbError((found.reasons or ["it failed"])[0], f"launch {found.order}"))
+        launch = self._kept(launches, number) or self._started(configuration, launches, number)
+        if not launch.verified or launch.status != "ok":
+            self._fail(configuration, PlumbError((launch.reasons or ["it failed"])[0], f"launch {launch.order}"))
             return None
         try:
-            return Seen(found.measurement(self._figure).value, found.disturbed)
+            measurement = launch.measurement(self._figure)
+            return Seen(measurement.value, launch.disturbed, measurement.step)
         except PlumbError as error:
             self._fail(configuration, error)
             return None
 
     def _fail(self, configuration: int, error: PlumbError) -> None:
-        name = self.asked.ends.mixture(configuration)
-        if configuration in (0, (1 << len(self.asked.ends.factors)) - 1):
-            raise PlumbError(f"{name} cannot be measured: {error.what}", error.where, error.cure) from error
-        self.reasons[configuration] = error.what
-        self.say(f"left out: {name}: {error.what}")
+        name = self.request.ends.mixture(configuration)
+        if configuration in (0, (1 << len(self.request.ends.factors)) - 1):
+            raise PlumbError(f"{name} cannot be measured: {error.message}", error.where, error.cure) from error
+        self.reasons[configuration] = error.message
+        self.say(f"left out: {name}: {error.message}")
 
     def _prepared(self, configuration: int) -> driver.Launches:
         """The configuration, with the launches that it had before."""
-        if configuration not in self._made:
-            self.host.set(self.asked.ends.host(configuration))
+        if configuration not in self._launches:
+            self.host.set(self.request.ends.host(configuration))
             kept = f"what was measured before is kept: plumb why --resume {self.folder}"
-            variant = self.asked.ends.variant(configuration)
-            made = driver.Launches([variant], self.asked.session, self.folder, self.asked.seed, kept)
+            variant = self.request.ends.variant(configuration)
+            launches = driver.Launches([variant], self.request.session, self.folder, self.request.seed, kept)
             if (file := self._file(configuration)).exists():
                 [old] = store.whole(file, AGAIN)
-                job = made.jobs[0]
+                job = launches.jobs[0]
                 for name in ("plan", "command", "benchmark"):
                     if getattr(old, name) != getattr(job.record, name):
-                        what = f"the {name} of {old.variant.name} is another one now"
-                        raise PlumbError(what, str(self.folder), AGAIN)
+                        fault = f"the {name} of {old.variant.name} is another one now"
+                        raise PlumbError(fault, str(self.folder), AGAIN)
                 job.record = old
-            self._made[configuration] = made
-        return self._made[configuration]
+            self._launches[configuration] = launches
+        return self._launches[configuration]
 
     @staticmethod
-    def _kept(made: driver.Launches, number: int) -> Launch | None:
-        [record] = made.all_records
-        return next((one for one in record.launches if one.index == number and not one.superseded), None)
+    def _kept(launches: driver.Launches, number: int) -> Launch | None:
+        [record] = launches.all_records
+        return next((launch for launch in record.launches if launch.index == number and not launch.superseded), None)
 
-    def _started(self, configuration: int, made: driver.Launches, number: int) -> Launch:
-        self.host.set(self.asked.ends.host(configuration))
-        [record] = made.all_records
+    def _started(self, configuration: int, launches: driver.Launches, number: int) -> Launch:
+        self.host.set(self.request.ends.host(configuration))
+        [record] = launches.all_records
         while True:
-            found = made.launch(0, number, self._order)
+            launch = launches.launch(0, number, self._order)
             self._order += 1
             kept = len(record.counting())
-            again = disturbed.is_due(found.verified, found.disturbed, kept, len(record.launches) - kept)
-            found.superseded = again
+            again = disturbed.is_due(launch.verified, launch.disturbed, kept, len(record.launches) - kept)
+            launch.superseded = again
             with held_back():
-                record.launches.append(found)
-                made.settle(0)
+                record.launches.append(launch)
+                launches.settle(0)
                 store.write(self._file(configuration), [record])
             if not again:
-                return found
+                return launch

@@ -27,20 +27,20 @@ def smallest(group: Sequence[int], test: Test) -> tuple[int, ...]:
             known[part] = test(part) is True
         return known[part]
 
-    found, pieces = tuple(sorted(group)), 2
-    while len(found) > 2:
-        cuts = [len(found) * place // pieces for place in range(pieces + 1)]
-        parts = [found[start:end] for start, end in itertools.pairwise(cuts)]
-        rests = [tuple(one for one in found if one not in part) for part in parts]
+    current, pieces = tuple(sorted(group)), 2
+    while len(current) > 2:
+        cuts = [len(current) * place // pieces for place in range(pieces + 1)]
+        parts = [current[start:end] for start, end in itertools.pairwise(cuts)]
+        rests = [tuple(member for member in current if member not in part) for part in parts]
         smaller = next((part for part in parts if does(part)), None)
         if smaller is not None:
-            found, pieces = smaller, 2
+            current, pieces = smaller, 2
             continue
         rest = next((rest for rest in rests if does(rest)), None) if pieces > 2 else None
         if rest is not None:
-            found, pieces = rest, max(pieces - 1, 2)
-        elif pieces < len(found):
-            pieces = min(2 * pieces, len(found))
+            current, pieces = rest, max(pieces - 1, 2)
+        elif pieces < len(current):
+            pieces = min(2 * pieces, len(current))
         else:
             break
-    return found
+    return current

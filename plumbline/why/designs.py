@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumbline.statistics import special
-from plumbline.statistics.paired import CAP, FAIL_SPENDING, LOOKS, PASS_SPENDING, Rule
+from plumbline.statistics.paired import CAP, FAIL_SPENDING, LOOKS, PASS_SPENDING, PairedRule
 
 #: first row of the design of Plackett and Burman for 11 factors; the others are its cyclic shifts, and one of minus
 _TWELVE = "++-+++---+-"
@@ -44,19 +44,19 @@ class Contrast:
     @property
     def configurations(self) -> set[int]:
         """All that it needs."""
-        return {one for one, _ in (*self.low, *self.high)}
+        return {configuration for configuration, _ in (*self.low, *self.high)}
 
-    def rule(self, rule: Rule) -> Rule:
+    def rule(self, rule: PairedRule) -> PairedRule:
         """The margins of its log ratio where ``rule`` has those of the effect."""
         tolerance, detected = (
             math.expm1(math.log1p(margin) / self.scale) for margin in (rule.tolerance, rule.must_detect)
         )
-        return Rule(tolerance, detected, gain=True)
+        return PairedRule(tolerance, detected, gain=True)
 
 
 def _mean(configurations: Iterable[int]) -> Weights:
-    found = tuple(configurations)
-    return tuple((one, 1 / len(found)) for one in found)
+    listed = tuple(configurations)
+    return tuple((configuration, 1 / len(listed)) for configuration in listed)
 
 
 def against(low: Iterable[int], high: Iterable[int], scale: float = 1.0) -> Contrast:
@@ -66,7 +66,7 @@ def against(low: Iterable[int], high: Iterable[int], scale: float = 1.0) -> Cont
 
 def bits(members: Iterable[int]) -> int:
     """The configuration in which these factors are as in B."""
-    return sum(1 << one for one in members)
+    return sum(1 << member for member in members)
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,8 @@ class Effect:
     @property
     def _four(self) -> tuple[int, int, int, int]:
         """A, A with the members of B, B with the members of A, B."""
-        whole, own = (1 << self.factors) - 1, bits(self.members)
-        return 0, own, whole ^ own, whole
+        whole, members = (1 << self.factors) - 1, bits(self.members)
+        return 0, members, whole ^ members, whole
 
     @property
     def put_in(self) -> Contrast:
@@ -90,7 +90,7 @@ class Effect:
 
     @property
     def taken_out(self) -> Contrast:
-        """What B has that B without the members has not."""
+        """B against B without the members."""
         _, _, without, b = self._four
         return against([without], [b])
 
@@ -113,10 +113,10 @@ def whole(factors: int) -> Contrast:
 
 
 def excess(members: Sequence[int]) -> Contrast:
-    """What the members make in A together, beyond what each makes there alone."""
+    """The joint effect of the members in A, beyond the sum of their single effects there."""
     number = len(members)
     high = ((bits(members), 1 / number), (0, 1 - 1 / number))
-    return Contrast(_mean(1 << one for one in members), high, scale=float(number))
+    return Contrast(_mean(1 << member for member in members), high, scale=float(number))
 
 
 def crossed(factors: int) -> tuple[list[int], list[Contrast]]:
@@ -127,7 +127,10 @@ def crossed(factors: int) -> tuple[list[int], list[Contrast]]:
     configurations = [bits(np.flatnonzero(row)) for row in chosen]
     contrasts = []
     for factor in range(factors):
-        low, high = ([one for one in configurations if one >> factor & 1 == level] for level in (0, 1))
+        low, high = (
+            [configuration for configuration in configurations if configuration >> factor & 1 == level]
+            for level in (0, 1)
+        )
         contrasts.append(against(low, high))
     return configurations, contrasts
 
@@ -146,7 +149,7 @@ def _plackett_burman() -> npt.NDArray[np.int64]:
     return minus
 
 
-def rounds_needed(spread: float, rule: Rule) -> int:
+def rounds_needed(spread: float, rule: PairedRule) -> int:
     """About how many rounds decide a contrast whose rounds scatter by ``spread`` (a log ratio): one of the looks."""
     distance = math.log1p(rule.must_detect) - math.log1p(rule.tolerance)
     quantiles = -float(special.ndtri(FAIL_SPENDING.error / 4) + special.ndtri(PASS_SPENDING.error * 5))
@@ -154,18 +157,18 @@ def rounds_needed(spread: float, rule: Rule) -> int:
     return next((look for look in LOOKS if look >= number), CAP)
 
 
-def launches_alone(factors: int, noise: float, rule: Rule) -> int:
+def launches_alone(factors: int, noise: float, rule: PairedRule) -> int:
     """About how many launches it takes with each factor alone; ``noise`` is that of one launch (a log ratio)."""
     return rounds_needed(noise, rule) * len(alone_configurations(factors))
 
 
-def launches_crossed(factors: int, noise: float, rule: Rule) -> int:
-    """The same of a two-level design, before what is named is put in and taken out alone."""
+def launches_crossed(factors: int, noise: float, rule: PairedRule) -> int:
+    """About how many launches a two-level design takes, before the named factors are put in and taken out alone."""
     configurations = len(crossed(factors)[0])
     return rounds_needed(2 * noise / math.sqrt(configurations), rule) * configurations
 
 
 def alone_configurations(factors: int) -> set[int]:
-    """Those of a search with each factor alone."""
-    every = (Effect((one,), factors).share.configurations for one in range(factors))
+    """The configurations of a search with each factor alone."""
+    every = (Effect((factor,), factors).share.configurations for factor in range(factors))
     return set(itertools.chain.from_iterable(every))

@@ -30,7 +30,7 @@ from plumbline.records import query, sources, store
 from plumbline.records.model import Record
 from plumbline.records.variant import Variant
 from plumbline.stacks import manifest as manifests
-from plumbline.statistics.paired import Rule
+from plumbline.statistics.paired import PairedRule
 from plumbline.why import factors
 from plumbline.why.model import BASES, Ends, Factor
 
@@ -48,7 +48,7 @@ Make: TypeAlias = Callable[[Variant, Parts], Variant | None]
 
 @dataclass(frozen=True)
 class _Ran:
-    """What an end runs: a stack, of the suite's kernels or of an application a state of the code, and its variables."""
+    """The parts of an end: a stack, the state of the code (kernels or an application) and its build variables."""
 
     stack: str
     code: str | None
@@ -94,10 +94,10 @@ def newest_fail(name: str | None) -> tuple[Record, Record, str]:
     gates = filter(None, map(_couples, sorted(sources.find(here).sessions, reverse=True)))
     for couples in itertools.islice(gates, MOST_GATES):
         for baseline, candidate in couples:
-            found = decide.decide(from_records.pairs_of(baseline, candidate), Rule())
-            failed = [one for one in found if one.state == "FAIL" and one.ratio]
+            verdicts = decide.decide(from_records.pairs_of(baseline, candidate), PairedRule())
+            failed = [verdict for verdict in verdicts if verdict.state == "FAIL" and verdict.ratio]
             if failed:
-                worst = max(failed, key=lambda one: max(one.ratio or 1, 1 / (one.ratio or 1)))
+                worst = max(failed, key=lambda verdict: max(verdict.ratio or 1, 1 / (verdict.ratio or 1)))
                 return baseline, candidate, worst.subject.rpartition(": ")[2]
     cure = "name two records, or two sides: plumb why stack:A stack:B --test NAME"
     raise PlumbError("no gate ended with FAIL here", f"the results of {here}", cure)
@@ -109,10 +109,10 @@ def _couples(file: Path) -> list[tuple[Record, Record]]:
     if not isinstance(first, Record) or first.side is None:
         return []
     try:
-        found = from_records.couples(file)
+        couples = from_records.couples(file)
     except PlumbError:  # damaged
         return []
-    return [both for both in found if all(record.side for record in both)]
+    return [both for both in couples if all(record.side for record in both)]
 
 
 def of_records(
@@ -131,10 +131,10 @@ def of_records(
     if ran[0].stack == ran[1].stack:  # else they follow from the stack
         every = {**first.environment, **second.environment}
         differ = {name for name in every if first.environment.get(name) != second.environment.get(name)}
-    variants = [_asked(record, one, differ, trusted) for record, one in zip(both, ran, strict=True)]
+    variants = [_repeated(record, run, differ, trusted) for record, run in zip(both, ran, strict=True)]
     settable = factors.of_host(first.host, second.host) if roots else []
-    taken = {f"host.{one.name}" for one in settable}
-    fixed = [one for one in factors.fixed(first, second) if one.key not in taken]
+    settable_keys = {f"host.{factor.name}" for factor in settable}
+    fixed = [difference for difference in factors.fixed(first, second) if difference.key not in settable_keys]
     labels = tuple(f"record {record.id} of {record.time[:16]}" for record in both)
     ids = tuple(record.id for record in both)
     again = functools.partial(_again, application)
@@ -148,18 +148,18 @@ def _refuse(both: tuple[Record, Record]) -> None:
             raise PlumbError(f"record {record.id} is {kind}: it cannot be measured again", COMMAND, "name another")
     here, (first, second) = site.here(), both
     if {first.site, second.site} != {here}:
-        what = f"the records are of {first.site} and {second.site}, this host belongs to {here}"
-        raise PlumbError(what, COMMAND, "measure where the records were made")
+        fault = f"the records are of {first.site} and {second.site}, this host belongs to {here}"
+        raise PlumbError(fault, COMMAND, "measure where the records were made")
     if first.id == second.id:
         raise PlumbError("both are the same record", COMMAND, "name two")
     if factors.key_of(first.variant) != factors.key_of(second.variant):
-        what = f"'{first.variant.name}' and '{second.variant.name}' do not measure the same"
+        fault = f"'{first.variant.name}' and '{second.variant.name}' do not measure the same"
         cure = "name records of one test, partition and number of nodes, whose figures have the same meaning"
-        raise PlumbError(what, COMMAND, cure)
+        raise PlumbError(fault, COMMAND, cure)
 
 
 def _ran(record: Record) -> _Ran:
-    """What can be started here in place of what ``record`` ran. Raises :class:`PlumbError` for what is gone."""
+    """The parts here that stand for those of ``record``. Raises :class:`PlumbError` where they are gone."""
     state = record.variant.application
     is_own = record.variant.benchmark in (OWN, APPLICATION)
     name = confirm.installed(record, kernels=not is_own)
@@ -175,20 +175,20 @@ def _ran(record: Record) -> _Ran:
     commit = record.suite.commit
     if record.benchmark.suite == KERNELS and base_name and commit and not record.suite.dirty and git.commit(commit):
         return _Ran(base_name, commit, Side("end", base_name, commit))
-    what = f"the programs of record {record.id} are not installed any more: stack {record.stack.name}"
+    fault = f"the programs of record {record.id} are not installed any more: stack {record.stack.name}"
     cure = "install that state of it, or name two sides that are: plumb why stack:A stack:B --test NAME"
-    raise PlumbError(what, COMMAND, cure)
+    raise PlumbError(fault, COMMAND, cure)
 
 
-def _asked(record: Record, ran: _Ran, names: Collection[str], trusted: bool) -> Variant:
+def _repeated(record: Record, ran: _Ran, names: Collection[str], trusted: bool) -> Variant:
     """The variant of ``record`` on the stack that is there, with those variables of its launches that are ``names``."""
     stack = manifests.load(ran.stack)
-    asked = {**stack.settings, **record.variant.settings}
-    own = {*stack.environment, *settings.variables(stack.family, asked)}
+    requested = {**stack.settings, **record.variant.settings}
+    stack_variables = {*stack.environment, *settings.variables(stack.family, requested)}
     variables = {
         name: value
         for name, value in record.environment.items()
-        if name in names and name not in own and not name.startswith(factors.OWN)
+        if name in names and name not in stack_variables and not name.startswith(factors.OWN)
     }
     variant = brought.variant_of(record, trusted)
     if not trusted:
@@ -196,7 +196,7 @@ def _asked(record: Record, ran: _Ran, names: Collection[str], trusted: bool) -> 
     return structs.replace(variant, environment={**variables, **variant.environment}, stack=ran.side.measured)
 
 
-def of_sides(request: setup.Request, say: Say) -> Ends:
+def of_sides(request: setup.GateRequest, say: Say) -> Ends:
     """The ends that two sides of a gate are. Raises :class:`PlumbError` unless they have one test in common."""
     both = request.both
     differing = both[0].changes.params | both[1].changes.params
@@ -205,15 +205,15 @@ def of_sides(request: setup.Request, say: Say) -> Ends:
         couples, _ = setup.couple(offered[0], offered[1], request.common)
         if len(couples) > 1:
             names = ", ".join(couple[0].name for couple in couples[:4])
-            what = f"{len(couples)} tests: {names}{', …' if len(couples) > 4 else ''}"
-            raise PlumbError(what, COMMAND, "choose one: --test with more of its name, parameters included")
+            fault = f"{len(couples)} tests: {names}{', …' if len(couples) > 4 else ''}"
+            raise PlumbError(fault, COMMAND, "choose one: --test with more of its name, parameters included")
         first, second = couples[0]
         ran = [_Ran(side.stack, _code(side), side, side.code.variables if side.code else ()) for side in both]
 
         def make(first: Variant, parts: Parts) -> Variant | None:
             return setup.offers([_side(parts, ran)], request, folder, say)[0].changed(differing).get(first.name)
 
-        return _between((both[0].given, both[1].given), [first, second], ran, say, make)
+        return _between((both[0].spelling, both[1].spelling), [first, second], ran, say, make)
 
 
 def _code(side: Side) -> str | None:
@@ -224,13 +224,13 @@ def _code(side: Side) -> str | None:
 def _side(parts: Parts, ran: Sequence[_Ran]) -> Side:
     """The side that runs ``parts``, each of which one of ``ran`` has."""
     stack, code, build = parts
-    side = next(one.side for one in ran if one.code == code)
+    side = next(run.side for run in ran if run.code == code)
     return replace(
         side,
         stack=stack,
         code=side.code and replace(side.code, variables=build),
         changes=Changes(program=side.changes.program),
-        given=f"{side.given} on {stack}",
+        spelling=f"{side.spelling} on {stack}",
     )
 
 
@@ -245,61 +245,62 @@ def _between(
     ids: tuple[str, ...] = (),
 ) -> Ends:
     """The ends, their factors and the mixtures of what they run."""
-    variants, stacks = _without_tuning(variants, [one.stack for one in ran])
-    ran = [replace(one, stack=name) for one, name in zip(ran, stacks, strict=True)]
+    variants, stacks = _without_tuning(variants, [run.stack for run in ran])
+    ran = [replace(run, stack=name) for run, name in zip(ran, stacks, strict=True)]
     first, second = variants
     between, runs = _mixtures(first, second, ran, make, say)
     differ = ran[0].stack != ran[1].stack
     both = [manifests.load(name) for name in stacks]
     libraries = factors.of_libraries(*both) if differ else []
     packages = factors.packages(both[0], both[1], libraries) if differ else []
-    found = [*runs, *libraries, *factors.of_variants(first, second), *settable]
-    if not found:
+    varied = [*runs, *libraries, *factors.of_variants(first, second), *settable]
+    if not varied:
         raise PlumbError("the ends do not differ in anything that can be set here", COMMAND, _differences(fixed))
-    return Ends(labels, first, second, found, between, [*packages, *fixed], ids)
+    return Ends(labels, first, second, varied, between, [*packages, *fixed], ids)
 
 
 def _differences(fixed: Sequence[factors.Fixed]) -> str:
-    told = ", ".join(f"{one.key} {one.before} → {one.after}" for one in fixed[:6])
-    roots = "; with --root: " + ", ".join(one.key for one in fixed if one.why == "root only")
-    return f"they differ in {told or 'nothing'}{roots if any(one.why == 'root only' for one in fixed) else ''}"
+    shown = ", ".join(f"{difference.key} {difference.before} → {difference.after}" for difference in fixed[:6])
+    roots = "; with --root: " + ", ".join(difference.key for difference in fixed if difference.why == "root only")
+    is_for_root = any(difference.why == "root only" for difference in fixed)
+    return f"they differ in {shown or 'nothing'}{roots if is_for_root else ''}"
 
 
 def _without_tuning(variants: Sequence[Variant], stacks: Sequence[str]) -> tuple[list[Variant], list[str]]:
     """A tuned stack as the stack that it was made from, with settings: each of these is a factor then."""
-    made, found = [], []
+    untuned, base_stacks = [], []
     for variant, name in zip(variants, stacks, strict=True):
         stack = manifests.load(name)
         if stack.tuned and stack.made_of in manifests.names():
             tuned = settings_of(variant, stack)
             variant = structs.replace(variant, stack=variant.stack.replace(name, stack.made_of), settings=tuned)
             name = stack.made_of
-        made.append(variant)
-        found.append(name)
-    return made, found
+        untuned.append(variant)
+        base_stacks.append(name)
+    return untuned, base_stacks
 
 
 def _mixtures(
     first: Variant, second: Variant, ran: Sequence[_Ran], make: Make, say: Say
 ) -> tuple[dict[str, Variant], list[Factor]]:
     """Each mixture of the parts that differ, which are factors; they are one where a mixture cannot be made."""
-    both = [one.parts for one in ran]
+    both = [run.parts for run in ran]
     places = [place for place in range(len(BASES)) if both[0][place] != both[1][place]]
     names = [BASES[place] for place in places]
-    shown = [[_short(one[place]) for place in places] for one in both]
+    shown = [[_short(parts[place]) for place in places] for parts in both]
     between = {"0" * len(places): first, "1" * len(places): second} if places else {"": first}
     for digits in itertools.product((0, 1), repeat=len(places)):
         key = "".join(map(str, digits))
         if key in between:
             continue
-        taken = dict(zip(places, digits, strict=True))
-        of_stack, of_code, of_build = (taken.get(place, 0) for place in range(len(BASES)))
-        made = make(first, (both[of_stack][0], both[of_code][1], both[of_build][2]))
-        if made is None:
+        choice = dict(zip(places, digits, strict=True))
+        of_stack, of_code, of_build = (choice.get(place, 0) for place in range(len(BASES)))
+        mixed = make(first, (both[of_stack][0], both[of_code][1], both[of_build][2]))
+        if mixed is None:
             say(f"not every mixture can be built here: {' and '.join(names)} are one factor")
-            before, after = (", ".join(value or "–" for value in one) for one in shown)
+            before, after = (", ".join(value or "–" for value in values) for values in shown)
             return {"0": first, "1": second}, [Factor(names[0], f"and {' and '.join(names[1:])}", before, after)]
-        between[key] = made
+        between[key] = mixed
     return between, [Factor(name, "", *values) for name, *values in zip(names, *shown, strict=True)]
 
 
@@ -309,16 +310,16 @@ def _again(application: Path | None, first: Variant, parts: Parts) -> Variant | 
     if first.application:
         return _built(application, first, stack, code, build)
     side = Side("end", stack, code)
-    made = sides.install_side(side)
-    return structs.replace(first, stack=side.measured) if first.benchmark in made.benchmarks else None
+    installed = sides.install_side(side)
+    return structs.replace(first, stack=side.measured) if first.benchmark in installed.benchmarks else None
 
 
 def _built(file: Path | None, first: Variant, stack: str, commit: str | None, build: Variables) -> Variant | None:
     """The same test of the application of ``file``, in a state of its code, built with a stack and variables."""
     if file is None or commit is None or git.commit(commit, file.parent) is None:
         return None
-    side = Side("end", stack, code=source.of_commit(file, commit, build), given=commit[:12])
-    request = setup.Request((side, side), test=re.escape(first.test), application=file)
+    side = Side("end", stack, code=source.of_commit(file, commit, build), spelling=commit[:12])
+    request = setup.GateRequest((side, side), test=re.escape(first.test), application=file)
     with passing_folder("why") as folder:
         offered = setup.offers([side], request, folder, lambda line: None)[0]
     return offered.variants.get(first.name)
@@ -334,10 +335,10 @@ def _short(part: str | Variables | None) -> str | None:
 def figure_of(first: Record, second: Record) -> str | None:
     """The figure in which two records differ most; None where they have no figure with values above 0 in common."""
     ratios = {
-        one.name: abs(math.log(other.value / one.value))
-        for one in first.figures
-        if (other := second.figure(one.name)) and one.value > 0 and other.value > 0
+        figure.name: abs(math.log(counterpart.value / figure.value))
+        for figure in first.figures
+        if (counterpart := second.figure(figure.name)) and figure.value > 0 and counterpart.value > 0
     }
-    wanted = {one.name for one in first.variant.figures if not one.optional}
+    wanted = {figure.name for figure in first.variant.figures if not figure.optional}
     known = {name: value for name, value in ratios.items() if name in wanted}
     return max(known, key=lambda name: known[name], default=None)

@@ -1,4 +1,4 @@
-"""What two ends differ in: factors that can be set here, and what cannot be set."""
+"""Differences of two ends: factors that can be set here, and those that cannot be set."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ FOLLOWING = ("stack", "benchmark", "variant", "placement", "plan", "environment"
 
 def of_variants(first: Variant, second: Variant) -> list[Factor]:
     """The factors of two variants, apart from what they run (stack and code)."""
-    found = []
+    factors = []
     for name in ATTRIBUTES:
         before, after = getattr(first, name), getattr(second, name)
         if before != after:
-            found.append(Factor(name, "", _shown(before), _shown(after)))
+            factors.append(Factor(name, "", _shown(before), _shown(after)))
     for member, kind in MAPPINGS.items():
         before, after = getattr(first, member), getattr(second, member)
-        found += [
+        factors += [
             Factor(kind, name, before.get(name), after.get(name))
             for name in {**before, **after}
             if before.get(name) != after.get(name)
         ]
-    return found
+    return factors
 
 
 def _shown(value: Any) -> str | None:
@@ -62,20 +62,20 @@ def of_libraries(first: Manifest, second: Manifest) -> list[Factor]:
         for loads in (first.loads, second.loads)
     ]
     mpi = package_of(first, first.loads.library or "")
-    found: dict[str, Factor] = {}
+    by_name: dict[str, Factor] = {}
     for name in both[0]:
         if not (_LIBRARY.fullmatch(name) and name in both[1] and both[0][name][1] != both[1][name][1]):
             continue
         files = both[0][name][0], both[1][name][0]
         before, after = (package_of(stack, file) for stack, file in zip((first, second), files, strict=True))
         if before is None or after is None or before.name != after.name:
-            found[name] = Factor("library", name, *files, ((files[0],), (files[1],)))
+            by_name[name] = Factor("library", name, *files, ((files[0],), (files[1],)))
         elif mpi is None or before.name != mpi.name:
-            known = one.preloads if (one := found.get(before.name)) else ((), ())
+            known = factor.preloads if (factor := by_name.get(before.name)) else ((), ())
             preloads = ((*known[0], files[0]), (*known[1], files[1]))
-            found[before.name] = Factor("package", before.name, _package(before), _package(after), preloads)
-    order = {one.name: place for place, one in enumerate(first.sources)}
-    return sorted(found.values(), key=lambda factor: order.get(factor.name, len(order)))
+            by_name[before.name] = Factor("package", before.name, _package(before), _package(after), preloads)
+    order = {source.name: place for place, source in enumerate(first.sources)}
+    return sorted(by_name.values(), key=lambda factor: order.get(factor.name, len(order)))
 
 
 def packages(first: Manifest, second: Manifest, varied: Collection[Factor]) -> list[Fixed]:
@@ -84,15 +84,15 @@ def packages(first: Manifest, second: Manifest, varied: Collection[Factor]) -> l
     Of stacks of one family that name no packages, such as those of modules, it is the libraries that are not factors:
     the MPI library, and what has another name or is in one of them only.
     """
-    before, after = ({one.name: one for one in stack.sources} for stack in (first, second))
-    alone = {one.name for one in varied}
-    found = [
+    before, after = ({source.name: source for source in stack.sources} for stack in (first, second))
+    alone = {factor.name for factor in varied}
+    differing = [
         Fixed(f"package {name}", _package(before.get(name)), _package(after.get(name)), "in the stack")
         for name in {**before, **after}
         if before.get(name) != after.get(name) and name not in alone
     ]
     if before or after or first.mpi.family != second.mpi.family or not (first.loads and second.loads):
-        return found
+        return differing
     old, new = (
         {Path(file).name: (file, digest) for file, digest in loads.files.items()}
         for loads in (first.loads, second.loads)
@@ -119,22 +119,24 @@ def of_host(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Factor]
 
 
 def fixed(first: Record, second: Record) -> list[Fixed]:
-    """What differs between two records and follows from no factor.
+    """The differences of two records that follow from no factor.
 
     Of the files that the ranks loaded that is the system's own, such as libc after an update.
     """
-    found = []
+    differences = []
     for key, before, after in diff.differences(first, second):
         part, _, name = key.partition(".")
         if part == "loaded" and "absent" not in (before, after) and libraries.is_of_system(Path(name).parent):
-            found.append(Fixed(f"library {Path(name).name}", before, after, "no"))
+            differences.append(Fixed(f"library {Path(name).name}", before, after, "no"))
         elif part not in FOLLOWING:
-            found.append(Fixed(key, before, after, "root only" if part == "host" and name in change.TABLE else "no"))
+            differences.append(
+                Fixed(key, before, after, "root only" if part == "host" and name in change.TABLE else "no")
+            )
     days = first.time[:10], second.time[:10]
-    return [*found, *([Fixed("date", *days, "no")] if days[0] != days[1] else [])]
+    return [*differences, *([Fixed("date", *days, "no")] if days[0] != days[1] else [])]
 
 
 def key_of(variant: Variant) -> str:
-    """What two variants must share to be ends of one search: what is measured, and where."""
-    figures = [(one.name, one.metric, one.where) for one in variant.figures]
+    """The key that both ends of a search must share: the figures measured, and where."""
+    figures = [(figure.name, figure.metric, figure.where) for figure in variant.figures]
     return json.dumps([variant.site, variant.partition, variant.test, variant.parser, variant.nodes, figures])

@@ -1,4 +1,4 @@
-"""What a search is asked: two ends, the factors in which they differ, and any mixture of them as a variant."""
+"""The request of a search: two ends, the factors in which they differ, and any mixture of them as a variant."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 
 from plumbline.measure.session import Kind
 from plumbline.records.variant import Variant
-from plumbline.statistics.paired import Rule
+from plumbline.statistics.paired import PairedRule
 
 #: attributes of a variant that are one factor each
 ATTRIBUTES = ("placement", "memory", "threads", "ranks_per_node", "arguments")
@@ -17,7 +17,7 @@ ATTRIBUTES = ("placement", "memory", "threads", "ranks_per_node", "arguments")
 MAPPINGS = {"settings": "setting", "environment": "variable"}
 #: the variable that loads libraries before those that a program names (ld.so(8))
 PRELOAD = "LD_PRELOAD"
-#: what a variant runs: each has a variant of its own for every mixture of these
+#: the parts of a variant that are built: each mixture of them has a variant of its own
 BASES = ("stack", "code", "build")
 
 
@@ -75,34 +75,38 @@ class Ends(Struct, frozen=True):
 
     def variant(self, configuration: int) -> Variant:
         """A with the factors of ``configuration`` as they are in B."""
-        taken = {one: bool(configuration >> place & 1) for place, one in enumerate(self.factors)}
-        digits = "".join(str(int(taken[one])) for one in self.factors if one.kind in BASES)
-        found = self.bases[digits]
+        levels = {factor: bool(configuration >> place & 1) for place, factor in enumerate(self.factors)}
+        digits = "".join(str(int(levels[factor])) for factor in self.factors if factor.kind in BASES)
+        base = self.bases[digits]
         changed: dict[str, Any] = {name: getattr(self.first, name) for name in ATTRIBUTES}
         for name in MAPPINGS:
             both = (getattr(self.first, name), getattr(self.second, name))
             changed[name] = {key: value for key, value in both[0].items() if both[1].get(key) == value}
-        for factor, is_after in taken.items():
+        for factor, is_after in levels.items():
             end = self.second if is_after else self.first
             if factor.kind in ATTRIBUTES:
                 changed[factor.kind] = getattr(end, factor.kind)
             for member, kind in MAPPINGS.items():
                 if factor.kind == kind and (value := factor.after if is_after else factor.before) is not None:
                     changed[member][factor.name] = value
-        if other := self._preloaded(taken):
-            changed["environment"][PRELOAD] = ":".join([*other, *filter(None, [changed["environment"].get(PRELOAD)])])
-        return structs.replace(found, **changed, name=f"{self.first.name} {self.mixture(configuration)}".rstrip())
+        if preloaded := self._preloaded(levels):
+            changed["environment"][PRELOAD] = ":".join(
+                [*preloaded, *filter(None, [changed["environment"].get(PRELOAD)])]
+            )
+        return structs.replace(base, **changed, name=f"{self.first.name} {self.mixture(configuration)}".rstrip())
 
     @staticmethod
-    def _preloaded(taken: Mapping[Factor, bool]) -> list[str]:
+    def _preloaded(levels: Mapping[Factor, bool]) -> list[str]:
         """The libraries that come from the other end than the stack does."""
-        is_second = any(is_after for factor, is_after in taken.items() if factor.kind == "stack")
-        return [file for one, is_after in taken.items() if is_after != is_second for file in one.preloads[is_after]]
+        is_second = any(is_after for factor, is_after in levels.items() if factor.kind == "stack")
+        return [
+            file for factor, is_after in levels.items() if is_after != is_second for file in factor.preloads[is_after]
+        ]
 
     def mixture(self, configuration: int) -> str:
         """A configuration for people: ``A``, ``B``, ``A with threads``, ``B without threads``."""
-        members = [one.label for place, one in enumerate(self.factors) if configuration >> place & 1]
-        others = [one.label for place, one in enumerate(self.factors) if not configuration >> place & 1]
+        members = [factor.label for place, factor in enumerate(self.factors) if configuration >> place & 1]
+        others = [factor.label for place, factor in enumerate(self.factors) if not configuration >> place & 1]
         if not members or not others:
             return "B" if members or not self.factors else "A"
         if len(members) <= len(others):
@@ -112,17 +116,17 @@ class Ends(Struct, frozen=True):
     def host(self, configuration: int) -> dict[str, str]:
         """The settings of the host that a launch of ``configuration`` needs."""
         return {
-            one.name: value
-            for place, one in enumerate(self.factors)
-            if one.kind == "host" and (value := one.after if configuration >> place & 1 else one.before) is not None
+            factor.name: value
+            for place, factor in enumerate(self.factors)
+            if factor.kind == "host"
+            and (value := factor.after if configuration >> place & 1 else factor.before) is not None
         }
 
 
-class Asked(Struct):
+class WhyRequest(Struct):
     """A search: its ends, ``figure`` (None: that with the largest difference), margins, seed, where it is measured.
 
-    ``circumstances`` that are None are those of the job that measures. ``faster``: B is better than A, and it is asked
-    what makes it so; None until the ends have been compared. ``noise`` is that of one launch (a log ratio).
+    ``circumstances`` that are None are those of the job that measures. ``noise`` is that of one launch (a log ratio).
     """
 
     session: str
@@ -135,9 +139,9 @@ class Asked(Struct):
     noise: float | None = None
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> PairedRule:
         """The margins of every effect."""
-        return Rule(self.tolerance, self.must_detect, gain=True)
+        return PairedRule(self.tolerance, self.must_detect, gain=True)
 
 
-WHY = Kind("search", "why", "why.json", Asked)
+WHY = Kind("search", "why", "why.json", WhyRequest)

@@ -21,8 +21,8 @@ from plumbline.stacks import source
 from plumbline.why import factors
 
 
-class _Made(NamedTuple):
-    """What a program was made with; a commit that is not known is empty. ``library``: the commit of the MPI library."""
+class _BuildInputs(NamedTuple):
+    """The inputs of a program's build; an unknown commit is empty. ``library``: the commit of the MPI library."""
 
     stack: str
     library: str
@@ -30,8 +30,8 @@ class _Made(NamedTuple):
     build: Mapping[str, str]
 
     @classmethod
-    def of(cls, record: Record, rebuilt: bool) -> _Made:
-        """That of ``record``.
+    def of(cls, record: Record, rebuilt: bool) -> _BuildInputs:
+        """The inputs of the program of ``record``.
 
         Kernels are built with their stack: the commit of the suite is theirs only where they were ``rebuilt``.
         """
@@ -51,8 +51,8 @@ def command(first: Record, second: Record, application: Path | None = None) -> s
     """
     named = ["--application", str(application)] if application and first.variant.application else []
     rebuilt = first.benchmark.sha256 != second.benchmark.sha256
-    good, bad = _Made.of(first, rebuilt), _Made.of(second, rebuilt)
-    number = sum(one != other for one, other in zip(good, bad, strict=True))
+    good, bad = _BuildInputs.of(first, rebuilt), _BuildInputs.of(second, rebuilt)
+    number = sum(before != after for before, after in zip(good, bad, strict=True))
     if number + len(factors.of_variants(first.variant, second.variant)) > 1:
         return shlex.join(["plumb", "why", first.id, second.id, *named])
     if good.library != bad.library:
@@ -71,7 +71,7 @@ def _has_parts(first: str, second: str) -> bool:
     if first == second or not {first, second} <= set(manifests.names()):
         return False
     both = [manifests.load(name) for name in (first, second)]
-    return any(one.tuned for one in both) or bool(factors.of_libraries(*both))
+    return any(stack.tuned for stack in both) or bool(factors.of_libraries(*both))
 
 
 def search(command: str, minutes: float, folder: Path, say: Say, trusted: bool = False) -> str:
@@ -84,10 +84,10 @@ def search(command: str, minutes: float, folder: Path, say: Say, trusted: bool =
     work, target = folder / "cause", folder / "cause.json"
     words = [*shlex.split(command)[1:], "--work", str(work)]
     words += ["--trust"] if trusted and words[0] == "why" else []
-    if work.exists():  # a gate that is resumed
+    if any(work.glob("*.json")):  # a gate that is resumed; without a state the search was killed before it began
         words = [words[0], "--resume", str(work)]
     say(f"\nthe cause: {command} --minutes {minutes:g}")
-    started = [sys.executable, "-m", "plumbline.commands.cli", *paths.options(), *words]
+    started = [*paths.python(), "-m", "plumbline.commands.cli", *paths.options(), *words]
     started += ["--minutes", f"{minutes:g}", "--output", str(target)]
     # what it prints is progress, and a document may be on standard output; an interruption reaches it, too
     with subprocess.Popen(started, stdout=sys.__stderr__, preexec_fn=process.die_with_parent) as child:

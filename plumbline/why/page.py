@@ -24,11 +24,11 @@ def document(answer: Answer) -> dict[str, Any]:
     """The page."""
     outcome = answer.outcome
     facts = [
-        ("A", outcome.asked.ends.labels[0]),
-        ("B", outcome.asked.ends.labels[1]),
-        ("test", outcome.asked.ends.first.name),
+        ("A", outcome.request.ends.labels[0]),
+        ("B", outcome.request.ends.labels[1]),
+        ("test", outcome.request.ends.first.name),
         ("figure", f"{outcome.figure}, {outcome.better} is better"),
-        ("site", outcome.asked.ends.first.site),
+        ("site", outcome.request.ends.first.site),
     ]
     columns = [*HEADER[:3], *map(blocks.number, HEADER[3:7]), blocks.column(HEADER[7], "notes")]
     drawn = [cause for cause in answer.causes if cause.part]

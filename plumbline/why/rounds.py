@@ -1,38 +1,40 @@
 """Rounds of launches: each starts every wanted configuration once, in random order, until each contrast is decided.
 
-What starts them is a :class:`Bench`; simulations put another one in its place. All that is random comes from the seed
-and from the number of the round, so a search that is repeated on what was kept takes the same way.
+A :class:`Launcher` starts them; simulations put another one in its place. All that is random comes from the seed and
+from the number of the round, so a search that is repeated on what was kept takes the same way.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
-from plumbline.base.digits import step_of
+from msgspec import UNSET, UnsetType
+
 from plumbline.base.units import Better
 from plumbline.gate.live import FigureState, figure_state
 from plumbline.judge import decide
 from plumbline.judge.decide import Verdict
 from plumbline.judge.disturbed import Disturbed
 from plumbline.judge.pairs import Column, Pairs
-from plumbline.statistics.paired import CAP, LOOKS, Rule
+from plumbline.parsers.measurement import Number, step_of
+from plumbline.statistics.paired import CAP, LOOKS, PairedRule
 from plumbline.why.designs import Contrast, Weights
 
 
 class Seen(NamedTuple):
-    """The figure of a launch, and whether something disturbed it."""
+    """The figure of a launch, whether something disturbed it, and its step as a measurement declares it."""
 
     value: float
     disturbed: bool = False
+    step: Number | UnsetType = UNSET
 
 
-class Bench(Protocol):
-    """What starts launches."""
+class Launcher(Protocol):
+    """Starts launches."""
 
     def launch(self, configuration: int, number: int) -> Seen | None:
         """One launch of a configuration in round ``number``; None if it has no figure: it failed."""
@@ -57,9 +59,9 @@ class Rounds:
     again.
     """
 
-    bench: Bench
+    launcher: Launcher
     better: Better
-    rule: Rule
+    rule: PairedRule
     seed: int
     after: AfterRound = lambda number, states, launches: None
     seen: dict[int, dict[int, Seen]] = field(default_factory=dict)
@@ -77,17 +79,16 @@ class Rounds:
 
     def pairs(self, name: str, contrast: Contrast) -> Pairs:
         """The rounds in which all of its configurations were launched, as pairs."""
-        held = [self.seen.get(one, {}) for one in sorted(contrast.configurations)]
+        held = [self.seen.get(configuration, {}) for configuration in sorted(contrast.configurations)]
         common = sorted(set(held[0]).intersection(*held[1:])) if held else []
-        written = [json.dumps(seen[number].value) for seen in held for number in common]
-        step = step_of(written) if written else 0.0
+        step = step_of([seen[number] for seen in held for number in common])
         low, high = (
             Column([self._mean(side, number) for number in common], step) for side in (contrast.low, contrast.high)
         )
         flags = [tuple(self._is_disturbed(side, number) for side in (contrast.low, contrast.high)) for number in common]
         disturbed = Disturbed(
             len(flags),
-            (sum(one for one, _ in flags), sum(two for _, two in flags)),
+            (sum(is_low for is_low, _ in flags), sum(is_high for _, is_high in flags)),
             (flags.count((True, False)), flags.count((False, True))),
             len(flags),
             sum(map(any, flags)),
@@ -95,29 +96,38 @@ class Rounds:
         return Pairs(name, low, high, self.better, rule=contrast.rule(self.rule), disturbed=disturbed)
 
     def _is_disturbed(self, side: Weights, number: int) -> bool:
-        return any(self.seen[one][number].disturbed for one, _ in side)
+        return any(self.seen[configuration][number].disturbed for configuration, _ in side)
 
     def _mean(self, side: Weights, number: int) -> float:
-        return math.exp(sum(weight * math.log(self.seen[one][number].value) for one, weight in side))
+        return math.exp(
+            sum(weight * math.log(self.seen[configuration][number].value) for configuration, weight in side)
+        )
 
     def state(self, name: str, contrast: Contrast, total: int) -> FigureState:
         """How a contrast stands among ``total``."""
         pairs = self.pairs(name, contrast)
         if not pairs.baseline.values:
             return FigureState(name, "open", 0)
-        said, other = (figure_state(one, self.rule, len(one.baseline.values), total) for one in (pairs, _turned(pairs)))
-        return said if said.state != "PASS" or other.state != "open" else replace(said, state="open")
+        loss, gain = (
+            figure_state(direction, self.rule, len(direction.baseline.values), total)
+            for direction in (pairs, _turned(pairs))
+        )
+        return loss if loss.state != "PASS" or gain.state != "open" else replace(loss, state="open")
 
     def run(self, contrasts: dict[str, Contrast]) -> None:
         """Launch until each of ``contrasts`` is decided, or has a configuration that fails.
 
         A configuration that no undecided contrast needs is left out of later rounds. Raises :class:`Stopped`.
         """
-        states = {name: self.state(name, one, len(contrasts)) for name, one in contrasts.items() if self.usable(one)}
+        states = {
+            name: self.state(name, contrast, len(contrasts))
+            for name, contrast in contrasts.items()
+            if self.usable(contrast)
+        }
         while wanted := {name: contrasts[name] for name, state in states.items() if not self._done(state)}:
-            if self.bench.stop():
+            if self.launcher.stop():
                 raise Stopped
-            started = self._round(sorted(set().union(*(one.configurations for one in wanted.values()))))
+            started = self._round(sorted(set().union(*(contrast.configurations for contrast in wanted.values()))))
             for name, contrast in wanted.items():
                 if not self.usable(contrast):
                     del states[name]
@@ -129,10 +139,10 @@ class Rounds:
         return state.decided or state.count >= CAP
 
     def _round(self, configurations: Sequence[int]) -> int:
-        order = [one for one in configurations if one not in self.broken]
+        order = [configuration for configuration in configurations if configuration not in self.broken]
         random.Random(f"{self.seed}/{self.number}").shuffle(order)  # noqa: S311 - an experimental design, not a secret
         for configuration in order:
-            seen = self.bench.launch(configuration, self.number)
+            seen = self.launcher.launch(configuration, self.number)
             if seen is None or not math.isfinite(seen.value) or seen.value <= 0:
                 self.broken.add(configuration)
             else:
@@ -143,11 +153,11 @@ class Rounds:
 
     def judge(self, contrasts: dict[str, Contrast]) -> dict[str, Verdict]:
         """The verdicts of ``contrasts``, those that could not be measured apart, decided as one search (Holm)."""
-        measured = {name: self.pairs(name, one) for name, one in contrasts.items() if self.usable(one)}
+        measured = {name: self.pairs(name, contrast) for name, contrast in contrasts.items() if self.usable(contrast)}
         ready = [pairs for pairs in measured.values() if len(pairs.baseline.values) >= LOOKS[0]]
-        both = [decide.decide(one, self.rule) if ready else [] for one in (ready, [*map(_turned, ready)])]
-        found = [_both_ways(*one) for one in zip(*both, strict=True)]
-        return {item.subject: _as_effect(item, contrasts[item.subject].scale) for item in found}
+        both = [decide.decide(direction, self.rule) if ready else [] for direction in (ready, [*map(_turned, ready)])]
+        verdicts = [_both_ways(*couple) for couple in zip(*both, strict=True)]
+        return {verdict.subject: _as_effect(verdict, contrasts[verdict.subject].scale) for verdict in verdicts}
 
 
 def _turned(pairs: Pairs) -> Pairs:
@@ -155,13 +165,13 @@ def _turned(pairs: Pairs) -> Pairs:
     return replace(pairs, better="higher" if pairs.better == "lower" else "lower")
 
 
-def _both_ways(said: Verdict, other: Verdict) -> Verdict:
+def _both_ways(loss: Verdict, gain: Verdict) -> Verdict:
     """A PASS only where nothing that matters is possible either way."""
-    if said.state != "PASS":
-        return said
-    if other.state != "PASS":
-        return replace(said, state="INCONCLUSIVE", reason=f"it may make it faster: {other.said or 'undecided'}")
-    return replace(said, detectable=max(said.detectable or 0.0, other.detectable or 0.0))
+    if loss.state != "PASS":
+        return loss
+    if gain.state != "PASS":
+        return replace(loss, state="INCONCLUSIVE", reason=f"it may make it faster: {gain.explanation or 'undecided'}")
+    return replace(loss, detectable=max(loss.detectable or 0.0, gain.detectable or 0.0))
 
 
 def _as_effect(verdict: Verdict, scale: float) -> Verdict:

@@ -24,7 +24,7 @@ MOST_TOGETHER = 6
 
 @dataclass(frozen=True)
 class Named:
-    """What was found of one factor, or of ``members`` that act together.
+    """The verdicts of one factor, or of ``members`` that act together.
 
     ``share``: the mean of what it makes, ``put_in`` to A and ``taken_out`` of B; None where that could not be measured.
     """
@@ -46,8 +46,8 @@ class Named:
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a search found: the ``whole`` difference, and each factor or group.
+class Attribution:
+    """The result of a search: the ``whole`` difference, and each factor or group.
 
     ``alone`` are factors whose effects in A and in B differ, and that no group was found for. ``design`` says how the
     factors were varied. ``broken`` are configurations that failed. ``stopped``: time was up before all was decided.
@@ -71,26 +71,28 @@ class Search:
         self._without_group: tuple[int, ...] = ()
         self._crossed: dict[str, Verdict] = {}
 
-    def run(self) -> Found:
+    def run(self) -> Attribution:
         """All stages; what was found before time was up counts."""
         try:
             self._stages()
         except Stopped:
-            return self._found(stopped=True)
-        return self._found()
+            return self._attribution(stopped=True)
+        return self._attribution()
 
     def _stages(self) -> None:
-        singles = self._effects((one,) for one in range(self.factors))
+        singles = self._effects((factor,) for factor in range(self.factors))
         if self._is_crossed():
             acting = self._cross()
             if acting is not None:
-                singles = self._effects((one,) for one in acting)
+                singles = self._effects((factor,) for factor in acting)
         self.say(f"effects: {self._design}, {len(self._configurations(singles))} configurations")
         self._measure(singles)
         suspects = self._disagreeing(singles)
         if len(suspects) > 1:
             self._groups = self._together(suspects)
-            self._without_group = tuple(one for one in suspects if not any(one in group for group in self._groups))
+            self._without_group = tuple(
+                factor for factor in suspects if not any(factor in group for group in self._groups)
+            )
             self._measure(self._effects(self._groups))
         else:
             self._without_group = suspects
@@ -100,7 +102,7 @@ class Search:
 
     @staticmethod
     def _configurations(effects: Sequence[Effect]) -> set[int]:
-        return set().union(*(one.share.configurations for one in effects))
+        return set().union(*(effect.share.configurations for effect in effects))
 
     def _is_crossed(self) -> bool:
         if not 4 <= self.factors <= designs.MOST_CROSSED:
@@ -114,7 +116,7 @@ class Search:
         """The factors that a two-level design does not clear; None where one of its configurations fails."""
         configurations, contrasts = designs.crossed(self.factors)
         self.say(f"effects: a two-level design of {len(configurations)} configurations")
-        named = {f"crossed {factor}": one for factor, one in enumerate(contrasts)}
+        named = {f"crossed {factor}": contrast for factor, contrast in enumerate(contrasts)}
         self.rounds.run(named)
         if self.rounds.broken & set(configurations):
             self.say("a configuration of the two-level design fails: each factor alone")
@@ -125,7 +127,7 @@ class Search:
 
     def _measure(self, effects: Sequence[Effect]) -> None:
         """Until each share is decided; a factor that fails in A or in B is measured in the other alone."""
-        contrasts = {_name("share", one): one.share for one in effects}
+        contrasts = {_name("share", effect): effect.share for effect in effects}
         self.rounds.run(contrasts)
         rest: dict[str, Contrast] = {}
         for effect in effects:
@@ -138,23 +140,33 @@ class Search:
     def _usable(self, effect: Effect) -> tuple[str, Contrast | None]:
         """The share of an effect, or else the part of it that does not fail."""
         ways = (("share", effect.share), ("in", effect.put_in), ("out", effect.taken_out))
-        found = next(((kind, one) for kind, one in ways if self.rounds.usable(one)), None)
-        return (_name(found[0], effect), found[1]) if found else ("", None)
+        way = next(((kind, contrast) for kind, contrast in ways if self.rounds.usable(contrast)), None)
+        return (_name(way[0], effect), way[1]) if way else ("", None)
 
     def _disagreeing(self, effects: Sequence[Effect]) -> tuple[int, ...]:
         """Factors that certainly make another difference in A than in B; of those that act that is decided first."""
-        both = {_name("differ", one): one.disagreement for one in effects if self.rounds.usable(one.disagreement)}
-        shares = self.rounds.judge({_name("share", one): one.share for one in effects if self.rounds.usable(one.share)})
-        acting = [one for one in effects if (said := shares.get(_name("share", one))) and said.state in ACTS]
-        self.rounds.run({name: both[name] for one in acting if (name := _name("differ", one)) in both})
+        both = {
+            _name("differ", effect): effect.disagreement
+            for effect in effects
+            if self.rounds.usable(effect.disagreement)
+        }
+        shares = self.rounds.judge(
+            {_name("share", effect): effect.share for effect in effects if self.rounds.usable(effect.share)}
+        )
+        acting = [
+            effect for effect in effects if (verdict := shares.get(_name("share", effect))) and verdict.state in ACTS
+        ]
+        self.rounds.run({name: both[name] for effect in acting if (name := _name("differ", effect)) in both})
         verdicts = self.rounds.judge(both)
         return tuple(
-            one.members[0] for one in effects if (said := verdicts.get(_name("differ", one))) and said.state in ACTS
+            effect.members[0]
+            for effect in effects
+            if (verdict := verdicts.get(_name("differ", effect))) and verdict.state in ACTS
         )
 
     def _together(self, suspects: tuple[int, ...]) -> list[tuple[int, ...]]:
         """Groups of ``suspects`` that act together."""
-        left, found = suspects[:MOST_TOGETHER], list[tuple[int, ...]]()
+        left, groups = suspects[:MOST_TOGETHER], list[tuple[int, ...]]()
         group: tuple[int, ...]
         while len(left) > 1:
             if self._acts_together(left):
@@ -163,28 +175,28 @@ class Search:
                 group = next((pair for pair in itertools.combinations(left, 2) if self._acts_together(pair)), ())
             if not group:
                 break
-            found.append(group)
-            left = tuple(one for one in left if one not in group)
-        return found
+            groups.append(group)
+            left = tuple(factor for factor in left if factor not in group)
+        return groups
 
     def _acts_together(self, group: tuple[int, ...]) -> bool | None:
         """Whether ``group`` makes more, or less, in A than its members do there alone; None: not decided."""
         name, contrast = f"together {group}", designs.excess(group)
         if not self.rounds.usable(contrast):
             return None
-        self.say(f"do they act together: factors {', '.join(str(one + 1) for one in group)}")
+        self.say(f"do they act together: factors {', '.join(str(factor + 1) for factor in group)}")
         self.rounds.run({name: contrast})
         if not self.rounds.usable(contrast):
             return None
         verdict = self.rounds.judge({name: contrast})[name]
         return {"FAIL": True, "GAIN": True, "PASS": False}.get(verdict.state)
 
-    def _found(self, stopped: bool = False) -> Found:
-        grouped = {one for group in self._groups for one in group}
-        members = [*self._groups, *((one,) for one in range(self.factors) if one not in grouped)]
+    def _attribution(self, stopped: bool = False) -> Attribution:
+        grouped = {factor for group in self._groups for factor in group}
+        members = [*self._groups, *((factor,) for factor in range(self.factors) if factor not in grouped)]
         effects = self._effects(members)
         chosen = {effect.members: self._usable(effect) for effect in effects}
-        shares = self.rounds.judge({name: one for name, one in chosen.values() if one})
+        shares = self.rounds.judge({name: contrast for name, contrast in chosen.values() if contrast})
         parts = {}
         for effect in effects:
             for kind, contrast in (("in", effect.put_in), ("out", effect.taken_out)):
@@ -201,7 +213,7 @@ class Search:
             for effect in effects
         ]
         whole = designs.whole(self.factors)
-        return Found(
+        return Attribution(
             self.rounds.judge({"whole": whole}).get("whole") if self.rounds.usable(whole) else None,
             named,
             self._design,

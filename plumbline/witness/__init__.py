@@ -1,7 +1,7 @@
-"""What really happened in the measured processes, compared with the plan.
+"""The witnessed placement and work of the measured processes, compared with the plan.
 
 ``read`` loads what ``libplumbwitness.so`` wrote, ``compare`` says why a launch is not verified, and
-:mod:`plumbline.witness.disturbance` says what disturbed it.
+:mod:`plumbline.witness.disturbance` names its disturbances.
 """
 
 from __future__ import annotations

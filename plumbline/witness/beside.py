@@ -1,4 +1,4 @@
-"""Who else ran on the driver's node during a launch: processes and kernel threads, by the kernel's own count.
+"""Other processes and kernel threads on the driver's node during a launch, by the kernel's own count.
 
 Where they ran is not known: a task's time counts whichever CPU it had. Processes that began and ended meanwhile have no
 name any more; what they used is the time of all CPUs less that of all others.
@@ -82,7 +82,7 @@ def look(read: Reader) -> Look:
 
 
 def between(before: Look, after: Look, ranks_s: float) -> Meanwhile:
-    """What ran between two looks; the launch, whose ranks here used ``ranks_s``, has ended.
+    """The processes that ran between two looks; the launch, whose ranks here used ``ranks_s``, has ended.
 
     So a task that began meanwhile and continues is not part of it. Ranks need not be children of this process.
     """

@@ -77,20 +77,20 @@ def _compare_host(plan: Plan, witnesses: list[RankWitness], host: str, ranks: in
     reasons: list[str] = []
     missing = [local_rank for local_rank in range(ranks) if local_rank in planned and local_rank not in seen]
     if missing:
-        what = (
+        cause = (
             "it was killed or crashed before its" if len(missing) == 1 else "they were killed or crashed before their"
         )
-        reasons.append(f"{numbered('local rank', missing)} on {host} {MISSING}: {what} exit")
+        reasons.append(f"{numbered('local rank', missing)} on {host} {MISSING}: {cause} exit")
     for local_rank in range(ranks):
-        found = seen.pop(local_rank, [])
+        rank_witnesses = seen.pop(local_rank, [])
         if local_rank not in planned:
             reasons.append(
                 f"local rank {local_rank} on {host} is not in the plan, which has {len(planned)} ranks a host"
             )
-        elif len(found) > 1:
-            reasons.append(f"local rank {local_rank} on {host} left {len(found)} witnesses instead of one")
-        elif found:
-            reasons += _compare_rank(planned[local_rank], found[0], binds)
+        elif len(rank_witnesses) > 1:
+            reasons.append(f"local rank {local_rank} on {host} left {len(rank_witnesses)} witnesses instead of one")
+        elif rank_witnesses:
+            reasons += _compare_rank(planned[local_rank], rank_witnesses[0], binds)
     reasons += [f"{_name(extra)} left a witness, but only {ranks} ranks were to run there" for extra in _flat(seen)]
     return reasons
 
@@ -116,7 +116,7 @@ def _compare_rank(rank: PlannedRank, witness: RankWitness, binds: Binds) -> list
     name, itself = _name(witness), binds == "itself"
     reasons = _compare_plan(started(rank, binds), witness, name)
     if rank.places:
-        # what a library starts before the program binds itself stays where it is; it must not work
+        # threads that a library starts before the program binds itself stay where they are; they must not work
         ended = witness.ended if itself else []
         reasons += _compare_places(rank, [*witness.threads, *ended], name) if binds != "ranks" else []
         idle_s = processes.allowed_s(processes.ELSEWHERE, witness) if itself else -1.0
@@ -143,7 +143,7 @@ def _compare_clocks(witness: RankWitness, name: str) -> list[str]:
 
 
 def started(rank: PlannedRank, binds: Binds) -> PlannedRank:
-    """What plumb-bind gives ``rank``: a program that binds itself begins as one under the control."""
+    """The plan that plumb-bind gives ``rank``: a program that binds itself begins as one under the control."""
     if binds != "itself":
         return rank
     return replace(rank, places=[], mem=Pages(policy="none", nodes=[]), devices=None, environment=None)
@@ -153,17 +153,17 @@ def _compare_plan(rank: PlannedRank, witness: RankWitness, name: str) -> list[st
     if witness.plan is None:
         return [f"{name} had no plan: it was not started through plumb-bind"]
     shown = ", ".join(
-        f"{key} {_shown(own)} instead of {_shown(planned)}" for key, own, planned in differing(rank, witness)
+        f"{key} {_shown(actual)} instead of {_shown(planned)}" for key, actual, planned in differing(rank, witness)
     )
     return [f"{name} was started with another plan: {shown}"] if shown else []
 
 
 def differing(rank: PlannedRank, witness: RankWitness) -> list[tuple[str, Any, Any]]:
     """The members in which the plan that a witness was started with, if any, is not ``rank``, each with both values."""
-    own, planned = (msgspec.to_builtins(document) for document in (witness.plan or rank, rank))
+    actual, planned = (msgspec.to_builtins(document) for document in (witness.plan or rank, rank))
     # the control's CPUs are whatever the launcher left it, which the plan cannot know
     free = set() if rank.places else {"cpus"}
-    both = [(key, own.get(key), planned.get(key)) for key in sorted({*planned, *own} - free)]
+    both = [(key, actual.get(key), planned.get(key)) for key in sorted({*planned, *actual} - free)]
     return [(key, seen, wanted) for key, seen, wanted in both if seen != wanted]
 
 
@@ -230,10 +230,10 @@ def _compare_threads(rank: PlannedRank, threads: list[Thread], name: str, moved:
     return _shortened(reasons, f"threads of {name}")
 
 
-def _shortened(reasons: list[str], what: str, keep: int = 4) -> list[str]:
+def _shortened(reasons: list[str], noun: str, keep: int = 4) -> list[str]:
     if len(reasons) <= keep:
         return reasons
-    return [*reasons[:keep], f"and {len(reasons) - keep} more such {what}"]
+    return [*reasons[:keep], f"and {len(reasons) - keep} more such {noun}"]
 
 
 def _compare_memory(planned: Pages, memory: Memory, name: str) -> list[str]:

@@ -47,11 +47,11 @@ def compare_nodes(
         reasons.append(_missing(ranks, len(absent), nodes, names))
     for host in sorted(set(hosts.values())):
         here = [witness for witness in witnesses if hosts[witness.host] == host]
-        other = None if same_host(host, home) else _other_plan(plan, here, binds)
-        if other:
+        difference = None if same_host(host, home) else _other_plan(plan, here, binds)
+        if difference:
             reasons.append(
                 f"node {host} is another machine than {home}, where the plan was made: there {plan.placement} is "
-                f"{other}; the nodes of a launch must be equal"
+                f"{difference}; the nodes of a launch must be equal"
             )
         else:
             reasons += compare(plan, here, {here[0].host: ranks_per_node}, binds=binds)
@@ -61,7 +61,7 @@ def compare_nodes(
 def _hosts(witnesses: list[RankWitness]) -> dict[str, str]:
     """Every host's name as witnessed -> the name that stands for it: without a domain and with one it is one host."""
     names = sorted({witness.host for witness in witnesses}, key=len)
-    return {name: next(other for other in names if same_host(other, name)) for name in names}
+    return {name: next(stand_in for stand_in in names if same_host(stand_in, name)) for name in names}
 
 
 def same_host(first: str, second: str) -> bool:
@@ -78,12 +78,12 @@ def _wrong_map(
     witnesses: list[RankWitness], hosts: dict[str, str], nodes: int, ranks_per_node: int, round_robin: bool
 ) -> str | None:
     """The one line about a rank map that is not as planned. Hosts without any witness are another matter."""
-    found = group((hosts[witness.host], witness.rank) for witness in witnesses)
+    ranks_by_host = group((hosts[witness.host], witness.rank) for witness in witnesses)
     groups = {
         host: {_group(rank, nodes, ranks_per_node, round_robin) if rank >= 0 else -1 for rank in ranks}
-        for host, ranks in found.items()
+        for host, ranks in ranks_by_host.items()
     }
-    every = [group for own in groups.values() for group in own]
+    every = [group for of_host in groups.values() for group in of_host]
     if len(every) == len(set(every)) == len(groups) and all(0 <= group < nodes for group in every):
         return None
     planned = (
@@ -91,7 +91,7 @@ def _wrong_map(
     )
     if ranks_per_node == 1:
         planned = f"1 rank on each of {nodes} hosts"
-    shown = [f"{numbered('rank', ranks)} on {host}" for host, ranks in sorted(found.items())]
+    shown = [f"{numbered('rank', ranks)} on {host}" for host, ranks in sorted(ranks_by_host.items())]
     more = f" and {len(shown) - SHOWN} more hosts" if len(shown) > SHOWN else ""
     return f"the rank map is not as planned ({planned}): {', '.join(shown[:SHOWN])}{more}"
 
@@ -109,9 +109,9 @@ def _other_plan(plan: Plan, here: list[RankWitness], binds: Binds) -> str | None
     planned = {rank.local_rank: started(rank, binds) for rank in plan.ranks}
     for witness in here:
         rank = planned.get(local_rank_of(witness))
-        for key, own, wanted in differing(rank, witness) if rank is not None else ():
+        for key, actual, wanted in differing(rank, witness) if rank is not None else ():
             who = f"for local rank {local_rank_of(witness)}"
             if key == "cpus":
-                return f"CPUs {cpu_list(own)} instead of {cpu_list(wanted)} {who}"
-            return f"{key} {own} instead of {wanted} {who}"
+                return f"CPUs {cpu_list(actual)} instead of {cpu_list(wanted)} {who}"
+            return f"{key} {actual} instead of {wanted} {who}"
     return None

@@ -1,4 +1,4 @@
-"""What disturbed a launch: causes outside the measured program, never the measured value itself.
+"""Disturbances of a launch: causes outside the measured program, never the measured value itself.
 
 The witnesses say what each host did in the *window* in which figures are made: between MPI_Init and MPI_Finalize, or
 the whole run of a program without MPI. So what a launcher does to start and end ranks is not a disturbance. Pressure,
@@ -58,7 +58,7 @@ MAJOR_FAULTS = 100
 #: seconds that each CPU's time in /proc/stat, which is counted in ticks by looking who runs then, may be off
 TICK_S = 0.01
 TICKS_OFF = 4
-#: words of a cause -> what it is, without numbers and names
+#: words of a cause -> its kind, without numbers and names
 KINDS = {
     "(steal)": "the hypervisor took CPU time",
     "other processes used": "other processes on the planned CPUs",
@@ -74,7 +74,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a host reports at one moment; what it does not report is None.
+    """The state of a host at one moment; values that it does not report are None.
 
     ``ended``: processes that the kernel ended since it was started because memory ran out.
     """
@@ -147,13 +147,13 @@ def assess(
 def _assess_host(
     ranks: list[RankWitness], machine: Machine, figures: dict[str, float], meanwhile: Meanwhile
 ) -> list[str]:
-    """What others did on one host, by what its first rank saw of all CPUs."""
-    told = next((rank.window for rank in ranks if rank.window.host), None)
+    """The disturbances on one host, by the CPU times that its first rank saw."""
+    window = next((rank.window for rank in ranks if rank.window.host), None)
     planned = {cpu for rank in ranks if rank.plan for cpu in rank.plan.cpus}
-    if told is None or told.host is None or told.wall_s <= 0 or not planned:
+    if window is None or window.host is None or window.wall_s <= 0 or not planned:
         return []
-    where, wall = f" on {ranks[0].host}", told.wall_s
-    busy, stolen = told.host.busy_s, told.host.steal_s
+    where, wall = f" on {ranks[0].host}", window.wall_s
+    busy, stolen = window.host.busy_s, window.host.steal_s
     planned &= busy.keys()
     if not planned:
         return []
@@ -169,19 +169,19 @@ def _assess_host(
     steal = sum(stolen[cpu] for cpu in planned) / len(planned) / wall
     text = f"the hypervisor took {_percent(steal)} of {numbered('CPU', planned)} (steal)"
     worst("steal_fraction", steal, max(STEAL_FRACTION, resolution), text)
-    own = sum(process.window.cpu_s for rank in ranks for process in processes.everyone(rank))
-    other = (sum(busy[cpu] for cpu in planned) - own) / len(planned) / wall
-    text = f"other processes used {_percent(other)} of {numbered('CPU', planned)}"
+    ranks_cpu_s = sum(process.window.cpu_s for rank in ranks for process in processes.everyone(rank))
+    other_fraction = (sum(busy[cpu] for cpu in planned) - ranks_cpu_s) / len(planned) / wall
+    text = f"other processes used {_percent(other_fraction)} of {numbered('CPU', planned)}"
     share = len(planned) * wall
     limit = max(OTHER_CPU_FRACTION, resolution)
-    worst("other_cpu_fraction", other, limit + meanwhile.allowed_s(limit * share) / share, text)
+    worst("other_cpu_fraction", other_fraction, limit + meanwhile.allowed_s(limit * share) / share, text)
     for sharing, cpus in _beside(machine, planned, busy.keys()).items():
         used = sum(busy[cpu] for cpu in cpus) / wall
         limit = max(BESIDE[sharing], resolution * len(cpus) ** 0.5)
         text = f"other processes kept {used:.2f} CPUs busy on {SHARED[sharing]}, CPUs {cpu_list(cpus)}"
         worst(f"busy_cpus_{sharing}", used, limit, text)
-    if told.host.memory_stall_s is not None:
-        stall = told.host.memory_stall_s / wall
+    if window.host.memory_stall_s is not None:
+        stall = window.host.memory_stall_s / wall
         text = f"tasks waited for memory {_percent(stall)} of the time (memory pressure)"
         worst("memory_pressure_fraction", stall, MEMORY_PRESSURE_FRACTION, text)
     return causes
@@ -191,11 +191,11 @@ def _beside(machine: Machine, planned: set[int], cpus: Iterable[int]) -> dict[st
     """The CPUs that are not ``planned``, each under the nearest thing that it shares with those that are."""
     memory = [cache.cpus for cache in machine.l3s] + [node.cpus for node in machine.numa_nodes]
     groups = {"core": [core.cpus for core in machine.cores], "memory": memory}
-    left, found = set(cpus) - planned, {}
+    left, nearby = set(cpus) - planned, {}
     for sharing, shared in groups.items():
-        found[sharing] = left & {cpu for group in shared if planned & set(group) for cpu in group}
-        left -= found[sharing]
-    return {sharing: group for sharing, group in {**found, "node": left}.items() if group}
+        nearby[sharing] = left & {cpu for group in shared if planned & set(group) for cpu in group}
+        left -= nearby[sharing]
+    return {sharing: group for sharing, group in {**nearby, "node": left}.items() if group}
 
 
 def _assess_driver(before: Snapshot, after: Snapshot, figures: dict[str, float]) -> list[str]:
@@ -229,7 +229,7 @@ def _assess_ranks(
     figures["delay_fraction"] = _rounded(max(map(_delay, witnesses)))
     late = [witness for witness in witnesses if _is_late(witness.window, meanwhile.get(witness.host, Meanwhile()))]
     for witness in sorted(late, key=_delay, reverse=True):
-        if not _waited_for_its_own(witness, [other for other in witnesses if other.host == witness.host]):
+        if not _waited_for_its_own(witness, [peer for peer in witnesses if peer.host == witness.host]):
             causes.append(f"a thread of {_name(witness)} waited for its CPU {_percent(_delay(witness))} of the time")
             break
     causes += _stopped([rank for rank in witnesses if rank.mpi or not may_sleep], figures)
@@ -254,14 +254,14 @@ def _stopped(witnesses: Sequence[RankWitness], figures: dict[str, float]) -> lis
     Ranks that used a GPU are not looked at: calls of its driver sleep. While a process that a rank started works, the
     rank waits for it.
     """
-    told = [
+    ranks = [
         rank
         for rank in witnesses
         if rank.window.idle_s is not None and rank.gpu_address is None and rank.window.wall_s > 0
     ]
-    if not told:
+    if not ranks:
         return []
-    worst = max(told, key=lambda rank: _idle_s(rank) / rank.window.wall_s)
+    worst = max(ranks, key=lambda rank: _idle_s(rank) / rank.window.wall_s)
     idle, sleeps = _idle_s(worst), max(1, worst.window.sleeps or 0)
     fraction = idle / worst.window.wall_s
     figures["idle_fraction"] = _rounded(fraction)
@@ -289,7 +289,7 @@ def _waited_for_its_own(witness: RankWitness, on_its_host: Sequence[RankWitness]
 
     Then they used all of the CPUs that they had, and the time that one of them waited comes on top.
     """
-    here = [other for other in on_its_host if processes.bound_cpus(other) & processes.bound_cpus(witness)]
+    here = [peer for peer in on_its_host if processes.bound_cpus(peer) & processes.bound_cpus(witness)]
     shared = set().union(*map(processes.bound_cpus, here))
     used = sum(process.window.cpu_s for rank in here for process in processes.everyone(rank))
     wanted = used + witness.window.delay_s

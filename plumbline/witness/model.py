@@ -1,4 +1,4 @@
-"""What a witness is: types that decode the file which ``libplumbwitness.so`` writes for each process of a rank.
+"""The form of a witness: types that decode the file which ``libplumbwitness.so`` writes for each process of a rank.
 
 CPU and node numbers are the operating system's. ``plumbline/schemas/witness.json`` is made from :class:`Witness`
 (``tests/support/schema_files.py``).
@@ -62,7 +62,7 @@ class Memory(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """Pages of anonymous mappings by NUMA node: ``nodes`` those present at exit, ``freed_nodes`` estimates before.
 
     Mappings of which less than ``threshold_bytes`` is present are not counted. ``unavailable``: why pages are not
-    known. ``grain_bytes``: what the kernel gives at once.
+    known. ``grain_bytes``: the least amount that the kernel gives.
     """
 
     page_bytes: int
@@ -160,7 +160,7 @@ class Transports(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Witness(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """What one process of a rank really did, written by libplumbwitness.so at its exit.
+    """The account of one process of a rank, written by libplumbwitness.so at its exit.
 
     ``parent`` started it; ``ancestors`` are its parent at its end, the parent of that and so on; ``root`` is what
     plumb-bind became: this process, or an ancestor. ``forked``: started by fork without exec. ``plan`` is this rank's,
@@ -214,7 +214,7 @@ def sent_between(witnesses: Sequence[Witness]) -> dict[str, int]:
     Connections of which no other rank has an end (those to a launcher) do not count.
     """
     seen = [item.transports for item in witnesses if item.transports]
-    sent = {ends: size for found in seen for ends, size in zip(found.tcp, found.tcp_sent, strict=False)}
+    sent = {ends: size for transports in seen for ends, size in zip(transports.tcp, transports.tcp_sent, strict=False)}
     totals: dict[str, int] = {}
     for local, peer in seen[0].tcp if seen else ():
         if (peer, local) in sent:
@@ -224,7 +224,7 @@ def sent_between(witnesses: Sequence[Witness]) -> dict[str, int]:
 
 
 def transports_between(witnesses: Sequence[Witness]) -> list[str]:
-    """The words for what connects the ranks, sorted; empty unless two witnesses at least have ``transports``.
+    """The words for the transports between the ranks, sorted; empty unless two witnesses at least have ``transports``.
 
     ``shm``: memory in /dev/shm; ``sysv``: memory of System V; ``file``: a file that is mapped and written; ``cma``:
     copies from the memory of one process to that of another; ``tcp``: a connection of which two ranks have an end
@@ -233,9 +233,9 @@ def transports_between(witnesses: Sequence[Witness]) -> list[str]:
     seen = [item.transports for item in witnesses if item.transports]
     if len(seen) < 2:
         return []
-    words = {word for found in seen for member, word in COUNTED.items() if getattr(found, member)}
-    words |= {device for found in seen for device in found.devices}
-    ends = [pair for found in seen for pair in found.tcp]
+    words = {word for transports in seen for member, word in COUNTED.items() if getattr(transports, member)}
+    words |= {device for transports in seen for device in transports.devices}
+    ends = [pair for transports in seen for pair in transports.tcp]
     if {(peer, local) for local, peer in ends} & set(ends):
         words.add("tcp")
     return sorted(words)

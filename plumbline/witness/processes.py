@@ -1,4 +1,4 @@
-"""The witness of each rank of a launch: which of its processes did the work, and what the others did meanwhile.
+"""The witness of each rank of a launch: the process of it that did the work, and the CPU time of the others.
 
 A rank is what ``plumb-bind`` became, the *root*, with everything that it started. Each process that ends in the
 ordinary way leaves a document. What the root's ended children used beyond their documents is the time of processes that
@@ -118,8 +118,8 @@ def _elsewhere(cpus: set[int], witness: RankWitness, name: str) -> list[str]:
 def _unseen(witness: RankWitness, name: str) -> list[str]:
     """CPU time of the root's ended children, by the root's account, beyond what their documents report."""
     root = next(document for document in everyone(witness) if document.pid == document.root)
-    told = sum(cpu_s(document) + _before_s(document) for document in everyone(witness) if document is not root)
-    unseen = root.usage.children_s - told
+    reported = sum(cpu_s(document) + _before_s(document) for document in everyone(witness) if document is not root)
+    unseen = root.usage.children_s - reported
     if unseen <= allowed_s(UNSEEN, witness):
         return []
     return [

@@ -18,7 +18,7 @@ ASK_ONLY = 0xFFFFFFFF
 
 
 class Scheduling(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """Policy (sched(7)), nice value and personality (personality(2)) of a process, and what else it ``inherited``."""
+    """Policy (sched(7)), nice value and personality (personality(2)) of a process, and other ``inherited`` settings."""
 
     policy: str
     nice: int
@@ -30,7 +30,7 @@ class Scheduling(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True
         return f"{self.policy}, nice {self.nice}, personality {self.personality:#x}{more}"
 
 
-def own() -> Scheduling:
+def of_this_process() -> Scheduling:
     """That of this process."""
     policy = os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK
     personality = ctypes.CDLL(None).personality(ctypes.c_ulong(ASK_ONLY))
@@ -70,8 +70,8 @@ def _faults(document: Witness, driver: Scheduling, idle_s: float) -> list[str]:
         for thread in (*document.threads, *document.ended)
         if thread.policy >= 0 and (thread.tid == document.pid or thread.cpu_s > idle_s)
     }
-    found = [f"began with {start}"] if start != driver else []
-    return found + [f"had a thread with {end} at its end" for end in sorted(ends - {start, driver}, key=str)]
+    reasons = [f"began with {start}"] if start != driver else []
+    return reasons + [f"had a thread with {end} at its end" for end in sorted(ends - {start, driver}, key=str)]
 
 
 def _policy(number: int) -> str:

@@ -17,7 +17,7 @@ from plumbline.mpi import TABLE, loading
 from plumbline.records import model, store
 from plumbline.records.variant import checked
 from plumbline.stacks import manifest as manifests
-from plumbline.statistics.paired import Rule
+from plumbline.statistics.paired import PairedRule
 from plumbline.why import ends
 
 #: of the loader, C library, shells, interpreters, tools and every MPI library: they load, or start, what they name
@@ -165,7 +165,7 @@ def test_every_command_that_runs_records_again_asks_the_same(monkeypatch):
     with pytest.raises(PlumbError, match="a file may not say what code is loaded: LD_PRELOAD"):
         profiled.again(bad)
     calls = []
-    asked = confirm.Confirmer(Rule(0.01, 0.05), lambda *words: calls.append(words), lambda *words: None)
+    asked = confirm.Confirmer(PairedRule(0.01, 0.05), lambda *words: calls.append(words), lambda *words: None)
     monkeypatch.setattr(confirm, "identity", lambda record: record.id)
     answer = asked.answer(confirm.Alarm("x", "triad", good, bad))
     assert (answer.state, calls) == ("open", [])

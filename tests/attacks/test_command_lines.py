@@ -279,11 +279,11 @@ def test_a_command_that_cannot_be_loaded_is_no_verdict(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def broken(_: str) -> None:
-        raise ImportError("libduckdb.so: cannot open shared object file")
+        raise ImportError("libscipy.so: cannot open shared object file")
 
     monkeypatch.setattr(importlib, "import_module", broken)
     assert cli.main([command]) == (3 if command in cli.OF_VERDICTS else 2)
-    assert capsys.readouterr().err.startswith("plumb: ImportError: libduckdb.so")
+    assert capsys.readouterr().err.startswith("plumb: ImportError: libscipy.so")
 
 
 @pytest.mark.parametrize(
@@ -374,8 +374,8 @@ def test_an_input_is_not_written_over(words: list[str], place: Path, capsys: pyt
 
 
 def test_what_a_killed_compaction_left_is_removed(place: Path) -> None:
-    left = place / "results" / "local" / "compact" / ".2026-01.parquet.4711"
+    left = place / "results" / "local" / "compact" / ".2026-01.jsonl.gz.4711"
     left.parent.mkdir()
     left.touch()
     assert cli.main(["compact", "--site", "local"]) == 0
-    assert sorted(file.name for file in left.parent.iterdir()) == ["2026-01.0001.parquet"]
+    assert sorted(file.name for file in left.parent.iterdir()) == ["2026-01.0001.jsonl.gz"]

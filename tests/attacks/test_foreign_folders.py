@@ -33,7 +33,7 @@ def untouched(folder: Path) -> None:
 
 
 def test_a_gate_is_not_begun_in_a_folder_of_somebody(thesis: Path) -> None:
-    request = setup.Request((Side("baseline", "openmpi"), Side("candidate", "mpich")), folder=thesis)
+    request = setup.GateRequest((Side("baseline", "openmpi"), Side("candidate", "mpich")), folder=thesis)
     with pytest.raises(PlumbError, match="this folder is not empty: it holds"):
         setup.prepare(request, lambda _: None)
     untouched(thesis)

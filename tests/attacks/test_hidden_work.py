@@ -173,14 +173,14 @@ class TestScheduling:
     )
     def test_a_wrapper_that_changes_it(self, rank, programs, wrapper, words):
         driver = scheduling.Scheduling(policy="SCHED_OTHER", nice=0, personality=0)
-        if scheduling.own() != driver:
+        if scheduling.of_this_process() != driver:
             pytest.skip("not run: the tests run with another priority or personality themselves")
         assert rank.reasons(*wrapper, programs / "phase", 1, 0) == []
         (reason,) = scheduling.faults(list(map(typed, rank.seen)), driver)
         assert reason == f"rank 0 on {os.uname().nodename} began with {words}; plumb itself has {driver}"
 
     def test_a_change_in_the_middle(self, rank, programs):
-        driver = scheduling.own()
+        driver = scheduling.of_this_process()
         assert rank.reasons(programs / "phase", 1, 0, driver.nice + 3) == []
         (reason,) = scheduling.faults(list(map(typed, rank.seen)), driver)
         assert f"had a thread with {driver.policy}, nice {driver.nice + 3}, " in reason
@@ -188,8 +188,8 @@ class TestScheduling:
 
     def test_what_was_inherited(self, rank, programs):
         assert rank.reasons(programs / "phase", 1, 0) == []
-        assert scheduling.faults(list(map(typed, rank.seen)), scheduling.own()) == []
-        assert replace(scheduling.at_start(typed(rank.seen[0])), inherited="") == scheduling.own()
+        assert scheduling.faults(list(map(typed, rank.seen)), scheduling.of_this_process()) == []
+        assert replace(scheduling.at_start(typed(rank.seen[0])), inherited="") == scheduling.of_this_process()
 
 
 class TestStopped:

@@ -66,10 +66,12 @@ TARGETS = (
     "elsewhere.ndjson",
     "elsewhere.json",
     "backup/compact/2026-01.0001.parquet",
+    "backup/compact/2026-01.0001.jsonl.gz",
     "linked-results/new.jsonl",
     "results/local/notes.ndjson",
     "results/local/profiles/0123456789ab.json",
     "results/local/compact/new.parquet",
+    "results/local/compact/new.jsonl.gz",
     "results/local/c.outcome.json",
     "results/local/.notes.lock",
 )
@@ -93,7 +95,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "elsewhere.jsonl").write_text(f"\n{record}")
     shutil.copy(own / "notes.ndjson", tmp_path / "elsewhere.ndjson")
     shutil.copy(own / "profiles" / "0123456789ab.json", tmp_path / "elsewhere.json")
-    (tmp_path / "backup" / "compact" / "2026-01.0001.parquet").write_bytes(b"PAR1")
+    for ending in ("parquet", "jsonl.gz"):
+        (tmp_path / "backup" / "compact" / f"2026-01.0001.{ending}").write_bytes(b"PAR1")
     (tmp_path / "link").symlink_to(own / "s.jsonl")
     (tmp_path / "hard-link").hardlink_to(own / "s.jsonl")
     (tmp_path / "linked-results").symlink_to(own)
@@ -169,7 +172,7 @@ def test_no_output_replaces_measured_data(
     [
         ("gate --pairs pairs.csv --better lower --output gate.json", 3),
         ("export --format csv --output figures.csv", 0),
-        ("export --format parquet --output figures.parquet", 0),
+        ("export --format reframe --output figures.db", 0),
         ("report --output results/local/report.html", 0),
     ],
 )
@@ -180,6 +183,37 @@ def test_an_output_may_replace_an_earlier_one_and_pages_lie_beside_records(
         assert cli.main(words.split()) == status
         assert "replace" not in capsys.readouterr().err
     assert (place / words.split()[-1]).stat().st_size > 0
+
+
+@pytest.mark.parametrize("written", WRITTEN, ids=" ".join)
+def test_an_output_that_cannot_be_made_is_refused_before_anything_is_measured(
+    written: tuple[str, str], place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = state(place)
+    command, option = written
+    words = [*WRITTEN[written].split(), *([option] if option.startswith("--") else []), "variant.json/new/out"]
+    assert cli.main(words) == (3 if command in cli.OF_VERDICTS else 2)
+    line = f"plumb: this is a file and no folder ({place / 'variant.json'}): name another output\n"
+    assert capsys.readouterr().err == line
+    assert state(place) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "gate --pairs pairs.csv --better lower --output new/deep/gate.json",
+        "export --format csv --output new/deep/figures.csv",
+        "export --format openmetrics --output new/deep/figures.om",
+        "export --format reframe --output new/deep/figures.db",
+        "report --output new/deep/report.html",
+        "publish new/deep/pages",
+        "ci gitlab --tags a --stack s --checkout new/deep/checkout",
+    ],
+)
+def test_the_folders_of_an_output_are_made(words: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(words.split()) in (0, 3)
+    assert "plumb: " not in capsys.readouterr().err
+    assert (place / words.split()[-1]).exists()
 
 
 def test_an_earlier_copy_of_a_session_is_replaced_by_a_copy(place: Path) -> None:

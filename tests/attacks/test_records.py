@@ -1,12 +1,12 @@
 """Attacks on records: changed, contradictory and endless ones. Each is named, nothing hangs, and the rest is read."""
 
+import gzip
 import json
 import os
 import random
 import subprocess
 import sys
 
-import duckdb
 import pytest
 from samples import launch, record
 
@@ -81,14 +81,11 @@ def test_a_seal_that_was_moved_is_no_seal(file):
     assert reasons() == ["changed since it was measured: its seal is not at the end of its line"]
 
 
-def test_an_edited_line_of_a_parquet_file_is_named(results, file):
+def test_an_edited_line_of_a_compacted_file_is_named(results, file):
     compact.compact("local", remove=True)
     (part,) = (results / "local" / "compact").iterdir()
     assert reasons() == []
-    with duckdb.connect() as engine:
-        changed = "replace(json, '\"value\":10200.0', '\"value\":20200.0')"
-        engine.execute(f"CREATE TABLE t AS SELECT * REPLACE ({changed} AS json) FROM read_parquet('{part}')")  # noqa: S608
-        engine.execute(f"COPY t TO '{part}' (FORMAT parquet)")
+    part.write_bytes(gzip.compress(gzip.decompress(part.read_bytes()).replace(b'"value":10200.0', b'"value":20200.0')))
     assert len(reasons()) == 2
     assert all("changed since it was measured" in reason for reason in reasons())
 
@@ -149,7 +146,9 @@ def test_a_bad_time_is_damage_and_stops_no_compaction(results, file, time):
     assert bad.exists()
 
 
-@pytest.mark.parametrize("name", ["local/s2.jsonl", "local/compact/2026-01.0001.parquet"])
+@pytest.mark.parametrize(
+    "name", ["local/s2.jsonl", "local/compact/2026-01.0001.jsonl.gz", "local/compact/2026-01.0001.parquet"]
+)
 @pytest.mark.parametrize("command", ["list", "show", "compact"])
 def test_a_fifo_among_the_results_keeps_nobody_waiting(results, file, name, command):
     (results / name).parent.mkdir(exist_ok=True)

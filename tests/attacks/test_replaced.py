@@ -25,7 +25,7 @@ from plumbline.records import store
 from plumbline.records.model import Record, convert
 from plumbline.stacks import libraries, manifest
 from plumbline.stacks.manifest import Launcher, Manifest
-from plumbline.statistics.paired import Rule
+from plumbline.statistics.paired import PairedRule
 from plumbline.views import diff
 
 
@@ -113,7 +113,7 @@ def test_a_candidate_replaced_in_the_middle_makes_the_gate_invalid(bench):  # no
     for one in records:
         one.state = "complete"
     store.write(file := store.session_file("local", records[0].session), records)
-    (verdict,) = decide(from_records.read(file), Rule())
+    (verdict,) = decide(from_records.read(file), PairedRule())
     assert verdict.state == "INVALID"
     assert "new.py was changed since the session began" in verdict.reason
 

@@ -11,7 +11,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.judge import from_csv, from_records
 from plumbline.judge.decide import decide
 from plumbline.records import store
-from plumbline.statistics.paired import Rule
+from plumbline.statistics.paired import PairedRule
 
 SEED = 12
 INPUTS = 3000
@@ -84,7 +84,7 @@ ATTACKS = (flip, cut, drop, insert, number, lines)
 
 def verdicts(read):
     try:
-        return {item.state for item in decide(read(), Rule())}
+        return {item.state for item in decide(read(), PairedRule())}
     except PlumbError:
         return {"refused"}
 

@@ -32,7 +32,7 @@ class Login:
     """A login host: the bed, and a request for its nodes with the paths that it has there."""
 
     bed: Bed
-    request: collect.Request
+    request: collect.CheckRequest
 
     def words(self, nodes: Sequence[str]) -> str:
         """What starts the checks of ``nodes``."""
@@ -52,7 +52,7 @@ def login(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> Iterator[Login]:
     here, built = bed.shared / "screen", paths.checker()
     part = Partition(name="main", scheduler="slurm", topology="x", stacks=[])
     found = Site(schema=1, name="bed", description="", hostnames=["ctl"], partitions=[part])
-    request = collect.Request(found, part, [], 1, 10, 60)
+    request = collect.CheckRequest(found, part, [], 1, 10, 60)
     for name in ("sites", "tools", "build"):
         monkeypatch.setenv(f"PLUMB_{name.upper()}", str(SHARED / name))
     runner, made = (here / file.relative_to(SHARED) for file in (paths.checker(), request.file))

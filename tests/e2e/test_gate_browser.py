@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from plumbline.gate import page
 from plumbline.judge import decide
 from plumbline.pages.page import render
-from plumbline.statistics.paired import Rule
+from plumbline.statistics.paired import PairedRule
 
 pytestmark = chromium.needed
 HOSTILE = "</script ><script>window.broken=1</script><img src=x onerror=window.broken=2>"
@@ -28,12 +28,12 @@ def gate(tmp_path_factory):
     found = [
         pairs("fine", 1.0, 0.01, again=[(0, 10.0, 11.0), (7, 10.0, 9.0)]),
         pairs(HOSTILE, 1.1, 0.01),
-        pairs("noisy", 1.03, 0.15, rule=Rule(0.02, 0.08)),
+        pairs("noisy", 1.03, 0.15, rule=PairedRule(0.02, 0.08)),
         pairs("short", 1.0, 0.01, 5),
     ]
     file = tmp_path_factory.mktemp("gate") / "gate.html"
     facts = [("baseline", "old"), ("repeat", "plumb gate --baseline old")]
-    file.write_text(render(page.document(decide.decide(found, Rule()), Rule(), facts)))
+    file.write_text(render(page.document(decide.decide(found, PairedRule()), PairedRule(), facts)))
     return file, {item.name: item for item in found}
 
 
@@ -53,7 +53,7 @@ def test_every_series_stands_in_the_table_the_worst_first(visit, gate):
 def test_a_gate_without_facts_has_a_head_without_words_of_programs(visit, tmp_path):
     file = tmp_path / "gate.html"
     found = pairs_of("fine", [10.0, 10.5] * 20, [10.0, 10.5] * 20, "lower")
-    file.write_text(render(page.document(decide.decide([found], Rule()), Rule(), [])))
+    file.write_text(render(page.document(decide.decide([found], PairedRule()), PairedRule(), [])))
     head = visit(file).locator("#head")
     expect(head).to_contain_text("gate: PASS")
     expect(head).not_to_contain_text("false")

@@ -19,7 +19,7 @@ from plumbline.base import paths
 from plumbline.judge import from_records
 from plumbline.judge.decide import decide
 from plumbline.stacks import manifest as manifests
-from plumbline.statistics.paired import Rule
+from plumbline.statistics.paired import PairedRule
 
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 PLUMB = str(Path(sys.executable).parent / "plumb")
@@ -83,7 +83,7 @@ def test_a_stack_against_its_copy_interrupted_and_resumed(tmp_path, twins):
 
     later = plumb_gate(twins, file)
     assert later.returncode == answer.returncode, later.stdout + later.stderr
-    found = decide(from_records.read(file), Rule())
+    found = decide(from_records.read(file), PairedRule())
     assert [json.loads(line)["verdict"] for line in later.stdout.splitlines()] == [item.state for item in found]
     assert "FAIL" not in {item.state for item in found}
 

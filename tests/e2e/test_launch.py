@@ -10,11 +10,12 @@ from pathlib import Path
 import msgspec
 import processes
 import pytest
+import schema_files
 import stack_manifest
 import stored
 from odd_stack import STREAM_OUTPUT
 
-from plumbline import mpi, schemas
+from plumbline import mpi
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.measure import driver
@@ -30,7 +31,7 @@ def run(bench, code, base="mpich", **changes):
     bench.stack(code, base)
     _, records = driver.run([bench.variant(**changes)], bench.folder / "work")
     found = model.document(records[0])
-    schemas.check("record", found, "record")
+    schema_files.check("record", found)
     return found
 
 

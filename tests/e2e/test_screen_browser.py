@@ -15,19 +15,19 @@ from plumbline.base import paths
 from plumbline.health import model
 from plumbline.pages.page import render
 from plumbline.screen import page as pages
-from plumbline.screen import said
+from plumbline.screen import status
 from plumbline.screen.choose import Terms
 
 pytestmark = chromium.needed
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, said.Said]:
+def page(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, status.ScreenStatus]:
     """The page of the example of docs/health.md, in which a node says something hostile."""
     history = model.history(paths.root() / "tests/rates/example.screen.jsonl")
     history = [msgspec.structs.replace(one, line=reports.HOSTILE) if one.state == "doubt" else one for one in history]
     terms = Terms(7, None, 25, history[-1].time)
-    found = said.say(sorted({one.node for one in history}), history, terms, 0.02)
+    found = status.assess(sorted({one.node for one in history}), history, terms, 0.02)
     file = tmp_path_factory.mktemp("screen") / "screen.html"
     file.write_text(render(pages.document("Screen", found, pages.RACKS, ["a line"])))
     return file, found

@@ -21,7 +21,7 @@ from plumbline.records import store
 from plumbline.stacks import manifest
 from plumbline.tune import emit, race
 from plumbline.tune import stages as tune
-from plumbline.tune.bench import Asked, Bench, State
+from plumbline.tune.bench import TuningBench, TuningRequest, TuningState
 from plumbline.tune.confirm import Confirmed
 
 pytestmark = pytest.mark.e2e
@@ -50,7 +50,7 @@ def tuned_stack(tmp_path, monkeypatch):
     shutil.copytree(paths.sites() / site.here(), tmp_path / "sites" / site.here())
     shutil.copy(paths.sites() / "settings.py", tmp_path / "sites")
     part = site.load(site.here()).partitions[0]
-    here = Asked(site.here(), part.name, "openmpi", "openmpi", ("core",), (8,), 1, {"commit": "a"})
+    here = TuningRequest(site.here(), part.name, "openmpi", "openmpi", ("core",), (8,), 1, {"commit": "a"})
     for name in ("sites", "stacks", "results"):
         monkeypatch.setenv(f"PLUMB_{name.upper()}", str(tmp_path / name))
     file = tmp_path / "sites" / here.site / "site.yaml"
@@ -59,7 +59,7 @@ def tuned_stack(tmp_path, monkeypatch):
     file.write_text(yaml.safe_dump(document, sort_keys=False))
     winner = Confirmed(Configuration((Setting(NAME, "65536"),)), {}, ("20260101T000000Z-host-abcdef",))
     said: list[str] = []
-    emit.write_down(Bench(tmp_path / "tuning", State(here), print), winner, said.append)
+    emit.write_down(TuningBench(tmp_path / "tuning", TuningState(here), print), winner, said.append)
     assert said[-1] == f"site {here.site}, partition {here.partition}: offers openmpi+tuned"
     return tmp_path
 

@@ -21,7 +21,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import folded
 import frozen
 import page_words
@@ -113,11 +112,6 @@ def _time(found: re.Match[str]) -> str:
 
 def shown(file: Path, folder: Path) -> str:
     """The content of a file: of a page its digest, of a table or database its rows, else its text."""
-    if file.suffix == ".parquet":
-        engine = duckdb.connect()
-        engine.execute("SET TimeZone = 'UTC'")
-        query = "SELECT COLUMNS(*)::VARCHAR FROM read_parquet($file)"
-        return "\n".join(map(str, engine.execute(query, {"file": str(file)}).fetchall()))
     if file.suffix == ".db":
         with sqlite3.connect(file) as database:
             tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
@@ -205,7 +199,7 @@ def test_launch_loads_no_more_than_before(tmp_path: Path) -> None:
 
 
 #: they take longer to load than most commands to run
-HEAVY = {"scipy", "reframe", "jsonschema", "duckdb"}
+HEAVY = {"scipy", "reframe", "polars"}
 
 
 def test_no_command_loads_what_it_may_not_need() -> None:

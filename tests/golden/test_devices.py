@@ -86,7 +86,7 @@ def plan_lines(path: Path, placement: str, options: dict[str, Any]) -> list[str]
     try:
         plan = resolve(placement, topology=path, machine="it", **options)
     except PlumbError as error:
-        return [f"error: {error.what}"]
+        return [f"error: {error.message}"]
     head, *ranks = describe(plan)
     for rank, planned in enumerate(plan["ranks"]):
         variables = " ".join(f"{name}={value}" for name, value in planned.get("environment", {}).items())
@@ -199,7 +199,7 @@ def try_resolve(placement: str, path: Path, **options: Any) -> dict[str, Any] | 
     try:
         return resolve(placement, topology=path, **options)
     except PlumbError as error:
-        if not error.what.startswith(f"placement {placement}: "):
+        if not error.message.startswith(f"placement {placement}: "):
             raise
         return None
 

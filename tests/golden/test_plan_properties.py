@@ -31,7 +31,7 @@ def try_resolve(placement: str, **options: Any) -> Plan | None:
     try:
         return resolve(placement, **options)
     except PlumbError as error:
-        if not error.what.startswith((f"placement {placement}: ", "memory ")):
+        if not error.message.startswith((f"placement {placement}: ", "memory ")):
             raise
         return None
 

@@ -100,7 +100,7 @@ def answer(name: str, placement: str, options: dict[str, Any], allowed: str | No
     try:
         return describe(resolve(placement, topology=TOPOLOGIES / f"{name}.xml", allowed=allowed, **options))
     except PlumbError as error:
-        return [f"error: {error.what}"]
+        return [f"error: {error.message}"]
 
 
 @pytest.mark.parametrize(("name", "allowed"), MACHINES, ids=[f"{n}{'-narrowed' * bool(a)}" for n, a in MACHINES])

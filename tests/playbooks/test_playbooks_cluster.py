@@ -419,9 +419,9 @@ def test_directions_of_files():
 
 
 def test_odd_names_are_never_carried():
-    names = ["good.jsonl", "sub/good.parquet", "../up", "/abs", "-option", "new\nline", "a b", ".hidden", "sub/.hidden"]
+    names = ["good.jsonl", "sub/good.gz", "../up", "/abs", "-option", "new\nline", "a b", ".hidden", "sub/.hidden"]
     found = {"files": [{"path": f"/r/{name}", "checksum": "1"} for name in names]}
-    assert list(FILTERS.sums(found, "/r")) == ["good.jsonl", "sub/good.parquet"]
+    assert list(FILTERS.sums(found, "/r")) == ["good.jsonl", "sub/good.gz"]
 
 
 def test_a_group_that_the_inventory_lacks_is_named(cluster):
@@ -620,14 +620,14 @@ def test_records_are_collected_once_and_again_when_they_change(cluster):
     (there / "compact").mkdir(parents=True)
     (there / "a.jsonl").write_text("1\n")
     (there / "b c.jsonl").write_text("odd\n")
-    (there / "compact/2026-11.0001.parquet").write_bytes(b"\0\1")
+    (there / "compact/2026-11.0001.jsonl.gz").write_bytes(b"\0\1")
     here = cluster / "control/results/straw"
     here.mkdir(parents=True)
     (here / "mine.jsonl").write_text("only here\n")
     done = play(cluster, "collect")
     assert done.returncode == 0, done.stdout
     names = sorted(str(file.relative_to(here)) for file in here.rglob("*") if file.is_file())
-    assert names == ["a.jsonl", "compact/2026-11.0001.parquet", "mine.jsonl"]
+    assert names == ["a.jsonl", "compact/2026-11.0001.jsonl.gz", "mine.jsonl"]
     assert re.search(r"changed=0 failed=0", play(cluster, "collect").stdout)
     (there / "a.jsonl").write_text("1\n2\n")
     assert "1 of 3" in play(cluster, "collect").stdout.replace("\n", " ")

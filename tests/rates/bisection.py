@@ -25,16 +25,16 @@ from promises import Promises
 from scipy import stats
 
 from plumbline.bisect.commits import Commits, Term
-from plumbline.bisect.model import MUST_DETECT, TOLERANCE, Comparison, Found, decided
+from plumbline.bisect.model import MUST_DETECT, TOLERANCE, BisectionFindings, Comparison, decided
 from plumbline.bisect.search import Search
 from plumbline.statistics import paired
-from plumbline.statistics.paired import CAP, SCALE, Rule
+from plumbline.statistics.paired import CAP, SCALE, PairedRule
 
 #: commits after the good one
 COMMITS = 64
 NAMES = {paired.FAIL: "FAIL", paired.GAIN: "GAIN", paired.PASS: "PASS", paired.GO_ON: "INCONCLUSIVE"}
 #: margins of plumb bisect
-RULE = Rule(TOLERANCE, MUST_DETECT)
+RULE = PairedRule(TOLERANCE, MUST_DETECT)
 #: launches of each commit in plain bisection
 PLAIN = (5, 15)
 
@@ -91,12 +91,12 @@ class World:
         broken = {int(place) for place in np.flatnonzero(draw.random(len(names)) < kind.broken)}
         return cls(names, levels, changed, broken - {0, len(names) - 1}, model, draw)
 
-    def compare(self, baseline: str, candidate: str, rule: Rule, *, again: bool = False) -> Comparison:
+    def compare(self, baseline: str, candidate: str, rule: PairedRule, *, again: bool = False) -> Comparison:
         """Gates of simulated pairs, as many as plumb bisect makes; each has pairs of its own, ``again`` or not."""
         ends = (baseline, candidate) == (self.names[0], self.names[-1])
         return decided(lambda _: self.gate(baseline, candidate, rule), ends=ends)
 
-    def gate(self, baseline: str, candidate: str, rule: Rule) -> Comparison:
+    def gate(self, baseline: str, candidate: str, rule: PairedRule) -> Comparison:
         """One gate of simulated pairs."""
         margins = {"tolerance": rule.tolerance, "must_detect": rule.must_detect}
         both = {"baseline": baseline, "candidate": candidate}
@@ -136,7 +136,7 @@ class World:
 
 def bisected(world: World, commits: Commits) -> list[tuple[str, ...]]:
     """What ``plumb bisect`` names: the candidates of each change."""
-    found = Found()
+    found = BisectionFindings()
     search = Search(commits, world.compare, RULE, lambda line: None, lambda: "figure")
     search.run(found, world.names[0], world.names[-1])
     return [one.candidates for one in found.culprits if one.state != "INCONCLUSIVE"]

@@ -120,13 +120,13 @@ def simulate(model: str, nodes: int, checks: int, rounds: int, classes: int, see
     for _ in range(classes):
         sample = draw(model, nodes, checks, rounds, random)
         limit = limits.limit(sample, rounds, allowed, DOUBT / FIGURES, TOLERANCE)
-        if limit.member is None or limit.found is None:
+        if limit.member is None or limit.detectable is None:
             continue
         levels = np.array([np.median(sample.logs[sample.nodes == node]) for node in range(nodes)])
         rates.append(float(most(model, limit.member - levels, rounds).mean()))
         doubts.append(float(most(model, limit.doubt - levels, rounds).mean()))
-        found.append(limit.found)
-        gap = np.array([limit.member - float(np.median(levels)) - np.log1p(limit.found)])
+        found.append(limit.detectable)
+        gap = np.array([limit.member - float(np.median(levels)) - np.log1p(limit.detectable)])
         seen.append(float(most(model, gap, rounds)[0]))
     if not rates:
         return Found(0.0, *[float("nan")] * 5)

@@ -38,7 +38,7 @@ from plumbline.host import provenance
 from plumbline.judge import decide, disturbed
 from plumbline.judge.pairs import Column, Pairs
 from plumbline.stacks import stream
-from plumbline.statistics.paired import CAP, LOOKS, Rule, noise
+from plumbline.statistics.paired import CAP, LOOKS, PairedRule, noise
 from plumbline.topology import machine
 from plumbline.witness import disturbance
 
@@ -117,9 +117,9 @@ def gate(candidate: str, measure: Measure, draw: random.Random, until: float) ->
                 columns[side].append(pair[side]["value"])
         if not repeated and len(columns[0]) in LOOKS:
             series = Pairs("triad", *(Column(values, 1e-6) for values in columns), "lower")
-            found = decide.decide([series], Rule())[0]
+            found = decide.decide([series], PairedRule())[0]
             if found.state != "INCONCLUSIVE" or len(columns[0]) == CAP:
-                logs = decide.standing([series], Rule()).logs[0][None]
+                logs = decide.standing([series], PairedRule()).logs[0][None]
                 told = {"pair_noise": float(noise(logs)[0]) / 1e9, "again": aside, "disturbed": flagged}
                 return {"candidate": candidate, **found.to_dict(), **told}
         if time.monotonic() >= until:

@@ -21,7 +21,7 @@ import numpy as np
 from promises import Promises
 
 from plumbline.screen import links
-from plumbline.screen.search import Answer, Found, Group, search
+from plumbline.screen.search import Answer, Group, SearchReport, search
 
 #: log of a launch's bandwidth: the standard deviation of launches, and that of groups
 NOISE, SPREAD = 0.01, 0.005
@@ -71,7 +71,7 @@ def groups(count: int, size: int) -> list[tuple[str, ...]]:
     return [tuple(nodes[first : first + size]) for first in range(0, count, size)]
 
 
-def searched(machine: Machine, count: int) -> Found:
+def searched(machine: Machine, count: int) -> SearchReport:
     """A search among ``count`` nodes."""
     return search(groups(count, machine.pool.size), machine.measure)
 

@@ -30,7 +30,7 @@ from plumbline.judge.decide import CAMPAIGN_ERROR
 from plumbline.judge.disturbed import Disturbed
 from plumbline.statistics import paired, resolution
 from plumbline.statistics.basic import holm
-from plumbline.statistics.paired import CAP, FAIL, GAIN, GO_ON, LOOKS, PASS, SCALE, Decisions, Rule
+from plumbline.statistics.paired import CAP, FAIL, GAIN, GO_ON, LOOKS, PASS, SCALE, Decisions, PairedRule
 
 MODELS = ("quiet", "bimodal", "drift", "noisy")
 PLAIN = ("1 %", "2 %", "3 %", "4 %", "6 %")
@@ -147,10 +147,10 @@ def judged(item: Printed, values: np.ndarray, count: int | None = None) -> tuple
         hidden = [resolution.hidden(baseline, candidate, item.steps) for baseline, candidate in sides]
         blur = np.array([round(log * SCALE) for log in hidden], dtype=np.int64)
         if count:
-            found = paired.look(logs[:, :n], Rule(), blur, paired.FIXED)
+            found = paired.look(logs[:, :n], PairedRule(), blur, paired.FIXED)
         else:  # a live gate judges all that it has so far, with what rounding hides of that
-            found = paired.decisions(logs[rows, :n], np.full(rows.size, n), Rule(), blur).state
-        state[rows], used[rows] = steady(logs[rows, :n], found, Rule(), blur), n
+            found = paired.decisions(logs[rows, :n], np.full(rows.size, n), PairedRule(), blur).state
+        state[rows], used[rows] = steady(logs[rows, :n], found, PairedRule(), blur), n
     return state, used
 
 
@@ -183,13 +183,13 @@ class Rate:
         return float(stats.beta.ppf(0.95, count + 1, self.series - count)) if count < self.series else 1.0
 
 
-def measure(model: str, slowdown: float, series: int, seed: int, rule: Rule | None = None) -> Rate:
+def measure(model: str, slowdown: float, series: int, seed: int, rule: PairedRule | None = None) -> Rate:
     """Judge ``series`` simulated series."""
     draw = np.random.default_rng([seed, round(1e4 * slowdown) % 2**32, *model.encode()])
     failed = passed = gained = 0
     used = []
     for start in range(0, series, CHUNK):
-        decided = live(pairs(model, slowdown, min(CHUNK, series - start), draw), rule or Rule())
+        decided = live(pairs(model, slowdown, min(CHUNK, series - start), draw), rule or PairedRule())
         failed += int((decided.state == FAIL).sum())
         passed += int((decided.state == PASS).sum())
         gained += int((decided.state == GAIN).sum())
@@ -198,7 +198,7 @@ def measure(model: str, slowdown: float, series: int, seed: int, rule: Rule | No
     return Rate(model, slowdown, series, failed, passed, float(every.mean()), float(np.percentile(every, 95)), gained)
 
 
-def live(logs: np.ndarray, rule: Rule) -> Decisions:
+def live(logs: np.ndarray, rule: PairedRule) -> Decisions:
     """What a gate that measures pair by pair says of rows of log ratios, and after how many pairs."""
     decided = paired.decisions(logs, np.full(len(logs), CAP), rule)
     for n in np.unique(decided.pairs):
@@ -221,10 +221,12 @@ def measure_fixed(model: str, slowdown: float, count: int, series: int, seed: in
 
 def given(logs: np.ndarray) -> np.ndarray:
     """The states of rows of log ratios whose number was fixed."""
-    return steady(logs, paired.look(logs, Rule(), np.zeros(len(logs), dtype=np.int64), paired.FIXED), Rule())
+    return steady(
+        logs, paired.look(logs, PairedRule(), np.zeros(len(logs), dtype=np.int64), paired.FIXED), PairedRule()
+    )
 
 
-def steady(logs: np.ndarray, state: np.ndarray, rule: Rule, blur: np.ndarray | None = None) -> np.ndarray:
+def steady(logs: np.ndarray, state: np.ndarray, rule: PairedRule, blur: np.ndarray | None = None) -> np.ndarray:
     """``state`` of each row, but undecided where the row contradicts itself."""
     against = paired.contradicting(logs, state, rule, np.zeros(len(logs), dtype=np.int64) if blur is None else blur)
     return np.where(against != 0, paired.GO_ON, state)
@@ -234,7 +236,7 @@ def contradictions(state: int, slowdown: float, series: int, seed: int) -> np.nd
     """By which part each of ``series`` steady ones with that ``slowdown`` contradicts its ``state``; 0 for none."""
     draw = np.random.default_rng([seed, state])
     logs = np.rint(draw.normal(np.log1p(slowdown) * SCALE, 0.02 * SCALE, (series, CAP))).astype(np.int64)
-    return paired.contradicting(logs, np.full(series, state), Rule(), np.zeros(series, dtype=np.int64))
+    return paired.contradicting(logs, np.full(series, state), PairedRule(), np.zeros(series, dtype=np.int64))
 
 
 def in_doubt(share: float, kept: int, gates: int, seed: int) -> int:
@@ -267,8 +269,8 @@ def campaigns(count: int, metrics: int, seed: int, sign: int = 1) -> int:
     for _ in range(count):
         logs = sign * np.concatenate([pairs(model, 0.0, metrics // len(MODELS), draw) for model in MODELS])
         full = np.full(len(logs), CAP)
-        rows = np.flatnonzero(paired.decisions(logs, full, Rule()).state == FAIL)
-        bad += bool(holm(paired.evidence(logs[rows], Rule()), len(logs), CAMPAIGN_ERROR).any())
+        rows = np.flatnonzero(paired.decisions(logs, full, PairedRule()).state == FAIL)
+        bad += bool(holm(paired.evidence(logs[rows], PairedRule()), len(logs), CAMPAIGN_ERROR).any())
     return bad
 
 
@@ -386,7 +388,7 @@ def main() -> int:
     print("\nPrinted with few digits:\n")
     print(table_of_printed(series // 5, args.seed, promises))
     print("\nA gain asked for:\n")
-    rates = [measure(m, s, series, args.seed, Rule(gain=True)) for m in MODELS for s in SPEEDUPS]
+    rates = [measure(m, s, series, args.seed, PairedRule(gain=True)) for m in MODELS for s in SPEEDUPS]
     keep_errors(rates, promises)
     keep_live(rates, promises)
     print(table_of_gains(rates))

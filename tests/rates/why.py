@@ -19,14 +19,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from promises import Promises
 
-from plumbline.statistics.paired import Rule
+from plumbline.statistics.paired import PairedRule
 from plumbline.why.rounds import Rounds, Seen
 from plumbline.why.search import Search
 
 FACTORS = 10
 #: probability that a search names a factor that does nothing
 WRONG = 0.01
-RULE = Rule(0.01, 0.05)
+RULE = PairedRule(0.01, 0.05)
 
 
 @dataclass(frozen=True)

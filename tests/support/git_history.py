@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from plumbline.bisect.commits import Commits
-from plumbline.bisect.model import MUST_DETECT, TOLERANCE, Comparison, Found
+from plumbline.bisect.model import MUST_DETECT, TOLERANCE, BisectionFindings, Comparison
 from plumbline.bisect.search import Search
-from plumbline.statistics.paired import Rule
+from plumbline.statistics.paired import PairedRule
 
-RULE = Rule(TOLERANCE, MUST_DETECT)
+RULE = PairedRule(TOLERANCE, MUST_DETECT)
 
 
 @dataclass
@@ -77,7 +77,7 @@ class Judge:
     asked: list[tuple[str, str]] = field(default_factory=list)
     known: dict[tuple[object, ...], Comparison] = field(default_factory=dict)
 
-    def compare(self, baseline: str, candidate: str, rule: Rule, *, again: bool = False) -> Comparison:
+    def compare(self, baseline: str, candidate: str, rule: PairedRule, *, again: bool = False) -> Comparison:
         """As :data:`plumbline.bisect.search.Compare`."""
         known = self.history.subjects
         both = known[baseline], known[candidate]
@@ -111,9 +111,9 @@ class Judge:
         )
         return self.known[key]
 
-    def search(self, good: str, bad: str, first_parent: bool = False) -> Found:
+    def search(self, good: str, bad: str, first_parent: bool = False) -> BisectionFindings:
         """What a search between two subjects finds."""
-        found = Found()
+        found = BisectionFindings()
         search = Search(self.history.commits(first_parent), self.compare, RULE, lambda line: None, lambda: "heat: time")
         search.run(found, self.history.names[good], self.history.names[bad])
         return found

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import schema_files
 from msgspec.structs import replace
 from samples import asked
 
-from plumbline import schemas
 from plumbline.base import paths
 from plumbline.measure import driver
 from plumbline.records import model
@@ -88,5 +88,5 @@ class KernelStack:
         )  # fmt: skip
         _, records = driver.run([wanted], folder / "work")
         found = model.document(records[0])
-        schemas.check("record", found, "record")
+        schema_files.check("record", found)
         return found

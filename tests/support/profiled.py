@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from plumbline.profiles.model import Place, Profile, RankProfile
+from plumbline.profiles.model import Profile, RankPlace, RankProfile
 
 
 def sizes(count: int, size: int, time: int, **changes: int) -> dict[str, int]:
@@ -46,7 +46,9 @@ def rank_document(
     }  # fmt: skip
 
 
-def profile(*documents: dict[str, Any], places: list[Place] | None = None, missing: list[int] | None = None) -> Profile:
+def profile(
+    *documents: dict[str, Any], places: list[RankPlace] | None = None, missing: list[int] | None = None
+) -> Profile:
     """A profile of such ranks."""
     return Profile(
         record="0123456789ab", variant="profile p", stack="mpich: mpich 5.0.2", placement="core, 2 x 1 on 1 node",
@@ -55,6 +57,6 @@ def profile(*documents: dict[str, Any], places: list[Place] | None = None, missi
     )  # fmt: skip
 
 
-def place(rank: int, core: int = 0, l3: int = 0, numa: int = 0, package: int = 0, host: str = "n1") -> Place:
+def place(rank: int, core: int = 0, l3: int = 0, numa: int = 0, package: int = 0, host: str = "n1") -> RankPlace:
     """A rank bound to one core."""
-    return Place(rank=rank, host=host, cpus=[core], core=core, l3=l3, numa=numa, package=package)
+    return RankPlace(rank=rank, host=host, cpus=[core], core=core, l3=l3, numa=numa, package=package)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import msgspec
 
 from plumbline import schemas
@@ -44,7 +46,7 @@ TYPES: dict[str, type[msgspec.Struct]] = {
     "site": site.Site,
     "sources": source.Descriptions,
     "spack-versions": environments.Versions,
-    "variant": variant.Asked,
+    "variant": variant.VariantRequest,
     "witness": Witness,
 }
 #: characters in a line
@@ -60,6 +62,17 @@ def text(name: str) -> str:
     """The JSON schema of a document. Descriptions are the docstrings of the types, each on one line."""
     document = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(TYPES[name])}
     return _indented(document, "") + "\n"
+
+
+def check(name: str, document: Any) -> None:
+    """Raise ValueError unless ``document`` obeys the file of schema ``name``."""
+    if (error := next(_validator(name).iter_errors(document), None)) is not None:
+        raise ValueError(error.message)
+
+
+@functools.cache
+def _validator(name: str) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(json.loads(file(name).read_text(encoding="utf-8")))
 
 
 def _indented(value: Any, margin: str) -> str:

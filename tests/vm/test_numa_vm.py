@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import schema_files
 from plans import typed
 from witnesses import of_documents, read
 
-from plumbline import schemas
 from plumbline.base import paths
 from plumbline.witness import compare
 from plumbline.witness.processes import BECAME
@@ -203,7 +203,7 @@ class Results:
         """The plan printed inside, checked against its schema."""
         assert self.text(case, "plan.status") == "0\n", self.text(case, "plan.error")
         plan: dict[str, Any] = json.loads(self.text(case, "plan.json"))
-        schemas.check("plan", plan, case.name)
+        schema_files.check("plan", plan)
         return plan
 
     def witnesses(self, case: Case) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@
 #   health.sh pbs hook NODE [OPTION…]         for a hook of PBS on the node: what it is to do
 # Options of check, sensor and hook are plumb-check's. It has beside this file: plumb-check, node.class. No Python, no compiler, no network but the scheduler's.
 set -u
-folder=$(cd "$(dirname "$0")" && pwd) || exit 2
+folder=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd) || exit 2
 # what begins a reason of ours
 mark='plumb-check: '
 # seconds until the node is measured again; a node that was found slow once is measured again at the next call

@@ -36,7 +36,7 @@ def names() -> tuple[str, ...]:
 
 
 def stack(name: str) -> str:
-    """What the stack of environment ``name`` is called."""
+    """The name of the stack of environment ``name``."""
     return f"spack-{name}"
 
 
@@ -92,9 +92,9 @@ def _check_machine(name: str) -> None:
 def _checked(name: str, fetch: bool) -> tuple[Spack, sites.Content] | None:
     """The Spack of environment ``name``, after a look for an edited lock and for changed binaries.
 
-    With it, what Spack says of the packages of the lock.
+    With it, Spack's facts of the packages of the lock.
 
-    Without ``fetch``, None on a machine that has no Spack yet: it is what compares a lock with its hashes.
+    Without ``fetch``, None on a machine that has no Spack yet: Spack compares a lock with its hashes.
     """
     label = stack(name)
     if not fetch and not bootstrap.is_there():
@@ -116,12 +116,12 @@ def _install(name: str, spack: Spack, content: sites.Content) -> None:
     if name not in names():
         files.replace(mark, fingerprint(name) + "\n")
         roots = {root.hash for root in environments.read(name).roots}
-        found = ", ".join(f"{item.name} {item.version}" for item in packages.values() if item.hash in roots)
-        print(f"{spack.owner}: {found}; programs in {environments.view(name)}/bin", flush=True)
+        installed = ", ".join(f"{item.name} {item.version}" for item in packages.values() if item.hash in roots)
+        print(f"{spack.owner}: {installed}; programs in {environments.view(name)}/bin", flush=True)
         return
     files.replace(_kernel_mark(packages[KERNELS].hash), _kernel_sources() + "\n")
-    other = _stream(spack.owner, packages)
-    result = programs.compose(name, spack.owner, packages, _kernel_sources(), content.archives, other)
+    stream_build = _stream(spack.owner, packages)
+    result = programs.compose(name, spack.owner, packages, _kernel_sources(), content.archives, stream_build)
     files.replace(mark, fingerprint(name) + "\n")
     manifest.check(result)
     manifest.save(result)
@@ -149,12 +149,12 @@ def _built(name: str, spack: Spack, absent: Mapping[str, str]) -> dict[str, Pack
     shown = {"step": ""}
 
     def progress(line: str) -> None:
-        found = _INSTALLING.search(line)
-        if found and found[0] != shown["step"]:
-            shown["step"] = found[0]
+        match = _INSTALLING.search(line)
+        if match and match[0] != shown["step"]:
+            shown["step"] = match[0]
             seconds = time.monotonic() - started
-            print(f"{label}: [{found[2]}/{found[3]}] {found[1]} ({seconds:.0f} s)", flush=True)
-            terminal.progress(int(found[2]) - 1, int(found[3]), f"{label}: {found[1]}")
+            print(f"{label}: [{match[2]}/{match[3]}] {match[1]} ({seconds:.0f} s)", flush=True)
+            terminal.progress(int(match[2]) - 1, int(match[3]), f"{label}: {match[1]}")
 
     document = environments.read(name)
     # sources first, so that a missing one is an error before hours of building
@@ -191,25 +191,25 @@ def _drop_old_kernels(spack: Spack, document: Lock) -> None:
     if digest in spack.run("find", "--install-tree", "local", *listed):
         spack.run("uninstall", "--yes-to-all", "--force", f"/{digest}")
     elif digest in spack.run("find", *listed):
-        what = f"an upstream store has {KERNELS}, from unknown sources"
-        raise PlumbError(what, f"stack {spack.owner}", f"uninstall {KERNELS} there: each checkout builds its own")
+        message = f"an upstream store has {KERNELS}, from unknown sources"
+        raise PlumbError(message, f"stack {spack.owner}", f"uninstall {KERNELS} there: each checkout builds its own")
 
 
 def _packages(spack: Spack, document: Lock) -> dict[str, Package]:
     """The packages of the lock that are installed, by name: each behind those that it needs."""
     listed = spack.run("find", "--no-groups", "--format", "{name}|{version}|{hash}|{prefix}")
-    found = {}
+    packages = {}
     for line in listed.splitlines():
         parts = line.strip().split("|")
         if len(parts) == 4 and parts[2] in document.concrete_specs:
             name, version, digest, prefix = parts
-            found[name] = Package(name, version, digest, Path(prefix), document.concrete_specs[digest])
+            packages[name] = Package(name, version, digest, Path(prefix), document.concrete_specs[digest])
     for root in document.roots:
-        if root.hash not in {package.hash for package in found.values()}:
+        if root.hash not in {package.hash for package in packages.values()}:
             raise PlumbError(f"{root.spec} was not installed", str(spack.folder), f"see {spack.log}")
-    needs = {package.hash: [part.hash for part in package.node.dependencies] for package in found.values()}
+    needs = {package.hash: [part.hash for part in package.node.dependencies] for package in packages.values()}
     order = {digest: place for place, digest in enumerate(graphlib.TopologicalSorter(needs).static_order())}
-    return dict(sorted(found.items(), key=lambda item: order[item[1].hash]))
+    return dict(sorted(packages.items(), key=lambda item: order[item[1].hash]))
 
 
 def push(name: str, place: Path | str, key: str | None) -> int:

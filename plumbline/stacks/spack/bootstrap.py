@@ -53,8 +53,8 @@ def prepare(*registries: str) -> Base:
 
 def is_there() -> bool:
     """Whether :func:`prepare` need not fetch anything."""
-    given = (os.environ.get(variable) or (environments.home() / part).exists() for part, variable in _GIVEN.items())
-    return all(given) and (environments.home() / "venv" / "lock").exists()
+    present = (os.environ.get(variable) or (environments.home() / part).exists() for part, variable in _GIVEN.items())
+    return all(present) and (environments.home() / "venv" / "lock").exists()
 
 
 def cache() -> Path:
@@ -74,23 +74,23 @@ def _copy_index(source: Path, target: Path) -> None:
 def _source(part: str) -> Path:
     """The checkout of ``part``, at its pinned commit."""
     pinned: environments.Repository = getattr(environments.versions(), part)
-    given = os.environ.get(_GIVEN[part])
-    place = Path(given).resolve() if given else environments.home() / part
-    if not given and not place.exists():
+    override = os.environ.get(_GIVEN[part])
+    place = Path(override).resolve() if override else environments.home() / part
+    if not override and not place.exists():
         _clone(part, pinned, place)
-    found = _git(place, "rev-parse", "HEAD")
-    if found != pinned.commit:
-        cure = f"check out {pinned.commit[:12]} or unset {_GIVEN[part]}" if given else f"remove {place}"
+    commit = _git(place, "rev-parse", "HEAD")
+    if commit != pinned.commit:
+        cure = f"check out {pinned.commit[:12]} or unset {_GIVEN[part]}" if override else f"remove {place}"
         raise PlumbError(
-            f"{part} is at commit {found[:12] or 'unknown'}, not {pinned.commit[:12]} ({pinned.tag})",
+            f"{part} is at commit {commit[:12] or 'unknown'}, not {pinned.commit[:12]} ({pinned.tag})",
             str(place),
             cure,
         )
     if _git(place, "status", "--porcelain", "--untracked-files=no"):
         raise PlumbError(f"files of {part} were changed", str(place), f"git -C {place} checkout -- .")
     # somebody may have written configuration into a checkout of Spack: git ignores it, and Spack reads it
-    told = _git(place, "ls-files", "--others", "--", "etc/spack").splitlines() if part == "spack" else []
-    foreign = next((name for name in told if name.endswith((".yaml", ".yml"))), None)
+    untracked = _git(place, "ls-files", "--others", "--", "etc/spack").splitlines() if part == "spack" else []
+    foreign = next((name for name in untracked if name.endswith((".yaml", ".yml"))), None)
     if foreign:
         cure = "move it out of there (settings of our stacks belong in the site's folder), or unset SPACK_ROOT"
         raise PlumbError(f"this Spack has its own configuration: {foreign}", str(place), cure)
@@ -106,11 +106,11 @@ def _clone(part: str, pinned: environments.Repository, place: Path) -> None:
     shutil.rmtree(fresh, ignore_errors=True)
     command = ["git", "-c", "advice.detachedHead=false", "clone", "--quiet", "--depth", "1", "--branch", pinned.tag]
     fetch.call([*command, url, str(fresh)], f"cannot clone {url}", OWNER)
-    found = _git(fresh, "rev-parse", "HEAD")
-    if found != pinned.commit:
+    commit = _git(fresh, "rev-parse", "HEAD")
+    if commit != pinned.commit:
         shutil.rmtree(fresh)
         raise PlumbError(
-            f"tag {pinned.tag} of {part} is commit {found[:12]}, not {pinned.commit[:12]}",
+            f"tag {pinned.tag} of {part} is commit {commit[:12]}, not {pinned.commit[:12]}",
             url,
             "the tag was moved: do not use this source",
         )
@@ -126,15 +126,15 @@ def _git(place: Path, *arguments: str) -> str:
 
 
 def solver_mark(place: Path) -> str:
-    """What the file ``lock`` of a complete solver in ``place`` holds."""
+    """The content of the file ``lock`` of a complete solver in ``place``."""
     made_of = f"{sys.version_info[:2]} {place}".encode() + environments.requirements().read_bytes()
     return hashlib.sha256(made_of).hexdigest()
 
 
 def wheel_options() -> list[str]:
     """Options that make pip take packages from the folder ``PLUMB_SPACK_WHEELS``, if that is set."""
-    given = os.environ.get("PLUMB_SPACK_WHEELS")
-    return ["--no-index", "--find-links", given] if given else []
+    folder = os.environ.get("PLUMB_SPACK_WHEELS")
+    return ["--no-index", "--find-links", folder] if folder else []
 
 
 def _solver() -> Path:
@@ -187,8 +187,8 @@ def fill(names: list[str], folder: Path) -> None:
     for name in names:
         spack = Spack(base, environments.workplace(name), f"spack-{name}")
         print(f"{spack.owner}: sources", flush=True)
-        said = spack.run("mirror", "create", "--all", "--directory", str(folder / "mirror"))
-        failed = re.search(r"(\d+)\s+failed to fetch", said)
+        output = spack.run("mirror", "create", "--all", "--directory", str(folder / "mirror"))
+        failed = re.search(r"(\d+)\s+failed to fetch", output)
         if failed is None or failed[1] != "0":
             count = failed[1] if failed else "an unknown number of"
             raise PlumbError(f"{count} sources could not be fetched", f"stack {spack.owner}", f"see {spack.log}")

@@ -35,7 +35,7 @@ PLACE = "PLUMB_SPACK_BUILDCACHE"
 VARIABLE = "PLUMB_SPACK_KEYS"
 #: name and password for a registry that asks for them
 LOGIN = ("PLUMB_SPACK_REGISTRY_USER", "PLUMB_SPACK_REGISTRY_PASSWORD")
-#: how the address of a registry begins, for Spack too. It is reached by HTTPS: what is not signed must come from there
+#: how the address of a registry begins, for Spack too. It is reached by HTTPS: unsigned binaries must come from there
 _REGISTRY = "oci://"
 #: Our own kernels, which each checkout compiles from its sources.
 KERNELS = "plumbline-kernels"
@@ -72,9 +72,9 @@ def folders(variable: str = PLACE, part: str = "buildcache") -> dict[str, Path]:
 
     They are in the order in which Spack looks into them. Without arguments, those with binaries.
     """
-    given, local = os.environ.get(variable, ""), airgap()
-    found = {"given": Path(given).resolve()} if given and not is_registry(given) else {}
-    return {**found, "airgap": local / part} if local else found
+    named, local = os.environ.get(variable, ""), airgap()
+    places = {"given": Path(named).resolve()} if named and not is_registry(named) else {}
+    return {**places, "airgap": local / part} if local else places
 
 
 def mirrors(*others: str) -> dict[str, dict[str, Any]]:
@@ -82,16 +82,18 @@ def mirrors(*others: str) -> dict[str, dict[str, Any]]:
 
     Raises :class:`PlumbError` for a folder that does not exist: Spack would build everything without a word.
     """
-    given = folders().get("given")
-    if given and not given.is_dir():
+    named = folders().get("given")
+    if named and not named.is_dir():
         cure = f"{PLACE} is a folder of plumb stack push, or a registry: oci://HOST/NAME"
-        raise PlumbError("no such folder of binaries", str(given), cure)
-    found = {name: {"url": f"file://{folder}", "signed": must_be_signed(folder)} for name, folder in folders().items()}
+        raise PlumbError("no such folder of binaries", str(named), cure)
+    entries = {
+        name: {"url": f"file://{folder}", "signed": must_be_signed(folder)} for name, folder in folders().items()
+    }
     pair = dict(zip(("id_variable", "secret_variable"), LOGIN, strict=True))
     login = {"access_pair": pair} if all(map(os.environ.get, LOGIN)) else {}
     for number, place in enumerate(filter(None, dict.fromkeys([registry(), *others]))):
-        found[f"registry{number}"] = {"url": place, "signed": False, **login}
-    return {f"{name}-binaries": {**entry, "binary": True, "source": False} for name, entry in found.items()}
+        entries[f"registry{number}"] = {"url": place, "signed": False, **login}
+    return {f"{name}-binaries": {**entry, "binary": True, "source": False} for name, entry in entries.items()}
 
 
 def without_binary(spack: Spack, packages: Mapping[str, Node]) -> list[str]:
@@ -113,7 +115,7 @@ def _held(spack: Spack, place: str) -> set[str]:
     try:
         listed = spack.run("buildcache", "list", "--allarch", "--very-long")
     except PlumbError as error:
-        if re.search(r"returned 40[13]\b", error.what):
+        if re.search(r"returned 40[13]\b", error.message):
             raise PlumbError("the registry refuses the login", place, f"set {' and '.join(LOGIN)}") from None
         raise
     return set(re.findall(r"^([a-z2-7]{32}) ", listed, re.MULTILINE))
@@ -188,10 +190,10 @@ def trust() -> None:
 
     Raises :class:`PlumbError` if there are no such keys, or GnuPG cannot import them.
     """
-    given = os.environ.get(VARIABLE)
-    if not given:
+    named = os.environ.get(VARIABLE)
+    if not named:
         return
-    place = Path(given)
+    place = Path(named)
     keys = sorted(file for file in place.iterdir() if file.is_file()) if place.is_dir() else [place]
     if not keys or not all(file.is_file() for file in keys):
         raise PlumbError("no public key there", str(place), f"{VARIABLE} is a file of public keys or a folder of such")
@@ -205,9 +207,9 @@ def trust() -> None:
     with tempfile.TemporaryDirectory(prefix="plumb-gpg-") as folder:
         done = _gpg(Path(folder), "--import", *map(str, keys))
         if done.returncode != 0:
-            said = (done.stderr.decode(errors="replace").strip().splitlines() or ["it says nothing"])[0]
+            complaint = (done.stderr.decode(errors="replace").strip().splitlines() or ["it says nothing"])[0]
             raise PlumbError(
-                f"gpg cannot import the keys: {said[:200]}", str(keys[0]), "gpg --armor --export KEY makes one"
+                f"gpg cannot import the keys: {complaint[:200]}", str(keys[0]), "gpg --armor --export KEY makes one"
             )
         shutil.copy(Path(folder) / "pubring.kbx", keyring())
     files.replace(mark, total + "\n")

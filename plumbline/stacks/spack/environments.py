@@ -1,4 +1,4 @@
-"""What ``spack-env/`` holds: versions, sites, and the named environments, each with its description and its lock.
+"""The content of ``spack-env/``: versions, sites, and the named environments, each with its description and its lock.
 
 Several environments may have one MPI library; each has its own lock and manifest.
 """
@@ -30,7 +30,7 @@ VIEWS = "views"
 
 
 class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What differs between environments: ``spack-env/environments.yaml`` describes the members."""
+    """The differences between environments: ``spack-env/environments.yaml`` describes the members."""
 
     mpi: str
     variants: str = ""
@@ -105,16 +105,16 @@ def site() -> Path:
 
 def scopes() -> list[Path]:
     """The chosen site's folder and the folders that it includes, each before those that it includes itself."""
-    found = [site()]
-    for place in found:
+    places = [site()]
+    for place in places:
         file = place / "include.yaml"
         document = schemas.read_yaml(file, "the list of included folders", "correct it") if file.is_file() else {}
         for entry in document.get("include") or ():
             path = entry["path"] if isinstance(entry, dict) else entry
             included = Path(path.replace("${PLUMB_SPACK_ENV}", str(folder())))
-            if included.is_dir() and included not in found:
-                found.append(included)
-    return found
+            if included.is_dir() and included not in places:
+                places.append(included)
+    return places
 
 
 def command(line: str) -> str:
@@ -125,16 +125,16 @@ def command(line: str) -> str:
 
 def known() -> dict[str, Environment]:
     """The environments by name: those of ``spack-env/``, replaced by those that the site includes, then by its own."""
-    found: dict[str, Environment] = {}
-    own = (scope / FILE for scope in reversed(scopes()))
-    for file in (folder() / FILE, *filter(Path.exists, own)):
+    environments: dict[str, Environment] = {}
+    site_files = (scope / FILE for scope in reversed(scopes()))
+    for file in (folder() / FILE, *filter(Path.exists, site_files)):
         document = schemas.read_yaml(file, "the list of Spack environments", "restore it from git")
-        found |= (described := schemas.convert(FILE, document, dict[str, Environment], str(file)))
+        environments |= (described := schemas.convert(FILE, document, dict[str, Environment], str(file)))
         for name, environment in described.items():
             if environment.package not in MPIS:
                 cure = f"mpi is one of: {', '.join(MPIS)}"
                 raise PlumbError(f"environment '{name}' has no MPI library", str(file), cure)
-    return found
+    return environments
 
 
 def named(name: str, where: str) -> Environment:
@@ -155,41 +155,41 @@ def render(name: str) -> str:
     A library that the site has as an external only is as it is: neither a version nor variants are required of it.
     """
     wanted = known()[name]
-    given = bool(_only_externals(wanted.package))
+    external = bool(_only_externals(wanted.package))
     document = yaml_text.load(_template().read_text(encoding="utf-8"))
     spack = document["spack"]
-    variants = "" if given else wanted.variants
+    variants = "" if external else wanted.variants
     blank = " " if variants and variants[0] not in "+~" else ""
     roots = wanted.roots or (f"{wanted.package}{blank}{variants}", *spack["specs"])
     spack["specs"] = [f"{root} target={wanted.target}" if wanted.target else root for root in roots]
     if wanted.roots:
         spack["view"] = {"default": {"root": f"${{PLUMB_SPACK_HOME}}/{VIEWS}/{name}", "link": "roots"}}
-    spack["packages"] = {"mpi": {"require": [wanted.package if given else wanted.mpi]}, **wanted.packages}
+    spack["packages"] = {"mpi": {"require": [wanted.package if external else wanted.mpi]}, **wanted.packages}
     return yaml.safe_dump(document, sort_keys=False)
 
 
 def _template() -> Path:
-    """What the environments share: the site's own file, that of a site that it includes, or that of all sites."""
+    """The part that environments share: the site's own file, that of a site that it includes, or that of all sites."""
     return next(filter(Path.exists, (scope / TEMPLATE for scope in scopes())), folder() / TEMPLATE)
 
 
 def packages(scope: Path) -> dict[str, Any]:
-    """What ``packages.yaml`` of a scope says of packages, empty where it says nothing; else :class:`PlumbError`."""
+    """The packages of ``packages.yaml`` of a scope, empty without any; raises :class:`PlumbError` for another form."""
     file = scope / "packages.yaml"
     lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
     if all(line.partition("#")[0].strip() in ("", "---") for line in lines):
         return {}
     document = schemas.read_yaml(file, "the site's list of packages", "correct it")
-    found = document.get("packages", document.get("packages:")) or {}
-    if not isinstance(found, dict) or any(not isinstance(entry, dict | None) for entry in found.values()):
+    entries = document.get("packages", document.get("packages:")) or {}
+    if not isinstance(entries, dict) or any(not isinstance(entry, dict | None) for entry in entries.values()):
         raise PlumbError("`packages` is no mapping of packages", str(file), "write them as Spack's documentation says")
-    return found
+    return entries
 
 
 def _only_externals(package: str) -> list[str]:
     """The specs of ``package`` at the site, if it is used as an external only, whatever its version; else none.
 
-    What a site says of a package is before what it says of ``mpi``, and that before ``all``.
+    A site's entry of a package comes before its entry of ``mpi``, and that before ``all``.
     """
     described = [{name.removesuffix(":"): entry or {} for name, entry in packages(scope).items()} for scope in scopes()]
     names = (package, *(["mpi"] if package in MPIS else []), "all")
@@ -208,21 +208,21 @@ def check_externals(name: str) -> None:
     for package, entry in (yaml_text.load(description(name))["spack"].get("packages") or {}).items():
         required = entry.get("require") or ()
         for spec in [required] if isinstance(required, str) else filter(lambda item: isinstance(item, str), required):
-            found = re.match(r"([\w-]+)@=?([\w.-]+)(?![\w.:,-])", spec)
-            there = _only_externals(found[1]) if found else []
-            if found and there and not any(re.match(rf"{found[1]}@=?{found[2]}(?![\w-])", item) for item in there):
-                own = site() / f"{name}.yaml"
+            match = re.match(r"([\w-]+)@=?([\w.-]+)(?![\w.:,-])", spec)
+            there = _only_externals(match[1]) if match else []
+            if match and there and not any(re.match(rf"{match[1]}@=?{match[2]}(?![\w-])", item) for item in there):
+                site_file = site() / f"{name}.yaml"
                 raise PlumbError(
-                    f"environment '{name}' requires {found[0]} of {package}, and the site has only {', '.join(there)}",
-                    str(own if own.exists() else site() / "packages.yaml"),
-                    f"require {found[1]} without a version, or leave out `buildable: false`",
+                    f"environment '{name}' requires {match[0]} of {package}, and the site has only {', '.join(there)}",
+                    str(site_file if site_file.exists() else site() / "packages.yaml"),
+                    f"require {match[1]} without a version, or leave out `buildable: false`",
                 )
 
 
 def description(name: str) -> str:
     """``spack.yaml`` of environment ``name``: the site's own, or the one that the template makes."""
-    own = site() / f"{name}.yaml"
-    return own.read_text(encoding="utf-8") if own.exists() else render(name)
+    site_file = site() / f"{name}.yaml"
+    return site_file.read_text(encoding="utf-8") if site_file.exists() else render(name)
 
 
 def lock(name: str) -> Path:
@@ -239,16 +239,16 @@ def read(name: str) -> Lock:
     """The lock of environment ``name``; raises :class:`PlumbError` unless it is complete and of the pinned Spack."""
     file = lock(name)
     cure = command(f"plumb stack lock spack:{name}")
-    found = load(file)
-    differing = sorted({_ordered(root.spec) for root in found.roots} ^ {_ordered(spec) for spec in roots(name)})
+    document = load(file)
+    differing = sorted({_ordered(root.spec) for root in document.roots} ^ {_ordered(spec) for spec in roots(name)})
     if differing:
         raise PlumbError(f"the lock does not match environment '{name}': {', '.join(differing)}", str(file), cure)
-    if absent := found.absent():
+    if absent := document.absent():
         raise PlumbError(f"the lock lacks {absent}", str(file), cure)
     pinned = versions().spack.commit
-    if (commit := found.spack.commit or pinned) != pinned:
+    if (commit := document.spack.commit or pinned) != pinned:
         raise PlumbError(f"the lock was made by Spack {commit[:12]}, not {pinned[:12]}", str(file), cure)
-    return found
+    return document
 
 
 def load(file: Path) -> Lock:
@@ -257,8 +257,8 @@ def load(file: Path) -> Lock:
     try:
         return decode(file.read_bytes())
     except FileNotFoundError:
-        what = f"environment '{file.stem}' has no lock at site {file.parent.name}"
-        raise PlumbError(what, str(file), cure) from None
+        message = f"environment '{file.stem}' has no lock at site {file.parent.name}"
+        raise PlumbError(message, str(file), cure) from None
     except (OSError, ValueError) as error:
         raise PlumbError(f"cannot read the lock: {error}", str(file), cure) from None
 

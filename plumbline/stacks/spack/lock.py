@@ -10,7 +10,7 @@ import msgspec
 
 from plumbline.base.errors import PlumbError
 
-#: What every package that Spack compiles needs: it adds the flags of the target, and the paths of libraries.
+#: A need of every package that Spack compiles: it adds the flags of the target, and the paths of libraries.
 WRAPPER = "compiler-wrapper"
 #: virtual packages that are compilers
 LANGUAGES = ("c", "cxx", "fortran")
@@ -45,7 +45,7 @@ class Dependency(msgspec.Struct, frozen=True):
 
 
 class Attributes(msgspec.Struct, frozen=True):
-    """What a site says of an external: programs of a compiler by language, or the stack that it was taken from."""
+    """A site's facts of an external: programs of a compiler by language, or the stack that it was taken from."""
 
     compilers: dict[str, str] = {}
     plumb_stack: str | None = None
@@ -59,7 +59,7 @@ class External(msgspec.Struct, frozen=True):
 
     @property
     def attributes(self) -> Attributes:
-        """What the site says of it."""
+        """The site's facts of it."""
         return self.extra_attributes or Attributes()
 
 
@@ -70,7 +70,7 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class Architecture(msgspec.Struct, frozen=True):
-    """What a package is built for."""
+    """The system and the processor that a package is built for."""
 
     platform_os: str
     target: str | Target

@@ -19,7 +19,7 @@ from plumbline.stacks.spack import buildcache, environments, sites
 from plumbline.stacks.spack.lock import Node
 
 OSU = "osu-micro-benchmarks"
-#: what begins the hash of a package in a manifest
+#: the beginning of the hash of a package in a manifest
 _HASH = "spack:"
 
 
@@ -46,13 +46,13 @@ def compose(
     packages: Mapping[str, Package],
     sources: str,
     archives: Mapping[str, str],
-    other: tuple[Source, Benchmark],
+    stream_build: tuple[Source, Benchmark],
 ) -> Manifest:
     """The stack manifest: MPI, launcher and environment from Spack's MPI, or from the stack that is its external.
 
     ``sources`` is the SHA-256 of those of the kernels, because the recipe's version does not say which they are;
     ``archives`` has sources from elsewhere (:func:`~plumbline.stacks.spack.sites.check_content`);
-    ``other`` is STREAM, which is not a package, and what it was made from.
+    ``stream_build`` is STREAM, which is not a package, behind the source that it was built from.
     """
     wanted = environments.known()[name]
     family, mpi = FAMILIES[wanted.family], packages[wanted.package]
@@ -71,10 +71,12 @@ def compose(
         environment=variables,
         modules=[],
         accelerator=_accelerator(packages),
-        benchmarks=dict(sorted((_benchmarks(packages, merged, prefix, sources[:12]) | {"stream": other[1]}).items())),
+        benchmarks=dict(
+            sorted((_benchmarks(packages, merged, prefix, sources[:12]) | {"stream": stream_build[1]}).items())
+        ),
         sources=[
             *(_source(item, archives.get(item.hash)) for item in packages.values()),
-            other[0],
+            stream_build[0],
         ],
         settings={**(base.settings if base else {}), **wanted.settings},
     )
@@ -87,14 +89,15 @@ def _source(package: Package, archive: str | None) -> Source:
 
 def package_of(stack: Manifest, file: str) -> Source | None:
     """The package in whose folder of Spack's store ``file`` is (``NAME-VERSION-HASH``); None where it is in none."""
-    for one in stack.sources:
-        if one.hash.startswith(_HASH) and f"/{one.name}-{one.version}-{one.hash.removeprefix(_HASH)}/" in file:
-            return one
+    for source in stack.sources:
+        folder = f"/{source.name}-{source.version}-{source.hash.removeprefix(_HASH)}/"
+        if source.hash.startswith(_HASH) and folder in file:
+            return source
     return None
 
 
 def _accelerator(packages: Mapping[str, Package]) -> str | None:
-    """The manifest's ``accelerator``: what the OSU programs were built for, if they were."""
+    """The manifest's ``accelerator``: the one that the OSU programs were built for, if any."""
     if OSU not in packages:
         return None
     built = packages[OSU].node.parameters
@@ -110,33 +113,33 @@ def _external_stack(mpi: Package) -> Manifest | None:
 def compiler(packages: Mapping[str, Package]) -> Compiler:
     """The C compiler of the benchmarks; raises :class:`PlumbError` if the lock names none."""
     digest = packages[buildcache.KERNELS].node.compiler("c")
-    found = next((package for package in packages.values() if package.hash == digest), None)
-    if found is None:
+    chosen = next((package for package in packages.values() if package.hash == digest), None)
+    if chosen is None:
         cure = "make the lock again: plumb stack lock"
         raise PlumbError("the lock names no C compiler", buildcache.KERNELS, cure)
-    path = found.node.external and found.node.external.attributes.compilers.get("c")
-    own = found.prefix / "bin" / {"llvm": "clang", "intel-oneapi-compilers": "icx"}.get(found.name, found.name)
-    return Compiler(name=found.name, version=found.version, path=str(path or own))
+    path = chosen.node.external and chosen.node.external.attributes.compilers.get("c")
+    default = chosen.prefix / "bin" / {"llvm": "clang", "intel-oneapi-compilers": "icx"}.get(chosen.name, chosen.name)
+    return Compiler(name=chosen.name, version=chosen.version, path=str(path or default))
 
 
 def stream_compiler(packages: Mapping[str, Package]) -> stream.Compiler:
     """That compiler for STREAM, with the options for the target of the lock."""
-    found = compiler(packages)
-    target = sites.target_options(packages[buildcache.KERNELS].node, found.name, found.version)
-    program = str(found.path)
+    chosen = compiler(packages)
+    target = sites.target_options(packages[buildcache.KERNELS].node, chosen.name, chosen.version)
+    program = str(chosen.path)
     folders = (Path(program).parents[1] / name for name in ("lib", "lib64"))
-    own = [folder for folder in folders if folder.is_dir() and not libraries.is_of_system(folder)]
-    links = tuple(f"-Wl,-rpath,{folder}" for folder in own)
-    return stream.Compiler(program, found.version, found.name, tuple(target), links)
+    runtime_folders = [folder for folder in folders if folder.is_dir() and not libraries.is_of_system(folder)]
+    links = tuple(f"-Wl,-rpath,{folder}" for folder in runtime_folders)
+    return stream.Compiler(program, chosen.version, chosen.name, tuple(target), links)
 
 
 def _launcher(family: Family, mpi: Package) -> Launcher:
     """The launcher of an MPI that Spack built; raises :class:`PlumbError` if it has none."""
-    found = next((file for pattern in family.launcher_programs for file in sorted(mpi.prefix.glob(pattern))), None)
-    if found is None:
+    program = next((file for pattern in family.launcher_programs for file in sorted(mpi.prefix.glob(pattern))), None)
+    if program is None:
         wanted = ", ".join(family.launcher_programs)
         raise PlumbError(f"{family.name} {mpi.version} has no launcher", str(mpi.prefix), f"one of {wanted}")
-    return Launcher(family=family.launcher_kind(mpi.version), command=str(found))
+    return Launcher(family=family.launcher_kind(mpi.version), command=str(program))
 
 
 def _benchmarks(
@@ -147,7 +150,7 @@ def _benchmarks(
     The version of the kernels is that of their ``sources``.
     """
     how = {name: package.built(compiler(packages)) for name, package in packages.items()}
-    found: dict[str, Benchmark] = {}
+    entries: dict[str, Benchmark] = {}
     for ident, suite, package, file in _programs(packages):
         version = sources if suite == "kernels" else package.version
         needed = libraries.of(file, file.name, "spack", environment)
@@ -157,21 +160,23 @@ def _benchmarks(
         if library is None:
             raise PlumbError(f"{ident} is not linked with an MPI library", str(file), "install the stack with --force")
         facts = {"library": str(library), "library_sha256": manifest.sha256(library)}
-        found[ident] = manifest.benchmark(suite, version, file, how[package.name], facts=facts)
-    return found
+        entries[ident] = manifest.benchmark(suite, version, file, how[package.name], facts=facts)
+    return entries
 
 
 def _programs(packages: Mapping[str, Package]) -> list[tuple[str, str, Package, Path]]:
     """(benchmark id, suite, package, program) of all MPI programs in the environment's packages."""
     imb, kernels = (packages[name] for name in ("intel-mpi-benchmarks", buildcache.KERNELS))
-    found, where = list[tuple[str, str, Package, Path]](), ""
+    programs, where = list[tuple[str, str, Package, Path]](), ""
     if osu := packages.get(OSU):  # a site's own template may lack them
-        own = sorted((osu.prefix / "libexec/osu-micro-benchmarks/mpi").rglob("osu_*"))
-        found += [(file.name, "osu", osu, file) for file in own if file.is_file() and os.access(file, os.X_OK)]
-        where = "" if found else str(osu.prefix)
-    found += [(ident, "imb", imb, imb.prefix / "bin" / name) for ident, name in manifest.IMB_PROGRAMS.items()]
-    found += [(file.name, "kernels", kernels, file) for file in sorted((kernels.prefix / "bin").iterdir())]
-    missing = next((str(file) for *_, file in found if not file.is_file()), where)
+        osu_programs = sorted((osu.prefix / "libexec/osu-micro-benchmarks/mpi").rglob("osu_*"))
+        programs += [
+            (file.name, "osu", osu, file) for file in osu_programs if file.is_file() and os.access(file, os.X_OK)
+        ]
+        where = "" if programs else str(osu.prefix)
+    programs += [(ident, "imb", imb, imb.prefix / "bin" / name) for ident, name in manifest.IMB_PROGRAMS.items()]
+    programs += [(file.name, "kernels", kernels, file) for file in sorted((kernels.prefix / "bin").iterdir())]
+    missing = next((str(file) for *_, file in programs if not file.is_file()), where)
     if missing:
         raise PlumbError("a benchmark was not installed", missing, "install the stack with --force")
-    return found
+    return programs

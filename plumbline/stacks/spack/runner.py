@@ -26,7 +26,7 @@ _DISK = re.compile(r"No space left on device|Disk quota exceeded")
 
 @dataclass(frozen=True)
 class Base:
-    """What every Spack command needs."""
+    """The checkouts and the Python that every Spack command needs."""
 
     spack: Path
     packages: Path
@@ -104,30 +104,30 @@ def explain(lines: list[str], status: int, owner: str, log: Path) -> PlumbError:
     if full:
         return PlumbError("the disk is full", f"{where}: {full.strip()[:150]}", "free disk space, then run it again")
     for number, line in enumerate(lines):
-        found = _UNFETCHED.search(line.rstrip())
-        if found:
+        unfetched = _UNFETCHED.search(line.rstrip())
+        if unfetched:
             after = itertools.takewhile(bool, (_TRIED.match(text) for text in lines[number + 1 :]))
             tried = ", ".join(dict.fromkeys(match[1] for match in after if match)) or "no mirror"
-            patch = _PATCH.fullmatch(found[1])
-            missing = f"patch {patch[1][:12]}…" if patch else f"the source of {found[1]}"
+            patch = _PATCH.fullmatch(unfetched[1])
+            missing = f"patch {patch[1][:12]}…" if patch else f"the source of {unfetched[1]}"
             cure = f"put it into a mirror (PLUMB_SPACK_MIRROR) or connect; all output is in {log}"
             return PlumbError(f"{missing} cannot be fetched; tried {tried}", where, cure)
     broken = next(filter(None, map(_BUILD_LOG.match, lines)), None)
     if broken:
         error = next(filter(None, map(_BUILD_ERROR.match, lines)), None)
-        what = f"{broken[1]} cannot be built: {error[1].strip()[:200] if error else f'exit status {status}'}"
-        return PlumbError(what, where, f"the end of its build is in {log}, all of it in {broken[0].strip()}")
-    said = _said(lines) or f"exit status {status}"
-    return PlumbError(f"Spack failed: {said}", where, f"the whole output is in {log}")
+        message = f"{broken[1]} cannot be built: {error[1].strip()[:200] if error else f'exit status {status}'}"
+        return PlumbError(message, where, f"the end of its build is in {log}, all of it in {broken[0].strip()}")
+    error_text = _error_text(lines) or f"exit status {status}"
+    return PlumbError(f"Spack failed: {error_text}", where, f"the whole output is in {log}")
 
 
-def _said(lines: list[str]) -> str:
+def _error_text(lines: list[str]) -> str:
     """Spack's first error, with the indented lines that a colon announces; without an error its last line."""
     errors = [number for number, line in enumerate(lines) if re.search(r"error:", line, re.IGNORECASE)]
     if not errors:
         return next((line.strip()[:500] for line in reversed(lines) if line.strip()), "")
-    said = re.sub(r"^\s*==>\s*", "", lines[errors[0]]).strip()
-    if not said.endswith(":"):
-        return said[:500]
+    first_error = re.sub(r"^\s*==>\s*", "", lines[errors[0]]).strip()
+    if not first_error.endswith(":"):
+        return first_error[:500]
     reasons = itertools.takewhile(lambda line: line[:1].isspace() and line.strip(), lines[errors[0] + 1 :])
-    return " ".join([said, *map(str.strip, reasons)])[:500]
+    return " ".join([first_error, *map(str.strip, reasons)])[:500]

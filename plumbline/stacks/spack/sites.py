@@ -77,11 +77,11 @@ def check_compilers(document: Lock, where: str, *, absent: bool = True) -> None:
         for language, program in node.external.attributes.compilers.items() if node.external else ():
             if (digest, language) not in used:
                 continue
-            found = _version(Path(program))
-            if found != node.version and (found or absent):
-                has = f"is {found}" if found else "is not there"
-                what = f"the lock is for {node.name} {node.version}, {program} {has}"
-                raise PlumbError(what, where, "correct packages.yaml of the site, then make the lock again")
+            installed = _version(Path(program))
+            if installed != node.version and (installed or absent):
+                has = f"is {installed}" if installed else "is not there"
+                message = f"the lock is for {node.name} {node.version}, {program} {has}"
+                raise PlumbError(message, where, "correct packages.yaml of the site, then make the lock again")
 
 
 def _version(program: Path) -> str | None:
@@ -98,7 +98,7 @@ def _version(program: Path) -> str | None:
 
 @dataclass(frozen=True)
 class Content:
-    """What Spack says of the packages of a lock.
+    """Facts of the packages of a lock, from Spack.
 
     By hash: SHA-256 and URL of the sources of packages whose recipe is of another repository than Spack's, and the
     prefix of externals that are not there.
@@ -115,16 +115,16 @@ def check_content(spack: Spack, name: str) -> Content:
     without that it uses the hashes in a lock as they are.
     """
     file = environments.lock(name)
-    said = spack.run("python", str(environments.folder() / "rehash.py"), str(file)).splitlines()
+    lines = spack.run("python", str(environments.folder() / "rehash.py"), str(file)).splitlines()
     nodes = environments.read(name).concrete_specs
-    words = [line.split() for line in said]
+    words = [line.split() for line in lines]
     changed, recipes = (
         ", ".join(sorted(nodes[word[1]].name for word in words if word[:1] == [kind])) for kind in ("changed", "recipe")
     )
     cure = f"restore it, or make the lock again: {environments.command(f'plumb stack lock spack:{name}')}"
-    if changed or f"compared {len(nodes)}" not in said:
-        what = f"the lock was edited: {changed or 'its packages'} cannot have the hash in it"
-        raise PlumbError(what, str(file), cure)
+    if changed or f"compared {len(nodes)}" not in lines:
+        message = f"the lock was edited: {changed or 'its packages'} cannot have the hash in it"
+        raise PlumbError(message, str(file), cure)
     if recipes:
         raise PlumbError(f"the recipe of {recipes} is not that of the lock", str(file), cure)
     archives, absent = (
@@ -136,7 +136,7 @@ def check_content(spack: Spack, name: str) -> Content:
 def check_externals_there(document: Lock, wanted: Collection[str], absent: Mapping[str, str]) -> None:
     """Raise :class:`PlumbError` if something that the packages ``wanted`` (hashes) are built with is not there.
 
-    Spack takes the word of ``packages.yaml`` for an external; what is missing would be a riddle in a build's output.
+    Spack trusts ``packages.yaml`` about an external: if it is missing, a build fails later, with an obscure error.
     """
     users: dict[str, str] = {}
     for digest in wanted:
@@ -145,10 +145,10 @@ def check_externals_there(document: Lock, wanted: Collection[str], absent: Mappi
             if part.hash in absent and set(part.parameters.deptypes) & {"build", "link"}:
                 users.setdefault(part.hash, node.name)
     if users:
-        lacking = [f"{document.concrete_specs[one].name} (for {user})" for one, user in sorted(users.items())]
-        prefixes = ", ".join(sorted({absent[one] for one in users}))
-        what = f"the lock takes from this machine what is not in {prefixes}: {', '.join(lacking)}"
-        raise PlumbError(what, str(environments.site() / "packages.yaml"), "install it, such as by apt-get install")
+        lacking = [f"{document.concrete_specs[external].name} (for {user})" for external, user in sorted(users.items())]
+        prefixes = ", ".join(sorted({absent[external] for external in users}))
+        message = f"the lock takes from this machine what is not in {prefixes}: {', '.join(lacking)}"
+        raise PlumbError(message, str(environments.site() / "packages.yaml"), "install it, such as by apt-get install")
 
 
 def lock(name: str, *, check: bool = False) -> list[Difference]:
@@ -186,13 +186,13 @@ def _check_compiled(fresh: Lock) -> None:
     """
     without = sorted(fresh.without_wrapper())
     if without:
-        what = f"{units.counted(len(without), 'package')} would be compiled without {WRAPPER}, {without[0]} first"
+        message = f"{units.counted(len(without), 'package')} would be compiled without {WRAPPER}, {without[0]} first"
         where = str(environments.site() / "packages.yaml")
-        raise PlumbError(what, where, "its compiler does not run here: make the lock where it does")
+        raise PlumbError(message, where, "its compiler does not run here: make the lock where it does")
 
 
 def _differences(file: Path, fresh: Lock) -> list[Difference]:
-    """What differs between the lock ``file`` and a ``fresh`` one."""
+    """The differences between the lock ``file`` and a ``fresh`` one."""
     if not file.exists():
         return [Difference("the lock", {"state": "missing"}, {"state": "new"})]
     try:
@@ -200,7 +200,7 @@ def _differences(file: Path, fresh: Lock) -> list[Difference]:
     except ValueError:
         return [Difference("the lock", {"state": "cannot be read"}, {"state": "new"})]
     roots = [{root.spec for root in document.roots} for document in (old, fresh)]
-    alone = [", ".join(sorted(one - other)) or "-" for one, other in (roots, reversed(roots))]
+    alone = [", ".join(sorted(first - second)) or "-" for first, second in (roots, reversed(roots))]
     changed = [Difference("roots", {"specs": alone[0]}, {"specs": alone[1]})] if roots[0] != roots[1] else []
     return between(old, fresh) + changed
 
@@ -242,7 +242,7 @@ def _external(stack: Manifest) -> tuple[str, dict[str, Any]]:
         link.symlink_to(prefix)
         prefix, spec = link.parents[1], f"{package}@{version}+generic-names~envmods"
     else:
-        spec = _found(stack, package, prefix)
+        spec = _external_spec(stack, package, prefix)
     external: dict[str, Any] = {"spec": spec, "prefix": str(prefix)}
     if stack.modules:
         external["modules"] = stack.modules
@@ -250,7 +250,7 @@ def _external(stack: Manifest) -> tuple[str, dict[str, Any]]:
     return package, {"buildable": False, "externals": [external]}
 
 
-def _found(stack: Manifest, package: str, prefix: Path) -> str:
+def _external_spec(stack: Manifest, package: str, prefix: Path) -> str:
     """The spec of an MPI library by ``spack external find``, which asks the library how it was built."""
     place = environments.home() / "environments" / "externals" / stack.name
     files.replace(place / "spack.yaml", "spack:\n  specs: []\n")
@@ -258,10 +258,10 @@ def _found(stack: Manifest, package: str, prefix: Path) -> str:
     spack = Spack(bootstrap.prepare(), place, f"externals-{stack.name}", variables)
     spack.run("external", "find", "--path", str(prefix), package)
     described = yaml_text.load((place / "spack.yaml").read_text(encoding="utf-8"))["spack"]
-    found = ((described.get("packages") or {}).get(package) or {}).get("externals") or []
+    externals = ((described.get("packages") or {}).get(package) or {}).get("externals") or []
     version = stack.mpi.version
-    spec = next((str(item["spec"]) for item in found if Path(item["prefix"]).resolve() == prefix.resolve()), None)
+    spec = next((str(item["spec"]) for item in externals if Path(item["prefix"]).resolve() == prefix.resolve()), None)
     if spec is None or not spec.startswith(f"{package}@{version}"):
-        what = f"Spack does not find {package} {version} in stack '{stack.name}'"
-        raise PlumbError(what, str(prefix), f"its output is in {spack.log}")
+        message = f"Spack does not find {package} {version} in stack '{stack.name}'"
+        raise PlumbError(message, str(prefix), f"its output is in {spack.log}")
     return spec

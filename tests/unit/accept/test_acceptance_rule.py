@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from plumbline.statistics.acceptance import Rule, bound, shown
+from plumbline.statistics.acceptance import AcceptanceRule, bound, shown
 
 RULES = [
-    Rule(members, share, confidence, launches, of_launches, retests)
+    AcceptanceRule(members, share, confidence, launches, of_launches, retests)
     for members in (1, 8, 100, 1000)
     for share in (1.0, 0.98, 0.75)
     for confidence in (0.75, 0.95, 0.99)
@@ -27,7 +27,7 @@ def exact(count: int, of: int, chance: float) -> float:
     return total if more else 1 - total
 
 
-def twice(single: float, rule: Rule) -> float:
+def twice(single: float, rule: AcceptanceRule) -> float:
     return 1 - (1 - single) ** (1 + rule.retests)
 
 
@@ -69,7 +69,7 @@ def test_fewer_launches_would_not_be_enough() -> None:
 )
 def test_one_member_needs_as_many_launches_as_wilks_says(of_launches: float, confidence: float, launches: int) -> None:
     """Tables of one-sided nonparametric tolerance limits by the smallest value, such as NIST's."""
-    assert Rule(1, 1.0, confidence, launches, of_launches).launches_needed() == launches
+    assert AcceptanceRule(1, 1.0, confidence, launches, of_launches).launches_needed() == launches
 
 
 def test_a_member_cannot_be_shown_and_missed() -> None:
@@ -77,7 +77,7 @@ def test_a_member_cannot_be_shown_and_missed() -> None:
 
 
 def test_the_bound_is_the_best_limit_that_passes() -> None:
-    rule = Rule(3, 0.6, 0.8, 6)
+    rule = AcceptanceRule(3, 0.6, 0.8, 6)
     members = [[1.0, 2, 3, 4, 5, 6], [7.0, 7, 7, 7, 7, 7], [2.0, 2, 2, 2, 2, 9]]
     assert (rule.allowed, rule.meeting) == (1, 6)
     bounds = [bound(row, rule, higher=True) for row in members]
@@ -88,22 +88,22 @@ def test_the_bound_is_the_best_limit_that_passes() -> None:
 
 
 def test_what_is_found_is_found_nine_times_in_ten() -> None:
-    rule = Rule(8, 1.0, 0.95, 8)
-    margin, found = rule.margin(), rule.found()
+    rule = AcceptanceRule(8, 1.0, 0.95, 8)
+    margin, found = rule.margin(), rule.detection_margin()
     assert margin is not None
     assert found is not None
     below = 0.5 * math.erfc(-margin / math.sqrt(2))
     assert rule.passes(below) == pytest.approx(0.9, abs=1e-4)
     assert rule.finds(0.5 * math.erfc(-found / math.sqrt(2))) == pytest.approx(0.9, abs=1e-4)
-    assert Rule(8, 1.0, 0.95, 4).margin() is None
+    assert AcceptanceRule(8, 1.0, 0.95, 4).margin() is None
 
 
 def test_how_many_launches_would_decide() -> None:
-    rule = Rule(8, 1.0, 0.95, 8)
+    rule = AcceptanceRule(8, 1.0, 0.95, 8)
     more = rule.deciding(6, 8)
     assert more is not None
-    again = Rule(8, 1.0, 0.95, more)
+    again = AcceptanceRule(8, 1.0, 0.95, more)
     assert again.meeting is not None
     assert 0.75 * more >= again.meeting
     assert rule.deciding(4, 8) is None
-    assert Rule(1000, 1.0, 0.95, 8).deciding(0, 8) == Rule(1000, 1.0, 0.95, 8).launches_failing()
+    assert AcceptanceRule(1000, 1.0, 0.95, 8).deciding(0, 8) == AcceptanceRule(1000, 1.0, 0.95, 8).launches_failing()

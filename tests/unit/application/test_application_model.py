@@ -15,6 +15,7 @@ import stack_manifest
 import yaml
 from msgspec.structs import replace
 
+from plumbline import schemas
 from plumbline.application import build, model, source
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
@@ -73,8 +74,8 @@ def repository(tmp_path) -> Path:
 @pytest.mark.parametrize(
     ("document", "said"),
     [
-        (changed("application", "Heat"), "application: 'Heat' does not match"),
-        (changed("programs", {}), "programs: {} should be non-empty"),
+        (changed("application", "Heat"), "application: Expected `str` matching regex"),
+        (changed("programs", {}), "programs: Expected `object` of length >= 1, not {}"),
         (
             changed("programs.heat", GOOD["programs"]["heat"] | {"binds": "itself", "placements": ["core", "none"]}),
             "programs.heat.binds: itself: placement none does not say where threads are to be bound",
@@ -87,12 +88,12 @@ def repository(tmp_path) -> Path:
         (changed("programs.heat.figures.rate.wall", True), "wall says where it is found; pattern, wall"),
         (changed("programs.heat.figures.rate", {"pattern": "(a)"}), "programs.heat.figures.rate.unit: missing"),
         (changed("programs.heat.figures.time", {"wall": True, "unit": "ms"}), "unit: ms: wall is measured in s"),
-        (changed("programs.heat.figures.rate.unit", "a b"), "programs.heat.figures.rate.unit: 'a b' does not match"),
+        (changed("programs.heat.figures.rate.unit", "a b"), "heat.figures.rate.unit: Expected `str` matching"),
         (changed("programs.heat.figures.rate.pattern", "("), "pattern: not a regular expression: missing )"),
         (changed("programs.heat.figures.rate.pattern", "a"), "pattern: it has no group: put ( ) around"),
         (changed("programs.heat.figures.rate.pattern", "(a)(b)"), "pattern: it has several groups: name that of"),
         (changed("programs.heat.figures.rate.flops", 1e9), "rate.flops: MLUP/s is not a unit of time, in"),
-        (changed("programs.heat.figures.time", {"wall": True, "flops": -1}), "figures.time.flops: -1 is less than or"),
+        (changed("programs.heat.figures.time", {"wall": True, "flops": -1}), "time.flops: Expected `float` > 0.0"),
         (
             changed("programs.heat.figures", {
                 "time": {"wall": True, "bytes": 1e9},
@@ -101,7 +102,7 @@ def repository(tmp_path) -> Path:
             "figures.time.bytes: its rate is called time_bandwidth, as another figure",
         ),
         (changed("programs.heat.checks", [{"pattern": "a", "value": 1}]), "checks.0.pattern: it has no group"),
-        (changed("programs.heat.inputs", ["../x"]), "programs.heat.inputs.0: '../x' does not match"),
+        (changed("programs.heat.inputs", ["../x"]), "programs.heat.inputs[0]: Expected `str` matching regex"),
         (changed("programs.heat.inputs", ["x"]), "programs.heat.inputs: there is no x beside plumb.yaml"),
         (changed("programs.heat.inputs", ["."]), "programs.heat.inputs: '.': name the files and folders"),
         (changed("programs.heat.inputs", ["output/x"]), "inputs: 'output/x': the name is that of a file of Plumbline"),
@@ -144,9 +145,38 @@ def test_check_says_all_faults_of_the_form(tmp_path, monkeypatch, capsys):
     assert cli.main(["application", "check"]) == 1
     said = capsys.readouterr().out.splitlines()
     assert [line.removeprefix(f"{file}: programs.heat.").split(":")[0] for line in said] == [
+        "inputs[0]",
         "thread",
-        "inputs.0",
         "time_limit_s",
+    ]
+
+
+def test_each_fault_of_the_form_is_named_once():
+    """Keys that msgspec leaves open are named, and the removal of a faulty key is no fault of its own."""
+    rate = {"pattern": "(a)"}
+    programs = {
+        "bare": {"command": "./a"},
+        "empty": {"command": "", "figures": {"rate": {"pattern": 3}}},
+        "Odd 2.1": {"command": "./a", "figures": {"rate": rate}},
+        "odd": {"command": "./a", "figures": {"rate": {**rate, "unitt": "s"}}, "environment": {"A": "1", "B": 2}},
+    }
+    found = schemas.faults({"application": "heat\n", "programs": programs}, model.Application)
+    assert [sentence.partition(": ")[0] for sentence in found] == [
+        "application",
+        "programs.Odd 2.1",
+        "programs.bare",
+        "programs.empty.command",
+        "programs.empty.figures.rate.pattern",
+        "programs.odd.environment.B",
+        "programs.odd.figures.rate.unitt",
+    ]
+    assert found[2].endswith("Object missing required field `figures`")
+    assert found[-1].endswith("there is no such key: did you mean 'unit'?")
+    assert schemas.faults([], model.Application) == ["top level: Expected `object`, got `array`"]
+    odd = changed("programs.heat.time_limit_s", float("nan"))
+    assert [sentence.partition(": ")[0] for sentence in schemas.faults(odd, model.Application)] == [
+        "programs.heat.time_limit_s",
+        "top level",
     ]
 
 

@@ -80,6 +80,6 @@ def test_a_gate_that_could_not_be_measured_is_not_repeated():
 
 def test_a_second_gate_of_the_same_two_is_another_one_after_a_resumption_too(tmp_path):
     kept = [passed(1.008), FAIL]
-    begun = bench.Bench(tmp_path, SimpleNamespace(asked=None, comparisons=kept), print)
+    begun = bench.BisectionBench(tmp_path, SimpleNamespace(request=None, comparisons=kept), print)
     assert begun.compare("a", "b", FAIL.rule) is kept[0]
     assert begun.compare("a", "b", FAIL.rule, again=True) is kept[1]

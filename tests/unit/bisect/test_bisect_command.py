@@ -43,7 +43,7 @@ class World:
         self.only = []
 
     def subject(self, side):
-        return self.history.subjects[side.given.removeprefix("commit:")]
+        return self.history.subjects[side.spelling.removeprefix("commit:")]
 
     def prepare(self, request, say, build=None):
         """As :func:`plumbline.gate.setup.prepare`."""

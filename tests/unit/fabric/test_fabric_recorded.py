@@ -18,7 +18,7 @@ RECORDED = yaml.safe_load(FILE.read_text(encoding="utf-8"))
 
 @pytest.mark.parametrize("entry", RECORDED, ids=lambda entry: str(entry["from"]).removeprefix("https://"))
 def test_what_was_published_is_understood(entry: dict[str, Any]) -> None:
-    told = ways.told(entry["lines"])
+    told = ways.reported(entry["lines"])
     assert told == entry["told"]
     assert [way for way in ways.FABRICS if any(ways.is_of(word, way) for word in told)] == entry["uses"]
     if name := entry.get("cause"):

@@ -11,7 +11,7 @@ from plumbline.commands import cli
 from plumbline.judge import from_records
 from plumbline.judge.decide import decide
 from plumbline.records import model
-from plumbline.statistics.paired import Rule
+from plumbline.statistics.paired import PairedRule
 
 
 @pytest.fixture
@@ -173,9 +173,9 @@ def test_records_become_pairs(tmp_path):
     (series,) = from_records.read(session(tmp_path, two_records(0.95)))
     assert series.name == "stream_threads %placement=compact %threads=2: triad"
     assert series.better == "higher"
-    assert decide([series], Rule())[0].state == "FAIL"
+    assert decide([series], PairedRule())[0].state == "FAIL"
     (series,) = from_records.read(session(tmp_path, two_records(0.95)), "222")
-    assert decide([series], Rule())[0].state == "PASS"
+    assert decide([series], PairedRule())[0].state == "PASS"
 
 
 def pairs_of(*documents):
@@ -227,9 +227,9 @@ def spoil_identity(first, second):
 @pytest.mark.parametrize("spoil", [value for name, value in globals().items() if name.startswith("spoil_")])
 def test_records_that_prove_nothing_are_invalid(spoil):
     first, second = two_records()
-    assert decide(pairs_of(first, second), Rule())[0].state == "PASS"
+    assert decide(pairs_of(first, second), PairedRule())[0].state == "PASS"
     spoil(first, second)
-    found = decide(pairs_of(first, second), Rule())[0]
+    found = decide(pairs_of(first, second), PairedRule())[0]
     assert found.state == "INVALID"
     assert found.reason
 

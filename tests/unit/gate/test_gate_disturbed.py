@@ -9,7 +9,7 @@ from plumbline.commands import cli
 from plumbline.judge import disturbed, from_records
 from plumbline.judge.decide import decide
 from plumbline.records import model, store
-from plumbline.statistics.paired import Rule
+from plumbline.statistics.paired import PairedRule
 
 
 def both(flags, ratio=1.0, noise=0.002, beside=()):
@@ -34,7 +34,7 @@ def both(flags, ratio=1.0, noise=0.002, beside=()):
 
 
 def verdict(flags, ratio=1.0, by_itself=False):
-    return decide(from_records.pairs_of(*map(model.convert, both(flags, ratio)), by_itself=by_itself), Rule())[0]
+    return decide(from_records.pairs_of(*map(model.convert, both(flags, ratio)), by_itself=by_itself), PairedRule())[0]
 
 
 FIGURES = [{"name": name, "metric": "triad", "where": {}} for name in ("one", "two")]
@@ -69,7 +69,7 @@ def test_who_ran_during_most_disturbed_launches_is_named():
         (["the hypervisor 2.0 % (steal)"], " (the hypervisor ran during 60 of the 60 disturbed launches)"),
     ):
         pairs = from_records.pairs_of(*map(model.convert, both([BOTH] * 30, beside=beside)))
-        assert decide(pairs, Rule())[0].reason == reason(said)
+        assert decide(pairs, PairedRule())[0].reason == reason(said)
 
 
 @pytest.mark.parametrize("flags", [[QUIET] * 23 + [CANDIDATE] * 7, [QUIET] * 15 + [BASELINE, CANDIDATE, BOTH] * 5])
@@ -109,7 +109,7 @@ def series_of(*variants):
         for record in records:
             record["variant"] = samples.variant(name=f"v{number}", figures=FIGURES)
         found += from_records.pairs_of(*map(model.convert, records))
-    return [(item.state, item.reason) for item in decide(found, Rule())]
+    return [(item.state, item.reason) for item in decide(found, PairedRule())]
 
 
 def test_what_is_too_few_in_each_variant_counts_over_the_whole_gate():
@@ -128,7 +128,7 @@ def test_one_variant_in_doubt_does_not_make_the_others_so():
 def test_invalid_stays_invalid():
     first, second = both([CANDIDATE] * 30)
     second["verified"] = False
-    (found,) = decide(from_records.pairs_of(*map(model.convert, (first, second))), Rule())
+    (found,) = decide(from_records.pairs_of(*map(model.convert, (first, second))), PairedRule())
     assert found.state == "INVALID"
 
 

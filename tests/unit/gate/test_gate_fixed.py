@@ -13,7 +13,7 @@ from plumbline.judge import from_records
 from plumbline.judge.decide import decide
 from plumbline.records import model
 from plumbline.statistics import paired
-from plumbline.statistics.paired import FAIL, PASS, SCALE, Rule
+from plumbline.statistics.paired import FAIL, PASS, SCALE, PairedRule
 
 
 def judged(*candidate, noise=0.01, seed=3, is_fixed=True):
@@ -21,7 +21,8 @@ def judged(*candidate, noise=0.01, seed=3, is_fixed=True):
     ratios = np.concatenate([np.full(count, ratio) for ratio, count in candidate])
     draw = np.random.default_rng(seed)
     baseline, other = (100 * np.exp(draw.normal(0, noise, ratios.size)) for _ in range(2))
-    return decide([pairs_of("s", baseline.tolist(), (other * ratios).tolist(), "lower", fixed=is_fixed)], Rule())[0]
+    pairs = pairs_of("s", baseline.tolist(), (other * ratios).tolist(), "lower", fixed=is_fixed)
+    return decide([pairs], PairedRule())[0]
 
 
 def test_thirteen_equal_pairs_do_not_hide_the_rest(tmp_path, capsys):
@@ -59,14 +60,14 @@ def test_what_follows_a_decision_of_a_live_gate_may_contradict_it():
 def test_a_few_bursts_contradict_nothing():
     item = series(1.0)
     burst = [value * (2 if 20 <= place < 26 else 1) for place, value in enumerate(item.candidate.values)]
-    assert decide([pairs_of("s", item.baseline.values, burst, "lower", fixed=True)], Rule())[0].state == "PASS"
+    assert decide([pairs_of("s", item.baseline.values, burst, "lower", fixed=True)], PairedRule())[0].state == "PASS"
 
 
 def test_a_part_contradicts_only_what_no_one_slowdown_explains():
     """3 % is above the tolerance and below must-detect: PASS of one part and FAIL of another both hold."""
     logs = np.rint(np.random.default_rng(1).normal(math.log(1.03), 0.001, (1, 90)) * SCALE).astype(np.int64)
     for state in (PASS, FAIL):
-        assert paired.contradicting(logs, np.array([state]), Rule(), np.array([0])).tolist() == [0]
+        assert paired.contradicting(logs, np.array([state]), PairedRule(), np.array([0])).tolist() == [0]
 
 
 @pytest.mark.parametrize("error", [0.001, 0.01, 2.5e-4])
@@ -109,5 +110,5 @@ def test_records_say_whether_their_number_was_fixed(is_gate, pairs, used):
         )
         for side in (0, 1)
     ]
-    (found,) = decide(from_records.pairs_of(*map(model.convert, both)), Rule())
+    (found,) = decide(from_records.pairs_of(*map(model.convert, both)), PairedRule())
     assert (found.state, found.count) == ("PASS", used)

@@ -23,7 +23,7 @@ from plumbline.launch import signals
 from plumbline.launch.signals import Interrupted
 from plumbline.measure import driver, jobs, session
 from plumbline.records import model, store
-from plumbline.statistics.paired import CAP, LOOKS, Rule
+from plumbline.statistics.paired import CAP, LOOKS, PairedRule
 from plumbline.why import offer
 
 
@@ -56,7 +56,7 @@ def gate(tmp_path, monkeypatch):
             couples = []
             for number in range(variants):
                 variant = samples.asked(name=f"stream_threads %n={number}", params={"n": number})
-                variant = rules.settle(variant, [], "", Rule())
+                variant = rules.settle(variant, [], "", PairedRule())
                 couples.append([msgspec.structs.replace(variant, stack=stack) for stack in ("old", "new")])
             terms = setup.Terms(seed=seed, command=("plumb", "gate"), by_itself=by_itself)
             name = f"20260101T000000Z-n-{folder}"
@@ -89,7 +89,7 @@ def test_a_slower_candidate_fails_and_a_faster_one_passes(gate):
 
 def test_the_records_judged_later_give_the_same_verdicts(gate, tmp_path):
     outcome, _, _ = gate(variants=3, ratio=[1.0, 1.06, 1.03], disturbed=lambda order: order % 10 == 4)
-    later = decide.decide(from_records.read(recorded(tmp_path)), Rule(0.3, 0.5))  # its own margins count
+    later = decide.decide(from_records.read(recorded(tmp_path)), PairedRule(0.3, 0.5))  # its own margins count
     assert later == outcome.verdicts
     assert [item.state for item in later[:2]] == ["PASS", "FAIL"]
     assert any(item.pairs.baseline.superseded for item in outcome.verdicts)
@@ -164,7 +164,7 @@ def test_a_host_that_is_always_disturbed_gets_no_verdict_and_stops_at_the_first_
     assert "13 of the 13 pairs that count were disturbed: measure on a quiet host" in outcome.verdicts[0].reason
     assert [line for line in lines if "INCONCLUSIVE: 13 of the 13 pairs that count were disturbed" in line]
     written = max((tmp_path / "results" / "local").glob("*-other.jsonl"))
-    assert decide.decide(from_records.read(written), Rule()) == outcome.verdicts
+    assert decide.decide(from_records.read(written), PairedRule()) == outcome.verdicts
 
 
 def test_pairs_measured_again_cost_half_as_much_again_at_most(gate):
@@ -190,8 +190,8 @@ def test_the_live_gate_says_so_and_so_do_its_records(gate, tmp_path):
     outcome, _, _ = gate(ratio=1.3, noise=0.002, flag=lambda side, index: side == 1 and index < 10)
     assert states(outcome) == ["INCONCLUSIVE"]
     assert "10 times the candidate alone was disturbed, 0 times the baseline" in outcome.verdicts[0].reason
-    assert decide.decide(from_records.read(recorded(tmp_path)), Rule()) == outcome.verdicts
-    claimed = decide.decide(from_records.read(recorded(tmp_path), by_itself=True), Rule())
+    assert decide.decide(from_records.read(recorded(tmp_path)), PairedRule()) == outcome.verdicts
+    claimed = decide.decide(from_records.read(recorded(tmp_path), by_itself=True), PairedRule())
     assert [item.state for item in claimed] == ["FAIL"]
     outcome, _, _ = gate(ratio=1.3, noise=0.002, flag=lambda side, index: side == 1, by_itself=True, folder="claimed")
     assert states(outcome) == ["FAIL"]
@@ -218,7 +218,7 @@ def test_marks_that_the_rule_does_not_give_are_invalid(gate, tmp_path, index):
     for record in records:
         launch = record.launches[index]
         launch.superseded = not launch.superseded
-    found = decide.decide(from_records.pairs_of(*records), Rule())[0]
+    found = decide.decide(from_records.pairs_of(*records), PairedRule())[0]
     assert found.state == "INVALID"
     assert "against the rule" in found.reason
 
@@ -227,7 +227,7 @@ def test_a_mark_on_one_side_only_is_invalid(gate, tmp_path):
     gate(noise=0.002, disturbed=lambda order: order == 3)
     first, second = store.read(recorded(tmp_path))
     second.launches[1].superseded = False
-    assert decide.decide(from_records.pairs_of(first, second), Rule())[0].state == "INVALID"
+    assert decide.decide(from_records.pairs_of(first, second), PairedRule())[0].state == "INVALID"
 
 
 def test_an_unverified_launch_makes_its_variant_invalid_at_once(gate):
@@ -266,7 +266,7 @@ def test_interrupted_and_resumed_is_the_same_as_whole(gate, tmp_path, order, rat
     outcome, rest, lines = gate(resume=True, ratio=ratio)
     assert outcome.verdicts == whole.verdicts
     assert rest.started == bench.started[order // 2 * 2 :]
-    assert decide.decide(from_records.read(recorded(tmp_path)), Rule()) == whole.verdicts
+    assert decide.decide(from_records.read(recorded(tmp_path)), PairedRule()) == whole.verdicts
     if order > 1:
         assert f"{order // 2} pairs so far" in lines[0]
 
@@ -532,7 +532,7 @@ def test_two_variants_with_the_same_short_name_are_told_apart():
         model.convert(samples.record(variant=samples.variant(name=name)))
         for name in ("a %memory=local", "a %memory=node:1")
     ]
-    contests = [live.Contest(position, [record, record], 1, Rule()) for position, record in enumerate(records)]
+    contests = [live.Contest(position, [record, record], 1, PairedRule()) for position, record in enumerate(records)]
     assert progress.short_names(contests) == ["a %memory=local", "a %memory=node:1"]
 
 

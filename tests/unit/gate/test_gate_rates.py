@@ -10,7 +10,7 @@ from gate_pairs import pairs_of
 from plumbline.base import paths
 from plumbline.judge.decide import decide
 from plumbline.statistics import paired
-from plumbline.statistics.paired import CAP, Rule
+from plumbline.statistics.paired import CAP, PairedRule
 
 sys.path.insert(0, str(paths.root() / "tests/rates"))
 import simulate
@@ -30,7 +30,7 @@ def letters(states):
 
 def live(model, slowdown, **rule):
     """Verdict and number of pairs of each of 12 series: F13 is a FAIL after 13 pairs, I90 an INCONCLUSIVE."""
-    decided = simulate.live(simulate.pairs(model, slowdown, 12, draw(model, slowdown)), Rule(**rule))
+    decided = simulate.live(simulate.pairs(model, slowdown, 12, draw(model, slowdown)), PairedRule(**rule))
     return " ".join(map("{}{}".format, letters(decided.state), decided.pairs))
 
 
@@ -177,7 +177,7 @@ def test_printed_values_are_simulated_as_the_gate_judges_them(count):
     for n in range(15):
         sides = values[:, n, : used[n]].tolist()
         pairs = pairs_of("s", *sides, item.better, item.steps, fixed=count is not None)
-        assert decide([pairs], Rule())[0].state == names[state[n]]
+        assert decide([pairs], PairedRule())[0].state == names[state[n]]
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_campaigns_without_a_false_alarm(sign):
 def test_a_rule_that_errs_breaks_its_promise():
     """As much slower as is tolerated, judged with no tolerance, and by the rule as it is."""
     promises = Promises()
-    for rule in (Rule(), Rule(0.0, 0.05)):
+    for rule in (PairedRule(), PairedRule(0.0, 0.05)):
         simulate.keep_errors([simulate.measure("quiet", 0.01, 100, SEED, rule)], promises)
     (broken,) = promises.broken
     assert broken.startswith("FAIL of quiet, 1 % slower, ")

@@ -11,7 +11,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.judge.decide import decide
 from plumbline.statistics import paired
 from plumbline.statistics.basic import holm
-from plumbline.statistics.paired import CAP, FAIL, LOOKS, PASS, SCALE, Rule
+from plumbline.statistics.paired import CAP, FAIL, LOOKS, PASS, SCALE, PairedRule
 
 
 def series(ratio=1.0, noise=0.01, pairs=CAP, seed=0, better="lower", name="s"):
@@ -22,7 +22,7 @@ def series(ratio=1.0, noise=0.01, pairs=CAP, seed=0, better="lower", name="s"):
 
 
 def verdict(item, **rule):
-    return decide([item], Rule(**rule))[0]
+    return decide([item], PairedRule(**rule))[0]
 
 
 @pytest.mark.parametrize("n", [13, 18, 40])
@@ -94,8 +94,8 @@ def test_a_pass_is_withheld_while_the_noise_hides_more_than_must_detect():
     """Far faster, but so noisy that a slowdown of 5 % could not be told from none."""
     draw = np.random.default_rng(1)
     logs = np.rint(draw.normal(-0.5, 0.2, (1, CAP)) * SCALE).astype(np.int64)
-    assert paired.rank_sum(logs[:, :13] - Rule().detected)[0] <= paired.critical(13, paired.PASS_SPENDING.at(13))
-    assert paired.decisions(logs[:, :13], np.array([13]), Rule()).state[0] not in (PASS, FAIL)
+    assert paired.rank_sum(logs[:, :13] - PairedRule().detected)[0] <= paired.critical(13, paired.PASS_SPENDING.at(13))
+    assert paired.decisions(logs[:, :13], np.array([13]), PairedRule()).state[0] not in (PASS, FAIL)
 
 
 ratios = st.floats(0.8, 1.3)
@@ -147,7 +147,7 @@ def test_arms_swapped_in_every_other_pair_are_no_pass():
 @pytest.mark.parametrize("margins", [(0.05, 0.05), (-0.1, 0.05), (0.01, float("nan")), (0.01, 50)])
 def test_margins_that_make_no_sense(margins):
     with pytest.raises(PlumbError):
-        Rule(*margins)
+        PairedRule(*margins)
 
 
 def test_holm_over_the_campaign():
@@ -155,10 +155,10 @@ def test_holm_over_the_campaign():
     alone = series(1.1, noise=0.002, pairs=13, name="slow")
     assert verdict(alone).state == "FAIL"
     rest = [series(seed=seed, name=f"s{seed}") for seed in range(1, 100)]
-    found = decide([alone, *rest], Rule())[0]
+    found = decide([alone, *rest], PairedRule())[0]
     assert found.state == "INCONCLUSIVE"
     assert "Holm" in found.reason
-    assert decide([series(1.1, noise=0.002, name="slow"), *rest], Rule())[0].state == "FAIL"
+    assert decide([series(1.1, noise=0.002, name="slow"), *rest], PairedRule())[0].state == "FAIL"
 
 
 def test_holm_by_hand():
@@ -171,7 +171,7 @@ def test_the_fewest_pairs_that_can_claim_something_among_many_series(series, pai
     """Pairs that are all slower, held against Holm's first step: the next smaller look does not suffice."""
     slower = np.full((1, pairs), round(paired.SCALE))
     assert paired.least_pairs(series, 0.01) == pairs
-    assert paired.evidence(slower, paired.Rule())[0] <= 0.01 / series
+    assert paired.evidence(slower, paired.PairedRule())[0] <= 0.01 / series
     if pairs > LOOKS[0]:
         earlier = LOOKS[LOOKS.index(pairs) - 1]
-        assert paired.evidence(slower[:, :earlier], paired.Rule())[0] > 0.01 / series
+        assert paired.evidence(slower[:, :earlier], paired.PairedRule())[0] > 0.01 / series

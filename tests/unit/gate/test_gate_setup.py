@@ -26,7 +26,7 @@ from plumbline.records.variant import checked
 from plumbline.reframe import settings
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks.manifest import Launcher
-from plumbline.statistics.paired import Rule
+from plumbline.statistics.paired import PairedRule
 
 
 def manifest(name, folder, **benchmarks):
@@ -109,7 +109,7 @@ def test_a_setting_for_a_program_without_mpi_is_refused(checkout, monkeypatch, t
     found = variants.Listing({"mpich": {"a": samples.asked(name="a", stack="mpich")}})
     monkeypatch.setattr(variants, "list_variants", lambda *words: found)
     with pytest.raises(PlumbError, match=r"without MPI takes no setting of an MPI library: eager \(a\): leave"):
-        setup.prepare(setup.Request((both[0], both[1]), folder=tmp_path / "gate"), lambda line: None)
+        setup.prepare(setup.GateRequest((both[0], both[1]), folder=tmp_path / "gate"), lambda line: None)
     assert not (tmp_path / "gate" / "state.json").exists()
 
 
@@ -328,16 +328,19 @@ def test_rules_then_the_test_then_the_command_line(tmp_path):
     entries, where = rules.load(file, "local")
     figures = [FIGURES[0], {**FIGURES[1], "tolerance": 0.03, "must_detect": 0.07}]
     osu = samples.asked(test="osu_pair", name="osu_pair %placement=pair:numa", figures=figures)
-    assert margins(rules.settle(osu, entries, where, Rule())) == {"latency": (0.02, 0.1), "bandwidth": (0.03, 0.07)}
+    assert margins(rules.settle(osu, entries, where, PairedRule())) == {
+        "latency": (0.02, 0.1),
+        "bandwidth": (0.03, 0.07),
+    }
     imb = samples.asked(test="imb_pair", name="imb_pair %placement=pair:l3", figures=figures)
-    found = rules.settle(imb, entries, where, Rule(0.005, 0.5))
+    found = rules.settle(imb, entries, where, PairedRule(0.005, 0.5))
     assert margins(found) == {"latency": (0.005, 0.2), "bandwidth": (0.03, 0.2)}
     checked(model.document(found), "here")
 
 
 def test_optional_figures_are_not_gated():
     figures = [FIGURES[0], {**FIGURES[1], "optional": True}]
-    found = rules.settle(samples.asked(figures=figures), [], "", Rule())
+    found = rules.settle(samples.asked(figures=figures), [], "", PairedRule())
     assert [figure.name for figure in found.figures] == ["latency"]
     sides = [samples.record(id=ident, variant=samples.variant(figures=figures)) for ident in ("a" * 12, "b" * 12)]
     assert [series.name.rpartition(": ")[2] for series in from_records.pairs_of(*map(model.convert, sides))] == [
@@ -377,7 +380,7 @@ def test_absent_rules_and_margins_that_contradict(tmp_path):
     with pytest.raises(PlumbError, match="does not exist"):
         rules.load(tmp_path / "absent.yaml", "local")
     with pytest.raises(PlumbError, match="latency: tolerance"):
-        rules.settle(samples.asked(figures=FIGURES), [rules.Entry(tolerance=0.1)], "rules.yaml", Rule())
+        rules.settle(samples.asked(figures=FIGURES), [rules.Entry(tolerance=0.1)], "rules.yaml", PairedRule())
 
 
 @pytest.mark.parametrize(
@@ -427,11 +430,11 @@ def test_the_page_shows_every_pair_and_escapes_names():
     found = [
         pairs_of("fine", values, values[::-1], "lower", again=[(0, 10.0, 11.0), (7, 10.0, 9.0)]),
         pairs_of("<script>alert('x')</script> & \"", values, slower, "lower"),
-        pairs_of("rates", values, values[::-1], "higher", rule=Rule(0.02, 0.1)),
+        pairs_of("rates", values, values[::-1], "higher", rule=PairedRule(0.02, 0.1)),
         pairs_of("short", values[:5], values[:5], "lower"),
         pairs_of("wild", values, [1e-300, *values[1:-1], 1e300], "lower"),
     ]
-    made = page.document(decide.decide(found, Rule()), Rule(), [("repeat", "plumb gate --test 'a<b'")])
+    made = page.document(decide.decide(found, PairedRule()), PairedRule(), [("repeat", "plumb gate --test 'a<b'")])
     text = render(made)
     assert text.count("<script") == 3  # data, library, the page's own
     assert "alert('x')</script>" not in text
@@ -455,7 +458,7 @@ def test_the_page_shows_every_pair_and_escapes_names():
 def test_the_page_of_many_series_stays_small():
     values = [10.0 + place % 7 * 0.01 for place in range(90)]
     found = [pairs_of(f"s{number}", values, values[::-1], "lower") for number in range(1000)]
-    text = render(page.document(decide.decide(found, Rule()), Rule(), []))
+    text = render(page.document(decide.decide(found, PairedRule()), PairedRule(), []))
     shown = read_page(text)
     assert len(pieces.blocks(shown, "chart")) == page.DRAWN
     assert len(pieces.rows(shown)) == 1000
@@ -492,7 +495,7 @@ def test_margins_may_be_imposed():
         {"name": "triad", "metric": "triad", "where": {}, "tolerance": 0.1, "must_detect": 0.2},
         {"name": "steps", "metric": "steps", "where": {}, "optional": True},
     ]
-    (figure,) = rules.impose(samples.asked(figures=figures), Rule(0.02, 0.03)).figures
+    (figure,) = rules.impose(samples.asked(figures=figures), PairedRule(0.02, 0.03)).figures
     assert (figure.name, figure.tolerance, figure.must_detect) == ("triad", 0.02, 0.03)
 
 
@@ -516,4 +519,4 @@ def test_the_reason_that_a_test_gives_comes_before_its_traceback(tmp_path):
     )
     with pytest.raises(PlumbError) as raised:
         variants._require(variants.Listing(), "mpich", None, log)
-    assert raised.value.what == "no test ran: there is no program ./code (there): build it"
+    assert raised.value.message == "no test ran: there is no program ./code (there): build it"

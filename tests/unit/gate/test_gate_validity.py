@@ -13,11 +13,11 @@ from plumbline.base.errors import PlumbError
 from plumbline.base.verdicts import worst
 from plumbline.judge import from_csv
 from plumbline.judge.decide import decide
-from plumbline.statistics.paired import Rule
+from plumbline.statistics.paired import PairedRule
 
 
 def one(item):
-    return decide([item], Rule())[0]
+    return decide([item], PairedRule())[0]
 
 
 def constant(baseline, candidate, step, better="lower"):
@@ -60,9 +60,9 @@ def test_too_few_and_unequal():
 
 def test_no_series_is_an_error_and_a_name_twice_is_invalid():
     with pytest.raises(PlumbError, match="0 series"):
-        decide([], Rule())
+        decide([], PairedRule())
     assert worst([]) == "INVALID"
-    assert [item.state for item in decide([series(), series(seed=1)], Rule())] == ["INVALID", "INVALID"]
+    assert [item.state for item in decide([series(), series(seed=1)], PairedRule())] == ["INVALID", "INVALID"]
 
 
 def test_the_same_numbers_twice_and_another_unit():
@@ -141,5 +141,5 @@ def test_a_sum_of_printed_numbers_is_known_to_all_their_steps(tmp_path):
         sides = [sum(round(level * random.normal(1, 0.005), 2) for _ in range(3)) for level in (0.155, 0.16275)]
         lines.append(",".join(["sum", *map(repr, sides)]))
     (tmp_path / "sum.csv").write_text("\n".join(lines))
-    (verdict,) = decide(from_csv.pairs(tmp_path / "sum.csv", "lower"), Rule())
+    (verdict,) = decide(from_csv.pairs(tmp_path / "sum.csv", "lower"), PairedRule())
     assert (verdict.state, "few digits" in verdict.reason) == ("INCONCLUSIVE", True)

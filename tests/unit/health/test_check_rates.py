@@ -60,7 +60,7 @@ def test_limits_of_a_class(model: str, nodes: int, checks: int, rounds: int) -> 
     random = np.random.default_rng([1, nodes, checks, rounds, *model.encode()])
     sample = simulated.draw(model, nodes, checks, rounds, random)
     limit = limits.limit(sample, rounds, ALLOWED, simulated.DOUBT / simulated.FIGURES, simulated.TOLERANCE)
-    sizes = (limit.member, limit.other, limit.doubt, limit.found)
+    sizes = (limit.member, limit.non_member, limit.doubt, limit.detectable)
     shown = " ".join("–" if size is None else f"{100 * size:.2f}" for size in sizes)
     assert f"{shown} {limit.missing} {limit.rounds:.1f}" == LIMITS[model, nodes, checks, rounds]
     if limit.member is not None:

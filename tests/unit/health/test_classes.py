@@ -113,7 +113,7 @@ class TestLimits:
     def test_long_checks_find_less(self) -> None:
         made = classes.make(checks(), 0.05)
         assert made.rounds == {10: 5, 25: 13, 55: 33, 120: 75, 900: 401}
-        found = [made.limits[seconds]["memory"].found for seconds in (25, 55, 120, 900)]
+        found = [made.limits[seconds]["memory"].detectable for seconds in (25, 55, 120, 900)]
         assert all(one is not None and 0.05 <= one < 0.08 for one in found)
         few = classes.make(checks(each=4), 0.05).limits[10]["memory"]
         assert few.member is None
@@ -122,10 +122,10 @@ class TestLimits:
     def test_few_nodes_say_nothing_of_others(self) -> None:
         few, many = (classes.make(checks(NODES[:count], 32), 0.05).limits[55]["memory"] for count in (4, 8))
         assert few.member is not None
-        assert few.other is None
-        assert many.other is not None
+        assert few.non_member is None
+        assert many.non_member is not None
         assert many.member is not None
-        assert many.other >= many.member
+        assert many.non_member >= many.member
 
     def test_one_check_promises_nothing(self) -> None:
         made = classes.make(checks(["n1"], 1), 0.05)
@@ -174,7 +174,7 @@ class TestByThePlumbCheck:
     def test_what_is_said_to_be_found_is_found(self, tmp_path: Path) -> None:
         random = np.random.default_rng(12)
         made, file = self.made(tmp_path)
-        slow = max(one.found or 0.0 for one in made.limits[25].values())
+        slow = max(one.detectable or 0.0 for one in made.limits[25].values())
         assert [self.state(file, "n1", values(slow, random, 13)) for _ in range(10)] == ["bad"] * 10
 
     def test_the_plan(self, tmp_path: Path) -> None:

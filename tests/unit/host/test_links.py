@@ -145,9 +145,9 @@ def test_only_this_hosts_matrix_is_asked_of_its_driver(monkeypatch: pytest.Monke
     file = paths.root() / "tests/data/topologies/devices/gpu8-amd-nodes.xml"
     stored = devices.load(file)
     pair = frozenset(device.address for device in stored.devices[:2])
-    text = devices._asked(file)
+    text = devices._binder_document(file)
     monkeypatch.setattr(links, "xgmi", lambda root: {pair})
-    monkeypatch.setattr(devices, "_asked", lambda topology: text)
+    monkeypatch.setattr(devices, "_binder_document", lambda topology: text)
     assert devices.load(file) == stored
     assert devices.load().ways[0][1] == devices.document()["ways"][0][1] == "XGMI"
     assert devices.document(file)["ways"][0][1] == stored.ways[0][1]

@@ -48,8 +48,8 @@ def test_a_link_to_a_gpu_that_is_not_shown_joins_nothing() -> None:
 
 def test_they_stand_in_this_hosts_matrix(library: pytest.MonkeyPatch) -> None:
     library.setenv("FAKE_NVML", "direct")
-    text = devices._asked(paths.root() / "site-configs/comet/topology/gpu-k80.xml")
-    library.setattr(devices, "_asked", lambda topology: text)
+    text = devices._binder_document(paths.root() / "site-configs/comet/topology/gpu-k80.xml")
+    library.setattr(devices, "_binder_document", lambda topology: text)
     found = devices.load()
     assert list(found.ways[0]) == ["X", "NV2", "SYS", "SYS", "SYS"]
     assert found.devices[0].names == ("card0", "Tesla K80")
@@ -64,8 +64,8 @@ def test_they_stand_in_this_hosts_matrix(library: pytest.MonkeyPatch) -> None:
 
 def test_a_gpu_without_a_model_keeps_its_names(library: pytest.MonkeyPatch) -> None:
     library.setenv("FAKE_NVML", "name")
-    text = devices._asked(paths.root() / "site-configs/comet/topology/gpu-k80.xml")
-    library.setattr(devices, "_asked", lambda topology: text)
+    text = devices._binder_document(paths.root() / "site-configs/comet/topology/gpu-k80.xml")
+    library.setattr(devices, "_binder_document", lambda topology: text)
     assert devices.load().devices[0].names == ("card0",)
 
 

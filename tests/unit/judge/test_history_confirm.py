@@ -96,7 +96,7 @@ def measured(monkeypatch):
     def make(say):
         def measure(both, couple, rule):
             calls.append((both, couple, rule))
-            return run.Outcome(rule, [calls.verdict], [])
+            return run.GateOutcome(rule, [calls.verdict], [])
 
         return measure
 
@@ -234,9 +234,9 @@ def test_commits_of_an_application_are_measured_in_its_repository(place, tmp_pat
     assert confirm.choose(*records) == "this is not the repository of toy"
     assert confirm.choose(*records, tmp_path / "plumb.yaml") == both
     asked = []
-    outcome = run.Outcome(confirm.Rule(), [verdict_of(f"{NAME}: triad", "FAIL", 13)], [])
+    outcome = run.GateOutcome(confirm.PairedRule(), [verdict_of(f"{NAME}: triad", "FAIL", 13)], [])
     confirmer = confirm.Confirmer(
-        confirm.Rule(), lambda *_: outcome, lambda *told: asked.append(told), tmp_path / "plumb.yaml"
+        confirm.PairedRule(), lambda *_: outcome, lambda *told: asked.append(told), tmp_path / "plumb.yaml"
     )
     assert confirmer.answer(confirm.Alarm("s", "triad", *records)).state == "confirmed"
     assert asked == [(*records, tmp_path / "plumb.yaml")]
@@ -267,9 +267,9 @@ def test_the_figures_of_one_variant_are_measured_once_and_a_fault_leaves_the_ala
 
     def measure(both, couple, rule):
         calls.append(couple)
-        return run.Outcome(rule, [verdict_of(f"{NAME}: {name}", "PASS", 13) for name in ("triad", "copy")], [])
+        return run.GateOutcome(rule, [verdict_of(f"{NAME}: {name}", "PASS", 13) for name in ("triad", "copy")], [])
 
-    confirmer = confirm.Confirmer(confirm.Rule(), measure, offer.command)
+    confirmer = confirm.Confirmer(confirm.PairedRule(), measure, offer.command)
     for figure in ("triad", "copy"):
         assert confirmer.answer(confirm.Alarm("s", figure, *slower)).state == "refuted"
     assert len(calls) == 1
@@ -281,6 +281,6 @@ def test_the_figures_of_one_variant_are_measured_once_and_a_fault_leaves_the_ala
     def broken(both, couple, rule):
         raise PlumbError("no program")
 
-    answer = confirm.Confirmer(confirm.Rule(), broken, offer.command).answer(confirm.Alarm("s", "triad", *slower))
+    answer = confirm.Confirmer(confirm.PairedRule(), broken, offer.command).answer(confirm.Alarm("s", "triad", *slower))
     assert answer.state == "open"
     assert "no program" in answer.text

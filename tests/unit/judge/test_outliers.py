@@ -180,7 +180,7 @@ def test_the_slowest_of_two_nodes_is_printed_whatever_may_be_claimed(better, rat
     (verdict,) = judge(nodes(2, slow={1: ratio}, better=better))
     assert (verdict.state, verdict.slowest[0]) == ("INCONCLUSIVE", "n1")
     assert verdict.slowest[1] == pytest.approx(ratio, rel=0.01)
-    assert verdict.said.startswith("2 nodes: at least 5 are needed; slowest: n1 by 1")
+    assert verdict.explanation.startswith("2 nodes: at least 5 are needed; slowest: n1 by 1")
     file = tmp_path / "f.csv"
     file.write_text("node,class,value\na,x,10\na,x,10\nb,x,27\nb,x,27\n")
     assert plumb_outliers("--members", file, "--better", "lower") == 2
@@ -190,9 +190,9 @@ def test_the_slowest_of_two_nodes_is_printed_whatever_may_be_claimed(better, rat
 
 
 def test_a_pass_has_its_slowest_too_and_one_member_has_none():
-    assert judge(nodes())[0].said.startswith("slowest: n")
+    assert judge(nodes())[0].explanation.startswith("slowest: n")
     (alone,) = judge(nodes(1))
-    assert (alone.slowest, alone.said) == (None, alone.reason)
+    assert (alone.slowest, alone.explanation) == (None, alone.reason)
 
 
 def test_more_classes_ask_for_more_evidence():

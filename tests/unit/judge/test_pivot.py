@@ -79,4 +79,4 @@ def test_the_text_has_the_unit_once_and_a_plot_if_asked_for(plot: bool, drawn: s
     text = pivot.text(table(records, rows={"kind": []}, columns={"threads": []}), plot)
     assert text.splitlines()[0] == "in ns"
     assert text.count("ns") == 1
-    assert text.splitlines()[-1].split() == ["spin", "1.000", "9.000", *([drawn] if drawn else [])]
+    assert text.splitlines()[-1].split() == ["spin", "1.00", "9.00", *([drawn] if drawn else [])]

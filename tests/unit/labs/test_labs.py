@@ -164,7 +164,7 @@ def test_the_last_line_says_what_is_missing_here() -> None:
 
 
 def test_plans_are_no_comparisons_that_hold_here() -> None:
-    plan = evidence.Finding(subject="Rank 0 is on CPU 0", state=evidence.HOLDS, count=1, planned=True)
+    plan = evidence.LessonFinding(subject="Rank 0 is on CPU 0", state=evidence.HOLDS, count=1, planned=True)
     same, better = (evidence.findings(LAB, several(5.0, other)) for other in (5.02, 50.0))
     assert evidence.closing(LAB, [*same, plan, plan], "").startswith("does not hold here: A spin loop is cheaper")
     assert evidence.closing(LAB, [*better, plan], "").startswith("holds here: A spin loop is cheaper")
@@ -197,7 +197,7 @@ def test_what_was_published_and_what_was_measured_stand_in_one_table() -> None:
         ("pthread", "rrze-nehalem:ep", "4796 cycles", "23352 cycles", "49237 cycles"),
         ("", "here", "50.00 ns", "–", "–"),
         ("spin", "rrze-nehalem:ep", "267.0 cycles", "17388 cycles", "787.0 cycles"),
-        ("", "here", "5.000 ns", "–", "–"),
+        ("", "here", "5.00 ns", "–", "–"),
     ]
 
 
@@ -217,7 +217,7 @@ def test_a_ratio_has_no_unit() -> None:
         record.figures[0].unit = "1"
     lab = structs.replace(LAB, tables=[structs.replace(LAB.tables[0], published=[])])
     found = evidence.findings(lab, records)
-    assert found[0].reason == "5.000 against 50.00"
+    assert found[0].reason == "5.00 against 50.00"
     shown = forms.text(forms.Done(lab, evidence.filled(lab, records), [], found, ""))
     assert "\n\nBy kind\nkind " in shown
 
@@ -236,7 +236,7 @@ def test_what_a_class_fills_in_has_nothing_measured() -> None:
     (filled,) = evidence.filled(LAB, several(5.0, 50.0))
     _, rows = forms.cells(filled, empty=True)
     assert [row[1:] for row in rows if row[1] == "here"] == [("here", "", "", "")] * 2
-    assert "5.000" not in str(rows)
+    assert "5.00" not in str(rows)
 
 
 def test_a_lab_that_is_not_there_is_refused() -> None:
@@ -335,7 +335,7 @@ def test_labs_that_would_end_too_late_are_left_out(alone: Path, capsys: pytest.C
 
 
 def test_an_answer_that_is_right_ends_a_lab_without_a_number() -> None:
-    found = evidence.Finding(subject="Pi is right", state="holds", count=5)
+    found = evidence.LessonFinding(subject="Pi is right", state="holds", count=5)
     assert evidence.closing(LAB, [found], "") == "holds here: Pi is right"
 
 

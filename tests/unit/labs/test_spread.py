@@ -25,7 +25,7 @@ def test_the_spread_of_a_figure_is_the_distance_of_its_launches_from_their_media
     figure = changed.measured[1]
     assert (figure.samples, figure.value) == ([10.0, 0.0, 0.0, 3.0, 50.0], 3.0)
     assert {(changed.unit, changed.better), (figure.unit, figure.better)} == {("%", "lower")}
-    assert changed.asked == {"test": "t"}
+    assert changed.parameters == {"test": "t"}
 
 
 def test_a_figure_of_zero_has_no_spread() -> None:

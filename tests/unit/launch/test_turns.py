@@ -17,7 +17,7 @@ from plumbline.launch import turns
 HOLDER = """
 import sys
 from plumbline.launch import turns
-with turns.taken() as remarks:
+with turns.held() as remarks:
     print(remarks, flush=True)
     sys.stdin.read()
 """
@@ -27,7 +27,7 @@ import json, time
 from plumbline.launch import turns
 spans = []
 for _ in range(3):
-    with turns.taken(patience_s=600):
+    with turns.held(patience_s=600):
         begin = time.monotonic()
         time.sleep(0.05)
         spans.append((begin, time.monotonic()))
@@ -74,17 +74,17 @@ def test_launches_of_several_commands_never_overlap():
 def test_one_that_waits_says_for_whom_and_goes_on_at_its_end(capsys, monkeypatch):
     monkeypatch.setattr(turns, "TOLD_S", 0.0)
     with held() as holder:
-        with turns.taken(patience_s=0.3) as remarks:
+        with turns.held(patience_s=0.3) as remarks:
             (remark,) = remarks
         assert remark.startswith(f"measured beside another launch on this host: process {holder.pid} (python")
         assert f"waiting for another launch on this host: process {holder.pid} (python" in capsys.readouterr().err
         with monkeypatch.context() as patch:
             patch.setattr(turns, "_waited", lambda *_: pytest.fail("waits again"))
-            with turns.taken() as remarks:  # of which it is known that it keeps the turn
+            with turns.held() as remarks:  # of which it is known that it keeps the turn
                 assert remarks == [remark]
         holder.kill()
         holder.wait()
-        with turns.taken() as remarks:
+        with turns.held() as remarks:
             assert remarks == []
 
 
@@ -96,7 +96,7 @@ if os.geteuid() == 0:
     os.setgroups([])
     os.setgid(65534)
     os.setuid(65534)
-with turns.taken() as remarks:
+with turns.held() as remarks:
     print(remarks, flush=True)
     work = subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"]) if WORKS else None
     sys.stdin.read()
@@ -119,7 +119,7 @@ def test_another_user_is_only_waited_for_while_work_is_done(works, monkeypatch):
         assert holder.stdout
         assert holder.stdin
         assert holder.stdout.readline() == "[]\n"
-        with turns.taken(patience_s=6.0) as remarks:
+        with turns.held(patience_s=6.0) as remarks:
             (remark,) = remarks
         assert remark.startswith(f"measured beside another launch on this host: process {holder.pid} (python")
         assert remark.endswith(" of user nobody")
@@ -134,12 +134,12 @@ def test_who_has_the_turn_and_cannot_be_asked_is_not_waited_for_long(own_address
     monkeypatch.setattr(turns, "IDLE_S", 0.2)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:
         other.bind(own_address)  # and never listens
-        with turns.taken(patience_s=600) as remarks:
+        with turns.held(patience_s=600) as remarks:
             assert remarks == ["measured beside another launch on this host"]
     assert waits
 
 
 def test_a_host_without_such_addresses_has_no_turns(monkeypatch):
     monkeypatch.setattr(turns, "ADDRESS", "\0" + "x" * 200)  # longer than the kernel takes
-    with turns.taken() as remarks:
+    with turns.held() as remarks:
         assert remarks == []

@@ -7,11 +7,12 @@ import shutil
 
 import msgspec
 import pytest
+import schema_files
 import stack_manifest
 from plans import typed
 from samples import launch, plan, record, variant
 
-from plumbline import schemas, site
+from plumbline import site
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import site as site_command
@@ -198,7 +199,7 @@ class TestFigures:
 
     def test_the_ceiling_and_its_percentage_are_in_the_record(self, host):
         made = settled(host)
-        schemas.check("record", document(made), "record")
+        schema_files.check("record", document(made))
         found = made.figures[0].ceiling
         assert (found.value, found.percent, found.measured) == (20_000.0, 50.5, "2026-11-22T10:00:00.000Z")
         assert not found.suspect
@@ -239,7 +240,7 @@ class TestFigures:
         if percent is None:
             assert made.figures[0].ceiling is None, "a launch without"
             return
-        schemas.check("record", document(made), "record")
+        schema_files.check("record", document(made))
         assert summary.percent(made.figures[0]) == f"{percent}m"
         assert f"{percent} % of the benchmark's model, for the same launches" in show.text(made)
         assert summary.legend([made]) == [summary.MARKS["m"]], "a model makes nothing suspect"
@@ -317,7 +318,7 @@ class TestExperiments:
 
 def experiment(program="membw", **given):
     gives = [measuring.Gives(**{"list": measuring.COPY_LIST, "metric": "triad", **given})]
-    return measuring.Experiment(program, ("--size", "512"), measuring.Place("compact", cores=1), gives)
+    return measuring.Experiment(program, ("--size", "512"), measuring.ExperimentPlace("compact", cores=1), gives)
 
 
 class TestCollect:
@@ -444,7 +445,7 @@ class TestCommand:
 
 
 def test_a_plan_takes_its_caches_and_memory(host):
-    made = ceilings.taken(typed(plan(ranks=[dict(plan()["ranks"][0], cpus=[0, 1])])), host, 1)
+    made = ceilings.use_of(typed(plan(ranks=[dict(plan()["ranks"][0], cpus=[0, 1])])), host, 1)
     assert (made.cores, made.threads, made.ranks, made.numa_nodes, made.pair) == (2, 2, 1, (0,), None)
     assert made.caches[3] == max(made.own_caches.values())
     assert made.caches[1] == 2 * made.own_caches[1]

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import schema_files
 from msgspec import to_builtins
 from node_facts import XML, node, write
 
@@ -30,7 +31,7 @@ COLLECTOR = Path(collector.__file__)
 
 
 def asked(tmp_path, scheduler, **changes):
-    return collect.Request(scheduler, tmp_path / "out", collection="j", **changes)
+    return collect.FactsRequest(scheduler, tmp_path / "out", collection="j", **changes)
 
 
 def commands(request):
@@ -62,7 +63,7 @@ def collected(tmp_path_factory):
 def test_facts_obey_their_schema(collected):
     facts = json.loads((collected / "here.json").read_text())
     assert to_builtins(schemas.convert("node", facts, Node, "here.json")) == facts
-    schemas.check("node", facts, "here.json")
+    schema_files.check("node", facts)
     assert facts["threads"] == len(os.sched_getaffinity(0)) or facts["cgroup"]["cpus_allowed"]
     assert facts["numa"] or "numa" in facts["missing"]
     assert stat.S_IMODE((collected / "here.json").stat().st_mode) == 0o640
@@ -114,7 +115,7 @@ def test_machine_from_sysfs(tmp_path):
         (tmp_path / path).write_text(text)
     facts = collector.collect("n1", Path("/shared/x"), root=tmp_path)
     assert to_builtins(schemas.convert("node", facts, Node, "n1")) == facts
-    schemas.check("node", facts, "n1")
+    schema_files.check("node", facts)
     assert [item["node"] for item in facts["numa"]] == [0, 2, 10]
     assert facts["numa"][0] == {"node": 0, "cpus": "0-1", "memory_mib": 2, "distances": [10, 21]}
     assert facts["gpus"] == [
@@ -198,13 +199,13 @@ def test_a_job_that_fails_is_told_in_its_own_words(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setattr(program, "LOG_S", 600)
     (tmp_path / ".job.log").write_text("earlier\n")
-    done = collect.collect(collect.Request("pbs", tmp_path, nodes=["n1"]))
+    done = collect.collect(collect.FactsRequest("pbs", tmp_path, nodes=["n1"]))
     assert done.last() == f"{said} (exit status 254)"
 
 
 @pytest.mark.parametrize("scheduler", ["squeue", "pbs", "lsf", "flux", "sge"])
 def test_paths_that_a_scheduler_would_change_are_refused(scheduler):
-    request = collect.Request(scheduler, Path("/shared/a b;id"), nodes=["n1"])
+    request = collect.FactsRequest(scheduler, Path("/shared/a b;id"), nodes=["n1"])
     with pytest.raises(PlumbError, match="holds letters"):
         schedulers.named(scheduler).run_on_every_node(request.job(), request.program, 1)
 

@@ -77,7 +77,7 @@ def test_what_the_output_contradicts_is_an_error(context: dict[str, Any], line: 
         (changed("passed", value=False), "it says so without a reason"),
         (changed("checks", value=[]), "not a valid kernel: checks"),
         (changed("measurements", value=[]), "not a valid kernel: measurements"),
-        (changed("more", value=1), "not a valid kernel: top level: .*more"),
+        (changed("more", value=1), "not a valid kernel: more: there is no such key"),
         (changed("measurements", 0, "params", "size", value=1.5), "not a valid kernel: .*size"),
         (changed("measurements", 0, "value", value=None), "not a valid kernel"),
         (changed("measurements", 0, "value", value=-1.0), "not a valid kernel"),

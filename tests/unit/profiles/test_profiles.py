@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import msgspec
 import pytest
 import samples
@@ -19,7 +18,7 @@ from profiled import call, place, profile, rank_document, sizes
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.profiles import difference, export, maps, read, sums, text
-from plumbline.profiles.model import Place, Profile, RankProfile
+from plumbline.profiles.model import Profile, RankPlace, RankProfile
 from plumbline.records.launch import RankSeen
 from plumbline.topology import machine
 
@@ -56,7 +55,7 @@ def test_calls_are_added_up_over_ranks() -> None:
         (place(1, core=-1, l3=-1, numa=-1, package=-1), "node"),
     ],
 )
-def test_classes(other: Place, expected: str) -> None:
+def test_classes(other: RankPlace, expected: str) -> None:
     """The smallest object that holds both ranks; a rank that is not bound shares the node alone."""
     assert sums.class_of(place(0), other) == expected
 
@@ -150,7 +149,7 @@ def test_a_profile_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     whole = profile(*TWO, places=[place(0), place(1, core=1)])
     file = read.save("local", whole)
     assert read.load(file) == whole
-    jsonschema.validate(json.loads(file.read_text()), json.loads(schema_files.text("profile")))
+    schema_files.check("profile", json.loads(file.read_text()))
     for damage in ("", "{}", file.read_text()[:-9]):
         file.write_text(damage)
         with pytest.raises(PlumbError, match="cannot be read"):
@@ -183,33 +182,6 @@ def test_ranks_without_a_call() -> None:
     assert all(form(bare) for form in export.FORMS.values())
 
 
-def test_export_for_mpip() -> None:
-    """Each table that mpiP prints, with the sums of the profile."""
-    lines = [line.split() for line in export.mpip(profile(*TWO)).splitlines()]
-    assert lines[0] == ["@", "mpiP"]
-    assert ["*", "0.002", "3e-05", "1.50"] in lines
-    assert ["1", "0", "comm-of-2", "8", "[unknown]", "Send"] in lines
-    assert ["Send", "1", "0.016", "0.80", "53.33", "8", "0.50"] in lines
-    assert ["Send", "2", "1", "4.1e+03", "4.1e+03", "98.46"] in lines
-    assert ["Send", "1", "0", "4", "0.001", "0.001", "0.001", "0.40", "40.00"] in lines
-    assert ["Send", "1", "1", "4", "8", "8", "8", "32"] in lines
-    assert ["Send", "1", "*", "8", "0.003", "0.002", "0.001", "0.80", "53.33"] in lines
-    assert ["Send", "1", "*", "8", "8", "8", "8", "64"] in lines
-
-
-def test_what_is_received_is_not_sent_for_mpip() -> None:
-    """mpiP's tables of sizes are of what calls send."""
-    received = rank_document(
-        0, 2, [call("Send", "send", sizes(1, 8, 1000)), call("Recv", "receive", sizes(9, 8, 1))], {1: 8}
-    )
-    report = export.mpip(profile(received, TWO[1]))
-    sent = report.partition("Aggregate Sent Message Size")[2].partition("Callsite Time statistics")[0]
-    sizes_ = report.partition("Callsite Message Sent statistics")[2]
-    assert "Send" in sent
-    assert "Recv" in report
-    assert "Recv" not in sent + sizes_
-
-
 def test_export_for_hatchet_and_thicket() -> None:
     """A row for each rank and node, in their order; the root's own time is what was spent outside MPI."""
     document = json.loads(export.caliper(profile(*TWO)))
@@ -231,7 +203,7 @@ def test_equal_profiles_differ_in_nothing() -> None:
     assert "the same calls and sizes: only times differ" in shown
 
 
-def ring(ranks: int, stride: int, places: list[Place] | None = None) -> Profile:
+def ring(ranks: int, stride: int, places: list[RankPlace] | None = None) -> Profile:
     """SciNet's ring along the columns of a grid: rank r sends 524288 B to r + stride."""
     documents = [rank_document(rank, ranks, [], {(rank + stride) % ranks: 524288}) for rank in range(ranks)]
     return profile(*documents, places=places)
@@ -304,7 +276,7 @@ def test_what_json_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     read.save("local", whole)
     assert cli.main(["profile", "--show", "0123", "--json", "--on", str(GPC), "--nodes", "4"]) == 0
     shown = json.loads(capsys.readouterr().out)
-    jsonschema.validate(shown, json.loads(schema_files.text("profile")))
+    schema_files.check("profile", shown)
     assert shown["traffic"] == [{"inside": "L3", "messages": 32, "bytes": 32 * 524288}]
     assert [one["name"] for one in shown["maps"]] == ["compact", "scatter", "roundrobin", "suggested"]
 

@@ -17,7 +17,7 @@ from samples import record
 from plumbline.base.errors import PlumbError
 from plumbline.records import outcome, query, store
 from plumbline.records.model import convert
-from plumbline.reframe import campaign, cases
+from plumbline.reframe import campaign, cases, selection
 from plumbline.schemas.site import Site
 
 #: plumb with another bin folder beside its Python, where a program stands in for ReFrame
@@ -53,6 +53,13 @@ def start(reframe: Path, text: str) -> subprocess.Popen[str]:
     reframe.chmod(0o755)
     command = [sys.executable, "-c", PLUMB, str(reframe.with_name("python")), "campaign"]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_test_that_the_suite_lacks_is_answered_by_the_most_similar_one(reframe: Path) -> None:
+    """Before ReFrame is started, which takes seconds and names nothing."""
+    with pytest.raises(PlumbError, match="no test begins with 'straem_numa'") as caught:
+        selection.files("straem_numa")
+    assert caught.value.cure == "did you mean 'stream_numa'?"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -75,7 +75,7 @@ def test_the_best_of_each_kind_is_compared(pure, vector, task, said):
     ]
     (found,) = hybrid.verdicts(items)
     assert (found.pure.id, found.hybrid.id) == (items[0].id, items[3].id)
-    assert found.said == said
+    assert found.explanation == said
     assert found.ratio == task[len(task) // 2] / pure[len(pure) // 2]
     *_, closing = text([found]).splitlines()
     assert closing == f"1 {found.state}"

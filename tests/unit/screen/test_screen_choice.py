@@ -15,7 +15,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.health import model
 from plumbline.health.model import Figure, Result
 from plumbline.schedulers import Node
-from plumbline.screen import choose, page, said
+from plumbline.screen import choose, page, status
 from plumbline.screen.choose import DAY, NO_HOURS, Choice, Terms
 
 NOW = 100 * DAY
@@ -61,7 +61,7 @@ class TestChoice:
         """Of a node that had the time of next year when it was checked; half a minute is a difference of clocks."""
         history = [result("a", -365), result("b", 6), result("b", -365), result("c", -30 / DAY)]
         assert choose.due("abc", history, TERMS) == ["a", "b"]
-        assert [node.state for node in said.say(["a", "b"], history, TERMS, 0.05).nodes] == ["due", "ok"]
+        assert [node.state for node in status.assess(["a", "b"], history, TERMS, 0.05).nodes] == ["due", "ok"]
 
     def test_half_of_the_period_is_left_for_it_to_become_idle(self) -> None:
         assert choose.due("a", [result("a", 3.4)], TERMS) == []
@@ -104,7 +104,7 @@ class TestChoice:
             found = choose.choose(nodes(*names), history, terms, lambda name, busy=busy: "job" * (name in busy))
             history += [result(name, (NOW - now) / DAY) for name in found.nodes]
             assert choose.spent(history, terms) <= 3600 * terms.hours + 1e-6  # type: ignore[operator]
-            late += call >= 14 and any(one.state == "due" for one in said.say(names, history, terms, 0.05).nodes)
+            late += call >= 14 and any(one.state == "due" for one in status.assess(names, history, terms, 0.05).nodes)
         assert late == 0
 
 
@@ -146,34 +146,36 @@ class TestSaid:
 
     def test_a_node_that_is_slower_than_the_others(self) -> None:
         """By the rule of plumb outliers; it is last by place."""
-        found = {one.name: one for one in said.say(NODES, self.history("r1n2"), TERMS, 0.05).nodes}
+        found = {one.name: one for one in status.assess(NODES, self.history("r1n2"), TERMS, 0.05).nodes}
         assert [name for name, one in found.items() if one.slower] == ["r1n2"]
         assert found["r1n2"].place == 0.0
         assert "memory is slower by" in found["r1n2"].line
         assert sorted(one.place for one in found.values()) == pytest.approx([number / 7 for number in range(8)])
 
     def test_nobody_among_equals(self) -> None:
-        assert [one.slower for one in said.say(NODES, self.history(), TERMS, 0.05).nodes] == [None] * 8
+        assert [one.slower for one in status.assess(NODES, self.history(), TERMS, 0.05).nodes] == [None] * 8
 
     def test_few_nodes_are_not_compared(self) -> None:
-        found = said.say(NODES[:4], [one for one in self.history() if one.node in NODES[:4]], TERMS, 0.05)
+        found = status.assess(NODES[:4], [one for one in self.history() if one.node in NODES[:4]], TERMS, 0.05)
         assert found.notes == ["4 nodes: at least 5 are compared with one another"]
 
     def test_rounds_beside_other_work_are_not_compared(self) -> None:
         history = [replace(one, others=[0.5] * 13) for one in self.history()]
-        found = said.say(NODES, history, TERMS, 0.05)
+        found = status.assess(NODES, history, TERMS, 0.05)
         wanted = "0 nodes with rounds that nothing disturbed: at least 5 are compared with one another"
         assert found.notes == [wanted]
         assert [one.slower for one in found.nodes] == [None] * 8
 
     def test_how_often_it_was_bad(self) -> None:
         own = [result("a", 3), result("a", 2, "bad"), result("a", 1, "bad")]
-        assert said.say("a", own, TERMS, 0.05).bad[0].line == "it is bad; in 2 checks in a row"
-        assert said.say("a", own[:2], TERMS, 0.05).bad[0].line == "it is bad; found once: it is checked again first"
+        assert status.assess("a", own, TERMS, 0.05).bad[0].line == "it is bad; in 2 checks in a row"
+        assert (
+            status.assess("a", own[:2], TERMS, 0.05).bad[0].line == "it is bad; found once: it is checked again first"
+        )
 
     def test_the_closing_line(self) -> None:
         history = [*self.history(days=[1])[:5], result("r2n2", 1, "doubt"), result("r2n3", 1, "bad"), result("r2n4", 8)]
-        found = said.say(NODES, history, TERMS, 0.05)
+        found = status.assess(NODES, history, TERMS, 0.05)
         assert found.closing() == "screen: 7 of 8 nodes within 7 days: 5 ok, 1 in doubt, 1 bad"
 
     @pytest.mark.parametrize(
@@ -187,12 +189,12 @@ class TestSaid:
     )  # fmt: skip
     def test_when_it_is_through(self, days: list[float], hours: float | None, line: str) -> None:
         history = [result(name, ago) for name, ago in zip(NODES, days, strict=False)]
-        found = said.say(NODES, history, Terms(7, hours, 25, NOW), 0.05)
-        assert said.outlook(found, history, Choice()) == [line]
+        found = status.assess(NODES, history, Terms(7, hours, 25, NOW), 0.05)
+        assert status.outlook(found, history, Choice()) == [line]
 
     def test_what_was_left_out(self) -> None:
-        found = said.say(NODES, [], TERMS, 0.05)
-        lines = said.outlook(found, [], Choice([], {"a": "busy: job 1", "b": "busy: job 2", "c": NO_HOURS}))
+        found = status.assess(NODES, [], TERMS, 0.05)
+        lines = status.outlook(found, [], Choice([], {"a": "busy: job 1", "b": "busy: job 2", "c": NO_HOURS}))
         assert lines[:2] == ["left out: 2 nodes, busy: a, b", "left out: 1 node, no node hours are left: c"]
 
 
@@ -201,7 +203,7 @@ class TestPage:
 
     def document(self, racks: str = page.RACKS) -> dict[str, Any]:
         history = [result(name, ago, "bad" if name == "r1n2" else "ok") for name in NODES for ago in (2, 1)]
-        return page.document("Screen", said.say([*NODES, "r2n5"], history, TERMS, 0.05), racks, ["a line"])
+        return page.document("Screen", status.assess([*NODES, "r2n5"], history, TERMS, 0.05), racks, ["a line"])
 
     def tables(self, racks: str = page.RACKS) -> list[dict[str, Any]]:
         return list(self.document(racks)["sections"][0]["pieces"][1]["pieces"])
@@ -233,7 +235,7 @@ class TestPage:
 
     def test_a_long_rack_is_broken(self) -> None:
         names = [f"n{number}" for number in range(60)]
-        (one,) = page.document("t", said.say(names, [], TERMS, 0.05), page.RACKS, [])["sections"][0]["pieces"][1][
+        (one,) = page.document("t", status.assess(names, [], TERMS, 0.05), page.RACKS, [])["sections"][0]["pieces"][1][
             "pieces"
         ]
         assert [len(row) - 1 for row in one["rows"]] == [24, 24, 12]

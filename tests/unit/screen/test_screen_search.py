@@ -10,7 +10,7 @@ import pytest
 from plumbline.base import paths
 from plumbline.judge.outliers import SIDE
 from plumbline.screen import links
-from plumbline.screen.search import Answer, Found, search
+from plumbline.screen.search import Answer, SearchReport, search
 
 sys.path.insert(0, str(paths.root() / "tests/rates"))
 import screening
@@ -119,7 +119,7 @@ class TestRates:
         promises = Promises()
         list(screening.rows(3, promises))
         assert promises.broken == []
-        monkeypatch.setattr(screening, "searched", lambda machine, count: Found(nodes=["n001"], rounds=1))
+        monkeypatch.setattr(screening, "searched", lambda machine, count: SearchReport(nodes=["n001"], rounds=1))
         list(screening.rows(3, promises))
         assert len([line for line in promises.broken if line.startswith("a good node is named: ")]) == 9
         assert len([line for line in promises.broken if " bad nodes named: " in line]) == 6

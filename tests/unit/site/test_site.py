@@ -282,7 +282,7 @@ def test_a_tuned_stack_is_offered_and_all_else_stays(local):
     file = local / "site.yaml"
     file.write_text(file.read_text() + "# a person's remark\n")
     before = file.read_text()
-    request = write.Request(name="local", add_stacks=["mpich+tuned"])
+    request = write.SiteRequest(name="local", add_stacks=["mpich+tuned"])
     assert write.offer_stacks(request)
     after = file.read_text()
     assert yaml.safe_load(after)["partitions"][0]["stacks"][-1] == "mpich+tuned"
@@ -305,7 +305,7 @@ def test_no_topology_tool_is_one_line(monkeypatch, tmp_path):
     monkeypatch.setenv("PLUMB_TOOLS", str(tmp_path))
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(PlumbError, match="cannot capture the topology: neither plumb-bind nor lstopo"):
-        write.init(write.Request("new"))
+        write.init(write.SiteRequest("new"))
 
 
 def test_full_disk_is_one_line(sites, monkeypatch):
@@ -530,12 +530,12 @@ def test_a_family_that_has_no_reference_file_gets_one(local, capsys):
 def test_a_stack_that_is_asked_for_is_added_to_what_a_person_left(sites):
     """Without a name the list is the person's; with one the partition gets it, once."""
     place = sites / "mine"
-    write.init(write.Request(name="mine", partition="default", scheduler="local", stacks=["openmpi", "mpich"]))
+    write.init(write.SiteRequest(name="mine", partition="default", scheduler="local", stacks=["openmpi", "mpich"]))
     file = place / "site.yaml"
     file.write_text(file.read_text().replace("      - mpich\n", ""))
-    write.init(write.Request(name="mine", partition="default", scheduler="local", stacks=["openmpi", "mpich"]))
+    write.init(write.SiteRequest(name="mine", partition="default", scheduler="local", stacks=["openmpi", "mpich"]))
     assert site.load("mine").partitions[0].stacks == ["openmpi"]
     for _ in range(2):
-        asked = write.Request(name="mine", partition="default", scheduler="local", add_stacks=["spack-openmpi"])
+        asked = write.SiteRequest(name="mine", partition="default", scheduler="local", add_stacks=["spack-openmpi"])
         write.init(asked)
     assert site.load("mine").partitions[0].stacks == ["openmpi", "spack-openmpi"]

@@ -209,5 +209,5 @@ def test_the_compiler_error_is_the_first_one(tmp_path: Path, monkeypatch: pytest
     script = "echo 'a.c:1: error: first'; echo 'a.c:2: error: second' >&2; echo 'gmake: *** Error 2' >&2; exit 2"
     with pytest.raises(PlumbError) as caught:
         fetch.call(["sh", "-c", script], "does not compile", "fake")
-    assert "error: second" in caught.value.what
+    assert "error: second" in caught.value.message
     assert "error: first" in (tmp_path / "fake.log").read_text()

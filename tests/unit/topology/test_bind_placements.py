@@ -177,8 +177,8 @@ def test_spread_with_one_thread_a_rank_is_scatter() -> None:
 def test_local_names_the_policy_that_works_without_a_numa_node(half: Path, memory: str | None) -> None:
     with pytest.raises(PlumbError) as caught:
         resolve("compact", topology=half, memory=memory)
-    assert caught.value.what.startswith("memory local: CPU ")
-    assert caught.value.what.endswith(f" has no usable NUMA node on {half}: --memory firsttouch needs none")
+    assert caught.value.message.startswith("memory local: CPU ")
+    assert caught.value.message.endswith(f" has no usable NUMA node on {half}: --memory firsttouch needs none")
 
 
 def test_hwlocs_banner_does_not_precede_the_error(tmp_path: Path) -> None:
@@ -193,4 +193,4 @@ def test_hwlocs_banner_does_not_precede_the_error(tmp_path: Path) -> None:
     file.write_text(head + ElementTree.tostring(tree.getroot(), encoding="unicode"), encoding="utf-8")
     with pytest.raises(PlumbError) as caught:
         resolve("core", topology=file, ranks=21)
-    assert caught.value.what == f"placement core: 21 ranks of 1 thread asked, 20 cores on {file}"
+    assert caught.value.message == f"placement core: 21 ranks of 1 thread asked, 20 cores on {file}"

@@ -121,7 +121,12 @@ class TestCommand:
         stack("mpich", MPICH)
         assert cli.main(["knobs", "one", "NEW"]) == 0
         assert "a new one" in capsys.readouterr().out
-        assert cli.main(["knobs", "one", "OLD"]) == 1
+        assert cli.main(["knobs", "one", "NEW", "OLD"]) == 2
+        answer = capsys.readouterr()
+        assert answer.out == ""
+        assert answer.err == (
+            "plumb: no setting has 'OLD' in its name (plumb knobs one): plumb knobs one --all lists them\n"
+        )
 
     def test_what_eager_buffers_take(self, stack, capsys):
         told = [

@@ -21,11 +21,11 @@ from plumbline.commands import cli
 from plumbline.commands import tune as command
 from plumbline.measure import session
 from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
-from plumbline.tune import confirm, emit, own, programs, race, report, rules, screen, weights
+from plumbline.tune import confirm, emit, programs, race, report, rules, screen, target, weights
 from plumbline.tune import stages as tune
-from plumbline.tune.bench import TUNING, Asked, Bench, State
+from plumbline.tune.bench import TUNING, TuningBench, TuningRequest, TuningState
 from plumbline.tune.confirm import Confirmed
-from plumbline.tune.curves import BARRIER, MESSAGES, SIZES, Place, Row, contest_variant, of_launch, rows, variant
+from plumbline.tune.curves import BARRIER, MESSAGES, SIZES, Row, TuningPlace, contest_variant, of_launch, rows, variant
 from plumbline.tune.inventory import Inventory, Known
 from plumbline.tune.programs import Point
 from plumbline.tune.race import DEFAULT
@@ -105,7 +105,7 @@ def test_a_number_of_ranks_that_is_slower_than_the_next_is_found(factors, ranks,
     """Other rows and numbers of ranks are as they are for all."""
     curves = {count: launches(seed=count, noise=0.01, bcast_65536=factors.get(count, 1.0)) for count in range(2, 6)}
     found = {count: list(screen.of_ranks(curves, count)) for count in curves}
-    assert {one.what for one in found[ranks]} == against
+    assert {one.against for one in found[ranks]} == against
     assert {str(one.row) for one in found[ranks]} == {"bcast 64 KiB"}
     assert sorted(one.factor for one in found[ranks]) == pytest.approx(sorted(times), rel=0.05)
     assert [count for count in curves if found[count]] == [ranks]
@@ -156,8 +156,9 @@ def test_between_nodes_other_settings_count():
 def test_knobs_can_be_named():
     assert [knob.name for knob in race.chosen(knobs(), ["copy"])] == ["copy"]
     assert len(race.chosen(knobs(), [])) == len(knobs())
-    with pytest.raises(PlumbError, match="no knob 'cpoy' to race here"):
+    with pytest.raises(PlumbError, match="no knob 'cpoy' to race here") as caught:
         race.chosen(knobs(), ["cpoy"])
+    assert caught.value.cure == "did you mean 'copy'?"
 
 
 def test_one_launch_tries_an_algorithm_of_each_collective():
@@ -340,7 +341,7 @@ def test_what_takes_turns_in_one_process():
     assert race.contest(knobs()[0], known) is None
     contest = race.contest(running, known)
     assert contest.numbers == {"1": "1", "b": "1"}, "a word that the library lacks is left out"
-    variant = contest_variant(Place("s", "p", "openmpi", "core"), contest, 3, {"x": "1"}, (8, 64))
+    variant = contest_variant(TuningPlace("s", "p", "openmpi", "core"), contest, 3, {"x": "1"}, (8, 64))
     assert variant.arguments[:4] == ["--operation", "bcast", "--race", "bcast_algorithm=1,1"]
     assert (variant.arguments[-1], variant.launches, variant.settings) == ("8,64", 3, {"x": "1"})
     where = {"operation": "bcast", "bytes": 64, "in_place": "no", "bcast_algorithm": 1}
@@ -358,7 +359,7 @@ class FakeBench:
     first = DEFAULT
 
     def __init__(self, truth, verdicts, of_others):
-        self.asked = SimpleNamespace(
+        self.request = SimpleNamespace(
             stack="s",
             placements=("core",),
             sizes=SIZES,
@@ -373,7 +374,7 @@ class FakeBench:
         self.stages, self.launched, self.of_others = [], [], of_others
 
     def places(self):
-        return [Place("x", "y", "s", "core")]
+        return [TuningPlace("x", "y", "s", "core")]
 
     def settings(self, configuration):
         if any(one.name == "refused" for one in configuration.settings):
@@ -439,8 +440,8 @@ def tuned(monkeypatch):
     def run(truth, verdicts, counts=(), mine=None, every=False, of_others=lambda one: {}):
         mine = tuple(mine or knobs()[:5])
         bench = FakeBench(truth, verdicts, of_others)
-        bench.asked.every = every
-        bench.asked.counts = counts
+        bench.request.every = every
+        bench.request.counts = counts
         monkeypatch.setattr(tune.curves, "of_record", lambda record: record.curves)
         monkeypatch.setattr(tune.confirm, "confirm", bench.confirm)
         monkeypatch.setattr(tune.confirm, "by_others", bench.by_others)
@@ -621,7 +622,7 @@ def test_what_gains_nothing_here_is_raced_as_usual(tuned, monkeypatch):
     monkeypatch.setattr(FakeBench, "first", Configuration((Setting("cells", "1"),)))
     found, bench = tuned(lambda one: {} if EAGER in one.settings else BAD_EAGER, lambda one: {})
     assert "race 1" in bench.stages
-    assert found.confirmed[0].configuration == bench.asked.first
+    assert found.confirmed[0].configuration == bench.request.first
     assert len(found.confirmed) > 1
 
 
@@ -660,7 +661,7 @@ def test_a_launch_that_lacks_a_row_has_no_curve():
 
 
 def asked(**more):
-    return Asked("local", "default", "s", "openmpi", ("core",), (8,), 1, {"commit": "a", "stacks": {}}, **more)
+    return TuningRequest("local", "default", "s", "openmpi", ("core",), (8,), 1, {"commit": "a", "stacks": {}}, **more)
 
 
 @pytest.fixture
@@ -678,18 +679,18 @@ def under(monkeypatch):
 def test_a_tuning_goes_on_with_what_it_has(tmp_path, under):
     folder = tmp_path / "work"
     under()
-    TUNING.begin(folder, State(asked()))
-    Bench(folder, TUNING.load(folder), print).keep("screen", tmp_path / "x.jsonl")
-    again = Bench(folder, TUNING.load(folder), print)
+    TUNING.begin(folder, TuningState(asked()))
+    TuningBench(folder, TUNING.load(folder), print).keep("screen", tmp_path / "x.jsonl")
+    again = TuningBench(folder, TUNING.load(folder), print)
     assert again.kept("screen") == tmp_path / "x.jsonl"
     assert again.kept("race 1") is None
-    assert again.asked == asked()
-    assert Bench(folder, TUNING.load(folder), print, 90.0).asked == asked(minutes=90.0)
+    assert again.request == asked()
+    assert TuningBench(folder, TUNING.load(folder), print, 90.0).request == asked(minutes=90.0)
     under(commit="b")
     with pytest.raises(PlumbError, match="commit changed since this tuning began: a, now b"):
         TUNING.load(folder)
     with pytest.raises(PlumbError, match="this folder holds a tuning already"):
-        TUNING.begin(folder, State(asked()))
+        TUNING.begin(folder, TuningState(asked()))
     with pytest.raises(PlumbError, match="no such folder"):
         TUNING.load(tmp_path / "none")
     (tmp_path / "empty").mkdir()
@@ -697,11 +698,11 @@ def test_a_tuning_goes_on_with_what_it_has(tmp_path, under):
         TUNING.load(tmp_path / "empty")
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(PlumbError, match="this folder is not empty"):
-        TUNING.begin(tmp_path, State(asked()))
+        TUNING.begin(tmp_path, TuningState(asked()))
 
 
 def test_one_tuning_at_a_time_in_a_folder(tmp_path):
-    TUNING.begin(tmp_path, State(asked()))
+    TUNING.begin(tmp_path, TuningState(asked()))
     with TUNING.locked(tmp_path), pytest.raises(PlumbError, match="another tuning runs"), TUNING.locked(tmp_path):
         pass
 
@@ -710,12 +711,12 @@ def test_the_state_of_an_earlier_version_is_read(tmp_path):
     begun = {"site": "local", "partition": "default", "stack": "s", "family": "openmpi", "placements": ["core"]}
     begun |= {"sizes": [8], "seed": 1, "circumstances": {"commit": "a", "stacks": {}}}
     (tmp_path / "tune.json").write_text(json.dumps({"asked": begun, "stages": {"screen": "x.jsonl"}}))
-    assert TUNING.peek(tmp_path) == State(asked(), {"screen": "x.jsonl"})
+    assert TUNING.peek(tmp_path) == TuningState(asked(), {"screen": "x.jsonl"})
 
 
 def test_a_tuning_that_a_job_measures_takes_its_circumstances_from_the_job(tmp_path, under):
     unknown = {"commit": "a", "stacks": {}, "nodes": None, "environment": None}
-    TUNING.begin(tmp_path, State(msgspec.structs.replace(asked(), circumstances=unknown)))
+    TUNING.begin(tmp_path, TuningState(msgspec.structs.replace(asked(), circumstances=unknown)))
     inside = under(nodes="n1", environment="e")
     TUNING.load(tmp_path)
     assert TUNING.peek(tmp_path).circumstances == inside
@@ -756,20 +757,20 @@ def test_a_dry_run_counts_launches_and_minutes(monkeypatch, capsys):
 
 
 def test_each_number_of_ranks_is_a_place_the_largest_first(tmp_path):
-    asked = Asked("x", "p", "s", "openmpi", ("core", "l3"), (8,), 1, {}, rank_counts=(2, 3))
-    places = Bench(tmp_path, State(asked), print).places()
+    asked = TuningRequest("x", "p", "s", "openmpi", ("core", "l3"), (8,), 1, {}, rank_counts=(2, 3))
+    places = TuningBench(tmp_path, TuningState(asked), print).places()
     assert [place.label for place in places] == ["core, 3 ranks", "core, 2 ranks", "l3, 3 ranks", "l3, 2 ranks"]
     names = {variant(place, "default", 1, {}, (8,)).name for place in places}
     assert len(names) == 4
 
 
 def test_over_nodes_the_number_of_ranks_is_that_of_a_node():
-    assert Place("x", "p", "s", "core", 2, 3).label == "core, 3 ranks a node"
+    assert TuningPlace("x", "p", "s", "core", 2, 3).label == "core, 3 ranks a node"
 
 
 def test_the_times_of_each_placement_are_shown_once():
     """Names of placements may have commas."""
-    places = [Place("x", "p", "s", name, 1, count) for name in ("pair:0,1", "pair:0,2") for count in (3, 2)]
+    places = [TuningPlace("x", "p", "s", name, 1, count) for name in ("pair:0,1", "pair:0,2") for count in (3, 2)]
     said = report.screen(tune.Tuning({place: curve() for place in places}, {place: [] for place in places}))
     drawn = [line for line in said.splitlines() if line.startswith("time in us")]
     assert drawn == [f"time in us, placement {name}, 3 ranks, default settings" for name in ("pair:0,1", "pair:0,2")]
@@ -864,11 +865,11 @@ def test_bad_options_are_one_line(words, capsys):
 
 @pytest.mark.parametrize(("state", "finished"), [("PASS", True), ("INCONCLUSIVE", False)])
 def test_a_confirmation_that_proved_nothing_goes_on_when_resumed(tmp_path, monkeypatch, state, finished):
-    points = [point for one in programs.own(Configuration((EAGER,)), (8,)) for point in one.points]
+    points = [point for one in programs.kernel_launches(Configuration((EAGER,)), (8,)) for point in one.points]
     verdicts = [verdict_of(str(point), state, 17, 1.0, (0.9, 1.1), reason="disturbed") for point in points]
     monkeypatch.setattr(confirm, "_measure", lambda *args: (verdicts, "session"))
-    TUNING.begin(tmp_path / "work", state := State(asked()))
-    bench = Bench(tmp_path / "work", state, print)
+    TUNING.begin(tmp_path / "work", state := TuningState(asked()))
+    bench = TuningBench(tmp_path / "work", state, print)
     found = confirm.confirm(bench, "confirm 1", Configuration((EAGER,)))
     assert bool(found.unproven) is not finished
     assert (bench.kept("confirm 1") is not None) is finished
@@ -908,7 +909,7 @@ class TestEveryProtocol:
         assert found.unproven == f"allreduce 8 KiB is faster by start, barrier, loop; by IMB: {state} by IMB"
 
     def test_the_kernel_measures_settings_by_every_protocol_and_operation(self):
-        (whole,) = programs.own(Configuration((EAGER,)), SIZES)
+        (whole,) = programs.kernel_launches(Configuration((EAGER,)), SIZES)
         assert whole.program.arguments[-4:] == ["--protocol", "all", "--in-place", "both"]
         assert {point.way for point in whole.points} == {
             each for way in programs.PROTOCOLS for each in (way, f"{way}, in place")
@@ -917,7 +918,9 @@ class TestEveryProtocol:
         assert len({figure.name for figure in whole.program.figures}) == len(whole.points)
 
     def test_a_rule_is_measured_between_and_beside_its_sizes(self):
-        whole, of_rule = programs.own(Configuration(rules=(Rule("bcast", "1", 8192, None, 2),)), (8, 64, 8192))
+        whole, of_rule = programs.kernel_launches(
+            Configuration(rules=(Rule("bcast", "1", 8192, None, 2),)), (8, 64, 8192)
+        )
         assert of_rule.program.arguments[:2] == ["--operation", "bcast"]
         assert {point.row.size for point in of_rule.points} == {4, 8, 20, 64, 724, 8192, 16384}
         ways = {point.way for point in of_rule.points}
@@ -927,7 +930,7 @@ class TestEveryProtocol:
 
     def test_gaps_are_measured_where_blocks_may_lie_apart(self):
         rules = tuple(Rule(name, "1", 8192, None, 2) for name in ("allgather", "allgatherv", "reduce_scatter"))
-        _, *ruled = programs.own(Configuration(rules=rules), (8, 8192))
+        _, *ruled = programs.kernel_launches(Configuration(rules=rules), (8, 8192))
         gaps = {point.way for one in ruled for point in one.points if point.way.startswith("gaps")}
         assert gaps == {"gaps", "gaps, in place"}
         assert {p.row.operation for one in ruled for p in one.points if p.way == "gaps"} == {"allgatherv"}
@@ -1014,13 +1017,13 @@ class TestForAProgram:
         def run(calls, states=lambda one: ("GAIN", 0.9)):
             wanted = samples.asked(name="heat %placement=core", placement="core")
             monkeypatch.setattr(FakeBench, "program", (wanted,), raising=False)
-            monkeypatch.setattr(tune.own, "calls", lambda bench: calls)
+            monkeypatch.setattr(tune.target, "calls", lambda bench: calls)
 
             def by_program(bench, name, one):
                 state, ratio = states(one)
                 verdict = verdict_of("time", state, 19, ratio, (ratio - 0.02, ratio + 0.02), reason=f"{state} of heat")
                 key = ("core", Point("heat %placement=core", Row("time", 0)))
-                return Confirmed(one, {key: verdict}, ("session",), own=True)
+                return Confirmed(one, {key: verdict}, ("session",), of_program=True)
 
             monkeypatch.setattr(tune.confirm, "by_program", by_program)
             return tuned(lambda one: {"bcast_64": 0.5 if one.settings else 1.0}, lambda one: pytest.fail("a kernel"))
@@ -1028,26 +1031,26 @@ class TestForAProgram:
         return run
 
     def test_one_without_mpi_is_not_raced(self, of_program):
-        found, bench = of_program(own.Calls({}, 0.004))
+        found, bench = of_program(target.Calls({}, 0.004))
         assert (bench.stages, found.curves) == ([], {})
         assert report.closing(found) == (
             "nothing to tune: stream_threads spends 0.4 % of its time in MPI at most on any rank, less than 1.0 %"
         )
 
     def test_its_own_time_gains(self, of_program):
-        found, bench = of_program(own.Calls({Row("bcast", 64): 100}, 0.5))
+        found, bench = of_program(target.Calls({Row("bcast", 64): 100}, 0.5))
         assert found.weights == {Row("bcast", 64): 1.0}
         tried = {one.name for configuration in bench.launched for one in configuration.settings}
         assert tried, "what it calls is raced although the screen found nothing"
         assert not {name for name in tried if name.startswith(("alltoall", "allreduce"))}
-        assert found.winner.own
+        assert found.winner.of_program
         assert report.closing(found) == "GAIN: heat %placement=core: time 10 % less (8.0 % to 12 %)"
         last = report.confirmed(found.winner).splitlines()[-1]
         assert last.split("  ")[0] == "heat %placement=core"
         assert "10 % less (8.0 % to 12 %)  GAIN of heat" in last
 
     def test_what_the_kernel_gains_alone_is_no_gain(self, of_program):
-        found, _ = of_program(own.Calls({Row("bcast", 64): 100}, 0.5), lambda one: ("PASS", 1.0))
+        found, _ = of_program(target.Calls({Row("bcast", 64): 100}, 0.5), lambda one: ("PASS", 1.0))
         assert found.winner is None
         assert 1 <= len(found.confirmed) <= tune.TRIES
         assert report.closing(found) == report.NO_GAIN
@@ -1059,7 +1062,7 @@ class TestForAProgram:
             tried.append(one)
             return ("FAIL", 1.1) if len(tried) == 1 else ("INCONCLUSIVE", 0.99)
 
-        found, _ = of_program(own.Calls({Row("bcast", 64): 100}, 0.5), states)
+        found, _ = of_program(target.Calls({Row("bcast", 64): 100}, 0.5), states)
         assert any("time (heat %placement=core), placement core: FAIL of heat" in note for note in found.notes)
         if len(found.confirmed) > 1:
             assert report.closing(found) == "not proven: INCONCLUSIVE of heat; --resume measures more pairs"
@@ -1070,10 +1073,10 @@ def test_the_sides_of_a_program_differ_in_the_tuned_settings_alone():
     rate = msgspec.structs.replace(wanted.figures[0], name="time_flop_rate", optional=True)
     wanted = msgspec.structs.replace(wanted, figures=[*wanted.figures, rate])
     bench = SimpleNamespace(
-        asked=SimpleNamespace(program=(wanted,)),
+        request=SimpleNamespace(program=(wanted,)),
         settings=lambda one: {setting.name: setting.value for setting in one.settings},
     )
-    ((default, faster),), keys = own.couples(bench, Configuration((EAGER,)))
+    ((default, faster),), keys = target.couples(bench, Configuration((EAGER,)))
     assert (default.settings, default.launches) == ({"a": "1"}, 1)
     assert faster == msgspec.structs.replace(default, settings={"a": "1", EAGER.name: EAGER.value})
     assert [figure.name for figure in faster.figures] == ["triad"], "a rate of declared work is its time again"
@@ -1084,12 +1087,12 @@ def test_calls_of_a_program_are_counted_where_it_spends_time_in_mpi(monkeypatch)
     busy = profile(rank_document(0, 1, [call("Bcast", "collective", sizes(7, 64, 300_000))], {}))
     idle = profile(rank_document(0, 1, [call("Bcast", "collective", sizes(1, 8, 1_000))], {}))
     records = [SimpleNamespace(verified=True, site="local", id=name) for name in ("busy", "idle")]
-    bench = SimpleNamespace(profiles=lambda: records, asked=SimpleNamespace(sizes=SIZES))
-    monkeypatch.setattr(own.read, "file_of", lambda site, ident: ident)
-    monkeypatch.setattr(own.read, "load", {"busy": busy, "idle": idle}.get)
-    found = own.calls(bench)
+    bench = SimpleNamespace(profiles=lambda: records, request=SimpleNamespace(sizes=SIZES))
+    monkeypatch.setattr(target.read, "file_of", lambda site, ident: ident)
+    monkeypatch.setattr(target.read, "load", {"busy": busy, "idle": idle}.get)
+    found = target.calls(bench)
     assert (found.counts, found.share) == ({Row("bcast", 64): 7}, pytest.approx(0.3, rel=0.01))
     records[1].verified, records[1].reasons = False, ["launch 0: wrong answer"]
     records[1].variant = SimpleNamespace(name="heat")
     with pytest.raises(PlumbError, match="the program cannot be profiled: launch 0: wrong answer"):
-        own.calls(bench)
+        target.calls(bench)

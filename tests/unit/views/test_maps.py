@@ -36,12 +36,12 @@ def counted(nodes: int = 2, **sent: int) -> Record:
 )  # fmt: skip
 def test_each_map_is_held_against_the_best(sent: dict[str, int], expected: list[str]) -> None:
     one = counted(**sent)
-    assert maps.said(one) == expected
+    assert maps.remarks(one) == expected
     assert set(expected) <= set(show.text(one).splitlines())
 
 
 def test_on_one_node_no_map_has_a_cost() -> None:
-    assert maps.said(counted(nodes=1, given=400, aware=100)) == []
+    assert maps.remarks(counted(nodes=1, given=400, aware=100)) == []
 
 
 def test_the_report_says_what_a_map_costs_once() -> None:

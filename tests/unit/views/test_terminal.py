@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.base import terminal
+from plumbline.base import paths, terminal
 from plumbline.views import summary
 from plumbline.views.table import table
 
@@ -54,6 +54,28 @@ def test_what_a_narrow_table_leaves_out_is_named(screen):
     assert max(map(len, shown.splitlines()[:-1])) <= 30
     assert shown.splitlines()[-1] == "left out, the terminal is too narrow: note"
     assert "latency" in shown
+
+
+@pytest.mark.parametrize("ruled", [True, False])
+@pytest.mark.parametrize("columns", [80, 50])
+def test_a_table_of_many_columns_is_folded_below_its_first(screen, columns, ruled):
+    screen(columns)
+    header = ("figure", *(f"side-{number}" for number in range(9)), "best")
+    rows = [(name, *(f"{name}{number} [1.18 1.27]" for number in range(9)), "z" * 120) for name in ("a", "b")]
+    lines = table(header, rows, right=header[1:-1], ruled=ruled).splitlines()
+    assert max(map(len, lines)) <= columns
+    assert set(header) <= {word for line in lines for word in line.split()}
+    assert sorted(word for line in lines for word in line.split() if re.fullmatch("[ab][0-9]", word)) == [
+        f"{name}{number}" for name in "ab" for number in range(9)
+    ]
+    assert sum(line.count("z") for line in lines) == 240
+    assert [line.split()[:1] for line in lines].count(["figure"]) == lines.count("") + 1
+
+
+def test_every_table_is_fitted():
+    """What draws tables is in one module, which knows the width of the terminal."""
+    users = [file for file in paths.package().rglob("*.py") if "tabulate(" in file.read_text(encoding="utf-8")]
+    assert users == [paths.package() / "views" / "table.py"]
 
 
 def test_a_pipe_gets_the_whole_table(monkeypatch):

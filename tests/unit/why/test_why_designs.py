@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from plumbline.statistics.paired import Rule
+from plumbline.statistics.paired import PairedRule
 from plumbline.why import delta, designs
 from plumbline.why.designs import Effect
 
@@ -53,12 +53,12 @@ def test_a_two_level_design_clears_main_effects_of_pairs(factors):
 
 
 def test_margins_are_those_of_the_effect():
-    rule = Effect((0,), 3).disagreement.rule(Rule(0.01, 0.05))
+    rule = Effect((0,), 3).disagreement.rule(PairedRule(0.01, 0.05))
     assert math.log1p(rule.must_detect) == pytest.approx(math.log1p(0.05) / 2)
 
 
 def test_noise_decides_which_design_takes_fewer_launches():
-    rule = Rule(0.01, 0.05)
+    rule = PairedRule(0.01, 0.05)
     assert designs.launches_alone(10, 0.01, rule) < designs.launches_crossed(10, 0.01, rule)
     assert designs.launches_alone(10, 0.06, rule) > designs.launches_crossed(10, 0.06, rule)
 

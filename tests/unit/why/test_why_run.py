@@ -23,7 +23,7 @@ from plumbline.measure import driver, jobs, session
 from plumbline.records import model, query
 from plumbline.records.launch import Launch
 from plumbline.stacks import manifest as manifests
-from plumbline.statistics.paired import Rule
+from plumbline.statistics.paired import PairedRule
 from plumbline.why import ends, page, run
 from plumbline.why.answer import Answer
 from plumbline.why.model import WHY
@@ -115,7 +115,7 @@ def search(tmp_path, first=ONE, second=TWO, minutes=None, roots=False, hosts=({}
             for number, (one, host) in enumerate(zip((first, second), hosts, strict=True), 1)
         ]
         found = ends.of_records(*both, roots, lambda line: None)
-        run.begin(folder, found, Rule(), 1, "triad")
+        run.begin(folder, found, PairedRule(), 1, "triad")
     return Answer(run.resume(folder, minutes, say))
 
 
@@ -218,7 +218,7 @@ def test_equal_ends_end_the_search_and_say_what_was_not_set(world, tmp_path):
         "the difference is not in what can be set; what differed and is not set here: host.kernel 6.1 → 6.2"
         in answer.closing()
     )
-    assert answer.outcome.found is None
+    assert answer.outcome.attribution is None
 
 
 def test_a_gain_is_explained_in_the_same_way(world, tmp_path):
@@ -231,7 +231,7 @@ def test_a_gain_is_explained_in_the_same_way(world, tmp_path):
 def test_one_factor_is_measured_with_the_ends(world, tmp_path):
     answer = search(tmp_path, second={**ONE, "placement": "numa"})
     assert named(answer) == {"placement": pytest.approx(1 / 1.2, abs=0.01)}
-    assert answer.outcome.found.design == "the ends alone"
+    assert answer.outcome.attribution.design == "the ends alone"
     assert world.started == 26
 
 

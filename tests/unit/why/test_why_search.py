@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plumbline.statistics.paired import Rule
+from plumbline.statistics.paired import PairedRule
 from plumbline.why import designs
 from plumbline.why.rounds import Rounds, Seen
 from plumbline.why.search import Search
@@ -73,7 +73,7 @@ class Bench(why.Simulated):
 
 
 def found(bench, factors=5, noise=0.01, better="lower"):
-    return Search(factors, Rounds(bench, better, Rule(0.01, 0.05), 1), noise, lambda line: None).run()
+    return Search(factors, Rounds(bench, better, PairedRule(0.01, 0.05), 1), noise, lambda line: None).run()
 
 
 def names(found):
@@ -133,6 +133,15 @@ def test_launches_that_are_mostly_disturbed_name_nothing():
     said = found(Bench(ONE, disturbed=lambda configuration: configuration == 1 << 2))
     assert names(said) == {}
     assert "disturbed" in next(one for one in said.named if one.members == (2,)).share.reason
+
+
+def test_a_step_that_is_declared_is_that_of_the_pairs():
+    contrast = designs.Contrast(((0, 1.0),), ((1, 1.0),))
+    seen = {0: {0: Seen(1.5), 1: Seen(1.5)}, 1: {0: Seen(1.25), 1: Seen(1.5, step=0.1)}}
+    rounds = Rounds(None, "lower", PairedRule(0.01, 0.05), 1, seen=seen)
+    assert rounds.pairs("a", contrast).baseline.step == 0.1
+    seen[1][1] = Seen(1.5)
+    assert rounds.pairs("a", contrast).baseline.step == 0.01
 
 
 def test_a_gain_is_found_with_the_direction_turned():

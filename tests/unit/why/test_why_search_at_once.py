@@ -20,9 +20,12 @@ def test_the_answer_is_the_line_of_the_search(tmp_path, monkeypatch):
     assert offer.search(COMMAND, 20.0, tmp_path / "work", said.append) == "bisect: 123 makes it slower"
     assert said == [f"\nthe cause: {COMMAND} --minutes 20"]
     words = (tmp_path / "words").read_text()
-    assert words.startswith("-m plumbline.commands.cli --results ")
+    assert words.startswith("-I -m plumbline.commands.cli --results ")
     assert f" bisect 1 2 --test a b(%|$) --work {tmp_path}/work/cause --minutes 20 --output " in words
     (tmp_path / "work" / "cause").mkdir()
+    assert offer.search(COMMAND, 20.0, tmp_path / "work", print).startswith("bisect: 123")
+    assert "--resume" not in (tmp_path / "words").read_text()
+    (tmp_path / "work" / "cause" / "bisect.json").touch()
     assert offer.search(COMMAND, 20.0, tmp_path / "work", print).startswith("bisect: 123")
     assert f" bisect --resume {tmp_path}/work/cause --minutes 20 --output " in (tmp_path / "words").read_text()
     (tmp_path / "broken").touch()

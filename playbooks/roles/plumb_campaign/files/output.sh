@@ -1,7 +1,7 @@
 #!/bin/bash
 # What failed jobs said last.   output.sh ROOT
 set -euo pipefail
-cd -- "$1/build/reframe"
+CDPATH='' cd -- "$1/build/reframe"
 echo "== the end of $PWD/campaign.out"
 tail -n 25 campaign.out 2>/dev/null || echo "(there is none)"
 # ReFrame keeps the stage folders of failed cases and removes the others

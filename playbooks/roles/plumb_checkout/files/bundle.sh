@@ -1,7 +1,7 @@
 #!/bin/bash
 # A git bundle of one commit and all before it.   bundle.sh CHECKOUT COMMIT FILE
 set -euo pipefail
-cd -- "$1"
+CDPATH='' cd -- "$1"
 ref=refs/plumbline/onboard-$$ # a bundle holds references, and a commit without a branch has none
 trap 'git update-ref -d "$ref"' EXIT
 git update-ref "$ref" "$2"

@@ -9,7 +9,7 @@ stop() {
     exit 1
 }
 [ -e "$root/.git" ] || git init --quiet -- "$root"
-cd -- "$root"
+CDPATH='' cd -- "$root"
 echo "made by Plumbline's onboarding, which offboard.yml may remove" >.git/plumbline
 git fetch --quiet "$bundle" '+refs/plumbline/*:refs/plumbline/*' || stop "the bundle cannot be read"
 give_back() {

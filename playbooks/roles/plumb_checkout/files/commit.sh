@@ -3,7 +3,7 @@
 # Prints the commit, then "dirty" if changes stay behind. With "uncommitted" they become a commit that no branch has;
 # it is the same one as long as the files are the same.
 set -euo pipefail
-cd -- "$1"
+CDPATH='' cd -- "$1"
 others=(. ":(exclude)site-configs/$2") # the site's folder is copied separately
 git rev-parse --git-dir >/dev/null 2>&1 || {
     echo "plumb: $1 is not a git checkout: onboard from a clone of Plumbline"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # One checksum of all that decides what a smoke test runs.   state.sh ROOT SITE OPTION…
 set -euo pipefail
-cd -- "$1"
+CDPATH='' cd -- "$1"
 site=$2
 shift 2
 {

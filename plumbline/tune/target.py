@@ -1,4 +1,4 @@
-"""A program of one's own that a tuning is for: its calls say what is raced, its own figures what is a gain."""
+"""The program that a tuning is for: its calls choose the raced settings, its figures decide on a gain."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plumbline.mpi.settings import Configuration
 from plumbline.profiles import read, sums
 from plumbline.records.variant import Variant
 from plumbline.tune import weights
-from plumbline.tune.bench import Bench
+from plumbline.tune.bench import TuningBench
 from plumbline.tune.curves import Row
 from plumbline.tune.programs import Point
 from plumbline.tune.race import DEFAULT
@@ -26,14 +26,14 @@ LEAST = 0.01
 
 @dataclass(frozen=True)
 class Calls:
-    """What the program does: how often it makes what a row measures, and the most that a rank spends in MPI."""
+    """The program's number of calls of each row, and the largest share of time that a rank spends in MPI."""
 
     counts: Mapping[Row, int]
     share: float
 
 
-def calls(bench: Bench) -> Calls:
-    """What profiles of the program say, one under each of its placements; those with little MPI are not counted.
+def calls(bench: TuningBench) -> Calls:
+    """The calls in profiles of the program, one under each placement; profiles with little MPI are not counted.
 
     Raises :class:`PlumbError` for a launch that is not verified, and where no call is one that the tuner measures.
     """
@@ -45,21 +45,30 @@ def calls(bench: Bench) -> Calls:
         profile = read.load(read.file_of(record.site, record.id))
         share = max(map(sums.mpi_share, profile.ranks), default=0.0)
         if share >= LEAST:
-            counted.update(weights.counts(profile, bench.asked.sizes))
+            counted.update(weights.counts(profile, bench.request.sizes))
         most = max(most, share)
     return Calls(counted, most)
 
 
-def couples(bench: Bench, configuration: Configuration) -> tuple[list[list[Variant]], list[tuple[str, Point]]]:
-    """The program under the default and under ``configuration``, each variant; and what each figure of them is of."""
-    both = [bench.settings(one) for one in (DEFAULT, configuration)]
-    wanted = [replace(one, figures=[each for each in one.figures if not each.optional]) for one in bench.asked.program]
-    pairs = [[replace(one, settings={**one.settings, **each}, launches=1) for each in both] for one in wanted]
-    keys = [(one.placement, Point(one.name, Row(figure.name, 0))) for one in wanted for figure in one.figures]
+def couples(bench: TuningBench, configuration: Configuration) -> tuple[list[list[Variant]], list[tuple[str, Point]]]:
+    """The program under the default and under ``configuration``, each variant; and the key of each figure."""
+    both = [bench.settings(side) for side in (DEFAULT, configuration)]
+    wanted = [
+        replace(variant, figures=[each for each in variant.figures if not each.optional])
+        for variant in bench.request.program
+    ]
+    pairs = [
+        [replace(variant, settings={**variant.settings, **each}, launches=1) for each in both] for variant in wanted
+    ]
+    keys = [
+        (variant.placement, Point(variant.name, Row(figure.name, 0)))
+        for variant in wanted
+        for figure in variant.figures
+    ]
     return pairs, keys
 
 
-def said(verdict: Verdict) -> str:
+def improvement(verdict: Verdict) -> str:
     """How much better the candidate is, in per cent with the interval: ``7.1 % less (6.2 % to 8.0 %)``."""
     if verdict.ratio is None or verdict.interval is None:
         return verdict.state
