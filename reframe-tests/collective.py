@@ -6,8 +6,8 @@ Tags: ``full`` (everything), ``kernels`` (our own programs); the quick campaign 
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
-from plumbline.reframe import KernelTest, machines, node_counts
-from plumbline.topology import counts
+from plumbline.host.topology import counts
+from plumbline.measure.reframe import KernelTest, machines, node_counts
 
 from .placements import PAIRS
 

@@ -8,7 +8,7 @@ Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``imb
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after, variable
 
-from plumbline.reframe import PlumbTest, node_counts
+from plumbline.measure.reframe import PlumbTest, node_counts
 from plumbline.stacks.manifest import imb_arguments
 
 from .placements import GPU_PAIRS, GROUPS, PAIRS, QUICK_PAIRS, SIZES

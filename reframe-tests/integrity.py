@@ -4,7 +4,7 @@ import reframe as rfm
 import reframe.utility.sanity as sn
 from reframe.core.builtins import sanity_function
 
-from plumbline.reframe import SuiteTest
+from plumbline.measure.reframe import SuiteTest
 
 
 @rfm.simple_test
@@ -12,7 +12,7 @@ class suite_integrity(SuiteTest):
     """Every expected test loads and every reference file of the site exists."""
 
     tags = {"suite", "quick", "full"}
-    module = "plumbline.reframe.integrity"
+    module = "plumbline.measure.reframe.integrity"
 
     @sanity_function
     def is_whole(self):

@@ -6,7 +6,7 @@ Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``ker
 import reframe as rfm
 from reframe.core.builtins import parameter
 
-from plumbline.reframe import KernelTest
+from plumbline.measure.reframe import KernelTest
 
 
 class DgemmTest(KernelTest):

@@ -7,7 +7,7 @@ The programs' own defaults for sizes and iterations are kept, so that the C suit
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
-from plumbline.reframe import PlumbTest, node_counts
+from plumbline.measure.reframe import PlumbTest, node_counts
 
 from .placements import GPU_PAIRS, GROUPS, PAIRS, PUBLISHED_GPU_PAIRS, QUICK_PAIRS
 

@@ -6,7 +6,7 @@ Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``ker
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
-from plumbline.reframe import KernelTest, machines, node_counts
+from plumbline.measure.reframe import KernelTest, machines, node_counts
 
 from .placements import GROUPS
 

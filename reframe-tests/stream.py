@@ -6,8 +6,8 @@ Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``str
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
-from plumbline.reframe import PlumbTest, machines
-from plumbline.topology import counts
+from plumbline.host.topology import counts
+from plumbline.measure.reframe import PlumbTest, machines
 
 
 class StreamTest(PlumbTest):

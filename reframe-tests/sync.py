@@ -6,8 +6,8 @@ Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``ker
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
-from plumbline.reframe import KernelTest, machines
-from plumbline.topology import counts
+from plumbline.host.topology import counts
+from plumbline.measure.reframe import KernelTest, machines
 
 from .placements import PAIRS
 

@@ -3,6 +3,6 @@
 Partitions come from site.yaml, environments from the manifests of the installed stacks; nothing is written by hand.
 """
 
-from plumbline.reframe.settings import configuration
+from plumbline.measure.reframe.settings import configuration
 
 site_configuration = configuration()

@@ -1,5 +1,5 @@
 /* The plan of one node: made from a request and a memory policy, written as JSON
- * (plumbline/schemas/plan.json). */
+ * (plumbline/base/schemas/plan.json). */
 #ifndef PLUMB_PLAN_H
 #define PLUMB_PLAN_H
 

@@ -2,7 +2,7 @@
  * right.
  *
  * Every rank may call these functions; rank 0 prints, as a table or (--json) as one document of the schema
- * plumbline/schemas/kernel.json. Strings are copied. */
+ * plumbline/base/schemas/kernel.json. Strings are copied. */
 #ifndef PLUMB_KERNEL_RESULT_H
 #define PLUMB_KERNEL_RESULT_H
 

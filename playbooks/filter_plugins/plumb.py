@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from plumbline import schedulers, schemas
+from plumbline import schedulers
+from plumbline.base import schemas
 from plumbline.base.errors import PlumbError
 from plumbline.schedulers import names
 from plumbline.site import site

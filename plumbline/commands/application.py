@@ -7,10 +7,10 @@ import re
 import shutil
 from pathlib import Path
 
-from plumbline.application import model
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import options
+from plumbline.measure.application import model
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,12 +8,16 @@ import msgspec
 
 from plumbline import site
 from plumbline.base import units
-from plumbline.commands import calibrate_nodes, options
+from plumbline.base.extensions import Extension
+from plumbline.base.table import table
+from plumbline.commands import options
+from plumbline.judge.references import calibrate
+from plumbline.judge.references.calibrate import Change
 from plumbline.records import query
-from plumbline.references import calibrate
-from plumbline.references.calibrate import Change
-from plumbline.views.table import table
 
+#: classes of nodes: options, and what they ask for; None where it was not asked for
+OPTIONS: Extension[[argparse.ArgumentParser], None] = Extension("calibrate.options")
+RUN: Extension[[argparse.Namespace], int | None] = Extension("calibrate.run")
 HEADER = ("reference", "old", "new", "unit", "change", "within", "sessions", "")
 
 
@@ -23,13 +27,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--min-sessions", type=int, default=3, metavar="N", help="sessions needed (default: 3)")
     parser.add_argument("--dry-run", action="store_true", help="show what would change and write nothing")
     options.add_json(parser)
-    calibrate_nodes.add_arguments(parser)
+    OPTIONS(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Calibrate; 0 if there is a reference to show, 1 if the records gave none."""
-    if args.nodes or args.node:
-        return calibrate_nodes.run(args)
+    for status in RUN(args):
+        if status is not None:
+            return status
     name = args.site or site.here()
     site.load(name)
     args.site = name

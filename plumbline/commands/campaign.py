@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from plumbline.commands import options
-from plumbline.reframe import campaign
+from plumbline.measure.reframe import campaign
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

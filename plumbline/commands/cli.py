@@ -96,7 +96,7 @@ def _run(words: Sequence[str]) -> int:
         parser: _Parser = arguments.parser
         bad_input = parser.bad_input
         if unknown:
-            example = COMMANDS[parser.prog.split()[1]][1]
+            example = COMMANDS[parser.prog.split()[1]].example
             parser.error(f"unrecognized arguments: {' '.join(unknown)}; example: {example}")
         paths.use({name: getattr(arguments, f"{name}_folder") for name in paths.FOLDERS})
         _check_outputs(arguments)
@@ -194,7 +194,7 @@ def _parser(words: Sequence[str]) -> _Parser:
     options.add_folders(parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in words[:1] if COMMANDS.keys() & words[:1] else COMMANDS:
-        text, example = COMMANDS[name]
+        text, example, module = COMMANDS[name]
         command = commands.add_parser(
             name,
             help=text,
@@ -203,7 +203,7 @@ def _parser(words: Sequence[str]) -> _Parser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         if name in words:
-            loaded = importlib.import_module(f"plumbline.commands.{'import_' if name == 'import' else name}")
+            loaded = importlib.import_module(module)
             loaded.add_arguments(command)
             command.bad_input = _bad_input([name], words)
             command.set_defaults(run=loaded.run, parser=command)

@@ -7,9 +7,9 @@ import argparse
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import options
-from plumbline.compare import forms
-from plumbline.compare.page import closing, unlike
 from plumbline.judge import agreement, compare, sides
+from plumbline.show.compare import forms
+from plumbline.show.compare.page import closing, unlike
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

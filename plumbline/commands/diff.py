@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 
-from plumbline import profiles
+from plumbline.base.extensions import Extension
 from plumbline.commands import options
-from plumbline.profiles import difference
 from plumbline.records import query
-from plumbline.views import diff
+from plumbline.records.model import AnyRecord
+from plumbline.show import diff
+
+#: further texts about two records; empty where there is nothing to say
+SECTIONS: Extension[[AnyRecord, AnyRecord], str] = Extension("diff.sections")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,9 +29,6 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(diff.document(*both), indent=1))
         return 0
     blocks = [diff.text(*both)]
-    if all(record.is_profiled for record in both):
-        blocks.append(
-            difference.text(*(profiles.read.load(profiles.read.file_of(record.site, record.id)) for record in both))
-        )
+    blocks += filter(None, SECTIONS(*both))
     print("\n\n".join(blocks))
     return 0

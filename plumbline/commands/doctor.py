@@ -6,21 +6,17 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from plumbline import site
 from plumbline.base import group
-from plumbline.base.errors import PlumbError
+from plumbline.base.extensions import Extension
+from plumbline.base.table import table
 from plumbline.commands import options
-from plumbline.fabric import audit
 from plumbline.host import links, provenance
-from plumbline.measure import jobs
-from plumbline.nodes import compare, findings, read
-from plumbline.nodes.findings import ORDER, UNREADABLE, NodeFinding
 from plumbline.schedulers import names
-from plumbline.stacks import manifest
-from plumbline.stacks.manifest import Manifest
-from plumbline.tune import yields
-from plumbline.views.table import table
+from plumbline.site.nodes import compare, findings, read
+from plumbline.site.nodes.findings import ORDER, NodeFinding
 
+#: findings about the MPI libraries of the installed stacks
+LIBRARIES: Extension[[], list[NodeFinding]] = Extension("doctor.libraries")
 #: how a finding is shown
 MARKS = {True: "!!", None: "??", False: "ok"}
 
@@ -36,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the findings on this host, or on all nodes; 1 if anything is wrong, else 0."""
     if args.facts is not None:
         return _run_nodes(args.facts, args.json)
-    libraries = examine_libraries() if args.mpi else []
+    libraries = [finding for findings_of_one in LIBRARIES() for finding in findings_of_one] if args.mpi else []
     host_findings = findings.examine(provenance.collect()) + findings.examine_links(links.read().values())
     host_findings = findings.by_badness([*host_findings, *findings.own_checkout(), *libraries])
     if args.json:
@@ -44,41 +40,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(report(host_findings))
     return 1 if any(finding.bad for finding in host_findings) else 0
-
-
-def examine_libraries() -> list[NodeFinding]:
-    """Costs of the MPI libraries of the installed stacks, and the means of this host that they leave unused."""
-    stacks = manifest.load_all()
-    library_findings = [examine_library(stack) for stack in stacks]
-    try:
-        known = site.load(site.here())
-        partition = known.partitions[0]
-        if jobs.needed(partition):
-            raise PlumbError(f"partition {partition.name} is reached by jobs: plumb stack check --run")
-        used = audit.of_stacks(stacks, known.name, partition, over=1)
-    except PlumbError as error:
-        return [*library_findings, NodeFinding("ways of messages", f"{UNREADABLE}: {error.message}", None)]
-    return library_findings + [use.of_stack for use in used if use.could != audit.NOT_HERE and use.name != audit.HUGE]
-
-
-def examine_library(stack: Manifest) -> NodeFinding:
-    """Whether the MPI library of a stack gives the CPU away at every poll that finds nothing, counted here.
-
-    MPICH does so where it is built with ``--enable-thread-cs=per-vci``, its default (``MPIDI_PROGRESS_YIELD`` in its
-    ``src/mpid/ch4/src/ch4_progress.h``).
-    """
-    name = f"yields of {stack.name}"
-    try:
-        cost = yields.measure(stack)
-    except PlumbError as error:
-        return NodeFinding(name, f"{UNREADABLE}: {error.message}", None)
-    if cost.kept_us is None or cost.calls < 1:
-        return NodeFinding(name, f"{cost.calls:.1f} an exchange", False)
-    return NodeFinding(
-        name, f"{cost.calls:.0f} calls of sched_yield an exchange of {yields.BYTES} B", True,
-        f"a round trip takes {cost.time_us:.2f} us, {cost.kept_us:.2f} us where the CPU is kept",
-        "no setting changes that; docs/tuning.md says which option of its configure may",
-    )  # fmt: skip
 
 
 def _run_nodes(folder: Path, as_json: bool) -> int:

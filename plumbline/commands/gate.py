@@ -9,22 +9,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from plumbline.application import model
 from plumbline.base.errors import PlumbError
 from plumbline.base.terminal import say
 from plumbline.base.verdicts import EXIT, FOR_GIT, GIT_ENDS
 from plumbline.commands import options
-from plumbline.gate import page
+from plumbline.gate import cause, page
 from plumbline.gate.rules import MARGINS
 from plumbline.judge import decide, from_csv, from_records, statement
 from plumbline.judge.decide import Verdict
 from plumbline.judge.disturbed import OPTION
 from plumbline.judge.pairs import Pairs
 from plumbline.measure import jobs
-from plumbline.pages.page import render
+from plumbline.measure.application import model
 from plumbline.records import notes
+from plumbline.show.pages.page import render
 from plumbline.statistics.paired import PairedRule
-from plumbline.why import offer
 
 #: options that a job of a gate gets, and those that measure the same again
 OF_A_JOB = ("minutes", "first_fail", "for_git_bisect", "cause_minutes", "application", "output")
@@ -170,14 +169,14 @@ def _live(args: argparse.Namespace, rule: PairedRule) -> int:
     if outcome is None:
         nodes = max(couple[0].nodes for couple in begun.couples)
         return options.in_job(args, OF_A_JOB, GATE, folder, part, nodes)
-    offered = (offer.command(*both, args.application) for both in outcome.failed[:MOST_WHYS])
+    offered = (cause.command(*both, args.application) for both in outcome.failed[:MOST_WHYS])
     why = [("why", command) for command in offered if command]
     if why and args.cause_minutes:
         # first without the cause: the verdicts are kept whatever happens to the search
         options.write("the verdicts", args.output, _forms(outcome.verdicts, outcome.rule, [*outcome.facts, *why]))
         with options.progress(args.json):
-            cause = offer.search(why[0][1], args.cause_minutes, folder.resolve(), say, trusted=True)
-        why.append(("cause", cause))
+            answer = cause.search(why[0][1], args.cause_minutes, folder.resolve(), say, trusted=True)
+        why.append(("cause", answer))
     _write_all(args, outcome.verdicts, outcome.rule, [*outcome.facts, *why])
     with options.progress(args.json):
         print("\n".join(f"{name + ':':<8} {text}" for name, text in why), end="\n" if why else "")

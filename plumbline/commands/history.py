@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 from plumbline.base import paths, units
 from plumbline.base.errors import PlumbError
+from plumbline.base.table import table
 from plumbline.base.terminal import say
 from plumbline.commands import options
 from plumbline.judge import from_csv, samples
 from plumbline.judge.history import Followed, followed
 from plumbline.judge.statement import nonempty
 from plumbline.records import notes, store
+from plumbline.show import notes as notes_shown
 from plumbline.statistics.changes import Settings
-from plumbline.views import notes as notes_shown
-from plumbline.views.table import table
 
 if TYPE_CHECKING:
     from plumbline.gate.confirm import Answer
@@ -91,11 +91,10 @@ def _records(args: argparse.Namespace, settings: Settings) -> int:
     answers: dict[int, Answer] = {}
     causes: dict[int, str] = {}
     if args.confirm:
-        from plumbline.gate import confirm
-        from plumbline.why import offer
+        from plumbline.gate import cause, confirm
 
         with options.progress(args.json):
-            answers = confirm.answers(histories, settings, say, offer.command, args.application)
+            answers = confirm.answers(histories, settings, say, cause.command, args.application)
             causes = _causes(args, answers)
     if args.json:
         for place, item in enumerate(histories):
@@ -128,11 +127,11 @@ def _causes(args: argparse.Namespace, answers: Mapping[int, Answer]) -> dict[int
     searches = {place: answer.search for place, answer in answers.items() if answer.search}
     if not args.cause_minutes or not searches:
         return {}
-    from plumbline.why import offer
+    from plumbline.gate import cause
 
     folder = paths.build() / "why" / f"history-{store.new_session()}"
     minutes = args.cause_minutes / len(searches)
-    return {place: offer.search(text, minutes, folder / str(place), say) for place, text in searches.items()}
+    return {place: cause.search(text, minutes, folder / str(place), say) for place, text in searches.items()}
 
 
 def _status(histories: Sequence[Followed]) -> int:

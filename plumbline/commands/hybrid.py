@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from plumbline.application import model
 from plumbline.base import group, paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import options
-from plumbline.compare import hybrid
 from plumbline.judge.hybrid import verdicts
+from plumbline.measure.application import model
+from plumbline.show.compare import hybrid
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,8 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from plumbline import schemas
-from plumbline.base import files, terminal
+from plumbline.base import files, schemas, terminal
 from plumbline.base.errors import PlumbError
 from plumbline.commands import options
 from plumbline.records.variant import Variant, checked

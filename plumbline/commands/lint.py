@@ -7,12 +7,12 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from plumbline.application import model
 from plumbline.base.errors import PlumbError
 from plumbline.commands import options
-from plumbline.references import match
-from plumbline.references.faults import faults, is_own
-from plumbline.references.model import Document
+from plumbline.judge.references import match
+from plumbline.judge.references.faults import faults, is_own
+from plumbline.judge.references.model import Document
+from plumbline.measure.application import model
 from plumbline.site import tests as suite
 
 

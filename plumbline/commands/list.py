@@ -12,7 +12,7 @@ from plumbline.commands import options
 from plumbline.judge import pivot
 from plumbline.records import model
 from plumbline.records.model import AnyRecord
-from plumbline.views import summary
+from plumbline.show import summary
 
 #: keys of ``--table``
 PARTS = ("rows", "columns", "figures")

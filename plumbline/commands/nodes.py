@@ -10,10 +10,10 @@ from pathlib import Path
 from plumbline import schedulers
 from plumbline.base import files
 from plumbline.base.errors import PlumbError
+from plumbline.base.table import table
 from plumbline.commands import options
 from plumbline.schedulers import Node, names
 from plumbline.site.site import claiming, load_all
-from plumbline.views.table import table
 
 # Comparing and reading facts take long to import, and plumb launch starts before measurements: each action imports what
 # it needs.
@@ -76,7 +76,7 @@ def _take_from_site(args: argparse.Namespace) -> None:
 
 
 def _facts(args: argparse.Namespace) -> int:
-    from plumbline.nodes import collect, compare, read
+    from plumbline.site.nodes import collect, compare, read
 
     queue = _queue(args)
     if args.python.startswith("-"):
@@ -134,7 +134,7 @@ def _states(args: argparse.Namespace) -> int:
 
 
 def _compare(args: argparse.Namespace) -> int:
-    from plumbline.nodes import compare, read
+    from plumbline.site.nodes import compare, read
 
     facts = read.folder(args.folder)
     result = compare.compare(facts)

@@ -10,7 +10,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.base.units import counted
 from plumbline.commands import options
 from plumbline.records import notes, sources, store
-from plumbline.views import notes as shown
+from plumbline.show import notes as shown
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

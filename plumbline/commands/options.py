@@ -16,7 +16,7 @@ from plumbline import schedulers
 from plumbline import site as sites
 from plumbline.base import files, paths, terminal
 from plumbline.base.errors import PlumbError
-from plumbline.schemas.site import Partition
+from plumbline.base.schemas.site import Partition
 
 if TYPE_CHECKING:
     from plumbline.measure.session import Kind

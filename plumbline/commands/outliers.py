@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plumbline.base.errors import PlumbError
+from plumbline.base.table import table
 from plumbline.base.units import counted, percent
 from plumbline.base.verdicts import EXIT
 from plumbline.commands import options
@@ -16,7 +17,6 @@ from plumbline.judge import from_csv, samples, statement
 from plumbline.judge.members import Matrix, Nodes
 from plumbline.judge.outliers import Margins, Verdict, closing, decide
 from plumbline.records import query
-from plumbline.views.table import table
 
 #: above this number of INCONCLUSIVE rows with one reason, one line stands for all of these
 MOST_ALIKE = 5

@@ -6,11 +6,11 @@ import argparse
 
 from plumbline.base import files, paths
 from plumbline.commands import options
-from plumbline.pages import page
 from plumbline.records import notes, outcome, query, sources
-from plumbline.report import compose
-from plumbline.report import selection as choose
-from plumbline.views import summary
+from plumbline.show import summary
+from plumbline.show.pages import page
+from plumbline.show.report import compose
+from plumbline.show.report import selection as choose
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

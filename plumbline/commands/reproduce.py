@@ -14,8 +14,8 @@ from plumbline.measure import driver
 from plumbline.measure.session import passing_folder
 from plumbline.records import query
 from plumbline.records.model import Record
+from plumbline.show import diff
 from plumbline.stacks import manifest as manifests
-from plumbline.views import diff
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

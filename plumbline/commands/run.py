@@ -7,13 +7,13 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from plumbline.application import model, source
 from plumbline.base import paths, terminal
 from plumbline.base.errors import PlumbError
 from plumbline.commands import options
 from plumbline.gate import fastest
-from plumbline.reframe import campaign, settings
-from plumbline.reframe.built import offered_stacks, prepared
+from plumbline.measure.application import model, source
+from plumbline.measure.reframe import campaign, settings
+from plumbline.measure.reframe.built import offered_stacks, prepared
 from plumbline.statistics.paired import PairedRule
 
 

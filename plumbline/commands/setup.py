@@ -12,10 +12,10 @@ from plumbline import stacks
 from plumbline.base import paths, terminal
 from plumbline.base.errors import PlumbError
 from plumbline.commands import options
+from plumbline.host.topology import binder
 from plumbline.measure import ceilings
 from plumbline.site import site, write
 from plumbline.stacks import manifest
-from plumbline.topology import binder
 
 #: a program or a header that stacks and applications are built with -> its package, by family of distributions
 NEEDED = {

@@ -7,7 +7,7 @@ import json
 
 from plumbline.commands import options
 from plumbline.records import model, query
-from plumbline.views import show
+from plumbline.show import show
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

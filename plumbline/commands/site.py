@@ -9,13 +9,13 @@ from plumbline import schedulers, stacks
 from plumbline.base import paths, terminal
 from plumbline.base.errors import PlumbError
 from plumbline.commands import options
+from plumbline.judge.references import References
 from plumbline.measure import ceilings
-from plumbline.nodes import compare
 from plumbline.records.model import document
-from plumbline.references import References
 from plumbline.schedulers.names import expand
 from plumbline.site import ceilings_file as site_ceilings
 from plumbline.site import site, write
+from plumbline.site.nodes import compare
 from plumbline.stacks import manifest
 
 

@@ -7,16 +7,19 @@ import json
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
-from plumbline import site as sites
 from plumbline import stacks
 from plumbline.base import files, paths, terminal
 from plumbline.base.errors import PlumbError, suggest
-from plumbline.commands import options, stack_of_spack
+from plumbline.base.extensions import Extension
+from plumbline.base.table import table
+from plumbline.commands import options
 from plumbline.stacks import archive, engines, kernels, manifest, overview, pack, tuned
-from plumbline.views.table import table
+
+#: further actions of ``plumb stack``; the check of ``plumb stack check --run`` and its exit status
+ACTIONS: Extension[[argparse._SubParsersAction[argparse.ArgumentParser]], None] = Extension("stack.actions")
+CHECK: Extension[[argparse.Namespace, Sequence[str]], int] = Extension("stack.check")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     packing = actions.add_parser("pack", help="one archive of stacks for a machine without network")
     packing.add_argument("file", metavar="FILE", type=files.Output, help="the archive to write")
     packing.add_argument("stacks", nargs="*", metavar="[PROVIDER:]NAME", help="default: all installed ones")
-    stack_of_spack.add_actions(actions)
+    ACTIONS(actions)
     does = {
         listing: _list,
         names: _names,
@@ -123,7 +126,7 @@ def _check(args: argparse.Namespace) -> int:
     if not names:
         raise PlumbError("no stack is installed", str(paths.stacks()), "plumb stack install --all")
     if args.smoke:
-        return _run(args, names)
+        return CHECK(args, names)[0]
     if unused := options.supplied(args, "site", "partition", "nodes", "json"):
         raise PlumbError(f"{unused[0]} goes with --run", "plumb stack check", "say --run, or leave it out")
     for name in names:
@@ -136,30 +139,6 @@ def _check(args: argparse.Namespace) -> int:
         for remark in tuned.remarks(stack):
             print(f"{name}: {remark}; tune it again")
     return 0
-
-
-def _run(args: argparse.Namespace, names: Sequence[str]) -> int:
-    """Print the means that each stack uses; 1 if one misses something that the node has, else 0."""
-    from plumbline.fabric import audit  # here and below: other actions do not need what they load
-    from plumbline.measure import jobs
-
-    known = sites.load(args.site or sites.here())
-    partition = sites.partition(known, args.partition or known.partitions[0].name)
-    over = min(2, partition.nodes_offered) if args.nodes is None else args.nodes
-    if over > 2:
-        raise PlumbError(f"{over} nodes asked", "--nodes", "1, or 2: two ranks are started")
-    stacks = [manifest.load(name) for name in names]
-    if jobs.needed(partition):
-        words = ["stack", "check", *names, "--run", "--site", known.name, "--partition", partition.name]
-        words += ["--nodes", str(over), *(["--json"] if args.json else [])]
-        folder = (paths.build() / "stack-check" / f"job-{partition.name}").resolve()
-        return jobs.run_plumb(words, partition, over, folder, terminal.say)
-    uses = audit.of_stacks(stacks, known.name, partition, over)
-    if args.json:
-        options.print_lines(map(asdict, uses))
-    else:
-        print(audit.text(uses))
-    return 1 if any(use.bad for use in uses) else 0
 
 
 def _remove(args: argparse.Namespace) -> int:

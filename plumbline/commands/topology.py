@@ -9,7 +9,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.commands import options
 from plumbline.host import devices
 from plumbline.host.draw import draw
-from plumbline.topology.plan import resolve
+from plumbline.host.topology.plan import resolve
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -15,9 +15,6 @@ import msgspec
 from msgspec import structs
 
 from plumbline import site
-from plumbline.application import model as applications
-from plumbline.application import source
-from plumbline.application.model import FILE
 from plumbline.base import git, paths
 from plumbline.base.errors import PlumbError
 from plumbline.base.verdicts import EXIT
@@ -27,6 +24,9 @@ from plumbline.judge.decide import Verdict
 from plumbline.judge.history import Followed
 from plumbline.launch import brought
 from plumbline.measure import jobs
+from plumbline.measure.application import model as applications
+from plumbline.measure.application import source
+from plumbline.measure.application.model import FILE
 from plumbline.measure.session import Say, circumstances
 from plumbline.records import query, store
 from plumbline.records.model import Benchmark, Mpi, Record

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 
+from plumbline.base.table import table
 from plumbline.base.units import counted, percent
 from plumbline.base.verdicts import EXIT, worst
 from plumbline.gate import live, run, setup, sides
@@ -15,7 +16,6 @@ from plumbline.judge.decide import Verdict
 from plumbline.measure import jobs
 from plumbline.measure.session import Say
 from plumbline.statistics.paired import PairedRule
-from plumbline.views.table import table
 
 #: measures two stacks: the verdicts of the second against the first
 Compare = Callable[[str, str], Sequence[Verdict]]

@@ -11,8 +11,8 @@ from plumbline.base.units import counted
 from plumbline.base.verdicts import EXIT, severity
 from plumbline.judge.decide import Verdict, closing
 from plumbline.judge.statement import overall
-from plumbline.pages import blocks
-from plumbline.pages.blocks import Block, Piece, block, section
+from plumbline.show.pages import blocks
+from plumbline.show.pages.blocks import Block, Piece, block, section
 from plumbline.statistics.paired import LOOKS, PairedRule
 
 COLUMNS = (

@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 
 from plumbline.base import terminal
+from plumbline.base.table import table
 from plumbline.base.units import counted, human_seconds, percent
 from plumbline.gate.live import Contest, FigureState, Stop
 from plumbline.judge.decide import Verdict
+from plumbline.records import naming
 from plumbline.statistics.paired import CAP
-from plumbline.views import summary
-from plumbline.views.table import table
 
 HEADER = ("variant", "figure", "verdict", "ratio", "interval", "pairs", "again", "ruled out from", "margins")
 #: characters of a variant's name on a line of progress
@@ -25,7 +25,7 @@ TOO_SHORT = "time is too short"
 def short_names(contests: Sequence[Contest]) -> list[str]:
     """Test, parameters and placement of each; the full name where these are not unique."""
     records = [item.records[0] for item in contests]
-    names = [f"{summary.name(record.variant)} {record.placement.name}" for record in records]
+    names = [f"{naming.name(record.variant)} {record.placement.name}" for record in records]
     return [name if names.count(name) == 1 else item.name for name, item in zip(names, contests, strict=True)]
 
 
@@ -50,7 +50,7 @@ class Progress:
         self.pairs += 1
         self.seconds += seconds
         cells = "  ".join(self._figure(figure) for figure in figures)
-        name = summary.shorten(self.names[contest.position], self.width)
+        name = naming.shorten(self.names[contest.position], self.width)
         decided = f"{sum(self.decided.values()):>{len(str(self.figures))}}/{self.figures} decided"
         line = f"pair {done:>4}  {decided}  {self._left():<15}  {name:<{self.width}}  {cells}"
         return f"{line.rstrip()}{self._again(contest) if repeated else ''}"

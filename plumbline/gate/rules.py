@@ -10,7 +10,8 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
-from plumbline import schemas, site
+from plumbline import site
+from plumbline.base import schemas
 from plumbline.base.errors import PlumbError
 from plumbline.records.variant import Variant, WantedFigure
 from plumbline.statistics.paired import PairedRule

@@ -12,16 +12,16 @@ from typing import Any
 from msgspec import structs
 
 from plumbline import site
-from plumbline.application import source
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError, suggest
+from plumbline.base.schemas.site import Partition
 from plumbline.gate import rules, sides, variants
 from plumbline.launch.prepare import settings_of
 from plumbline.measure import jobs, session
+from plumbline.measure.application import source
 from plumbline.measure.session import Kind, Say
 from plumbline.records import store
 from plumbline.records.variant import Variant
-from plumbline.schemas.site import Partition
 from plumbline.stacks import manifest as installed
 from plumbline.stacks.manifest import Manifest
 from plumbline.statistics.paired import PairedRule

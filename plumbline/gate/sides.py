@@ -17,12 +17,12 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from plumbline import stacks
-from plumbline.application import source
-from plumbline.application.source import Source
 from plumbline.base import files, git, paths
 from plumbline.base.errors import PlumbError
+from plumbline.measure.application import source
+from plumbline.measure.application.source import Source
+from plumbline.measure.reframe.built import first_stack
 from plumbline.records.variant import Variant
-from plumbline.reframe.built import first_stack
 from plumbline.stacks import kernels as kernels_of_stack
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks import source as source_stacks

@@ -12,12 +12,12 @@ from pathlib import Path
 from types import MappingProxyType
 
 from plumbline import site
-from plumbline.application.source import Source
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
+from plumbline.measure.application.source import Source
+from plumbline.measure.reframe import campaign, cases, selection, settings
+from plumbline.measure.reframe.built import prepared
 from plumbline.records.variant import Variant, checked
-from plumbline.reframe import campaign, cases, selection, settings
-from plumbline.reframe.built import prepared
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks import source
 

@@ -4,7 +4,7 @@
     python3 collector.py --output DIR [--topology-program plumb-bind]
 
 It runs alone on a compute node: standard library only, Python 3.6 syntax, no root. Nothing is guessed: what cannot be
-read is null and named in ``missing`` with the reason. Schema of the file: ``plumbline/schemas/node.json``.
+read is null and named in ``missing`` with the reason. Schema of the file: ``plumbline/base/schemas/node.json``.
 """
 
 import argparse

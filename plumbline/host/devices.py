@@ -15,7 +15,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.base.units import cpu_list
 from plumbline.host import links, nvml
 from plumbline.host.links import Link
-from plumbline.topology import binder
+from plumbline.host.topology import binder
 
 #: meanings of the words between two devices; all but XGMI are those of ``nvidia-smi topo -m``. NV# stands
 #: for NV1, NV2 and so on

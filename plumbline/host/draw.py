@@ -11,9 +11,9 @@ from pathlib import Path
 from plumbline.base import group
 from plumbline.base.units import counted, human_bytes
 from plumbline.host import devices, links
-from plumbline.topology import machine as machines
-from plumbline.topology.machine import Core, Cpus, Machine, NumaNode
-from plumbline.topology.plan import Pages, Plan
+from plumbline.host.topology import machine as machines
+from plumbline.host.topology.machine import Core, Cpus, Machine, NumaNode
+from plumbline.host.topology.plan import Pages, Plan
 
 WIDTH = 100
 MARGIN = 22  # left of the cells: name of the cache, then "cpu" or "rank"

@@ -13,11 +13,11 @@ import numpy as np
 from plumbline.base import group
 from plumbline.base.units import Better, multiple
 from plumbline.judge.sides import Side, free
+from plumbline.records import naming
 from plumbline.records.figure import Figure, step_of
 from plumbline.records.model import FLEETING, AnyRecord
 from plumbline.statistics import unpaired
 from plumbline.statistics.basic import holm
-from plumbline.views import summary
 
 #: members that may tell two lines of one test, placement and figure apart
 MEMBERS = ("site", "partition", "stack")
@@ -115,7 +115,7 @@ def compare(
     """
     loose = free(sides)
     chosen = [[row for row in rows if side.has(row)] for side in sides]
-    call = summary.naming(row.variant for side_rows in chosen for row in side_rows)
+    call = naming.naming(row.variant for side_rows in chosen for row in side_rows)
     measured = group(
         (_key(row, figure, loose, call(row.variant)), (number, row, figure))
         for number, side_rows in enumerate(chosen)
@@ -128,7 +128,7 @@ def compare(
     }
     shared = sorted(key for key, every in on_sides.items() if sum(map(bool, every)) > 1)
     named = group(
-        (replace(key, variant=summary.name(entries[0][1].variant), unit="", better="lower"), key)
+        (replace(key, variant=naming.name(entries[0][1].variant), unit="", better="lower"), key)
         for key, entries in measured.items()
     )
     unlike = [[key for key in keys if key not in shared] for keys in named.values()]
@@ -166,7 +166,7 @@ def _key(row: AnyRecord, figure: Figure, loose: set[str], called: str) -> Key:
     known = {"site": row.site, "partition": row.partition, "stack": row.stack.name}
     kept = {member: "" if member in loose else value for member, value in known.items()}
     unit, _ = multiple(figure.unit)
-    placed = summary.placement(row.placement)
+    placed = naming.placement(row.placement)
     return Key(row.variant.test, called, placed, figure.name, **kept, unit=unit, better=figure.better)
 
 

@@ -1,6 +1,7 @@
 """Disturbed launches: which pairs are measured again, and when no verdict may be given.
 
-A launch is disturbed by causes outside of it (:mod:`plumbline.witness.disturbance`), never by its value, and nothing
+A launch is disturbed by causes outside of it (:mod:`plumbline.launch.witness.disturbance`), never by its value, and
+nothing
 here looks at a value: of two equal candidates neither has an advantage, and the test keeps its level. All launches stay
 in the records, those of a pair that was measured again with ``"superseded": true``. How many are measured again
 depends on counts only.

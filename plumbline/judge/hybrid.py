@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from plumbline.base import group, units
 from plumbline.judge.statement import Statement
+from plumbline.records import naming
 from plumbline.records.figure import Figure
 from plumbline.records.model import AnyRecord
 from plumbline.statistics import unpaired
-from plumbline.views import summary
 
 #: the parameter that names the mode of a code, and its value without threads
 MODE, PURE = "operation", "pure"
@@ -136,4 +136,4 @@ def _speed(figure: Figure, value: float) -> float:
 
 def how(record: AnyRecord) -> str:
     """Mode, if there is one, and placement."""
-    return f"{_mode(record) or ''} {summary.placement(record.placement)}".lstrip()
+    return f"{_mode(record) or ''} {naming.placement(record.placement)}".lstrip()

@@ -15,13 +15,13 @@ from typing import Any, TypeAlias
 from msgspec import structs
 
 from plumbline.base import group, units
+from plumbline.base.table import sparkline
+from plumbline.base.table import table as drawn
 from plumbline.base.units import RATIO, Better, multiple
 from plumbline.judge.compare import Cell, cell
+from plumbline.judge.references.model import Entry
 from plumbline.judge.samples import Measured
 from plumbline.records.model import AnyRecord
-from plumbline.references.model import Entry
-from plumbline.views.table import sparkline
-from plumbline.views.table import table as drawn
 
 #: the values of some attributes, in the order of their names
 Values: TypeAlias = tuple[str, ...]

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree  # only written, never read
 
+from plumbline.base import table
 from plumbline.base.terminal import NOT_XML
 from plumbline.base.units import percent, significant
 from plumbline.base.verdicts import counts, severity, worst
-from plumbline.views import table
 
 #: rows of the Markdown table (hosts cut long comments), its columns, and those of numbers
 ROWS = 200

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from plumbline.launch import cause, plausible, program_files
-from plumbline.witness import processes
-from plumbline.witness.compare import MISSING, MOVED, OUTSIDE, UNBOUND, Binds
-from plumbline.witness.model import RankWitness
+from plumbline.launch.witness import processes
+from plumbline.launch.witness.compare import MISSING, MOVED, OUTSIDE, UNBOUND, Binds
+from plumbline.launch.witness.model import RankWitness
 
 #: a thread that used less of the busiest thread's CPU time did not do the work: MPI libraries have threads of their own
 WORKED = 0.1

@@ -8,20 +8,20 @@ import statistics
 
 from msgspec.structs import replace
 
-from plumbline import limits
 from plumbline.base import digits, units
 from plumbline.base.errors import PlumbError
+from plumbline.base.schemas.site import Facts
 from plumbline.base.units import is_measured
-from plumbline.limits import ceilings, raising
-from plumbline.limits.ceilings import LARGER, Measured
+from plumbline.host import limits
+from plumbline.host.limits import ceilings, raising
+from plumbline.host.limits.ceilings import LARGER, Measured
+from plumbline.host.topology.machine import Machine
+from plumbline.host.topology.plan import Plan
+from plumbline.judge.references import References, judge
 from plumbline.parsers.measurement import Measurement, step_of
 from plumbline.records.figure import Ceiling, Figure
 from plumbline.records.model import Benchmark, Idle, Record, Verdict
 from plumbline.records.variant import WantedFigure
-from plumbline.references import References, judge
-from plumbline.schemas.site import Facts
-from plumbline.topology.machine import Machine
-from plumbline.topology.plan import Plan
 
 
 def settle(record: Record, facts: Facts, host: Machine, expected: References, measured: Measured | None = None) -> None:

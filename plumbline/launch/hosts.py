@@ -19,11 +19,11 @@ from typing import Any
 from plumbline import mpi, schedulers
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
+from plumbline.base.schemas.site import Partition
 from plumbline.host import provenance
 from plumbline.launch import process
 from plumbline.launch.environment import at_home
-from plumbline.schemas.site import Partition
-from plumbline.witness.compare_nodes import same_host
+from plumbline.launch.witness.compare_nodes import same_host
 
 #: seconds in which every node must have answered; srun tries again after 60 to 69 where slurmctld was just restarted
 PATIENCE_S = 90.0

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from plumbline import mpi, parsers, profiles, schedulers, witness
+from plumbline import mpi, parsers, schedulers
 from plumbline.base import files, group
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import human_bytes
@@ -32,17 +32,19 @@ from plumbline.launch import (
     settings,
     shared_memory,
     turns,
+    witness,
 )
 from plumbline.launch.output import BINDER, Output
 from plumbline.launch.prepare import APPLICATION, Prepared
+from plumbline.launch.profiles import read as read_profiles
+from plumbline.launch.witness import disturbance, processes, scheduling
+from plumbline.launch.witness.compare_nodes import compare_nodes
+from plumbline.launch.witness.model import RankWitness, transports_between
 from plumbline.launch.written import Written
 from plumbline.parsers.measurement import Measurement
 from plumbline.records import store
 from plumbline.records.launch import Disturbance, Launch, RankSeen, SettingsSeen
 from plumbline.stacks import engines
-from plumbline.witness import disturbance, processes, scheduling
-from plumbline.witness.compare_nodes import compare_nodes
-from plumbline.witness.model import RankWitness, transports_between
 
 #: how often a launch is started whose launcher starts no rank, and the seconds between
 STARTS = 2
@@ -239,9 +241,9 @@ def parse(run: Run) -> list[str]:
 def _keep_profile(run: Run, folder: Path) -> list[str]:
     """Write the profile beside the record. Reasons: unreadable files."""
     job = run.job
-    rank_profiles, faults = profiles.read.ranks(folder / "profile")
-    profiles.read.save(
-        job.variant.site, profiles.read.profile_of(job.record, run.launch.ranks, rank_profiles, job.host)
+    rank_profiles, faults = read_profiles.ranks(folder / "profile")
+    read_profiles.save(
+        job.variant.site, read_profiles.profile_of(job.record, run.launch.ranks, rank_profiles, job.host)
     )
     return faults
 

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 from plumbline.base import group
 from plumbline.base.units import US
-from plumbline.limits import WORKING_SET
+from plumbline.host.limits import WORKING_SET
+from plumbline.launch.witness.model import RankWitness
+from plumbline.launch.witness.processes import everyone
 from plumbline.parsers import osu
 from plumbline.parsers.measurement import Measurement
 from plumbline.parsers.stream import KERNEL_BYTES
 from plumbline.records.model import Benchmark
-from plumbline.witness.model import RankWitness
-from plumbline.witness.processes import everyone
 
 #: suites whose programs are MPI programs
 APPLICATION = "application"

@@ -15,18 +15,18 @@ import msgspec
 from plumbline import mpi, schedulers, site
 from plumbline.base import files, git, paths, surroundings
 from plumbline.base.errors import PlumbError
+from plumbline.base.schemas.site import Facts
 from plumbline.host import provenance
+from plumbline.host.limits.ceilings import Measured, words
+from plumbline.host.topology import machine, plan
 from plumbline.launch import environment, hosts, plausible, settings
 from plumbline.launch.program_files import Files
-from plumbline.limits.ceilings import Measured, words
+from plumbline.launch.witness.compare import Binds
 from plumbline.records import store
 from plumbline.records.model import Benchmark, Placement, Record, Stack, Suite
 from plumbline.records.variant import Variant, checked
-from plumbline.schemas.site import Facts
 from plumbline.stacks import engines, instructions, tuned
 from plumbline.stacks import manifest as manifests
-from plumbline.topology import machine, plan
-from plumbline.witness.compare import Binds
 
 #: the benchmark of a variant that is a person's own program: ``context`` has its file and its command
 OWN = "own"

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.base import files, units
+from plumbline.launch.witness.model import Witness
 from plumbline.records.model import Record
 from plumbline.stacks.manifest import Loads
-from plumbline.witness.model import Witness
 
 #: words by which a reason is known
 WORLD = "MPI_COMM_WORLD has"

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 
 from plumbline.base.errors import PlumbError
+from plumbline.launch.witness.model import Setting, Witness
 from plumbline.mpi import Family
 from plumbline.records.launch import SettingsSeen
-from plumbline.witness.model import Setting, Witness
 
 #: names of the settings that the witness is to ask the library for, with commas between
 VARIABLE = "PLUMB_WITNESS_SETTINGS"

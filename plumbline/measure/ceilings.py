@@ -11,18 +11,18 @@ from typing import Any
 from plumbline import schedulers, site
 from plumbline.base import paths, units
 from plumbline.base.errors import PlumbError
+from plumbline.base.schemas.site import Partition
 from plumbline.host import energy
-from plumbline.limits.ceilings import LARGER, MEMORY, Ceiling, Measured, cache_bytes, words
+from plumbline.host.limits.ceilings import LARGER, MEMORY, Ceiling, Measured, cache_bytes, words
+from plumbline.host.topology import binder, machine, plan
+from plumbline.host.topology.counts import cores_in
+from plumbline.host.topology.machine import Machine
 from plumbline.measure import driver, jobs
 from plumbline.records.figure import Figure
 from plumbline.records.model import Record
 from plumbline.records.variant import Variant, WantedFigure
-from plumbline.schemas.site import Partition
 from plumbline.site import ceilings_file as file_of
 from plumbline.stacks import manifest as manifests
-from plumbline.topology import binder, machine, plan
-from plumbline.topology.counts import cores_in
-from plumbline.topology.machine import Machine
 
 #: launches of each experiment; set-up measures twice
 LAUNCHES = 2

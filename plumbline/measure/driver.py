@@ -17,6 +17,7 @@ import msgspec
 from plumbline.base import files, terminal
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import human_seconds
+from plumbline.judge.references import References
 from plumbline.launch import figures, pipeline
 from plumbline.launch.prepare import Prepared, prepare
 from plumbline.launch.signals import held_back, interruptible
@@ -24,7 +25,6 @@ from plumbline.records import store
 from plumbline.records.launch import Launch
 from plumbline.records.model import Record, State
 from plumbline.records.variant import Variant
-from plumbline.references import References
 from plumbline.site import ceilings_file as site_ceilings
 
 #: the lock file in the work folder, held while launches run there

@@ -22,12 +22,12 @@ from pathlib import Path
 from plumbline import schedulers
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
+from plumbline.base.schemas.site import Partition
 from plumbline.launch.signals import Interrupted, interruptible
+from plumbline.launch.witness.compare_nodes import same_host
 from plumbline.schedulers import Scheduler, names
 from plumbline.schedulers.base import JOB_HOSTS
 from plumbline.schedulers.program import last_line
-from plumbline.schemas.site import Partition
-from plumbline.witness.compare_nodes import same_host
 
 #: seconds between two looks at the output of a job
 LOOK_S = 0.5

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 
 from plumbline import site
 from plumbline.base.errors import PlumbError
+from plumbline.base.schemas.site import Partition
 from plumbline.launch import brought
 from plumbline.launch.prepare import OWN
 from plumbline.measure import driver, jobs
 from plumbline.records.model import Record
 from plumbline.records.variant import Variant
-from plumbline.schemas.site import Partition
 
 
 def measure(variants: Sequence[Variant], folder: Path) -> list[Record]:

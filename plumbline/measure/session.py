@@ -17,14 +17,14 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
-from plumbline import schedulers, schemas
-from plumbline.base import files, git, paths
+from plumbline import schedulers
+from plumbline.base import files, git, paths, schemas
 from plumbline.base.errors import PlumbError
+from plumbline.base.schemas.site import Partition
 from plumbline.host import provenance
 from plumbline.launch.signals import interruptible
 from plumbline.measure import jobs
 from plumbline.schedulers import names
-from plumbline.schemas.site import Partition
 from plumbline.stacks import manifest as manifests
 
 #: shows a line

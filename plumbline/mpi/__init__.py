@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 
 from plumbline import schedulers
 from plumbline.base.errors import PlumbError
+from plumbline.base.schemas.site import Partition
 from plumbline.mpi.base import TRANSPORT_SETTINGS, TRANSPORTS, Command, Family, LaunchRequest, Layout
 from plumbline.mpi.intelmpi import IntelMpi
 from plumbline.mpi.mpich import Mpich
 from plumbline.mpi.mvapich import Mvapich
 from plumbline.mpi.openmpi import OpenMpi
 from plumbline.schedulers import RankLauncher, RankVariables, Scheduler
-from plumbline.schemas.site import Partition
 
 __all__ = [
     "ERRORS",

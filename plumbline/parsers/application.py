@@ -18,8 +18,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from plumbline import schemas
-from plumbline.base import digits, units
+from plumbline.base import digits, schemas, units
 from plumbline.base.units import Better
 from plumbline.parsers import number
 from plumbline.parsers.bounded import bounded

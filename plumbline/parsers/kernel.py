@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from plumbline import schemas
+from plumbline.base import schemas
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import Better
 from plumbline.parsers.measurement import Amount, Measurement, Number, ParseError, Work, measured

@@ -11,13 +11,46 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from plumbline.base.errors import PlumbError
 from plumbline.parsers.measurement import Measurement, Number, Work
 from plumbline.records.variant import WantedFigure
-from plumbline.witness.scheduling import Scheduling
 
 Position: TypeAlias = Annotated[int, Meta(ge=0)]
+#: words of a cause -> its kind, without numbers and names
+KINDS = {
+    "(steal)": "the hypervisor took CPU time",
+    "other processes used": "other processes on the planned CPUs",
+    "other processes kept": "other processes beside the planned CPUs",
+    "(memory pressure)": "memory pressure",
+    "throttled": "a CPU too hot",
+    "waited for its CPU": "waits for a CPU",
+    "was stopped": "ranks that were stopped",
+    "(major faults)": "pages from disk",
+    "/dev/shm": "little room in /dev/shm",  # noqa: S108 - the words of a cause
+}
+
+
+class LoadedFile(Struct, frozen=True, gc=False):
+    """A program or shared library as a process loaded it; ``build_id`` is empty if it has none."""
+
+    path: str
+    build_id: str
+    bytes: int
+    modified_ns: int
+
+
+class Scheduling(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """Policy (sched(7)), nice value and personality (personality(2)) of a process, and other ``inherited`` settings."""
+
+    policy: str
+    nice: int
+    personality: int
+    inherited: str = ""
+
+    def __str__(self) -> str:
+        more = f", {self.inherited}" if self.inherited else ""
+        return f"{self.policy}, nice {self.nice}, personality {self.personality:#x}{more}"
 
 
 class Disturbance(Struct, frozen=True, gc=False, kw_only=True):
-    """The disturbances of a launch, and the figures by which they were found (:mod:`plumbline.witness.disturbance`)."""
+    """The disturbances of a launch, and the figures that show them (:mod:`plumbline.launch.witness.disturbance`)."""
 
     disturbed: bool = False
     causes: list[str] = []
@@ -55,13 +88,14 @@ class OthersSeen(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class RankSeen(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """The witness's observations of one rank; ``memory`` and ``usage`` are as ``plumbline/schemas/witness.json`` says.
+    """The witness's observations of one rank.
 
-    All members but ``others`` describe the process that did the work. ``program`` and ``mpi`` (it called MPI_Init) are
-    None in early records. ``device_variables`` are the environment variables that select GPUs; ``gpu_address`` is the
-    PCI address of the GPU that the thread calling MPI_Finalize used, by the CUDA driver; None if it used none.
-    ``mpi_library`` is the file of its MPI library, ``world`` the number of ranks in MPI_COMM_WORLD, None where it was
-    not asked. ``scheduling`` is that at its begin, None in records of earlier versions.
+    ``memory`` and ``usage`` are as in ``plumbline/base/schemas/witness.json``. All members but ``others`` describe the
+    process that did the work. ``program`` and ``mpi`` (it called MPI_Init) are None in early records.
+    ``device_variables`` are the environment variables that select GPUs; ``gpu_address`` is the PCI address of the GPU
+    that the thread calling MPI_Finalize used, by the CUDA driver; None if it used none. ``mpi_library`` is the file of
+    its MPI library, ``world`` the number of ranks in MPI_COMM_WORLD, None where it was not asked. ``scheduling`` is
+    that at its begin, None in records of earlier versions.
     """
 
     program: str | None = None
@@ -93,7 +127,8 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
     ``index`` counts the launches of the variant, ``order`` those of the session; ``start`` is UTC, ISO 8601. A launch
     that is ``superseded`` was measured again together with its pair, and counts in no figure. ``start_errors``: why it
     was started again before anything was measured. ``shm_free_bytes``: bytes free in /dev/shm of the driver's node
-    before it. ``transports`` are those that the ranks had open (:func:`plumbline.witness.model.transports_between`).
+    before it. ``transports`` are those that the ranks had open
+    (:func:`plumbline.launch.witness.model.transports_between`).
     ``remarks`` are what the program printed beyond its figures. ``energy_j``: energy of the node's
     processors during the launch in J, by counter (:mod:`plumbline.host.energy`); on several nodes by the scheduler's
     accounting alone; None where nothing could be read: ``host`` says why. ``gpu_energy_j``: energy of the node's GPUs
@@ -149,3 +184,8 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
             message = f"figure {wanted.name} is absent: no {wanted.metric} at {where}"
             raise PlumbError(message, f"launch {self.order}")
         return measurement
+
+
+def kind(cause: str) -> str:
+    """The kind of a cause, from :data:`KINDS`; a cause in words of an earlier version is returned as it is."""
+    return next((name for words, name in KINDS.items() if words in cause), cause)

@@ -2,8 +2,8 @@
 
 A record that decodes is complete and valid in form; nothing else has to be checked. Members that a type does not name
 are an error in :class:`Record`, :class:`Launch` and :class:`Figure`, whose members the suite alone decides; elsewhere
-they are ignored, so that files written by other versions stay readable. ``plumbline/schemas/record.json`` is made from
-these types (``tests/support/schema_files.py``), for readers that are not Python.
+they are ignored, so that files written by other versions stay readable. ``plumbline/base/schemas/record.json`` is
+made from these types (``tests/support/schema_files.py``), for readers that are not Python.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta, Struct
 
-from plumbline import schemas
+from plumbline.base import schemas
+from plumbline.host.topology.plan import Plan
 from plumbline.parsers.measurement import Number
 from plumbline.records import seal
 from plumbline.records.figure import Figure, Time
-from plumbline.records.launch import Launch
+from plumbline.records.launch import Launch, LoadedFile
 from plumbline.records.variant import Variant
-from plumbline.topology.plan import Plan
-from plumbline.witness.model import LoadedFile
 
 #: members of ``host`` that change from minute to minute and say nothing about the machine
 FLEETING = ("load",)

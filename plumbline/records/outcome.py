@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from plumbline import schemas
-from plumbline.base import files, paths
+from plumbline.base import files, paths, schemas
 from plumbline.base.errors import PlumbError
 
 #: states of ReFrame that leave no record, or none that is complete

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta, Struct
 
-from plumbline import schemas
+from plumbline.base import schemas
+from plumbline.base.schemas.site import StackName
 from plumbline.parsers.measurement import Number
-from plumbline.schemas.site import StackName
 
 #: text on one line. ``(?!\n)``: Python's ``$`` passes over a line's end
 Line: TypeAlias = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]+$(?!\n)")]
@@ -53,7 +53,7 @@ class ApplicationState(Struct, frozen=True, gc=False, kw_only=True, omit_default
 
 
 class Variant(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """A variant as ``plumb launch`` ran it: see ``plumbline/schemas/variant.json``."""
+    """A variant as ``plumb launch`` ran it: see ``plumbline/base/schemas/variant.json``."""
 
     schema: Literal[1]
     test: str

@@ -9,11 +9,10 @@ from pathlib import Path
 import msgspec
 import yaml
 
-from plumbline import schemas
-from plumbline.base import files, paths
+from plumbline.base import files, paths, schemas
 from plumbline.base.errors import PlumbError
-from plumbline.limits.ceilings import Document, Measured
-from plumbline.limits.raising import best_of
+from plumbline.host.limits.ceilings import Document, Measured
+from plumbline.host.limits.raising import best_of
 from plumbline.site.site import folder
 
 FILE = "ceilings.yaml"

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct, structs
 
-from plumbline import mpi, schedulers, schemas
-from plumbline.base import paths, terminal
+from plumbline import mpi, schedulers
+from plumbline.base import paths, schemas, terminal
 from plumbline.base.errors import PlumbError, suggest
-from plumbline.schemas.site import MPIRUN, Facts, Partition, Site
+from plumbline.base.schemas.site import MPIRUN, Facts, Partition, Site
 from plumbline.site.tests import family
 
 FILE = "site.yaml"

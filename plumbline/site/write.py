@@ -13,18 +13,17 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from plumbline import schemas
-from plumbline.base import files, paths, yaml_text
+from plumbline.base import files, paths, schemas, yaml_text
 from plumbline.base.errors import PlumbError
 from plumbline.host import collector
-from plumbline.nodes.compare import Captured
 from plumbline.site import tests
+from plumbline.site.nodes.compare import Captured
 from plumbline.site.site import FILE, check, check_values, folder
 
 HEADER = """\
 # A site: its partitions, the stacks they offer, and the hardware facts that physical limits are made of.
 # `plumb site init` wrote this once; edit it freely. A second run adds what is missing and keeps every key that is here.
-# A fact that is not known is left out, never guessed. Keys: plumbline/schemas/site.json
+# A fact that is not known is left out, never guessed. Keys: plumbline/base/schemas/site.json
 """
 FACTS_HINT = """\
     # Limits come from `facts`, and without a fact there is no limit. Declare what the data sheet says, for example:
@@ -53,7 +52,7 @@ class SiteRequest:
     add_stacks: list[str] = field(default_factory=list)
     access: list[str] = field(default_factory=list)
     nodes: int | None = None
-    #: further keys of the partition, by their names in plumbline/schemas/site.json
+    #: further keys of the partition, by their names in plumbline/base/schemas/site.json
     keys: dict[str, Any] = field(default_factory=dict)
     #: regular expressions of the login hosts; none: this host
     hostnames: list[str] = field(default_factory=list)

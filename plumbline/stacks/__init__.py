@@ -23,16 +23,16 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
-from plumbline.base import files, paths
+from plumbline.base import extensions, files, paths
 from plumbline.base.errors import PlumbError
 
 #: Provider name -> the module that implements it.
 PROVIDERS = {
     "wheel": "plumbline.stacks.wheel",
-    "spack": "plumbline.stacks.spack",
     "module": "plumbline.stacks.module",
     "container": "plumbline.stacks.container",
     "source": "plumbline.stacks.source",
+    **extensions.table("PROVIDERS"),
 }
 
 #: The provider of a stack that is named without one.

@@ -17,8 +17,8 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from plumbline import mpi, schemas
-from plumbline.base import files, paths
+from plumbline import mpi
+from plumbline.base import files, paths, schemas
 from plumbline.base.errors import PlumbError
 from plumbline.stacks import Work, engines, fetch, libraries, manifest, oci
 from plumbline.stacks.engines import INSIDE, Container

@@ -17,8 +17,7 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from plumbline import schemas
-from plumbline.base import files, paths
+from plumbline.base import files, paths, schemas
 from plumbline.base.errors import PlumbError
 
 #: where the mounts are in the container

@@ -10,8 +10,10 @@ from pathlib import Path
 
 from plumbline.base.errors import PlumbError
 from plumbline.stacks import fetch, manifest
-from plumbline.stacks.manifest import Loads, Manifest
+from plumbline.stacks.manifest import Loads, Manifest, Source
 
+#: the hash of a source that is a package of Spack begins so
+SPACK_HASH = "spack:"
 _LINE = re.compile(r"(\S+) => (.*?)(?: \(0x|$)", re.MULTILINE)
 #: The folders of the system's own libraries, which are not part of a stack: they may differ between a cluster's nodes.
 _SYSTEM = re.compile(r"(?:/usr)?/lib(?:32|64|x32)?(?:/[^/]*-linux-gnu[^/]*)?")
@@ -92,3 +94,12 @@ def of_family(stack: Manifest, described: Path) -> Path:
 def linked(program: str, environment: Mapping[str, str]) -> dict[str, Path | None]:
     """Name and file of each library of ``program``, None where it is not found; none of scripts and static programs."""
     return _files(subprocess.run(["ldd", program], capture_output=True, text=True, check=False, env=environment).stdout)
+
+
+def package_of(stack: Manifest, file: str) -> Source | None:
+    """The package in whose folder of Spack's store ``file`` is (``NAME-VERSION-HASH``); None where it is in none."""
+    for source in stack.sources:
+        folder = f"/{source.name}-{source.version}-{source.hash.removeprefix(SPACK_HASH)}/"
+        if source.hash.startswith(SPACK_HASH) and folder in file:
+            return source
+    return None

@@ -1,6 +1,6 @@
 """Stack manifests: their types, reading, writing, checking, and the environment that they ask for.
 
-A manifest is a :class:`Manifest`; ``plumbline/schemas/manifest.json`` is made from it
+A manifest is a :class:`Manifest`; ``plumbline/base/schemas/manifest.json`` is made from it
 (``tests/support/schema_files.py``). Members that a type does not name are an error, but for those below ``tuned``.
 """
 
@@ -18,12 +18,11 @@ import msgspec
 from msgspec import Meta, Struct
 
 from plumbline import mpi as families
-from plumbline import schemas
-from plumbline.base import files, paths
+from plumbline.base import files, paths, schemas
 from plumbline.base.errors import PlumbError, suggest
 from plumbline.base.files import sha256
+from plumbline.base.schemas.site import Partition
 from plumbline.mpi.settings import Configuration
-from plumbline.schemas.site import Partition
 from plumbline.stacks import PROVIDERS, engines
 
 FILE = "manifest.json"

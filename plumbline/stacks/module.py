@@ -18,8 +18,8 @@ from typing import Annotated, Any, TypeVar
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from plumbline import mpi, schemas
-from plumbline.base import paths
+from plumbline import mpi
+from plumbline.base import paths, schemas
 from plumbline.base.errors import PlumbError, suggest
 from plumbline.stacks import Work, fetch, kernels, libraries, manifest, stream
 

@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from plumbline.base import files
 from plumbline.base.errors import PlumbError
-from plumbline.schemas import parse_json
+from plumbline.base.schemas import parse_json
 
 CURE = "make it again, such as podman save --format oci-archive"
 #: names that mark a file, or all files of a folder, as removed by a later layer

@@ -6,14 +6,14 @@ import json
 import os
 import re
 import tempfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from plumbline import stacks
 from plumbline.base import files, git, paths, sealed
 from plumbline.base.errors import PlumbError, suggest
-from plumbline.stacks import archive, blas, fetch, manifest, stream, wheel
-from plumbline.stacks.spack import bootstrap, environments
+from plumbline.stacks import archive, fetch, manifest
 
 #: the providers whose stacks are made of packages that can be packed
 PACKED = ("wheel", "spack")
@@ -26,6 +26,7 @@ def installed() -> list[tuple[str, str]]:
     return [
         (kind, name)
         for kind in PACKED
+        if kind in stacks.PROVIDERS
         for name in stacks.provider(kind).names()
         if manifest.path(stacks.label(kind, name)).exists()
     ]
@@ -50,15 +51,12 @@ def pack(wanted: list[tuple[str, str]], target: Path) -> str:
         with tempfile.TemporaryDirectory(prefix="plumb-pack-", dir=paths.stacks()) as scratch:
             folder = Path(scratch) / "content"
             (folder / archive.WHEELS).mkdir(parents=True)
-            locks = [paths.suite() / "requirements.txt"]
-            for name in names["wheel"]:
-                locks += [*wheel.lock_files(name), *blas.lock_files()]  # the kernels are linked with one of these
-            if names["spack"]:
-                locks += [environments.requirements(), stream.LOCK]
-            locks = list(dict.fromkeys(locks))
+            locks: dict[Path, list[str]] = {paths.suite() / "requirements.txt": []}
+            for kind, members in names.items():
+                locks |= stacks.provider(kind).pack_locks(members) if members else {}
             needed = _wheels(locks, Path(scratch), folder / archive.WHEELS)
             if names["spack"]:
-                bootstrap.fill(names["spack"], folder / archive.SPACK)
+                stacks.provider("spack").fill(names["spack"], folder / archive.SPACK)
                 content = (file for file in (folder / archive.SPACK).rglob("*") if file.is_file())
                 specs = [f"spack:{name}" for name in names["spack"]]
                 needed |= {str(file.relative_to(folder)): specs for file in content}
@@ -68,13 +66,12 @@ def pack(wanted: list[tuple[str, str]], target: Path) -> str:
             return sealed.write(folder, target)
 
 
-def _wheels(locks: list[Path], scratch: Path, target: Path) -> dict[str, list[str]]:
+def _wheels(locks: Mapping[Path, list[str]], scratch: Path, target: Path) -> dict[str, list[str]]:
     """Fetch the packages of ``locks`` into ``target``: member of the archive -> the locks that name it."""
     needed: dict[str, list[str]] = {}
-    for number, lock in enumerate(locks):
+    for number, (lock, options) in enumerate(locks.items()):
         print(f"{archive.OWNER}: packages of {_name(lock)}", flush=True)
         stem, binary = str(lock.with_suffix("")), lock.stem != "sources"
-        options = bootstrap.wheel_options() if lock in (environments.requirements(), stream.LOCK) else []
         fetched = fetch.download(stem, scratch / str(number), archive.OWNER, binary=binary, options=options)
         for file in fetched.values():
             file.replace(target / file.name)
@@ -87,7 +84,7 @@ def _name(lock: Path) -> str:
     return os.path.relpath(lock, paths.suite())
 
 
-def _index(specs: list[str], locks: list[Path], needed: dict[str, list[str]], folder: Path) -> dict[str, Any]:
+def _index(specs: list[str], locks: Iterable[Path], needed: dict[str, list[str]], folder: Path) -> dict[str, Any]:
     here = archive.machine()
     return {
         "schema": archive.SCHEMA,

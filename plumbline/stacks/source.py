@@ -19,8 +19,8 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from plumbline import mpi, schemas
-from plumbline.base import files, git, paths, surroundings
+from plumbline import mpi
+from plumbline.base import files, git, paths, schemas, surroundings
 from plumbline.base.errors import PlumbError, suggest
 from plumbline.stacks import Work, fetch, kernels, libraries, manifest, module, stream
 from plumbline.stacks.manifest import Compiler, Launcher, Manifest, Mpi, Source

@@ -20,7 +20,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +31,7 @@ from msgspec.structs import replace
 from plumbline import mpi
 from plumbline.base import files, paths, terminal
 from plumbline.base.errors import PlumbError, suggest
-from plumbline.stacks import Work, fetch, kernels, libraries, manifest, stream
+from plumbline.stacks import Work, blas, fetch, kernels, libraries, manifest, stream
 from plumbline.stacks.archive import pip_options
 from plumbline.stacks.manifest import Benchmark, Compiler, Launcher, Manifest, Mpi, Source
 
@@ -419,3 +419,8 @@ class Installation:
         archives = fetch.download(lock, scratch / lock, self.name, binary=binary)
         self.sources += [manifest.source(package, file) for package, file in archives.items()]
         return archives
+
+
+def pack_locks(stacks: Iterable[str]) -> dict[Path, list[str]]:
+    """The locks whose packages an archive of ``stacks`` has, with options of pip; kernels are linked with a BLAS."""
+    return {lock: [] for name in stacks for lock in (*lock_files(name), *blas.lock_files())}

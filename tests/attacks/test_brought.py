@@ -10,6 +10,7 @@ from plumbline import site
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
+from plumbline.extras.search.why import ends
 from plumbline.gate import confirm
 from plumbline.launch import brought
 from plumbline.measure import driver, profiled
@@ -18,7 +19,6 @@ from plumbline.records import model, store
 from plumbline.records.variant import checked
 from plumbline.stacks import manifest as manifests
 from plumbline.statistics.paired import PairedRule
-from plumbline.why import ends
 
 #: of the loader, C library, shells, interpreters, tools and every MPI library: they load, or start, what they name
 LOADING = """

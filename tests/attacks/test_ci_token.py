@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from plumbline.base import paths
-from plumbline.ci import comment, pipelines
+from plumbline.extras.ci import comment, pipelines
 
 TOKEN = "not-for-eyes"  # noqa: S105
 CANARY = "import pathlib, os; pathlib.Path(os.environ['CANARY']).write_text(str(dict(os.environ)))\n"
@@ -95,7 +95,7 @@ def test_nothing_but_the_gates_text_is_posted(kind, way, left, host, tmp_path):
 def test_a_job_that_runs_code_refuses_the_token(job, tmp_path):
     """Whatever it builds could read it."""
     done = subprocess.run(
-        ["bash", paths.root() / "plumbline/ci/job.sh", job],
+        ["bash", paths.root() / "plumbline/extras/ci/job.sh", job],
         cwd=tmp_path,
         env={"PATH": os.environ["PATH"], "PLUMB_COMMENT_TOKEN": TOKEN, "PLUMB_CI_APPLICATION": "plumb.yaml"},
         capture_output=True,

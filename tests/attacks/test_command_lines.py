@@ -27,7 +27,7 @@ from plumbline.base import paths
 from plumbline.base.verdicts import GIT_ENDS
 from plumbline.commands import cli, completion
 from plumbline.commands.table import COMMANDS
-from plumbline.health import collect
+from plumbline.extras.nodes.health import collect
 from plumbline.records import store
 
 ROOT = Path(__file__).parents[2]

@@ -17,7 +17,7 @@ import yaml
 
 from plumbline.commands import cli
 from plumbline.records import seal
-from plumbline.report import data
+from plumbline.show.report import data
 
 ROOT = Path(__file__).parents[2]
 DATA = Path(__file__).parents[1] / "data"

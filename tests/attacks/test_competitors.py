@@ -13,8 +13,8 @@ import pytest
 from witness_helper import MPI, compile_c, cpus, only, rank_plan, run
 from witnesses import of_documents
 
-from plumbline.topology import machine
-from plumbline.witness import disturbance
+from plumbline.host.topology import machine
+from plumbline.launch.witness import disturbance
 
 #: works for the given hundredths of a second of CPU time before MPI_Init, after it, and after MPI_Finalize
 PHASES = """

@@ -15,11 +15,11 @@ from plumbline.base import git, paths, surroundings
 from plumbline.base.errors import PlumbError
 from plumbline.gate import variants
 from plumbline.host import collector
+from plumbline.host.topology import binder
 from plumbline.launch import environment
 from plumbline.launch.environment import TABLE, inherit
-from plumbline.reframe import campaign
+from plumbline.measure.reframe import campaign
 from plumbline.stacks import manifest
-from plumbline.topology import binder
 
 PLUMB = paths.suite_program("plumb")
 

@@ -20,12 +20,12 @@ from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401 - fixtu
 from witness_helper import MPI, Rank, compile_c, cpus, only, rank_plan, run, start
 from witnesses import of_documents, typed
 
+from plumbline.host.topology import machine
 from plumbline.launch.prepare import OWN
+from plumbline.launch.witness import disturbance, scheduling
 from plumbline.measure import driver
 from plumbline.records.model import Record
 from plumbline.stacks import manifest
-from plumbline.topology import machine
-from plumbline.witness import disturbance, scheduling
 
 #: a thread works for hundredths of a second of CPU time: "return" ends as a thread should, "exit" by the system call,
 #: "clone" was started by clone(2) and never was a thread of the C library

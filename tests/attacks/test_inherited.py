@@ -18,7 +18,7 @@ from plumbline.host import provenance
 from plumbline.launch.environment import inherit
 from plumbline.measure import driver
 from plumbline.records.model import Record, convert
-from plumbline.views import diff, show
+from plumbline.show import diff, show
 
 PR_SET_TIMERSLACK, PR_SET_THP_DISABLE = 29, 41
 #: a clock on which an hour has half as many seconds: rates double

@@ -21,8 +21,8 @@ from plumbline.measure import driver
 from plumbline.records import store
 from plumbline.records.model import Record, convert
 from plumbline.records.variant import Variant
+from plumbline.show import diff
 from plumbline.stacks import manifest
-from plumbline.views import diff
 
 PLUMB = str(Path(sys.executable).parent / "plumb")
 #: runs a command in a place of its own where /dev/shm has so many bytes

@@ -15,8 +15,8 @@ import samples
 from plumbline.base import files
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli, completion
-from plumbline.profiles import read
-from plumbline.profiles.model import Profile
+from plumbline.launch.profiles import read
+from plumbline.launch.profiles.model import Profile
 from plumbline.records import model, notes, sources
 
 #: every argument that names something to write, after words with which its command can be understood

@@ -16,23 +16,23 @@ import samples
 import yaml
 
 from plumbline import site
-from plumbline.accept import evidence, forms, verdict
-from plumbline.accept import model as contracts
 from plumbline.base.errors import PlumbError
 from plumbline.commands import launch as launch_command
-from plumbline.exchange import imported
+from plumbline.extras.accept import evidence, forms, verdict
+from plumbline.extras.accept import model as contracts
+from plumbline.extras.exchange import imported
 from plumbline.gate import rules
 from plumbline.gate.setup import GATE as GATE_FOLDER
+from plumbline.host.topology import machine
 from plumbline.judge import from_csv, from_records
-from plumbline.nodes import read as nodes_read
+from plumbline.judge.references import match
+from plumbline.launch.witness.processes import read as read_witnesses
 from plumbline.records import outcome, store
 from plumbline.records.variant import checked
-from plumbline.references import match
+from plumbline.show import summary
 from plumbline.site import ceilings_file as ceilings
+from plumbline.site.nodes import read as nodes_read
 from plumbline.stacks import manifest
-from plumbline.topology import machine
-from plumbline.views import summary
-from plumbline.witness.processes import read as read_witnesses
 
 DATA = Path(__file__).parents[1] / "data"
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from samples import launch, record
 from plumbline.base import paths
 from plumbline.commands import cli
 from plumbline.records import compact, query, seal, store
-from plumbline.views import show
+from plumbline.show import show
 
 #: two different seeds draw different bytes; the same one always the same
 SEED = 12

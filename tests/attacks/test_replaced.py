@@ -23,10 +23,10 @@ from plumbline.launch.program_files import Files
 from plumbline.measure import driver
 from plumbline.records import store
 from plumbline.records.model import Record, convert
+from plumbline.show import diff
 from plumbline.stacks import libraries, manifest
 from plumbline.stacks.manifest import Launcher, Manifest
 from plumbline.statistics.paired import PairedRule
-from plumbline.views import diff
 
 
 def append(file: Path, text: str = "\n# changed\n") -> None:

@@ -19,7 +19,7 @@ from plumbline.launch.process import Ended
 from plumbline.mpi import TABLE, Layout
 from plumbline.records import model
 from plumbline.records.launch import Launch
-from plumbline.views import show
+from plumbline.show import show
 
 
 class NoChanges:

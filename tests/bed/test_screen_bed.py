@@ -18,9 +18,9 @@ from testbed.client import Bed
 
 from plumbline import schedulers
 from plumbline.base import paths
-from plumbline.health import collect, model
-from plumbline.schemas.site import Partition, Site
-from plumbline.screen import check
+from plumbline.base.schemas.site import Partition, Site
+from plumbline.extras.nodes.health import collect, model
+from plumbline.extras.nodes.screen import check
 
 pytestmark = pytest.mark.e2e
 

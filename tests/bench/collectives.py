@@ -17,9 +17,9 @@ import start
 
 from plumbline import parsers
 from plumbline.base.errors import PlumbError
+from plumbline.base.table import table
 from plumbline.stacks import manifest
 from plumbline.stacks.manifest import Manifest
-from plumbline.views.table import table
 
 SIZE = 8
 #: OSU's programs run all their sizes

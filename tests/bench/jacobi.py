@@ -21,8 +21,8 @@ import pairs
 import start
 
 from plumbline.base.errors import PlumbError
+from plumbline.host.topology import plan
 from plumbline.stacks import manifest
-from plumbline.topology import plan
 
 MODEL_TARGET, TEMPORAL_TARGET = 0.90, 1.50
 

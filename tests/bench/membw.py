@@ -19,8 +19,8 @@ import pairs
 import start
 
 from plumbline.base.errors import PlumbError
+from plumbline.host.topology import plan
 from plumbline.stacks import manifest
-from plumbline.topology import plan
 
 REPETITIONS = 20
 PLACEMENT = "numa:0"

@@ -26,7 +26,7 @@ from typing import Any, Literal
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from plumbline.base.errors import PlumbError
-from plumbline.views.table import table
+from plumbline.base.table import table
 
 Better = Literal["higher", "lower"]
 CONFIDENCE = 0.95

@@ -14,13 +14,13 @@ import pytest
 import two_nodes
 import yaml
 
-from plumbline.accept import model, verdict
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
+from plumbline.extras.accept import model, verdict
+from plumbline.host.topology import counts, machine, plan
 from plumbline.judge import samples
 from plumbline.records import store
 from plumbline.records.model import Record
-from plumbline.topology import counts, machine, plan
 
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 

@@ -10,8 +10,8 @@ import chromium
 import pytest
 from playwright.sync_api import expect
 
-from plumbline.accept import forms, model, verdict
-from plumbline.pages.page import render
+from plumbline.extras.accept import forms, model, verdict
+from plumbline.show.pages.page import render
 
 pytestmark = [chromium.needed, pytest.mark.e2e]
 

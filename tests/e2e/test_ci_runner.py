@@ -21,7 +21,7 @@ import pytest
 from gitlab_runner import NPM
 
 from plumbline.base import paths
-from plumbline.ci import pipelines
+from plumbline.extras.ci import pipelines
 
 #: hands on what the gate is to write, and judges the pairs beside it
 PLUMB = """#!/bin/bash

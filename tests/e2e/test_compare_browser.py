@@ -6,11 +6,11 @@ import reports
 from chromium import sideways
 from playwright.sync_api import expect
 
-from plumbline.compare import forms
-from plumbline.compare.page import closing
 from plumbline.judge import compare
 from plumbline.judge.sides import Side
 from plumbline.records.model import convert
+from plumbline.show.compare import forms
+from plumbline.show.compare.page import closing
 
 pytestmark = chromium.needed
 #: how far an element has scrolled when it first does

@@ -11,9 +11,9 @@ from msgspec import structs
 from playwright.sync_api import expect
 from samples import barrier
 
-from plumbline.labs import evidence, forms, model
-from plumbline.pages.page import render
+from plumbline.extras.labs import evidence, forms, model
 from plumbline.records.model import Record
+from plumbline.show.pages.page import render
 
 pytestmark = [chromium.needed, pytest.mark.e2e]
 

@@ -11,7 +11,7 @@ from msgspec import structs
 from two_nodes import Site, site_over
 
 from plumbline import site
-from plumbline.labs import machine
+from plumbline.extras.labs import machine
 from plumbline.stacks import manifest
 
 pytestmark = pytest.mark.e2e

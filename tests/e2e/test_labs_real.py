@@ -10,7 +10,7 @@ import pytest
 import tutorial
 
 from plumbline.base import paths
-from plumbline.labs import evidence, model, printed
+from plumbline.extras.labs import evidence, model, printed
 
 pytestmark = pytest.mark.e2e
 LABS = model.every()

@@ -11,7 +11,7 @@ import tiny_labs
 
 from plumbline import site
 from plumbline.base import paths
-from plumbline.labs import machine
+from plumbline.extras.labs import machine
 
 pytestmark = pytest.mark.e2e
 #: a stack with the eager limits and algorithms that labs change

@@ -18,9 +18,9 @@ from odd_stack import STREAM_OUTPUT
 from plumbline import mpi
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
+from plumbline.host.topology import machine
 from plumbline.measure import driver
 from plumbline.records import model
-from plumbline.topology import machine
 
 pytestmark = pytest.mark.e2e
 STACKS = ("openmpi", "mpich", "intelmpi")

@@ -13,8 +13,8 @@ import pytest
 import stored
 
 from plumbline.base import paths
-from plumbline.reframe import integrity, selection
-from plumbline.topology import binder, machine
+from plumbline.host.topology import binder, machine
+from plumbline.measure.reframe import integrity, selection
 
 pytestmark = pytest.mark.e2e
 BIN = Path(sys.executable).parent

@@ -12,8 +12,8 @@ from odd_stack import STREAM_OUTPUT
 from test_reframe import TESTS, activated, ran, reframe
 
 from plumbline.base import paths
-from plumbline.references import match
-from plumbline.references.model import Subject
+from plumbline.judge.references import match
+from plumbline.judge.references.model import Subject
 
 pytestmark = pytest.mark.e2e
 #: what the program of STREAM_OUTPUT prints, MB/s

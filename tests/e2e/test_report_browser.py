@@ -16,10 +16,10 @@ from samples import launch, record
 
 from plumbline.base import paths, units
 from plumbline.host import devices
-from plumbline.pages import page
 from plumbline.records.model import convert
-from plumbline.report import data
-from plumbline.report.collectives import collectives
+from plumbline.show.pages import page
+from plumbline.show.report import data
+from plumbline.show.report.collectives import collectives
 
 pytestmark = chromium.needed
 SECTIONS = (

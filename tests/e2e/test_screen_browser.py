@@ -12,11 +12,11 @@ from chromium import sideways
 from playwright.sync_api import expect
 
 from plumbline.base import paths
-from plumbline.health import model
-from plumbline.pages.page import render
-from plumbline.screen import page as pages
-from plumbline.screen import status
-from plumbline.screen.choose import Terms
+from plumbline.extras.nodes.health import model
+from plumbline.extras.nodes.screen import page as pages
+from plumbline.extras.nodes.screen import status
+from plumbline.extras.nodes.screen.choose import Terms
+from plumbline.show.pages.page import render
 
 pytestmark = chromium.needed
 

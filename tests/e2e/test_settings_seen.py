@@ -6,12 +6,12 @@ import pytest
 import stack_manifest
 from msgspec.structs import replace
 
+from plumbline.extras.tune import inventory
+from plumbline.extras.tune.emit import emit
 from plumbline.measure import driver
 from plumbline.mpi.settings import Configuration, Rule, Setting
 from plumbline.records import model
 from plumbline.stacks import manifest, tuned
-from plumbline.tune import inventory
-from plumbline.tune.emit import emit
 
 pytestmark = pytest.mark.e2e
 #: for each library: a number, a word or a text, and a name with a letter too few

@@ -12,11 +12,11 @@ import small_caches
 
 from plumbline import site
 from plumbline.base import paths
-from plumbline.limits.ceilings import words
+from plumbline.host.limits.ceilings import words
+from plumbline.host.topology import machine
 from plumbline.measure import ceilings as measuring
 from plumbline.records import store
 from plumbline.site import ceilings_file as file_of
-from plumbline.topology import machine
 
 pytestmark = pytest.mark.e2e
 

@@ -25,9 +25,9 @@ import stored
 import yaml
 
 from plumbline.base import paths
+from plumbline.extras.spack import bootstrap, environments
+from plumbline.extras.spack.runner import Spack
 from plumbline.stacks import manifest, stream
-from plumbline.stacks.spack import bootstrap, environments
-from plumbline.stacks.spack.runner import Spack
 
 pytestmark = pytest.mark.e2e
 BIN = Path(sys.executable).parent
@@ -187,7 +187,7 @@ def elsewhere(installed, folder, *kept):
 
 def bootstrapped(variables):
     """Bring the private Spack with its solver, and STREAM's source, as long as there is a network and room."""
-    code = "from plumbline.stacks.spack import bootstrap; raise SystemExit(bootstrap.main())"
+    code = "from plumbline.extras.spack import bootstrap; raise SystemExit(bootstrap.main())"
     subprocess.run([sys.executable, "-c", code], env=variables, check=True)
     folder = Path(variables["PLUMB_STACKS"]).with_name("wheels")
     options = ["--no-deps", "--require-hashes", "--no-binary", ":all:", "--no-build-isolation", "--dest", str(folder)]

@@ -23,11 +23,11 @@ from odd_stack import Bench
 from plumbline import site
 from plumbline.base import files, paths
 from plumbline.commands import cli
-from plumbline.fabric import audit
-from plumbline.fabric.audit import Use
+from plumbline.extras.fabric import audit
+from plumbline.extras.fabric.audit import Use
 from plumbline.mpi import ways
-from plumbline.nodes import read
-from plumbline.nodes.model import Hca, Node
+from plumbline.site.nodes import read
+from plumbline.site.nodes.model import Hca, Node
 from plumbline.stacks import manifest as manifests
 
 pytestmark = [

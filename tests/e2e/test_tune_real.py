@@ -14,15 +14,15 @@ import yaml
 from plumbline import site
 from plumbline.base import paths
 from plumbline.commands import cli
+from plumbline.extras.tune import emit, race
+from plumbline.extras.tune import stages as tune
+from plumbline.extras.tune.bench import TuningBench, TuningRequest, TuningState
+from plumbline.extras.tune.confirm import Confirmed
 from plumbline.mpi import openmpi
 from plumbline.mpi.openmpi import OpenMpi
 from plumbline.mpi.settings import Configuration, Setting
 from plumbline.records import store
 from plumbline.stacks import manifest
-from plumbline.tune import emit, race
-from plumbline.tune import stages as tune
-from plumbline.tune.bench import TuningBench, TuningRequest, TuningState
-from plumbline.tune.confirm import Confirmed
 
 pytestmark = pytest.mark.e2e
 NAME = "btl_sm_eager_limit"

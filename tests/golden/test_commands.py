@@ -36,8 +36,8 @@ GOLDEN = Path(__file__).parent / "commands"
 IMPORTED = GOLDEN / "imported-by-launch.txt"
 #: the rooms that a launch is made of; all others judge, show or plan, and are not loaded beside a measurement
 OF_LAUNCH = {
-    *("base", "commands", "host", "launch", "limits", "measure", "mpi", "parsers", "profiles", "records", "references"),
-    *("schedulers", "schemas", "site", "stacks", "topology", "witness"),
+    *("base", "commands", "host", "judge", "launch", "measure", "mpi", "parsers", "records", "schedulers", "site"),
+    "stacks",
 }
 #: what argparse prints of options differs between versions of Python
 HELP_OF = (3, 11)

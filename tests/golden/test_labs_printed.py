@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plumbline.labs import evidence, model, printed
+from plumbline.extras.labs import evidence, model, printed
 
 LABS = model.every()
 

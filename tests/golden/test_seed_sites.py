@@ -22,9 +22,9 @@ from test_plans import describe
 from plumbline import mpi, site
 from plumbline.base import paths
 from plumbline.commands import lint
-from plumbline.references import match
+from plumbline.host.topology import binder, machine
+from plumbline.judge.references import match
 from plumbline.site import tests
-from plumbline.topology import binder, machine
 
 GOLDEN = Path(__file__).parent
 #: (packages, cores, hardware threads, NUMA nodes): as the sources have them, but for the additions in docs/sites.md

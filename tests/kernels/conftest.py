@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kernel_stack import JsonOf, KernelStack
 
-from plumbline import schemas
+from plumbline.base import schemas
 from plumbline.parsers import kernel
 from plumbline.stacks import manifest
 

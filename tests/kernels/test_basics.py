@@ -10,7 +10,7 @@ from kernel_stack import JsonOf, KernelStack
 
 from plumbline.parsers import ParseError, parse
 from plumbline.records import model
-from plumbline.views import show
+from plumbline.show import show
 
 
 def test_help_names_every_option_the_method_and_the_figure(one_stack: KernelStack) -> None:

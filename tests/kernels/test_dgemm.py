@@ -11,8 +11,8 @@ import pytest
 from kernel_stack import JsonOf, KernelStack
 
 from plumbline.records import model
+from plumbline.show import show
 from plumbline.stacks import blas, fetch
-from plumbline.views import show
 
 MKL = "Intel(R) oneAPI Math Kernel Library Version"
 TINY = ("--size", "150", "--repetitions", "2", "--json")

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from kernel_stack import JsonOf, KernelStack
 
+from plumbline.base.table import table
 from plumbline.host import devices, nvml
-from plumbline.views.table import table
 
 #: of a copy and of an array of the triad: several times what an L2 cache holds
 BYTES = 256 << 20

@@ -4,7 +4,7 @@ import re
 
 from msgspec.structs import replace
 
-from plumbline.tune import inventory
+from plumbline.extras.tune import inventory
 
 #: a range of numbers
 NUMBERS = re.compile(r"(\d+)-(\d+)$")

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from kernel_stack import JsonOf, KernelStack
 
+from plumbline.base.table import table
 from plumbline.stacks import kernels, manifest
-from plumbline.views.table import table
 
 #: what a call costs has to agree within this factor
 FACTOR = 1.6

@@ -15,8 +15,8 @@ import samples
 from kernel_stack import KernelStack
 
 from plumbline.base import paths
-from plumbline.profiles import read
-from plumbline.profiles.model import RankProfile
+from plumbline.launch.profiles import read
+from plumbline.launch.profiles.model import RankProfile
 from plumbline.records import store
 from plumbline.records.model import Record
 from plumbline.stacks import kernels, manifest

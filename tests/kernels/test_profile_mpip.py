@@ -16,9 +16,9 @@ import pytest
 from kernel_stack import KernelStack
 
 from plumbline.base import paths
-from plumbline.profiles import read
-from plumbline.profiles.model import RankProfile
-from plumbline.stacks.spack import environments
+from plumbline.extras.spack import environments
+from plumbline.launch.profiles import read
+from plumbline.launch.profiles.model import RankProfile
 
 #: calls whose size mpiP does not say: what is received, and the collective calls with a list of counts
 WITHOUT_SIZE = {"Recv", "Irecv", "Alltoallv"}

@@ -8,11 +8,11 @@ import pytest
 from kernel_stack import KernelStack
 from two_nodes import NAMES, Site, site_over
 
-from plumbline.profiles import read, sums
-from plumbline.profiles.model import Profile
+from plumbline.host.topology import machine
+from plumbline.launch.profiles import read, sums
+from plumbline.launch.profiles.model import Profile
 from plumbline.records import store
 from plumbline.records.model import Record
-from plumbline.topology import machine
 
 
 def profiled(site: Site, stack: KernelStack, placement: str) -> tuple[Record, Profile]:

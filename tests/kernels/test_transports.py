@@ -9,7 +9,7 @@ import pytest
 from kernel_stack import KernelStack
 
 from plumbline.records import model
-from plumbline.views import diff, show
+from plumbline.show import diff, show
 
 #: what makes each library send by TCP between ranks of one host
 BY_TCP = {

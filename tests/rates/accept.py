@@ -25,11 +25,11 @@ from dataclasses import dataclass
 import numpy as np
 from promises import Promises
 
-from plumbline.accept import verdict
-from plumbline.accept.evidence import Evidence, Member
-from plumbline.accept.model import Clause, Contract, Retests
+from plumbline.base.table import markdown, table
 from plumbline.base.units import percent
-from plumbline.views.table import markdown, table
+from plumbline.extras.accept import verdict
+from plumbline.extras.accept.evidence import Evidence, Member
+from plumbline.extras.accept.model import Clause, Contract, Retests
 
 MODELS = ("normal", "tails", "student", "bimodal", "alike")
 #: nodes, share, launches, and of how many nodes a retest is allowed

@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from plumbline.launch.witness import disturbance
 from plumbline.records import store
 from plumbline.records.model import Record
-from plumbline.witness import disturbance
 
 TESTS = ("-n", "osu_pair.*operation=(latency|bw).*placement=pair:(l3|numa|socket)", "-S", "launches=10")
 TURN_S = 0.01

@@ -30,17 +30,17 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from plumbline import witness
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 from plumbline.base.verdicts import EXIT
 from plumbline.host import provenance
+from plumbline.host.topology import machine
 from plumbline.judge import decide, disturbed
 from plumbline.judge.pairs import Column, Pairs
+from plumbline.launch import witness
+from plumbline.launch.witness import disturbance
 from plumbline.stacks import stream
 from plumbline.statistics.paired import CAP, LOOKS, PairedRule, noise
-from plumbline.topology import machine
-from plumbline.witness import disturbance
 
 #: each array is so many times the last-level caches, which then no longer help either program
 CACHES = 2

@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from promises import Promises
 
+from plumbline.extras.search.why.rounds import Rounds, Seen
+from plumbline.extras.search.why.search import Search
 from plumbline.statistics.paired import PairedRule
-from plumbline.why.rounds import Rounds, Seen
-from plumbline.why.search import Search
 
 FACTORS = 10
 #: probability that a search names a factor that does nothing

@@ -26,15 +26,15 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support"), str(Path(__file__).p
 
 import generate  # noqa: E402
 
+from plumbline.base.table import table  # noqa: E402
 from plumbline.records import query  # noqa: E402
 from plumbline.records.model import Record  # noqa: E402
 from plumbline.records.query import Selection  # noqa: E402
-from plumbline.views.table import table  # noqa: E402
 
 
 def listing() -> str:
     """What ``plumb list`` prints."""
-    from plumbline.views import summary
+    from plumbline.show import summary
 
     rows, damages = query.records()
     text = summary.listing(rows)
@@ -85,7 +85,7 @@ def outliers() -> str:
 
 def calibrate() -> str:
     """The references that ``plumb calibrate`` would write."""
-    from plumbline.references import calibrate as references
+    from plumbline.judge.references import calibrate as references
 
     rows, damages = query.records(Selection(site="local"))
     found = references.propose(rows, "local")

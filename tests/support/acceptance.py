@@ -16,7 +16,7 @@ import msgspec
 import samples
 import yaml
 
-from plumbline.accept.model import Clause
+from plumbline.extras.accept.model import Clause
 from plumbline.records import model
 from plumbline.records.model import Record
 

@@ -13,7 +13,7 @@ from typing import Any
 import forked_reframe
 
 from plumbline.base import paths
-from plumbline.reframe import selection
+from plumbline.measure.reframe import selection
 
 SITES = paths.root() / "site-configs"
 SEEDS = ("comet", "gpc", "ranger", "rrze-nehalem", "rrze-westmere", "rrze-woodcrest", "ulysses")

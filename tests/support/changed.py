@@ -18,18 +18,26 @@ from pathlib import Path
 
 import grimp
 
+from plumbline.commands.table import COMMANDS
+
 ROOT = Path(__file__).resolve().parents[2]
 #: what `make check` runs
 TESTED = ("tests/unit", "tests/attacks", "tests/golden")
 #: start of a path -> start of the paths of its tests, or a module that it is data of; the first that fits counts
 OWNERS = (
-    ("docs/labs.md", ("tests/unit/labs", "tests/unit/repository")),
-    ("docs/examples/", ("tests/unit/application", "tests/unit/repository")),
+    ("docs/labs.md", ("tests/unit/extras/labs", "tests/unit/repository")),
+    ("docs/examples/", ("tests/unit/measure/application", "tests/unit/repository")),
     ("docs/", ("tests/unit/repository",)),
-    ("reframe-tests/", ("tests/golden", "tests/unit/reframe", "tests/unit/labs", "tests/unit/references")),
-    ("site-configs/", ("tests/golden", "tests/unit/site", "tests/unit/references", "tests/unit/reframe")),
-    ("spack-env/", ("tests/unit/stacks",)),
-    ("playbooks/", ("tests/unit/repository", "tests/unit/ci", "tests/unit/health", "tests/unit/nodes")),
+    (
+        "reframe-tests/",
+        ("tests/golden", "tests/unit/measure/reframe", "tests/unit/extras/labs", "tests/unit/judge/references"),
+    ),
+    ("site-configs/", ("tests/golden", "tests/unit/site", "tests/unit/judge/references", "tests/unit/measure/reframe")),
+    ("spack-env/", ("tests/unit/extras/spack",)),
+    (
+        "playbooks/",
+        ("tests/unit/repository", "tests/unit/extras/ci", "tests/unit/extras/nodes/health", "tests/unit/site/nodes"),
+    ),
     ("tests/golden/commands", ("tests/golden/test_commands.py",)),
     ("tests/golden/", ("tests/golden",)),
     ("tests/rates/", ("tests/unit",)),
@@ -99,7 +107,7 @@ class Selection:
             if names & Source.of_module(module).strings
             for importer in self.affected_by(module)
         }
-        commands = {module.rpartition(".")[2] for module in modules if module.startswith("plumbline.commands.")}
+        commands = {name for name, command in COMMANDS.items() if command.module in modules}
         for name, source in self.files.items():
             used = self.uses(name)
             if not name.startswith(TESTED) or not Path(name).name.startswith("test_"):

@@ -8,10 +8,10 @@ import node_facts
 import stack_manifest
 import witnesses
 
-from plumbline.fabric.audit import Judge
-from plumbline.fabric.causes import Case
-from plumbline.fabric.smoke import LARGE_MESSAGES, Smoke
-from plumbline.nodes import findings
+from plumbline.extras.fabric.audit import Judge
+from plumbline.extras.fabric.causes import Case
+from plumbline.extras.fabric.smoke import LARGE_MESSAGES, Smoke
+from plumbline.site.nodes import findings
 
 QUIET: dict[str, Any] = {
     "shm_bytes": 1 << 24, "sysv_bytes": 0, "file_bytes": 0, "file": "", "copies": LARGE_MESSAGES, "refused": 0,

@@ -161,7 +161,7 @@ class Spack:
 
 
 class Process:
-    """In place of :func:`plumbline.stacks.spack.runner.start`: the command does its work while its lines are read."""
+    """In place of :func:`plumbline.extras.spack.runner.start`: the command does its work while its lines are read."""
 
     def __init__(self, command, variables):
         if not os.access(command[0], os.X_OK):

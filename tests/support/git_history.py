@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plumbline.bisect.commits import Commits
-from plumbline.bisect.model import MUST_DETECT, TOLERANCE, BisectionFindings, Comparison
-from plumbline.bisect.search import Search
+from plumbline.extras.search.bisect.commits import Commits
+from plumbline.extras.search.bisect.model import MUST_DETECT, TOLERANCE, BisectionFindings, Comparison
+from plumbline.extras.search.bisect.search import Search
 from plumbline.statistics.paired import PairedRule
 
 RULE = PairedRule(TOLERANCE, MUST_DETECT)
@@ -78,7 +78,7 @@ class Judge:
     known: dict[tuple[object, ...], Comparison] = field(default_factory=dict)
 
     def compare(self, baseline: str, candidate: str, rule: PairedRule, *, again: bool = False) -> Comparison:
-        """As :data:`plumbline.bisect.search.Compare`."""
+        """As :data:`plumbline.extras.search.bisect.search.Compare`."""
         known = self.history.subjects
         both = known[baseline], known[candidate]
         key = (*both, rule.tolerance, rule.must_detect, again)

@@ -7,8 +7,8 @@ import json
 import sys
 from pathlib import Path
 
-from plumbline import schemas
-from plumbline.nodes.model import Node
+from plumbline.base import schemas
+from plumbline.site.nodes.model import Node
 
 XML = '<?xml version="1.0"?>\n<topology version="2.0">\n</topology>\n'
 NODE = {

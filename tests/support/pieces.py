@@ -1,4 +1,4 @@
-"""What pages show, found again in the blocks that describe it (plumbline/pages/blocks.py)."""
+"""What pages show, found again in the blocks that describe it (plumbline/show/pages/blocks.py)."""
 
 from __future__ import annotations
 

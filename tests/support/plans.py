@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from plumbline.topology import plan
+from plumbline.host.topology import plan
 
 
 def resolve(placement: str, **options: Any) -> dict[str, Any]:
-    """As :func:`plumbline.topology.plan.resolve`, but the document."""
+    """As :func:`plumbline.host.topology.plan.resolve`, but the document."""
     found: dict[str, Any] = msgspec.to_builtins(plan.resolve(placement, **options))
     return found
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
+from plumbline.base.schemas.site import Partition, Site
 from plumbline.records.model import Record, convert
 from plumbline.records.variant import Variant
-from plumbline.schemas.site import Partition, Site
 
 
 def variant(**changes: Any) -> dict[str, Any]:

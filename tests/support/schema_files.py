@@ -1,4 +1,4 @@
-"""``.venv/bin/python tests/support/schema_files.py`` writes the files of ``plumbline/schemas`` made from types."""
+"""``.venv/bin/python tests/support/schema_files.py`` writes the files of ``plumbline/base/schemas`` made from types."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import Any
 import jsonschema
 import msgspec
 
-from plumbline import schemas
-from plumbline.accept import model as contracts
-from plumbline.application import model as applications
+from plumbline.base import schemas
+from plumbline.base.schemas import site
+from plumbline.extras.accept import model as contracts
+from plumbline.extras.labs import model as labs
+from plumbline.extras.spack import environments
 from plumbline.gate import rules
-from plumbline.labs import model as labs
-from plumbline.limits import ceilings
-from plumbline.nodes.model import Node
+from plumbline.host.limits import ceilings
+from plumbline.host.topology import plan
+from plumbline.judge.references import model as references
+from plumbline.launch.profiles import model as profiles
+from plumbline.launch.witness.model import Witness
+from plumbline.measure.application import model as applications
 from plumbline.parsers import kernel
-from plumbline.profiles import model as profiles
 from plumbline.records import variant
 from plumbline.records.model import Record
-from plumbline.references import model as references
-from plumbline.schemas import site
+from plumbline.site.nodes.model import Node
 from plumbline.stacks import manifest, module, source
-from plumbline.stacks.spack import environments
-from plumbline.topology import plan
-from plumbline.witness.model import Witness
 
 #: name of the file -> what it describes
 TYPES: dict[str, type[msgspec.Struct]] = {

@@ -13,8 +13,9 @@ import fake_spack
 import yaml
 
 from plumbline.base import paths
-from plumbline.stacks import fetch, libraries, spack, stream
-from plumbline.stacks.spack import bootstrap, buildcache, environments, runner, sites
+from plumbline.extras import spack
+from plumbline.extras.spack import bootstrap, buildcache, environments, runner, sites
+from plumbline.stacks import fetch, libraries, stream
 
 REAL = paths.root()
 VARIABLES = (

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from plumbline.base import paths
-from plumbline.labs import evidence, machine, model
-from plumbline.labs.model import Lab, Needs
+from plumbline.extras.labs import evidence, machine, model
+from plumbline.extras.labs.model import Lab, Needs
+from plumbline.measure.reframe import selection
 from plumbline.records import query
-from plumbline.reframe import selection
 
 #: options of the kernels that would take long, most of all where caches are large; those of one solution, or call
 SMALL = {"--size": "64", "--sweeps": "4", "--repetitions": "1"}

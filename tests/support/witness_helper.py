@@ -16,8 +16,8 @@ import pytest
 from plans import typed
 from witnesses import of_documents, read
 
-from plumbline import witness
 from plumbline.base import paths
+from plumbline.launch import witness
 
 ONE_MIB = 1 << 20
 #: an MPI library that can be asked, and that looks at every CPU while it is initialised

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from plumbline import witness
-from plumbline.witness.model import RankWitness, Usage
+from plumbline.launch import witness
+from plumbline.launch.witness.model import RankWitness, Usage
 
 THREAD = {"tid": 10, "name": "x", "affinity": [0], "last_cpu": 0, "cpu_s": 0, "policy": 0, "nice": 0}
 RANK_PLAN = {"local_rank": 0, "cpus": [0], "places": [], "mem": {"policy": "none", "nodes": []}}
@@ -42,7 +42,7 @@ def document(seen: RankWitness) -> dict[str, Any]:
 
 
 def read(folder: Any) -> tuple[list[dict[str, Any]], list[str]]:
-    """As :func:`plumbline.witness.read`, but documents."""
+    """As :func:`plumbline.launch.witness.read`, but documents."""
     found, reasons = witness.read(folder)
     return list(map(document, found)), reasons
 

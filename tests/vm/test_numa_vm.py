@@ -25,8 +25,8 @@ from plans import typed
 from witnesses import of_documents, read
 
 from plumbline.base import paths
-from plumbline.witness import compare
-from plumbline.witness.processes import BECAME
+from plumbline.launch.witness import compare
+from plumbline.launch.witness.processes import BECAME
 
 pytestmark = pytest.mark.vm
 

@@ -9,7 +9,7 @@ import yaml
 
 from plumbline.base import yaml_text
 from plumbline.base.errors import PlumbError
-from plumbline.schemas import read_yaml
+from plumbline.base.schemas import read_yaml
 
 BYTES = 2 << 30
 
@@ -37,7 +37,7 @@ def test_merges_of_merges_end_in_one_line_and_little_memory(text, loader, tmp_pa
     file = tmp_path / "site.yaml"
     file.write_text(text)
     code = (
-        "import sys; from pathlib import Path; from plumbline.base import yaml_text; from plumbline import schemas\n"
+        "import sys; from pathlib import Path; from plumbline.base import schemas, yaml_text\n"
         f"yaml_text._FAST = yaml_text.{loader}\n"
         "try: schemas.read_yaml(Path(sys.argv[1]), 'the site', 'x')\n"
         "except schemas.PlumbError as error: print(error)\n"

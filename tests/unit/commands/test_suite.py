@@ -8,9 +8,9 @@ from samples import record
 from plumbline.base import git, paths
 from plumbline.base.errors import PlumbError
 from plumbline.gate import sides
-from plumbline.nodes import findings
 from plumbline.records.model import convert
-from plumbline.views import show
+from plumbline.show import show
+from plumbline.site.nodes import findings
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from fake_bench import FakeBench
 from plumbline.base.errors import PlumbError
 from plumbline.base.verdicts import worst
 from plumbline.commands import cli
+from plumbline.extras.search.why import offer
 from plumbline.gate import live, progress, rules, run, setup, sides
 from plumbline.gate import variants as gate_variants
 from plumbline.judge import decide, disturbed, from_records
@@ -24,7 +25,6 @@ from plumbline.launch.signals import Interrupted
 from plumbline.measure import driver, jobs, session
 from plumbline.records import model, store
 from plumbline.statistics.paired import CAP, LOOKS, PairedRule
-from plumbline.why import offer
 
 
 class Crash(Exception):

@@ -20,10 +20,10 @@ from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.gate import page, rules, setup, sides, variants
 from plumbline.judge import decide, from_records
-from plumbline.pages.page import render
+from plumbline.measure.reframe import settings
 from plumbline.records import model
 from plumbline.records.variant import checked
-from plumbline.reframe import settings
+from plumbline.show.pages.page import render
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks.manifest import Launcher
 from plumbline.statistics.paired import PairedRule

@@ -8,7 +8,7 @@ import pytest
 
 from plumbline.base import paths
 from plumbline.host import devices, links, provenance
-from plumbline.nodes import findings
+from plumbline.site.nodes import findings
 
 GPU, NIC, NVME, BRIDGE, SOUND = "0x030200", "0x020700", "0x010802", "0x060400", "0x040300"
 #: (speed now, width now, speed at best, width at best), as the kernel writes them

@@ -15,8 +15,8 @@ from samples import launch, record
 from plumbline.base import paths
 from plumbline.host import devices, energy, links, nvml, provenance
 from plumbline.records.model import convert
-from plumbline.report import data
-from plumbline.views import show
+from plumbline.show import show
+from plumbline.show.report import data
 
 A, B, C, D = "0000:03:00.0", "0000:04:00.0", "0000:83:00.0", "0001:c1:00.0"
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from node_facts import node
 
-from plumbline import schemas
+from plumbline.base import schemas
 from plumbline.commands import doctor
 from plumbline.host import collector, provenance
 from plumbline.host.collector import Reader
-from plumbline.nodes.findings import examine, examine_node
-from plumbline.nodes.model import Node
+from plumbline.site.nodes.findings import examine, examine_node
+from plumbline.site.nodes.model import Node
 
 
 def tree(root: Path, files: dict[str, str]) -> Path:

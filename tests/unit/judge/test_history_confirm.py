@@ -12,9 +12,9 @@ from plumbline import site
 from plumbline.base import git, paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
+from plumbline.extras.search.why import offer
 from plumbline.gate import confirm, run
 from plumbline.records import model, store
-from plumbline.why import offer
 
 NAME = samples.variant()["name"]
 

@@ -6,8 +6,8 @@ import pytest
 from samples import barrier as measured
 
 from plumbline.judge import pivot
+from plumbline.judge.references.model import Entry, Published, Written
 from plumbline.records import model
-from plumbline.references.model import Entry, Published, Written
 
 
 def table(records: list[model.Record], **axes: dict[str, list[str]]) -> pivot.Pivot:

@@ -6,8 +6,7 @@ import pytest
 from plans import typed as plan_of
 from witnesses import typed
 
-from plumbline import witness
-from plumbline.launch import cures
+from plumbline.launch import cures, witness
 
 PLAN = plan_of(
     {

@@ -9,12 +9,12 @@ from plans import typed
 from samples import launch, plan, record
 
 from plumbline.base.errors import PlumbError
+from plumbline.base.schemas.site import Facts
+from plumbline.host.topology import machine
+from plumbline.judge.references import Match, References
+from plumbline.judge.references.model import Entry
 from plumbline.launch import figures
 from plumbline.records.model import convert, document
-from plumbline.references import Match, References
-from plumbline.references.model import Entry
-from plumbline.schemas.site import Facts
-from plumbline.topology import machine
 
 TOPOLOGIES = __file__.rpartition("/unit/")[0] + "/data/topologies"
 #: 2 packages x 2 channels x 3200 MT/s x 8 B = 102400 MB/s

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.base.errors import PlumbError
+from plumbline.base.schemas.site import Facts
+from plumbline.host.topology import machine
 from plumbline.judge import from_records
+from plumbline.judge.references import References, calibrate
 from plumbline.judge.samples import nodes, series
 from plumbline.launch import figures
 from plumbline.records import model, store
 from plumbline.records.model import Record
 from plumbline.records.variant import checked
-from plumbline.references import References, calibrate
-from plumbline.schemas.site import Facts
-from plumbline.topology import machine
 
 VALUES = st.lists(st.floats(min_value=1e-3, max_value=1e9), min_size=1, max_size=5, unique=True)
 VERDICTS = st.sampled_from(["unreferenced", "within", "below", "above"])

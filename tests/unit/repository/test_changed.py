@@ -20,16 +20,28 @@ def selection():
         ("plumbline/gate/live.py", "tests/unit/gate/test_gate_measure.py", "tests/unit/parsers/test_parsers_imb.py"),
         ("plumbline/judge/compare.py", "tests/unit/compare/test_compare.py", "tests/unit/bisect/test_search.py"),
         ("plumbline/judge/compare.py", "tests/golden/test_commands.py", "tests/golden/test_plans.py"),
-        ("plumbline/accept/verdict.py", "tests/golden/test_commands.py", "tests/golden/test_plans.py"),
+        ("plumbline/extras/accept/verdict.py", "tests/golden/test_commands.py", "tests/golden/test_plans.py"),
         ("plumbline/base/units.py", "tests/unit/judge/test_outliers.py", "tests/unit/repository/test_untouched.py"),
-        ("plumbline/labs/declared/R8.yaml", "tests/unit/labs/test_labs.py", "tests/unit/gate/test_gate_fixed.py"),
+        (
+            "plumbline/extras/labs/declared/R8.yaml",
+            "tests/unit/extras/labs/test_labs.py",
+            "tests/unit/gate/test_gate_fixed.py",
+        ),
         ("plumbline/gate/gone.py", "tests/unit/gate/test_gate_setup.py", "tests/unit/parsers/test_parsers_imb.py"),
-        ("custom-kernels/check/judge.c", "tests/unit/health/test_check_runs.py", "tests/unit/gate/test_gate_fixed.py"),
-        ("custom-kernels/bind/plan.c", "tests/unit/topology/test_bind_exec.py", "tests/unit/base/test_csv_input.py"),
+        (
+            "custom-kernels/check/judge.c",
+            "tests/unit/extras/nodes/health/test_check_runs.py",
+            "tests/unit/gate/test_gate_fixed.py",
+        ),
+        (
+            "custom-kernels/bind/plan.c",
+            "tests/unit/host/topology/test_bind_exec.py",
+            "tests/unit/base/test_csv_input.py",
+        ),
         ("tests/support/samples.py", "tests/unit/judge/test_outliers.py", "tests/unit/repository/test_untouched.py"),
         ("tests/unit/gate/test_gate_fixed.py", "tests/unit/gate/test_gate_fixed.py", "tests/golden/test_commands.py"),
         ("reframe-tests/osu.py", "tests/golden", "tests/unit/gate/test_gate_fixed.py"),
-        ("spack-env/versions.yaml", "tests/unit/stacks", "tests/unit/gate/test_gate_fixed.py"),
+        ("spack-env/versions.yaml", "tests/unit/extras/spack", "tests/unit/gate/test_gate_fixed.py"),
     ],
 )
 def test_a_change_runs_the_tests_of_what_uses_it_and_no_others(selection, path, chosen, left):

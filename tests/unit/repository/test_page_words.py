@@ -8,7 +8,7 @@ import pytest
 import reports
 
 from plumbline.records.model import convert
-from plumbline.report import data
+from plumbline.show.report import data
 
 
 @pytest.fixture(scope="module")

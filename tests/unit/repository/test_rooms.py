@@ -24,7 +24,7 @@ ALLOWED = {
         "it is one file that runs alone on a node, and reports what Slurm is told there",
     ),
     "base/surroundings.py": ({"sinfo", "squeue", "sacct", "ssh"}, "the table of all variables that reach us is one"),
-    "schemas/site.py": ({"srun_mpi"}, "a member of site.yaml is called so"),
+    "base/schemas/site.py": ({"srun_mpi"}, "a member of site.yaml is called so"),
     **dict.fromkeys(
         ("launch/prepare.py", "mpi/base.py", "mpi/openmpi.py", "mpi/mpich.py", "mpi/intelmpi.py"),
         ({"ssh"}, "the remote shell by which the launchers of MPI libraries reach hosts, which is not a scheduler"),

@@ -28,7 +28,8 @@ EXCEPTIONS = {
     "commands/table.py": "examples in the help",
     "stacks/wheel.py": "the packages of the registry and the programs in them",
     "commands/stack.py": "examples in its help",
-    "stacks/spack/environments.py": "the packages of Spack",
+    "extras/__init__.py": "examples in the help",
+    "extras/spack/environments.py": "the packages of Spack",
 }
 
 

@@ -35,6 +35,7 @@ def test_this_process_has_an_empty_home_and_nothing_undeclared():
         "PLUMB_SITES",
         "PYTHONPATH",
         "RFM_INSTALL_PREFIX",
+        "_RJEM_MALLOC_CONF",
     }
     assert set(os.environ) - set(surroundings.declared(os.environ)) <= more
 

@@ -202,7 +202,7 @@ def test_a_node_that_dies_is_no_verdict(fake, monkeypatch):
 def interrupted(fake, until):
     """Start a long job in a process of its own, interrupt that when ``until()`` holds, and return what it printed."""
     code = (
-        "import pathlib; from plumbline.measure import jobs; from plumbline.schemas.site import Partition\n"
+        "import pathlib; from plumbline.measure import jobs; from plumbline.base.schemas.site import Partition\n"
         f"made = {{'scheduler': {fake.name!r}, 'access': {fake.case.get('access', [])!r}}}\n"
         "part = Partition(name='main', topology='t.xml', stacks=[], **made)\n"
         f"folder = pathlib.Path({str(fake.folder / 'work')!r})\n"

@@ -12,10 +12,10 @@ import yaml
 
 from plumbline import site
 from plumbline.base.errors import PlumbError
+from plumbline.base.schemas.site import Facts
 from plumbline.commands import site as command
 from plumbline.host import collector
-from plumbline.references import References, match
-from plumbline.schemas.site import Facts
+from plumbline.judge.references import References, match
 from plumbline.site import tests, write
 
 TOPOLOGY = '<?xml version="1.0"?>\n<topology version="2.0"></topology>\n'

@@ -156,7 +156,7 @@ def test_changed_program_is_named(stack, folder):
         (lambda document: document["mpi"].update(family="lam"), r"mpi\.family"),
         (
             lambda document: document["benchmarks"]["imb-mpi1"].update(sha256="123"),
-            r"benchmarks\.imb-mpi1\.sha256: \'123\'",
+            r"benchmarks\.imb-mpi1\.sha256: Expected .*, not \'123\'",
         ),
         (lambda document: document.update(benchmarks=[]), "benchmarks"),
         (lambda document: document["launcher"].update(family="hydra\n"), r"launcher\.family: .*\|hydra\|[^\\]*\$'"),

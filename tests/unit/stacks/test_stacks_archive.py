@@ -20,8 +20,8 @@ from plumbline import stacks
 from plumbline.base import paths, sealed
 from plumbline.base.errors import PlumbError
 from plumbline.commands.cli import main
+from plumbline.extras.spack import buildcache
 from plumbline.stacks import archive, fetch, manifest, pack, stream, wheel
-from plumbline.stacks.spack import buildcache
 
 ROOT = paths.root()
 #: the lock of each made-up package

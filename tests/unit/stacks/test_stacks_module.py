@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from plumbline import stacks
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
-from plumbline.reframe import settings
+from plumbline.measure.reframe import settings
 from plumbline.stacks import kernels, libraries, manifest, module, overview
 
 ENTRY = {

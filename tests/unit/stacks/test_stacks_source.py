@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from plumbline import stacks
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
-from plumbline.commands import bisect
+from plumbline.extras.search.bisect import command
+from plumbline.extras.search.why import offer
 from plumbline.gate import sides
+from plumbline.measure.reframe import settings
 from plumbline.records import model
-from plumbline.reframe import settings
 from plumbline.stacks import kernels, manifest, source
-from plumbline.why import offer
 from tests.support import samples
 
 #: of a library: its launcher and itself, which is any library that the loader accepts
@@ -171,7 +171,7 @@ class TestSides:
         folder = described()
         monkeypatch.setattr(paths, "is_installed", lambda: False)
         words = ["v1", "HEAD", "--stack", "source:ompi", "--dry-run"]
-        request = bisect._request(options(words))
+        request = command._request(options(words))
         assert (request.library, request.good, request.bad) == (
             "ompi",
             *(git(folder, "rev-parse", n) for n in ("v1", "HEAD")),
@@ -182,7 +182,7 @@ class TestSides:
 
 def options(words):
     parser = argparse.ArgumentParser()
-    bisect.add_arguments(parser)
+    command.add_arguments(parser)
     return parser.parse_args(words)
 
 

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
+from plumbline.extras.tune.emit import emit
+from plumbline.measure.reframe import settings
 from plumbline.mpi.settings import Configuration, Rule, Setting
-from plumbline.reframe import settings
 from plumbline.stacks import manifest, tuned
-from plumbline.tune.emit import emit
 
 CONFIGURATION = Configuration((Setting("smsc", "^cma"),), (Rule("bcast", "6", 4096),))
 

@@ -1,0 +1,133 @@
+"""``plumb lab``: an experiment of a document, this machine's figures beside it, and whether the lesson holds."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from plumbline import site
+from plumbline.base import files, table, terminal, units
+from plumbline.base.errors import PlumbError
+from plumbline.commands import options
+from plumbline.extras.labs import evidence, forms, machine, model, printed
+from plumbline.extras.labs.forms import Done
+from plumbline.extras.labs.model import RECORD, Lab
+from plumbline.records import query
+from plumbline.records.store import Damage
+from plumbline.show.pages import page
+
+#: launches of each variant: enough for three comparisons on each of three stacks to claim a difference
+LAUNCHES = 6
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb lab``."""
+    parser.add_argument("labs", nargs="*", metavar="LAB", help="such as R7; all: every lab (default: list them)")
+    parser.add_argument("--recorded", action="store_true", help="measure nothing, use the records that there are")
+    options.add(parser, "--minutes", "begin no lab that would end after so many minutes")
+    options.add_output(parser, "write the lab to a file", ".html", ".json", ".md", ".txt")
+    text = "write a page for a class: question, commands, empty table, and the solution on a new sheet"
+    parser.add_argument("--handout", type=files.Output, metavar="FILE", help=text)
+    options.add_records(parser, "site", "stack", "campaign", "since", "until")
+
+
+def run(args: argparse.Namespace) -> int:
+    """List the labs, or measure and show some; 1 if a case failed or records are damaged."""
+    names = list(model.every()) if args.labs == ["all"] else args.labs
+    labs, lacks = [model.named(name) for name in names], _lacking()
+    if not labs:
+        terminal.page(listing(lacks))
+        return 0
+    single = [file for file in args.output if file.suffix != ".md"]
+    if len(labs) > 1 and (single or args.handout):
+        raise PlumbError("this file shows one lab", str((*single, args.handout)[0]), "name one lab, or write .md")
+    status, left, shown = 0, args.minutes, []
+    for lab in labs:
+        if left is not None and lab.minutes > left:
+            print(f"{lab.name} left out: it takes {lab.minutes:g} min, {left:.0f} min are left")
+            continue
+        left = None if left is None else left - lab.minutes
+        if not args.recorded:
+            status = max(status, _measure(lab))
+        done, damages = _done(lab, lacks(lab), args)
+        status = max(status, int(options.report_damage(damages)))
+        shown.append(done)
+        terminal.page(forms.text(done) + ("\n" if len(labs) > 1 else ""))
+    if len(labs) > 1:
+        print("\n" + forms.summary(shown, table.table))
+    _write(shown, args)
+    return status
+
+
+def listing(lacks: Callable[[Lab], str]) -> str:
+    """The labs by document: minutes, and the needs that this host lacks."""
+    header = ("lab", "experiment", "min", "needs", "here")
+    parts = []
+    for letter, document in model.DOCUMENTS.items():
+        labs = [lab for lab in model.every().values() if lab.name.startswith(letter)]
+        rows = [(lab.name, lab.title, f"{lab.minutes:g}", machine.words(lab.needs), _here(lacks(lab))) for lab in labs]
+        parts.append(f"{document}\n{table.table(header, rows, right=('min',))}")
+    count = units.counted(len(model.every()), "lab")
+    return "\n\n".join([*parts, f"{count}; plumb lab R7 measures one, plumb lab R7 --recorded uses the records"])
+
+
+def _here(lacks: str) -> str:
+    return f"no: {lacks}" if lacks else "yes"
+
+
+def _lacking() -> Callable[[Lab], str]:
+    """A function that names the means a lab needs and the site of this host lacks."""
+    here = site.claiming(site.load_all())
+    if here is None:
+        return lambda lab: "no site is configured for this host: plumb site init"
+    offers = machine.offered(here)
+    return lambda lab: machine.lacking(lab.needs, offers)
+
+
+def _measure(lab: Lab) -> int:
+    """Run the tests of a lab as a campaign; returns its exit status."""
+    if not lab.tests:
+        return 0
+    from plumbline.measure.reframe import campaign, selection  # here: a list of labs needs no ReFrame
+
+    chosen = [*campaign.named(lab.pattern), *lab.options]
+    if not any(option.startswith("launches=") for option in lab.options):
+        chosen += ["-S", f"launches={LAUNCHES}"]
+    print(f"{lab.name}: {lab.question}", flush=True)
+    status = campaign.measure(campaign.Tests(selection.files(lab.pattern), "lab", chosen))
+    if status == campaign.INTERRUPTED:  # the next lab is not begun
+        raise KeyboardInterrupt
+    return status
+
+
+def _done(lab: Lab, lacks: str, args: argparse.Namespace) -> tuple[Done, list[Damage]]:
+    """A lab with the records that the options choose, by default those of this host's site; and the damages."""
+    where = options.selection(args, test=f"(?:{lab.pattern})" if lab.tests else "(?!)")
+    rows, damages = query.records(where if where.site else replace(where, site=site.here()))
+    if not rows:
+        query.require(replace(where, test=None))
+    newest = rows[-1].id if rows else ""
+    outputs, findings = [], evidence.findings(lab, rows)
+    for entry in lab.prints:
+        if (args.recorded and entry.measures) or (RECORD in entry.command and not newest):
+            findings += printed.missing(entry)
+            continue
+        outputs.append(printed.run(entry, newest))
+        findings += outputs[-1].findings
+    return Done(lab, evidence.filled(lab, rows), outputs, findings, evidence.closing(lab, findings, lacks)), damages
+
+
+def _write(shown: Sequence[Done], args: argparse.Namespace) -> None:
+    """The files that the options name."""
+    if not shown:
+        return
+    done = shown[0]
+    options.write("the lab", args.output, {
+        ".html": lambda: page.render(forms.document(done)),
+        ".json": lambda: forms.as_json(done),
+        ".md": lambda: f"{forms.summary(shown, table.markdown)}\n",
+        ".txt": lambda: f"{forms.text(done)}\n",
+    })  # fmt: skip
+    if args.handout:
+        files.write("the hand-out", args.handout, page.render(forms.handout(done)))

@@ -1,0 +1,1 @@
+"""Nodes and links of a partition as fast as their kind: checks and screenings."""

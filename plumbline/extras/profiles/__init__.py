@@ -1,0 +1,1 @@
+"""Profiles for people: tables, rank maps, differences, a section of the report."""

@@ -1,0 +1,192 @@
+"""``plumb profile``: the time in MPI of a test, or of a person's own program."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from plumbline import site
+from plumbline.base.errors import PlumbError
+from plumbline.commands import options
+from plumbline.extras.profiles import difference, export, maps, text
+from plumbline.gate.variants import list_variants, of_application
+from plumbline.launch.profiles import read
+from plumbline.launch.profiles.model import Profile, RankMap
+from plumbline.measure import profiled
+from plumbline.measure.application import model, source
+from plumbline.measure.reframe.built import first_stack
+from plumbline.measure.session import passing_folder
+from plumbline.records import query
+from plumbline.records.model import Record
+from plumbline.records.variant import Variant
+from plumbline.stacks import manifest
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb profile``."""
+    parser.usage = (
+        "plumb profile PROGRAM [--stack NAME] [--json]\n"
+        "       plumb profile PATTERN --stack NAME [--json]\n"
+        "       plumb profile --show ID [--against ID | --on MACHINE [--nodes N] | --export FORMAT] [--json]\n"
+        "       plumb profile --compare ID ID\n"
+        "       plumb profile --stack NAME --placement NAME [--nodes N] [--ranks N] [--threads N] [--memory POLICY] "
+        "-- PROGRAM ARG…"
+    )
+    parser.add_argument(
+        "words",
+        nargs="*",
+        metavar="PROGRAM | PATTERN | -- PROGRAM ARG",
+        help="programs of plumb.yaml where there is one; otherwise tests whose name begins with what one of these "
+        "regular expressions matches; or a program with arguments",
+    )
+    options.add(parser, "--stack", "an installed stack: its launcher and library are used (with plumb.yaml: the first)")
+    options.add(parser, "--application", "its programs are profiled (default: the plumb.yaml here, or above)")
+    options.add_placement(parser, "of a program's ranks (docs/placements.md)")
+    options.add(parser, "--partition", "default: the site's first")
+    options.add(parser, "--time-limit", "of a program (default: 600)", default=600.0)
+    parser.add_argument("--wait", action="store_true", help="split waiting from transfer: a barrier before collectives")
+    parser.add_argument("--show", metavar="ID", help="run nothing: the profile of this record")
+    parser.add_argument(
+        "--compare", nargs=2, metavar="ID", help="profile what two records ran, such as a gate's, and say what differs"
+    )
+    options.add_trust(parser)
+    parser.add_argument("--against", metavar="ID", help="what changed since the profile of this record")
+    parser.add_argument(
+        "--on", metavar="MACHINE", help="what its messages would cross there, by placement (hwloc XML or synthetic)"
+    )
+    options.add(parser, "--nodes", "of a program, or of the machine --on (default: 1)")
+    parser.add_argument("--export", choices=list(export.FORMS), help="as Hatchet and Thicket read it")
+    options.add_json(parser, "print the profile as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Profile a program or tests, print it; returns 0 if every launch is verified and every rank left a profile."""
+    if args.json and (args.against or args.compare or args.export):
+        raise PlumbError("--json is of one profile", "plumb profile", "leave out --against, --compare and --export")
+    if args.compare:
+        return _compare(args.compare, args.trust)
+    old = _stored(args.against) if args.against else None
+    if args.show:
+        _show_stored(args, _stored(args.show), old)
+        return 0
+    if args.on or args.export:
+        raise PlumbError("--on and --export need an existing profile", "plumb profile", "name its record by --show")
+    application_file = None if args.placement else model.named_or_here(args.application)
+    if application_file and args.words and not args.stack:
+        args.stack = first_stack(application_file, _tell)
+    if not args.words or not args.stack:
+        cure = "plumb profile PATTERN --stack NAME, or --stack NAME --placement NAME -- PROGRAM"
+        raise PlumbError("nothing to run, or no stack to run it on", "plumb profile", cure)
+    known = site.load(site.here())
+    partition = site.partition(known, args.partition or known.partitions[0].name)
+    profiled.refuse_other_nodes(partition, args.stack)
+    good = True
+    with passing_folder("profile") as folder:
+        wanted = (
+            _program(args, known.name, partition.name) if args.placement else _tests(args, application_file, folder)
+        )
+        for variant in wanted:
+            more = {"PLUMB_PROFILE_WAIT": "1"} if args.wait else {}
+            (record,) = profiled.measure([replace(variant, environment={**variant.environment, **more})], folder)
+            good = _show(record, old, args.json) and good
+    return 0 if good else 1
+
+
+def _compare(idents: Sequence[str], trusted: bool) -> int:
+    """Profile the variants of two records, in one session, and say what differs; 0 if both profiles are whole."""
+    variants = [profiled.again(old, trusted) for old in map(query.find, idents)]
+    with passing_folder("profile") as folder:
+        records = profiled.measure(variants, folder)
+    stored_profiles = [read.load(read.file_of(record.site, record.id)) for record in records]
+    good = [_whole(record, profile) for record, profile in zip(records, stored_profiles, strict=True)]
+    print(difference.text(*stored_profiles))
+    return 0 if all(good) else 1
+
+
+def _stored(ident: str) -> Profile:
+    """The profile of the record whose id begins with ``ident``."""
+    record = query.find(ident)
+    return read.load(read.file_of(record.site, record.id))
+
+
+def _show_stored(args: argparse.Namespace, profile: Profile, old: Profile | None) -> None:
+    """Print a stored profile as ``args`` ask for it."""
+    if args.export:
+        if not profile.ranks:
+            raise PlumbError("no rank left a profile", f"record {profile.record}", "plumb profile --show says why")
+        print(export.FORMS[args.export](profile))
+    elif args.on:
+        rank_maps = maps.elsewhere(profile, args.on, _nodes(args), args.threads or 1)
+        if args.json:
+            _print_json(profile, rank_maps)
+        else:
+            print(text.map_table(rank_maps))
+    else:
+        _print(profile, old, args.json)
+
+
+def _print(profile: Profile, old: Profile | None, as_json: bool) -> None:
+    if as_json:
+        _print_json(profile, maps.here(profile))
+    else:
+        print(difference.text(old, profile) if old else text.text(profile))
+
+
+def _print_json(profile: Profile, rank_maps: list[RankMap]) -> None:
+    print(msgspec.json.format(msgspec.json.encode(maps.printed(profile, rank_maps)), indent=1).decode())
+
+
+def _show(record: Record, old: Profile | None, as_json: bool) -> bool:
+    """Print the profile of ``record``; whether it is whole and its launch verified."""
+    file = read.file_of(record.site, record.id)
+    profile = read.load(file)
+    _print(profile, old, as_json)
+    good = _whole(record, profile)
+    print(f"profile: {file}", file=sys.stderr)
+    return good
+
+
+def _whole(record: Record, profile: Profile) -> bool:
+    """Whether the launch is verified and every rank left a profile; says why it is not."""
+    for reason in record.reasons:
+        print(f"plumb: not verified: {reason}", file=sys.stderr)
+    return record.verified and bool(profile.ranks) and not profile.missing
+
+
+def _nodes(args: argparse.Namespace) -> int:
+    return 1 if args.nodes is None else int(args.nodes)
+
+
+def _tests(args: argparse.Namespace, application_file: Path | None, folder: Path) -> list[Variant]:
+    """The variants that ReFrame selects for the stack, of the programs of ``application_file``, or of the suite."""
+    for name in ("nodes", "ranks", "threads", "memory"):
+        if getattr(args, name) is not None:
+            raise PlumbError(f"--{name} is of a program", "plumb profile", "name its --placement too, or leave it out")
+    manifest.load(args.stack)  # ReFrame only says that it selects nothing for an unknown stack
+    system = f"{site.here()}:{args.partition}" if args.partition else None
+    if application_file:
+        test = model.load(application_file).tests(args.words, application_file)
+        listing = of_application(
+            application_file, source.present(application_file), args.stack, test, system, folder, _tell
+        )
+    else:
+        listing = list_variants([args.stack], "|".join(args.words), system, folder)
+    return list(listing.of(args.stack).values())
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _program(args: argparse.Namespace, name: str, partition: str) -> list[Variant]:
+    """A person's own program, which runs in the present folder."""
+    settings = {
+        "site": name, "partition": partition, "stack": args.stack, "placement": args.placement, "memory": args.memory,
+        "threads": args.threads, "ranks_per_node": args.ranks, "nodes": _nodes(args), "time_limit_s": args.time_limit,
+    }  # fmt: skip
+    return [profiled.program(args.words, settings)]

@@ -1,0 +1,242 @@
+"""A profile on a terminal, in the order in which IPM and mpiP print one; the important line last."""
+
+from __future__ import annotations
+
+import shlex
+import statistics
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from plumbline.base.table import table
+from plumbline.base.units import cpu_list
+from plumbline.extras.profiles import maps
+from plumbline.launch.profiles import read, sums
+from plumbline.launch.profiles.model import Profile, RankMap, RankProfile
+from plumbline.launch.profiles.sums import Total, mpi_share
+
+#: ranks up to which each has a line, and a row of the matrix
+RANKS_SHOWN = 32
+#: lines of the table of calls and sizes
+SIZES_SHOWN = 24
+_SHADES = " ░▒▓█"
+#: a header and its rows, of which all columns but the first are numbers
+Table: TypeAlias = tuple[Sequence[str], Sequence[Sequence[str]]]
+
+
+def text(profile: Profile) -> str:
+    """The whole profile, for people."""
+    lines = read.shortfalls(profile.ranks, len(profile.ranks) + len(profile.missing))
+    if not profile.ranks:
+        return "\n".join(lines)
+    sent = _numbers(traffic(profile)) or "no message from one rank to another: collective calls alone, or none"
+    blocks = [_banner(profile), _numbers(calls(profile)), _sizes(profile), sent, _matrix(profile)]
+    blocks += [_suggested(profile), _ranks(profile)]
+    return "\n\n".join(block for block in [*blocks, "\n".join([*lines, _cost(profile)]), _last(profile)] if block)
+
+
+def _banner(profile: Profile) -> str:
+    ranks = profile.ranks
+    hosts = sorted({rank.host for rank in ranks})
+    named = ", ".join(hosts[:4]) + (", …" if len(hosts) > 4 else "")
+    rows = [
+        ("command", shlex.join(profile.command)),
+        ("stack", profile.stack),
+        ("placement", f"{profile.placement} ({named})"),
+        ("start", profile.time),
+        ("record", profile.record),
+        *sums.counted(ranks),
+    ]
+    columns: dict[str, list[float]] = {
+        "wall s": [rank.wall_ns / 1e9 for rank in ranks],
+        "MPI s": [rank.mpi_ns / 1e9 for rank in ranks],
+        "%MPI": [100 * mpi_share(rank) for rank in ranks],
+        "sent MB": [rank.sent_bytes / 1e6 for rank in ranks],
+        "calls": [rank.calls for rank in ranks],
+    }
+    figures = [
+        (
+            name,
+            "" if name == "%MPI" else _number(sum(values)),
+            *(_number(value) for value in (statistics.fmean(values), min(values), max(values))),
+        )
+        for name, values in columns.items()
+    ]
+    header = (f"{len(ranks)} ranks", "total", "mean", "min", "max")
+    return "\n".join([*(f"{name:<10} {value}" for name, value in rows), "", table(header, figures, right=header[1:])])
+
+
+def _numbers(content: Table) -> str:
+    header, rows = content
+    return table(header, rows, right=header[1:]) if rows else ""
+
+
+def calls(profile: Profile) -> Table:
+    """The calls of all ranks, those with most time first."""
+    mpi, wall = _times(profile)
+    split = any(rank.waiting_split for rank in profile.ranks)
+    header = ["call", "count", "total s", "mean us", "min us", "max us", "COV", "bytes", "%MPI", "%wall"]
+    header += ["waiting s"] if split else []
+    rows = [
+        [
+            f"MPI_{total.call}", str(total.count), f"{total.time_ns / 1e9:.6f}", *_microseconds(total),
+            f"{total.variation:.2f}", str(total.bytes), *_shares(total, mpi, wall),
+            *([f"{total.waited_ns / 1e9:.6f}"] if split else []),
+        ]
+        for total in sums.per_call(profile.ranks)
+    ]  # fmt: skip
+    return header, rows
+
+
+def _sizes(profile: Profile) -> str:
+    mpi, wall = _times(profile)
+    header = ("call", "size B", "on", "count", "total s", "mean us", "min us", "max us", "done us", "%MPI", "%wall")
+    totals = sums.per_size(profile)
+    rows = [
+        (
+            f"MPI_{total.call}", _size(total), on, str(total.count), f"{total.time_ns / 1e9:.6f}",
+            *_microseconds(total), _done(total), *_shares(total, mpi, wall),
+        )
+        for on, total in totals[:SIZES_SHOWN]
+    ]  # fmt: skip
+    more = len(totals) - SIZES_SHOWN
+    return table(header, rows, right=[name for name in header[1:] if name != "on"]) + (
+        f"\n{more} more rows, of less time: --json has all" if more > 0 else ""
+    )
+
+
+def traffic(profile: Profile) -> Table:
+    """Messages by the smallest object that holds both ranks."""
+    classes = sums.traffic(profile)
+    total = sum(sent.bytes for sent in classes.values())
+    return ("sent inside", "messages", "bytes", "% of bytes"), [
+        (name, str(sent.messages), str(sent.bytes), f"{100 * sent.bytes / total if total else 0:.1f}")
+        for name, sent in classes.items()
+    ]
+
+
+def _matrix(profile: Profile) -> str:
+    """A shade for the bytes from each rank (row) to each (column)."""
+    rows = sums.matrix(profile)
+    most = max((value for row in rows for value in row), default=0)
+    if not most or len(rows) > RANKS_SHOWN:
+        return ""
+    lines = ["".join(_SHADES[-(-value * (len(_SHADES) - 1) // most)] for value in row) for row in rows]
+    width = len(str(len(rows) - 1))
+    body = [f"{number:>{width}} |{line}|" for number, line in enumerate(lines)]
+    return "\n".join([f"bytes from rank (row) to rank (column); █ is {most} B", *body])
+
+
+def _suggested(profile: Profile) -> str:
+    seats = maps.here(profile)
+    return map_table(seats) if seats else ""
+
+
+def crossings(seats: Sequence[RankMap]) -> Table:
+    """Bytes by what they cross under each map."""
+    sizes = [{traffic.inside: traffic.bytes for traffic in each.traffic} for each in seats]
+    kinds = [name for name in sums.CLASSES if any(name in size for size in sizes)]
+    rows = [(each.name, *(str(size.get(name, 0)) for name in kinds)) for each, size in zip(seats, sizes, strict=True)]
+    return ("bytes sent inside", *kinds), rows
+
+
+def map_table(seats: Sequence[RankMap]) -> str:
+    """Traffic under each map, the ranks in the places of the last one, the suggested, and the bytes that it saves."""
+    last = seats[-1]
+    shown = " ".join(map(str, last.ranks[:RANKS_SHOWN])) + (
+        " …: --json has all" if len(last.ranks) > RANKS_SHOWN else ""
+    )
+    lines = [_numbers(crossings(seats)), f"{last.name}, the rank in each place: {shown}"]
+    return "\n".join([*lines, *(_saved(old, last) for old in seats[:-1] if maps.distance(last) < maps.distance(old))])
+
+
+def _saved(worse: RankMap, better: RankMap) -> str:
+    """Bytes that the better map saves of the farthest class in which the two differ."""
+    pairs = zip(reversed(sums.CLASSES), maps.distance(worse), maps.distance(better), strict=True)
+    name, before, after = next(row for row in pairs if row[1] != row[2])
+    where = name if name == sums.NODES else f"between ranks that share the {name} only"
+    return f"{better.name} instead of {worse.name}: {before - after} of {before} B fewer {where}"
+
+
+def _ranks(profile: Profile) -> str:
+    places = {place.rank: place for place in profile.places}
+    shown = profile.ranks
+    note = ""
+    if len(shown) > RANKS_SHOWN:
+        shown = sorted(shown, key=mpi_share)
+        shown = [*shown[: RANKS_SHOWN // 2], *shown[-RANKS_SHOWN // 2 :]]
+        note = f"\nthe {RANKS_SHOWN} ranks with least and most of their time in MPI, of {len(profile.ranks)}"
+    header = ("rank", "host", "CPUs", "wall s", "MPI s", "%MPI", "waiting s", "sent MB", "calls", "threads")
+    rows = []
+    for rank in shown:
+        place = places.get(rank.rank)
+        cpus = cpu_list(place.cpus) if place else "?"
+        rows.append((
+            str(rank.rank), rank.host, cpus, f"{rank.wall_ns / 1e9:.4f}", f"{rank.mpi_ns / 1e9:.4f}",
+            f"{100 * mpi_share(rank):.1f}", f"{_waiting(rank) / 1e9:.4f}", f"{rank.sent_bytes / 1e6:.3f}",
+            str(rank.calls), str(rank.threads),
+        ))  # fmt: skip
+    return table(header, rows, right=[name for name in header if name not in ("host", "CPUs")]) + note
+
+
+def _waiting(rank: RankProfile) -> int:
+    """Nanoseconds in calls that wait for others and move nothing themselves: MPI_Wait… and barriers."""
+    return sum(
+        size.time_ns
+        for communicator in rank.communicators
+        for call in communicator.calls
+        if call.role == "wait" or call.call == "Barrier"
+        for size in call.sizes
+    )
+
+
+def _cost(profile: Profile) -> str:
+    cost = max(rank.cost_ps for rank in profile.ranks) / 1000
+    clock = max(rank.clock_ps for rank in profile.ranks) / 1000
+    added = sum(rank.calls * rank.cost_ps / 1000 for rank in profile.ranks)
+    share = 100 * added / (sum(rank.wall_ns for rank in profile.ranks) or 1)
+    return f"cost: {cost:.0f} ns a call, {clock:.0f} ns of it the clock; {share:.2f} % of the wall time in all"
+
+
+def _last(profile: Profile) -> str:
+    mpi, _ = _times(profile)
+    calls = sums.per_call(profile.ranks)
+    if not calls:
+        return "MPI: no call between MPI_Init and MPI_Finalize was counted"
+    first = calls[0]
+    shares = [100 * mpi_share(rank) for rank in profile.ranks]
+    far = sums.traffic(profile)
+    sent = sum(crossing.bytes for crossing in far.values())
+    time = "time counted" if sums.counted(profile.ranks) else "wall time"
+    where = max(far, key=lambda name: far[name].bytes, default="")
+    return (
+        f"MPI: {sums.share(profile.ranks):.1f} % of the {time} ({min(shares):.1f} to {max(shares):.1f} % by rank), "
+        f"most of it MPI_{first.call} ({100 * first.time_ns / mpi if mpi else 0:.1f} %)"
+        + (f"; {100 * far[where].bytes / sent:.0f} % of the bytes sent: {where}" if sent else "")
+    )
+
+
+def _times(profile: Profile) -> tuple[int, int]:
+    return sum(rank.mpi_ns for rank in profile.ranks), sum(rank.wall_ns for rank in profile.ranks)
+
+
+def _shares(total: Total, mpi: int, wall: int) -> Sequence[str]:
+    return [f"{100 * total.time_ns / whole if whole else 0:.2f}" for whole in (mpi, wall)]
+
+
+def _microseconds(total: Total) -> Sequence[str]:
+    return [f"{value / 1e3:.3f}" for value in (total.mean_ns, total.least_ns or 0, total.most_ns)]
+
+
+def _size(total: Total) -> str:
+    """One size, or from the least to the most."""
+    least = total.least_bytes or 0
+    return str(least) if least == total.most_bytes else f"{least} to {total.most_bytes}"
+
+
+def _done(total: Total) -> str:
+    """Mean time until a request was found done; empty for calls without one."""
+    return f"{total.completion_ns / total.completed / 1e3:.3f}" if total.completed else ""
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

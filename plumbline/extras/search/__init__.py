@@ -1,0 +1,1 @@
+"""Searches among all that differs (why) and along commits (bisect)."""

@@ -1,0 +1,282 @@
+"""The live gates of a bisection, and its state: each comparison of two commits is measured once, then read again.
+
+The folder of a bisection has ``bisect.json`` (the request, and every comparison that finished), the folders of all
+gates below ``gates``, and ``bisect-N.log`` for ``git bisect replay``. All else is worked out from these. A bisection
+that was interrupted therefore begins again: comparisons that finished are read, the gate in flight is resumed.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from plumbline.base import files, git, paths
+from plumbline.base.schemas.site import Partition
+from plumbline.base.verdicts import severity
+from plumbline.extras.search.bisect.commits import Commits
+from plumbline.extras.search.bisect.model import BisectionFindings, Comparison, decided
+from plumbline.extras.search.bisect.search import Search
+from plumbline.gate import live, run, setup, sides
+from plumbline.gate.setup import GATE, GateRequest, Terms
+from plumbline.gate.sides import Side, Unusable
+from plumbline.judge.decide import Verdict
+from plumbline.measure.session import Kind, Say
+from plumbline.stacks import kernels, source
+from plumbline.statistics.paired import PairedRule
+
+
+class BisectionRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The options that a bisection was begun with.
+
+    ``good`` and ``bad`` are commits of the MPI library that ``stack`` is built from (``source:NAME``), else of the
+    repository of ``application``, a plumb.yaml, else of this suite; ``named`` is how people named them. ``system`` is
+    ``SITE`` or ``SITE:PARTITION``. ``circumstances`` that are None are those of the job that measures.
+    """
+
+    good: str
+    bad: str
+    named: tuple[str, str] = msgspec.field(name="given")
+    stack: str
+    tolerance: float
+    must_detect: float
+    seed: int
+    circumstances: dict[str, Any]
+    application: str | None = None
+    test: str | None = None
+    figure: str | None = None
+    system: str | None = None
+    first_parent: bool = False
+
+    @property
+    def rule(self) -> PairedRule:
+        """The margins of the whole."""
+        return PairedRule(self.tolerance, self.must_detect)
+
+    @property
+    def file(self) -> Path | None:
+        """The plumb.yaml, if there is one."""
+        return Path(self.application) if self.application else None
+
+    @property
+    def library(self) -> str | None:
+        """The MPI library whose commits these are, if they are."""
+        return source.library(self.stack)
+
+    def commits(self, place: Path) -> Commits:
+        """The commits, in a clone in ``place``; of the suite only those that change the kernels."""
+        if self.library:
+            return Commits(source.repository(self.library), place, (), self.first_parent)
+        if self.file:
+            return Commits(git.top(self.file.parent) or self.file.parent, place, (), self.first_parent)
+        return Commits(paths.root(), place, (kernels.FOLDER,), self.first_parent)
+
+
+class BisectionState(msgspec.Struct):
+    """The state of a bisection: ``series`` is the one that it follows (variant and figure), ``others`` those that FAIL.
+
+    ``comparisons`` are those that finished, in the order measured; the first is that of the ends.
+    """
+
+    request: BisectionRequest = msgspec.field(name="asked")
+    comparisons: list[Comparison] = []
+    series: tuple[str, str] | None = None
+    others: list[str] = []
+
+    @property
+    def circumstances(self) -> dict[str, Any]:
+        """Those that it was begun under."""
+        return self.request.circumstances
+
+
+BISECTION = Kind("bisection", "bisect", "bisect.json", BisectionState)
+
+
+class TimeUp(Exception):
+    """The time limit of the command has passed; finished measurements are kept."""
+
+
+class BisectionBench:
+    """The gates of the bisection of ``folder``, which was begun or loaded by :data:`BISECTION`.
+
+    After ``minutes`` no pair is started: :class:`TimeUp`. ``make`` is that of :func:`plumbline.gate.run.resume`.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        state: BisectionState,
+        say: Say,
+        minutes: float | None = None,
+        make: run.MakeBench | None = None,
+    ) -> None:
+        self.folder, self.state, self.say, self.make = folder, state, say, make
+        self.request = state.request
+        self.until = None if minutes is None else time.monotonic() + 60 * minutes
+        self._known: dict[tuple[str, str, float, float, bool], Comparison] = {}
+        for comparison in state.comparisons:
+            key = comparison.baseline, comparison.candidate, comparison.rule
+            self._known[_key(*key, again=_key(*key) in self._known)] = comparison
+
+    def series(self) -> str:
+        """The series that is followed, as gates call it."""
+        if self.state.series is None:
+            return "the figures"
+        return ": ".join(self.state.series)
+
+    def partition(self) -> Partition:
+        """Where it is measured; begins the gate of the ends, and measures nothing."""
+        request = self.request
+        folder = self._begun(0, request.good, request.bad, request.rule)
+        return setup.partition_of(GATE.peek(folder))
+
+    def nodes(self) -> int:
+        """On how many nodes it is measured, after :meth:`partition`."""
+        begun = GATE.peek(self._place(0, self.request.good, self.request.bad))
+        return max(couple[0].nodes for couple in begun.couples)
+
+    def search(self, findings: BisectionFindings) -> None:
+        """Measure and search until all is found; however it ends, ``findings`` and the logs have all results."""
+        request = self.request
+        search = Search(request.commits(self.folder / "commits.git"), self.compare, request.rule, self.say, self.series)
+        try:
+            search.run(findings, request.good, request.bad)
+        finally:
+            for number, log in enumerate(findings.logs, 1):
+                files.write("the log", self.folder / f"bisect-{number}.log", log)
+
+    def compare(self, baseline: str, candidate: str, rule: PairedRule, *, again: bool = False) -> Comparison:
+        """A gate of two commits, measured unless it was before; ``again``: a second one of the same two.
+
+        Raises :class:`TimeUp`, and PlumbError where the fault is not that of a commit.
+        """
+        key = _key(baseline, candidate, rule, again=again)
+        if key not in self._known:
+            comparison = self._measured(len(self.state.comparisons), baseline, candidate, rule)
+            self.state.comparisons.append(comparison)
+            BISECTION.save(self.folder, self.state)
+            self._known[key] = comparison
+        return self._known[key]
+
+    def _measured(self, number: int, baseline: str, candidate: str, rule: PairedRule) -> Comparison:
+        return decided(lambda attempt: self._gate(number, baseline, candidate, rule, attempt), ends=not number)
+
+    def _gate(self, number: int, baseline: str, candidate: str, rule: PairedRule, attempt: int) -> Comparison:
+        comparison = Comparison(
+            baseline=baseline,
+            candidate=candidate,
+            tolerance=rule.tolerance,
+            must_detect=rule.must_detect,
+            state="INVALID",
+        )
+        both = {"baseline": baseline, "candidate": candidate}
+        try:
+            folder = self._begun(number, baseline, candidate, rule, attempt)
+        except Unusable as error:
+            if not number:
+                raise  # an end: there is nothing to search
+            return msgspec.structs.replace(comparison, reason=str(error.fault), unusable=(both[error.side.role],))
+        outcome = self._judged(folder)
+        verdict = outcome.verdicts[0] if number else self._followed(outcome.verdicts)
+        faulty = [both[side] for side in outcome.faulty] if verdict.state == "INVALID" else []
+        return msgspec.structs.replace(
+            comparison,
+            state=verdict.state,
+            pairs=verdict.count,
+            launches=_launches(folder),
+            ratio=verdict.ratio,
+            interval=verdict.interval,
+            detectable=verdict.detectable,
+            better=verdict.pairs.better,
+            reason=verdict.reason,
+            unusable=tuple(faulty) if len(faulty) == 1 else (),
+            folder=str(folder.relative_to(self.folder)),
+            in_doubt=_in_doubt(verdict),
+        )
+
+    def _judged(self, folder: Path) -> run.GateOutcome:
+        """The outcome of the gate of ``folder``; raises :class:`TimeUp` where more pairs could decide it."""
+        left = None if self.until is None else (self.until - time.monotonic()) / 60
+        if left is not None and left <= 0:
+            raise TimeUp
+        outcome = run.resume(folder, live.Stop(left), self.say, self.make, f"plumb bisect --resume {self.folder}")
+        if outcome.open:
+            raise TimeUp
+        return outcome
+
+    def _followed(self, verdicts: Sequence[Verdict]) -> Verdict:
+        """The verdict of the ends on the series to follow: the certain one that differs most, or else the worst."""
+        failed = [item for item in verdicts if item.state == "FAIL"]
+        worst = max(failed or verdicts, key=lambda item: (severity(item.state), _slower(item)))
+        variant, _, figure = worst.subject.rpartition(": ")
+        self.state.series = variant, figure
+        self.state.others = [item.subject for item in failed if item is not worst]
+        return worst
+
+    def _begun(self, number: int, baseline: str, candidate: str, rule: PairedRule, attempt: int = 0) -> Path:
+        """The folder of a gate, which is begun unless that was done before."""
+        folder = self._place(number, baseline, candidate, attempt)
+        if (folder / GATE.file).exists():
+            return folder
+        shutil.rmtree(folder, ignore_errors=True)  # left by an interrupted beginning
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        request, series = self.request, self.state.series
+        both = (self._side("baseline", baseline), self._side("candidate", candidate))
+        seed = random.Random(f"{request.seed}/{number}/{attempt}").getrandbits(32)  # noqa: S311 - a design, not a secret
+        words = ["--baseline", both[0].spelling, "--candidate", both[1].spelling]
+        words += [] if request.library else ["--stack", request.stack]
+        words += ["--tolerance", f"{rule.tolerance:g}", "--must-detect", f"{rule.must_detect:g}"]
+        words += ["--application", request.application] if request.application else []
+        words += ["--test", request.test] if request.test else []
+        variant, figure = series if series and number else (None, request.figure)
+        gate_request = GateRequest(
+            both,
+            Terms(rule, seed, ("plumb", "gate", *words)),
+            request.test,
+            request.system,
+            folder=folder,
+            application=request.file,
+            variant=variant,
+            figure=figure,
+            imposed=True,
+        )
+        return setup.prepare(gate_request, self.say)
+
+    def _place(self, number: int, baseline: str, candidate: str, attempt: int = 0) -> Path:
+        again = f"-{attempt + 1}" if attempt else ""
+        return self.folder / "gates" / f"{number:03}-{baseline[:8]}-{candidate[:8]}{again}"
+
+    def _side(self, role: str, commit: str) -> Side:
+        if self.request.library:
+            return sides.resolve(role, f"stack:{self.request.stack}@{commit}", None, self.request.file)
+        return sides.resolve(role, f"commit:{commit}", self.request.stack, self.request.file)
+
+
+def _key(
+    baseline: str, candidate: str, rule: PairedRule, *, again: bool = False
+) -> tuple[str, str, float, float, bool]:
+    return baseline, candidate, rule.tolerance, rule.must_detect, again
+
+
+def _in_doubt(verdict: Verdict) -> bool:
+    """Whether disturbance left it open."""
+    disturbed = verdict.pairs.disturbed
+    return verdict.state == "INCONCLUSIVE" and disturbed is not None and disturbed.doubt() is not None
+
+
+def _slower(verdict: Verdict) -> float:
+    """By which factor it is slower."""
+    if verdict.ratio is None:
+        return 0.0
+    return verdict.ratio if verdict.pairs.better == "lower" else 1 / verdict.ratio
+
+
+def _launches(folder: Path) -> int:
+    """How many launches the gate of ``folder`` made."""
+    every = (live.kept_records(folder, position) or [] for position in range(len(GATE.peek(folder).couples)))
+    return sum(len(record.launches) for couple in every for record in couple)

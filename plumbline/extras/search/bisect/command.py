@@ -1,0 +1,175 @@
+"""``plumb bisect``: which commit makes a figure slower."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+from pathlib import Path
+
+from msgspec import structs
+
+from plumbline.base import git, paths
+from plumbline.base.errors import PlumbError
+from plumbline.base.terminal import say
+from plumbline.commands import options
+from plumbline.extras.search.bisect import page
+from plumbline.extras.search.bisect.bench import BISECTION, BisectionBench, BisectionRequest, BisectionState, TimeUp
+from plumbline.extras.search.bisect.commits import require_range
+from plumbline.extras.search.bisect.model import MUST_DETECT, TOLERANCE, BisectionFindings
+from plumbline.extras.search.bisect.report import Report, plan
+from plumbline.launch.signals import Interrupted
+from plumbline.measure import jobs, session
+from plumbline.measure.application import model
+from plumbline.measure.reframe.built import first_stack
+from plumbline.records import store
+from plumbline.show.pages.page import render
+from plumbline.stacks import source
+from plumbline.statistics.paired import PairedRule
+
+#: options of a new bisection, as argparse calls them; --resume takes the others
+BEGINNING = (
+    "good", "bad", "application", "stack", "test", "figure", "site", "partition", "tolerance", "must_detect",
+    "first_parent", "seed", "work", "dry_run",
+)  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb bisect``."""
+    parser.description = (
+        "Compares BAD with GOOD, and finds the commit between them that makes a figure slower: git bisect chooses the "
+        "commits, a gate judges each."
+    )
+    parser.add_argument("good", nargs="?", metavar="GOOD", help="a commit before the figure became slower")
+    parser.add_argument("bad", nargs="?", metavar="BAD", help="one after that")
+    options.add(parser, "--application", "its commits (default: the plumb.yaml here; without one those of this suite)")
+    text = "stack that commits are built with (default: the first that the site offers); source:NAME: its own commits"
+    options.add(parser, "--stack", text)
+    text = "tests whose name begins with what this regular expression matches; the slowest series is followed"
+    options.add(parser, "--test", text)
+    options.add(parser, "--figure", "only the figure of this name")
+    options.add(parser, "--site", "where (default: the site that claims this host)")
+    options.add(parser, "--partition", "default: the partitions of the site that have the tests")
+    options.add(
+        parser, "--tolerance", f"slowdown that is none (default: {TOLERANCE:g}, {TOLERANCE:.1%})".replace("%", " %%")
+    )
+    options.add(
+        parser,
+        "--must-detect",
+        f"slowdown that must be found (default: {MUST_DETECT:g}, {MUST_DETECT:.0%})".replace("%", " %%"),
+    )
+    text = "of a merge, follow only the first parent: the answer is then the merge"
+    parser.add_argument("--first-parent", action="store_true", help=text)
+    options.add(parser, "--minutes", "start no pair after M minutes; --resume goes on")
+    options.add(parser, "--seed", "of the order of pairs (default: random, recorded)")
+    options.add(parser, "--work", "folder of a new bisection (default: build/bisect/SESSION)")
+    options.add(parser, "--resume", "continue the bisection of this folder")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="how many commits, gates and launches; nothing is measured"
+    )
+    options.add_json(parser, "print all that was found as JSON, and the rest on standard error")
+    options.add_output(parser, "write all that was found to a file", ".json", ".md", ".html")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Search; returns 0 if every change is found, 1 if BAD is not slower, 2 if something is open, 3 for an error."""
+    new_options = [name for name in BEGINNING if getattr(args, name) not in (None, False)]
+    if args.resume and new_options:
+        message = "--resume continues a bisection that was started"
+        raise PlumbError(message, "plumb bisect", "leave out all but --minutes, --json and --output")
+    if not args.resume and not (args.good and args.bad):
+        raise PlumbError("two commits are needed", "plumb bisect", "plumb bisect GOOD BAD, or --resume DIR")
+    if args.dry_run:
+        request = _request(args)
+        with session.passing_folder("bisect") as folder:
+            commits = request.commits(folder / "commits.git")
+            require_range(commits, request.good, request.bad, request.named)
+            print(plan(len(commits.between(request.good, request.bad))))
+        return 0
+    with options.progress(args.json):
+        folder = args.resume.resolve() if args.resume else _begun(args)
+        BISECTION.peek(folder)  # the lock would make a folder that is not there
+        with BISECTION.locked(folder):
+            bench = BisectionBench(folder, BISECTION.peek(folder), say, args.minutes)
+            part, nodes = bench.partition(), bench.nodes()
+        report = None if jobs.needed(part) else _measured(args, folder)
+    if report is None:
+        return options.in_job(args, ("minutes", "output"), BISECTION, folder, part, nodes)
+    if args.json:
+        print(report.document(), end="")
+    return report.status
+
+
+def _measured(args: argparse.Namespace, folder: Path) -> Report:
+    """Measure, print the results and write them to files, also where the time ends before the search."""
+    progress, why = BisectionFindings(), None
+    with BISECTION.locked(folder):
+        bench = BisectionBench(folder, BISECTION.load(folder), say, args.minutes)
+        say(f"folder {folder}: plumb bisect --resume {folder} continues after an interruption")
+        try:
+            bench.search(progress)
+        except TimeUp:
+            why = "time is up"
+        except (Interrupted, KeyboardInterrupt):
+            say(f"interrupted: plumb bisect --resume {folder} goes on")
+            raise
+        report = Report(folder, bench.state, progress, bench.request.commits(folder / "commits.git"), why)
+        say(f"\n{report.text()}")
+        forms = {".json": report.document, ".md": report.markdown, ".html": lambda: render(page.document(report))}
+        options.write("what the bisection found", args.output, forms)
+    return report
+
+
+def _begun(args: argparse.Namespace) -> Path:
+    """The folder of a new bisection."""
+    request = _request(args)
+    with session.passing_folder("bisect") as place:
+        require_range(request.commits(place / "commits.git"), request.good, request.bad, request.named)
+    folder = (args.work or paths.build() / "bisect" / store.new_session()).resolve()
+    bisection = BisectionState(request)
+    with BISECTION.new(folder):
+        BISECTION.save(folder, bisection)
+        if jobs.needed(BisectionBench(folder, bisection, say).partition()):
+            under = session.before_a_job(request.circumstances)
+            bisection.request = structs.replace(request, circumstances=under)
+            BISECTION.save(folder, bisection)
+    return Path(folder)
+
+
+def _request(args: argparse.Namespace) -> BisectionRequest:
+    rule = PairedRule(
+        TOLERANCE if args.tolerance is None else args.tolerance,
+        MUST_DETECT if args.must_detect is None else args.must_detect,
+    )
+    application_file = model.named_or_here(args.application)
+    stack = args.stack or first_stack(application_file, say)
+    repository = application_file.parent if application_file else None
+    library = source.library(stack)
+    if library:
+        repository = source.repository(library)
+    good, bad = (_commit(name, repository) for name in (args.good, args.bad))
+    return BisectionRequest(
+        good=good,
+        bad=bad,
+        named=(args.good, args.bad),
+        stack=stack,
+        tolerance=rule.tolerance,
+        must_detect=rule.must_detect,
+        seed=secrets.randbits(32) if args.seed is None else args.seed,
+        circumstances=session.circumstances([] if library else [stack]),
+        application=str(application_file) if application_file else None,
+        test=args.test,
+        figure=args.figure,
+        system=options.system(args),
+        first_parent=args.first_parent,
+    )
+
+
+def _commit(name: str, repository: Path | None) -> str:
+    """The commit that ``name`` stands for; ``repository`` None: of this suite."""
+    commit = git.commit(name, repository)
+    if commit is None and repository is None and not git.is_checkout():
+        cure = "run it in a repository with a plumb.yaml, or in a checkout"
+        raise PlumbError(f"'{name}': commits of the suite need a checkout of it", "plumb bisect", cure)
+    if commit is None:
+        raise PlumbError(f"'{name}' is not a commit", str(repository or paths.root()), "git log has them")
+    return commit

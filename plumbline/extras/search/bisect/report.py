@@ -1,0 +1,222 @@
+"""The report of a bisection: the answer in a line, a table of the comparisons, JSON and Markdown."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from plumbline.base.table import escaped, markdown, table
+from plumbline.base.units import counted, percent, some
+from plumbline.extras.search.bisect.bench import BisectionState
+from plumbline.extras.search.bisect.commits import Commits
+from plumbline.extras.search.bisect.model import ATTEMPTS, BisectionFindings, Comparison, Step
+from plumbline.judge.statement import nonempty, rounded
+from plumbline.records import naming
+from plumbline.statistics.paired import CAP, LOOKS
+
+HEADER = ("commit", "date", "subject", "against", "verdict", "ratio", "interval", "pairs", "launches", "therefore")
+RIGHT = ("ratio", "pairs", "launches")
+#: characters of a commit's subject in a table
+WIDTH = 32
+#: exit statuses
+FOUND, NOTHING, OPEN, INVALID = 0, 1, 2, 3
+
+
+@dataclass(frozen=True)
+class Row:
+    """A comparison, and the conclusion from it."""
+
+    comparison: Comparison
+    therefore: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """The results of the bisection of ``folder``, and ``why`` it ended before it was complete, if it did."""
+
+    folder: Path
+    state: BisectionState
+    findings: BisectionFindings
+    commits: Commits
+    why: str | None = None
+
+    @property
+    def status(self) -> int:
+        """The exit status."""
+        ends = self.findings.ends
+        if self.why or ends is None:
+            return OPEN
+        if ends.state == "INVALID":
+            return INVALID
+        if ends.state != "FAIL":
+            return NOTHING
+        return FOUND if self.findings.is_complete else OPEN
+
+    @property
+    def answer(self) -> str:
+        """The first line."""
+        return self.lines[0]
+
+    @property
+    def lines(self) -> list[str]:
+        """The answer: one line for each change, then the certain and the open statements about the rest."""
+        findings, request = self.findings, self.state.request
+        series = ": ".join(self.state.series or ())
+        ends = findings.ends
+        lines = [line for culprit in findings.culprits for line in (culprit.line, *culprit.notes)]
+        if ends and ends.state != "FAIL":
+            good, bad = request.named
+            why = ends.reason or f"slowdowns of {percent(ends.detectable or 0.0)} and more are ruled out"
+            lines.append(f"{bad} is not slower than {good} for certain: {series}: {ends.state}: {why}")
+        if ends and len(findings.culprits) > 1:
+            lines.append(f"together {request.named[1]} is {ends.by} than {request.named[0]}")
+        if findings.culprits and not (self.why or findings.unknown):
+            lines.append(f"nothing else in the range changes it by {percent(request.must_detect)} or more")
+        lines += findings.unknown
+        if self.why:
+            lines.append(f"{self.why}: plumb bisect --resume {self.folder} goes on")
+        return lines
+
+    @property
+    def gates(self) -> int:
+        """How many comparisons were measured."""
+        return sum(comparison.launches > 0 for comparison in self.state.comparisons)
+
+    @property
+    def launches(self) -> int:
+        """How many launches all comparisons made."""
+        return sum(comparison.launches for comparison in self.state.comparisons)
+
+    @property
+    def notes(self) -> list[str]:
+        """Series that are not followed, cost, and the commands that replay the search."""
+        others = self.state.others
+        unfollowed = [f"slower too, and not followed (--test, --figure): {some(others)}"] if others else []
+        replay = [
+            f"git bisect replay {self.folder / f'bisect-{number}.log'}"
+            for number in range(1, len(self.findings.logs) + 1)
+        ]
+        cost = f"{counted(self.gates, 'gate')}, {counted(self.launches, 'launch')}; folder {self.folder}"
+        return [*unfollowed, cost, *replay]
+
+    def rows(self) -> Iterator[Row]:
+        """All comparisons, range by range, each once."""
+        shown: list[Comparison] = []
+        for row in self._rows():
+            if row.comparison not in shown:
+                shown.append(row.comparison)
+                yield row
+
+    def _rows(self) -> Iterator[Row]:
+        findings = self.findings
+        if findings.ends:
+            yield Row(findings.ends, "slower" if findings.ends.state == "FAIL" else "nothing to search")
+        for culprit in findings.culprits:
+            yield from self._steps([step for step in findings.steps if step.part == culprit.part])
+            yield Row(culprit.comparison, "confirmed" if culprit.is_confirmed else "not confirmed")
+        complete = [culprit.part for culprit in findings.culprits]
+        yield from self._steps([step for step in findings.steps if step.part not in complete])
+        therefore = {"PASS": "nothing more", "FAIL": "searched", "GAIN": "searched"}
+        yield from (Row(comparison, therefore.get(comparison.state, "unknown")) for comparison in findings.rest)
+
+    def _steps(self, steps: Sequence[Step]) -> Iterator[Row]:
+        for step in steps:
+            *before, last = step.comparisons
+            yield from (Row(comparison, "") for comparison in before)
+            yield Row(last, step.term)
+
+    def cells(self, row: Row) -> tuple[str, ...]:
+        """A row of :data:`HEADER`."""
+        comparison = row.comparison
+        subject, date = self.commits.subject(comparison.candidate)
+        return (
+            comparison.candidate[:12],
+            date,
+            naming.shorten(subject, WIDTH),
+            comparison.baseline[:12],
+            comparison.state,
+            "–" if comparison.ratio is None else f"{comparison.ratio:.4f}",
+            "–" if comparison.interval is None else "{:.4f} to {:.4f}".format(*comparison.interval),
+            str(comparison.pairs),
+            str(comparison.launches),
+            row.therefore,
+        )
+
+    def text(self) -> str:
+        """For people: the table, the answer, notes."""
+        rows = [self.cells(row) for row in self.rows()]
+        shown = [table(HEADER, rows, RIGHT, spare=("date", "launches", "subject")), ""] if rows else []
+        return "\n".join([*shown, *self.notes, "", *(f"bisect: {line}" for line in self.lines)])
+
+    def markdown(self) -> str:
+        """The answer, the table, the notes."""
+        first, *rest = self.lines
+        cells = [self.cells(row) for row in self.rows()]
+        bullets = [f"- {escaped(line)}" for line in (*rest, *self.notes)]
+        return "\n".join([f"**{escaped(first)}**", "", markdown(HEADER, cells, RIGHT), "", *bullets]) + "\n"
+
+    def document(self) -> str:
+        """All of it as JSON."""
+        findings, request = self.findings, self.state.request
+        steps = [
+            {
+                "commit": step.commit,
+                "said": step.term,
+                **nonempty(reason=step.why),
+                "gates": list(map(_plain, step.comparisons)),
+            }
+            for step in findings.steps
+        ]
+        whole = {
+            "answer": self.answer,
+            "line": f"bisect: {self.lines[0]}",
+            "status": self.status,
+            "gates": self.gates,
+            "launches": self.launches,
+            "series": ": ".join(self.state.series or ()),
+            "good": request.good,
+            "bad": request.bad,
+            "rule": {"tolerance": request.tolerance, "must_detect": request.must_detect},
+            "ends": _plain(findings.ends) if findings.ends else None,
+            "culprits": [culprit.to_dict() for culprit in findings.culprits],
+            "steps": steps,
+            "rest": list(map(_plain, findings.rest)),
+            **nonempty(unknown=findings.unknown, others=self.state.others, ended=self.why),
+            "facts": [{"name": "folder", "text": str(self.folder)}, {"name": "stack", "text": request.stack}],
+        }
+        return json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def facts(self) -> list[tuple[str, str]]:
+        """The request, by names."""
+        request = self.state.request
+        both = zip(("good", "bad"), request.named, (request.good, request.bad), strict=True)
+        named = [(name, f"{label} ({self.commits.label(commit)})") for name, label, commit in both]
+        margins = f"{percent(request.tolerance)} tolerated, {percent(request.must_detect)} must be seen"
+        return [*named, ("figure", ": ".join(self.state.series or ())), ("stack", request.stack), ("margins", margins)]
+
+
+def _plain(comparison: Comparison) -> dict[str, Any]:
+    numbers = {"ratio": comparison.ratio, "interval": comparison.interval, "detectable": comparison.detectable}
+    known = {name: value for name, value in numbers.items() if value is not None}
+    return {**msgspec.to_builtins(comparison), **rounded(known, 6)}
+
+
+def plan(commits: int) -> str:
+    """The cost of a search among so many commits."""
+    steps = math.ceil(math.log2(commits))
+    gates = steps + 4 if steps else 1
+    least, most = 2 * LOOKS[0], 2 * CAP
+    return (
+        f"{counted(commits, 'commit')}: {counted(steps, 'step')}, for one change about {counted(gates, 'gate')} (the "
+        "ends, the steps, the commit against its parent, what is left on both sides)\n"
+        f"{least} launches a gate where the change is much larger than the noise, {most} at most: {least * gates} to "
+        f"{most * gates} in all\n"
+        f"a gate that noise leaves open is measured again where that may decide: {ATTEMPTS} times at most\n"
+        "another change in the range takes as many again, a commit that does not build one more step"
+    )

@@ -1,0 +1,314 @@
+"""The answer of a search: which factors make how much of the difference, as one line, a table and JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from plumbline.base.table import markdown, table
+from plumbline.base.units import counted, percent, signed
+from plumbline.extras.search.why.model import Fixed
+from plumbline.extras.search.why.run import WhyOutcome, broken
+from plumbline.extras.search.why.search import ACTS, Named
+from plumbline.judge.decide import Verdict
+from plumbline.judge.statement import Statement, nonempty, rounded
+
+HEADER = ("cause", "A", "B", "put into A", "taken out of B", "share", "interval", "verdict")
+RIGHT = ("put into A", "taken out of B", "share")
+#: exit status of each kind of answer; 3 is that of what cannot be measured
+STATUS = {"explained": 0, "outside": 1, "undecided": 2}
+#: characters of a value in the table
+_WIDTH = 28
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cause(Statement):
+    """The verdicts of one factor, or of several that act together.
+
+    ``ratio`` is that of the share: B / A would be so if only this differed. ``before`` and ``after`` are its values.
+    ``put_in`` and ``taken_out`` are its effects in A and in B, ``part`` its part of the whole difference with its ends;
+    fractions.
+    """
+
+    before: str
+    after: str
+    together: bool = False
+    put_in: float | None = None
+    taken_out: float | None = None
+    part: tuple[float, float, float] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object of it."""
+        return {
+            "cause": self.subject,
+            "state": self.state,
+            "a": self.before,
+            "b": self.after,
+            "rounds": self.count,
+            **rounded({"ratio": self.ratio, "interval": self.interval}, 6),
+            **nonempty(reason=self.reason),
+            **rounded({"put_into_a": self.put_in, "taken_out_of_b": self.taken_out}, 6),
+            **({"share": rounded(dict(zip(("value", "low", "high"), self.part, strict=True)), 6)} if self.part else {}),
+        }
+
+    @property
+    def acts(self) -> bool:
+        """Whether it certainly makes a part of the difference."""
+        return self.state in ACTS
+
+    @property
+    def only_in(self) -> str:
+        """The end that it could be tried in, where the other one fails; empty where both were."""
+        ends = [name for name, seen in (("A", self.put_in), ("B", self.taken_out)) if seen is not None]
+        return ends[0] if len(ends) == 1 else ""
+
+
+class Answer:
+    """The answer that an outcome gives."""
+
+    def __init__(self, outcome: WhyOutcome) -> None:
+        self.outcome = outcome
+        self.ends = outcome.request.ends
+        self._sign = 1 if outcome.better == "lower" else -1
+        whole = outcome.attribution.whole if outcome.attribution and outcome.attribution.whole else outcome.ends
+        self.whole = whole
+        self._log = self._logs(whole)[0]
+        self.causes = (
+            claimed([self._cause(named) for named in outcome.attribution.named]) if outcome.attribution else []
+        )
+        self.causes.sort(key=lambda cause: -abs(cause.part[0]) if cause.part and cause.acts else math.inf)
+
+    def _logs(self, verdict: Verdict) -> tuple[float, float, float]:
+        """Log ratio and its ends, positive where B is worse than A."""
+        low, high = verdict.interval or (1.0, 1.0)
+        logs = [self._sign * math.log(value) for value in (verdict.ratio or 1.0, low, high)]
+        return logs[0], min(logs[1:]), max(logs[1:])
+
+    def _cause(self, named: Named) -> Cause:
+        factors = [self.ends.factors[member] for member in named.members]
+        label = factors[0].label if len(factors) == 1 else _together([factor.label for factor in factors])
+        shown = tuple(
+            ", ".join("not set" if value is None else value for value in side)
+            for side in zip(*((factor.before, factor.after) for factor in factors), strict=True)
+        )
+        share, parts = named.share, [self._fraction(verdict) for verdict in (named.put_in, named.taken_out)]
+        if share is None:
+            why = self._why_not(named)
+            return Cause(label, "INVALID", 0, reason=why, before=shown[0], after=shown[1])
+        logs = self._logs(share)
+        low, high = sorted((logs[1] / self._log, logs[2] / self._log)) if self._log else (0.0, 0.0)
+        part = (logs[0] / self._log, low, high) if self._log else None
+        return Cause(
+            label, share.state, share.count, share.ratio, share.interval, share.detectable, self._reason(share, named),
+            before=shown[0], after=shown[1], together=len(factors) > 1, put_in=parts[0], taken_out=parts[1], part=part,
+        )  # fmt: skip
+
+    def _why_not(self, named: Named) -> str:
+        """The reason why a factor has no verdict."""
+        put_in = sum(1 << member for member in named.members)
+        whole = (1 << len(self.ends.factors)) - 1
+        reasons = [
+            self.outcome.reasons[configuration]
+            for configuration in (put_in, whole ^ put_in)
+            if configuration in self.outcome.reasons
+        ]
+        return f"cannot be tried: {reasons[0]}" if reasons else "not measured: time was up"
+
+    def _reason(self, share: Verdict, named: Named) -> str:
+        attribution = self.outcome.attribution
+        alone = attribution is not None and bool(set(named.members) & set(attribution.alone))
+        together = "; in A and in B it makes different parts: it acts together with others" if alone else ""
+        if len(named.members) > 1:
+            return "act together"
+        if share.state in ACTS:
+            return ("makes it " + ("slower" if self._logs(share)[0] > 0 else "faster")) + together
+        if share.state == "PASS" and share.detectable is not None:
+            return f"makes less than {percent(share.detectable)}"
+        return share.reason or f"undecided after {counted(share.count, 'round')}"
+
+    def _fraction(self, verdict: Verdict | None) -> float | None:
+        return None if verdict is None or verdict.ratio is None else math.expm1(self._logs(verdict)[0])
+
+    @property
+    def kind(self) -> str:
+        """One of :data:`STATUS`."""
+        if self.outcome.attribution is None:
+            return "outside" if self.outcome.ends.state == "PASS" else "undecided"
+        if any(cause.acts for cause in self.causes):
+            return "explained"
+        open_ones = any(cause.state == "INCONCLUSIVE" for cause in self.causes) or self.outcome.attribution.stopped
+        return "undecided" if open_ones else "outside"
+
+    @property
+    def remainder(self) -> float | None:
+        """The part of the difference that no named factor makes; None where none is named."""
+        parts = [cause.part[0] for cause in self.causes if cause.acts and cause.part]
+        return 1 - sum(parts) if parts else None
+
+    def _is_left(self) -> bool:
+        """Whether the remainder is more than the intervals of the named causes allow."""
+        low, high = (1 - sum(cause.part[end] for cause in self._acting() if cause.part) for end in (2, 1))
+        return not low <= 0 <= high
+
+    def closing(self) -> str:
+        """The answer in one line."""
+        outcome, request = self.outcome, self.outcome.request
+        subject = f"{request.ends.first.name}: {outcome.figure}"
+        if outcome.attribution is None:
+            return f"why: {subject}: {self._not_reproduced()}"
+        slower = "slower" if self._log > 0 else "faster"
+        whole = f"B is {slower} by {percent(math.expm1(abs(self._log)))}"
+        if self.kind != "explained":
+            conclusion = "nothing that could be set explains it"
+            if self.kind == "undecided":
+                conclusion = "no factor is certain yet; more rounds: plumb why --resume"
+            return f"why: {subject}: {whole}, and {conclusion}{self._cannot()}"
+        parts = [self._part(cause, first=not place) for place, cause in enumerate(self._acting())]
+        rest = self.remainder
+        left = f"; {_percent(rest)} of it is not explained" if rest is not None and self._is_left() else ""
+        return f"why: {subject}: {whole}; {'; '.join(parts)}{left}"
+
+    def _acting(self) -> list[Cause]:
+        return [cause for cause in self.causes if cause.acts]
+
+    def _part(self, cause: Cause, first: bool) -> str:
+        value, low, high = cause.part or (0.0, 0.0, 0.0)
+        if not first:
+            return f"{cause.subject} {_percent(value)}"
+        verb = "explain" if cause.together else "explains"
+        values = f"{_short(cause.before)} → {_short(cause.after)}"
+        return f"{cause.subject} ({values}) {verb} {_percent(value)} of it ({_percent(low)} to {_percent(high)})"
+
+    def _not_reproduced(self) -> str:
+        ends = self.outcome.ends
+        if ends.state == "PASS":
+            seen = f"slowdowns of {ends.ruled_out} and more are ruled out"
+            return (
+                f"B is not slower than A when both run here and now ({seen}): the difference is not in what can be set"
+                + self._cannot()
+            )
+        return f"whether B differs from A is not certain yet: {ends.explanation}"
+
+    def _cannot(self) -> str:
+        fixed = [difference for difference in self.ends.fixed if difference.why != "in the stack"]
+        if not fixed:
+            return ""
+        shown = ", ".join(
+            f"{difference.key} {_short(difference.before)} → {_short(difference.after)}" for difference in fixed[:4]
+        )
+        more = f" and {len(fixed) - 4} more" if len(fixed) > 4 else ""
+        return f"; what differed and is not set here: {shown}{more}"
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """The rows of the table."""
+        return [
+            (
+                cause.subject,
+                _short(cause.before),
+                _short(cause.after),
+                "–" if cause.put_in is None else signed(cause.put_in),
+                "–" if cause.taken_out is None else signed(cause.taken_out),
+                _percent(cause.part[0]) if cause.part else "–",
+                f"{_percent(cause.part[1])} to {_percent(cause.part[2])}" if cause.part else "–",
+                cause.reason or "",
+            )
+            for cause in self.causes
+        ]
+
+    def text(self) -> str:
+        """The table, how it was measured, and what cannot be set."""
+        if self.outcome.attribution is None:
+            return "\n".join(self.notes())
+        return "\n".join([table(HEADER, self.rows(), right=RIGHT), "", *self.notes()])
+
+    def notes(self) -> list[str]:
+        """Notes on the search for its reader."""
+        outcome = self.outcome
+        launches = outcome.launches
+        disturbed = sum(launch.disturbed and not launch.superseded for launch in launches)
+        design = f"; {outcome.attribution.design}" if outcome.attribution else ""
+        lines = [f"{counted(len(launches), 'launch')}, {disturbed} of those that count disturbed{design}"]
+        lines += [f"could not be started: {line}" for line in broken(outcome)]
+        lines += (
+            ["time was up: plumb why --resume FOLDER goes on"]
+            if outcome.attribution and outcome.attribution.stopped
+            else []
+        )
+        lines += [f"differs, and was not set alone: {_fixed(difference)}" for difference in self.ends.fixed]
+        others = ", ".join(f"{verdict.subject.rpartition(': ')[2]} ({verdict.ratio:.3g})" for verdict in outcome.others)
+        return [*lines, *([f"other figures that differ (B / A): {others}"] if others else [])]
+
+    def document(self) -> dict[str, Any]:
+        """All of it as JSON."""
+        outcome = self.outcome
+        return {
+            "answer": self.kind,
+            "line": self.closing(),
+            "a": outcome.request.ends.labels[0],
+            "b": outcome.request.ends.labels[1],
+            "test": outcome.request.ends.first.name,
+            "figure": outcome.figure,
+            "ends": outcome.ends.to_dict(),
+            "causes": [cause.to_dict() for cause in self.causes],
+            "not_explained": rounded(self.remainder, 6),
+            "not_set": [
+                {"key": difference.key, "a": difference.before, "b": difference.after, "why": difference.why}
+                for difference in self.ends.fixed
+            ],
+            "failed": list(broken(outcome)),
+            "design": outcome.attribution.design if outcome.attribution else None,
+            "launches": len(outcome.launches),
+            "session": outcome.request.session,
+            "seed": outcome.request.seed,
+        }
+
+    def json(self) -> str:
+        """:meth:`document` as text."""
+        return json.dumps(self.document(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def markdown(self) -> str:
+        """The line, the table and the notes for a merge request."""
+        shown = [markdown(HEADER, self.rows(), RIGHT), ""] if self.causes else []
+        return "\n".join([f"**{self.closing()}**", "", *shown, *(f"- {note}" for note in self.notes())]) + "\n"
+
+
+def claimed(causes: Sequence[Cause]) -> list[Cause]:
+    """``causes``, of which those are open that make more than the whole with the larger ones, and failed in one end.
+
+    What such a cause makes was seen in one mixture of both ends, and may need that: a library that is loaded twice.
+    """
+    kept, explained = [], 0.0
+    for cause in sorted(causes, key=lambda cause: (cause.only_in != "", -cause.part[0] if cause.part else 0.0)):
+        value, low, _ = cause.part if cause.acts and cause.part else (0.0, 0.0, 0.0)
+        if cause.only_in and low > 0 and explained + low > 1:
+            why = f"tried in {cause.only_in} only, where it makes more than the others leave: open"
+            kept.append(replace(cause, state="INCONCLUSIVE", reason=why, part=None))
+        else:
+            explained += value
+            kept.append(cause)
+    return kept
+
+
+def _together(labels: Sequence[str]) -> str:
+    """``variables MODE and CHECKS``; of different kinds ``placement with variable MODE``."""
+    kinds = {label.partition(" ")[0] for label in labels}
+    names = [label.partition(" ")[2] for label in labels]
+    if len(kinds) == 1 and all(names):
+        return f"{kinds.pop()}s {', '.join(names[:-1])} and {names[-1]}"
+    return " with ".join(labels)
+
+
+def _fixed(difference: Fixed) -> str:
+    can = {"root only": " (--root can)", "in the stack": " (a part of the stack)"}.get(difference.why, "")
+    return f"{difference.key} {_short(difference.before)} → {_short(difference.after)}{can}"
+
+
+def _percent(fraction: float) -> str:
+    return f"{round(100 * fraction)} %"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"

@@ -1,0 +1,234 @@
+"""A search from its beginning to its answer, here or in a job: the ends against one another, then the factors."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import statistics
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from msgspec import structs
+
+from plumbline import site
+from plumbline.base.errors import PlumbError
+from plumbline.base.schemas.site import Partition
+from plumbline.base.units import Better, counted
+from plumbline.extras.search.why import designs
+from plumbline.extras.search.why.bench import ConfigurationBench
+from plumbline.extras.search.why.model import WHY, Ends, WhyRequest
+from plumbline.extras.search.why.rounds import Rounds
+from plumbline.extras.search.why.search import ACTS, Attribution, Named, Search
+from plumbline.gate import live, rules, setup
+from plumbline.gate import run as gates
+from plumbline.host import change
+from plumbline.host.change import Host
+from plumbline.judge.decide import Verdict
+from plumbline.judge.pairs import log_ratios
+from plumbline.measure import jobs, session
+from plumbline.measure.session import Say
+from plumbline.records import query, store
+from plumbline.records.launch import Launch
+from plumbline.records.model import Record
+from plumbline.records.variant import Variant
+from plumbline.statistics import paired
+from plumbline.statistics.paired import CAP, PairedRule
+
+#: noise of one launch (a log ratio) that a plan assumes
+USUAL_NOISE = 0.02
+#: of the folder of a search, the gate of its ends
+ENDS = "ends"
+
+
+@dataclass(frozen=True)
+class WhyOutcome:
+    """The end of a search: ``ends`` is the verdict of the figure at its ends, B against A.
+
+    ``attribution`` is None where the ends do not differ for certain. ``others`` are the other figures of
+    the ends that differ. ``reasons`` say why configurations failed. ``records`` are all that were measured.
+    """
+
+    request: WhyRequest
+    ends: Verdict
+    attribution: Attribution | None
+    others: list[Verdict]
+    reasons: dict[int, str]
+    records: list[Record]
+
+    @property
+    def figure(self) -> str:
+        """The figure that was followed."""
+        return self.ends.subject.rpartition(": ")[2]
+
+    @property
+    def better(self) -> Better:
+        """Which values of the figure are better."""
+        return self.ends.pairs.better
+
+    @property
+    def launches(self) -> list[Launch]:
+        """All launches, those of the ends included."""
+        return [launch for record in self.records for launch in record.launches]
+
+
+def begin(folder: Path, ends: Ends, rule: PairedRule, seed: int, figure: str | None) -> None:
+    """Begin a search in ``folder``, and measure nothing. Raises :class:`PlumbError` for a figure that is not there."""
+    known = [wanted.name for wanted in ends.first.figures if not wanted.optional]
+    if figure and figure not in known:
+        raise PlumbError(
+            f"'{figure}' is not a figure of {ends.first.name}", "plumb why --figure", f"it has {', '.join(known)}"
+        )
+    under = session.circumstances(
+        sorted({variant.stack for variant in (ends.first, ends.second, *ends.bases.values())})
+    )
+    if jobs.needed(partition_of(ends)):
+        under = session.before_a_job(under)
+    WHY.begin(
+        folder,
+        WhyRequest(
+            session=store.new_session(),
+            ends=ends,
+            tolerance=rule.tolerance,
+            must_detect=rule.must_detect,
+            seed=seed,
+            circumstances=under,
+            figure=figure,
+        ),
+    )
+
+
+def partition_of(ends: Ends) -> Partition:
+    """The partition that a search is measured on."""
+    return site.partition(site.load(ends.first.site), ends.first.partition)
+
+
+def plan(ends: Ends, rule: PairedRule) -> str:
+    """How many launches and minutes a search takes about, at the usual noise."""
+    number = len(ends.factors)
+    at_ends = 2 * designs.rounds_needed(math.sqrt(2) * USUAL_NOISE, rule)
+    if number == 1:
+        return f"about {at_ends} launches: the only factor is measured with the ends\n{_minutes(ends, at_ends)}"
+    effects = designs.launches_alone(number, USUAL_NOISE, rule)
+    return (
+        f"about {at_ends} launches of the ends and {effects} of {counted(number, 'factor')}, where one launch scatters "
+        f"by {100 * USUAL_NOISE:g} %; at most {2 * CAP} and {CAP * len(designs.alone_configurations(number))}\n"
+        f"{_minutes(ends, at_ends + effects)}"
+    )
+
+
+def _minutes(ends: Ends, launches: int) -> str:
+    """About how long so many launches take: as those of the records that the ends are, else of 3 s each."""
+    known = [launch.wall_s for record_id in ends.ids for launch in query.find(record_id).launches]
+    seconds = statistics.median(known) if known else session.USUAL_LAUNCH_S
+    why = f"as the launches of {' and '.join(ends.ids)}" if known else "if a launch takes as long"
+    return f"about {launches * seconds / 60:.0f} min of launches of {seconds:.1f} s, {why}"
+
+
+def resume(folder: Path, minutes: float | None, say: Say) -> WhyOutcome:
+    """Continue the search of ``folder``; raises :class:`PlumbError` if anything around it changed.
+
+    ``minutes`` are those of the ends and of all rounds together.
+    """
+    folder, begun = folder.resolve(), time.monotonic()
+    with WHY.locked(folder), change.changing() as host:
+        request = WHY.load(folder)
+        ends, others = _compare_ends(folder, request, host, minutes, say)
+        request.figure = ends.subject.rpartition(": ")[2]
+        WHY.save(folder, request)
+        left = None if minutes is None else max(0.0, minutes - (time.monotonic() - begun) / 60)
+        bench = ConfigurationBench(folder, request, request.figure, say, host, left)
+        attribution = _search(request, ends, bench, say) if ends.state in ACTS else None
+        records = [*_records_of_ends(folder), *bench.records()]
+        return WhyOutcome(request, ends, attribution, others, bench.reasons, records)
+
+
+def _records_of_ends(folder: Path) -> list[Record]:
+    return live.kept_records(folder / ENDS, 0) or []
+
+
+class _BenchOfEnds(live.DriverBench):
+    """The ends' launches, each with the settings of the host that it needs."""
+
+    def __init__(self, begun: setup.Session, folder: Path, request: WhyRequest, host: Host) -> None:
+        self._host = host
+        self._wanted = [request.ends.host(configuration) for configuration in (0, (1 << len(request.ends.factors)) - 1)]
+        super().__init__(begun, folder)
+
+    def launch(self, which: int, index: int, order: int) -> Launch:
+        """Start one launch."""
+        self._host.set(self._wanted[which])
+        return super().launch(which, index, order)
+
+
+def _compare_ends(
+    folder: Path, request: WhyRequest, host: Host, minutes: float | None, say: Say
+) -> tuple[Verdict, list[Verdict]]:
+    """The verdict of the figure that is followed, B against A as they were, and those of the others that differ."""
+    place = folder / ENDS
+    if not (place / setup.GATE.file).exists():
+        both = [
+            rules.settle(_only(variant, request.figure), [], "", request.rule)
+            for variant in (request.ends.first, request.ends.second)
+        ]
+        terms = setup.Terms(request.rule, request.seed)
+        under = dict(request.circumstances)
+        setup.GATE.begin(place, setup.Session(request.session, *request.ends.labels, [both], terms, under))
+    say(f"the ends: {request.ends.labels[1]} (B) against {request.ends.labels[0]} (A)")
+    outcome = gates.resume(
+        place,
+        live.Stop(minutes),
+        say,
+        lambda begun, where: _BenchOfEnds(begun, where, request, host),
+        f"plumb why --resume {shlex.quote(str(folder))}",
+    )
+    comparable = [
+        verdict for verdict in outcome.verdicts if verdict.state != "INVALID" or verdict.subject in outcome.open
+    ]
+    if not comparable:
+        first = outcome.verdicts[0]
+        raise PlumbError(f"the ends cannot be compared: {first.subject}: {first.reason}", str(place), "plumb show last")
+    worst = max(
+        comparable,
+        key=lambda verdict: (verdict.state == "FAIL", verdict.state == "GAIN", abs(math.log(verdict.ratio or 1))),
+    )
+    return worst, [verdict for verdict in comparable if verdict is not worst and verdict.state in ACTS]
+
+
+def _only(variant: Variant, figure: str | None) -> Variant:
+    kept = [wanted for wanted in variant.figures if figure in (None, wanted.name)]
+    return structs.replace(variant, figures=kept)
+
+
+def noise_of(ends: Verdict) -> float:
+    """The noise of one launch (a log ratio), as the pairs of the ends show it."""
+    logs = log_ratios(*ends.pairs.counting, ends.pairs.better)[None, :]
+    return float(paired.noise(logs)[0]) / paired.SCALE / math.sqrt(2)
+
+
+def _search(request: WhyRequest, ends: Verdict, bench: ConfigurationBench, say: Say) -> Attribution:
+    factors = len(request.ends.factors)
+    if factors == 1:  # the ends differ in nothing else
+        return Attribution(ends, [Named((0,), ends, ends, ends)], "the ends alone")
+    worse_is_b = ends.state == "FAIL"
+    opposite: dict[Better, Better] = {"lower": "higher", "higher": "lower"}
+    better = ends.pairs.better if worse_is_b else opposite[ends.pairs.better]
+    say("")
+
+    def after(number: int, states: dict[str, live.FigureState], launches: int) -> None:
+        done = sum(state.decided for state in states.values())
+        say(f"round {number + 1:>3}  {launches:>3} launches  {done:>2} of {len(states)} decided")
+
+    rounds = Rounds(bench, better, replace(request.rule, gain=True), request.seed, after)
+    noise = noise_of(ends)
+    return Search(factors, rounds, noise if np.isfinite(noise) and noise > 0 else USUAL_NOISE, say).run()
+
+
+def broken(outcome: WhyOutcome) -> Iterable[str]:
+    """The configurations that failed, with the reasons."""
+    return (
+        f"{outcome.request.ends.mixture(configuration)}: {why}"
+        for configuration, why in sorted(outcome.reasons.items())
+    )

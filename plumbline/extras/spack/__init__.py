@@ -1,0 +1,249 @@
+"""Provider ``spack``: stacks that Spack builds from locked environments of ``spack-env/``.
+
+``spack:openmpi`` becomes the stack ``spack-openmpi``: its manifest is in ``stacks/spack-openmpi``, the programs in
+Spack's store below ``stacks/spack``. A package is taken from a buildcache that has it, and built otherwise.
+"""
+
+from __future__ import annotations
+
+import graphlib
+import hashlib
+import os
+import re
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from plumbline.base import files, paths, terminal, units
+from plumbline.base.errors import PlumbError
+from plumbline.extras.spack import bootstrap, buildcache, environments, programs, sites
+from plumbline.extras.spack.buildcache import KERNELS
+from plumbline.extras.spack.lock import Lock
+from plumbline.extras.spack.programs import Package
+from plumbline.extras.spack.runner import Base, Spack
+from plumbline.stacks import Work, archive, fetch, kernels, manifest, stream
+from plumbline.stacks.manifest import Benchmark, Source
+
+#: Increased when the manifest is composed differently: installed stacks are then made again.
+RECIPE = 5
+_INSTALLING = re.compile(r"==> Installing (\S+)-[a-z0-9]{32} \[(\d+)/(\d+)\]")
+
+
+def names() -> tuple[str, ...]:
+    """The environments that become stacks."""
+    return tuple(name for name, environment in environments.known().items() if not environment.roots)
+
+
+def stack(name: str) -> str:
+    """The name of the stack of environment ``name``."""
+    return f"spack-{name}"
+
+
+def work(name: str, force: bool) -> Work | None:
+    """How the stack of environment ``name`` is made; None if it is complete and of the present lock."""
+    environments.named(name, "plumb stack install")
+    _check_machine(name)
+    reason = "asked for" if force else _stale(name)
+    return Work(reason, lambda ready: _install(name, *ready), lambda fetch: _checked(name, fetch)) if reason else None
+
+
+def _stale(name: str) -> str | None:
+    """Why environment ``name`` must be installed (again); None when it is complete and of the present lock."""
+    if name in names():
+        reason = manifest.stale(stack(name), fingerprint(name), "the lock, the kernels or its place changed")
+        return reason or stream.outgrown(manifest.load(stack(name)))
+    if not (environments.view(name) / "bin").is_dir():
+        return "not there"
+    return None if files.holds(_mark(name), fingerprint(name)) else "the lock or its place changed"
+
+
+def _mark(name: str) -> Path:
+    """The file with the fingerprint that environment ``name`` was installed with; without it, it is not complete."""
+    return paths.stacks() / stack(name) / "lock" if name in names() else environments.view(name).with_suffix(".lock")
+
+
+def fingerprint(name: str) -> str:
+    """SHA-256 that changes when the lock, the kernels' sources or the folders of stacks, Spack and site change."""
+    settings = sorted(environments.known()[name].settings.items())
+    made_of = f"{RECIPE} {paths.stacks()} {environments.home()} {environments.site()} {settings}"
+    digest = hashlib.sha256(made_of.encode())
+    for lock in (environments.lock(name), stream.LOCK):
+        digest.update(lock.read_bytes())
+    digest.update(_kernel_sources().encode())
+    return digest.hexdigest()
+
+
+def _kernel_sources() -> str:
+    return kernels.fingerprint(paths.suite() / kernels.FOLDER, "Spack")
+
+
+def _check_machine(name: str) -> None:
+    """Refuse, before an hour of building, a lock whose target, system or compiler does not fit this machine."""
+    document, file = environments.read(name), str(environments.lock(name))
+    node = document.concrete_specs[document.roots[0].hash]
+    sites.check_target(node, file)
+    sites.check_system(node, file)
+    sites.check_compilers(document, file)
+    if name in names():
+        archive.pip_options(stream.LOCK)  # refuses an unpacked archive without STREAM's source
+
+
+def _checked(name: str, fetch: bool) -> tuple[Spack, sites.Content] | None:
+    """The Spack of environment ``name``, after a look for an edited lock and for changed binaries.
+
+    With it, Spack's facts of the packages of the lock.
+
+    Without ``fetch``, None on a machine that has no Spack yet: Spack compares a lock with its hashes.
+    """
+    label = stack(name)
+    if not fetch and not bootstrap.is_there():
+        print(f"{label}: its lock is compared with its hashes once Spack is there", flush=True)
+        return None
+    spack = Spack(bootstrap.prepare(), environments.workplace(name), label)
+    spack.log.unlink(missing_ok=True)
+    content = sites.check_content(spack, name)
+    buildcache.check(environments.read(name))
+    return spack, content
+
+
+def _install(name: str, spack: Spack, content: sites.Content) -> None:
+    """Let Spack install environment ``name``; write the manifest of a stack, or say where the programs are."""
+    started, mark = time.monotonic(), _mark(name)
+    if name not in names():
+        mark.unlink(missing_ok=True)
+    packages = _built(name, spack, content.absent)
+    if name not in names():
+        files.replace(mark, fingerprint(name) + "\n")
+        roots = {root.hash for root in environments.read(name).roots}
+        installed = ", ".join(f"{item.name} {item.version}" for item in packages.values() if item.hash in roots)
+        print(f"{spack.owner}: {installed}; programs in {environments.view(name)}/bin", flush=True)
+        return
+    files.replace(_kernel_mark(packages[KERNELS].hash), _kernel_sources() + "\n")
+    stream_build = _stream(spack.owner, packages)
+    result = programs.compose(name, spack.owner, packages, _kernel_sources(), content.archives, stream_build)
+    files.replace(mark, fingerprint(name) + "\n")
+    manifest.check(result)
+    manifest.save(result)
+    mpi, count = result.mpi, len(result.benchmarks)
+    seconds = time.monotonic() - started
+    print(f"{spack.owner}: {mpi.family} {mpi.version}; {count} benchmarks ({seconds:.0f} s)", flush=True)
+
+
+def _stream(label: str, packages: dict[str, Package]) -> tuple[Source, Benchmark]:
+    """STREAM, compiled for this machine's caches by the compiler of the other programs, and what it was made from.
+
+    It is not a package of the lock, because the size of its arrays would differ between machines that share the lock.
+    """
+    print(f"{label}: STREAM", flush=True)
+    with tempfile.TemporaryDirectory(prefix=f"plumb-{label}-") as folder:
+        options = bootstrap.wheel_options()
+        source = fetch.download(stream.LOCK.stem, Path(folder), label, binary=False, options=options)[stream.PACKAGE]
+        origin = manifest.source(stream.PACKAGE, source)
+        return origin, stream.install(source, paths.stacks() / label, programs.stream_compiler(packages), origin)
+
+
+def _built(name: str, spack: Spack, absent: Mapping[str, str]) -> dict[str, Package]:
+    """Let Spack install what the lock of environment ``name`` holds; returns the installed packages by name."""
+    started, label = time.monotonic(), spack.owner
+    shown = {"step": ""}
+
+    def progress(line: str) -> None:
+        match = _INSTALLING.search(line)
+        if match and match[0] != shown["step"]:
+            shown["step"] = match[0]
+            seconds = time.monotonic() - started
+            print(f"{label}: [{match[2]}/{match[3]}] {match[1]} ({seconds:.0f} s)", flush=True)
+            terminal.progress(int(match[2]) - 1, int(match[3]), f"{label}: {match[1]}")
+
+    document = environments.read(name)
+    # sources first, so that a missing one is an error before hours of building
+    there = set(spack.run("find", "--no-groups", "--format", "{hash}").split())
+    missing = {
+        digest: node
+        for digest, node in document.concrete_specs.items()
+        if node.external is None and digest not in there
+    }
+    wanted = buildcache.without_binary(spack, missing)
+    sites.check_externals_there(document, wanted, absent)
+    if wanted:
+        print(f"{label}: fetching the sources of {units.counted(len(wanted), 'package')}", flush=True)
+        spack.run("fetch", *(f"/{digest}" for digest in wanted))
+    if name in names():
+        _drop_old_kernels(spack, document)
+    spack.run("install", line=progress)  # each mirror says whether its binaries must be signed
+    return _packages(spack, document)
+
+
+def _kernel_mark(digest: str) -> Path:
+    """The file that names the sources of the kernels with this hash."""
+    return environments.home() / "kernels" / digest
+
+
+def _drop_old_kernels(spack: Spack, document: Lock) -> None:
+    """Spack knows the kernels by recipe, not by source: those built from other sources are removed and built again."""
+    digest, _ = document.node(KERNELS)
+    mark = _kernel_mark(digest)
+    if files.holds(mark, _kernel_sources()):
+        return
+    mark.unlink(missing_ok=True)
+    listed = ("--no-groups", "--format", "{hash}")
+    if digest in spack.run("find", "--install-tree", "local", *listed):
+        spack.run("uninstall", "--yes-to-all", "--force", f"/{digest}")
+    elif digest in spack.run("find", *listed):
+        message = f"an upstream store has {KERNELS}, from unknown sources"
+        raise PlumbError(message, f"stack {spack.owner}", f"uninstall {KERNELS} there: each checkout builds its own")
+
+
+def _packages(spack: Spack, document: Lock) -> dict[str, Package]:
+    """The packages of the lock that are installed, by name: each behind those that it needs."""
+    listed = spack.run("find", "--no-groups", "--format", "{name}|{version}|{hash}|{prefix}")
+    packages = {}
+    for line in listed.splitlines():
+        parts = line.strip().split("|")
+        if len(parts) == 4 and parts[2] in document.concrete_specs:
+            name, version, digest, prefix = parts
+            packages[name] = Package(name, version, digest, Path(prefix), document.concrete_specs[digest])
+    for root in document.roots:
+        if root.hash not in {package.hash for package in packages.values()}:
+            raise PlumbError(f"{root.spec} was not installed", str(spack.folder), f"see {spack.log}")
+    needs = {package.hash: [part.hash for part in package.node.dependencies] for package in packages.values()}
+    order = {digest: place for place, digest in enumerate(graphlib.TopologicalSorter(needs).static_order())}
+    return dict(sorted(packages.items(), key=lambda item: order[item[1].hash]))
+
+
+def push(name: str, place: Path | str, key: str | None) -> int:
+    """Push the packages of environment ``name`` into a folder, or the registry with this address; returns how many.
+
+    They are signed by ``key``, or unsigned without one. Raises :class:`PlumbError` unless the stack is installed from
+    its present lock, and for a key where nothing can be signed.
+    """
+    environments.named(name, "plumb stack push")
+    label = stack(name)
+    if _stale(name):
+        cure = environments.command(f"plumb stack install spack:{name}")
+        raise PlumbError(f"stack {label} is not installed, or not of its present lock", str(place), cure)
+    if isinstance(place, str):
+        if key:
+            raise PlumbError("a registry holds no signed binaries", place, "leave out --key, or push into a folder")
+        return _push(name, bootstrap.prepare(place), place, "--unsigned")
+    with files.writing("the buildcache", place):
+        place.mkdir(parents=True, exist_ok=True)
+        return _push(name, bootstrap.prepare(), str(place), *(["--key", key] if key else ["--unsigned"]))
+
+
+def _push(name: str, base: Base, place: str, *signed: str) -> int:
+    own_keys = os.environ.get("GNUPGHOME") or Path.home() / ".gnupg"
+    variables = {"SPACK_GNUPGHOME": str(own_keys)} if "--key" in signed else {}
+    spack = Spack(base, environments.workplace(name), stack(name), variables)
+    return buildcache.push(spack, environments.read(name), place, *signed)
+
+
+def pack_locks(_stacks: Iterable[str]) -> dict[Path, list[str]]:
+    """The locks of Spack's own packages and of STREAM, with options of pip."""
+    return dict.fromkeys((environments.requirements(), stream.LOCK), bootstrap.wheel_options())
+
+
+def fill(stacks: list[str], folder: Path) -> None:
+    """Put into ``folder`` what installs ``stacks`` without network."""
+    bootstrap.fill(stacks, folder)

@@ -1,0 +1,267 @@
+"""The files of a Spack site that Plumbline writes, locks and externals; whether a lock is whole and fits this host."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from archspec import cpu
+from archspec.cpu import detect
+
+from plumbline.base import files, paths, units, yaml_text
+from plumbline.base.errors import PlumbError
+from plumbline.extras.spack import bootstrap, environments
+from plumbline.extras.spack.difference import Difference, between
+from plumbline.extras.spack.lock import LANGUAGES, WRAPPER, Lock, Node, decode
+from plumbline.extras.spack.runner import Spack
+from plumbline.stacks import locked, manifest
+from plumbline.stacks.manifest import Manifest
+
+#: Spack's package of a compiler -> archspec's name
+_COMPILERS = {"llvm": "clang", "intel-oneapi-compilers": "oneapi"}
+
+
+def check_target(node: Node, where: str) -> None:
+    """Raise :class:`PlumbError` if this host's processor cannot run the target of a lock's ``node``.
+
+    Only generic targets are compared, such as the levels of the x86-64 psABI; that of a processor model (``zen4``) is
+    not checked. Source: archspec, which Spack uses too.
+    """
+    wanted = cpu.TARGETS.get(node.target)
+    if wanted is None or wanted.vendor != "generic" or wanted <= cpu.host():
+        return
+    missing = sorted(wanted.features - detect.detected_info().features) or [f"instructions of {wanted.family}"]
+    raise PlumbError(
+        f"the lock is for {node.target}, this processor has no {', '.join(missing)}",
+        where,
+        "choose or make a site with a lower target (PLUMB_SPACK_SITE)",
+    )
+
+
+def target_options(node: Node, compiler: str, version: str) -> list[str]:
+    """A compiler's options for the target of a lock's ``node``: those that Spack's wrapper adds."""
+    target = cpu.TARGETS[node.target]
+    return str(target.optimization_flags(_COMPILERS.get(compiler, compiler), version)).split()
+
+
+def check_system(node: Node, where: str) -> None:
+    """Raise :class:`PlumbError` if this host's system is not that of a lock's ``node``.
+
+    Spack's names are those of ``/etc/os-release`` with the whole version or its first number: ``debian12``,
+    ``ubuntu24.04``, ``almalinux9``.
+    """
+    release = platform.freedesktop_os_release()
+    name, version = release.get("ID", "unknown"), release.get("VERSION_ID", "")
+    wanted = node.arch.platform_os
+    if wanted not in (f"{name}{version}", f"{name}{version.split('.')[0]}"):
+        cure = "choose or make a site for this system (PLUMB_SPACK_SITE)"
+        raise PlumbError(f"the lock is for {wanted}, this machine has {name} {version}", where, cure)
+
+
+def check_compilers(document: Lock, where: str, *, absent: bool = True) -> None:
+    """Raise :class:`PlumbError` if a compiler that the lock takes from this host has another version.
+
+    With ``absent`` a compiler that is not there is an error too. Spack does not check ``packages.yaml`` about an
+    external compiler. Only compilers of languages that something in the lock is built with are checked.
+    """
+    used = {(node.compiler(language), language) for node in document.nodes for language in LANGUAGES}
+    for digest, node in document.concrete_specs.items():
+        for language, program in node.external.attributes.compilers.items() if node.external else ():
+            if (digest, language) not in used:
+                continue
+            installed = _version(Path(program))
+            if installed != node.version and (installed or absent):
+                has = f"is {installed}" if installed else "is not there"
+                message = f"the lock is for {node.name} {node.version}, {program} {has}"
+                raise PlumbError(message, where, "correct packages.yaml of the site, then make the lock again")
+
+
+def _version(program: Path) -> str | None:
+    """The version that a compiler prints, None if it cannot be run; gcc, clang and icx have these options."""
+    for option in ("-dumpfullversion", "-dumpversion"):
+        try:
+            done = subprocess.run([program, option], capture_output=True, text=True, check=False, timeout=60)
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        if done.returncode == 0 and done.stdout.strip():
+            return done.stdout.strip()
+    return None
+
+
+@dataclass(frozen=True)
+class Content:
+    """Facts of the packages of a lock, from Spack.
+
+    By hash: SHA-256 and URL of the sources of packages whose recipe is of another repository than Spack's, and the
+    prefix of externals that are not there.
+    """
+
+    archives: Mapping[str, str]
+    absent: Mapping[str, str]
+
+
+def check_content(spack: Spack, name: str) -> Content:
+    """Raise :class:`PlumbError` if packages of the lock are not what their hashes stand for.
+
+    The lock was edited, or one of our recipes was changed. Spack computes the hashes again (``spack-env/rehash.py``);
+    without that it uses the hashes in a lock as they are.
+    """
+    file = environments.lock(name)
+    lines = spack.run("python", str(environments.folder() / "rehash.py"), str(file)).splitlines()
+    nodes = environments.read(name).concrete_specs
+    words = [line.split() for line in lines]
+    changed, recipes = (
+        ", ".join(sorted(nodes[word[1]].name for word in words if word[:1] == [kind])) for kind in ("changed", "recipe")
+    )
+    cure = f"restore it, or make the lock again: {environments.command(f'plumb stack lock spack:{name}')}"
+    if changed or f"compared {len(nodes)}" not in lines:
+        message = f"the lock was edited: {changed or 'its packages'} cannot have the hash in it"
+        raise PlumbError(message, str(file), cure)
+    if recipes:
+        raise PlumbError(f"the recipe of {recipes} is not that of the lock", str(file), cure)
+    archives, absent = (
+        {word[1]: " ".join(word[2:]) for word in words if word[:1] == [kind]} for kind in ("archive", "absent")
+    )
+    return Content(archives, absent)
+
+
+def check_externals_there(document: Lock, wanted: Collection[str], absent: Mapping[str, str]) -> None:
+    """Raise :class:`PlumbError` if something that the packages ``wanted`` (hashes) are built with is not there.
+
+    Spack trusts ``packages.yaml`` about an external: if it is missing, a build fails later, with an obscure error.
+    """
+    users: dict[str, str] = {}
+    for digest in wanted:
+        node = document.concrete_specs[digest]
+        for part in node.dependencies:
+            if part.hash in absent and set(part.parameters.deptypes) & {"build", "link"}:
+                users.setdefault(part.hash, node.name)
+    if users:
+        lacking = [f"{document.concrete_specs[external].name} (for {user})" for external, user in sorted(users.items())]
+        prefixes = ", ".join(sorted({absent[external] for external in users}))
+        message = f"the lock takes from this machine what is not in {prefixes}: {', '.join(lacking)}"
+        raise PlumbError(message, str(environments.site() / "packages.yaml"), "install it, such as by apt-get install")
+
+
+def lock(name: str, *, check: bool = False) -> list[Difference]:
+    """Concretize environment ``name`` and write the site's lock; with ``check`` only compare.
+
+    Returns the differences; empty if the lock is what Spack makes of the environment. Raises :class:`PlumbError` for a
+    result that cannot be built.
+    """
+    environments.named(name, "plumb stack lock")
+    environments.check_externals(name)
+    label = f"spack-{name}"
+    with files.writing(f"the lock of '{name}'", paths.stacks()), locked(label):
+        base = bootstrap.prepare()
+        place = environments.workplace(name, locked=False)
+        # Spack keeps what it found out of a compiler, also that it does not run
+        shutil.rmtree(bootstrap.cache() / "compilers", ignore_errors=True)
+        Spack(base, place, label).run("concretize", "--force", "--fresh")
+        text = (place / "spack.lock").read_text(encoding="utf-8")
+        fresh = decode(text)
+        _check_compiled(fresh)
+        file = environments.lock(name)
+        differing = _differences(file, fresh)
+        if differing and not check:
+            # the C compiler ran, others need not be on the machine that makes the lock
+            check_compilers(fresh, str(environments.site() / "packages.yaml"), absent=False)
+            files.replace(file, json.dumps(json.loads(text), indent=1, sort_keys=True) + "\n")
+        shutil.rmtree(place)
+    return differing
+
+
+def _check_compiled(fresh: Lock) -> None:
+    """Raise :class:`PlumbError` for a result in which something is compiled without Spack's wrapper.
+
+    Spack makes such a result where the compiler does not run, and cannot build it: the wrapper adds the target's flags.
+    """
+    without = sorted(fresh.without_wrapper())
+    if without:
+        message = f"{units.counted(len(without), 'package')} would be compiled without {WRAPPER}, {without[0]} first"
+        where = str(environments.site() / "packages.yaml")
+        raise PlumbError(message, where, "its compiler does not run here: make the lock where it does")
+
+
+def _differences(file: Path, fresh: Lock) -> list[Difference]:
+    """The differences between the lock ``file`` and a ``fresh`` one."""
+    if not file.exists():
+        return [Difference("the lock", {"state": "missing"}, {"state": "new"})]
+    try:
+        old = decode(file.read_bytes())
+    except ValueError:
+        return [Difference("the lock", {"state": "cannot be read"}, {"state": "new"})]
+    roots = [{root.spec for root in document.roots} for document in (old, fresh)]
+    alone = [", ".join(sorted(first - second)) or "-" for first, second in (roots, reversed(roots))]
+    changed = [Difference("roots", {"specs": alone[0]}, {"specs": alone[1]})] if roots[0] != roots[1] else []
+    return between(old, fresh) + changed
+
+
+def write_externals(names: list[str], site: str) -> Path:
+    """Write ``packages.yaml`` of ``site``: the default site's, with the MPIs of the named stacks as externals.
+
+    An existing site keeps what it says about other packages. Returns the file. Raises :class:`PlumbError` for a name
+    that cannot be a site's, and for a stack whose MPI cannot be an external.
+    """
+    file = environments.folder() / "sites" / site / "packages.yaml"
+    if site == environments.DEFAULT_SITE or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", site):
+        raise PlumbError(
+            f"'{site}' cannot be the name of a site with externals", str(file.parent), "choose another, such as local"
+        )
+    base = file.parent if file.exists() else file.parents[1] / environments.DEFAULT_SITE
+    packages = dict(environments.packages(base))
+    for name in names:
+        package, entry = _external(manifest.load(name))
+        packages.pop(package, None)
+        packages[f"{package}:"] = entry  # the colon replaces what spack-env/common says
+    text = "# Written by `plumb stack externals`; the compiler and the tools are those of the site it was begun from.\n"
+    files.replace(file, text + yaml.safe_dump({"packages": packages}, sort_keys=False))
+    return file
+
+
+def _external(stack: Manifest) -> tuple[str, dict[str, Any]]:
+    """Spack's package and its entry in ``packages.yaml`` for the MPI of a stack."""
+    name, version = stack.name, stack.mpi.version
+    package = next(package for package, family in environments.MPIS.items() if family == stack.mpi.family)
+    prefix = Path(stack.prefix)
+    if not any((prefix / "bin" / wrapper).exists() for wrapper in stack.family.compiler_wrappers):
+        raise PlumbError(f"stack '{name}' has no compiler wrapper", f"{prefix}/bin", "its MPI cannot be an external")
+    if package == environments.ONEAPI:  # Spack finds it in a full installation of oneAPI only
+        link = environments.home() / "oneapi" / name / "mpi" / ".".join(version.split(".")[:2])
+        link.parent.mkdir(parents=True, exist_ok=True)
+        for old in link.parent.iterdir():
+            old.unlink()
+        link.symlink_to(prefix)
+        prefix, spec = link.parents[1], f"{package}@{version}+generic-names~envmods"
+    else:
+        spec = _external_spec(stack, package, prefix)
+    external: dict[str, Any] = {"spec": spec, "prefix": str(prefix)}
+    if stack.modules:
+        external["modules"] = stack.modules
+    external["extra_attributes"] = {"plumb_stack": name}
+    return package, {"buildable": False, "externals": [external]}
+
+
+def _external_spec(stack: Manifest, package: str, prefix: Path) -> str:
+    """The spec of an MPI library by ``spack external find``, which asks the library how it was built."""
+    place = environments.home() / "environments" / "externals" / stack.name
+    files.replace(place / "spack.yaml", "spack:\n  specs: []\n")
+    variables = manifest.around(stack)
+    spack = Spack(bootstrap.prepare(), place, f"externals-{stack.name}", variables)
+    spack.run("external", "find", "--path", str(prefix), package)
+    described = yaml_text.load((place / "spack.yaml").read_text(encoding="utf-8"))["spack"]
+    externals = ((described.get("packages") or {}).get(package) or {}).get("externals") or []
+    version = stack.mpi.version
+    spec = next((str(item["spec"]) for item in externals if Path(item["prefix"]).resolve() == prefix.resolve()), None)
+    if spec is None or not spec.startswith(f"{package}@{version}"):
+        message = f"Spack does not find {package} {version} in stack '{stack.name}'"
+        raise PlumbError(message, str(prefix), f"its output is in {spack.log}")
+    return spec

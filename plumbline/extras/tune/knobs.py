@@ -1,0 +1,127 @@
+"""``plumb knobs``: settings of the MPI library of a stack, and those worth a try."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import textwrap
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from plumbline.base import group, units
+from plumbline.base.errors import PlumbError, suggest
+from plumbline.base.table import table
+from plumbline.commands import options
+from plumbline.extras.tune import inventory
+from plumbline.extras.tune.inventory import Inventory, Known
+from plumbline.mpi.base import Family
+from plumbline.mpi.settings import Knob
+from plumbline.stacks import manifest
+
+#: characters of a cell that may be long
+WIDE = 40
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb knobs``."""
+    parser.add_argument("stack", metavar="NAME", help="an installed stack")
+    parser.add_argument(
+        "names", nargs="*", metavar="SETTING", help="settings to describe in full; part of a name will do"
+    )
+    parser.add_argument("--all", action="store_true", help="every setting that the library has")
+    options.add_json(parser, "print everything as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the settings; returns 0. Raises :class:`PlumbError` for a name that no setting has in its own."""
+    stack = manifest.load(args.stack)
+    listing, family = inventory.of(stack), stack.family
+    if args.json:
+        if args.names or args.all:
+            raise PlumbError("--json has every setting in full", "plumb knobs", "leave out --all and the names")
+        print(json.dumps(msgspec.to_builtins(listing), indent=2))
+        return 0
+    if args.names:
+        for part in args.names:
+            if not any(part in name for name in listing.settings):
+                cure = suggest(part, listing.settings, f"plumb knobs {args.stack} --all lists them")
+                raise PlumbError(f"no setting has '{part}' in its name", f"plumb knobs {args.stack}", cure)
+        chosen = [item for item in listing.settings.values() if any(part in item.name for part in args.names)]
+        print("\n\n".join(_described(item, listing, family) for item in chosen))
+        return 0
+    print(f"{args.stack}: {listing.library}, {len(listing.settings)} settings\n")
+    print(_everything(listing.settings.values()) if args.all else _curated(args.stack, listing, family))
+    return 0
+
+
+def _curated(stack: str, listing: Inventory, family: Family) -> str:
+    rows = []
+    for knob in listing.knobs:
+        known = listing.settings[knob.name]
+        rows.append((
+            knob.name, known.default or "–", known.now or "–", _cut(" ".join(knob.values)), knob.when, knob.scope,
+            " ".join(knob.operations) or "all",
+        ))  # fmt: skip
+    header = ("setting", "default", "now", "worth a try", "when", "ranks", "moves")
+    lines = [table(header, rows, right=("default", "now"))]
+    notes = group((_note(knob), knob.name) for knob in listing.knobs)
+    lines.append("\n".join(f"{', '.join(names)}: {note}" for note, names in notes.items() if note))
+    if listing.lacking:
+        lines.append(f"left out, because this version lacks them: {', '.join(listing.lacking)}")
+    variable = f"a setting's variable: {family.setting_variable('NAME')}; " if family.setting_prefix else ""
+    lines.append(f"{variable}everything that the library says about one: plumb knobs {stack} NAME")
+    return "\n\n".join(line for line in lines if line)
+
+
+def _note(knob: Knob) -> str:
+    needs = [f"needs {need.name}={need.value}" for need in knob.needs]
+    needs += [f"needs {name} of its size" for name in knob.at_least]
+    return "; ".join([*needs, *([knob.note] if knob.note else [])])
+
+
+def _everything(settings: Iterable[Known]) -> str:
+    rows = [
+        (item.name, item.type, _cut(item.default or "–"), _cut(item.now or "–"), _when(item), _cut(item.allowed))
+        for item in settings
+    ]
+    return table(("setting", "type", "default", "now", "when", "values"), rows)
+
+
+def _described(item: Known, listing: Inventory, family: Family) -> str:
+    lines = [item.name, f"  variable  {family.setting_variable(item.name)}", f"  type      {item.type}"]
+    lines += [f"  default   {item.default or '–'}", f"  now       {item.now or '–'}", f"  when      {_when(item)}"]
+    if item.allowed:
+        lines.append(f"  values    {item.allowed}")
+    for knob in listing.knobs:
+        if knob.name == item.name:
+            lines.append(f"  curated   {knob.when}, {knob.scope}: {' '.join(knob.values)}")
+            if _note(knob):
+                lines.append(f"            {_note(knob)}")
+    lines += [f"  memory    {cost}" for cost in _memory(item, listing, family)]
+    text = " ".join(item.about.replace("$", " ").split())
+    lines += textwrap.wrap(text, 100, initial_indent="  ", subsequent_indent="  ")
+    return "\n".join(lines)
+
+
+def _memory(item: Known, listing: Inventory, family: Family) -> Iterator[str]:
+    """The memory of a node that eager buffers of this setting need: bytes per peer x peers."""
+    if family.eager_buffers is None or item.name != family.eager_buffers[0]:
+        return
+    most = listing.settings.get(family.eager_buffers[1])
+    if most is None or not (item.now or "").isdigit() or not (most.now or "").isdigit():
+        return
+    each, peers = int(item.now or 0), int(most.now or 0)
+    rank, node = (units.human_bytes(count * each) for count in (peers, peers * (peers + 1)))
+    yield (
+        f"{units.human_bytes(each)} for each peer that a rank often sends to, {peers} at most ({most.name}): "
+        f"{rank} a rank, {node} for {peers + 1} ranks that all send to all"
+    )
+
+
+def _when(item: Known) -> str:
+    return "running" if item.running else "start"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= WIDE else text[: WIDE - 1] + "…"

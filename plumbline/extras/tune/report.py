@@ -1,0 +1,290 @@
+"""The result of a tuning, as text for a terminal and as a JSON document."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from plumbline.base import group
+from plumbline.base.table import table
+from plumbline.base.units import counted, human_bytes, human_seconds, percent, significant
+from plumbline.base.verdicts import VerdictState
+from plumbline.extras.tune import target
+from plumbline.extras.tune.bench import TuningBench
+from plumbline.extras.tune.confirm import Confirmed, Key
+from plumbline.extras.tune.curves import BARRIER, OPERATIONS, Curve, Row, sizes_of
+from plumbline.extras.tune.programs import IMB, IN_ONE_BUFFER, OSU, Point
+from plumbline.extras.tune.race import Score, label
+from plumbline.extras.tune.screen import STEEPER, CurveFinding
+from plumbline.extras.tune.stages import Tuning
+from plumbline.judge.decide import Verdict
+from plumbline.stacks.manifest import Fingerprint
+
+#: findings on a terminal; the JSON document has all
+SHOWN = 20
+#: candidates of a rung on a terminal
+RACED = 5
+#: columns of the table of a confirmation
+STATES: tuple[VerdictState, ...] = ("GAIN", "PASS", "INCONCLUSIVE", "FAIL", "INVALID")
+#: operations that the closing line names; more are counted
+NAMED = 3
+NO_GAIN = "no significant gain: the settings that this stack has now stay"
+
+
+def screen(tuning: Tuning) -> str:
+    """The curves of the default, and their findings, the worst last."""
+    parts = []
+    drawn: set[str] = set()
+    for place, curve in tuning.curves.items():
+        if place.placement not in drawn:  # of several numbers of ranks the largest, which is the first
+            drawn.add(place.placement)
+            times = _matrix(curve, functools.partial(_time, curve))
+            parts.append(f"time in us, placement {place.label}, default settings\n{times}")
+        parts.append(_findings(tuning.findings[place], place.label))
+    return "\n\n".join([*parts, *_disturbed(tuning.disturbed.values())])
+
+
+def _disturbed(counts: Collection[tuple[int, int]]) -> list[str]:
+    """A line where the load of the host may hide findings; ``counts``: disturbed launches, and all, of each place."""
+    disturbed, launches = sum(some for some, _ in counts), sum(every for _, every in counts)
+    if not disturbed:
+        return []
+    return [
+        f"{disturbed} of {launches} launches were disturbed: a finding is what every launch shows, so the load may "
+        f"hide knees (steps {STEEPER:g} times as steep) and broken guidelines: measure on a quiet host"
+    ]
+
+
+def _matrix(rows: Iterable[Row], cell: Callable[[Row], str]) -> str:
+    sizes = sizes_of(rows)
+    names = [human_bytes(size).replace(" KiB", "K").replace(" MiB", "M").removesuffix(" B") for size in sizes]
+    lines = [(operation, *(cell(Row(operation, size)) for size in sizes)) for operation in OPERATIONS]
+    lines.append((BARRIER, cell(Row(BARRIER, 0)), *[""] * (len(sizes) - 1)))
+    return table(("operation", *names), lines, right=names)
+
+
+def _time(curve: Curve, row: Row) -> str:
+    value = curve[row]
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
+def _findings(findings: Sequence[CurveFinding], placement: str) -> str:
+    if not findings:
+        return f"placement {placement}: no guideline is broken and no knee is seen in all launches"
+    rows = [
+        (
+            str(finding.row),
+            finding.kind,
+            finding.against,
+            f"{finding.factor:.2f}",
+            f"{finding.low:.2f} to {finding.high:.2f}",
+        )
+        for finding in reversed(findings[:SHOWN])
+    ]
+    more = f", the worst {SHOWN} of them" if len(findings) > SHOWN else ""
+    head = f"placement {placement}: {counted(len(findings), 'finding')} seen in every launch{more}"
+    return f"{head}\n{table(('row', 'kind', 'against', 'times', 'over launches'), rows, right=('times',))}"
+
+
+def race(rungs: Iterable[Sequence[Score]]) -> str:
+    """The best of each rung, the infeasible candidates, and the number of losers."""
+    parts = []
+    for number, scores in enumerate(rungs, 1):
+        feasible = sorted((score for score in scores if math.isfinite(score.cost)), key=lambda score: score.cost)
+        rows = [(label(score.configuration), f"{score.mean:.3f}", f"{score.cost:+.3f}") for score in feasible[:RACED]]
+        lost = len(feasible) - len(rows)
+        more = f", {lost} more are worse" if lost else ""
+        head = f"rung {number}: the best of {counted(len(scores), 'candidate')}{more}"
+        parts.append(f"{head}\n{table(('settings', 'mean ratio', 'cost'), rows, right=('mean ratio', 'cost'))}")
+        parts += _infeasible([score for score in scores if not math.isfinite(score.cost)])
+    return "\n".join(parts)
+
+
+def _infeasible(scores: Sequence[Score]) -> list[str]:
+    """A line for each, and none for those that have all settings of a smaller one."""
+    lines = []
+    left = sorted(scores, key=lambda score: len(score.configuration.settings))
+    while left:
+        first = left.pop(0)
+        its = set(first.configuration.settings)
+        with_it = [score for score in left if its <= set(score.configuration.settings)]
+        left = [score for score in left if score not in with_it]
+        more = f" (and {counted(len(with_it), 'candidate')} with it)" if with_it else ""
+        lines.append(f"infeasible: {label(first.configuration)}{more}: {first.reason}")
+    return lines
+
+
+def confirmed(result: Confirmed) -> str:
+    """Ratios tuned / default of the operations with a GAIN or a FAIL, a line for each protocol; the others counted."""
+    if result.of_program:
+        rows = [
+            (*_program_figure(key), verdict.state, target.improvement(verdict), verdict.explanation)
+            for key, verdict in result.verdicts.items()
+        ]
+        return table(("program", "figure", "verdict", "tuned, to default", ""), rows)
+    marked = {row.operation for row in result.rows("GAIN", "FAIL")}
+    return "\n\n".join(
+        _of_placement(result, placement, marked) for placement in dict.fromkeys(place for place, _ in result.verdicts)
+    )
+
+
+def _program_figure(key: Key) -> tuple[str, str]:
+    """The variant of the program, and its figure."""
+    return key[1].way, key[1].row.operation
+
+
+def _of_placement(result: Confirmed, placement: str, marked: Container[str]) -> str:
+    points = [(point, verdict) for (place, point), verdict in result.verdicts.items() if place == placement]
+    lines = group(
+        ((point.row.operation, point.way), (point.row.size, verdict))
+        for point, verdict in points
+        if point.row.operation in marked
+    )
+    others = Counter(verdict.state for point, verdict in points if point.row.operation not in marked)
+    cells = [(operation, way, *_counted(verdicts)) for (operation, way), verdicts in lines.items()]
+    header = ("operation", "protocol", "sizes", "ratio", *STATES)
+    text = (
+        f"tuned / default, placement {placement}\n{table(header, cells, right=('ratio', *STATES))}"
+        if cells
+        else (f"placement {placement}: no row is a GAIN or a FAIL")
+    )
+    if others:
+        text += "\nother operations: " + ", ".join(f"{count} {state}" for state, count in others.items())
+    return text
+
+
+def _counted(verdicts: Sequence[tuple[int, Verdict]]) -> tuple[str, ...]:
+    sizes = [size for size, _ in verdicts]
+    states = Counter(verdict.state for _, verdict in verdicts)
+    return (
+        _range(min(sizes), max(sizes)),
+        _span(verdict for _, verdict in verdicts),
+        *(str(states[name]) if states[name] else "" for name in STATES),
+    )
+
+
+def _range(low: int, high: int) -> str:
+    return human_bytes(low) if low == high else f"{human_bytes(low)} to {human_bytes(high)}"
+
+
+def closing(tuning: Tuning) -> str:
+    """The closing line for people: the gains, or the reason for none."""
+    if tuning.idle:
+        return tuning.idle
+    winner = tuning.winner
+    if winner is None:
+        why = tuning.confirmed[-1].unproven if tuning.confirmed else None
+        return f"not proven: {why}; --resume measures more pairs" if why else NO_GAIN
+    if winner.of_program:
+        proven = [(_program_figure(key), target.improvement(winner.verdicts[key])) for key in winner.keys("GAIN")]
+        return f"GAIN: {'; '.join(f'{name}: {figure} {gain}' for (name, figure), gain in proven)}"
+    rows = winner.gaining
+    operations = list(dict.fromkeys(row.operation for row in rows))
+    subject = ", ".join(operations) if len(operations) <= NAMED else counted(len(operations), "operation")
+    if sizes := [row.size for row in rows if row.size]:
+        subject += f" of {_range(min(sizes), max(sizes))}"
+    undecided = len(winner.keys("INCONCLUSIVE"))
+    open_points = f"; {undecided} of {len(winner.verdicts)} rows are undecided" if undecided else ""
+    return (
+        f"GAIN: {subject}: {_span(verdict for _, verdict in _points(winner, rows))} of the default's time; "
+        f"no row is slower by more than {percent(0.01)} for certain{open_points}"
+    )
+
+
+def gains(winner: Confirmed) -> str:
+    """The gains: sizes, ratios and protocols of each operation. No protocol of a gaining row is slower."""
+    lines = []
+    for operation, rows in group((row.operation, row) for row in dict.fromkeys(winner.gaining)).items():
+        points = _points(winner, rows)
+        sizes = ", ".join(human_bytes(row.size) for row in sorted(rows) if row.size)
+        ways = dict.fromkeys(point.way for point, _ in points)
+        lines.append((operation, sizes, _span(verdict for _, verdict in points), _protocols(ways)))
+    return table(("gains", "sizes", "of the default's time", "by"), lines)
+
+
+def _points(winner: Confirmed, rows: Container[Row]) -> list[tuple[Point, Verdict]]:
+    """The verdicts on ``rows`` by every protocol."""
+    return [(point, verdict) for (_, point), verdict in winner.verdicts.items() if point.row in rows]
+
+
+def _span(verdicts: Iterable[Verdict]) -> str:
+    """From the least ratio to the largest; empty where none has one."""
+    ratios = [verdict.ratio for verdict in verdicts if verdict.ratio is not None]
+    return f"{min(ratios):.2f} to {max(ratios):.2f}" if ratios else ""
+
+
+def _protocols(ways: Iterable[str]) -> str:
+    """``start barrier loop, also in place; OSU`` of the single protocols."""
+    single = list(ways)
+    others = [way for way in single if way in (OSU, IMB)]
+    kernel = dict.fromkeys(way.removesuffix(IN_ONE_BUFFER) for way in single if way not in others)
+    place = ", also in place" if any(way.endswith(IN_ONE_BUFFER) for way in single) else ""
+    return "; ".join(filter(None, (f"{' '.join(kernel)}{place}" if kernel else "", " ".join(others))))
+
+
+def cost(bench: TuningBench, tuning: Tuning) -> str:
+    """How many launches the tuning took, and how long they took together."""
+    launches, seconds = bench.cost(name for attempt in tuning.confirmed for name in attempt.sessions)
+    return f"cost: {counted(launches, 'launch')} that took {human_seconds(seconds)} together"
+
+
+def document(bench: TuningBench, tuning: Tuning, where: Fingerprint) -> str:
+    """The whole result as JSON: times of the default in us, ratios to it, and the cost in launches and seconds.
+
+    ``tuned`` has the settings that are proven ``where`` it was measured.
+    """
+    launches, seconds = bench.cost(name for attempt in tuning.confirmed for name in attempt.sessions)
+    content = {
+        "family": bench.request.family,
+        "fingerprint": msgspec.to_builtins(where),
+        "tuned": msgspec.to_builtins(tuning.winner.configuration) if tuning.winner else None,
+        "asked": msgspec.to_builtins(bench.request),
+        "default_us": {
+            place.label: {str(row): significant(value, 6) for row, value in curve.items()}
+            for place, curve in tuning.curves.items()
+        },
+        "findings": {place.label: [_finding(finding) for finding in each] for place, each in tuning.findings.items()},
+        "race": [[_score(score) for score in rung] for rung in tuning.raced],
+        "confirmed": [_confirmed(attempt) for attempt in tuning.confirmed],
+        "notes": tuning.notes,
+        "cost": {"launches": launches, "seconds": round(seconds, 1)},
+        "result": closing(tuning) if tuning.raced or tuning.confirmed or tuning.idle else None,
+    }
+    return json.dumps(content, indent=1, allow_nan=False) + "\n"
+
+
+def _finding(finding: CurveFinding) -> dict[str, Any]:
+    return {
+        "kind": finding.kind,
+        "row": str(finding.row),
+        "against": finding.against,
+        "factor": finding.factor,
+        "low": finding.low,
+        "high": finding.high,
+    }
+
+
+def _score(score: Score) -> dict[str, Any]:
+    cost = score.cost if math.isfinite(score.cost) else None
+    ratios = {str(row): significant(ratio, 4) for row, ratio in score.ratios.items()}
+    return {
+        "settings": msgspec.to_builtins(score.configuration),
+        "cost": cost,
+        "reason": score.reason,
+        "ratios": ratios,
+    }
+
+
+def _confirmed(attempt: Confirmed) -> dict[str, Any]:
+    verdicts = [
+        {"placement": place, "row": str(point.row), "protocol": point.way, **verdict.to_dict()}
+        for (place, point), verdict in attempt.verdicts.items()
+    ]
+    settings = msgspec.to_builtins(attempt.configuration)
+    return {"settings": settings, "sessions": list(attempt.sessions), "verdicts": verdicts}

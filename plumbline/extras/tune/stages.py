@@ -1,0 +1,319 @@
+"""From a stack to a configuration that is proven, or to "no significant gain"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from plumbline.base.errors import PlumbError
+from plumbline.base.units import counted, percent
+from plumbline.extras.tune import confirm, curves, inventory, race, rules, screen, target, weights
+from plumbline.extras.tune.bench import TuningBench
+from plumbline.extras.tune.confirm import Confirmed
+from plumbline.extras.tune.curves import Curve, Row, TuningPlace
+from plumbline.extras.tune.inventory import Inventory
+from plumbline.extras.tune.race import DEFAULT, Score
+from plumbline.extras.tune.screen import CurveFinding
+from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
+from plumbline.records.model import Record
+from plumbline.stacks import manifest as manifests
+
+#: launches of the default in the screen
+SCREEN = 5
+#: rounds of the race of algorithms: the median of three bears one launch that stands out
+ALGORITHM_ROUNDS = 3
+#: configurations that are confirmed, at most
+TRIES = 4
+
+
+@dataclass
+class Tuning:
+    """The results so far; ``confirmed`` holds every attempt, the last of which is the result.
+
+    ``weights``: the share of each row in a program's time; empty without a profile, when all rows count alike.
+    ``curves``, ``findings`` and ``disturbed`` (how many launches of the screen were, and of how many) are by place,
+    ``ranks`` the numbers of all ranks there. ``idle``: why there is nothing to tune, or empty.
+    """
+
+    curves: dict[TuningPlace, Curve]
+    findings: dict[TuningPlace, list[CurveFinding]]
+    raced: list[list[Score]] = field(default_factory=list)
+    confirmed: list[Confirmed] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    weights: dict[Row, float] = field(default_factory=dict)
+    disturbed: dict[TuningPlace, tuple[int, int]] = field(default_factory=dict)
+    ranks: set[int] = field(default_factory=set)
+    idle: str = ""
+
+    @property
+    def winner(self) -> Confirmed | None:
+        """The configuration that gains and harms nothing; None: no significant gain."""
+        last = self.confirmed[-1] if self.confirmed else None
+        return last if last and last.gains else None
+
+
+def screened(bench: TuningBench) -> Tuning:
+    """The curves of the default at each place, and their findings.
+
+    Raises :class:`PlumbError` if a launch of the default cannot be used.
+    """
+    (records,) = bench.stage("screen", [DEFAULT], SCREEN)
+    medians, shown, disturbed = {}, {}, {}
+    placed = list(zip(bench.places(), records, strict=True))
+    by_ranks: dict[str, dict[int, list[Curve]]] = {}
+    for place, record in placed:
+        measured = [curve for curve in curves.of_record(record) if curve is not None]
+        if len(measured) < len(record.counting()):
+            reason = (record.reasons or ["a launch lacks a size"])[0]
+            raise PlumbError(f"the default cannot be measured: {reason}", record.variant.name, "see its launches")
+        medians[place] = curves.median(measured)
+        shown[place] = screen.findings(measured, _ranks(record))
+        disturbed[place] = (sum(launch.disturbed for launch in record.launches), len(record.launches))
+        by_ranks.setdefault(place.placement, {})[_ranks(record)] = measured
+    for place, record in placed:
+        more = screen.of_ranks(by_ranks[place.placement], _ranks(record))
+        shown[place] = screen.worst_first([*shown[place], *more])
+    return Tuning(medians, shown, disturbed=disturbed, ranks={_ranks(record) for record in records})
+
+
+def tuned(bench: TuningBench) -> Tuning:
+    """Screen, race and confirm; raises :class:`PlumbError` as :func:`screened` does, and for an unknown knob."""
+    calls_made: Mapping[Row, int] = {Row(operation, size): count for operation, size, count in bench.request.counts}
+    if bench.request.program:
+        calls = target.calls(bench)
+        if not calls.counts:
+            few = f"{percent(calls.share)} of its time in MPI at most on any rank, less than {percent(target.LEAST)}"
+            return Tuning({}, {}, idle=f"nothing to tune: {bench.request.program[0].test} spends {few}")
+        calls_made = calls.counts
+    tuning = screened(bench)
+    suspects = list(dict.fromkeys(name for each in tuning.findings.values() for name in screen.suspects(each)))
+    if calls_made:
+        tuning.weights = weights.of(calls_made, next(iter(tuning.curves.values())))
+        used = weights.used(calls_made)
+        suspects = sorted(used) if bench.request.program else [name for name in suspects if name in used]
+    stack = manifests.load(bench.request.stack)
+    offered = inventory.of(stack)
+    tuning.notes += [f"not in this version: {name}" for name in offered.lacking]
+    if bench.request.first != DEFAULT:
+        _confirm(bench, tuning, offered.knobs, _usable(bench, tuning, bench.request.first), stack.benchmarks)
+        if tuning.winner or (tuning.confirmed and tuning.confirmed[-1].unproven):
+            return tuning
+    knobs = race.chosen(
+        race.wanted(offered.knobs, suspects, bench.request.every, bench.request.nodes), bench.request.knobs
+    )
+    finalists = _race(bench, tuning, knobs)
+    best = finalists[0] if finalists else Score(DEFAULT, 0.0, dict.fromkeys(next(iter(tuning.curves.values())), 1.0))
+    wanted = [_with_rules(bench, tuning, knobs, offered, best), *(score.configuration for score in finalists)]
+    _confirm(bench, tuning, knobs, wanted, stack.benchmarks)
+    return tuning
+
+
+def _usable(bench: TuningBench, tuning: Tuning, brought: Configuration) -> list[Configuration]:
+    """``brought`` from another tuning without rules of other numbers of ranks; nothing if the library refuses it."""
+    rules_here = tuple(rule for rule in brought.rules if rule.ranks in (None, *tuning.ranks))
+    if lost := len(brought.rules) - len(rules_here):
+        ranks = ", ".join(map(str, sorted(tuning.ranks)))
+        tuning.notes.append(f"{counted(lost, 'rule')} of the file left out: none of {ranks} ranks")
+    configuration = Configuration(brought.settings, rules_here)
+    try:
+        bench.settings(configuration)
+    except PlumbError as error:
+        tuning.notes.append(f"what the file has is not tried: {error.message}")
+        return []
+    return [configuration]
+
+
+Measured = tuple[list[Configuration], list[list[Record]]]
+
+
+def _measured(bench: TuningBench, name: str, candidates: Sequence[Configuration], rounds: int) -> Measured:
+    """The default and ``candidates``, each once, with the records of each under all placements."""
+    unique = list(dict.fromkeys([DEFAULT, *candidates]))
+    return unique, bench.stage(name, unique, rounds)
+
+
+def _scores(
+    unique: Sequence[Configuration], every: Sequence[Sequence[Record]], weights: Mapping[Row, float]
+) -> list[Score]:
+    """The scores of all of ``unique`` but the first, which is the default."""
+    default = _curves(every[0])
+    return [
+        race.score(configuration, _curves(records), default, weights, _reason(records))
+        for configuration, records in zip(unique[1:], every[1:], strict=True)
+    ]
+
+
+def _curves(records: Sequence[Record]) -> list[Curve | None]:
+    """The launches under all placements, one after the other."""
+    return [curve for record in records for curve in curves.of_record(record)]
+
+
+def _ranks(record: Record) -> int:
+    return record.placement.ranks_per_node * record.placement.nodes
+
+
+def _reason(records: Sequence[Record]) -> str | None:
+    return next((record.reasons[0] for record in records if record.reasons), None)
+
+
+def _race(bench: TuningBench, tuning: Tuning, knobs: Sequence[Knob]) -> list[Score]:
+    """The finalists among settings other than algorithms of collectives, best first; none if the default is as good.
+
+    A configuration whose launch fails is never launched again, alone or with others.
+    """
+    candidates = race.alone(knobs)
+    broken: list[Configuration] = []
+    best: list[Score] = []
+    for number, rounds in enumerate(race.ROUNDS, 1):
+        scores: list[Score] = []
+        for name, more in ((f"race {number}", candidates), (f"race {number}, pairs", race.pairs(knobs))):
+            tried = race.without(more, broken) if number == 1 or more is candidates else []
+            if tried:
+                scores += _scores(*_measured(bench, name, tried, rounds), tuning.weights)
+                broken += race.failed(scores)
+        if not scores:
+            return []
+        tuning.raced.append(scores)
+        best = race.survivors(scores)
+        candidates = [score.configuration for score in best]
+        if number < len(race.ROUNDS):
+            candidates += race.joined(candidates[: race.LEAST])
+    return [score for score in best if score.cost < 0]
+
+
+def _with_rules(
+    bench: TuningBench, tuning: Tuning, knobs: Sequence[Knob], offered: Inventory, best: Score
+) -> Configuration:
+    """``best`` with the algorithms that win on top of it."""
+    base = best.configuration
+    chosen, left = _in_process(bench, tuning, knobs, offered, base)
+    chosen += _by_launches(bench, tuning, left, best)
+    configuration = Configuration(base.settings, tuple(chosen))
+    try:
+        bench.settings(configuration)
+    except PlumbError as error:
+        tuning.notes.append(f"algorithms by size are left out: {error.message}")
+        return base
+    return configuration
+
+
+def _in_process(
+    bench: TuningBench, tuning: Tuning, knobs: Sequence[Knob], offered: Inventory, base: Configuration
+) -> tuple[list[Rule], list[Knob]]:
+    """Rules of the algorithms that can be changed in a process, and the knobs that are left: fixed, or it failed."""
+    left = list(knobs)
+    contests = [(knob, candidate) for knob in knobs if (candidate := race.contest(knob, offered.settings[knob.name]))]
+    if not contests:
+        return [], left
+    needs = dict.fromkeys(need for knob, _ in contests for need in knob.needs)
+    under = Configuration(tuple(dict.fromkeys((*base.settings, *needs))))
+    every = bench.contests("algorithms in one process", [contest for _, contest in contests], under, ALGORITHM_ROUNDS)
+    chosen: list[Rule] = []
+    raced: list[Score] = []
+    for (knob, contest), records in zip(contests, every, strict=True):
+        if reason := _reason(records):
+            tuning.notes.append(f"{knob.name} is raced by launches: {reason}")
+            continue
+        left.remove(knob)
+        for ranks in sorted({_ranks(record) for record in records}):
+            ratios = contest.ratios([record for record in records if _ranks(record) == ranks], bench.request.sizes)
+            scores = [_of_ratios(Setting(knob.name, value), each) for value, each in ratios.items()]
+            raced += scores
+            chosen += rules.choose([knob], dict.fromkeys(scores[0].ratios, 1.0), scores, ranks)
+    tuning.raced.append(raced)
+    return chosen, left
+
+
+def _of_ratios(setting: Setting, ratios: Mapping[Row, float]) -> Score:
+    return race.score(Configuration((setting,)), [ratios], [dict.fromkeys(ratios, 1.0)], {})
+
+
+def _by_launches(bench: TuningBench, tuning: Tuning, knobs: Sequence[Knob], best: Score) -> list[Rule]:
+    base = best.configuration
+    bundles = race.bundles(knobs, base)
+    if not bundles:
+        return []
+    unique, every = _measured(bench, "algorithms", [base, *bundles], ALGORITHM_ROUNDS)
+    tuning.raced.append(_scores(unique, every, tuning.weights))
+    chosen: list[Rule] = []
+    for ranks in sorted({_ranks(record) for record in every[0]}):  # sizes of some collectives are those of all ranks
+        of_ranks = [[record for record in records if _ranks(record) == ranks] for records in every]
+        scores = _scores(unique, of_ranks, tuning.weights)
+        known = next((score.ratios for score in scores if score.configuration == base), dict.fromkeys(best.ratios, 1.0))
+        if known:
+            chosen += rules.choose(knobs, known, [score for score in scores if score.configuration != base], ranks)
+    return chosen
+
+
+def _confirm(
+    bench: TuningBench,
+    tuning: Tuning,
+    knobs: Sequence[Knob],
+    wanted: Sequence[Configuration],
+    benchmarks: Mapping[str, Any],
+) -> None:
+    """Try ``wanted`` until one gains and harms nothing; a rule that harms is confined, a setting withdrawn.
+
+    A gain by every protocol of the kernel is tried by OSU's and IMB's programs, if ``benchmarks`` has any.
+    Where a row is slower that has no rule, the settings are the cause: the rules are tried without them. If there are
+    no settings, the cause ran before that row in the same process: only the rules of collectives that run
+    after it stay.
+    """
+    queue = [configuration for configuration in dict.fromkeys(wanted) if configuration != DEFAULT]
+    most = len(tuning.confirmed) + TRIES
+    if bench.request.program:
+        _by_program(bench, tuning, queue[:TRIES])
+        return
+    while queue and len(tuning.confirmed) < most:
+        name = f"confirm {len(tuning.confirmed) + 1}"
+        candidate = queue.pop(0)
+        result = _proven(confirm.confirm(bench, name, candidate), tuning, knobs)
+        if result.gains:
+            result = _proven(confirm.by_others(bench, f"{name} by others", result, benchmarks), tuning, knobs)
+        tuning.confirmed.append(result)
+        if result.gains or result.unproven:
+            return
+        slower = result.rows("FAIL")
+        grid = sorted({point.row.size for _, point in result.verdicts})
+        kept = tuple(rules.without(candidate.rules, slower, grid, knobs))
+        if result.harmful:
+            tuning.notes.append(f"withdrawn: {race.label(candidate)}: {_harm(result)}")
+        blamed = {row.operation for row in slower} - {rule.collective for rule in candidate.rules}
+        if blamed and not candidate.settings:
+            kept = rules.after(kept, blamed)
+        following = Configuration(() if blamed and kept else candidate.settings, kept)
+        if following not in (DEFAULT, candidate, *queue):
+            queue.insert(0, following)
+
+
+def _by_program(bench: TuningBench, tuning: Tuning, wanted: Sequence[Configuration]) -> None:
+    """Try ``wanted`` until the program that the tuning is for gains by one, or none can be proven."""
+    for candidate in wanted:
+        result = confirm.by_program(bench, f"confirm {len(tuning.confirmed) + 1}", candidate)
+        tuning.confirmed.append(result)
+        if result.gains or result.unproven:
+            return
+        if result.harmful:
+            tuning.notes.append(f"withdrawn: {race.label(candidate)}: {_harm(result)}")
+
+
+def _proven(result: Confirmed, tuning: Tuning, knobs: Sequence[Knob]) -> Confirmed:
+    """``result`` without the rules, and sizes of rules, that are not proven: there the library's own choice stays."""
+    configuration = result.configuration
+    if not result.gains:
+        return result
+    measured = [point.row for _, point in result.verdicts]
+    kept = tuple(rules.proven(configuration.rules, result.tame, result.gaining, measured, knobs))
+    if kept == configuration.rules:
+        return result
+    tuning.notes.append(
+        f"rules confined to what every protocol proves: {race.label(Configuration(rules=configuration.rules))} "
+        f"to {race.label(Configuration(rules=kept)) if kept else 'none'}"
+    )
+    return replace(result, configuration=Configuration(configuration.settings, kept))
+
+
+def _harm(result: Confirmed) -> str:
+    placement, point = result.harmful[0]
+    return f"{point}, placement {placement}: {result.verdicts[placement, point].reason}"

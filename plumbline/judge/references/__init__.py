@@ -1,0 +1,5 @@
+"""Expected values: reading, matching, judging, calibrating and checking them."""
+
+from plumbline.judge.references.match import Match, References, judge
+
+__all__ = ["Match", "References", "judge"]

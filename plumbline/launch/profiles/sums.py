@@ -1,0 +1,171 @@
+"""Sums of a profile: per call, per call and size, per rank, and by the objects that messages crossed."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from plumbline.launch.profiles.model import Call, Communicator, Profile, RankPlace, RankProfile, Role, Sizes, Traffic
+
+
+@dataclass
+class Total:
+    """Calls that belong together. ``by_rank`` has the time of each rank that made one; times are nanoseconds."""
+
+    call: str
+    role: Role
+    count: int = 0
+    time_ns: int = 0
+    least_ns: int | None = None
+    most_ns: int = 0
+    bytes: int = 0
+    least_bytes: int | None = None
+    most_bytes: int = 0
+    completed: int = 0
+    completion_ns: int = 0
+    waited_ns: int = 0
+    by_rank: dict[int, int] = field(default_factory=dict)
+
+    def add(self, rank: int, sizes: Sizes) -> None:
+        """Count the calls of ``sizes`` as rank ``rank``'s."""
+        for name in ("count", "time_ns", "bytes", "completed", "completion_ns", "waited_ns"):
+            setattr(self, name, getattr(self, name) + getattr(sizes, name))
+        self.least_ns = sizes.least_ns if self.least_ns is None else min(self.least_ns, sizes.least_ns)
+        self.least_bytes = sizes.least_bytes if self.least_bytes is None else min(self.least_bytes, sizes.least_bytes)
+        self.most_ns = max(self.most_ns, sizes.most_ns)
+        self.most_bytes = max(self.most_bytes, sizes.most_bytes)
+        self.by_rank[rank] = self.by_rank.get(rank, 0) + sizes.time_ns
+
+    @property
+    def mean_ns(self) -> float:
+        """Mean time of one call, in ns."""
+        return self.time_ns / self.count
+
+    @property
+    def variation(self) -> float:
+        """Standard deviation over mean of the ranks' times, as mpiP's COV; 0 for one rank."""
+        times = list(self.by_rank.values())
+        mean = statistics.fmean(times)
+        return statistics.pstdev(times) / mean if mean else 0.0
+
+
+def per_call(ranks: Iterable[RankProfile]) -> list[Total]:
+    """A total for each call, the one with most time first."""
+    totals: dict[str, Total] = {}
+    for rank, _, call, sizes in _entries(ranks):
+        totals.setdefault(call.call, Total(call.call, call.role)).add(rank.rank, sizes)
+    return sorted(totals.values(), key=lambda total: (-total.time_ns, total.call))
+
+
+def per_size(profile: Profile) -> list[tuple[str, Total]]:
+    """(communicator, total) for each call, power of two of the size and communicator; most time first."""
+    totals: dict[tuple[str, str, int], Total] = {}
+    names = {rank.rank: names_of(rank) for rank in profile.ranks}
+    for rank, communicator, call, sizes in _entries(profile.ranks):
+        key = (names[rank.rank][communicator.id], call.call, sizes.most_bytes.bit_length())
+        totals.setdefault(key, Total(call.call, call.role)).add(rank.rank, sizes)
+    rows = [(key[0], total) for key, total in totals.items()]
+    return sorted(rows, key=lambda row: (-row[1].time_ns, row[1].call, row[1].most_bytes, row[0]))
+
+
+def by_size(profile: Profile) -> dict[tuple[str, int], Total]:
+    """The totals by call and power of two of the size, over all communicators."""
+    totals: dict[tuple[str, int], Total] = {}
+    for rank, _, call, sizes in _entries(profile.ranks):
+        totals.setdefault((call.call, sizes.most_bytes.bit_length()), Total(call.call, call.role)).add(rank.rank, sizes)
+    return totals
+
+
+def _entries(ranks: Iterable[RankProfile]) -> Iterator[tuple[RankProfile, Communicator, Call, Sizes]]:
+    for rank in ranks:
+        for communicator in rank.communicators:
+            for call in communicator.calls:
+                for sizes in call.sizes:
+                    yield rank, communicator, call, sizes
+
+
+def names_of(rank: RankProfile) -> dict[int, str]:
+    """Names of a rank's communicators, by number: the n-th of a size has the same name on each rank."""
+    names: dict[int, str] = {}
+    met: dict[tuple[bool, int], int] = {}
+    for communicator in sorted(rank.communicators, key=lambda communicator: communicator.id):
+        if communicator.size == 0:
+            names[communicator.id] = "-" if communicator.id == 0 else "others"
+            continue
+        kind = (communicator.window, communicator.size)
+        met[kind] = number = met.get(kind, 0) + 1
+        noun = "window" if communicator.window else "comm"
+        names[communicator.id] = f"{noun} of {communicator.size}{f' #{number}' if number > 1 else ''}"
+    return names
+
+
+def mpi_share(rank: RankProfile) -> float:
+    """The time that all threads of the rank spent in MPI together, as a fraction of its wall time: it may exceed 1."""
+    return rank.mpi_ns / rank.wall_ns if rank.wall_ns else 0.0
+
+
+def share(ranks: Iterable[RankProfile]) -> float:
+    """How many percent of their time the ranks spent in MPI."""
+    times = [(rank.mpi_ns, rank.wall_ns) for rank in ranks]
+    wall = sum(ns for _, ns in times)
+    return 100 * sum(ns for ns, _ in times) / wall if wall else 0.0
+
+
+def counted(ranks: Sequence[RankProfile]) -> list[tuple[str, str]]:
+    """A row of facts: how much of a rank's time was counted, in the mean; no row if the profile was never off."""
+    if not any(rank.off_ns for rank in ranks):
+        return []
+    wall = statistics.fmean(rank.wall_ns for rank in ranks) / 1e9
+    off = statistics.fmean(rank.off_ns for rank in ranks) / 1e9
+    text = f"{wall:.4g} s of {wall + off:.4g} s a rank: the program switched the profile off (MPI_Pcontrol)"
+    return [("counted", text)]
+
+
+#: classes of messages: the smallest object that holds both ranks, from near to far (class, the member of a place
+#: that two ranks of it share)
+SHARED = (("core", "core"), ("L3", "l3"), ("NUMA node", "numa"), ("package", "package"))
+SELF, NODE, NODES = "itself", "node", "between nodes"
+CLASSES = (SELF, *(name for name, _ in SHARED), NODE, NODES)
+
+
+def class_of(first: RankPlace, second: RankPlace) -> str:
+    """The class of two ranks, by what they share. A rank that is not bound to one object of a kind shares none of it.
+
+    >>> near = RankPlace(rank=0, host="a", cpus=[0], core=0, l3=0, numa=0, package=0)
+    >>> class_of(near, RankPlace(rank=1, host="a", cpus=[1], core=1, l3=0, numa=0, package=0))
+    'L3'
+    >>> class_of(near, RankPlace(rank=2, host="b", cpus=[0], core=0, l3=0, numa=0, package=0))
+    'between nodes'
+    """
+    if first.rank == second.rank:
+        return SELF
+    if first.host != second.host:
+        return NODES
+    return next((name for name, kind in SHARED if -1 < getattr(first, kind) == getattr(second, kind)), NODE)
+
+
+def traffic(profile: Profile) -> dict[str, Traffic]:
+    """Messages and bytes by class, in the order of :data:`CLASSES`; classes without a message are left out.
+
+    Messages of ranks whose place is not known are not counted.
+    """
+    places = {place.rank: place for place in profile.places}
+    classes = {name: Traffic(inside=name) for name in CLASSES}
+    for rank in profile.ranks:
+        for peer in rank.peers:
+            if rank.rank in places and peer.rank in places:
+                mine = classes[class_of(places[rank.rank], places[peer.rank])]
+                mine.messages += peer.sent_messages
+                mine.bytes += peer.sent_bytes
+    return {name: crossing for name, crossing in classes.items() if crossing.messages}
+
+
+def matrix(profile: Profile) -> list[list[int]]:
+    """Bytes that rank i sent to rank j."""
+    size = max((rank.size for rank in profile.ranks), default=0)
+    rows = [[0] * size for _ in range(size)]
+    for rank in profile.ranks:
+        for peer in rank.peers:
+            rows[rank.rank][peer.rank] = peer.sent_bytes
+    return rows

@@ -1,0 +1,207 @@
+"""The witness of each rank of a launch: the process of it that did the work, and the CPU time of the others.
+
+A rank is what ``plumb-bind`` became, the *root*, with everything that it started. Each process that ends in the
+ordinary way leaves a document. What the root's ended children used beyond their documents is the time of processes that
+nobody saw: the preloaded library was taken from them, they were linked statically, or ended by ``_exit`` or a signal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import structs
+
+from plumbline.base import group, schemas
+from plumbline.base.errors import PlumbError
+from plumbline.base.units import cpu_list
+from plumbline.host import proc
+from plumbline.host.topology.plan import PlannedRank
+from plumbline.launch.witness.model import RankWitness, Witness
+
+#: CPU time that processes elsewhere than planned may take, as a fraction of the working one's, and in seconds: below a
+#: campaign's margin of 1 %, and one tick of a kernel that counts in 1/100 s
+ELSEWHERE = (0.01, 0.01)
+#: the same for processes that nobody saw. A document ends before its process does: what giving back memory and writing
+#: the document takes is part of it.
+UNSEEN = (0.05, 0.1)
+#: the same for what the process did before it became the program: the binder, a wrapper that loads modules
+BEFORE = (0.05, 3.0)
+#: words by which reasons are known
+LEFT_NO_WITNESS, BECAME = "of CPU time and left no witness", "of CPU time before it became"
+
+
+def by_rank(documents: list[Witness]) -> tuple[list[RankWitness], list[str]]:
+    """One witness for each rank, that of the process which did the work, with the rank's other processes as ``others``.
+
+    That process is the one that called MPI_Init, else the one that used most CPU time, or the root if it used about as
+    much. A rank whose root left no document has no witness; the reason is returned if one of its children did.
+    """
+    trees = group(((document.host, document.root), document) for document in documents)
+    witnesses: list[RankWitness] = []
+    reasons = []
+    for (host, root), tree in trees.items():
+        if any(document.pid == root for document in tree):
+            worker = max(tree, key=_work)
+            others = [document for document in tree if document is not worker]
+            witnesses.append(RankWitness(**structs.asdict(worker), others=others))
+        else:
+            started = ", ".join(sorted({document.program for document in tree}))
+            reasons.append(
+                f"process {root} on {host} started {started} and ended without a witness of its own: it crashed, or "
+                "is a shell that must end in 'exec PROGRAM'"
+            )
+    return witnesses, reasons
+
+
+def _work(document: Witness) -> tuple[bool, float]:
+    ahead = ELSEWHERE[1] if document.pid == document.root else 0.0
+    return document.mpi, cpu_s(document) + ahead
+
+
+def everyone(witness: RankWitness) -> list[Witness]:
+    """All processes of the rank of ``witness``, the working one first."""
+    return [witness, *witness.others]
+
+
+def bound_cpus(witness: Witness) -> set[int]:
+    """The CPUs that threads of one process were bound to at its end."""
+    return {cpu for thread in witness.threads for cpu in thread.affinity}
+
+
+def cpu_s(witness: Witness) -> float:
+    """CPU seconds of one process since its program began."""
+    usage = witness.usage
+    return usage.user_s + usage.system_s
+
+
+def allowed_s(limit: tuple[float, float], witness: Witness) -> float:
+    """CPU seconds that ``limit``, a fraction of the working process's and a constant, allows."""
+    fraction, seconds = limit
+    return fraction * cpu_s(witness) + seconds
+
+
+def faults(rank: PlannedRank, witness: RankWitness, name: str) -> list[str]:
+    """Why the other processes of the ``rank`` called ``name`` leave doubt that the witnessed one did its work there."""
+    reasons = _twice(witness, name)
+    if rank.places:
+        reasons += _elsewhere(set(rank.cpus), witness, name)
+        reasons += _unseen(witness, name)
+        reasons += _unlisted(witness, name)
+        reasons += _before(witness, name)
+    return reasons
+
+
+def _twice(witness: RankWitness, name: str) -> list[str]:
+    callers = [document for document in everyone(witness) if document.mpi]
+    if len(callers) < 2:
+        return []
+    return [f"{len(callers)} processes of {name} called MPI_Init: {', '.join(map(_label, callers))}"]
+
+
+def _elsewhere(cpus: set[int], witness: RankWitness, name: str) -> list[str]:
+    """Only the other processes: the working process itself is compared with its places."""
+    away = {}
+    for document in everyone(witness)[1:]:
+        seen = bound_cpus(document) | set(document.start.affinity)
+        if seen - cpus:
+            away[document.pid] = (document, seen)
+    used = sum(cpu_s(document) for document, _ in away.values())
+    if used <= allowed_s(ELSEWHERE, witness):
+        return []
+    where = "; ".join(f"{_label(document)} on {cpu_list(seen)}" for document, seen in away.values())
+    return [f"processes of {name} used {used:.2f} s of CPU time outside its CPUs {cpu_list(cpus)}: {where}"]
+
+
+def _unseen(witness: RankWitness, name: str) -> list[str]:
+    """CPU time of the root's ended children, by the root's account, beyond what their documents report."""
+    root = next(document for document in everyone(witness) if document.pid == document.root)
+    reported = sum(cpu_s(document) + _before_s(document) for document in everyone(witness) if document is not root)
+    unseen = root.usage.children_s - reported
+    if unseen <= allowed_s(UNSEEN, witness):
+        return []
+    return [
+        f"processes that {_label(root)} of {name} started used {unseen:.2f} s {LEFT_NO_WITNESS}: "
+        "it is unknown where they ran"
+    ]
+
+
+def _unlisted(witness: RankWitness, name: str) -> list[str]:
+    """CPU time of threads that the C library does not know: started by clone(2), or ended by the system call alone."""
+    unlisted = sum(document.usage.unlisted_s for document in everyone(witness))
+    if unlisted <= allowed_s(UNSEEN, witness):
+        return []
+    return [f"threads of {name} used {unlisted:.2f} s of CPU time and ended unseen: it is unknown where they ran"]
+
+
+def unseen_orphans(witnesses: Sequence[RankWitness], orphans: Sequence[proc.Stat], host: str) -> list[str]:
+    """CPU time of daemons that ranks left on ``host``: ``orphans`` that are not the launcher's, beyond their documents.
+
+    What a rank descends from is the launcher's. Daemons on other hosts are not seen: their orphans are not ours.
+    """
+    here = [document for witness in witnesses for document in everyone(witness) if document.host == host]
+    launchers = {pid for document in here for pid in document.ancestors if document.pid == document.root}
+    used = {orphan.pid: orphan.cpu_s for orphan in orphans if orphan.pid not in launchers}
+    for document in here:
+        for pid in used.keys() & {document.pid, *document.ancestors}:
+            used[pid] -= cpu_s(document) + _before_s(document)
+    working = {orphan.name: used[orphan.pid] for orphan in orphans if used.get(orphan.pid, 0) > UNSEEN[1]}
+    unseen = sum(value for value in used.values() if value > 0)
+    if not here or unseen <= UNSEEN[0] * sum(map(cpu_s, here)) + UNSEEN[1]:
+        return []
+    named = f": {', '.join(sorted(working))}" if working else ""
+    return [f"daemons that the ranks left on {host} used {unseen:.2f} s {LEFT_NO_WITNESS}{named}"]
+
+
+def _before_s(document: Witness) -> float:
+    return document.usage.before_s
+
+
+def _before(witness: RankWitness, name: str) -> list[str]:
+    before = sum(map(_before_s, everyone(witness)))
+    if before <= allowed_s(BEFORE, witness):
+        return []
+    return [f"{name} used {before:.2f} s {BECAME} {_label(witness)}: nobody knows where"]
+
+
+def _label(document: Witness) -> str:
+    return f"{document.program.rpartition('/')[2]} (process {document.pid})"
+
+
+_DECODER = msgspec.json.Decoder(Witness)
+
+
+def read(folder: Path | str) -> tuple[list[RankWitness], list[str]]:
+    """One witness for each rank, ordered by host and rank, from the documents in ``folder`` (every ``*.json``).
+
+    Also returns a reason for each document that is damaged, and for each process that left children's documents only.
+    """
+    documents: list[Witness] = []
+    reasons: list[str] = []
+    if not Path(folder).is_dir():
+        return [], [f"no witness folder {folder}"]
+    for file in sorted(Path(folder).glob("*.json")):
+        try:
+            documents.append(_load(file))
+        except PlumbError as error:
+            reasons.append(str(error))
+    documents.sort(key=lambda item: (item.host, item.rank, item.local_rank, item.pid))
+    witnesses, orphans = by_rank(documents)
+    return witnesses, reasons + orphans
+
+
+def _load(file: Path) -> Witness:
+    cure = "the launch cannot be verified"
+    try:
+        text = file.read_bytes()
+        return _DECODER.decode(text)
+    except OSError as error:
+        raise PlumbError(f"unreadable witness file: {error}", str(file), cure) from error
+    except msgspec.ValidationError as error:
+        if b'"ancestors"' not in text and b'"schema"' in text:
+            cure = "build the tools again: make setup"
+            raise PlumbError("witness file of an earlier libplumbwitness.so", str(file), cure) from None
+        raise PlumbError(schemas.fault("witness", error), str(file), cure) from None
+    except (ValueError, RecursionError) as error:
+        raise PlumbError(f"damaged witness file: {error}", str(file), cure) from error

@@ -1,0 +1,121 @@
+"""A state of an application's code, built with a stack: once, in a folder of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from plumbline.base import files, paths, surroundings
+from plumbline.base.errors import PlumbError
+from plumbline.measure.application import source as sources
+from plumbline.measure.application.model import FILE, Application, load
+from plumbline.measure.application.source import Source
+from plumbline.stacks import abi, fetch
+from plumbline.stacks import manifest as manifests
+from plumbline.stacks.manifest import Manifest
+
+#: file beside the sources that says that they are built: the SHA-256 of each file in them that launches run or read
+MARK = "built.json"
+
+
+@dataclass(frozen=True)
+class Built:
+    """The application in ``folder``, built with ``stack`` from ``source``; ``application`` is what that state says."""
+
+    application: Application
+    source: Source
+    stack: str
+    folder: Path
+
+
+def build(file: Path, source: Source, stack: Manifest, say: Callable[[str], None]) -> Built:
+    """Build the application of ``file`` in the state ``source`` for the ``stack`` of a manifest, unless it is built.
+
+    It is built again if a file that launches run or read was changed since. With the standard MPI ABI it is one build
+    for all stacks. Raises :class:`PlumbError` with the first error of a command that fails.
+    """
+    now = load(file)
+    name, standard = now.application, now.mpi_abi == "standard"
+    compiles = abi.builder(stack) if standard else stack
+    made_with = msgspec.to_builtins((compiles.name, compiles.mpi, compiles.compiler))
+    known = json.dumps([source.identity, str(source.folder), *made_with, now.mpi_abi, source.variables])
+    place = paths.build() / "applications" / name / hashlib.sha256(known.encode()).hexdigest()[:16]
+    folder = place / "source" / (source.folder.relative_to(source.repository) if source.repository else "")
+    with files.lock(place.with_suffix(".lock")):
+        whole, changed = _as_built(place / MARK, folder)
+        if changed:
+            say(f"{name}: {changed} of {source.label} was changed since it was built: it is built again")
+        if not whole:
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir(parents=True)
+            sources.check_out(source, place / "source")
+            if not (folder / FILE).is_file():
+                raise PlumbError(f"{source.label} has no {FILE}", str(source.folder), "is it committed? git add it")
+            checked_out = load(folder / FILE)
+            if checked_out.build:
+                say(f"{name}: building {source.label} with {compiles.name}")
+            around = environment(compiles) | dict(source.variables)
+            if standard:
+                around["PATH"] = f"{abi.write_wrappers(compiles, place / 'bin')}:{around['PATH']}"
+            for line in checked_out.build:
+                failing = f"the build of {source.label} fails with {compiles.name}"
+                fetch.run_line(line, folder, around, failing, f"{FILE}, build", place / "build.log")
+            files.replace(place / MARK, json.dumps(_watched(folder)) + "\n")
+    built = Built(load(folder / FILE), source, stack.name, folder)
+    for called, program in built.application.programs.items() if standard else ():
+        if program.mpi:
+            abi.check(executable(program.words[0], folder, stack), called, stack)
+    return built
+
+
+def environment(stack: Manifest) -> dict[str, str]:
+    """The variables of a build: this process's and the stack's, with the stack's programs first in PATH."""
+    around = {**surroundings.of_user(), **manifests.environment(stack, os.environ)}
+    return {**around, "PATH": f"{Path(stack.prefix) / 'bin'}:{around.get('PATH', os.defpath)}"}
+
+
+def executable(word: str, folder: Path, stack: Manifest) -> Path:
+    """The file that the first ``word`` of a command names: below ``folder``, else in the PATH of a build.
+
+    Raises :class:`PlumbError` where there is none.
+    """
+    if "/" in word:
+        program = str(folder / word) if os.access(folder / word, os.X_OK) and (folder / word).is_file() else None
+        cure = "build has to make it, and it must be executable"
+    else:
+        program = shutil.which(word, path=environment(stack)["PATH"])
+        cure = f"write ./{word} if it is a file of the repository"
+    if program is None:
+        raise PlumbError(f"there is no program {word}, built with {stack.name}", str(folder), cure)
+    return Path(program)
+
+
+def _watched(folder: Path) -> dict[str, str]:
+    """The SHA-256 of the files that launches run or read, by path below ``folder``: plumb.yaml, programs, inputs."""
+    programs = load(folder / FILE).programs.values()
+    named = [
+        [FILE, program.words[0], *program.inputs, *([program.stdin] if program.stdin else [])] for program in programs
+    ]
+    watched = {file for names in named for name in names for file in files.below(folder / name)}
+    ours = sorted(file for file in watched if file.is_relative_to(folder))
+    return {file.relative_to(folder).as_posix(): files.sha256_once(file) for file in ours}
+
+
+def _as_built(mark: Path, folder: Path) -> tuple[bool, str | None]:
+    """Whether ``folder`` is as the build left it, by its ``mark``, and the first file that was changed since."""
+    try:
+        known = msgspec.json.decode(mark.read_bytes(), type=dict[str, str])
+    except (OSError, msgspec.MsgspecError):
+        return False, None
+    for name, digest in known.items():
+        file = folder / name
+        if not file.is_file() or files.sha256_once(file) != digest:
+            return False, name
+    return True, None

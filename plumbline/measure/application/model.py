@@ -1,0 +1,216 @@
+"""``plumb.yaml``: the programs of a repository, and what is to be measured of them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta, Struct
+
+from plumbline.base import schemas, units
+from plumbline.base.errors import PlumbError, suggest
+from plumbline.host.topology import binder
+from plumbline.launch.witness.compare import Binds
+from plumbline.parsers.application import CheckRule, FigureRule, Rules, rate_name
+
+FILE = "plumb.yaml"
+CURE = "plumb application init writes one that explains itself"
+#: names become those of tests, and parts of files' names
+Name: TypeAlias = Annotated[str, schemas.whole("[a-z][a-z0-9_]{0,39}")]
+Count: TypeAlias = Annotated[int, Meta(ge=1, le=1_000_000)]
+#: a path below the folder of plumb.yaml
+Inside: TypeAlias = Annotated[str, schemas.whole(r"(?!/)(?!.*(^|/)\.\.(/|$))[^\x00-\x1f\x7f]+")]
+#: files of a launch's own in the folder where the program runs
+TAKEN = ("witness", "output", "profile", "stdout", "stderr")
+
+
+class Program(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A program, what it prints, and where its ranks and threads are placed.
+
+    ``command`` is a line of words or a list; no shell reads it, and its first word is a file below the folder of
+    plumb.yaml, or a program in PATH. It runs in an empty folder, with links to its ``inputs``; its first rank reads the
+    file ``stdin``. ``placements`` are names of docs/placements.md, each a variant. ``memory`` is the memory policy,
+    ``threads`` those of a rank (a list: each a variant) and ``ranks`` those of a node; without them the placement
+    decides. ``binds`` says what is bound: ``threads``, each to its CPU, as OpenMP does it, or ``ranks``, whose threads
+    may run on any CPU of their rank; with ``itself`` the program binds its threads, as the placement has them. ``mpi``
+    says whether it is an MPI program. ``time_limit_s`` is that of a launch, ``launches`` how many a campaign makes.
+    """
+
+    command: Annotated[str, Meta(min_length=1)] | Annotated[list[str], Meta(min_length=1)]
+    figures: Annotated[dict[Name, FigureRule], Meta(min_length=1)]
+    checks: list[CheckRule] = []
+    inputs: list[Inside] = []
+    stdin: Inside | None = None
+    placements: Annotated[list[str], Meta(min_length=1)] = msgspec.field(default_factory=lambda: ["core"])
+    memory: str | None = None
+    threads: Count | Annotated[list[Count], Meta(min_length=1)] | None = None
+    ranks: Count | None = None
+    nodes: Count = 1
+    binds: Binds = "threads"
+    mpi: bool = True
+    environment: dict[str, str] = {}
+    time_limit_s: Annotated[float, Meta(gt=0, le=1_000_000)] = 600.0
+    launches: Count = 5
+
+    @property
+    def words(self) -> list[str]:
+        """The command, word by word."""
+        return shlex.split(self.command) if isinstance(self.command, str) else list(self.command)
+
+
+class Application(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What ``plumb.yaml`` says: ``build`` are lines for bash, run once for each stack and commit in a clean copy.
+
+    With ``mpi_abi: standard`` they are run once for all stacks whose library has the standard ABI of MPI 5.
+    """
+
+    application: Name
+    build: list[str] = []
+    mpi_abi: Literal["stack", "standard"] = "stack"
+    programs: Annotated[dict[Name, Program], Meta(min_length=1)]
+
+    def test(self, program: str) -> str:
+        """The name of the test that measures ``program``, as records have it."""
+        return test_name(self.application, program)
+
+    def tests(self, programs: Sequence[str], file: Path) -> str:
+        """The regular expression that names of the tests of ``programs``, or of all, begin with.
+
+        Raises :class:`PlumbError` for a program that is not one of ``file``.
+        """
+        for name in programs:
+            if name not in self.programs:
+                raise PlumbError(f"{file.name} has no program '{name}'", str(file), suggest(name, list(self.programs)))
+        return "|".join(f"{re.escape(self.test(name))}(%|$)" for name in programs or self.programs)
+
+
+def test_name(application: str, program: str) -> str:
+    """The name of the test that measures a program: the application's for the program of that name."""
+    return application if program == application else f"{application}_{program}"
+
+
+def find(start: Path) -> Path | None:
+    """The plumb.yaml of ``start`` or of the nearest folder above it; None if there is none."""
+    return next((folder / FILE for folder in (start, *start.parents) if (folder / FILE).is_file()), None)
+
+
+def here(named: Path | None) -> Path:
+    """The plumb.yaml that is ``named``, or that of the present folder; raises :class:`PlumbError` without one."""
+    file = named or find(Path.cwd())
+    if file is None:
+        raise PlumbError(f"there is no {FILE} here or above", str(Path.cwd()), CURE)
+    return file.resolve()
+
+
+def named_or_here(named: Path | None) -> Path | None:
+    """The plumb.yaml that is ``named``, or that of the present folder or above, if there is one."""
+    return here(named) if named or find(Path.cwd()) else None
+
+
+def load(file: Path) -> Application:
+    """The application of ``file``. Raises :class:`PlumbError` with the first of its faults."""
+    application = read(file)
+    if fault := next(faults(application, file.parent), None):
+        raise PlumbError(fault, str(file), "fix that key")
+    return application
+
+
+def read(file: Path) -> Application:
+    """The application of ``file``; only its form is checked. Raises :class:`PlumbError` where that is wrong."""
+    document = schemas.read_yaml(file, FILE, CURE)
+    return schemas.convert("application", document, Application, str(file))
+
+
+def checked(file: Path) -> tuple[Application | None, list[str]]:
+    """The application of ``file``, and all its faults: ``KEY: FAULT``; None where its form is wrong.
+
+    Raises :class:`PlumbError` where it is not YAML.
+    """
+    document = schemas.read_yaml(file, FILE, CURE)
+    if wrong := schemas.faults(document, Application):
+        return None, wrong
+    application = msgspec.convert(document, Application)
+    return application, list(faults(application, file.parent))
+
+
+def faults(application: Application, folder: Path) -> Iterator[str]:
+    """The faults that a type cannot show: ``KEY: FAULT``, in the order of the file."""
+    for name, program in application.programs.items():
+        for fault in _faults(program, folder):
+            yield f"programs.{name}.{fault}"
+
+
+def _faults(program: Program, folder: Path) -> Iterator[str]:
+    try:
+        words = program.words
+    except ValueError as error:
+        yield f"command: {error}"
+        words = ["?"]
+    if not words or not all(words):
+        yield "command: an empty word"
+    for name, rule in program.figures.items():
+        where = f"figures.{name}"
+        if len(rule.kinds) != 1:
+            named = ", ".join(rule.kinds) or "none"
+            yield f"{where}: one of pattern, json, csv and wall says where it is found; {named} are here"
+        elif rule.pattern:
+            yield from (f"{where}.pattern: {fault}" for fault in _pattern(rule.pattern, number=True))
+        if not rule.wall and "unit" not in msgspec.to_builtins(rule):
+            yield f"{where}.unit: missing: what the program prints behind the number, such as s or GB/s"
+        if rule.wall and rule.unit != "s":
+            yield f"{where}.unit: {rule.unit}: wall is measured in s: leave it out"
+        if rule.rates and units.multiple(rule.unit)[0] != units.US:
+            yield f"{where}.{rule.rates[0]}: {rule.unit} is not a unit of time, in which work is done"
+        for work in rule.rates:
+            if rate_name(name, work) in program.figures:
+                yield f"{where}.{work}: its rate is called {rate_name(name, work)}, as another figure"
+    for place, check in enumerate(program.checks):
+        wanted = check.value is not None
+        yield from (f"checks.{place}.pattern: {fault}" for fault in _pattern(check.pattern, number=wanted))
+    for name in sorted(Rules(figures=program.figures, checks=program.checks).files):
+        parts = Path(name).parts
+        if (folder / name).exists() and any(_overlap(parts, Path(entry).parts) for entry in program.inputs):
+            yield f"inputs: {name} is read as what the program writes, and a launch may not change an input"
+    for place, entry in enumerate(program.inputs):
+        overlapping = [
+            earlier for earlier in program.inputs[:place] if _overlap(Path(earlier).parts, Path(entry).parts)
+        ]
+        if not Path(entry).parts:
+            yield f"inputs: '{entry}': name the files and folders that the program reads"
+        elif Path(entry).parts[0] in TAKEN:
+            yield f"inputs: '{entry}': the name is that of a file of Plumbline in the same folder"
+        elif not (folder / entry).exists():
+            yield f"inputs: there is no {entry} beside {FILE}"
+        elif overlapping:
+            yield f"inputs: '{overlapping[0]}' and '{entry}' overlap: leave one out"
+    if program.stdin and not (folder / program.stdin).is_file():
+        yield f"stdin: there is no file {program.stdin} beside {FILE}"
+    yield from (f"placements: {fault}" for name in program.placements if (fault := binder.fault(name)))
+    if program.memory and (fault := binder.fault("core", program.memory)):
+        yield f"memory: {fault}"
+    free = {placement.name for placement in binder.placements() if not placement.bound}
+    if program.binds == "itself" and (unbound := free & set(program.placements)):
+        yield f"binds: itself: placement {unbound.pop()} does not say where threads are to be bound"
+
+
+def _overlap(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Whether of two paths, part by part, one is the other, or is in it."""
+    common = min(len(first), len(second))
+    return common > 0 and first[:common] == second[:common]
+
+
+def _pattern(text: str, number: bool) -> Iterator[str]:
+    """The fault of a regular expression, of which a group is a ``number`` or not."""
+    try:
+        pattern = re.compile(text, re.MULTILINE)
+    except re.error as error:
+        yield f"not a regular expression: {error}"
+        return
+    if number and not pattern.groups:
+        yield "it has no group: put ( ) around what matches the number"
+    elif number and pattern.groups > 1 and "value" not in pattern.groupindex:
+        yield "it has several groups: name that of the number: (?P<value>…)"

@@ -1,0 +1,1 @@
+"""Records for people: tables, one record, comparisons, pages and the report."""

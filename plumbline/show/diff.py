@@ -1,0 +1,107 @@
+"""Differences between the circumstances and the figures of two records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from plumbline.base.table import table
+from plumbline.records import model
+from plumbline.records.launch import LoadedFile
+from plumbline.records.model import FLEETING, Record
+
+#: parts of a record that describe its circumstances; ids, times and measurements are not circumstances
+CIRCUMSTANCES = (
+    "site",
+    "partition",
+    "nodes",
+    "suite",
+    "stack",
+    "benchmark",
+    "variant",
+    "placement",
+    "plan",
+    "host",
+    "environment",
+)
+#: keys that differ between any two sessions, and those shown as ``settings``
+IGNORED = (
+    *(f"host.{name}" for name in FLEETING),
+    "environment.PLUMB_SEED",
+    "environment.PLUMB_WITNESS_SETTINGS",
+    "variant.settings",
+)
+
+
+def differences(first: Record, second: Record) -> list[tuple[str, str, str]]:
+    """(dotted key, value in ``first``, value in ``second``) of everything that is not equal.
+
+    Files that were loaded are compared by size and build id, or by the time of the last change without a build id.
+    They, the scheduling and the transports are compared only if both records have them. ``settings`` are those that
+    the launches asked for, with the values that were seen.
+    """
+    left: dict[str, str] = {}
+    right: dict[str, str] = {}
+    for flat, record in ((left, first), (right, second)):
+        for part in CIRCUMSTANCES:
+            # as both are in a file: a record that was just measured holds tuples where one that was read holds lists
+            _flatten(part, msgspec.json.decode(msgspec.json.encode(getattr(record, part))), flat)
+        _flatten("settings", record.settings, flat)
+        if first.loaded and second.loaded:  # early records do not say what they loaded
+            _flatten("loaded", {file.path: _version(file) for file in record.loaded}, flat)
+        if first.scheduling and second.scheduling:
+            flat["scheduling"] = record.scheduling
+        if first.transports and second.transports:
+            flat["transports"] = ", ".join(record.transports)
+    keys = [key for key in {**left, **right} if not key.startswith(IGNORED)]
+    return [(key, left.get(key, "absent"), right.get(key, "absent")) for key in keys if left.get(key) != right.get(key)]
+
+
+def _version(file: LoadedFile) -> str:
+    """The state of a file: its size and build id, or the time of its last change where it has no build id."""
+    return f"{file.bytes} bytes, {file.build_id[:16] or file.modified_ns}"
+
+
+def _flatten(key: str, value: Any, into: dict[str, str]) -> None:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            _flatten(f"{key}.{name}", inner, into)
+    elif isinstance(value, list) and value and isinstance(value[0], dict):
+        for number, inner in enumerate(value):
+            _flatten(f"{key}[{number}]", inner, into)
+    else:
+        into[key] = str(value)
+
+
+def document(first: Record, second: Record) -> dict[str, Any]:
+    """Ids, circumstances that differ, and the figures of both."""
+    return {
+        "records": [first.id, second.id],
+        "circumstances": {key: values for key, *values in differences(first, second)},
+        "figures": [[model.document(figure) for figure in record.figures] for record in (first, second)],
+    }
+
+
+def text(first: Record, second: Record) -> str:
+    """The differences as a table, then the figures of both with their ratio."""
+    rows = differences(first, second)
+    blocks = []
+    if rows:
+        blocks.append(table(("circumstance", first.id, second.id), [tuple(cell[:60] for cell in row) for row in rows]))
+    else:
+        blocks.append("the circumstances are equal")
+    blocks.append(_figures(first, second))
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _figures(first: Record, second: Record) -> str:
+    rows = []
+    for figure in first.figures:
+        counterpart = second.figure(figure.name)
+        if counterpart and counterpart.unit == figure.unit:
+            ratio = f"{counterpart.value / figure.value:.3f}" if figure.value else "–"
+            values = (" ".join(item.shown) for item in (figure, counterpart))
+            rows.append((figure.name, *values, ratio))
+    header = ("figure", first.id, second.id, "ratio")
+    return table(header, rows, right=header[1:]) if rows else "no figure in common"

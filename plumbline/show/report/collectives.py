@@ -1,0 +1,125 @@
+"""Collective operations: three ways to time them, side by side for the same operation, ranks and stack."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from plumbline.base import group, units
+from plumbline.judge.agreement import PORT
+from plumbline.judge.samples import of_launches
+from plumbline.parsers.measurement import Measurement
+from plumbline.records import naming
+from plumbline.records.model import Record
+from plumbline.show.pages.blocks import Block, Piece, absent, block, choice, link, number, section, table
+from plumbline.show.report.curves import SIZE
+
+#: operation, stack, partition, placement and bytes of a row
+Key: TypeAlias = tuple[str, str, str, str, int]
+COLUMNS = (
+    number("size"),
+    "stack",
+    "placement",
+    *(number(title, "us") for title in ("common start", "interval", "in place", "OSU", "IMB")),
+    number("invalid", "%"),
+    number("clock error", "us"),
+)
+#: the kernel
+KERNEL = "collective"
+#: way of timing -> the time that it measures
+WAYS = {
+    KERNEL: "collective (common start): each call from a start that all ranks have in common to the exit of the last "
+    "rank; median over the calls, with its 95 % interval.",
+    "osu": "OSU: each rank times its own call behind a barrier; mean over calls and ranks.",
+    "osu port": "OSU (port to Python): calls one after the other with nothing between them; time of the loop on rank 0 "
+    "divided by the calls. Python's own time is in it; where the root leaves early, calls overlap.",
+    "imb": "IMB: each rank times its own call behind a barrier; mean over calls and ranks.",
+}
+#: metric of each suite -> column of the table; the comparison is of ``time``
+METRICS = {
+    KERNEL: {
+        "time": "time",
+        "time_low": "low",
+        "time_high": "high",
+        "invalid": "invalid",
+        "clock_error": "clock_error",
+    },
+    "osu": {"latency": "time"},
+    "imb": {"time_avg": "time"},
+}
+
+
+def collectives(usable: Sequence[tuple[Record, int]]) -> Block:
+    """The comparison for the valid records ``usable``, each with the number of its entry: a table for each operation.
+
+    A row is for a place and size of the kernel: medians over the launches, in us. The newest record of each counts.
+    """
+    rows: dict[Key, dict[str, tuple[int, dict[str, float]]]] = {}
+    ways: dict[Key, set[str]] = {}
+    for record, entry in sorted(usable, key=lambda item: (item[0].time, item[0].id)):
+        suite, operation = _operation(record)
+        for (size, in_place), cell in _cells(record, METRICS.get(suite, {})).items():
+            key = (operation, *_place(record), size)
+            rows.setdefault(key, {})["in_place" if in_place else suite] = entry, cell
+            ways.setdefault(key, set()).add(_way(record, suite))
+    compared = sorted(key for key, row in rows.items() if KERNEL in row)
+    met = {way for key in compared for way in ways[key]}
+    tables = {
+        operation: table(f"{operation}: median over the launches", COLUMNS, [_row(key, rows[key]) for key in keys])
+        for operation, keys in itertools.groupby(compared, key=lambda key: key[0])
+    }
+    return section(
+        "collectives",
+        "Collectives",
+        "The same operation by each way of timing it. They measure different things: none is a bound of another.",
+        met and block("bullets", *(text for way, text in WAYS.items() if way in met)),
+        tables and choice("Operation", [(operation, [shown]) for operation, shown in tables.items()]),
+        otherwise=absent("reframe -c reframe-tests -r -n collective_start"),
+    )
+
+
+def _row(key: Key, by_way: dict[str, tuple[int, dict[str, float]]]) -> list[Piece]:
+    _, stack, _, placed, size = key
+    times = {way: link(units.digits(cell["time"]), entry=entry) for way, (entry, cell) in by_way.items()}
+    ours = {name: units.digits(value) for name, value in by_way[KERNEL][1].items()}
+    return [
+        units.human_bytes(size) if size else None,
+        stack,
+        placed,
+        times[KERNEL],
+        f"{ours['low']} … {ours['high']}",
+        *(times.get(way) for way in ("in_place", "osu", "imb")),
+        ours["invalid"],
+        ours["clock_error"],
+    ]
+
+
+def _operation(record: Record) -> tuple[str, str]:
+    """The suite, ``collective`` for our kernel, and the operation as the kernel names it."""
+    name = str(record.variant.context.get("benchmark", ""))
+    suite = KERNEL if name.startswith(f"{KERNEL}_") else record.benchmark.suite
+    return suite, name.removeprefix(f"{suite}_").lower()
+
+
+def _place(record: Record) -> tuple[str, str, str]:
+    """The key of comparable records: the library, the nodes' partition, and the places of the ranks."""
+    return record.stack.name, record.partition, naming.placement(record.placement)
+
+
+def _way(record: Record, suite: str) -> str:
+    return "osu port" if suite == "osu" and record.benchmark.version.startswith(PORT) else suite
+
+
+def _cells(record: Record, names: dict[str, str]) -> dict[tuple[int, bool], dict[str, float]]:
+    """Medians over the launches by ``names``, for each size (0: there is none), without and with MPI_IN_PLACE."""
+
+    def key(item: Measurement) -> tuple[tuple[int, bool], str] | None:
+        cell = int(item.params.get(SIZE, 0)), item.params.get("in_place") == "yes"
+        return (cell, names[item.metric]) if item.metric in names else None
+
+    medians = [(*of, statistics.median(samples.values)) for of, samples in of_launches(record, key).items()]
+    return {
+        cell: dict(values) for cell, values in group((cell, (name, value)) for cell, name, value in medians).items()
+    }

@@ -1,0 +1,155 @@
+"""Tests by placement: every launch of a figure as a dot, a row for each placement, with the limits of the machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from plumbline.base import group, units
+from plumbline.base.units import counted
+from plumbline.records import naming
+from plumbline.records.figure import Figure
+from plumbline.records.model import Record
+from plumbline.show.pages import blocks, looks
+from plumbline.show.pages.blocks import Block, block, column, link, number, section
+from plumbline.show.report import figures
+
+#: rows of one picture: a taller one is more than some browsers can draw
+ROWS = 60
+#: figures of a test that are drawn, its first ones; the record has all
+MOST = 4
+#: name of the lines of limits
+BOUND = "limit or ceiling"
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A figure of a record, which is entry ``entry`` of the page."""
+
+    record: Record
+    entry: int
+    figure: Figure
+
+    @property
+    def label(self) -> str:
+        """Placement, ranks and threads, memory."""
+        return naming.placement(self.record.placement)
+
+    @property
+    def bound(self) -> float | None:
+        """The limit or else the ceiling of the figure, in the figure's unit."""
+        known = self.figure.limit or self.figure.ceiling
+        return known.value if known and known.unit == self.figure.unit else None
+
+
+def placements(usable: Sequence[tuple[Record, int]]) -> Block:
+    """The section of the valid records ``usable``, each with the number of its entry: a choice of tests."""
+    colours = looks.palette(record.stack.name for record, _ in usable)
+    tests = group((record.variant.test, (record, entry)) for record, entry in usable if record.figures)
+    options = [(name, pieces) for name, entries in sorted(tests.items()) if (pieces := _test(entries, colours))]
+    return section(
+        "placements",
+        "Tests by placement",
+        "Every test that ran on several placements: a dot per launch, a bar at the median, a line at the limit or the "
+        "ceiling. Colour: stack. Open dots: disturbed.",
+        bool(options) and blocks.choice("Test", options),
+        otherwise="No test ran on several placements.",
+    )
+
+
+def _test(entries: Sequence[tuple[Record, int]], colours: dict[str, str]) -> list[Block]:
+    """The pictures of a test: those of the first figure of its variants, and the others folded."""
+    first = dict.fromkeys(record.figures[0].name for record, _ in entries)
+    names = dict.fromkeys([*first, *(figure.name for record, _ in entries for figure in record.figures)])
+    pictures = [(name, list(_figure(entries, name, colours))) for name in list(names)[: max(MOST, len(first))]]
+    shown = [picture for name, drawn in pictures if name in first for picture in drawn]
+    others = [drawn for name, drawn in pictures if name not in first and drawn]
+    more = counted(len(others), "more figure")
+    folded = [block("folded", *map(_stacked, others), title=more)] if others else []
+    return [_stacked(shown), *folded] if shown else []
+
+
+def _stacked(pictures: Sequence[Block]) -> Block:
+    return block("stacked", *pictures)
+
+
+def _figure(entries: Sequence[tuple[Record, int]], name: str, colours: dict[str, str]) -> Iterator[Block]:
+    """A figure of a test by placement, a picture for each of the test's other parameters."""
+    variants = group(
+        (naming.name(record.variant), Placed(record, entry, figure))
+        for record, entry in entries
+        if (figure := record.figure(name))
+    )
+    for variant, points in variants.items():
+        labels = sorted({point.label for point in points}, key=_natural)
+        parts = [labels[begin : begin + ROWS] for begin in range(0, len(labels), ROWS)]
+        for place, part in enumerate(parts):
+            of = f" ({place + 1} of {len(parts)})" if len(parts) > 1 else ""
+            rows = [point for point in points if point.label in part]
+            if len(labels) > 1:
+                yield _picture(f"{variant}: {name}{of}", part[::-1], rows, colours)
+
+
+def _picture(title: str, labels: Sequence[str], rows: Sequence[Placed], colours: dict[str, str]) -> Block:
+    """A row for each label, the last one at the top; stacks one below the other."""
+    bounds = {(point.label, point.bound): place for place, point in enumerate(rows) if point.bound is not None}
+    most = max(value for point in rows for value in (point.figure.value, point.bound or 0, *point.figure.samples))
+    factor, unit = units.scale(most, rows[0].figure.unit)
+    stacks = sorted({point.record.stack.name for point in rows})
+    lane = max(30, 13 * len(stacks))
+    aside = {name: (place - (len(stacks) - 1) / 2) * 0.7 / len(stacks) for place, name in enumerate(stacks)}
+    series = []
+    for name in stacks:
+        drawn = [
+            (place, point, labels.index(point.label) + aside[name])
+            for place, point in enumerate(rows)
+            if point.record.stack.name == name
+        ]
+        dots = [
+            (dot, (place, dot.value / factor, y, f"{dot.launch.order}: {dot.seen}", dot.causes))
+            for place, point, y in drawn
+            for dot in figures.dots(point.record, point.figure)
+        ]
+        bars = [(place, point.figure.value / factor, y) for place, point, y in drawn]
+        series.append(figures.series(name, colours[name], dots))
+        series.append(blocks.series(name, colours[name], bars, look={"symbol": "rect", "symbolSize": [3, 13]}))
+    lines = [(place, bound / factor, labels.index(label)) for (label, bound), place in bounds.items() if bound]
+    if lines:
+        series.append(blocks.series(BOUND, "text", lines, look={"symbol": "rect", "symbolSize": [1.5, lane]}))
+    return blocks.chart(
+        title,
+        f"{rows[0].figure.better} is better.",
+        [
+            "placement",
+            column("stack", "named"),
+            column("median", "number named", unit),
+            *([column(BOUND, "number named", unit)] if lines else []),
+            number("launches", unit),
+        ],
+        [
+            (
+                link(point.label, entry=point.entry),
+                point.record.stack.name,
+                units.digits(point.figure.value / factor, point.figure.resolution / factor),
+                *([point.bound and units.digits(point.bound / factor)] if lines else []),
+                "  ".join(
+                    units.digits(value / factor, point.figure.resolution / factor) for value in point.figure.samples
+                ),
+            )
+            for point in rows
+        ],
+        targets=[point.entry for point in rows],
+        series=series,
+        each=["launch", "disturbed"],
+        legend=True,
+        wide=210,
+        height=100 + len(labels) * lane,
+        x={"name": unit, "type": "value", "min": 0, "boundaryGap": [0, "4%"]},
+        y={"min": -0.5, "max": len(labels) - 0.5, "interval": 1, "ticks": list(enumerate(labels))},
+    )
+
+
+def _natural(text: str) -> list[int | str]:
+    """A key that sorts the numbers in texts by their value."""
+    return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"(\d+)", text))]

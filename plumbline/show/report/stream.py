@@ -1,0 +1,160 @@
+"""STREAM: CPU node x memory node as tables in colour, and curves over threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from plumbline.base import group, units
+from plumbline.records.figure import Figure
+from plumbline.records.model import Record
+from plumbline.show import summary
+from plumbline.show.pages import blocks, looks
+from plumbline.show.pages.blocks import Block, Piece, absent, block, cell, link, number, section
+
+#: the order of its figures
+KERNELS = ("triad", "copy", "scale", "add")
+#: letter behind a percentage -> its meaning
+BOUNDS = {"": "limit", "c": "ceiling", "m": "model"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure of a record, which is entry ``entry`` of the page, in a ``colour`` of its stack."""
+
+    record: Record
+    entry: int
+    figure: Figure
+    colour: str
+
+    @property
+    def stack(self) -> str:
+        """The stack's name."""
+        return self.record.stack.name
+
+    def param(self, name: str) -> int | None:
+        """A parameter that is a number."""
+        value = self.record.variant.params.get(name)
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def stream(usable: Sequence[tuple[Record, int]]) -> Block:
+    """The section of the valid records ``usable``, each with the number of its entry."""
+    entries = [(record, entry) for record, entry in usable if record.benchmark.suite == "stream" and record.figures]
+    colours = looks.palette(record.stack.name for record, _ in usable)
+    cells = [
+        Cell(record, entry, figure, colours[record.stack.name])
+        for record, entry in entries
+        for figure in record.figures
+    ]
+    names = sorted(
+        {point.figure.name for point in cells},
+        key=lambda name: (KERNELS.index(name) if name in KERNELS else len(KERNELS), name),
+    )
+    options = [(name, _parts(name, [point for point in cells if point.figure.name == name])) for name in names]
+    return section(
+        "stream",
+        "STREAM",
+        "Memory bandwidth: the median over the launches of the rate that STREAM prints. Higher is better.",
+        bool(options) and blocks.choice("Kernel", options),
+        otherwise=absent("reframe -c reframe-tests -r -n stream"),
+    )
+
+
+def _parts(kernel: str, cells: Sequence[Cell]) -> list[Piece]:
+    nodes = [point for point in cells if {"cpu_node", "memory_node"} <= point.record.variant.params.keys()]
+    others = [point for point in cells if point not in nodes]
+    without = [
+        "No matrix of CPU and memory nodes. This gives it: ",
+        block("code", "reframe -c reframe-tests -r -n stream_numa"),
+    ]
+    return [
+        _matrices(kernel, nodes) if nodes else block("paragraph", without),
+        block("stacked", _threads(kernel, others)),
+    ]
+
+
+def _matrices(kernel: str, cells: Sequence[Cell]) -> list[Piece]:
+    """One table per stack and number of threads, all in one scale of colours, from nothing: noise must not fill it."""
+    high = max(point.figure.value for point in cells)
+    factor, unit = units.scale(high, cells[0].figure.unit)
+    groups = group(((point.param("threads") or 0, point.stack), point) for point in cells)
+    return [
+        block("heading", f"{kernel} by threads, CPU node and memory node, {unit}"),
+        block("scale", "0 ", f" {units.digits(high / factor)} {unit}"),
+        block("matrices", *(_matrix(members, factor, high) for _, members in sorted(groups.items()))),
+    ]
+
+
+def _matrix(cells: Sequence[Cell], factor: float, high: float) -> Block:
+    threads = cells[0].record.variant.params.get("threads", "?")
+    ends = [sorted({point.record.variant.params[name] for point in cells}) for name in ("cpu_node", "memory_node")]
+    known = {
+        tuple(point.record.variant.params[name] for name in ("cpu_node", "memory_node")): point
+        for point in reversed(cells)
+    }
+    rows = [
+        [node, *((point := known.get((node, memory))) and _heat(point, factor, high) for memory in ends[1])]
+        for node in ends[0]
+    ]
+    title = f"{cells[0].stack}, {threads} {'thread' if threads == 1 else 'threads'}"
+    columns = ["CPU node", *(f"memory {node}" for node in ends[1])]
+    return blocks.table(title, columns, rows, look="matrix", titled=True)
+
+
+def _heat(point: Cell, factor: float, high: float) -> Block:
+    figure, reached = point.figure, point.figure.reached
+    bound = f", {reached.percent:.1f} % of {BOUNDS[reached.mark]}" if reached else ""
+    return cell(
+        link(units.digits(figure.value / factor, figure.resolution / factor), entry=point.entry),
+        bool(reached) and block("small", f"{reached.percent:.0f} %{reached.mark}" if reached else ""),
+        look="heat",
+        value=figure.value,
+        share=figure.value / high if high > 0 else 0.5,
+        hint=f"{' '.join(figure.shown)}{bound}, {summary.span(figure)}",
+    )
+
+
+def _threads(kernel: str, cells: Sequence[Cell]) -> Piece:
+    """Lines over the number of threads, where some placement was measured with two or more."""
+    counted = [point for point in cells if point.param("threads") is not None]
+    groups = group(((point.record.variant.test, point.record.placement.name, point.stack), point) for point in counted)
+    lines = [
+        sorted(line, key=lambda point: point.param("threads") or 0)
+        for line in groups.values()
+        if len({point.param("threads") for point in line}) > 1
+    ]
+    if not lines:
+        return False
+    factor, unit = units.scale(max(point.figure.value for point in cells), cells[0].figure.unit)
+    names = list(dict.fromkeys(line[0].record.placement.name for line in lines))
+    drawn = [(f"{point.stack}, {point.record.placement.name}", point) for line in lines for point in line]
+    places = {id(point): place for place, (_, point) in enumerate(drawn)}
+    return blocks.chart(
+        f"{kernel} over threads",
+        "Median of the launches. Colour: stack; mark and dash: placement.",
+        ["stack and placement", number("threads"), number(kernel, unit), "launches"],
+        [
+            (
+                name,
+                point.param("threads"),
+                units.digits(point.figure.value / factor, point.figure.resolution / factor),
+                summary.span(point.figure),
+            )
+            for name, point in drawn
+        ],
+        targets=[point.entry for _, point in drawn],
+        series=[
+            blocks.series(
+                f"{line[0].stack}, {line[0].record.placement.name}",
+                line[0].colour,
+                [(places[id(point)], point.param("threads"), point.figure.value / factor) for point in line],
+                look=looks.line(names.index(line[0].record.placement.name)),
+            )
+            for line in lines
+        ],
+        legend=True,
+        height=340,
+        x={"name": "threads", "type": "log", "logBase": 2, "min": "dataMin", "max": "dataMax"},
+        y={"name": unit, "min": 0, "boundaryGap": 0},
+    )

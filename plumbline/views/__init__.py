@@ -1,1 +1,0 @@
-"""Records for people: tables, one record, differences."""

@@ -1,0 +1,185 @@
+"""The sealed archive: the same verdict again from its records, and each way of changing it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import acceptance
+import fuzz
+import pytest
+
+from plumbline.base import files, sealed
+from plumbline.commands import cli
+from plumbline.extras.accept import archive
+from plumbline.records import seal, store
+
+
+def enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in ``folder``, with its own results."""
+    for name in ("results", "sites", "build"):
+        monkeypatch.setenv(f"PLUMB_{name.upper()}", str(folder / name))
+    monkeypatch.chdir(folder)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the contract, the records of the page, and their archive ``a.tar``."""
+    folder = tmp_path_factory.mktemp("written")
+    acceptance.write(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        enter(folder, patch)
+        assert cli.main(["accept", "contract.yaml", "--recorded", "--archive", "a.tar"]) == 1
+    return folder
+
+
+@pytest.fixture
+def place(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it."""
+    shutil.copytree(written, tmp_path, dirs_exist_ok=True)
+    enter(tmp_path, monkeypatch)
+    return tmp_path
+
+
+def changed(source: Path, name: str, change: Callable[[str], str]) -> Path:
+    """The archive with a member changed, and the list made again."""
+    folder = source.with_name("unpacked")
+    with tarfile.open(source) as tar:
+        tar.extractall(folder, filter="data")
+    file = folder / name
+    file.write_text(change(file.read_text()))
+    (folder / sealed.SUMS).unlink()
+    sealed.write(folder, source.with_name("changed.tar"))
+    return source.with_name("changed.tar")
+
+
+def test_it_holds_all_and_is_the_same_each_time(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with tarfile.open("a.tar") as tar:
+        names = tar.getnames()
+        said = json.load(tar.extractfile("verdict.json") or pytest.fail("no verdict"))
+    assert names == ["SHA256SUMS", "contract.yaml", "nodes.txt", "page.html", "records.jsonl", "verdict.json"]
+    assert [one["verdict"] for one in said["clauses"]] == ["unknown", "pass", "fail"]
+    digest = files.sha256(Path("a.tar"))
+    cli.main(["accept", "contract.yaml", "--recorded", "--archive", "b.tar"])
+    assert f"b.tar: SHA-256 {digest}" in capsys.readouterr().out
+    assert files.sha256(Path("b.tar")) == digest
+
+
+def test_its_verdict_is_worked_out_again_anywhere(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("results", "sites", "build"):
+        monkeypatch.setenv(f"PLUMB_{name.upper()}", str(place / "elsewhere"))
+    digest = files.sha256(Path("a.tar"))
+    capsys.readouterr()
+    assert cli.main(["accept", "--verify", "a.tar", "--sha256", digest]) == 1
+    out = capsys.readouterr().out
+    assert "accept: fail: 3 clauses: 1 pass, 1 unknown, 1 fail" in out
+    assert out.endswith(f"a.tar: the verdict is that of its 9 records; SHA-256 {digest}\n")
+    assert cli.main(["accept", "--verify", "a.tar", "--sha256", "0" * 64]) == 3
+    assert "the archive's SHA-256 is" in capsys.readouterr().err
+
+
+def first_sample(text: str) -> str:
+    """The first record with a better launch."""
+    line, rest = text.split("\n", 1)
+    document = json.loads(line)
+    document["launches"][0]["measurements"][0]["value"] *= 2
+    return json.dumps(document, separators=(",", ":")) + "\n" + rest
+
+
+def resealed(text: str) -> str:
+    """Records of n3 with better launches and figures, and a new seal: only the verdict tells it."""
+    lines = []
+    for line in text.splitlines():
+        document = json.loads(line)
+        document.pop("seal")
+        if document["nodes"] == ["n3"]:
+            for launch in document["launches"]:
+                launch["measurements"][0]["value"] = 190_000.0
+            document["figures"][0] |= {"samples": [190_000.0] * 8, "value": 190_000.0}
+        lines.append(seal.seal(json.dumps(document, separators=(",", ":"))))
+    return "\n".join(lines) + "\n"
+
+
+CHANGES: dict[str, tuple[str, Callable[[str], str], str]] = {
+    "a figure": ("records.jsonl", first_sample, "changed since it was measured"),
+    "figures and seals": ("records.jsonl", resealed, "its records do not give its verdict: clauses is"),
+    "a record is gone": ("records.jsonl", lambda text: text.split("\n", 1)[1], "its records do not give its verdict"),
+    "the limit": ("contract.yaml", lambda text: text.replace("180", "170"), "its records do not give its verdict"),
+    "the verdict": (
+        "verdict.json",
+        lambda text: text.replace('"fail"', '"pass"'),
+        "do not give its verdict: verdict is",
+    ),
+    "no verdict": ("verdict.json", lambda text: "[]", "its records do not give its verdict"),
+    "no JSON": ("verdict.json", lambda text: "{", "its verdict cannot be read"),
+    "the page": ("page.html", lambda text: text.replace("broadcast", "barrier"), "its page is not that of its records"),
+    "no contract": ("contract.yaml", lambda text: "", "the contract is not a mapping"),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_change_is_told_although_the_list_was_made_again(
+    what: str, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, change, said = CHANGES[what]
+    file = changed(place / "a.tar", name, change)
+    capsys.readouterr()
+    assert cli.main(["accept", "--verify", str(file)]) == 3
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["records.jsonl", "nodes.txt", "verdict.json", "contract.yaml"])
+def test_whatever_a_member_holds_is_one_error_or_the_same_verdict(name: str, place: Path) -> None:
+    with tarfile.open("a.tar") as tar:
+        tar.extractall("unpacked", filter="data")
+    file = Path("unpacked") / name
+    sound = file.read_bytes()
+
+    def read(text: bytes) -> None:
+        (Path("unpacked") / sealed.SUMS).unlink(missing_ok=True)
+        file.write_bytes(text)
+        sealed.write(Path("unpacked"), Path("b.tar"))
+        archive.read(Path("b.tar"))
+
+    fuzz.attack(read, fuzz.spoiled_texts(f"archive {name}", [sound]))
+
+
+def test_a_changed_member_is_told_by_the_list(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (place / "a.tar").read_bytes()
+    (place / "b.tar").write_bytes(text.replace(b"Example Ltd", b"Example Inc", 1))
+    (place / "c.tar").write_bytes(text[: len(text) // 2])
+    for name, said in (("b.tar", "tampered with"), ("c.tar", "damaged"), ("none.tar", "cannot read the archive")):
+        capsys.readouterr()
+        assert cli.main(["accept", "--verify", name]) == 3
+        err = capsys.readouterr().err
+        assert said in err
+        assert err.count("\n") == 1
+
+
+def delivered(place: Path, rate: float) -> list[str]:
+    """The words of a comparison with the offer, where each node has that bandwidth."""
+    values: Any = [acceptance.triad(order, rate + order) for order in range(8)]
+    records = [acceptance.record(number, acceptance.BANDWIDTH, [f"n{number}"], values) for number in range(8)]
+    (place / "delivery" / "cluster").mkdir(parents=True)
+    store.write(place / "delivery" / "cluster" / "s.jsonl", records)
+    return ["accept", "contract.yaml", "--recorded", "--offered", "a.tar", "--results", str(place / "delivery")]
+
+
+def test_an_offer_stands_beside_what_was_delivered(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = delivered(place, 93_000.0)
+    capsys.readouterr()
+    assert cli.main(words) == 1
+    rows = capsys.readouterr().out.splitlines()
+    assert rows[0].split() == ["clause", "promise", "offered", "delivered", "ratio", "offer", "delivery"]
+    assert rows[2].split()[6:] == ["185.9", "(usual)", "93.00", "(usual)", "0.500", "unknown", "fail"]
+    Path("contract.yaml").write_text(Path("contract.yaml").read_text().replace("180", "90"))
+    assert cli.main(words) == 3
+    assert "the offer was measured for another contract" in capsys.readouterr().err

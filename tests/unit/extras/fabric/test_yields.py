@@ -1,0 +1,104 @@
+"""Counting the calls of sched_yield between MPI_Init_thread and MPI_Finalize, and what plumb doctor makes of them."""
+
+import os
+import subprocess
+from dataclasses import replace
+
+import pytest
+import stack_manifest
+from witness_helper import compile_c
+
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.extras.fabric import audit, doctor, yields
+
+#: an MPI library that yields while it starts and ends
+MPI = r"""
+#include <sched.h>
+int MPI_Init_thread(int *count, char ***words, int required, int *provided) {
+    (void)count, (void)words;
+    sched_yield();
+    *provided = required;
+    return 0;
+}
+int MPI_Finalize(void) { for (int i = 0; i < 5; i++) sched_yield(); return 0; }
+"""
+MAIN = r"""
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+int MPI_Init_thread(int *, char ***, int, int *);
+int MPI_Finalize(void);
+int main(int argc, char **argv) {
+    int level;
+    sched_yield();
+    if (MPI_Init_thread(&argc, &argv, 3, &level) != 0 || level != 3) return 1;
+    for (int i = 0; i < atoi(argv[1]); i++) if (sched_yield() != 0) return 2;
+    return MPI_Finalize();
+}
+"""
+
+
+@pytest.fixture
+def counted(tmp_path):
+    """The count of a program that yields so often between the two calls, with these variables."""
+    library = compile_c(tmp_path, MPI, "-shared", "-fPIC", name="libmpi.so")
+    program = compile_c(tmp_path, MAIN, str(library), f"-Wl,-rpath,{tmp_path}")
+
+    def count(times, **variables):
+        folder = tmp_path / "yields"
+        folder.mkdir(exist_ok=True)
+        own = {"LD_PRELOAD": str(paths.yields_library()), "PLUMB_YIELDS_DIR": str(folder), **variables}
+        subprocess.run([program, str(times)], env={**os.environ, **own}, check=True)
+        (file,) = folder.iterdir()
+        return int(file.read_text())
+
+    return count
+
+
+@pytest.mark.parametrize("times", [0, 1, 1000])
+def test_what_lies_between_the_two_calls_is_counted(counted, times):
+    assert counted(times) == times
+
+
+def test_calls_that_return_at_once_are_counted_too(counted):
+    assert counted(1000, PLUMB_YIELDS_SPIN="1") == 1000
+
+
+class TestDoctor:
+    @pytest.mark.parametrize(
+        ("found", "bad", "seen"),
+        [
+            (yields.Yields(0.0, 0.6, None), False, "0.0 an exchange"),
+            (yields.Yields(0.2, 0.6, 0.6), False, "0.2 an exchange"),
+            (yields.Yields(70.4, 1.33, 0.83), True, "70 calls of sched_yield an exchange of 16 B"),
+        ],
+    )
+    def test_a_call_an_exchange_is_too_many(self, monkeypatch, found, bad, seen):
+        monkeypatch.setattr(yields, "measure", lambda document: found)
+        finding = doctor.examine_library(stack_manifest.made("mpich"))
+        assert (finding.name, finding.bad, finding.seen) == ("yields of mpich", bad, seen)
+        assert ("1.33 us, 0.83 us where the CPU is kept" in finding.effect) == bad
+
+    def test_what_cannot_be_measured_is_said(self, monkeypatch):
+        def fail(document):
+            raise PlumbError("two ranks of mpich cannot be started: no room", "kernel", "cure")
+
+        monkeypatch.setattr(yields, "measure", fail)
+        finding = doctor.examine_library(stack_manifest.made("mpich"))
+        assert finding.bad is None
+        assert finding.seen == "not readable: two ranks of mpich cannot be started: no room"
+
+    def test_what_stacks_use_is_part_of_it(self, monkeypatch):
+        use = audit.Use(name="CMA", seen="no", bad=True, stack="mpich", between="ranks of a node", could="yes")
+        rows = [use, replace(use, name=audit.HUGE), replace(use, could=audit.NOT_HERE)]
+        monkeypatch.setattr(doctor.manifest, "load_all", list)
+        monkeypatch.setattr(audit, "of_stacks", lambda *_, over: rows if over == 1 else [])
+        assert [(one.name, one.bad) for one in doctor.examine_libraries()] == [("CMA of mpich", True)]
+
+    def test_a_partition_that_is_reached_by_jobs_is_not_readable_here(self, monkeypatch):
+        monkeypatch.setattr(doctor.manifest, "load_all", list)
+        monkeypatch.setattr(doctor.jobs, "needed", lambda _: True)
+        (found,) = doctor.examine_libraries()
+        assert found.bad is None
+        assert "reached by jobs: plumb stack check --run" in found.seen

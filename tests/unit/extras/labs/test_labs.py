@@ -1,0 +1,369 @@
+"""Labs: what is declared, what is seen, and what is said of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+from samples import barrier as measured
+
+from plumbline import site
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.base.table import escaped
+from plumbline.commands import cli
+from plumbline.extras.labs import evidence, forms, machine, model
+from plumbline.extras.labs.model import Lab, Lesson, Needs, Table
+from plumbline.judge.references import match
+from plumbline.measure.reframe import campaign
+from plumbline.records.model import Record
+from plumbline.site import tests
+
+#: a lab of one table: kinds of barriers by placement, beside what was published of a machine of the past
+LAB = Lab(
+    name="R7",
+    title="Barriers",
+    question="Which is cheap?",
+    minutes=1,
+    tests=["barrier_pair"],
+    tables=[
+        Table(
+            title="By kind",
+            tests="barrier_pair",
+            figures=r"(?:time_)?(?P<kind>spin|pthread)(?:_cycles)?",
+            rows={"kind": []},
+            columns={"placement": []},
+            labels={"pair:l3": "shared L3"},
+            published=["rrze-nehalem:ep"],
+        )
+    ],
+    lesson="Spin.",
+    seen=[
+        Lesson(
+            says="A spin loop is cheaper",
+            better={"kind": "spin", "placement": "pair:l3"},
+            than={"kind": "pthread", "placement": "pair:l3"},
+        )
+    ],
+)
+
+
+def several(spin: float, pthread: float, launches: int = 5, **params: object) -> list[Record]:
+    """Records of both kinds with so many launches each."""
+    made = [
+        measured(spin, placement="pair:l3", **params),
+        measured(pthread, "time_pthread", placement="pair:l3", **params),
+    ]
+    for record in made:
+        (figure,) = record.figures
+        figure.samples = [figure.value * (1 + 0.001 * (number - launches // 2)) for number in range(launches)]
+        record.launches = [record.launches[0]] * launches
+    return made
+
+
+@pytest.mark.parametrize(
+    ("records", "state"),
+    [
+        (several(5.0, 50.0), "holds"),
+        (several(50.0, 5.0), "does not hold"),
+        (several(50.0, 50.4), "no difference seen"),
+        (several(5.0, 50.0, launches=3), "not measured"),
+        (several(5.0, 50.0)[:1], "not measured"),
+        ([], "not measured"),
+    ],
+)
+def test_a_lesson_is_seen_by_a_comparison(records: list[Record], state: str) -> None:
+    (finding,) = evidence.findings(LAB, records)
+    assert finding.state == state
+
+
+def test_a_figure_of_zero_has_no_ratio_and_is_still_compared() -> None:
+    """RRZE: no library hides a receive, which is 0 %."""
+    records = several(5.0, 50.0)
+    records[0].figures[0].samples = [0.0] * 5
+    (finding,) = evidence.findings(LAB, records)
+    assert (finding.state, finding.ratio) == ("holds", None)
+
+
+@pytest.mark.parametrize(
+    ("unit", "samples", "state"),
+    [("bytes", [0.0], "holds"), ("us", [0.0], "not measured"), ("bytes", [0.0, 8.0], "not measured")],
+)
+def test_bytes_are_counted_and_need_no_launches(unit: str, samples: list[float], state: str) -> None:
+    """SciNet: one map sends nothing between nodes; as time, and where launches differ, that would be chance."""
+    records = several(5.0, 50.0, launches=1)
+    for record, values in zip(records, (samples, [50.0]), strict=True):
+        record.figures[0].unit, record.figures[0].samples = unit, values
+    (finding,) = evidence.findings(LAB, records)
+    assert (finding.state, finding.ratio) == (state, None)
+
+
+@pytest.mark.parametrize(
+    ("values", "state", "ratio"), [((5.0, 50.0), "holds", 10.0), ((50.0, 5.0), "does not hold", 0.1)]
+)
+def test_what_a_table_counts_needs_one_launch(values: tuple[float, float], state: str, ratio: float) -> None:
+    lab = structs.replace(LAB, tables=[structs.replace(LAB.tables[0], counted=True)])
+    (finding,) = evidence.findings(lab, several(*values, launches=1))
+    assert (finding.state, finding.ratio, finding.interval) == (state, pytest.approx(ratio), None)
+    (finding,) = evidence.findings(lab, several(5.0, 50.0, launches=2))  # launches differ: not counted after all
+    assert finding.state == "not measured"
+
+
+def test_what_is_counted_or_computed_shows_no_answer_of_what_is_measured() -> None:
+    """RRZE: a model's record does not say that all schemes have the same result."""
+    says = [Lesson(says="the same bits")]
+    tables = [structs.replace(LAB.tables[0], counted=True)]
+    (finding,) = evidence.findings(structs.replace(LAB, tables=tables, seen=says), several(5.0, 50.0))
+    assert finding.state == "not measured"
+    (finding,) = evidence.findings(structs.replace(LAB, seen=says), several(5.0, 50.0))
+    assert finding.state == "holds"
+
+
+def test_each_stack_is_compared_with_itself() -> None:
+    records = [*several(5.0, 50.0), *several(50.0, 5.0, stack="mpich")]
+    found = evidence.findings(LAB, records)
+    assert [(one.subject, one.state) for one in found] == [
+        ("A spin loop is cheaper (openmpi)", "holds"),
+        ("A spin loop is cheaper (mpich)", "does not hold"),
+    ]
+    assert evidence.closing(LAB, found, "").startswith(
+        "holds here in 1 of 2 comparisons, not in: A spin loop is cheaper (mpich)"
+    )
+
+
+def test_a_number_is_said_with_its_name() -> None:
+    found = evidence.findings(LAB, [*several(5.0, 50.0, threads=2), *several(6.0, 60.0, threads=4)])
+    assert [one.subject for one in found] == [
+        "A spin loop is cheaper (threads 2)",
+        "A spin loop is cheaper (threads 4)",
+    ]
+
+
+def test_a_lesson_without_a_comparison_needs_verified_records() -> None:
+    lab = Lab(name="D2", title="Heat", question="?", minutes=1, lesson="!", seen=[Lesson(says="15 digits")])
+    assert [one.state for one in evidence.findings(lab, [])] == ["not measured"]
+    record = measured(1.0)
+    assert [one.state for one in evidence.findings(lab, [record])] == ["holds"]
+    record.state = "running"
+    assert [one.state for one in evidence.findings(lab, [record])] == ["not measured"]
+    record.state, record.verified, record.reasons = "complete", False, ["a wrong answer"]
+    (finding,) = evidence.findings(lab, [record])
+    assert (finding.state, finding.reason) == ("does not hold", "a wrong answer")
+
+
+def test_the_last_line_says_what_is_missing_here() -> None:
+    found = evidence.findings(LAB, [])
+    assert evidence.closing(LAB, found, "") == "not measured here yet: plumb lab R7"
+    few = evidence.findings(LAB, several(5.0, 50.0, launches=3))
+    assert evidence.closing(LAB, few, "") == "too few launches to say it: plumb lab R7"
+    lacks = machine.lacking(Needs(packages=2, cores=2), [Needs(cores=2)])
+    assert evidence.closing(LAB, found, lacks) == "cannot be shown here: 2 packages needed, here 1"
+
+
+def test_plans_are_no_comparisons_that_hold_here() -> None:
+    plan = evidence.LessonFinding(subject="Rank 0 is on CPU 0", state=evidence.HOLDS, count=1, planned=True)
+    same, better = (evidence.findings(LAB, several(5.0, other)) for other in (5.02, 50.0))
+    assert evidence.closing(LAB, [*same, plan, plan], "").startswith("does not hold here: A spin loop is cheaper")
+    assert evidence.closing(LAB, [*better, plan], "").startswith("holds here: A spin loop is cheaper")
+    assert evidence.closing(LAB, [*better, *same, plan], "").startswith("holds here in 1 of 2 comparisons, not in")
+
+
+def test_no_difference_where_none_could_be_seen_is_not_against_the_lesson() -> None:
+    """On one NUMA node all memory is local."""
+    found = evidence.findings(LAB, several(50.0, 50.4))
+    assert evidence.closing(LAB, found, "").startswith("does not hold here: A spin loop is cheaper: no difference seen")
+    assert (
+        evidence.closing(LAB, found, "2 packages needed, here 1") == "cannot be shown here: 2 packages needed, here 1"
+    )
+    opposite = evidence.findings(LAB, several(50.0, 5.0))
+    assert evidence.closing(LAB, opposite, "2 packages needed, here 1").startswith("does not hold here")
+
+
+def test_the_partition_that_lacks_least_counts() -> None:
+    offers = [Needs(cores=1), Needs(cores=64, packages=2, nodes=1)]
+    assert machine.lacking(Needs(packages=2, nodes=2), offers) == "2 nodes needed, here 1"
+    assert machine.lacking(Needs(packages=2), offers) == ""
+
+
+def test_what_was_published_and_what_was_measured_stand_in_one_table() -> None:
+    """Cycles there and nanoseconds here: each with its unit, and no ratio between them."""
+    (filled,) = evidence.filled(LAB, several(5.0, 50.0))
+    header, rows = forms.cells(filled)
+    assert header == ["kind", "", "shared L3", "pair:smt", "pair:xsocket"]
+    assert rows == [
+        ("pthread", "rrze-nehalem:ep", "4796 cycles", "23352 cycles", "49237 cycles"),
+        ("", "here", "50.00 ns", "–", "–"),
+        ("spin", "rrze-nehalem:ep", "267.0 cycles", "17388 cycles", "787.0 cycles"),
+        ("", "here", "5.00 ns", "–", "–"),
+    ]
+
+
+def test_the_ratio_stands_below_both() -> None:
+    records = several(5.0, 50.0)
+    for record in records:
+        record.figures[0].unit = "cycles"
+    (filled,) = evidence.filled(LAB, records)
+    _, rows = forms.cells(filled)
+    assert rows[2] == ("", "here / published", "0.0104", "–", "–")
+    assert rows[5] == ("", "here / published", "0.0187", "–", "–")
+
+
+def test_a_ratio_has_no_unit() -> None:
+    records = several(5.0, 50.0)
+    for record in records:
+        record.figures[0].unit = "1"
+    lab = structs.replace(LAB, tables=[structs.replace(LAB.tables[0], published=[])])
+    found = evidence.findings(lab, records)
+    assert found[0].reason == "5.00 against 50.00"
+    shown = forms.text(forms.Done(lab, evidence.filled(lab, records), [], found, ""))
+    assert "\n\nBy kind\nkind " in shown
+
+
+@pytest.mark.parametrize(("threads", "kind"), [((2, 4, 8), "log"), ((2, 4, 6), "value"), ((2, 4), "value")])
+def test_a_curve_has_a_legend_and_an_axis_that_suits_its_numbers(threads: tuple[int, ...], kind: str) -> None:
+    over = structs.replace(LAB.tables[0], columns={"threads": []}, curve="threads", published=[])
+    lab = structs.replace(LAB, tables=[over])
+    filled = evidence.filled(lab, [one for number in threads for one in several(5.0, 50.0, threads=number)])
+    picture = str(forms.document(forms.Done(lab, filled, [], [], "")))
+    assert "'legend': True" in picture
+    assert f"'max': 'dataMax', 'type': '{kind}'" in picture
+
+
+def test_what_a_class_fills_in_has_nothing_measured() -> None:
+    (filled,) = evidence.filled(LAB, several(5.0, 50.0))
+    _, rows = forms.cells(filled, empty=True)
+    assert [row[1:] for row in rows if row[1] == "here"] == [("here", "", "", "")] * 2
+    assert "5.00" not in str(rows)
+
+
+def test_a_lab_that_is_not_there_is_refused() -> None:
+    with pytest.raises(PlumbError, match=r"there is no lab 'R77'.*did you mean 'R7'"):
+        model.named("R77")
+
+
+# --- what is declared
+
+
+@pytest.mark.parametrize("name", model.every())
+def test_each_lab_is_of_tests_and_figures_that_there_are(name: str) -> None:
+    lab = model.named(name)
+    assert lab.name == name
+    known = tests.expected()
+    for pattern in lab.tests:
+        test = pattern.partition("[")[0].partition(".")[0].partition("%")[0].strip("^$")
+        assert test in known, pattern
+    for table in lab.tables:
+        assert any(re.fullmatch(table.tests, test) for test in known), table.title
+        assert [place for place in table.published if place.partition(":")[0] not in site.names()] == []
+    assert lab.tests or lab.prints
+    assert lab.seen or any(one.lines for one in lab.prints)
+
+
+def test_each_published_figure_is_in_a_lab() -> None:
+    """The tables of the documents can be found in what labs print, figure by figure."""
+    shown = {
+        (place, cell.value)
+        for lab in model.every().values()
+        for filled in evidence.filled(lab, [])
+        for place, found in filled.published.items()
+        for cell in found.cells.values()
+    }
+    missing = [
+        f"{name}:{entry.partition} {entry.test} {entry.figure} {entry.params} {entry.value:g}"
+        for name in site.names()
+        for file in match.files(name)
+        for entry in match.read(file).references
+        if entry.method == "published" and (f"{name}:{entry.partition}", entry.value) not in shown
+    ]
+    assert missing == []
+
+
+def test_there_is_a_lab_for_each_experiment() -> None:
+    counts = {"T": 5, "R": 9, "U": 4, "S": 7, "D": 8}
+    assert list(model.every()) == [
+        f"{letter}{number}" for letter, last in counts.items() for number in range(1, last + 1)
+    ]
+
+
+# --- the command
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A folder of results with nothing in it."""
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
+    return tmp_path
+
+
+def test_it_lists_the_labs_by_document(alone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["lab"]) == 0
+    said = capsys.readouterr().out
+    assert [line for line in said.splitlines() if line.startswith("R7 ")]
+    assert all(document in said for document in model.DOCUMENTS.values())
+
+
+def test_a_lab_without_records_shows_what_was_published(alone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [alone / "lab.html", alone / "lab.json", alone / "lab.txt"]
+    words = [word for file in files for word in ("--output", str(file))]
+    assert cli.main(["lab", "R7", "--recorded", *words, "--handout", str(alone / "class.html")]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == json.loads(files[1].read_text())["closing"] == files[2].read_text().splitlines()[-1]
+    assert "49237" in files[0].read_text()
+    assert "To be filled." in (alone / "class.html").read_text()
+
+
+def test_a_file_shows_one_lab(alone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["lab", "R7", "D3", "--recorded", "--output", str(alone / "lab.html")]) == 2
+    assert "this file shows one lab" in capsys.readouterr().err
+
+
+def test_several_labs_end_with_a_table(alone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = alone / "labs.md"
+    assert cli.main(["lab", "R7", "D3", "--recorded", "--output", str(file)]) == 0
+    said = capsys.readouterr().out.splitlines()[-2:]
+    assert [line.split()[0] for line in said] == ["R7", "D3"]
+    assert [line.split(" | ")[0] for line in file.read_text().splitlines()[2:]] == ["| R7", "| D3"]
+
+
+def test_labs_that_would_end_too_late_are_left_out(alone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    minutes = model.named("D3").minutes
+    assert cli.main(["lab", "D3", "R7", "--recorded", "--minutes", str(minutes + 0.5)]) == 0
+    assert "R7 left out: it takes" in capsys.readouterr().out
+
+
+def test_an_answer_that_is_right_ends_a_lab_without_a_number() -> None:
+    found = evidence.LessonFinding(subject="Pi is right", state="holds", count=5)
+    assert evidence.closing(LAB, [found], "") == "holds here: Pi is right"
+
+
+def test_of_several_machines_the_ratio_is_to_the_first_that_has_the_figure() -> None:
+    """A Woodcrest has no shared L3 cache."""
+    (table,) = LAB.tables
+    places = ["rrze-woodcrest:e5420", "rrze-nehalem:ep"]
+    lab = structs.replace(LAB, tables=[structs.replace(table, published=places)])
+    records = several(5.0, 50.0)
+    for record in records:
+        record.figures[0].unit = "cycles"
+    (filled,) = evidence.filled(lab, records)
+    header, rows = forms.cells(filled)
+    (found,) = [
+        row for row in rows if row[1] == "here / rrze-nehalem:ep" and row[header.index("shared L3")] == "0.0187"
+    ]
+    assert set(found) == {"", "here / rrze-nehalem:ep", "0.0187", "–"}
+
+
+def test_the_page_has_a_line_for_each_lab() -> None:
+    """``plumb lab all --recorded --output labs.md`` writes them."""
+    page = (paths.root() / "docs" / "labs.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([A-Z]\d) \| (.+?) \| .+ \|$", page, re.MULTILINE)
+    assert rows == [(name, escaped(lab.title)) for name, lab in model.every().items()]
+
+
+def test_an_interrupt_begins_no_other_lab(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    begun: list[campaign.Tests] = []
+    monkeypatch.setattr(campaign, "measure", lambda tests: begun.append(tests) or campaign.INTERRUPTED)
+    assert cli.main(["lab", "T1", "T2"]) == campaign.INTERRUPTED
+    assert len(begun) == 1

@@ -1,0 +1,65 @@
+"""Commands whose output shows a lesson: what is found in it, and why something is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plumbline.base import paths
+from plumbline.extras.labs import printed
+from plumbline.extras.labs.evidence import HOLDS, MISSING, OPPOSITE
+from plumbline.extras.labs.model import Printed
+
+
+def output(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, script: str, shows: str | None = None, **lines: str
+) -> printed.Output:
+    """Of a command that is this shell script; each line's text is what it says."""
+    program = folder / "plumb"
+    program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setattr(paths, "program", lambda name: str(program))
+    wanted = {pattern: says for says, pattern in lines.items()}
+    return printed.run(Printed(command=["plumb", "x"], shows=shows, lines=wanted))
+
+
+def test_a_line_of_the_output_proves_what_is_said_of_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    one = output(monkeypatch, tmp_path, "echo 'sent   12'; echo news >&2", twelve="^sent +12$", thirteen="^sent +13$")
+    assert one.text == "sent   12"
+    assert [(found.state, found.reason) for found in one.findings] == [
+        (HOLDS, "sent 12"),
+        (OPPOSITE, "the output has no such line"),
+    ]
+
+
+def test_errors_are_shown_of_a_command_that_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A program that hangs is ended, and what says so are errors."""
+    one = output(
+        monkeypatch, tmp_path, "echo table; echo 'ended: rank 0' >&2; echo last >&2; exit 1",
+        where="rank 0", nowhere="rank 7",
+    )  # fmt: skip
+    assert one.text == "table\nended: rank 0\nlast"
+    assert [(found.state, found.reason) for found in one.findings] == [(HOLDS, "rank 0"), (MISSING, "last")]
+
+
+@pytest.mark.parametrize(
+    ("shows", "text"),
+    [("^[bd]$", "b\n…\nd"), ("^[bc]$", "b\nc"), ("^x$", "a\nb\nc\nd"), (None, "a\nb\nc\nd")],
+)
+def test_parts_of_a_long_output_are_shown(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, shows: str | None, text: str
+) -> None:
+    """Facts are looked for in the whole."""
+    one = output(monkeypatch, tmp_path, "printf 'a\\nb\\nc\\nd\\n'", shows, third="^c$")
+    assert (one.text, [found.state for found in one.findings]) == (text, [HOLDS])
+
+
+def test_the_newest_record_of_the_lab_takes_its_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What was measured is not a fact of any machine."""
+    (tmp_path / "plumb").write_text('#!/bin/sh\necho "$@"\n', encoding="utf-8")
+    (tmp_path / "plumb").chmod(0o755)
+    monkeypatch.setattr(paths, "program", lambda name: str(tmp_path / "plumb"))
+    shown = printed.run(Printed(command=["plumb", "show", "RECORD"], lines={"^show 4f89ff$": "there"}), "4f89ff")
+    assert (shown.command, shown.text) == ("plumb show 4f89ff", "show 4f89ff")
+    assert [(one.state, one.planned) for one in shown.findings] == [(HOLDS, False)]

@@ -1,0 +1,91 @@
+"""Recipes with a source from elsewhere, and the locks of site ``ci`` that are made of them. Needs no Spack."""
+
+import re
+
+import pytest
+import recipe_hash
+import spack_site
+
+from plumbline.base import paths
+from plumbline.extras.spack import environments
+
+ROOT = paths.root() / "spack-env"
+SITE = "ci"
+REPOSITORY = ROOT / "repo" / "spack_repo" / "elsewhere"
+RECIPES = {
+    file.parent.name.replace("_", "-"): file.read_text() for file in sorted(REPOSITORY.glob("packages/*/package.py"))
+}
+LOCKS = sorted(file.stem for file in (ROOT / "sites" / SITE).glob("*.lock"))
+MIRROR = "debian:"
+#: sources that Debian has not, and Spack's own recipe takes from GitHub
+GITHUB = {"compiler-wrapper", "intel-mpi-benchmarks"}
+
+
+@pytest.fixture(autouse=True)
+def site(monkeypatch):
+    monkeypatch.setenv("PLUMB_SPACK_SITE", SITE)
+
+
+def debian():
+    """Archive -> SHA-256, as Debian's index has it; of the whole list."""
+    rows = [line.split() for line in (REPOSITORY / "debian.txt").read_text().splitlines() if not line.startswith("#")]
+    assert all(re.fullmatch("[0-9a-f]{64}", digest) for row in rows for digest in row[3:])
+    return {archive: digest for _, _, archive, digest, _ in rows}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_takes_an_archive_of_debians_index_or_of_a_commit(name):
+    (source,) = recipe_hash.versions(RECIPES[name]).values()
+    if source["url"].startswith(MIRROR):
+        assert debian()[source["url"].removeprefix(MIRROR)] == source["sha256"]
+    else:
+        assert re.fullmatch(r"https://github\.com/\S+/archive/[0-9a-f]{40}\.tar\.gz", source["url"])
+
+
+def test_what_debian_has_is_in_its_own_release():
+    for line in (REPOSITORY / "debian.txt").read_text().splitlines():
+        if not line.startswith("#"):
+            _, revision, archive, *_ = line.split()
+            package, _, version = archive.rpartition("/")[2].partition(".orig.")[0].partition("_")
+            assert revision.split(":")[-1].startswith(f"{version}-"), archive
+            assert archive.split("/")[-2] == package
+
+
+def test_the_site_has_a_lock_of_each_of_its_own_environments():
+    own = environments.site() / environments.FILE
+    assert LOCKS == sorted(re.findall(r"^([a-z-]+):", own.read_text(), re.MULTILINE)) != []
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_a_lock_is_whole_and_of_any_machine_of_its_target(name):
+    document = environments.read(name)
+    assert spack_site.foreign_paths(environments.lock(name)) == []
+    assert {(node.target, node.arch.platform_os) for node in document.nodes} == {("x86_64_v3", "debian12")}
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_a_lock_is_of_the_recipes_as_they_are(name):
+    nodes = [node for node in environments.read(name).nodes if node.namespace == "elsewhere"]
+    assert environments.known()[name].package in {node.name for node in nodes}
+    for node in nodes:
+        patches = node.parameters.get("patches", ())
+        assert recipe_hash.of(RECIPES[node.name], node.version, patches) == node.package_hash, node.name
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("97f10c04", "97f10c05"), ("    version(", "    parallel_build = 1\n    version(")]
+)
+def test_another_archive_or_another_recipe_has_another_hash(before, after):
+    """So the test above can fail."""
+    _, node = environments.read("openmpi").node("openmpi")
+    changed = RECIPES["openmpi"].replace(before, after)
+    assert changed != RECIPES["openmpi"]
+    assert recipe_hash.of(changed, node.version, node.parameters["patches"]) != node.package_hash
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_every_source_of_a_lock_is_one_of_debian_or_named_here(name):
+    there = {archive.split("/")[-2] for archive in debian()}
+    for node in environments.read(name).nodes:
+        if node.external is None and node.name not in ("gcc-runtime", "plumbline-kernels"):  # made of no archive
+            assert node.namespace == "elsewhere" or node.name in there | GITHUB, node.name

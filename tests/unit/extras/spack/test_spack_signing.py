@@ -1,0 +1,184 @@
+"""Buildcaches that others install from: pushed by a command, signed, and refused where the signature is not trusted."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+import spack_site
+
+from plumbline import stacks
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli
+from plumbline.extras.spack import bootstrap, buildcache, environments, runner
+
+pytestmark = pytest.mark.skipif(shutil.which("gpg") is None, reason="gpg is not installed: apt-get install gnupg")
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    spack_site.suit_any_machine(monkeypatch.setattr)
+    return spack_site.make(tmp_path, monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def gnupg(tmp_path_factory):
+    """GnuPG's folder with two secret keys; the public ones are in files there."""
+    home = tmp_path_factory.mktemp("g")  # short: gpg-agent's socket lies there
+    home.chmod(0o700)
+    gpg = ["gpg", "--homedir", str(home), "--batch", "--quiet", "--passphrase", "", "--pinentry-mode", "loopback"]
+    for name in ("builder", "somebody"):
+        subprocess.run([*gpg, "--quick-generate-key", name, "ed25519", "sign", "never"], check=True)
+        subprocess.run([*gpg, "--output", str(home / f"{name}.asc"), "--armor", "--export", name], check=True)
+    yield home
+    subprocess.run(["gpgconf", "--homedir", str(home), "--kill", "all"], check=True)
+
+
+@pytest.fixture
+def key(gnupg, monkeypatch):
+    """A call gives the file with the public key of this name; the user has the secret one."""
+    monkeypatch.setenv("GNUPGHOME", str(gnupg))
+    return lambda name: gnupg / f"{name}.asc"
+
+
+@pytest.fixture
+def cache(root, tmp_path):
+    stacks.install("spack", "openmpi")
+    return tmp_path / "cache"
+
+
+def push(cache, *more):
+    return cli.main(["stack", "push", "spack:openmpi", "--to", str(cache), *more])
+
+
+def install_from(cache, monkeypatch, keys=None):
+    """Install again, with nothing but the buildcache given."""
+    monkeypatch.setenv("PLUMB_SPACK_BUILDCACHE", str(cache))
+    if keys:
+        monkeypatch.setenv(buildcache.VARIABLE, str(keys))
+    stacks.install("spack", "openmpi", force=True)
+
+
+def osu(cache):
+    (file,) = (cache / "v3/manifests/spec/osu-micro-benchmarks").iterdir()
+    return file
+
+
+def mirror():
+    return (environments.home() / "config" / "mirrors.yaml").read_text()
+
+
+def test_what_was_pushed_and_signed_is_taken(cache, key, monkeypatch, capsys):
+    spack_site.start_processes(monkeypatch)
+    public = key("builder")
+    assert push(cache, "--key", "builder") == 0
+    said = capsys.readouterr().out
+    assert f"in {cache}, signed by builder" in said
+    assert f"PLUMB_SPACK_BUILDCACHE={cache} PLUMB_SPACK_KEYS=FILE plumb stack install spack:openmpi" in said
+    install_from(cache, monkeypatch, public)
+    assert "signed: true" in mirror()
+    # the keyring that Spack is given has the public key, and no secret one
+    assert (runner.keyring() / "pubring.kbx").exists()
+    assert list(runner.keyring().glob("private-keys-v1.d/*")) == []
+
+
+def test_the_keyring_may_lie_in_a_folder_with_a_long_path(cache, key, monkeypatch):
+    """Longer than the path of a socket can be, such as that of an agent that GnuPG starts."""
+    public = key("builder")
+    assert push(cache, "--key", "builder") == 0
+    monkeypatch.setenv("PLUMB_SPACK_HOME", str(cache.parent / ("l" * 100) / "home"))
+    install_from(cache, monkeypatch, public)
+    assert len(str(runner.keyring())) > 108
+    assert "signed: true" in mirror()
+
+
+def test_without_keys_signed_and_unsigned_binaries_are_taken(cache, key, monkeypatch, capsys):
+    assert push(cache) == 0
+    assert ", unsigned\n" in capsys.readouterr().out
+    install_from(cache, monkeypatch)
+    assert push(cache, "--key", "builder") == 0
+    install_from(cache, monkeypatch)
+    assert "signed: false" in mirror()
+
+
+def test_an_unsigned_binary_is_refused_where_keys_are_given(cache, key, monkeypatch):
+    public = key("builder")
+    push(cache)
+    with pytest.raises(PlumbError, match="the binary is not signed: "):
+        install_from(cache, monkeypatch, public)
+
+
+def test_another_key_is_refused_until_it_is_trusted_too(cache, key, monkeypatch, tmp_path):
+    """A folder of keys: the keyring follows it in both directions."""
+    trusted = tmp_path / "trusted"
+    trusted.mkdir()
+    shutil.copy(key("builder"), trusted)
+    other = key("somebody")
+    push(cache, "--key", "somebody")
+    with pytest.raises(PlumbError, match="the signature is not that of a trusted key: "):
+        install_from(cache, monkeypatch, trusted)
+    shutil.copy(other, trusted)
+    install_from(cache, monkeypatch, trusted)
+    (trusted / other.name).unlink()
+    with pytest.raises(PlumbError, match="the signature is not that of a trusted key: "):
+        install_from(cache, monkeypatch, trusted)
+
+
+@pytest.mark.parametrize("change", ['"version": 3', "\n\n{", "checksum"])
+def test_a_description_that_was_changed_after_signing_is_refused(cache, key, monkeypatch, change):
+    public = key("builder")
+    push(cache, "--key", "builder")
+    text = osu(cache).read_text()
+    assert change in text
+    osu(cache).write_text(text.replace(change, change + " ", 1))
+    with pytest.raises(PlumbError, match="the signature is not that of a trusted key: "):
+        install_from(cache, monkeypatch, public)
+
+
+def test_a_binary_that_was_changed_is_refused_by_the_signed_description(cache, key, monkeypatch):
+    public = key("builder")
+    push(cache, "--key", "builder")
+    blob = next(file for file in (cache / "blobs").rglob("*") if file.is_file())
+    blob.write_bytes(b"x")
+    with pytest.raises(PlumbError, match="the buildcache is damaged or was tampered with"):
+        install_from(cache, monkeypatch, public)
+
+
+@pytest.mark.parametrize(
+    ("make", "complaint"),
+    [
+        (lambda place: None, "no public key there"),
+        (lambda place: place.mkdir(), "no public key there"),
+        (lambda place: place.write_text("no key\n"), "gpg cannot import the keys: "),
+    ],
+)
+def test_keys_that_are_none_are_one_clear_line(root, tmp_path, monkeypatch, make, complaint):
+    make(tmp_path / "keys")
+    monkeypatch.setenv(buildcache.VARIABLE, str(tmp_path / "keys"))
+    with pytest.raises(PlumbError, match=complaint):
+        bootstrap.prepare()
+
+
+def test_without_gpg_keys_are_an_error(root, tmp_path, monkeypatch):
+    (tmp_path / "key.asc").write_text("x")
+    monkeypatch.setenv(buildcache.VARIABLE, str(tmp_path / "key.asc"))
+    monkeypatch.setattr(buildcache.shutil, "which", lambda name: None)
+    with pytest.raises(PlumbError, match="gpg is not installed"):
+        buildcache.trust()
+
+
+def test_only_an_installed_stack_of_the_present_lock_is_pushed(root, tmp_path, capsys):
+    assert push(tmp_path / "cache") == 2
+    assert "stack spack-openmpi is not installed, or not of its present lock" in capsys.readouterr().err
+    assert not (tmp_path / "cache").exists()
+    assert cli.main(["stack", "push", "openmpi", "--to", str(tmp_path / "cache")]) == 2
+    assert "'openmpi' is not a Spack stack" in capsys.readouterr().err
+
+
+def test_an_archive_needs_no_signature(root, key, monkeypatch):
+    """Its list guards its binaries; keys are for folders of others."""
+    monkeypatch.setenv(buildcache.VARIABLE, str(key("builder")))
+    monkeypatch.setattr(buildcache, "airgap", lambda: root / "unpacked")
+    assert not buildcache.must_be_signed(root / "unpacked" / "buildcache")
+    assert buildcache.must_be_signed(root / "elsewhere")
+    assert os.environ[buildcache.VARIABLE]

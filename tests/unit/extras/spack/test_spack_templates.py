@@ -1,0 +1,119 @@
+"""Sites and templates of sites: structure, and what an expert would ask of them. Nothing is concretized."""
+
+import json
+import re
+import shutil
+
+import pytest
+import spack_site
+import stack_manifest
+import yaml
+from archspec import cpu
+
+from plumbline import stacks
+from plumbline.extras.spack import environments, lock, sites
+from plumbline.stacks import manifest
+
+ROOT = environments.folder()
+TEMPLATES = sorted(path.parent for path in ROOT.glob("templates/*/packages.yaml"))
+PLACES = [*sorted(path.parent for path in ROOT.glob("sites/debian12-*/packages.yaml")), *TEMPLATES]
+
+
+@pytest.fixture(params=PLACES, ids=lambda place: place.name)
+def packages(request, monkeypatch):
+    """What the site says of packages, with what it includes."""
+    monkeypatch.setenv("PLUMB_SPACK_SITE", str(request.param))
+    found = {}
+    for scope in reversed(environments.scopes()):
+        own = yaml.safe_load((scope / "packages.yaml").read_text())["packages"]
+        found |= {name.rstrip(":"): entry for name, entry in own.items()}
+    return found
+
+
+def targets(packages):
+    entry = packages["all"]
+    return [part.partition("=")[2] for part in entry.get("require:") or entry["require"]]
+
+
+def test_externals_have_version_and_place_and_are_not_built(packages):
+    for name, entry in packages.items():
+        if "externals" not in entry:
+            continue
+        assert entry["buildable"] is False, name
+        for external in entry["externals"]:
+            assert re.match(rf"{re.escape(name)}@[\w.-]+", external["spec"]), external
+            assert external["prefix"].startswith("/"), external
+
+
+def test_the_compiler_has_a_program_for_each_language_and_options_for_the_target(packages):
+    (target,) = targets(packages)
+    for name in ("gcc", "llvm"):
+        for external in packages.get(name, {}).get("externals", ()):
+            languages = re.search(r"languages:='([^']+)'", external["spec"])
+            wanted = languages[1].replace("c++", "cxx").split(",") if languages else ["c", "cxx"]
+            assert set(external["extra_attributes"]["compilers"]) == set(wanted)
+            version = re.search(r"@([\d.]+)", external["spec"])[1]
+            node = lock.Node("x", "1", lock.Architecture("linux", target))
+            assert target in cpu.TARGETS
+            assert sites.target_options(node, name, version), (target, external["spec"])
+
+
+def test_ucx_of_connectx_has_its_own_verbs(packages):
+    """Without them UCX 1.18 and later build none of rc, dc and ud."""
+    variants = packages.get("ucx", {}).get("variants", "")
+    assert ("+verbs" in variants) == ("+mlx5_dv" in variants)
+
+
+def test_zlib_is_not_taken_from_below_usr(packages):
+    """PMIx looks for it in PREFIX/lib only, so its configure fails where the system has it in lib64 or lib/TRIPLET."""
+    assert "/usr" not in [external["prefix"] for external in packages.get("zlib", {}).get("externals", ())]
+
+
+@pytest.mark.parametrize("place", TEMPLATES, ids=lambda place: place.name)
+def test_the_environments_of_a_template_are_whole_and_told(place, monkeypatch):
+    monkeypatch.setenv("PLUMB_SPACK_SITE", str(place))
+    own = yaml.safe_load((place / environments.FILE).read_text())
+    page = (ROOT / "README.md").read_text()
+    row = next(line for line in page.splitlines() if line.startswith(f"| `templates/{place.name}` |"))
+    assert set(re.findall("`([^`]+)`", row.split("|")[3])) == set(own)
+    assert list(place.glob("*.lock")) == [], "its externals are of another machine than the one that made the lock"
+    for name in own:
+        described = yaml.safe_load(environments.render(name))["spack"]
+        assert described["specs"][0].startswith(environments.known()[name].package)
+        environments.check_externals(name)
+
+
+def test_cray_mpich_is_started_as_the_stack_of_its_modules_says(tmp_path, monkeypatch):
+    """It brings no launcher: that and the environment come from the stack that the external names."""
+    spack_site.suit_any_machine(monkeypatch.setattr)
+    root = spack_site.make(tmp_path, monkeypatch)
+    place = root / "spack-env" / "templates" / "cray-ex"
+    monkeypatch.setenv("PLUMB_SPACK_SITE", str(place))
+    text = (root / "spack-env" / "sites" / environments.DEFAULT_SITE / "openmpi.lock").read_text()
+    document = json.loads(
+        text.replace('"openmpi"', '"cray-mpich"').replace("openmpi~fortran fabrics=cma", "cray-mpich")
+    )
+    (mpi,) = (node for node in document["concrete_specs"].values() if node["name"] == "cray-mpich")
+    mpi["external"] = {
+        "path": "/usr",
+        "module": ["cray-mpich/8.1.32"],
+        "extra_attributes": {"plumb_stack": "cray-mpich"},
+    }
+    environments.lock("cray-mpich").write_text(json.dumps(document))
+    (root.parent / "fake" / "locks" / "cray-mpich.lock").write_text(json.dumps(document))
+    state = root.parent / "fake"
+    library = state / "store" / "openmpi" / "lib" / "libmpi.so.40"
+    library.parent.mkdir(parents=True)
+    shutil.copy(state / "programs" / library.name, library)
+    base = stack_manifest.made(
+        name="cray-mpich",
+        prefix=str(library.parents[1]),
+        launcher={"family": "srun", "command": "/usr/bin/true"},
+        environment={"MPICH_OFI_NIC_POLICY": "NUMA"},
+    )
+    manifest.save(base)
+    stacks.install("spack", "cray-mpich")
+    made = manifest.load("spack-cray-mpich")
+    assert (made.mpi.family, made.launcher) == ("mpich", base.launcher)
+    assert made.environment == base.environment
+    assert made.benchmarks["osu_latency"].facts["library"] == str(library)

@@ -1,0 +1,145 @@
+"""``plumb knobs``: what a program of the stack lists, and which of it is curated."""
+
+import json
+import os
+
+import pytest
+import stack_manifest
+
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli
+from plumbline.extras.tune import inventory
+
+MPICH = [
+    {"name": "MPIR_CVAR_CH4_CMA_ENABLE", "type": "int", "value": "1", "running": True, "about": "single copy"},
+    {
+        "name": "MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM", "type": "int", "value": "2", "running": True,
+        "about": "Variable to select\nauto - Internal\nnb - Force nb\nring    - Force ring\n",
+    },
+    {"name": "MPIR_CVAR_NEW", "type": "text", "value": "", "running": True, "about": "a new one"},
+]  # fmt: skip
+INTEL = [
+    {
+        "name": "MPIR_CVAR_USE_ALLREDUCE", "type": "text", "value": "", "running": True,
+        "about": "presets range: 0-32 @Alias:# I_MPI_ADJUST_ALLREDUCE @Default:# -1",
+    },
+]  # fmt: skip
+
+
+@pytest.fixture
+def stack(tmp_path, monkeypatch):
+    """Makes the manifest of a stack whose program lists settings, and prints the variables that it was given."""
+    monkeypatch.setenv("PLUMB_STACKS", str(tmp_path))
+
+    def make(family, told, script=None, **changes):
+        program = tmp_path / "kernels/libexec/list_settings"
+        program.parent.mkdir(parents=True)
+        listed = json.dumps({"library": "Library 5.0,\n built today", "settings": told})
+        program.write_text(script or f"#!/bin/sh\nenv > {tmp_path}/environment\ncat <<'END'\n{listed}\nEND\n")
+        program.chmod(0o755)
+        kernel = {
+            "suite": "kernels", "version": "1", "command": ["/bin/true"], "file": f"{tmp_path}/kernels/bin/pi",
+            "sha256": "0" * 64, "built": "by a test",
+        }  # fmt: skip
+        document = {
+            "schema": 1, "name": "one", "provider": "module", "mpi": {"family": family, "version": "5", "abi": "mpich"},
+            "compiler": {"name": "gcc", "version": "12"}, "launcher": {"family": "hydra", "command": "/bin/true"},
+            "prefix": "/usr", "environment": {}, "modules": [], "benchmarks": {"pi": kernel}, "sources": [], **changes,
+        }  # fmt: skip
+        (tmp_path / "one").mkdir()
+        (tmp_path / "one" / "manifest.json").write_text(json.dumps(document))
+        return stack_manifest.typed(document)
+
+    return make
+
+
+class TestInventory:
+    def test_words_stand_for_numbers(self, stack):
+        known = inventory.of(stack("mpich", MPICH)).settings["MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM"]
+        assert (known.default, known.now, known.allowed) == ("ring", "ring", "auto, nb, ring")
+        assert [known.number(value) for value in ("ring", "7", "pairwise")] == ["2", "7", None]
+
+    def test_curated_names_that_the_library_lacks_are_dropped(self, stack):
+        found = inventory.of(stack("mpich", MPICH))
+        assert [knob.name for knob in found.knobs] == [item["name"] for item in MPICH[:2]]
+        assert "MPIR_CVAR_CH4_OFI_EAGER_THRESHOLD" in found.lacking
+        assert found.library == "Library 5.0"
+
+    def test_intel_mpi_names_them_by_alias_and_ranges(self, stack):
+        found = inventory.of(stack("intelmpi", INTEL, settings={"I_MPI_ADJUST_ALLREDUCE": "2"}))
+        known = found.settings["I_MPI_ADJUST_ALLREDUCE"]
+        assert (known.allowed, known.default, known.now) == ("0-32", "", "2")
+
+    def test_words_of_numbers(self, stack):
+        item = {"name": "x", "type": "int", "value": "6", "running": True, "about": "", "words": {"0": "a", "6": "b"}}
+        known = inventory.of(stack("openmpi", [item])).settings["x"]
+        assert (known.default, known.allowed) == ("6", "0 a, 6 b")
+
+    def test_settings_of_the_user_are_not_those_of_the_stack(self, stack, tmp_path, monkeypatch):
+        monkeypatch.setenv("MPIR_CVAR_CH4_CMA_ENABLE", "0")
+        inventory.of(stack("mpich", MPICH, settings={"MPIR_CVAR_NEW": "x"}))
+        given = (tmp_path / "environment").read_text().splitlines()
+        assert "MPIR_CVAR_NEW=x" in given
+        assert not [line for line in given if line.startswith("MPIR_CVAR_CH4")]
+        assert f"HOME={os.environ['HOME']}" not in given
+
+    @pytest.mark.parametrize(
+        ("script", "what"),
+        [
+            ("#!/bin/sh\necho no transport >&2; exit 3\n", "ended with 3: no transport"),
+            ("#!/bin/sh\necho hello\n", "printed no list of settings"),
+            ("#!/nowhere\n", "cannot be asked"),
+        ],
+    )
+    def test_a_library_that_cannot_be_asked(self, stack, script, what):
+        with pytest.raises(PlumbError, match=what):
+            inventory.of(stack("mpich", [], script))
+
+    def test_a_stack_of_an_earlier_version_has_no_such_program(self, stack, tmp_path):
+        document = stack("mpich", MPICH)
+        (tmp_path / "kernels/libexec/list_settings").unlink()
+        with pytest.raises(PlumbError, match="has no program list_settings"):
+            inventory.of(document)
+
+
+class TestCommand:
+    def test_the_curated_ones(self, stack, capsys):
+        stack("mpich", MPICH)
+        assert cli.main(["knobs", "one"]) == 0
+        out = capsys.readouterr().out
+        assert "one: Library 5.0, 3 settings" in out
+        assert "MPIR_CVAR_CH4_CMA_ENABLE " in out
+        assert "MPIR_CVAR_NEW" not in out
+        assert "left out, because this version lacks them: MPIR_CVAR_CH4_SHM" in out
+
+    def test_all_of_them(self, stack, capsys):
+        stack("mpich", MPICH)
+        assert cli.main(["knobs", "one", "--all"]) == 0
+        assert "MPIR_CVAR_NEW" in capsys.readouterr().out
+
+    def test_one_of_them(self, stack, capsys):
+        stack("mpich", MPICH)
+        assert cli.main(["knobs", "one", "NEW"]) == 0
+        assert "a new one" in capsys.readouterr().out
+        assert cli.main(["knobs", "one", "NEW", "OLD"]) == 2
+        answer = capsys.readouterr()
+        assert answer.out == ""
+        assert answer.err == (
+            "plumb: no setting has 'OLD' in its name (plumb knobs one): plumb knobs one --all lists them\n"
+        )
+
+    def test_what_eager_buffers_take(self, stack, capsys):
+        told = [
+            {"name": name, "type": "unsigned", "value": value, "running": True, "about": "boxes"}
+            for name, value in (("btl_sm_fbox_size", "4096"), ("btl_sm_fbox_max", "32"))
+        ]
+        stack("openmpi", told)
+        assert cli.main(["knobs", "one", "fbox"]) == 0
+        size, most = capsys.readouterr().out.split("\n\n")
+        assert "32 at most (btl_sm_fbox_max): 128 KiB a rank, 4.1 MiB for 33 ranks" in size
+        assert "memory" not in most
+
+    def test_as_json(self, stack, capsys):
+        stack("mpich", MPICH)
+        assert cli.main(["knobs", "one", "--json"]) == 0
+        assert len(json.loads(capsys.readouterr().out)["settings"]) == 3

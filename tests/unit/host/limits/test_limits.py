@@ -1,0 +1,146 @@
+"""Physical limits: each peak from its facts, no limit without them, and what each metric is held against."""
+
+import pytest
+from plans import typed
+from samples import plan
+
+from plumbline.base.schemas.site import Facts
+from plumbline.host import limits
+from plumbline.host.limits import peaks
+from plumbline.host.topology import machine
+
+TOPOLOGIES = __file__.rpartition("/unit/")[0] + "/data/topologies"
+#: 2 packages: 102400 MB/s; 20 cores: 3200 GFlop/s, 2560000 MB/s from first-level caches
+FACTS = {
+    "memory_channels_per_package": 2,
+    "memory_mts": 3200,
+    "core_ghz": 2.0,
+    "fma_units": 2,
+    "simd_bits": 512,
+    "cache_bytes_per_cycle": 64,
+    "link_gbit": 100,
+}
+CACHE = 50_000_000
+
+
+def limit(metric, facts=FACTS, packages=2.0, nodes=1, directions=1, **kind):
+    found = limits.of(metric, Facts(**facts), packages, nodes, directions, cores=20, cache_bytes=CACHE, **kind)
+    return found and (found.value, found.unit)
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit", "expected"),
+    [
+        ("triad", "MB/s", (102400.0, "MB/s")),
+        ("rate", "GFlop/s", (1280.0, "GFlop/s")),
+        ("overlap", "%", (100.0, "%")),
+        ("efficiency", "%", (100.0, "%")),
+        ("percent_peak", "%", (100.0, "%")),
+        ("efficiency", "1", None),  # a ratio may be better than one
+        ("overlapping", "%", None),
+        ("rate", "MLUP/s", None),  # how many bytes an update takes, only its kernel knows
+        ("bandwidth", "MB/s", None),  # of a message inside a node: through caches nobody knows
+        ("latency", "us", None),  # a shortest time is no limit
+    ],
+)
+def test_what_a_metric_is_held_against(metric, unit, expected):
+    assert limit(metric, unit=unit) == expected
+
+
+def test_flops_of_the_facts_that_there_are():
+    assert peaks.flops(Facts(core_ghz=2.8, flops_per_cycle=8), 20).value == pytest.approx(448)  # Ulysses
+    both = peaks.flops(Facts(**FACTS, flops_per_cycle=8), 1)
+    assert both.value == 16.0
+    assert peaks.flops(Facts(**FACTS), 20).method == "20 cores x 2 FMA units x 8 x 2 flop/cycle x 2 GHz"
+
+
+@pytest.mark.parametrize(
+    ("unit", "needed"),
+    [
+        ("MB/s", ("memory_channels_per_package", "memory_mts")),
+        ("GFlop/s", ("core_ghz", "fma_units", "simd_bits")),
+    ],
+)
+def test_without_one_of_its_facts_there_is_no_limit(unit, needed):
+    for name in needed:
+        assert limit("triad" if unit == "MB/s" else "rate", without(name), unit=unit) is None
+
+
+def without(name):
+    return {key: value for key, value in FACTS.items() if key != name}
+
+
+def test_without_facts_only_shares_have_a_limit():
+    assert limit("triad", {}) is limit("rate", {}, unit="GFlop/s") is limit("bandwidth", {}, nodes=2) is None
+    assert limit("bandwidth_triad", {}, working_set=10 * CACHE) is None
+    assert limit("overlap", {}, unit="%") == (100.0, "%")
+
+
+def test_memory_outside_the_packages_is_not_bounded_by_their_channels():
+    assert limit("triad", packages=None) is None
+
+
+def test_a_link_bounds_what_crosses_nodes():
+    assert limit("bandwidth", nodes=2) == limit("class_bandwidth", nodes=2) == (12500.0, "MB/s")
+    assert limit("bandwidth", nodes=2, directions=2) == (25000.0, "MB/s")
+
+
+def test_a_link_does_not_bound_memory_on_several_nodes():
+    assert limit("bandwidth", nodes=2, message=False) is None
+    value, _ = limit("bandwidth", nodes=2, message=False, working_set=10_000 * CACHE)
+    assert value == pytest.approx(204800, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        ({"bytes": 8}, {"working_set": None, "message": True}),  # IMB, OSU
+        ({"class": "pair:node"}, {"working_set": None, "message": True}),  # pairs
+        ({"class": "pair:l3", "bytes": 8}, {"working_set": None, "message": False}),
+        ({"kernel": "triad", "working_set": 7}, {"working_set": 7, "message": False}),  # membw
+        ({}, {"working_set": None, "message": False}),
+    ],
+)
+def test_parameters_tell_what_a_figure_is_of(params, expected):
+    assert limits.kind(params) == expected
+
+
+def test_more_nodes_have_more_memory_and_cores():
+    assert limit("triad", nodes=2) == (204800.0, "MB/s")
+    assert limit("rate", nodes=2, unit="GFlop/s") == (2560.0, "GFlop/s")
+
+
+@pytest.mark.parametrize(
+    ("working_set", "expected"),
+    [
+        (CACHE // 2, 2_560_000.0),  # fits: the cores' own caches are all that bounds it
+        (CACHE, 2_560_000.0),
+        (2 * CACHE, 2 * 102400.0),  # half of each sweep may come from cache
+        (11 * CACHE, 1.1 * 102400.0),
+        (10_000 * CACHE, 102400.0 * 10_000 / 9_999),
+    ],
+)
+def test_memory_bounds_a_sweep_by_how_much_of_it_the_caches_cannot_hold(working_set, expected):
+    value, unit = limit("bandwidth_triad", working_set=working_set)
+    assert (value, unit) == (pytest.approx(expected), "MB/s")
+
+
+def test_the_caches_of_all_nodes_hold_a_sweep():
+    """``working_set`` is that of all ranks of the job."""
+    on_one = limit("bandwidth_triad", working_set=4 * CACHE)[0]
+    assert limit("bandwidth_triad", nodes=2, working_set=8 * CACHE)[0] == 2 * on_one
+
+
+def test_what_fits_the_caches_has_no_limit_where_their_rate_is_not_known():
+    known = without("cache_bytes_per_cycle")
+    assert limit("bandwidth", known, working_set=CACHE) is None
+    assert limit("bandwidth", known, working_set=2 * CACHE) == (204800.0, "MB/s")
+
+
+def test_reach_counts_cores_and_the_caches_around_them():
+    host = machine.load(f"{TOPOLOGIES}/rrze-nehalem.xml")  # 2 x 4 cores, hardware threads n and n + 8, 8 MiB of L3
+    document = plan()
+    document["ranks"][0]["cpus"] = [0, 8, 1]
+    assert limits.reach(typed(document), host) == {"cores": 2, "cache_bytes": 8 << 20}
+    document["ranks"][0]["cpus"] = [0, 4]
+    assert limits.reach(typed(document), host) == {"cores": 2, "cache_bytes": 16 << 20}

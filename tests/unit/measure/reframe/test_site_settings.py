@@ -1,0 +1,145 @@
+"""Sites as ReFrame's configuration: what this host's site must have, and what another's need not."""
+
+import json
+import shutil
+
+import pytest
+import yaml
+
+from plumbline import mpi, schedulers, site
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.measure.reframe import settings
+
+SITE = """\
+schema: 1
+name: here
+description: a site for tests
+hostnames: [".*"]
+partitions:
+  - name: default
+    scheduler: local
+    topology: topology/default.xml
+    stacks: [nonesuch]
+"""
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A site of this host that offers a stack nobody installed; no stack is."""
+    monkeypatch.setenv("PLUMB_SITES", str(tmp_path))
+    monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "stacks"))
+    monkeypatch.setenv("PLUMB_BUILD", str(tmp_path / "build"))
+    (tmp_path / "here" / "topology").mkdir(parents=True)
+    (tmp_path / "here" / "topology" / "default.xml").write_text("<topology/>")
+    (tmp_path / "here" / "site.yaml").write_text(SITE)
+    return tmp_path / "here" / "site.yaml"
+
+
+def test_this_hosts_site_must_have_its_stacks(here):
+    with pytest.raises(PlumbError, match=r"site here, partition default: stack nonesuch is not installed .*site\.yaml"):
+        settings.configuration()
+
+
+def test_another_site_may_offer_what_is_not_installed(here):
+    here.write_text(SITE.replace('[".*"]', '["(?!)"]') + "archived: true\n")
+    found = settings.configuration()
+    (partition,) = found["systems"][0]["partitions"]
+    assert partition["environs"] == ["nonesuch"]
+    assert partition["extras"]["archived"] is True
+    (environment,) = (item for item in found["environments"] if item["name"] == "nonesuch")
+    assert environment["extras"] == {"stack": "nonesuch", "benchmarks": None, "accelerator": None, "family": None}
+    assert found["systems"][-1]["name"] == "unconfigured"
+
+
+def test_site_and_inventory_offer_the_schedulers_of_the_table():
+    asked = yaml.safe_load((paths.root() / "playbooks/roles/plumb_inventory/meta/argument_specs.yml").read_text())
+    options = asked["argument_specs"]["main"]["options"]["plumb_inventory_partitions"]["options"]
+    assert set(options["scheduler"]["choices"]) == set(schedulers.TABLE)
+    assert options["launcher"]["choices"] == ["mpirun", *schedulers.RANK_LAUNCHERS]
+    assert checked("scheduler", "nonesuch") == f"scheduler 'nonesuch' is unknown: known: {', '.join(schedulers.TABLE)}"
+    assert checked("launcher", "nonesuch").startswith("launcher 'nonesuch' is unknown: known: mpirun, ")
+    for name in schedulers.RANK_LAUNCHERS:
+        said = checked(f"{name}_mpi", {"nonesuch": "x"})
+        assert said == f"MPI family 'nonesuch' is unknown: known: {', '.join(mpi.TABLE)}"
+        assert checked(f"{name}_mpi", dict.fromkeys(mpi.TABLE, "x")) == ""
+
+
+def checked(key, value, scheduler="local"):
+    """What is said of a site whose partition has ``key``, without its place; empty if it is in order."""
+    part = {"name": "default", "topology": "t.xml", "stacks": [], "scheduler": scheduler, key: value}
+    document = {"schema": 1, "name": "here", "description": "", "hostnames": [".*"], "partitions": [part]}
+    try:
+        site.site.check(document, "f")
+    except PlumbError as error:
+        return str(error).removeprefix("partitions[0]: ").replace(" (f)", "")
+    return ""
+
+
+def test_a_partition_takes_what_its_scheduler_has():
+    """Hosts where no scheduler gives the nodes, a launcher of its own where the scheduler has one."""
+    for name, found in schedulers.TABLE.items():
+        assert checked("scheduler", name) == checked("launcher", "mpirun", name) == ""
+        assert bool(checked("hosts", ["n1"], name)) is not found.hosts_are_named
+        for launcher in schedulers.RANK_LAUNCHERS:
+            own = found.rank_launcher is not None and found.rank_launcher.name == launcher
+            assert bool(checked("launcher", launcher, name)) is not own
+
+
+def test_the_shipped_sites_are_a_configuration(tmp_path, monkeypatch):
+    """Of a fresh clone: nothing is installed, and no site claims the host."""
+    for folder in (paths.root() / "site-configs").iterdir():
+        if folder.is_dir() and folder.name not in ("local", "__pycache__"):
+            shutil.copytree(folder, tmp_path / folder.name)
+    monkeypatch.setenv("PLUMB_SITES", str(tmp_path))
+    monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "stacks"))
+    monkeypatch.setenv("PLUMB_BUILD", str(tmp_path / "build"))
+    found = json.loads(json.dumps(settings.configuration()))
+    assert [system["name"] for system in found["systems"]] == [*site.names(), "unconfigured"]
+
+
+NODES = """\
+schema: 1
+name: here
+description: a site for tests
+hostnames: ["(?!)"]
+partitions:
+  - name: default
+    scheduler: {scheduler}
+    topology: topology/default.xml
+    stacks: [nonesuch]
+"""
+
+
+def made(here, scheduler, more):
+    here.write_text(NODES.format(scheduler=scheduler) + more)
+    return settings.configuration()["systems"][0]["partitions"][0]
+
+
+def test_jobs_by_ssh_start_on_the_first_host_and_check_its_key(here):
+    part = made(here, "ssh", "    hosts: [n1, n2]\n    access: [-p2222]\n")
+    options = ["#host=n1", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-p2222"]
+    assert part["access"] == options
+    assert part["sched_options"] == {"ssh_hosts": ["n1", "n2"]}
+    assert part["extras"]["nodes"] == 2
+    assert part["extras"]["max_pending_s"] == 3600
+    assert part["extras"]["max_job_s"] is None
+    assert made(here, "slurm", "    max_job_s: 7200\n")["extras"]["max_job_s"] == 7200
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "more", "said"),
+    [
+        ("slurm", "    hosts: [n1]\n", "slurm"),
+        ("pbs", "    launcher: srun\n", "pbs"),
+        ("ssh", "    hosts: ['n1; reboot']\n", "n1; reboot"),
+        ("ssh", "    hosts: [n1, n1]\n", "names a host twice"),
+        ("local", "    environment: {'A B': x}\n", "A B"),
+        ("slurm", "    srun_mpi: {openmpi: 'pmix --x'}\n", "pmix --x"),
+        ("slurm", "    max_pending_s: 0\n", "0"),
+        ("slurm", "    max_job_s: 0\n", "0"),
+    ],
+)
+def test_what_a_partition_must_not_say(here, scheduler, more, said):
+    with pytest.raises(PlumbError, match=said):
+        made(here, scheduler, more)

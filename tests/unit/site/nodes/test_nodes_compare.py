@@ -1,0 +1,189 @@
+"""Which nodes differ, and in what; reading folders with damaged files."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from node_facts import node, typed, write
+
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli, doctor
+from plumbline.site.nodes import compare, read
+from plumbline.site.nodes.findings import examine_node
+
+
+def many(folder, count, *others, **options):
+    return write(folder, *(node(f"node{number}") for number in range(1, count + 1)), *others, **options)
+
+
+def lines(folder):
+    return [item.line() for item in compare.compare(read.folder(folder)).differences]
+
+
+def test_like_nodes(tmp_path, capsys):
+    assert cli.main(["nodes", "compare", str(many(tmp_path, 3))]) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[-1] == "3 of 3 nodes answered; they are equal"
+    assert "largest group: 3 like nodes: AMD EPYC 9654, packages/cores/threads 2/4/8, NUMA nodes 2" in out
+
+
+def test_one_node(tmp_path, capsys):
+    assert cli.main(["nodes", "compare", str(many(tmp_path, 1))]) == 0
+    assert "1 of 1 nodes answered; they are equal" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"memory_bytes": 188 << 30}, "node07: memory 188.0 GiB, 4 others have 252.0 GiB"),
+        ({"smt": False}, "node07: SMT off, 4 others have on"),
+        ({"kernel": "6.1.0-18"}, "node07: kernel 6.1.0-18, 4 others have 6.1.0-20"),
+        ({"cpu": {"microcode": "0x1"}}, "node07: microcode 0x1, 4 others have 0xa101148"),
+        ({"knobs": {"governor": None}}, "node07: governor not readable, 4 others have performance"),
+        ({"knobs": {"thp": "never"}}, "node07: THP never, 4 others have always"),
+        ({"knobs": {"numa_balancing": True}}, "node07: NUMA balancing on, 4 others have off"),
+        (
+            {"cgroup": {"cpu_quota": None, "memory_limit_bytes": None, "cpus_allowed": "0-2,7"}},
+            "node07: CPUs allowed 4, 4 others have 8",
+        ),
+        ({"cores": 3}, "node07: packages/cores/threads 2/3/8, 4 others have 2/4/8"),
+        (
+            {"gpus": [{"address": "a", "class": "0302", "vendor": "0x10de", "device": "0x1", "numa": 1}]},
+            "node07: GPUs 1 × 0x10de:0x1 at NUMA 1, 4 others have none",
+        ),
+        ({"hcas": []}, "node07: fabric adapters none, 4 others have 1 × MT4123 (ACTIVE 200.0 Gbit/s InfiniBand)"),
+        (
+            {"nics": [{"name": "e", "physical": True, "driver": "m", "speed_mbit": 1000, "state": "up", "numa": 0}]},
+            "node07: network cards 1 × m 1 Gbit/s up, 4 others have 1 × mlx5_core 25 Gbit/s up",
+        ),
+        ({"time": 1007.5}, "node07: clock at least 5.5 s ahead of the host that started the job"),
+        ({"time": 1001.9}, "node07: clock 1.9 s ahead of the median (or started then"),
+    ],
+)
+def test_a_differing_node_is_named_with_what(tmp_path, change, line):
+    (found,) = lines(many(tmp_path, 4, node("node07", **change)))
+    assert found.startswith(line)
+
+
+def test_nodes_that_are_asked_one_after_the_other_have_no_median_of_clocks(tmp_path):
+    folder = many(tmp_path, 4, node("node07", time=1001.9))
+    note = json.loads((folder / ".job.json").read_text())
+    (folder / ".job.json").write_text(json.dumps({**note, "scheduler": "sge"}))
+    assert lines(folder) == []
+
+
+def test_numa_distances_count(tmp_path):
+    numa = json.loads(json.dumps(node("x")["numa"]))
+    numa[0]["distances"] = [10, 21]
+    (found,) = lines(many(tmp_path, 4, node("node07", numa=numa)))
+    assert "NUMA 2 (0:0-1,4-5 1:2-3,6-7; distances 10 21/32 10)" in found
+
+
+def test_a_little_more_memory_is_the_same(tmp_path):
+    assert lines(many(tmp_path, 3, node("node9", memory_bytes=int((252 << 30) * 1.004)))) == []
+
+
+def test_virtual_interfaces_do_not_count(tmp_path):
+    assert lines(many(tmp_path, 3, node("node9", nics=node("x")["nics"][:1]))) == []
+
+
+def test_nodes_without_an_answer_come_first(tmp_path, capsys):
+    many(tmp_path, 3, node("node4", smt=False), asked=[f"node{n}" for n in range(1, 7)])
+    assert cli.main(["nodes", "compare", str(tmp_path)]) == 1
+    out = capsys.readouterr().out.splitlines()
+    assert out[2].split() == ["node[5-6]", "no", "answer"]
+    assert out[-1].startswith("3 of 6 nodes differ: node[5-6]: no answer; node4: SMT off, 3 others have on")
+
+
+def test_full_and_short_names_are_the_same_node(tmp_path):
+    many(tmp_path, 1, node("node2.example"), asked=["node1", "node2"])
+    assert not read.folder(tmp_path).silent
+
+
+def test_count_without_names(tmp_path):
+    many(tmp_path, 3, asked=[], size=5)
+    assert lines(tmp_path) == ["?: 2 of the nodes that were asked for did not answer"]
+
+
+def test_file_of_an_earlier_collection_is_no_answer(tmp_path):
+    many(tmp_path, 3, node("node4", job="older"))
+    assert lines(tmp_path) == ["node4: no answer; its file is of an earlier collection"]
+
+
+def test_damaged_files_are_named_and_the_rest_is_read(tmp_path, capsys):
+    many(tmp_path, 3)
+    text = (tmp_path / "node3.json").read_text()
+    (tmp_path / "node3.json").write_text(text[: len(text) // 2])
+    (tmp_path / "nodeX.json").write_text(text)
+    (tmp_path / "node5.json").write_text("[]")
+    assert cli.main(["nodes", "compare", str(tmp_path)]) == 1
+    out = capsys.readouterr().out
+    assert "'node3.json': not readable as JSON" in out
+    assert "'nodeX.json': holds facts of node3" in out
+    assert "'node5.json': not a valid node" in out
+    assert sorted(read.folder(tmp_path).nodes) == ["node1", "node2"]
+
+
+@pytest.mark.parametrize("host", ["-oProxyCommand=x", "../a", "a b", "a;id", "$(id)", "@all", ""])
+def test_hostile_host_in_a_file(tmp_path, host):
+    many(tmp_path, 2)
+    (tmp_path / "bad.json").write_text(json.dumps(node(host)))
+    found = read.folder(tmp_path)
+    assert sorted(found.nodes) == ["node1", "node2"]
+    assert "bad.json" in found.damaged
+
+
+@pytest.mark.parametrize("content", [None, "{"])
+def test_no_node_is_an_error(tmp_path, content):
+    if content:
+        (tmp_path / "a.json").write_text(content)
+    with pytest.raises(PlumbError, match="no facts of any node"):
+        read.folder(tmp_path)
+    with pytest.raises(PlumbError, match="cannot read the facts"):
+        read.folder(tmp_path / "none")
+
+
+def test_hostile_note(tmp_path):
+    many(tmp_path, 2, asked=["node1", "$(id)"])
+    with pytest.raises(PlumbError, match="not the note of a collection"):
+        read.folder(tmp_path)
+
+
+def test_json(tmp_path, capsys):
+    many(tmp_path, 2, node("node3", smt=False))
+    assert cli.main(["nodes", "compare", str(tmp_path), "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["groups"] == [["node1", "node2"], ["node3"]]
+    assert document["differing"] == ["node3"]
+    assert document["differences"][0]["what"] == "SMT"
+
+
+def test_two_halves_are_said_to_be_halves(tmp_path, capsys):
+    many(tmp_path, 1, node("node2", smt=False))
+    assert cli.main(["nodes", "compare", str(tmp_path)]) == 1
+    assert "two groups are equally large" in capsys.readouterr().out
+
+
+def test_a_thousand_nodes(tmp_path):
+    folder = many(tmp_path, 997, node("odd1", smt=False), node("odd2", smt=False), node("odd3", time=2000.0))
+    assert lines(folder)[0] == "odd[1-2]: SMT off, 998 others have on"
+
+
+def test_doctor_over_nodes(tmp_path, capsys):
+    many(tmp_path, 4, node("node7", knobs={"governor": "powersave"}), node("node8", knobs={"turbo": None}))
+    assert cli.main(["doctor", "--facts", str(tmp_path)]) == 1
+    out = capsys.readouterr().out.splitlines()
+    assert out[2].split()[:6] == ["!!", "frequency", "governor", "powersave", "1", "node7"]
+    assert out[3].split()[:2] == ["??", "turbo"]
+    assert out[-1] == "1 of 6 nodes have something to fix"
+    many(tmp_path / "good", 2)
+    assert cli.main(["doctor", "--facts", str(tmp_path / "good")]) == 0
+
+
+def test_doctor_puts_few_before_many():
+    found = {f"n{number}": examine_node(typed(f"n{number}", knobs={"thp": "never"})) for number in range(3)}
+    found["n9"] = examine_node(typed("n9", knobs={"thp": "never", "numa_balancing": True}))
+    rows = doctor.nodes_report(found).splitlines()[2:4]
+    assert "NUMA balancing" in rows[0]
+    assert "n[0-2,9]" in rows[1]
