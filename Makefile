@@ -130,7 +130,7 @@ wheel: .venv/.stamp-dev ## build/dist: the package as an sdist, and as a wheel w
 
 lock: export PATH := $(CURDIR)/$(BIN):$(PATH)
 lock: .venv/.stamp-dev ## write all requirements and stack locks again (newest versions that the .in files allow)
-	@for lock in requirements requirements-dev; do $(COMPILE) --upgrade pyproject.toml $$lock.in --output-file $$lock.txt; done
+	@for lock in requirements requirements-dev; do $(COMPILE) --upgrade --extra campaign pyproject.toml $$lock.in --output-file $$lock.txt; done
 	@$(COMPILE) --upgrade requirements-ptx.in --output-file requirements-ptx.txt
 	@for lock in $(LOCKS); do $(COMPILE) --no-deps --upgrade $$lock.in --output-file $$lock.txt; done
 

@@ -53,7 +53,7 @@ fi
 
 count=$(grep -c '==' "$lock")
 echo "venv: installing $lock ($count pinned packages)"
-"${clean[@]}" .venv/bin/python -I -m pip install --quiet --require-hashes --only-binary :all: "${source[@]}" --requirement "$lock"
+"${clean[@]}" .venv/bin/python -I -m pip install --quiet --require-hashes --no-deps --only-binary :all: "${source[@]}" --requirement "$lock"
 
 # Plumbline itself is on the path as it lies here: its wheel would need a compiler, which may not be there yet.
 "${clean[@]}" .venv/bin/python -I -m pip uninstall --quiet --yes plumbline 2>/dev/null # an earlier version installed it

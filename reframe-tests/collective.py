@@ -6,7 +6,7 @@ Tags: ``full`` (everything), ``kernels`` (our own programs); the quick campaign 
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
-from plumbline.host.topology import counts
+from plumbline.host import machine
 from plumbline.measure.reframe import KernelTest, machines, node_counts
 
 from .placements import PAIRS
@@ -51,7 +51,7 @@ class collective_ranks(CollectiveTest):
     """More and more ranks of a node, close together, every call behind a barrier (experiment D5)."""
 
     operation = parameter(["bcast", "reduce", "allreduce", "gather", "scatter", "alltoall"])
-    rank_count = parameter([count for count in counts.node_threads(machines()) if count > 1])
+    rank_count = parameter([count for count in machine.node_threads(machines()) if count > 1])
     placement = parameter(["compact"])
 
     @run_after("init")
@@ -67,7 +67,7 @@ class collective_algorithms(KernelTest):
 
     kernel = "collective"
     operation = parameter(["bcast", "reduce"])
-    rank_count = parameter([count for count in counts.node_threads(machines()) if count > 1])
+    rank_count = parameter([count for count in machine.node_threads(machines()) if count > 1])
     placement = parameter(["compact"])
     threads = 1
     min_ranks = 2

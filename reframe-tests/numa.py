@@ -6,7 +6,7 @@ Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``ker
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
-from plumbline.host.topology import counts
+from plumbline.host import machine
 from plumbline.measure.reframe import KernelTest, machines
 
 
@@ -22,8 +22,8 @@ class DaxpyTest(KernelTest):
 class daxpy_numa(DaxpyTest):
     """A serial daxpy on every CPU node under every memory policy (experiment T1: local best, far worst)."""
 
-    cpu_node = parameter(counts.cpu_nodes(machines()))
-    memory = parameter(counts.memories(machines()))
+    cpu_node = parameter(machine.cpu_nodes(machines()))
+    memory = parameter(machine.memories(machines()))
     threads = 1
     arguments = ["--touch", "thread"]
     figures = [("daxpy", "bandwidth", {})]
@@ -33,7 +33,7 @@ class daxpy_numa(DaxpyTest):
     def place(self):
         """One thread on the node."""
         self.placement = f"numa:{self.cpu_node}"
-        self.slow_on_purpose = counts.is_far(machines(), self.cpu_node, self.memory)
+        self.slow_on_purpose = machine.is_far(machines(), self.cpu_node, self.memory)
 
 
 @rfm.simple_test
@@ -67,7 +67,7 @@ class daxpy_ranks(DaxpyTest):
 
     placement = parameter(["none", "ways:4", "compact", "scatter"])
     memory = parameter(["firsttouch", "local", "interleave"])
-    threads = parameter(counts.rank_threads(machines(), 4))
+    threads = parameter(machine.rank_threads(machines(), 4))
     ranks_per_node = 4
     arguments = ["--touch", "thread"]
     figures = [("daxpy", "bandwidth", {})]
@@ -107,9 +107,9 @@ class membw_numa(KernelTest):
 
     kernel = "membw"
     mpi_matters = False
-    cpu_node = parameter(counts.cpu_nodes(machines()))
-    memory_node = parameter(counts.memory_nodes(machines()))
-    threads = parameter(counts.numa_threads(machines()))
+    cpu_node = parameter(machine.cpu_nodes(machines()))
+    memory_node = parameter(machine.memory_nodes(machines()))
+    threads = parameter(machine.numa_threads(machines()))
     figures = [
         *((name, "bandwidth", {"kernel": name}) for name in ("triad", "copy", "scale", "add", "daxpy", "triad5")),
         *((name, "bandwidth", {"kernel": name}) for name in ("store", "load", "sum")),
@@ -121,7 +121,7 @@ class membw_numa(KernelTest):
     def place(self):
         """A thread count on one CPU node, the pages on one memory node."""
         self.placement, self.memory = f"numa:{self.cpu_node}", f"node:{self.memory_node}"
-        self.slow_on_purpose = counts.is_far(machines(), self.cpu_node, self.memory)
+        self.slow_on_purpose = machine.is_far(machines(), self.cpu_node, self.memory)
 
 
 @rfm.simple_test

@@ -6,7 +6,7 @@ Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``str
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
-from plumbline.host.topology import counts
+from plumbline.host import machine
 from plumbline.measure.reframe import PlumbTest, machines
 
 
@@ -26,7 +26,7 @@ class stream_threads(StreamTest):
     """One rank, more and more threads, unpinned against pinned (experiment R2: pinning removes the spread)."""
 
     placement = parameter(["none", "compact", "spread"])
-    threads = parameter(counts.node_threads(machines()))
+    threads = parameter(machine.node_threads(machines()))
     ranks_per_node = 1
     quick_placements = ("none", "compact")
 
@@ -34,7 +34,7 @@ class stream_threads(StreamTest):
     def keep_quick_short(self):
         """Quick: the largest thread count, unpinned under every launcher and pinned; full: all of them."""
         self.mpi_matters = self.placement == "none"
-        if self.threads != max(counts.node_threads(machines())):
+        if self.threads != max(machine.node_threads(machines())):
             self.tags -= {"quick"}
 
 
@@ -42,9 +42,9 @@ class stream_threads(StreamTest):
 class stream_numa(StreamTest):
     """One rank on NUMA node ``cpu_node`` with its memory on ``memory_node`` (experiments U1, T1: local against far)."""
 
-    cpu_node = parameter(counts.cpu_nodes(machines()))
-    memory_node = parameter(counts.memory_nodes(machines()))
-    threads = parameter(counts.numa_threads(machines()))
+    cpu_node = parameter(machine.cpu_nodes(machines()))
+    memory_node = parameter(machine.memory_nodes(machines()))
+    threads = parameter(machine.numa_threads(machines()))
     mpi_matters = False
     quick_placements = ()
 
@@ -52,8 +52,8 @@ class stream_numa(StreamTest):
     def place(self):
         """Quick: one thread on the first node, with its own memory and with every other node's."""
         self.placement, self.memory = f"numa:{self.cpu_node}", f"node:{self.memory_node}"
-        self.slow_on_purpose = counts.is_far(machines(), self.cpu_node, self.memory)
-        if self.threads == 1 and self.cpu_node == min(counts.cpu_nodes(machines())):
+        self.slow_on_purpose = machine.is_far(machines(), self.cpu_node, self.memory)
+        if self.threads == 1 and self.cpu_node == min(machine.cpu_nodes(machines())):
             self.tags |= {"quick"}
 
 

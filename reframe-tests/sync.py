@@ -6,7 +6,7 @@ Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``ker
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
-from plumbline.host.topology import counts
+from plumbline.host import machine
 from plumbline.measure.reframe import KernelTest, machines
 
 from .placements import PAIRS
@@ -47,7 +47,7 @@ class barrier_threads(BarrierTest):
     """More and more threads, close together and far apart."""
 
     placement = parameter(["compact", "spread"])
-    threads = parameter([count for count in counts.node_threads(machines()) if count > 1])
+    threads = parameter([count for count in machine.node_threads(machines()) if count > 1])
     arguments = ["--samples", "50"]
 
 

@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from plumbline import schedulers
+from plumbline import schedulers, site
 from plumbline.base import schemas
 from plumbline.base.errors import PlumbError
 from plumbline.schedulers import names
-from plumbline.site import site
 
 #: a site, a partition: as ``plumb site init`` takes them
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -67,7 +66,7 @@ def _partition(part: dict[str, Any]) -> list[str]:
         if not HOST.fullmatch(str(host)):
             found.append(f"{place}: hosts {str(host)!r} cannot be a host's name")
     kind = part.get("scheduler", "local")
-    named = [name for name, scheduler in schedulers.TABLE.items() if scheduler.hosts_are_named]
+    named = [name for name, scheduler in schedulers.TABLE.items() if not scheduler.has_jobs]
     if part.get("hosts") and not found and kind not in named:
         found.append(
             f"{place}: hosts goes with scheduler {' and '.join(named)} alone; {kind} names its nodes: remove it"

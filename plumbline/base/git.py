@@ -34,10 +34,21 @@ def run(
 
     Raises :class:`PlumbError` if it refuses (its exit status is not ``accepted``), does not answer or is not there.
     """
-    done = _run(arguments, at, variables, patience_s)
-    if done.returncode not in accepted:
-        raise _refusal(arguments, done, at)
-    return done.stdout.strip()
+    where = at or paths.root()
+    plain = {**os.environ, **(variables or {}), "LC_ALL": "C"}  # its messages are compared
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(where), *arguments], capture_output=True, text=True, timeout=patience_s, env=plain
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise PlumbError(f"git does not answer: {error}", f"git {arguments[0]}", "is git installed?") from error
+    if done.returncode in accepted:
+        return done.stdout.strip()
+    lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+    message = next((line for line in lines if line.startswith("fatal: ")), lines[0]).removeprefix("fatal: ")
+    owner = "dubious ownership" in message or "unsafe repository" in message
+    cure = f"git config --global --add safe.directory {where}" if owner else f"git -C {where} status"
+    raise PlumbError(f"git refuses: {message}", f"git {arguments[0]}", cure)
 
 
 def top(folder: Path) -> Path | None:
@@ -45,13 +56,12 @@ def top(folder: Path) -> Path | None:
 
     Raises :class:`PlumbError` if git refuses, as it does in a checkout of another owner.
     """
-    arguments = ("rev-parse", "--show-toplevel")
-    done = _run(arguments, folder)
-    if done.returncode != 0 and "not a git repository" in done.stderr:
-        return None
-    if done.returncode != 0:
-        raise _refusal(arguments, done, folder)
-    return Path(done.stdout.strip())
+    try:
+        return Path(run("rev-parse", "--show-toplevel", at=folder))
+    except PlumbError as error:
+        if "not a git repository" in error.message:
+            return None
+        raise
 
 
 def commit(name: str = "HEAD", at: Path | None = None) -> str | None:
@@ -62,13 +72,8 @@ def commit(name: str = "HEAD", at: Path | None = None) -> str | None:
     """
     if at is None and not is_checkout():
         return None
-    arguments = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-    done = _run(arguments, at)
-    if done.returncode == 1:  # an unknown name; a refusal is 128
-        return None
-    if done.returncode != 0:
-        raise _refusal(arguments, done, at)
-    return done.stdout.strip()
+    verify = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    return run(*verify, at=at, accepted=(0, 1)) or None  # an unknown name is 1, without a word; a refusal is 128
 
 
 def check_out(repository: Path, commit: str, target: Path) -> None:
@@ -83,28 +88,6 @@ def check_out(repository: Path, commit: str, target: Path) -> None:
         if origin := run("config", "--get", "remote.origin.url", at=repository, accepted=(0, 1)):
             run("config", "remote.origin.url", origin, at=target)
         run("submodule", "--quiet", "update", "--init", "--recursive", at=target, patience_s=SUBMODULES_S)
-
-
-def _run(
-    arguments: tuple[str, ...],
-    at: Path | None = None,
-    variables: Mapping[str, str] | None = None,
-    patience_s: float = PATIENCE_S,
-) -> subprocess.CompletedProcess[str]:
-    command = ["git", "-C", str(at or paths.root()), *arguments]
-    plain = {**os.environ, **(variables or {}), "LC_ALL": "C"}  # its messages are compared
-    try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=patience_s, check=False, env=plain)
-    except (OSError, subprocess.SubprocessError) as error:
-        raise PlumbError(f"git does not answer: {error}", f"git {arguments[0]}", "is git installed?") from error
-
-
-def _refusal(arguments: tuple[str, ...], done: subprocess.CompletedProcess[str], at: Path | None = None) -> PlumbError:
-    where = at or paths.root()
-    message = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[0].removeprefix("fatal: ")
-    owner = "dubious ownership" in message or "unsafe repository" in message
-    cure = f"git config --global --add safe.directory {where}" if owner else f"git -C {where} status"
-    return PlumbError(f"git refuses: {message}", f"git {arguments[0]}", cure)
 
 
 def suite_state() -> dict[str, Any]:

@@ -23,6 +23,8 @@ FOLDERS = {
     "tools": "C tools",
     "build": "builds",
 }
+#: the cure for a package that only campaigns need
+CAMPAIGN = "pip install 'plumbline-hpc[campaign]'; in a checkout, make venv"
 _named: dict[str, Path] = {}
 
 
@@ -166,8 +168,11 @@ def python() -> list[str]:
 
 def program(name: str) -> str:
     """The program ``name`` of the Python environment that runs; without one, of what pip installed for this user."""
-    beside = Path(sys.executable).parent / name
-    return str(beside if beside.exists() else Path(sysconfig.get_path("scripts", "posix_user")) / name)
+    folders = Path(sys.executable).parent, Path(sysconfig.get_path("scripts", "posix_user"))
+    for folder in folders:
+        if (folder / name).exists():
+            return str(folder / name)
+    raise PlumbError(f"{name} is not installed", str(folders[0]), CAMPAIGN)
 
 
 def binder() -> Path:

@@ -1,9 +1,12 @@
-"""Tables, aligned for a terminal or in Markdown, and sparklines."""
+"""Tables, aligned for a terminal, in Markdown or as CSV, and sparklines."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from tabulate import tabulate
 
@@ -14,6 +17,8 @@ _BARS = "▁▂▃▄▅▆▇█"
 _GAP = 2
 #: a word longer than this may be broken
 _WORD = 24
+#: first characters of a text that a spreadsheet takes for a formula
+_FORMULA = ("=", "+", "-", "@", "\t")
 
 
 def table(
@@ -134,3 +139,19 @@ def sparkline(values: Sequence[float]) -> str:
     if high <= low:
         return _BARS[3] * len(values)
     return "".join(_BARS[round((value - low) / (high - low) * (len(_BARS) - 1))] for value in values)
+
+
+def as_csv(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    """A table for notebooks and spreadsheets; booleans are ``yes`` and ``no``, an absent value is empty.
+
+    A text that a spreadsheet would take for a formula begins with ``'``.
+    """
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([header, *(map(_csv_cell, row) for row in rows)])
+    return out.getvalue()
+
+
+def _csv_cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

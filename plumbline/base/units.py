@@ -159,6 +159,29 @@ def signed(fraction: float) -> str:
     return f"{fraction:+.1%}".replace("-", "−").replace("%", " %")
 
 
+def dashed(value: object) -> str:
+    """``value`` as text; a dash for None: nobody knows it."""
+    return "–" if value is None else str(value)
+
+
+def ratio(value: float | None) -> str:
+    """A ratio, by :func:`digits`: to 3 decimals below 10; a dash where there is none.
+
+    >>> ratio(1.02349), ratio(12.3456), ratio(None), ratio(math.inf)
+    ('1.023', '12.35', '–', '–')
+    """
+    return dashed(digits(value) if value is not None and math.isfinite(value) else None)
+
+
+def interval(ends: Sequence[float | None] | None) -> str | None:
+    """Both ends of an interval of ratios, a dash where it has no bound (0 is none); None where there is no interval.
+
+    >>> interval((0.9871, 1.0123)), interval((0.0, math.inf)), interval(None)
+    ('0.987 to 1.012', '– to –', None)
+    """
+    return None if ends is None else " to ".join(ratio(end or None) for end in ends)
+
+
 def second(text: str) -> str:
     """A record's time to the second: ``2026-01-05 06:00:00 UTC``."""
     return f"{text[:10]} {text[11:19]} UTC"

@@ -1,4 +1,4 @@
-"""The ``plumb`` command: one subcommand per job, each in a module with ``add_arguments`` and ``run``."""
+"""The ``plumb`` command: finds the subcommand by the table, reads its arguments, runs it, and ends with its status."""
 
 from __future__ import annotations
 
@@ -10,25 +10,17 @@ import io
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TextIO, cast
 
 from plumbline.base import files, git, paths, surroundings, terminal
 from plumbline.base.errors import PlumbError, suggest
-from plumbline.base.verdicts import EXIT, GIT_ENDS
-from plumbline.commands import ended, options
-from plumbline.commands.table import COMMANDS, HEADINGS
+from plumbline.commands import options
+from plumbline.commands.table import COMMANDS, ENDED, GONE, HEADINGS, QUESTIONS
 from plumbline.launch.signals import Interrupted
 from plumbline.records import sources
 
-#: commands whose exit status is a verdict: whatever goes wrong in them is INVALID, because 1 is a FAIL, and a CI that
-#: tolerates INCONCLUSIVE tolerates 2
-OF_VERDICTS = ("accept", "bisect", "gate", "history", "outliers", "why")
-#: prefix of ``--any-mpi`` of ``plumb run`` and its abbreviations: the exit status is that of gates
-ANY_MPI = "--an"
-#: prefix of ``--for-git-bisect`` of the gate and its abbreviations
-FOR_GIT = "--fo"
 BAD_INPUT = 2
 
 
@@ -68,6 +60,16 @@ class _Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"invalid choice: '{value}': {cure}")
 
 
+class _FirstScreen(_Parser):
+    """The parser of ``plumb`` itself, whose help is a few questions with the command that answers each."""
+
+    def format_help(self) -> str:
+        """Usage, questions with examples, and where all the rest is."""
+        known = {question: COMMANDS[name].example for question, name in QUESTIONS.items() if name in COMMANDS}
+        answers = "".join(f"  {question}\n    {example}\n" for question, example in known.items())
+        return f"{self.format_usage()}\n{self.description}\n\n{answers}\n{self.epilog}\n"
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run ``plumb ARGV``; an error ends with one line on stderr and status 2, for verdicts that of INVALID.
 
@@ -88,11 +90,12 @@ def _run(words: Sequence[str]) -> int:
     bad_input = _bad_input(words, words)  # until the words are understood
     try:
         _restore_host()
-        ended.refuse(words)
+        _refuse_ended(words)
         folders, words = _take_folders(words, bad_input)
+        shows_all = words == ["help", "--all"]
         if words[:1] == ["help"]:
-            words = [*words[1:], "--help"]
-        arguments, unknown = _parser(words).parse_known_args(words, folders)
+            words = ["--help"] if shows_all else [*words[1:], "--help"]
+        arguments, unknown = _parser(words, _Parser if shows_all else _FirstScreen).parse_known_args(words, folders)
         parser: _Parser = arguments.parser
         bad_input = parser.bad_input
         if unknown:
@@ -132,14 +135,30 @@ def _restore_host() -> None:
             print(f"plumb: set back after a search that was killed: {file}", file=sys.stderr)
 
 
-def _bad_input(commands: Sequence[str], words: Sequence[str]) -> int:
+def _bad_input(commands: Iterable[str], words: Sequence[str]) -> int:
     """The exit status of an error in one of ``commands``, called with ``words``."""
-    if "check" in commands and {"nagios", "--form=nagios"} & set(words):
-        return EXIT["INVALID"]  # Nagios takes 2 for a node that is bad, 3 for unknown
-    gates = "run" in commands and any(word.startswith(ANY_MPI) for word in words)
-    if not gates and not set(OF_VERDICTS) & set(commands):
-        return BAD_INPUT
-    return GIT_ENDS if any(word.startswith(FOR_GIT) for word in words) else EXIT["INVALID"]
+    tables = (COMMANDS[name].errors for name in commands if name in COMMANDS)
+    beginnings = ((beginning, status) for table in tables for beginning, status in table.items())
+    statuses = [status for beginning, status in beginnings if any(word.startswith(beginning) for word in words)]
+    return max(statuses, default=BAD_INPUT)
+
+
+def _refuse_ended(words: Sequence[str]) -> None:
+    """Raise :class:`PlumbError`, which names the present spelling, for a command or an option that has ended."""
+    if words[:1] and words[0] in GONE:
+        raise PlumbError(f"plumb {words[0]} has ended", None, f"write {GONE[words[0]]}")
+    plumb_words = words[: words.index("--")] if "--" in words else words
+    command = next((word for word in plumb_words if word in COMMANDS), "")
+    after = plumb_words[plumb_words.index(command) :] if command else ()
+    old = {**ENDED.get(command, {}), **ENDED.get(" ".join(after[:2]), {})}
+    for place, word in enumerate(after):
+        option = word.partition("=")[0]
+        now = old.get(option)
+        if option == "--json" and command in ("gate", "tune"):  # it named a file
+            file = word.partition("=")[2] or next(iter(after[place + 1 :]), "")
+            now = f"--output {file}" if file.endswith(".json") else None
+        if now:
+            raise PlumbError(f"{option} of plumb {command} has ended", None, f"write {now}")
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
@@ -163,6 +182,9 @@ def _unexpected(error: Exception) -> PlumbError:
         place = str(error.filename or "this host")
         cure = "end some processes, or raise ulimit -u" if error.errno == errno.EAGAIN else files.remedy(Path(place))
         return PlumbError(f"cannot continue: {error.strerror}", place, cure)
+    if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("plumbline"):
+        missing = f"the Python package {error.name} is not installed"
+        return PlumbError(missing, sys.executable, paths.CAMPAIGN)
     last = traceback.extract_tb(error.__traceback__)[-1]
     cure = "this is an error in Plumbline, please report it"
     return PlumbError(f"{type(error).__name__}: {error}", f"{last.filename}:{last.lineno}", cure)
@@ -178,35 +200,36 @@ def _take_folders(words: Sequence[str], bad_input: int) -> tuple[argparse.Namesp
     return folders, [*others, *words[end:]]
 
 
-def _parser(words: Sequence[str]) -> _Parser:
+def _parser(words: Sequence[str], kind: type[_Parser] = _FirstScreen) -> _Parser:
     """The parser of ``words``, of their subcommand only where it comes first.
 
     The modules of other subcommands are not loaded: plumb launch runs beside measurements.
     """
-    parser = _Parser(
+    parser = kind(
         prog="plumb",
         description="Benchmarks with proven placement.",
-        epilog="plumb help COMMAND: its options and an example. Folders may be named before or after the command.",
+        epilog="plumb help COMMAND: its options and an example. "
+        + ("plumb help --all: all commands." if kind is _FirstScreen else "Folders may be named before or after it."),
         formatter_class=_Help,
     )
     parser.bad_input = _bad_input(words, words)
     parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     options.add_folders(parser)
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=_Parser)
     for name in words[:1] if COMMANDS.keys() & words[:1] else COMMANDS:
-        text, example, module = COMMANDS[name]
+        entry = COMMANDS[name]
         command = commands.add_parser(
             name,
-            help=text,
-            description=text,
-            epilog=f"example:\n  {example}",
+            help=entry.purpose,
+            description=entry.purpose,
+            epilog=f"example:\n  {entry.example}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
         )
         if name in words:
-            loaded = importlib.import_module(module)
-            loaded.add_arguments(command)
             command.bad_input = _bad_input([name], words)
-            command.set_defaults(run=loaded.run, parser=command)
+            getattr(importlib.import_module(entry.module), f"run_{name}").add_to(command)
+            command.set_defaults(parser=command)
     return parser
 
 

@@ -1,4 +1,4 @@
-"""``plumb completion``: what a shell runs to complete ``plumb``, by argcomplete (https://kislyuk.github.io/argcomplete)."""
+"""``plumb completion``: the shell's completion of ``plumb``, by argcomplete (https://kislyuk.github.io/argcomplete)."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 
 from plumbline import site
 from plumbline.commands import options
+from plumbline.commands.options import command, option
 from plumbline.stacks import manifest
 
 SHELLS = ("bash", "zsh", "fish")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``plumb completion``."""
-    parser.add_argument("shell", choices=SHELLS, help="which shell asks")
-
-
-def run(args: argparse.Namespace) -> int:
+@command(option("shell", "which shell asks", choices=SHELLS))
+def run_completion(args: argparse.Namespace) -> int:
     """Print the code for the shell to run; returns 0."""
     import argcomplete  # here and below: the other commands do not need it
 

@@ -9,19 +9,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from plumbline.base.errors import PlumbError
+from plumbline.base.schemas.site import Partition
 from plumbline.base.terminal import say
 from plumbline.base.verdicts import EXIT, FOR_GIT, GIT_ENDS
 from plumbline.commands import options
+from plumbline.commands.options import command, flag, goes_without, needs, one_of, only_with, option
 from plumbline.gate import cause, page
 from plumbline.gate.rules import MARGINS
-from plumbline.judge import decide, from_csv, from_records, statement
+from plumbline.judge import decide, from_csv, statement
 from plumbline.judge.decide import Verdict
 from plumbline.judge.disturbed import OPTION
-from plumbline.judge.pairs import Pairs
+from plumbline.judge.pairs import Pairs, pairs_of_records, read_couples
 from plumbline.measure import jobs
 from plumbline.measure.application import model
 from plumbline.records import notes
+from plumbline.show import verdicts as shown
 from plumbline.show.pages.page import render
 from plumbline.statistics.paired import PairedRule
 
@@ -33,101 +35,98 @@ REPEAT = (
 )  # fmt: skip
 #: most commands shown that search for a cause
 MOST_WHYS = 3
-#: options that only a live gate has, as argparse calls them
-LIVE = (
-    "application", "candidate", "stack", "test", "site", "partition", "rules", "common", "seed", "work", "minutes",
-    "first_fail", "cause_minutes", "resume",
-)  # fmt: skip
+#: options that only a live gate has, and all that say what a new gate does, as argparse calls them
+LIVE = "application candidate stack test site partition rules common seed work minutes first_fail cause_minutes resume"
+BEGINNING = (
+    f"baseline {' '.join(MARGINS)} disturbed_by_itself gain candidate stack test site partition rules common seed work"
+)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``plumb gate``."""
-    parser.description = (
-        "Measures --candidate against --baseline in pairs, here and now; or judges a session's records, or numbers."
-    )
-    parser.add_argument("records", nargs="?", type=Path, metavar="SESSION.jsonl", help="judge what was recorded")
-    parser.add_argument(
-        "--pairs", type=Path, metavar="FILE", help="judge the columns series,baseline,candidate of a CSV"
-    )
-    options.add_better(parser, "--pairs")
-    parser.add_argument(
+@command(
+    option("records", "judge what was recorded", nargs="?", type=Path, metavar="SESSION.jsonl"),
+    option("--pairs", "judge the columns series,baseline,candidate of a CSV", type=Path, metavar="FILE"),
+    options.better("--pairs"),
+    option(
         "--baseline",
+        "stack, commit, placement:P,… (docs/gate.md); with SESSION.jsonl the id of a record (default: the first)",
         metavar="SIDE",
-        help="stack, commit, placement:P,… (docs/gate.md); with SESSION.jsonl the id of a record (default: the first)",
-    )
-    parser.add_argument("--candidate", metavar="SIDE", help="what is compared with the baseline")
-    options.add(parser, "--application", "its programs are measured (default: the plumb.yaml here)")
-    options.add(parser, "--stack", "stack that the kernels of a commit are built against")
-    text = "tests whose name begins with what this regular expression matches (default: those tagged quick)"
-    options.add(parser, "--test", text)
-    options.add(parser, "--site", "where (default: the site that claims this host)")
-    options.add(parser, "--partition", "default: the partitions of the site that have the tests")
-    text = "compare only what both can run, even if the candidate lost some"
-    parser.add_argument("--common", action="store_true", help=text)
-    parser.add_argument("--rules", type=Path, metavar="FILE", help="margins by test and figure (default: the site's)")
-    options.add(parser, "--tolerance", "slowdown that may pass (default: 0.01, 1 %%)")
-    options.add(parser, "--must-detect", "slowdown that must not (default: 0.05, 5 %%)")
-    parser.add_argument(
-        OPTION, action="store_true", help="the candidate's own threads disturb it: judge it nevertheless"
-    )
-    parser.add_argument("--gain", action="store_true", help="say GAIN where the candidate is certainly faster")
-    options.add(parser, "--minutes", "start no pair after M minutes")
-    text = "stop when a FAIL is certain, even if other figures are undecided"
-    parser.add_argument("--first-fail", action="store_true", help=text)
-    options.add(parser, "--cause-minutes", f"after a FAIL {options.CAUSE}")
-    text = "exit statuses for git bisect run: 0 good, 1 bad, 125 to skip (docs/bisect.md)"
-    parser.add_argument("--for-git-bisect", action="store_true", help=text)
-    options.add(parser, "--seed", "of the order of pairs (default: random, recorded)")
-    options.add(parser, "--work", "folder of a new gate (default: build/gate/SESSION)")
-    options.add(parser, "--resume", "continue the gate of this folder")
-    options.add_json(parser, "print all verdicts as one JSON document, and the rest on standard error")
-    options.add_output(parser, "write the verdicts to a file", ".json", ".xml", ".md", ".html")
-
-
-def run(args: argparse.Namespace) -> int:
+    ),
+    option("--candidate", "what is compared with the baseline", metavar="SIDE"),
+    option("--application", "its programs are measured (default: the plumb.yaml here)"),
+    option("--stack", "stack that the kernels of a commit are built against"),
+    option("--test", "tests whose name begins with what this regular expression matches (default: those tagged quick)"),
+    option("--site", "where (default: the site that claims this host)"),
+    option("--partition", "default: the partitions of the site that have the tests"),
+    flag("--common", "compare only what both can run, even if the candidate lost some"),
+    option("--rules", "margins by test and figure (default: the site's)", type=Path, metavar="FILE"),
+    option("--tolerance", "slowdown that may pass (default: 0.01, 1 %%)"),
+    option("--must-detect", "slowdown that must not (default: 0.05, 5 %%)"),
+    flag(OPTION, "the candidate's own threads disturb it: judge it nevertheless"),
+    flag("--gain", "say GAIN where the candidate is certainly faster"),
+    option("--minutes", "start no pair after M minutes"),
+    flag("--first-fail", "stop when a FAIL is certain, even if other figures are undecided"),
+    option("--cause-minutes", f"after a FAIL {options.CAUSE}"),
+    flag("--for-git-bisect", "exit statuses for git bisect run: 0 good, 1 bad, 125 to skip (docs/bisect.md)"),
+    option("--seed", "of the order of pairs (default: random, recorded)"),
+    option("--work", "folder of a new gate (default: build/gate/SESSION)"),
+    option("--resume", "continue the gate of this folder"),
+    options.as_json("print all verdicts as one JSON document, and the rest on standard error"),
+    options.output("write the verdicts to a file", ".json", ".xml", ".md", ".html"),
+    description="Measures --candidate against --baseline in pairs, here and now; or judges a session's records, or "
+    "numbers.",
+    rules=[
+        *one_of(
+            "records",
+            "pairs",
+            LIVE,
+            none="nothing to judge",
+            several="two ways at once",
+            cure="give SESSION.jsonl, or --pairs FILE.csv, or --baseline and --candidate, or --resume DIR",
+        ),
+        only_with("better", "pairs", "--better goes with --pairs", "records know their direction"),
+        only_with("pairs", "better", "--pairs without a direction", "add --better lower or --better higher"),
+        goes_without(
+            "baseline", "pairs", "--baseline goes with records or stacks", "--pairs has a column of that name"
+        ),
+        goes_without(
+            "disturbed_by_itself", "pairs", f"{OPTION} goes with launches", "numbers do not say what was disturbed"
+        ),
+        goes_without(
+            BEGINNING,
+            "resume",
+            "--resume continues a gate that was started",
+            "leave out all but --minutes, --first-fail, --cause-minutes, --application and files",
+        ),
+        needs(
+            "baseline candidate",
+            "{} needs both sides",
+            "add --baseline SIDE --candidate SIDE",
+            having=LIVE,
+            unless="resume",
+        ),
+    ],
+)
+def run_gate(args: argparse.Namespace) -> int:
     """Judge given numbers, or measure; returns 0 for PASS and GAIN, 1 FAIL, 2 INCONCLUSIVE, 3 INVALID.
 
     With ``--for-git-bisect`` 125 stands for both last, and for a candidate that cannot be measured. Given numbers: a
     JSON line per series, the closing line on stderr. Measured: progress, table, closing line.
     """
-    _check(args)
-    rule = PairedRule(
-        **{name: getattr(args, name) for name in MARGINS if getattr(args, name) is not None}, gain=args.gain
-    )
-    return _offline(args, rule) if args.records or args.pairs else _live(args, rule)
+    return _offline(args) if args.records or args.pairs else _live(args)
 
 
-def _check(args: argparse.Namespace) -> None:
-    """Exactly one of the ways to use it, and no option of another."""
-    live = [f"--{name.replace('_', '-')}" for name in LIVE if getattr(args, name) not in (None, False)]
-    ways = [bool(args.records), bool(args.pairs), bool(live)]
-    cure = "give SESSION.jsonl, or --pairs FILE.csv, or --baseline and --candidate, or --resume DIR"
-    if sum(ways) != 1:
-        raise PlumbError("nothing to judge" if not any(ways) else "two ways at once", "plumb gate", cure)
-    if args.better and not args.pairs:
-        raise PlumbError("--better goes with --pairs", "plumb gate", "records know their direction")
-    if args.pairs and not args.better:
-        raise PlumbError("--pairs without a direction", "plumb gate", "add --better lower or --better higher")
-    if args.pairs and args.baseline:
-        raise PlumbError("--baseline goes with records or stacks", "plumb gate", "--pairs has a column of that name")
-    if args.pairs and args.disturbed_by_itself:
-        raise PlumbError(f"{OPTION} goes with launches", "plumb gate", "numbers do not say what was disturbed")
-    begun = [name for name in ("baseline", *MARGINS) if getattr(args, name) is not None]
-    begun += [name for name in ("disturbed_by_itself", "gain") if getattr(args, name)]
-    goes_on = {"--resume", "--minutes", "--first-fail", "--cause-minutes", "--application"}
-    if args.resume and (begun or set(live) - goes_on):
-        cure = "leave out all but --minutes, --first-fail, --cause-minutes, --application and files"
-        raise PlumbError("--resume continues a gate that was started", "plumb gate", cure)
-    if live and not args.resume and not (args.baseline and args.candidate):
-        raise PlumbError(f"{live[0]} needs both sides", "plumb gate", "add --baseline SIDE --candidate SIDE")
+def _rule(args: argparse.Namespace) -> PairedRule:
+    margins = {name: getattr(args, name) for name in MARGINS if getattr(args, name) is not None}
+    return PairedRule(**margins, gain=args.gain)
 
 
-def _offline(args: argparse.Namespace, rule: PairedRule) -> int:
+def _offline(args: argparse.Namespace) -> int:
+    rule = _rule(args)
     pairs, noted = (from_csv.pairs(args.pairs, args.better), []) if args.pairs else _recorded(args)
     verdicts = decide.decide(pairs, rule)
-    _write_all(args, verdicts, rule, [("note", note) for note in noted])
-    if not args.json:
-        print(statement.lines(verdicts), flush=True)
+    forms = _forms(verdicts, rule, [("note", note) for note in noted])
+    options.write("the verdicts", args.output, forms)
+    print(forms[".json"]() if args.json else f"{statement.lines(verdicts)}\n", end="", flush=True)
     for line in (*noted, decide.closing(verdicts)):
         print(line, file=sys.stderr)
     return _status(args, statement.overall(verdicts))
@@ -142,61 +141,72 @@ def _status(args: argparse.Namespace, state: str, faulty: Sequence[str] = ()) ->
 
 def _recorded(args: argparse.Namespace) -> tuple[list[Pairs], list[str]]:
     """The pairs of a session, and the notes on its site for the time before its end."""
-    couples = from_records.couples(args.records, args.baseline)
+    couples = read_couples(args.records, args.baseline)
     by_itself = args.disturbed_by_itself
-    pairs = [item for couple in couples for item in from_records.pairs_of(*couple, by_itself=by_itself)]
+    pairs = [item for couple in couples for item in pairs_of_records(*couple, by_itself=by_itself)]
     newest = max((record for couple in couples for record in couple), key=lambda record: record.time)
     return pairs, notes.before(newest.site, newest.time)
 
 
-def _live(args: argparse.Namespace, rule: PairedRule) -> int:
-    from plumbline.gate import run, setup  # not above: judging numbers needs no launch driver
-    from plumbline.gate.live import Stop
-    from plumbline.gate.setup import GATE
+def _live(args: argparse.Namespace) -> int:
+    from plumbline.gate.setup import GATE  # not above, as below: judging numbers needs no launch driver
     from plumbline.gate.sides import Unusable
 
-    with options.progress(args.json):
-        try:
-            folder = args.resume or _begin(args, rule)
-        except Unusable as error:
-            if not args.for_git_bisect or error.side.role != "candidate":
-                raise
-            print(f"plumb: {error}", file=sys.stderr)
-            return FOR_GIT["INVALID"]
-        begun = GATE.peek(folder)
-        part = setup.partition_of(begun)
-        outcome = None if jobs.needed(part) else run.resume(folder, Stop(args.minutes, args.first_fail), say)
-    if outcome is None:
-        nodes = max(couple[0].nodes for couple in begun.couples)
-        return options.in_job(args, OF_A_JOB, GATE, folder, part, nodes)
-    offered = (cause.command(*both, args.application) for both in outcome.failed[:MOST_WHYS])
-    why = [("why", command) for command in offered if command]
-    if why and args.cause_minutes:
-        # first without the cause: the verdicts are kept whatever happens to the search
-        options.write("the verdicts", args.output, _forms(outcome.verdicts, outcome.rule, [*outcome.facts, *why]))
-        with options.progress(args.json):
-            answer = cause.search(why[0][1], args.cause_minutes, folder.resolve(), say, trusted=True)
-        why.append(("cause", answer))
-    _write_all(args, outcome.verdicts, outcome.rule, [*outcome.facts, *why])
-    with options.progress(args.json):
-        print("\n".join(f"{name + ':':<8} {text}" for name, text in why), end="\n" if why else "")
-        print(f"\n{decide.closing(outcome.verdicts)}", flush=True)
-    return _status(args, statement.overall(outcome.verdicts), outcome.faulty)
+    try:
+        return options.in_session(args, GATE, _begin, _place, _measured, OF_A_JOB)
+    except Unusable as error:
+        if not args.for_git_bisect or error.side.role != "candidate":
+            raise
+        print(f"plumb: {error}", file=sys.stderr)
+        return FOR_GIT["INVALID"]
 
 
-def _begin(args: argparse.Namespace, rule: PairedRule) -> Path:
-    """The folder of a new gate."""
+def _begin(args: argparse.Namespace) -> Path:
+    """The folder of the gate, which is begun unless it is resumed."""
     from plumbline.gate import run, setup, sides
 
+    if args.resume:
+        return Path(args.resume)
+    rule = _rule(args)
     application_file = model.named_or_here(args.application)
     stack = sides.base_stack((args.baseline, args.candidate), args.stack, application_file, say)
     both = tuple(sides.resolve(role, getattr(args, role), stack, application_file) for role in run.SIDES)
     seed = secrets.randbits(32) if args.seed is None else args.seed
-    terms = setup.Terms(rule, seed, ("plumb", "gate", *jobs.options(args, *REPEAT)), args.disturbed_by_itself)
+    words = ("plumb", "gate", *jobs.options(args, *REPEAT))
+    terms = setup.Terms(rule, seed, words, args.disturbed_by_itself)
     where = (args.test, options.system(args), args.rules, args.common)
     return setup.prepare(
         setup.GateRequest((both[0], both[1]), terms, *where, folder=args.work, application=application_file), say
     )
+
+
+def _place(folder: Path) -> tuple[Partition, int]:
+    from plumbline.gate import setup
+
+    begun = setup.GATE.peek(folder)
+    return setup.partition_of(begun), max(couple[0].nodes for couple in begun.couples)
+
+
+def _measured(args: argparse.Namespace, folder: Path) -> tuple[int, str]:
+    """Measure, print the verdicts and write them to files, with the cause of a FAIL where it is to be looked for."""
+    from plumbline.gate import run
+    from plumbline.gate.live import Stop
+
+    outcome = run.resume(folder, Stop(args.minutes, args.first_fail), say)
+    offered = (cause.command(*both, args.application) for both in outcome.failed[:MOST_WHYS])
+    why = [("why", command) for command in offered if command]
+    facts = [*outcome.facts, *why]
+    if why and args.cause_minutes:
+        # first without the cause: the verdicts are kept whatever happens to the search
+        options.write("the verdicts", args.output, _forms(outcome.verdicts, outcome.rule, facts))
+        answer = cause.search(why[0][1], args.cause_minutes, folder.resolve(), say, trusted=True)
+        why.append(("cause", answer))
+        facts.append(why[-1])
+    forms = _forms(outcome.verdicts, outcome.rule, facts)
+    options.write("the verdicts", args.output, forms)
+    print("\n".join(f"{name + ':':<8} {text}" for name, text in why), end="\n" if why else "")
+    print(f"\n{decide.closing(outcome.verdicts)}", flush=True)
+    return _status(args, statement.overall(outcome.verdicts), outcome.faulty), forms[".json"]()
 
 
 def _forms(
@@ -204,17 +214,8 @@ def _forms(
 ) -> dict[str, Callable[[], str]]:
     margins = {name: value for name, value in asdict(rule).items() if name != "gain" or value}
     return {
-        ".json": lambda: statement.document(verdicts, margins, facts),
-        ".xml": lambda: statement.junit(verdicts, "gate", str(rule)),
-        ".md": lambda: statement.markdown(verdicts, str(rule), facts),
+        ".json": lambda: shown.document(verdicts, margins, facts),
+        ".xml": lambda: shown.junit(verdicts, "gate", str(rule)),
+        ".md": lambda: shown.markdown(verdicts, str(rule), facts),
         ".html": lambda: render(page.document(verdicts, rule, facts)),
     }
-
-
-def _write_all(
-    args: argparse.Namespace, verdicts: Sequence[Verdict], rule: PairedRule, facts: Sequence[tuple[str, str]]
-) -> None:
-    forms = _forms(verdicts, rule, facts)
-    options.write("the verdicts", args.output, forms)
-    if args.json:
-        print(forms[".json"](), end="")

@@ -9,28 +9,20 @@ from pathlib import Path
 
 from plumbline.base import files, schemas, terminal
 from plumbline.base.errors import PlumbError
-from plumbline.commands import options
+from plumbline.commands.options import command, option
 from plumbline.records.variant import Variant, checked
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``plumb launch``."""
-    parser.add_argument(
-        "variant",
-        nargs="+",
-        type=Path,
-        metavar="FILE",
-        help="descriptions (JSON); several are alternated in random order",
-    )
-    parser.add_argument(
-        "--records", type=files.Copy, metavar="FILE", help="also copy the session's records to this file"
-    )
-    options.add(parser, "--seed", "of the order of launches (default: random, recorded)")
-    options.add(parser, "--campaign", "the campaign that the records belong to")
-    options.add(parser, "--work", "folder for outputs of the launches (default: here)", default=Path())
-
-
-def run(args: argparse.Namespace) -> int:
+@command(
+    option(
+        "variant", "descriptions (JSON); several are alternated in random order", nargs="+", type=Path, metavar="FILE"
+    ),
+    option("--records", "also copy the session's records to this file", type=files.Copy, metavar="FILE"),
+    option("--seed", "of the order of launches (default: random, recorded)"),
+    option("--campaign", "the campaign that the records belong to"),
+    option("--work", "folder for outputs of the launches (default: here)", default=Path()),
+)
+def run_launch(args: argparse.Namespace) -> int:
     """Run the launches; returns 0 if all records are valid, 1 if one is not."""
     from plumbline.launch import process  # imported here: other commands do not need what they load
     from plumbline.measure import driver

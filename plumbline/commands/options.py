@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import json
 import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plumbline import schedulers
 from plumbline import site as sites
@@ -112,66 +114,218 @@ VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
 CAUSE = "look for the cause for at most M minutes, by plumb why or plumb bisect"
 
 
-def add(parser: argparse._ActionsContainer, option: str, text: str, **more: Any) -> None:
-    """An option of :data:`VALUES` with the help ``text``."""
-    metavar, read = VALUES[option]
-    parser.add_argument(option, type=read, metavar=metavar, help=text, **more)
+class Argument(NamedTuple):
+    """An argument of a command: its name, and what argparse takes; an output file has one of ``endings``."""
+
+    name: str
+    settings: Mapping[str, Any]
+    endings: tuple[str, ...] = ()
+
+
+class Group(NamedTuple):
+    """Arguments below a title of their own, or without one such as exclude one another."""
+
+    arguments: Sequence[Argument]
+    title: str = ""
+    required: bool = False
+
+
+class Rule(NamedTuple):
+    """A combination of arguments that a command refuses: where any of ``having`` is there (empty: always).
+
+    With ``others`` it refuses any of these beside them; otherwise it demands all of ``needed``, or any of ``unless``.
+    All are names of argparse. ``{}`` in the message stands for the first of ``having`` that is there.
+    """
+
+    having: Sequence[str]
+    message: str
+    cure: str
+    where: str | None = None
+    others: Sequence[str] = ()
+    needed: Sequence[str] = ()
+    unless: Sequence[str] = ()
+
+
+def goes_without(having: str, others: str, message: str, cure: str, where: str | None = None) -> Rule:
+    """None of ``having`` goes with any of ``others``. ``where`` is the command by default, here and below."""
+    return Rule(having.split(), message, cure, where, others=others.split())
+
+
+def only_with(having: str, others: str, message: str, cure: str, where: str | None = None) -> Rule:
+    """Each of ``having`` goes only with one of ``others``."""
+    return Rule(having.split(), message, cure, where, unless=others.split())
+
+
+def needs(needed: str, message: str, cure: str, having: str = "", unless: str = "", where: str | None = None) -> Rule:
+    """All of ``needed`` are there, where any of ``having`` is and none of ``unless``."""
+    return Rule(having.split(), message, cure, where, needed=needed.split(), unless=unless.split())
+
+
+def one_of(*ways: str, none: str, several: str, cure: str) -> list[Rule]:
+    """Exactly one of the ``ways`` to use a command, each the arguments of it."""
+    others = ((way, " ".join(ways[place:])) for place, way in enumerate(ways[:-1], start=1))
+    return [
+        Rule((), none, cure, unless=" ".join(ways).split()),
+        *(goes_without(*both, several, cure) for both in others),
+    ]
+
+
+@dataclass
+class Command:
+    """A command of ``plumb``, or an action of one: its function, arguments, and the rules for their combinations.
+
+    ``help`` is the line of an action; ``added`` gives the arguments that extras add.
+    """
+
+    run: Callable[[argparse.Namespace], int]
+    arguments: Sequence[Argument | Group] = ()
+    rules: Sequence[Rule] = ()
+    help: str = ""
+    description: str = ""
+    usage: str | None = None
+    added: Callable[[], Iterable[Sequence[Argument | Group]]] | None = None
+
+    def add_to(self, parser: argparse.ArgumentParser) -> None:
+        """Add the arguments to a parser, whose namespace gets ``run``."""
+        parser.description = self.description or parser.description
+        parser.usage = self.usage
+        for arguments in (self.arguments, *(self.added() if self.added else ())):
+            _add(parser, arguments)
+        parser.set_defaults(run=functools.partial(self._run, parser))
+
+    def _run(self, parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
+        check(self.rules, parser, args)
+        return self.run(args)
+
+
+def command(*arguments: Argument | Group, **more: Any) -> Callable[[Callable[[argparse.Namespace], int]], Command]:
+    """Declare the decorated function as a :class:`Command` with these arguments."""
+    return lambda run: Command(run, arguments, **more)
+
+
+@dataclass
+class Actions:
+    """A command that is one of some actions, those that extras add last."""
+
+    actions: Mapping[str, Command]
+    added: Callable[[], Iterable[Mapping[str, Command]]] | None = None
+
+    def add_to(self, parser: argparse.ArgumentParser) -> None:
+        """Add a parser for each action."""
+        subparsers = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+        for actions in (self.actions, *(self.added() if self.added else ())):
+            for name, action in actions.items():
+                action.add_to(subparsers.add_parser(name, help=action.help, allow_abbrev=False))
+
+
+def _add(parser: argparse._ActionsContainer, arguments: Iterable[Argument | Group]) -> None:
+    for item in arguments:
+        if isinstance(item, Argument):
+            parser.add_argument(item.name, **item.settings)
+            if item.endings:
+                parser.set_defaults(endings=item.endings)
+        elif item.title:
+            _add(parser.add_argument_group(item.title), item.arguments)
+        else:
+            _add(parser.add_mutually_exclusive_group(required=item.required), item.arguments)
+
+
+def check(rules: Iterable[Rule], parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    """Raise :class:`PlumbError` for the first rule that the arguments break."""
+    present = {
+        name
+        for name, value in vars(args).items()
+        if value not in (None, "", []) and value is not False and value != parser.get_default(name)
+    }
+    for rule in rules:
+        broken = (
+            present.intersection(rule.others)
+            if rule.others
+            else not present.intersection(rule.unless) and not (rule.needed and present.issuperset(rule.needed))
+        )
+        if broken and (not rule.having or present.intersection(rule.having)):
+            first = next((f"--{name.replace('_', '-')}" for name in rule.having if name in present), "")
+            where = parser.prog if rule.where is None else rule.where
+            raise PlumbError(rule.message.format(first), where, rule.cure)
+
+
+def option(name: str, text: str, **more: Any) -> Argument:
+    """An argument with the help ``text``; one of :data:`VALUES` is read as it says."""
+    metavar, read = VALUES.get(name, (None, None))
+    return Argument(name, {"help": text, **({"type": read, "metavar": metavar} if read else {}), **more})
+
+
+def flag(name: str, text: str, **more: Any) -> Argument:
+    """An option without a value."""
+    return Argument(name, {"help": text, "action": "store_true", **more})
+
+
+def group(title: str, *arguments: Argument) -> Group:
+    """Arguments below a title of their own."""
+    return Group(arguments, title)
+
+
+def exclusive(*arguments: Argument, required: bool = False) -> Group:
+    """Arguments that exclude one another."""
+    return Group(arguments, required=required)
 
 
 def add_folders(parser: argparse.ArgumentParser) -> None:
     """The folders that every command uses."""
-    group = parser.add_argument_group("folders")
-    for name, content in paths.FOLDERS.items():
-        text = f"folder of the {content} (default: PLUMB_{name.upper()}, or that of the checkout or PLUMB_HOME)"
-        group.add_argument(f"--{name}", type=Path, metavar="FOLDER", dest=f"{name}_folder", help=text)
+    text = "folder of the {} (default: PLUMB_{}, or that of the checkout or PLUMB_HOME)"
+    folders = (
+        option(f"--{name}", text.format(kept, name.upper()), type=Path, metavar="FOLDER", dest=f"{name}_folder")
+        for name, kept in paths.FOLDERS.items()
+    )
+    _add(parser, [group("folders", *folders)])
 
 
-def add_records(parser: argparse.ArgumentParser, *names: str, **texts: str) -> None:
+def records(*names: str, **texts: str) -> Group:
     """The options that choose records: all, or those with these ``names``; ``texts`` replace their help texts."""
-    group = parser.add_argument_group("which records")
-    for name in names or RECORDS:
-        add(group, f"--{name}", texts.get(name, RECORDS[name]))
+    chosen = (option(f"--{name}", texts.get(name, RECORDS[name])) for name in names or RECORDS)
+    return group("which records", *chosen)
 
 
-def add_better(parser: argparse.ArgumentParser, of: str) -> None:
+def better(of: str) -> Argument:
     """The direction of values in a file."""
-    parser.add_argument("--better", choices=("lower", "higher"), help=f"which values are better (with {of})")
+    return option("--better", f"which values are better (with {of})", choices=("lower", "higher"))
 
 
-def add_placement(parser: argparse.ArgumentParser, text: str) -> None:
+def placement(text: str) -> tuple[Argument, ...]:
     """A placement (docs/placements.md) and the numbers that it leaves open."""
-    add(parser, "--placement", text)
-    add(parser, "--ranks", "on each node (default: as many as the placement has room for)")
-    add(parser, "--threads", "of a rank (default: what fills its object)")
-    add(parser, "--memory", "local, interleave, node:N, remote or firsttouch (default: the placement's)")
+    return (
+        option("--placement", text),
+        option("--ranks", "on each node (default: as many as the placement has room for)"),
+        option("--threads", "of a rank (default: what fills its object)"),
+        option("--memory", "local, interleave, node:N, remote or firsttouch (default: the placement's)"),
+    )
 
 
-def add_scheduler(parser: argparse.ArgumentParser, default: str | None = "local") -> None:
+def scheduler(default: str | None = "local") -> Argument:
     """The scheduler option; None stands for the scheduler of the site."""
     text = f"default: {default or 'that of the site that claims this host, else local'}"
-    parser.add_argument("--scheduler", default=default, choices=schedulers.TABLE, help=text)
+    return option("--scheduler", text, default=default, choices=schedulers.TABLE)
 
 
-def add_profile(parser: argparse.ArgumentParser, text: str) -> None:
+def profile(text: str) -> Argument:
     """The profile of a campaign."""
-    parser.add_argument("--profile", choices=("quick", "full"), default="quick", help=text)
+    return option("--profile", text, choices=("quick", "full"), default="quick")
 
 
-def add_trust(parser: argparse.ArgumentParser) -> None:
+def trust() -> Argument:
     """``--trust``, of commands that run the program of a record again."""
-    text = "run what records name: programs that were not built here, and what variables load"
-    parser.add_argument("--trust", action="store_true", help=text)
+    return flag("--trust", "run what records name: programs that were not built here, and what variables load")
 
 
-def add_json(parser: argparse.ArgumentParser, text: str = "print JSON: a line for each row") -> None:
+def as_json(text: str = "print JSON: a line for each row") -> Argument:
     """``--json``, the flag."""
-    parser.add_argument("--json", action="store_true", help=text)
+    return flag("--json", text)
 
 
-def add_output(parser: argparse.ArgumentParser, text: str, *endings: str) -> None:
+def output(text: str, *endings: str) -> Argument:
     """``--output``, repeated: the ending of a file says its form. ``plumb`` checks them before the command begins."""
-    add(parser, "--output", f"{text}: {', '.join(endings)}; repeated", action="append", default=[])
-    parser.set_defaults(endings=endings)
+    more = option("--output", f"{text}: {', '.join(endings)}; repeated", action="append", default=[])
+    return more._replace(endings=endings)
 
 
 def check_endings(args: argparse.Namespace) -> None:
@@ -199,28 +353,40 @@ def progress(as_json: bool) -> contextlib.AbstractContextManager[Any]:
     return contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
 
 
-def in_job(
-    args: argparse.Namespace, passed: Sequence[str], kind: Kind[Any], folder: Path, part: Partition, nodes: int
+def in_session(
+    args: argparse.Namespace,
+    kind: Kind[Any],
+    begun: Callable[[argparse.Namespace], Path],
+    place: Callable[[Path], tuple[Partition, int]],
+    measured: Callable[[argparse.Namespace, Path], tuple[int, str]],
+    passed: Sequence[str],
 ) -> int:
-    """Go on with a measuring session in a job, which gets the options ``passed``; with ``--json`` print its results.
+    """Measure in the folder of a session, which is ``begun``, here or in a job; returns the exit status.
 
-    Returns the exit status of the job's command.
+    ``place`` names the partition and number of nodes of a folder, ``measured`` gives status and document. A job gets
+    the options ``passed``. With ``--json`` the document is printed, and the rest goes to standard error.
     """
     from plumbline.measure import jobs  # not above: most commands measure nothing
 
-    words, output = jobs.options(args, *passed), folder.resolve() / "found.json"
-    output.unlink(missing_ok=True)
     with progress(args.json):
-        words += ["--output", str(output)] if args.json else []
-        status = kind.in_job(folder, part, nodes, words, terminal.say)
-    if output.exists():
-        print(output.read_text(encoding="utf-8"), end="")
+        folder = begun(args)
+        part, nodes = place(folder)
+        if not jobs.needed(part):
+            status, document = measured(args, folder)
+        else:
+            words, file = jobs.options(args, *passed), folder.resolve() / "found.json"
+            file.unlink(missing_ok=True)
+            words += ["--output", str(file)] if args.json else []
+            status = kind.in_job(folder, part, nodes, words, terminal.say)
+            document = file.read_text(encoding="utf-8") if file.exists() else ""
+    if args.json:
+        print(document, end="")
     return status
 
 
-def supplied(args: argparse.Namespace, *names: str) -> list[str]:
-    """The options on the command line among ``names`` (default: those that choose records), as they are spelled."""
-    return [f"--{name.replace('_', '-')}" for name in names or RECORDS if getattr(args, name, None)]
+def supplied(args: argparse.Namespace) -> list[str]:
+    """The options on the command line that choose records."""
+    return [f"--{name}" for name in RECORDS if getattr(args, name, None)]
 
 
 def selection(args: argparse.Namespace, **more: Any) -> query.Selection:

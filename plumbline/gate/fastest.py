@@ -34,12 +34,10 @@ class SeriesRanking:
 
     def add(self, first: str, second: str, verdict: Verdict) -> None:
         """Count the ``verdict`` on ``second`` against ``first``."""
-        if verdict.state in ("FAIL", "GAIN") and verdict.ratio:
-            longer = verdict.ratio if verdict.pairs.better == "lower" else 1 / verdict.ratio
-            if verdict.state == "FAIL":
-                self.slower[second] = (longer - 1, first)
-            else:
-                self.slower[first] = (1 / longer - 1, second)
+        if verdict.state == "FAIL" and verdict.slower:
+            self.slower[second] = (verdict.slower - 1, first)
+        elif verdict.state == "GAIN" and verdict.slower:
+            self.slower[first] = (1 / verdict.slower - 1, second)
         elif verdict.state != "PASS":
             self.doubts[first, second] = f"{verdict.state}: {verdict.explanation}"
 

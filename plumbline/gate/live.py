@@ -2,7 +2,7 @@
 
 Everything random comes from the recorded seed and from counts, so that a resumed gate continues as if it had not
 been interrupted. A :class:`GateBench` starts programs; tests put another one in its place. In the gate's folder
-``pairs/N.jsonl`` has the two records of variant N; it is replaced whole after each pair.
+``pairs/N.jsonl`` has the two records of variant N.
 """
 
 from __future__ import annotations
@@ -12,23 +12,24 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
 from plumbline.base.errors import PlumbError
 from plumbline.base.verdicts import EXIT
 from plumbline.gate.setup import Session
-from plumbline.judge import decide, disturbed, from_records
-from plumbline.judge.pairs import Pairs
+from plumbline.judge import decide, disturbed
+from plumbline.judge.pairs import Pairs, pairs_of_records
 from plumbline.judge.statement import Statement
-from plumbline.launch.signals import held_back
 from plumbline.measure import driver
 from plumbline.records import store
 from plumbline.records.launch import Launch
 from plumbline.records.model import Record
 from plumbline.statistics import paired
 from plumbline.statistics.paired import CAP, LOOKS, PairedRule
+
+#: the cure for what cannot be continued
+AGAIN = "start a new gate"
 
 
 def pairs_file(folder: Path, position: int) -> Path:
@@ -37,21 +38,8 @@ def pairs_file(folder: Path, position: int) -> Path:
 
 
 def kept_records(folder: Path, position: int) -> list[Record] | None:
-    """The two records of variant ``position``, or None if it has no pair yet.
-
-    Raises :class:`PlumbError` for records that are damaged or were changed.
-    """
-    file = pairs_file(folder, position)
-    if not file.exists():
-        return None
-    records = store.whole(file, "start a new gate")
-    if not all(record.seal for record in records):
-        raise PlumbError("changed since it was measured: it has no seal any more", str(file), "start a new gate")
-    if len(records) != 2:
-        raise PlumbError(f"{len(records)} records instead of two", str(file), "start a new gate")
-    if len(records[0].launches) != len(records[1].launches):
-        raise PlumbError("the records do not have equally many launches", str(file), "start a new gate")
-    return records
+    """The two records of variant ``position``, or None if it has no pair yet."""
+    return driver.kept_records(pairs_file(folder, position), 2, AGAIN)
 
 
 def refuse_loss(results: Path, records: Iterable[Record]) -> None:
@@ -63,37 +51,17 @@ def refuse_loss(results: Path, records: Iterable[Record]) -> None:
             raise PlumbError(message, str(results), "bring the folder's pairs back, or start a new gate")
 
 
-class GateBench(Protocol):
-    """Starts launches: variant 2 N is the baseline of couple N, variant 2 N + 1 its candidate."""
-
-    def records(self, position: int, kept: list[Record] | None) -> list[Record]:
-        """Both records of a couple, new ones or those ``kept`` from before an interruption."""
-
-    def launch(self, which: int, index: int, order: int) -> Launch:
-        """One launch; the record does not hold it yet."""
-
-    def settle(self, which: int) -> None:
-        """Update the figures and the verdict of a record from its launches."""
-
-
-class DriverBench(driver.Launches):
-    """The launch driver, in this process: inside a job or on the local node."""
+class GateBench(driver.KeptLaunches):
+    """The launches of a gate: variant 2 N is the baseline of couple N, variant 2 N + 1 its candidate."""
 
     def __init__(self, begun: Session, folder: Path) -> None:
         every = [variant for couple in begun.couples for variant in couple]
         kept = f"the pairs before it are kept: plumb gate --resume {folder}"
-        super().__init__(every, begun.name, folder, begun.terms.seed, kept)
+        super().__init__(every, begun.name, folder, begun.terms.seed, kept, AGAIN)
 
-    def records(self, position: int, kept: list[Record] | None) -> list[Record]:
-        """Both records of a couple, new ones or those ``kept``; a plan or command that changed since is an error."""
-        jobs = self.jobs[2 * position :][:2]
-        for job, old in zip(jobs, kept or [], strict=False):
-            for name in ("plan", "command", "benchmark"):
-                if getattr(old, name) != getattr(job.record, name):
-                    message = f"the {name} of {old.variant.name} on {old.stack.name} is another one now"
-                    raise PlumbError(message, str(self.folder), "start a new gate")
-            job.record = old
-        return [job.record for job in jobs]
+    def couple(self, position: int) -> list[Record]:
+        """Both records of a couple, new ones or those from before an interruption."""
+        return self.records(pairs_file(self.folder, position), (2 * position, 2 * position + 1))
 
     def launch(self, which: int, index: int, order: int) -> Launch:
         """Start one launch; raises :class:`PlumbError` for a program that cannot be started, or on other nodes."""
@@ -158,8 +126,12 @@ class Contest:
         """How each of its figures stands among the ``total`` of the gate."""
         if not self.kept and all(launch.verified for pair in self.launches for launch in pair):
             return [FigureState(item.name, "open", 0) for item in self.records[0].variant.figures]
-        every = from_records.pairs_of(self.records[0], self.records[1], "running", self.by_itself)
+        every = pairs_of_records(self.records[0], self.records[1], "running", self.by_itself)
         return [figure_state(pairs, self.rule, self.kept, self.total) for pairs in every]
+
+
+#: the states of what was decided: where it holds whatever the other series say, and before
+STATES = {paired.PASS: ("PASS", "PASS"), paired.FAIL: ("FAIL", "slower"), paired.GAIN: ("GAIN", "faster")}
 
 
 def figure_state(pairs: Pairs, rule: PairedRule, kept: int, total: int) -> FigureState:
@@ -168,32 +140,17 @@ def figure_state(pairs: Pairs, rule: PairedRule, kept: int, total: int) -> Figur
     values = (*pairs.baseline.values, *pairs.candidate.values)
     if pairs.faults or not all(np.isfinite(value) and value > 0 for value in values):
         return FigureState(name, "INVALID", kept)
-    standing = decide.standing([pairs], rule)
-    used = int(standing.pairs[0])
-    estimates = paired.estimate(standing.logs[0][None, :used])
-    ratio = decide.ratios(pairs, float(estimates.centre[0]))[0]
-    ends = decide.bounds(estimates, int(standing.blur[0]))
-    low, high = sorted(decide.ratios(pairs, *ends))
-    state = int(standing.state[0])
-    interval = (low, high) if used >= LOOKS[0] else None
-    if standing.doubts[0]:
-        return FigureState(name, "INCONCLUSIVE", used, ratio, interval, reason=standing.doubts[0])
-    holds = bool(standing.p[0] * total <= decide.CAMPAIGN_ERROR)
-    failed = state == paired.FAIL and holds
-    after = decide.next_look(used)
-    beyond = state == paired.GO_ON and interval and after and ends[0] > standing.rules[0].tolerated
-    reason = f"{decide.FAIL_NEEDS}, the next look is at {after}" if beyond else None
-    return FigureState(name, _state(state, holds, kept), used, ratio, interval, reason=reason, certain=failed)
-
-
-def _state(state: int, holds: bool, kept: int) -> str:
-    """``holds``: the evidence suffices whatever the other series say."""
-    claims = {paired.FAIL: ("FAIL", "slower"), paired.GAIN: ("GAIN", "faster")}
-    if state == paired.PASS:
-        return "PASS"
-    if state in claims:
-        return claims[state][0 if holds or kept >= CAP else 1]
-    return "INCONCLUSIVE" if kept >= CAP else "open"
+    [now] = decide.standing([pairs], rule)
+    interval = now.interval if now.pairs >= LOOKS[0] else None
+    holds = now.p * total <= decide.CAMPAIGN_ERROR
+    is_last, after = kept >= CAP, decide.next_look(now.pairs)
+    state, reason = "INCONCLUSIVE" if now.doubt or is_last else "open", now.doubt
+    if not now.doubt and now.state != paired.GO_ON:
+        state = STATES[now.state][0 if holds or is_last else 1]
+    elif not now.doubt and interval and after and now.bounds[0] > now.rule.tolerated:
+        reason = f"{decide.FAIL_NEEDS}, the next look is at {after}"
+    is_certain = not now.doubt and now.state == paired.FAIL and holds
+    return FigureState(name, state, now.pairs, now.ratio, interval, reason=reason, certain=is_certain)
 
 
 #: called after each pair: its contest, how the figures stand, pairs in all, and whether this one is measured again
@@ -214,9 +171,7 @@ class Stop:
     cure: str = "those with fewer are INVALID: give more minutes, or name fewer tests (--test)"
 
 
-def measure(
-    contests: Sequence[Contest], bench: GateBench, folder: Path, seed: int, after_pair: AfterPair, stop: Stop
-) -> str | None:
+def measure(contests: Sequence[Contest], bench: GateBench, seed: int, after_pair: AfterPair, stop: Stop) -> str | None:
     """Measure pairs until every contest is decided, or until ``stop``; returns why it stopped early, or None.
 
     The contest with the fewest pairs is next, among equals in an order drawn from ``seed``. ``after_pair`` is called
@@ -235,28 +190,12 @@ def measure(
         contest = min(undecided.values(), key=lambda item: (len(item.launches), _draw(seed, item, "round")))
         repeated = _pair(contest, bench, seed, done)
         done += 1
-        with held_back():
-            _keep(contest, bench, folder)
         figures = contest.figure_states()
         if all(figure.decided for figure in figures):
             del undecided[contest.position]
         failed = failed or any(figure.certain for figure in figures)
         after_pair(contest, figures, done, repeated)
     return None
-
-
-def _keep(contest: Contest, bench: GateBench, folder: Path) -> None:
-    """Write the pairs of ``contest``; the last one is given up where that fails (a full disk).
-
-    The records, which may be on another disk, must not have a pair that a resumed gate does not find in its folder.
-    """
-    try:
-        store.write(pairs_file(folder, contest.position), contest.records)
-    except BaseException:
-        for side, record in enumerate(contest.records):
-            record.launches.pop()
-            bench.settle(2 * contest.position + side)
-        raise
 
 
 def _draw(seed: int, contest: Contest, purpose: str) -> float:
@@ -269,12 +208,13 @@ def _pair(contest: Contest, bench: GateBench, seed: int, done: int) -> bool:
     """Measure a pair of ``contest``; True if it is to be measured again."""
     index = len(contest.launches)
     first = int(_draw(seed, contest, "pair") < 0.5)
+    baseline = 2 * contest.position
     launches: dict[int, Launch] = {}
     for place, side in enumerate((first, 1 - first)):
-        launches[side] = bench.launch(2 * contest.position + side, index, 2 * done + place)
-    repeated = disturbed.is_pair_due((launches[0], launches[1]), contest.kept, contest.replaced)
-    for side, record in enumerate(contest.records):
-        launches[side].superseded = repeated
-        record.launches.append(launches[side])
-        bench.settle(2 * contest.position + side)
+        launches[baseline + side] = bench.launch(baseline + side, index, 2 * done + place)
+    both = launches[baseline], launches[baseline + 1]
+    repeated = disturbed.is_pair_due(both, contest.kept, contest.replaced)
+    for launch in both:
+        launch.superseded = repeated
+    bench.keep(pairs_file(bench.folder, contest.position), launches)
     return repeated

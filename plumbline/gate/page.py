@@ -7,20 +7,16 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from plumbline.base import units
 from plumbline.base.units import counted
-from plumbline.base.verdicts import EXIT, severity
+from plumbline.base.verdicts import EXIT
 from plumbline.judge.decide import Verdict, closing
 from plumbline.judge.statement import overall
 from plumbline.show.pages import blocks
-from plumbline.show.pages.blocks import Block, Piece, block, section
+from plumbline.show.pages.blocks import Block, block, section
+from plumbline.show.verdicts import SERIES, Row, worst_first
 from plumbline.statistics.paired import LOOKS, PairedRule
 
-COLUMNS = (
-    blocks.column("series", "test"),
-    "verdict",
-    *map(blocks.number, ("ratio", "interval", "pairs", "measured again", "ruled out from")),
-    blocks.column("reason", "notes"),
-)
 #: facts that are said before anything else
 HEAD = ("baseline", "candidate", "site", "measured", "launches")
 #: series whose pairs are drawn, the worst first; the table has them all
@@ -33,14 +29,16 @@ FARTHEST = 1e100
 
 def document(verdicts: Sequence[Verdict], rule: PairedRule, facts: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """The page; ``facts`` are shown as name and text. ``rule`` is that of series without margins of their own."""
-    worst_first = sorted(verdicts, key=lambda item: severity(item.state), reverse=True)
-    places = [place for place, item in enumerate(worst_first) if item.ratio is not None][:DRAWN]
-    drawn = [_pairs(f"pairs-{place}", worst_first[place], worst_first[place].pairs.judged_by(rule)) for place in places]
-    rows = [_series(item, f"#pairs-{place}" if place in places else None) for place, item in enumerate(worst_first)]
+    ordered = worst_first(verdicts)
+    places = [place for place, item in enumerate(ordered) if item.ratio is not None][:DRAWN]
+    drawn = [_pairs(f"pairs-{place}", ordered[place], ordered[place].pairs.judged_by(rule)) for place in places]
+    rows = [
+        Row(item.subject, item, f"#pairs-{place}" if place in places else None) for place, item in enumerate(ordered)
+    ]
     counts = Counter(item.state for item in verdicts)
     state = overall(verdicts)
     without = (
-        f"{len(worst_first) - len(drawn)} series without a picture: nothing that could be judged, or better than the "
+        f"{len(ordered) - len(drawn)} series without a picture: nothing that could be judged, or better than the "
         f"{len(drawn)} worst."
     )
     first = [fact for fact in facts if fact[0] in HEAD]
@@ -65,7 +63,7 @@ def document(verdicts: Sequence[Verdict], rule: PairedRule, facts: Sequence[tupl
                 "Series",
                 "All series, the worst first. Ratio: candidate / baseline; each end of an interval is right with 99 %. "
                 f"{rule}, where a series has no margins of its own.",
-                blocks.table("Series", COLUMNS, rows),
+                SERIES.block(rows),
             ),
             section(
                 "pairs",
@@ -73,24 +71,11 @@ def document(verdicts: Sequence[Verdict], rule: PairedRule, facts: Sequence[tupl
                 "Every pair that was measured, in the order measured. Open dots: disturbed pairs, which were measured "
                 "again and do not count.",
                 block("pictures", *drawn),
-                len(worst_first) > len(drawn) and block("note", without),
+                len(ordered) > len(drawn) and block("note", without),
             ),
             *([circumstances] if facts else []),
         ],
     }
-
-
-def _series(item: Verdict, href: str | None) -> list[Piece]:
-    return [
-        blocks.link(item.subject, href),
-        block("badge", item.state, verdict=item.state),
-        None if item.ratio is None else f"{item.ratio:.4g}",
-        None if item.interval is None else " to ".join(f"{end:.4g}" for end in item.interval),
-        item.count,
-        len(item.pairs.baseline.superseded),
-        item.ruled_out,
-        item.reason or "",
-    ]
 
 
 def _pairs(name: str, item: Verdict, rule: PairedRule) -> Block:
@@ -112,8 +97,11 @@ def _pairs(name: str, item: Verdict, rule: PairedRule) -> Block:
         f"dotted line: judging stopped after {counted(item.count, 'pair')}.",
         ["pair", blocks.number("candidate / baseline"), "note"],
         [
-            *((place, f"{ratio:.4g}", "") for place, ratio in enumerate(kept, 1)),
-            *((None, f"{ratio:.4g}", f"disturbed before pair {before + 1}, measured again") for before, ratio in again),
+            *((place, units.ratio(ratio), "") for place, ratio in enumerate(kept, 1)),
+            *(
+                (None, units.ratio(ratio), f"disturbed before pair {before + 1}, measured again")
+                for before, ratio in again
+            ),
         ],
         id=name,
         height=260,

@@ -5,21 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from plumbline.base import terminal
-from plumbline.base.table import table
-from plumbline.base.units import counted, human_seconds, percent
+from plumbline.base import terminal, units
+from plumbline.base.units import counted, human_seconds
 from plumbline.gate.live import Contest, FigureState, Stop
 from plumbline.judge.decide import Verdict
 from plumbline.records import naming
+from plumbline.show.verdicts import SERIES, Row
 from plumbline.statistics.paired import CAP
 
-HEADER = ("variant", "figure", "verdict", "ratio", "interval", "pairs", "again", "ruled out from", "margins")
 #: characters of a variant's name on a line of progress
 WIDTH = 44
 #: pairs that tell how long the others take
 SOME = 5
-#: begin of the line that says that --minutes will not do
-TOO_SHORT = "time is too short"
 
 
 def short_names(contests: Sequence[Contest]) -> list[str]:
@@ -44,16 +41,19 @@ class Progress:
         self.pairs, self.seconds = 0, 0.0
         self.is_warned = False
 
-    def line(self, contest: Contest, figures: list[FigureState], done: int, repeated: bool, seconds: float) -> str:
-        """The line of one pair, which took ``seconds``: number, time left, variant, state of each figure."""
+    def line(
+        self, contest: Contest, figures: list[FigureState], done: int, repeated: bool, seconds: float
+    ) -> tuple[str, str]:
+        """The line of one pair, which took ``seconds``: number and time left; and with variant and state of figures."""
         self.decided[contest.position] = _decided(figures)
         self.pairs += 1
         self.seconds += seconds
         cells = "  ".join(self._figure(figure) for figure in figures)
         name = naming.shorten(self.names[contest.position], self.width)
         decided = f"{sum(self.decided.values()):>{len(str(self.figures))}}/{self.figures} decided"
-        line = f"pair {done:>4}  {decided}  {self._left():<15}  {name:<{self.width}}  {cells}"
-        return f"{line.rstrip()}{self._again(contest) if repeated else ''}"
+        start = f"pair {done:>4}  {decided}  {self._left():<15}"
+        line = f"{start}  {name:<{self.width}}  {cells}"
+        return start.rstrip(), f"{line.rstrip()}{self._again(contest) if repeated else ''}"
 
     def warning(self) -> str:
         """Once, when some pairs tell how long they take: that the time is too short for a verdict of every figure."""
@@ -63,8 +63,8 @@ class Progress:
             return ""
         self.is_warned = True
         return (
-            f"{TOO_SHORT}: {self.stop.least} pairs of each of {counted(len(self.contests), 'variant')} take about "
-            f"{human_seconds(self.seconds + need)} in all, --minutes gives {human_seconds(self.most_s)}; "
+            f"time is too short: {self.stop.least} pairs of each of {counted(len(self.contests), 'variant')} take "
+            f"about {human_seconds(self.seconds + need)} in all, --minutes gives {human_seconds(self.most_s)}; "
             f"{self.stop.cure}"
         )
 
@@ -73,10 +73,10 @@ class Progress:
         terminal.progress(sum(self.decided.values()), self.figures, f"figures decided, {self._left() or 'none'} left")
 
     def _figure(self, figure: FigureState) -> str:
-        ratio = "–" if figure.ratio is None else f"{figure.ratio:.4f}"
-        low_high = "" if figure.interval is None else f"({figure.interval[0]:.4f} to {figure.interval[1]:.4f})"
+        low_high = f"({units.interval(figure.interval)})" if figure.interval else ""
         state = f"{figure.state}: {figure.reason}" if figure.reason else figure.state
-        return f"{figure.subject:<{self.figure_width}} {ratio:>7} {low_high:<18} {figure.count:>2} {state:<12}"
+        numbers = f"{units.ratio(figure.ratio):>6} {low_high:<16} {figure.count:>2}"
+        return f"{figure.subject:<{self.figure_width}} {numbers} {state:<12}"
 
     def _left(self) -> str:
         pairs = sum(CAP - item.kept for item in self.contests if self._is_open(item))
@@ -99,8 +99,12 @@ def _decided(figures: Sequence[FigureState]) -> int:
 def verdicts(contests: Sequence[Contest], judged: Sequence[tuple[Contest, Verdict]]) -> str:
     """The aligned table, and how often pairs were measured again."""
     names = dict(zip((item.position for item in contests), short_names(contests), strict=True))
-    rows = [_row(names[contest.position], verdict, contest) for contest, verdict in judged]
-    lines = [table(HEADER, rows, right=("ratio", "pairs", "again", "ruled out from")), ""]
+    figures = [verdict.subject.rpartition(": ")[2] for _, verdict in judged]
+    rows = [
+        Row(f"{names[contest.position]} {figure}", verdict)
+        for (contest, verdict), figure in zip(judged, figures, strict=True)
+    ]
+    lines = [SERIES.text(rows), ""]
     pairs = [pair for contest in contests for pair in contest.launches]
     flagged = [sum(pair[side].disturbed for pair in pairs) for side in (0, 1)]
     replaced = sum(contest.replaced for contest in contests)
@@ -109,13 +113,3 @@ def verdicts(contests: Sequence[Contest], judged: Sequence[tuple[Contest, Verdic
         f"{flagged[1]} of the candidate"
     )
     return "\n".join(lines)
-
-
-def _row(name: str, verdict: Verdict, contest: Contest) -> tuple[str, ...]:
-    figure = verdict.subject.rpartition(": ")[2]
-    interval = "–" if verdict.interval is None else f"{verdict.interval[0]:.4f} to {verdict.interval[1]:.4f}"
-    ratio = "–" if verdict.ratio is None or not math.isfinite(verdict.ratio) else f"{verdict.ratio:.4f}"
-    rule = verdict.pairs.rule
-    margins = f"{percent(rule.tolerance)}, {percent(rule.must_detect)}" if rule else "–"
-    counts = str(verdict.count), str(contest.replaced)
-    return name, figure, verdict.state, ratio, interval, *counts, verdict.ruled_out or "–", margins

@@ -90,14 +90,10 @@ def settle(variant: Variant, entries: Sequence[Entry], where: str, default: Pair
             raise PlumbError(
                 f"{variant.name}: {figure.name}: {error.message}", where or "plumb gate", error.cure
             ) from error
-        figures.append(_with(figure, rule))
+        figures.append(structs.replace(figure, tolerance=rule.tolerance, must_detect=rule.must_detect))
     return structs.replace(variant, figures=figures)
 
 
-def impose(variant: Variant, rule: PairedRule) -> Variant:
-    """``variant`` with the margins of ``rule`` in each of its figures, optional ones left out as by :func:`settle`."""
-    return structs.replace(variant, figures=[_with(figure, rule) for figure in variant.figures if not figure.optional])
-
-
-def _with(figure: WantedFigure, rule: PairedRule) -> WantedFigure:
-    return structs.replace(figure, tolerance=rule.tolerance, must_detect=rule.must_detect)
+def imposed(rule: PairedRule) -> tuple[list[Entry], str]:
+    """Entries for :func:`settle` that give the margins of ``rule`` to every figure."""
+    return [Entry(tolerance=rule.tolerance, must_detect=rule.must_detect)], ""

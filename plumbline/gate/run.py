@@ -14,7 +14,8 @@ from plumbline.gate import live
 from plumbline.gate.live import GateBench
 from plumbline.gate.progress import Progress, verdicts
 from plumbline.gate.setup import GATE, Session
-from plumbline.judge import decide, from_records
+from plumbline.judge import decide
+from plumbline.judge.pairs import pairs_of_records
 from plumbline.measure import driver
 from plumbline.measure.session import Say
 from plumbline.records import notes, store
@@ -46,27 +47,38 @@ class GateOutcome:
 
 
 def resume(
-    folder: Path, stop: live.Stop, say: Say, make: MakeBench | None = None, command: str | None = None
+    folder: Path,
+    stop: live.Stop,
+    say: Say,
+    make: MakeBench | None = None,
+    command: str | None = None,
+    pair: Callable[[str, str], None] = lambda start, line: None,
 ) -> GateOutcome:
     """Continue the gate of ``folder``; raises :class:`PlumbError` if anything around it changed.
 
-    ``command`` continues it after an interruption; None: ``plumb gate``.
+    ``command`` continues it after an interruption; None: ``plumb gate``. ``pair`` gets the start of each pair's line
+    and the whole line, and so the warning that the time is too short.
     """
     folder = folder.resolve()
     with GATE.locked(folder):
         command = command or f"plumb gate --resume {shlex.quote(str(folder))}"
-        return _measure(GATE.load(folder), folder, stop, say, make, command)
+        return _measure(GATE.load(folder), folder, stop, say, make, command, pair)
 
 
 def _measure(
-    begun: Session, folder: Path, stop: live.Stop, say: Say, make: MakeBench | None, command: str
+    begun: Session,
+    folder: Path,
+    stop: live.Stop,
+    say: Say,
+    make: MakeBench | None,
+    command: str,
+    pair: Callable[[str, str], None],
 ) -> GateOutcome:
-    bench = (make or live.DriverBench)(begun, folder)
+    bench = (make or live.GateBench)(begun, folder)
     total = sum(len(couple[0].figures) for couple in begun.couples)
     contests = []
     for position in range(len(begun.couples)):
-        kept = live.kept_records(folder, position)
-        couple = bench.records(position, kept)
+        couple = bench.couple(position)
         for record, side in zip(couple, SIDES, strict=True):
             record.state, record.side = "running", side
         contests.append(live.Contest(position, couple, total, begun.terms.rule, begun.terms.by_itself))
@@ -85,15 +97,17 @@ def _measure(
     def after_pair(contest: live.Contest, figures: list[live.FigureState], done: int, repeated: bool) -> None:
         nonlocal last
         took, last = time.monotonic() - last, time.monotonic()
-        say(progress.line(contest, figures, done, repeated, took))
-        if warning := progress.warning():
-            say(warning)
+        start, line = progress.line(contest, figures, done, repeated, took)
+        warning = progress.warning()
+        for brief, whole in ((start, line), *([(warning, warning)] if warning else [])):
+            say(whole)
+            pair(brief, whole)
         progress.show()
 
     why: str | None = "interrupted"
     try:
         with driver.recording(file, records, empty=False):
-            why = live.measure(contests, bench, folder, begun.terms.seed, after_pair, stop)
+            why = live.measure(contests, bench, begun.terms.seed, after_pair, stop)
             every = ((contest, figure) for contest in contests for figure in contest.figure_states())
             undecided = {
                 f"{contest.records[1].variant.name}: {figure.subject}"
@@ -110,57 +124,59 @@ def _judged(begun: Session, contests: list[live.Contest], undecided: set[str], f
     owned = [
         (contest, item)
         for contest in contests
-        for item in from_records.pairs_of(contest.records[0], contest.records[1], by_itself=begun.terms.by_itself)
+        for item in pairs_of_records(contest.records[0], contest.records[1], by_itself=begun.terms.by_itself)
     ]
     decided = decide.decide([item for _, item in owned], begun.terms.rule)
     judged = list(zip((contest for contest, _ in owned), decided, strict=True))
-    explain = _explaining([contest for contest, item in judged if item.state == "FAIL"])
-    repeat = shlex.join([*begun.terms.command, "--seed", str(begun.terms.seed)]) if begun.terms.command else None
+    launches = [launch for contest in contests for record in contest.records for launch in record.launches]
+    failed = list({contest.position: contest for contest, item in judged if item.state == "FAIL"}.values())
+    errors = [launch.start_errors[0] for launch in launches if launch.start_errors]
+    again = [f"{counted(len(errors), 'launch')} started again, the first because: {errors[0]}"] if errors else []
+    remarks = [*begun.notes, *again, *notes.before(begun.site, store.now())]
+    commands = _commands(begun, failed)
     say("\n" + verdicts(contests, judged))
-    remarks = [*begun.notes, *_started_again(contests), *notes.before(begun.site, store.now())]
     for note in remarks:
         say(note)
-    commands = [*([("repeat", repeat)] if repeat else []), *(("explain", command) for command in explain)]
     say("\n".join([f"records: {file}", *(f"{name + ':':<8} {command}" for name, command in commands)]))
     facts = [
         ("baseline", begun.baseline),
         ("candidate", begun.candidate),
         ("site", begun.site),
-        *_measured([launch for contest in contests for record in contest.records for launch in record.launches]),
+        *_measured_when(launches),
         ("session", begun.name),
         ("seed", str(begun.terms.seed)),
         ("records", str(file)),
         *commands,
         *(("note", note) for note in remarks),
     ]
-    failed = {contest.position: contest for contest, item in judged if item.state == "FAIL"}.values()
-    faulty = [side for place, side in enumerate(SIDES) if any(contest.records[place].reasons for contest in contests)]
-    both = [(contest.records[0], contest.records[1]) for contest in failed]
-    left = {item.subject for item in decided if item.state in ("INCONCLUSIVE", "INVALID")} & undecided
-    return GateOutcome(begun.terms.rule, decided, facts, both, tuple(faulty), frozenset(left))
+    return GateOutcome(
+        begun.terms.rule,
+        decided,
+        facts,
+        failed=[(contest.records[0], contest.records[1]) for contest in failed],
+        faulty=tuple(
+            side for place, side in enumerate(SIDES) if any(contest.records[place].reasons for contest in contests)
+        ),
+        open=frozenset({item.subject for item in decided if item.state in ("INCONCLUSIVE", "INVALID")} & undecided),
+    )
 
 
-def _explaining(failed: Sequence[live.Contest]) -> list[str]:
-    """The commands that compare profiles of both sides, for the first :data:`MOST` of ``failed`` that call MPI."""
-    commands = {
-        contest.position: shlex.join(["plumb", "profile", "--compare", *(record.id for record in contest.records)])
+def _commands(begun: Session, failed: Sequence[live.Contest]) -> list[tuple[str, str]]:
+    """The command that repeats the gate, and those that compare profiles of both sides of :data:`MOST` that use MPI."""
+    repeat = [*begun.terms.command, "--seed", str(begun.terms.seed)] if begun.terms.command else []
+    explain = [
+        ["plumb", "profile", "--compare", *(record.id for record in contest.records)]
         for contest in failed
         if all(any(seen.mpi for launch in record.launches for seen in launch.ranks) for record in contest.records)
-    }
-    return list(commands.values())[:MOST]
+    ]
+    named = [*([("repeat", repeat)] if repeat else []), *(("explain", words) for words in explain[:MOST])]
+    return [(name, shlex.join(words)) for name, words in named]
 
 
-def _measured(launches: Sequence[Launch]) -> list[tuple[str, str]]:
+def _measured_when(launches: Sequence[Launch]) -> list[tuple[str, str]]:
     """When the launches of a gate began, and how many of them were disturbed."""
     if not launches:
         return []
     first, last = (units.second(end(launch.start for launch in launches)) for end in (min, max))
     disturbed = sum(launch.disturbed for launch in launches)
     return [("measured", f"{first} to {last}"), ("launches", f"{len(launches)}, {disturbed} of them disturbed")]
-
-
-def _started_again(contests: list[live.Contest]) -> list[str]:
-    """How many launches needed a second start, and the first reason."""
-    launches = [launch for contest in contests for record in contest.records for launch in record.launches]
-    errors = [launch.start_errors[0] for launch in launches if launch.start_errors]
-    return [f"{counted(len(errors), 'launch')} started again, the first because: {errors[0]}"] if errors else []

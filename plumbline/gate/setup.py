@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -96,20 +96,15 @@ def prepare(request: GateRequest, say: Say, build: sides.Build | None = None) ->
     name = store.new_session()
     folder = (request.folder or paths.build() / "gate" / name).resolve()
     with GATE.new(folder):
-        if request.application:
-            couples, notes = _programs(request, request.application, folder, say)
-        else:
-            couples, notes = _benchmarks(request, folder, say, build)
+        offered = offers(request.both, request, folder, say, build)
+        couples, notes = pair_up(offered[0], offered[1], request.common, request.variant)
+        notes += _unchanged(couples) if request.application else []
         couples = _with_figure(request.figure, couples) if request.figure else couples
         for variant in (variant for couple in couples for variant in couple if variant.settings):
             settings_of(variant, installed.load(variant.stack))  # raises where no MPI library takes them
-        if request.imposed:
-            couples = [[rules.impose(variant, request.terms.rule) for variant in couple] for couple in couples]
-        else:
-            entries, where = rules.load(request.rules, couples[0][0].site)
-            couples = [
-                [rules.settle(variant, entries, where, request.terms.rule) for variant in couple] for couple in couples
-            ]
+        rule = request.terms.rule
+        entries, where = rules.imposed(rule) if request.imposed else rules.load(request.rules, couples[0][0].site)
+        couples = [[rules.settle(variant, entries, where, rule) for variant in couple] for couple in couples]
         under = session.circumstances(sorted({side.measured for side in request.both}))
         old, new = (side.label for side in request.both)
         begun = Session(name, old, new, couples, request.terms, under, notes)
@@ -117,21 +112,6 @@ def prepare(request: GateRequest, say: Say, build: sides.Build | None = None) ->
             begun = replace(begun, circumstances=session.before_a_job(begun.circumstances))
         GATE.save(folder, begun)
     return folder
-
-
-def _benchmarks(
-    request: GateRequest, folder: Path, say: Say, build: sides.Build | None
-) -> tuple[list[list[Variant]], list[str]]:
-    """The couples of the suite's benchmarks."""
-    listing, manifests = _listed(request.both, request, folder, say, build)
-    return pair_up(listing, request.both, manifests, request.common, request.variant)
-
-
-def _programs(request: GateRequest, application: Path, folder: Path, say: Say) -> tuple[list[list[Variant]], list[str]]:
-    """The couples of an application's programs, each side built from its state of the code."""
-    offers = _offers_of_application(request.both, request, application, folder, say)
-    couples, notes = couple(offers[0], offers[1], request.common, variant=request.variant)
-    return couples, [*notes, *_unchanged(couples)]
 
 
 def _unchanged(couples: Sequence[Sequence[Variant]]) -> list[str]:
@@ -142,42 +122,29 @@ def _unchanged(couples: Sequence[Sequence[Variant]]) -> list[str]:
     return [f"the same file on both sides, built twice: {', '.join(sorted(same))}"] if same else []
 
 
-def offers(every: Sequence[sides.Side], request: GateRequest, folder: Path, say: Say) -> list[Offer]:
-    """The offer of each of ``every`` side for the tests of ``request``; sides are built where needed."""
-    if request.application:
-        return _offers_of_application(every, request, request.application, folder, say)
-    listing, manifests = _listed(every, request, folder, say, None)
-    return [_offer(listing, side, manifest) for side, manifest in zip(every, manifests, strict=True)]
+def offers(
+    every: Sequence[sides.Side], request: GateRequest, folder: Path, say: Say, build: sides.Build | None = None
+) -> list[Offer]:
+    """The offer of each of ``every`` side for the tests of ``request``; sides are built where needed.
 
-
-def _listed(
-    every: Sequence[sides.Side], request: GateRequest, folder: Path, say: Say, build: sides.Build | None
-) -> tuple[variants.Listing, list[Manifest]]:
-    """ReFrame's listing for the stacks of the sides, and the manifest of each side."""
-    manifests = []
+    Raises :class:`sides.Unusable` for a side that cannot be built, or whose application has no such test.
+    """
+    where = (request.test, request.system, folder)
+    manifests, listings = [], []
     for side in every:
         try:
             manifests.append(sides.install_side(side, build))
+            if file := request.application:
+                state = side.code or source.present(file)
+                listings.append(variants.of_application(file, state, side.stack, *where, say))
         except PlumbError as error:
-            raise sides.Unusable.of(side, error) from None
+            raise sides.Unusable(side, error.message, error.where, error.cure) from None
+    if request.application:
+        every_offer = zip(every, listings, strict=True)
+        return [Offer(side, listing.of(side.stack), listing.skips.get(side.stack, {})) for side, listing in every_offer]
     say("variants: a dry run of ReFrame")
-    stacks = list(dict.fromkeys(side.stack for side in every))
-    return variants.list_variants(stacks, request.test, request.system, folder), manifests
-
-
-def _offers_of_application(
-    every: Sequence[sides.Side], request: GateRequest, application: Path, folder: Path, say: Say
-) -> list[Offer]:
-    side_offers = []
-    for side in every:
-        state = side.code or source.present(application)
-        try:
-            sides.install_side(side)
-            listing = variants.of_application(application, state, side.stack, request.test, request.system, folder, say)
-        except PlumbError as error:
-            raise sides.Unusable.of(side, error) from None
-        side_offers.append(Offer(side, listing.of(side.stack), listing.skips.get(side.stack, {})))
-    return side_offers
+    listing = variants.list_variants(list(dict.fromkeys(side.stack for side in every)), *where)
+    return [offer_of(listing, side, manifest) for side, manifest in zip(every, manifests, strict=True)]
 
 
 def _with_figure(name: str, couples: list[list[Variant]]) -> list[list[Variant]]:
@@ -197,11 +164,15 @@ def _with_figure(name: str, couples: list[list[Variant]]) -> list[list[Variant]]
 
 @dataclass(frozen=True)
 class Offer:
-    """The variants that a ``side`` can run, by name, and the reasons why it cannot run others."""
+    """The variants that a ``side`` can run, by name, and the reasons why it cannot run others.
+
+    ``stacks_own`` are the benchmarks whose program is the stack's, whatever the commit of the side is.
+    """
 
     side: sides.Side
     variants: Mapping[str, Variant]
     skips: Mapping[str, str]
+    stacks_own: Collection[str] = ()
 
     def changed(self, differing: set[str]) -> dict[str, Variant]:
         """The variants with the side's changes, by names without the parameters in which sides are ``differing``.
@@ -222,39 +193,31 @@ def partition_of(begun: Session) -> Partition:
     return site.partition(site.load(first.site), first.partition)
 
 
-def _offer(listing: variants.Listing, side: sides.Side, manifest: Manifest) -> Offer:
+def offer_of(listing: variants.Listing, side: sides.Side, manifest: Manifest) -> Offer:
     """The offer of ``side``, whose stack has this manifest, for the suite's tests."""
     runnable = {
         name: structs.replace(variant, stack=side.measured)
         for name, variant in listing.of(side.stack).items()
         if variant.benchmark in manifest.benchmarks
     }
-    return Offer(side, runnable, listing.skips.get(side.stack, {}))
+    stacks_own = {name for name, benchmark in manifest.benchmarks.items() if benchmark.suite != sides.KERNELS}
+    return Offer(side, runnable, listing.skips.get(side.stack, {}), stacks_own)
 
 
 def pair_up(
-    listing: variants.Listing,
-    both: tuple[sides.Side, sides.Side],
-    manifests: list[Manifest],
-    common: bool,
-    variant: str | None = None,
+    baseline: Offer, candidate: Offer, common: bool, variant: str | None = None
 ) -> tuple[list[list[Variant]], list[str]]:
-    """The couples of variants that both sides can run, or that of the ``variant``; and notes on the others.
-
-    Raises :class:`PlumbError` for variants that the candidate alone cannot run, unless ``common`` accepts that, and
-    where no couple is left, or couples of several partitions.
-    """
-    offers = [_offer(listing, side, manifest) for side, manifest in zip(both, manifests, strict=True)]
-    same: list[str] = []
-    if both[0].stack == both[1].stack and (both[0].commit or both[1].commit):
-        of_both = ((name, item) for name, item in offers[0].variants.items() if name in offers[1].variants)
-        same = [name for name, item in of_both if manifests[0].benchmarks[item.benchmark].suite != sides.KERNELS]
-        offers = [
-            replace(offer, variants={name: item for name, item in offer.variants.items() if name not in same})
-            for offer in offers
-        ]
+    """As :func:`couple`, without the variants that run the same program of the stack on both sides."""
+    both, same = (baseline, candidate), set[str]()
+    if baseline.side.stack == candidate.side.stack and any(offer.side.commit for offer in both):
+        names = baseline.variants.keys() & candidate.variants.keys()
+        same = {name for name in names if baseline.variants[name].benchmark in baseline.stacks_own}
+    baseline, candidate = (
+        replace(offer, variants={name: item for name, item in offer.variants.items() if name not in same})
+        for offer in both
+    )
     remarks = [f"not compared: {len(same)} variants whose program is the stack's on both sides"] if same else []
-    return couple(offers[0], offers[1], common, remarks, variant)
+    return couple(baseline, candidate, common, remarks, variant)
 
 
 def couple(
@@ -262,7 +225,9 @@ def couple(
 ) -> tuple[list[list[Variant]], list[str]]:
     """The couples of variants that both sides can run, and ``remarks`` with notes on the others.
 
-    ``variant`` is the only one that is compared; raises :class:`sides.Unusable` for a side that cannot run it.
+    ``variant`` is the only one that is compared. Raises :class:`sides.Unusable` for a side that cannot run it, and for
+    a candidate that cannot run some of the baseline's unless ``common`` accepts that; :class:`PlumbError` where no
+    couple is left, or couples of several partitions.
     """
     differing = baseline.side.changes.params | candidate.side.changes.params
     offered = [offer.changed(differing) for offer in (baseline, candidate)]

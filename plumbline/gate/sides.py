@@ -12,16 +12,16 @@ import tarfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import structs
-from msgspec.structs import replace
 
 from plumbline import stacks
 from plumbline.base import files, git, paths
 from plumbline.base.errors import PlumbError
 from plumbline.measure.application import source
-from plumbline.measure.application.source import Source
-from plumbline.measure.reframe.built import first_stack
+from plumbline.measure.application.source import Source, Variables
+from plumbline.measure.reframe.campaign import first_stack
 from plumbline.records.variant import Variant
 from plumbline.stacks import kernels as kernels_of_stack
 from plumbline.stacks import manifest as manifests
@@ -78,6 +78,14 @@ class Changes:
         )
 
 
+class Parts(NamedTuple):
+    """What is built for a side: a stack, the state of the code (kernels or an application), variables of its build."""
+
+    stack: str
+    code: str | None = None
+    build: Variables = ()
+
+
 @dataclass(frozen=True)
 class Side:
     """``stack`` is the installed stack; for a commit the one that its programs are to be built against.
@@ -101,6 +109,14 @@ class Side:
         return f"{self.stack}@{self.commit[:12]}" if self.commit else self.stack
 
     @property
+    def parts(self) -> Parts:
+        """The parts that it is built from."""
+        program = str(self.changes.program) if self.changes.program else None
+        if self.code:
+            return Parts(self.stack, program or self.code.identity, self.code.variables)
+        return Parts(self.stack, program or self.commit)
+
+    @property
     def label(self) -> str:
         """The side for people."""
         if self.code:
@@ -115,11 +131,6 @@ class Unusable(PlumbError):
         super().__init__(f"{side.role} {side.spelling or side.measured}: {message}", where, cure)
         self.side, self.fault = side, PlumbError(message, where, cure)
 
-    @classmethod
-    def of(cls, side: Side, error: PlumbError) -> Unusable:
-        """The ``error`` that preparing ``side`` ended with."""
-        return cls(side, error.message, error.where, error.cure)
-
 
 def resolve(role: str, spelling: str, stack: str | None, file: Path | None = None) -> Side:
     """The side that ``spelling`` names; a commit alone is built against ``stack``.
@@ -130,29 +141,28 @@ def resolve(role: str, spelling: str, stack: str | None, file: Path | None = Non
     where = f"plumb gate --{role}"
     named = _parsed(spelling, where)
     installed = ", ".join(manifests.names()) or "none"
-    stack = named.get("stack", stack)
+    stack = named["stack"][0] if "stack" in named else stack
+    name = named["commit"][0] if "commit" in named else PRESENT
     makes = stack is not None and source_stacks.library(stack) is not None
     if stack and ":" in stack:  # PROVIDER:NAME
         stack = stacks.label(*stacks.split(stack))
-    commit = _commit(named["commit"], file, where, installed) if named.get("commit", PRESENT) != PRESENT else None
-    if named.get("commit") == PRESENT and file is None:
+    commit = None if name == PRESENT else _commit(name, file, where, installed)
+    if "commit" in named and commit is None and file is None:
         raise PlumbError(f"'{PRESENT}' is the state of an application, and there is no plumb.yaml here", where)
-    if "commit" in named and stack is None:
-        cure = f"add --stack NAME, one of {installed}"
-        raise PlumbError(f"'{spelling}' is a commit, and the stack to build it against is missing", where, cure)
     if stack is None:
-        raise PlumbError(f"'{spelling}' does not say on which stack", where, f"add --stack NAME, one of {installed}")
+        is_commit = "is a commit, and the stack to build it against is missing"
+        fault = is_commit if "commit" in named else "does not say on which stack"
+        raise PlumbError(f"'{spelling}' {fault}", where, f"add --stack NAME, one of {installed}")
     if stack not in manifests.names() and not makes:
         raise PlumbError(f"stack '{stack}' is not installed", "plumb gate --stack", f"installed: {installed}")
     changes = _changes(named, file is not None, where)
     if file is None and "build" in named:
-        raise PlumbError(
-            "variables of a build need a plumb.yaml, whose build they are for", where, "variable:NAME=VALUE"
-        )
+        cure = "variable:NAME=VALUE"
+        raise PlumbError("variables of a build need a plumb.yaml, whose build they are for", where, cure)
     if file is None:
         return Side(role, stack, commit, changes, spelling, install=makes)
-    build = tuple(_assigned(named, "build", where).items())
-    code = source.of_commit(file, commit, build) if commit else source.present(file, build)
+    variables = tuple(_assigned(named, "build", where).items())
+    code = source.of_commit(file, commit, variables) if commit else source.present(file, variables)
     return Side(role, stack, None, changes, spelling, code, makes)
 
 
@@ -165,45 +175,45 @@ def base_stack(
     return first_stack(file, say)
 
 
-def _parsed(spelling: str, where: str) -> dict[str, str]:
-    """The values by kind; several settings or variables are joined by line ends."""
-    values: dict[str, str] = {}
+def _parsed(spelling: str, where: str) -> dict[str, list[str]]:
+    """The values by kind."""
+    values: dict[str, list[str]] = {}
     for part in _SEPARATOR.split(spelling):
-        match = _CHANGE.fullmatch(part)
-        kind, value = (match[1], match[2]) if match else ("stack" if _is_stack(part) else "commit", part)
+        if match := _CHANGE.fullmatch(part):
+            kind, value = match.groups()
+        else:
+            provider, _, _ = part.rpartition(":")
+            is_stack = part in manifests.names() or provider in stacks.PROVIDERS
+            kind, value = "stack" if is_stack else "commit", part
         if kind in values and kind not in REPEATED:
             raise PlumbError(f"'{spelling}' has two values of {kind}", where, "name one")
-        values[kind] = f"{values[kind]}\n{value}" if kind in values else value
+        values.setdefault(kind, []).append(value)
     return values
-
-
-def _is_stack(name: str) -> bool:
-    """Whether ``name`` alone is a stack: an installed one, or ``PROVIDER:NAME``."""
-    return name in manifests.names() or (":" in name and stacks.split(name)[0] in stacks.PROVIDERS)
 
 
 def _commit(name: str, file: Path | None, where: str, installed: str) -> str:
     commit = git.commit(name, file.parent if file else None)
-    if commit is None and file is None and paths.is_installed():
-        message = f"'{name}' is not an installed stack, and commits of the suite need a checkout of it"
-        raise PlumbError(message, where, f"installed: {installed}")
     if commit is None:
-        raise PlumbError(f"'{name}' is neither an installed stack nor a commit", where, f"installed: {installed}")
+        fault = "is neither an installed stack nor a commit"
+        if file is None and paths.is_installed():
+            fault = "is not an installed stack, and commits of the suite need a checkout of it"
+        raise PlumbError(f"'{name}' {fault}", where, f"installed: {installed}")
     return commit
 
 
-def _changes(named: Mapping[str, str], has_application: bool, where: str) -> Changes:
-    threads = named.get("threads")
+def _changes(named: Mapping[str, list[str]], has_application: bool, where: str) -> Changes:
+    single = {kind: values[0] for kind, values in named.items()}
+    threads = single.get("threads")
     if threads is not None and not (threads.isdecimal() and int(threads)):
         raise PlumbError(f"'{threads}' is not a number of threads", where, "1 or more")
-    program = Path(named["program"]).absolute() if "program" in named else None
+    program = Path(single["program"]).absolute() if "program" in named else None
     if program and not has_application:
         raise PlumbError("a program of your own needs a plumb.yaml", where, "plumb application init")
     if program and not program.is_file():
         raise PlumbError(f"there is no program {program}", where, "build it first")
     return Changes(
-        placement=named.get("placement"),
-        memory=named.get("memory"),
+        placement=single.get("placement"),
+        memory=single.get("memory"),
         threads=int(threads) if threads else None,
         settings=_assigned(named, "setting", where),
         variables=_assigned(named, "variable", where),
@@ -211,13 +221,13 @@ def _changes(named: Mapping[str, str], has_application: bool, where: str) -> Cha
     )
 
 
-def _assigned(named: Mapping[str, str], kind: str, where: str) -> dict[str, str]:
-    """``NAME=VALUE`` of each line."""
+def _assigned(named: Mapping[str, list[str]], kind: str, where: str) -> dict[str, str]:
+    """``NAME=VALUE`` of each value of ``kind``."""
     assigned = {}
-    for line in named[kind].splitlines() if kind in named else ():
-        name, equals, value = line.partition("=")
+    for text in named.get(kind, ()):
+        name, equals, value = text.partition("=")
         if not name or not equals:
-            raise PlumbError(f"'{line}' is not NAME=VALUE", f"{where} {kind}", f"{kind}:NAME=VALUE")
+            raise PlumbError(f"'{text}' is not NAME=VALUE", f"{where} {kind}", f"{kind}:NAME=VALUE")
         assigned[name] = value
     return assigned
 
@@ -234,17 +244,21 @@ def install_side(side: Side, build: Build | None = None) -> Manifest:
     base = manifests.load(side.stack)
     if side.commit is None:
         return base
-    with files.lock(_commits() / f"{side.commit}.lock"):
+    with files.lock(paths.build() / "commits" / f"{side.commit}.lock"):
         return _install_commit(side, side.commit, base, build or kernels_of_stack.build)
 
 
 def _install_commit(side: Side, commit: str, base: Manifest, build: Build) -> Manifest:
     """The manifest of ``commit`` built against the stack ``base``; the caller holds the lock of the commit."""
-    rest = {key: value for key, value in base.benchmarks.items() if value.suite != KERNELS}
+
+    def copy(kernels: Mapping[str, Benchmark]) -> Manifest:
+        rest = {key: value for key, value in base.benchmarks.items() if value.suite != KERNELS}
+        return structs.replace(base, name=side.measured, benchmarks=rest | dict(kernels))
+
     if side.measured in manifests.names():
         manifest = manifests.load(side.measured)
         kernels = {key: value for key, value in manifest.benchmarks.items() if value.suite == KERNELS}
-        if manifest == _copy(base, side, rest | kernels) and not manifests.problems(manifest):
+        if manifest == copy(kernels) and not manifests.problems(manifest):
             return manifest
     source = checkout(commit) / kernels_of_stack.FOLDER
     if not source.is_dir():
@@ -255,22 +269,14 @@ def _install_commit(side: Side, commit: str, base: Manifest, build: Build) -> Ma
     kernels = build(base, source, home / "kernels")
     if not kernels:
         raise PlumbError(f"commit {commit[:12]} has no kernels", str(source), "name a commit that has some")
-    manifest = _copy(base, side, rest | kernels)
+    manifest = copy(kernels)
     manifests.save(manifest)
     return manifest
 
 
-def _copy(base: Manifest, side: Side, benchmarks: dict[str, Benchmark]) -> Manifest:
-    return replace(base, name=side.measured, benchmarks=benchmarks)
-
-
-def _commits() -> Path:
-    return paths.build() / "commits"
-
-
 def checkout(commit: str) -> Path:
     """The files of ``commit`` below ``build/commits``; an unfinished extraction never counts."""
-    folder = _commits() / commit
+    folder = paths.build() / "commits" / commit
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -15,17 +15,11 @@ from plumbline import site
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 from plumbline.measure.application.source import Source
-from plumbline.measure.reframe import campaign, cases, selection, settings
-from plumbline.measure.reframe.built import prepared
+from plumbline.measure.reframe import campaign, cases, settings
+from plumbline.measure.reframe.campaign import prepared
 from plumbline.records.variant import Variant, checked
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks import source
-
-#: ``[ DRY ] NAME /1a2b3c4d @local:default+mpich`` and ``[ SKIP ] (1/9) NAME /1a2b3c4d @local:default+mpich [WHY]``
-_CASE = re.compile(
-    r"\[\s*(?P<state>DRY|SKIP)\s*\]\s*(?:\(\s*\d+/\d+\)\s*)?(?P<name>\S.*?) /[0-9a-f]+ "
-    r"@(?P<system>[^:\s]+):(?P<partition>[^+\s]+)\+(?P<environment>\S+)(?: \[(?P<why>.*)\])?\s*$"
-)
 
 
 @dataclass
@@ -51,7 +45,7 @@ def list_variants(
     """
     prefix = folder / "reframe"
     files.make_anew(prefix)
-    chosen = selection.words(of.files if of else selection.files(test))
+    chosen = cases.words(of.files if of else cases.files(test))
     command = [paths.program("reframe"), *chosen, "--dry-run"]
     environments = {settings.environment_name(stack): stack for stack in stacks}
     command += ["--nocolor", "-p", f"^({'|'.join(map(re.escape, environments))})$"]
@@ -92,10 +86,11 @@ def read(output: str, stage: Path, stacks: Mapping[str, str] = MappingProxyType(
     """
     listing = Listing()
     for line in output.splitlines():
-        case = _CASE.search(line)
-        if case and case["state"] == "SKIP":
-            stack = stacks.get(case["environment"], case["environment"])
-            listing.skips.setdefault(stack, {})[case["name"]] = case["why"] or "no reason given"
+        ended = cases.ended(line)
+        if ended and ended[0].state == "SKIP":
+            test, environment, _ = ended[0].names
+            skips = listing.skips.setdefault(stacks.get(environment, environment), {})
+            skips[test] = ended[0].reason or "no reason given"
     for file in sorted(stage.rglob("variant.json")):
         variant = checked(json.loads(file.read_text(encoding="utf-8")), str(file))
         mine = listing.variants.setdefault(variant.stack, {})
@@ -108,23 +103,16 @@ def read(output: str, stage: Path, stacks: Mapping[str, str] = MappingProxyType(
 def _require(listing: Listing, stack: str, system: str | None, log: Path) -> None:
     if listing.of(stack):
         return
-    skips = listing.skips.get(stack, {})
-    if skips:
+    if skips := listing.skips.get(stack, {}):
         why = next(iter(skips.values()))
         raise PlumbError(f"stack {stack}: all {len(skips)} variants are skipped, the first because: {why}", str(log))
     message = cases.last_words(log.read_text(encoding="utf-8", errors="replace"))
-    if message == cases.NONE_SELECTED:
-        _require_offered(stack, system)
-        raise PlumbError(f"ReFrame selects no test for stack {stack}", str(log), "does the pattern match a test?")
-    raise PlumbError(f"no test ran: {message}", str(log), cases.WHOLE)
-
-
-def _require_offered(stack: str, system: str | None) -> None:
-    """Raise :class:`PlumbError` unless a partition of the site offers ``stack``, or it was made for the gate alone."""
+    if message != cases.NONE_SELECTED:
+        raise PlumbError(f"no test ran: {message}", str(log), cases.WHOLE)
     name, _, partition = (system or site.here()).partition(":")
     here = site.load(name)
     parts = [site.partition(here, partition)] if partition else here.partitions
-    if manifests.load(stack).provider == source.PROVIDER or any(stack in part.stacks for part in parts):
-        return
-    cure = f"plumb site init --site {name} --partition {parts[0].name} --offer-also {stack}"
-    raise PlumbError(f"site {name} does not offer stack {stack}", str(site.folder(name)), cure)
+    if manifests.load(stack).provider != source.PROVIDER and not any(stack in part.stacks for part in parts):
+        cure = f"plumb site init --site {name} --partition {parts[0].name} --offer-also {stack}"
+        raise PlumbError(f"site {name} does not offer stack {stack}", str(site.folder(name)), cure)
+    raise PlumbError(f"ReFrame selects no test for stack {stack}", str(log), "does the pattern match a test?")

@@ -35,6 +35,11 @@ class Changed(msgspec.Struct):
     began: int
     before: dict[str, str]
 
+    @property
+    def lives(self) -> bool:
+        """Whether its process still runs."""
+        return _began(self.pid) == self.began
+
 
 def can_set(name: str, root: Path = Path("/")) -> bool:
     """Whether this process may change the fact ``name`` of this host."""
@@ -42,17 +47,18 @@ def can_set(name: str, root: Path = Path("/")) -> bool:
     return bool(setting_files) and all(os.access(file, os.W_OK) for file in setting_files)
 
 
-def _selected(text: str) -> str:
-    """The word in brackets of ``always [madvise] never``, or all of it."""
-    inside = text.partition("[")[2].partition("]")[0]
-    return inside or text.strip()
-
-
 @contextlib.contextmanager
 def changing(root: Path = Path("/")) -> Iterator[Host]:
-    """A host whose settings may be changed within the block; after it they are as they were before."""
+    """A host whose settings may be changed within the block; after it they are as they were before.
+
+    Raises :class:`PlumbError` where another process has changed settings.
+    """
     host = Host(root)
-    host.refuse_second()
+    changed = _read(host.journal)
+    if changed and changed.lives:
+        cure = "wait for it, or end it"
+        raise PlumbError(f"process {changed.pid} has changed settings of this host", str(host.journal), cure)
+    restore_left(root)
     try:
         yield host
     finally:
@@ -60,31 +66,18 @@ def changing(root: Path = Path("/")) -> Iterator[Host]:
 
 
 class Host:
-    """The settings of the host below ``root``."""
+    """The settings of the host below ``root``; ``journal`` is the file of the changes."""
 
     def __init__(self, root: Path = Path("/")) -> None:
         self.root, self._before = root, dict[str, str]()
-
-    @property
-    def journal(self) -> Path:
-        """The file of the changes."""
-        return self.root / paths.HOST_SETTINGS.relative_to("/")
-
-    def refuse_second(self) -> None:
-        """Raise :class:`PlumbError` where another process has changed settings."""
-        changed = _read(self.journal)
-        if changed and _lives(changed):
-            cure = "wait for it, or end it"
-            raise PlumbError(f"process {changed.pid} has changed settings of this host", str(self.journal), cure)
-        if changed:
-            restore_left(self.root)
+        self.journal = root / paths.HOST_SETTINGS.relative_to("/")
 
     def set(self, values: Mapping[str, str]) -> None:
         """Make the facts named in ``values`` so. Raises :class:`PlumbError` where the host refuses."""
         for name, value in values.items():
             for file in sorted(self.root.glob(TABLE[name])):
-                now = _selected(file.read_text(encoding="utf-8"))
-                wanted = _FLAGS.get(value, value)
+                text, wanted = file.read_text(encoding="utf-8"), _FLAGS.get(value, value)
+                now = text.partition("[")[2].partition("]")[0] or text.strip()  # of always [madvise] never
                 if now == wanted:
                     continue
                 if str(file) not in self._before:
@@ -95,11 +88,9 @@ class Host:
 
     def restore(self) -> None:
         """Set everything back. The journal of another process stays: it may have changed something meanwhile."""
-        if not self._before:
-            return
-        _restore(self._before)
-        self._before = {}
-        self.journal.unlink(missing_ok=True)
+        if self._before:
+            _restore(self._before, self.journal)
+            self._before = {}
 
 
 def restore_left(root: Path = Path("/")) -> list[str]:
@@ -109,17 +100,17 @@ def restore_left(root: Path = Path("/")) -> list[str]:
     """
     journal = Host(root).journal
     changed = _read(journal)
-    if changed is None or _lives(changed) or not os.access(journal, os.W_OK):
+    if changed is None or changed.lives or not os.access(journal, os.W_OK):
         return []
-    _restore(changed.before)
-    journal.unlink(missing_ok=True)
+    _restore(changed.before, journal)
     return list(changed.before)
 
 
-def _restore(before: Mapping[str, str]) -> None:
-    for name, value in before.items():
-        if Path(name).exists():
-            _write(Path(name), value)
+def _restore(before: Mapping[str, str], journal: Path) -> None:
+    for file, value in ((Path(name), value) for name, value in before.items()):
+        if file.exists():
+            _write(file, value)
+    journal.unlink(missing_ok=True)
 
 
 def _write(file: Path, value: str) -> None:
@@ -134,10 +125,6 @@ def _read(journal: Path) -> Changed | None:
         return msgspec.json.decode(journal.read_bytes(), type=Changed)
     except (OSError, msgspec.DecodeError):
         return None
-
-
-def _lives(changed: Changed) -> bool:
-    return _began(changed.pid) == changed.began
 
 
 def _began(pid: int) -> int | None:

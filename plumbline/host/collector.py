@@ -26,16 +26,7 @@ from typing import Any, Dict, Iterable, List, Optional, Tuple
 PATIENCE = 20
 #: words by which the firmware of virtual machines calls its vendor or product; Microsoft's is "Virtual Machine"
 VIRTUAL = (
-    "qemu",
-    "kvm",
-    "vmware",
-    "virtualbox",
-    "innotek",
-    "xen",
-    "amazon ec2",
-    "google",
-    "bochs",
-    "hyper-v",
+    *("qemu", "kvm", "vmware", "virtualbox", "innotek", "xen", "amazon ec2", "google", "bochs", "hyper-v"),
     "virtual",
 )
 CPUS = "sys/devices/system/cpu"
@@ -51,6 +42,12 @@ SIMD = {
 SLURM = ("TaskPlugin", "TaskPluginParam", "SelectType", "SelectTypeParameters", "ProctrackType", "MpiDefault")
 CGROUP_CONF = ("/etc/slurm/cgroup.conf", "/run/slurm/conf/cgroup.conf", "/etc/slurm-llnl/cgroup.conf")
 TOOLS = ("gcc", "g++", "gfortran", "clang", "icx", "cmake", "make", "python3", "numactl", "lstopo-no-graphics", "mpicc")
+
+
+def _first(pattern: str, text: Optional[str]) -> Optional[str]:
+    """The group of the first match in ``text``, whose lines ``^`` and ``$`` bound."""
+    match = re.search(pattern, text or "", re.MULTILINE)
+    return match.group(1) if match else None
 
 
 class Reader:
@@ -111,8 +108,8 @@ class Reader:
 
     def cpuinfo(self, key: str) -> Optional[str]:
         """The first value of ``key`` in /proc/cpuinfo."""
-        match = re.search(rf"^{key}[ \t]*:(.*)$", self.text("proc/cpuinfo") or "", re.MULTILINE)
-        return match.group(1).strip() if match else None
+        value = _first(rf"^{key}[ \t]*:(.*)$", self.text("proc/cpuinfo"))
+        return value and value.strip()
 
     def flags(self) -> "set[str]":
         """The features of the processor, in the kernel's words."""
@@ -165,11 +162,8 @@ class Reader:
     def ptrace_scope(self) -> Optional[int]:
         """Yama's restriction of ptrace among processes of one user; 0, none, also in a kernel without Yama."""
         folder = self.root / "proc/sys/kernel"
-        return (
-            0
-            if folder.is_dir() and not (folder / "yama").is_dir()
-            else self.number("proc/sys/kernel/yama/ptrace_scope")
-        )
+        without = folder.is_dir() and not (folder / "yama").is_dir()
+        return 0 if without else self.number("proc/sys/kernel/yama/ptrace_scope")
 
     def opens(self, device: str) -> Optional[bool]:
         """Whether this user may read and write a device file; None without a folder of device files."""
@@ -178,8 +172,7 @@ class Reader:
 
     def allowed(self) -> Optional[str]:
         """OS indices of the CPUs that this process may use (cgroup and affinity together), such as ``0-3,8``."""
-        match = re.search(r"^Cpus_allowed_list:\s*(\S+)", self.text("proc/self/status") or "", re.MULTILINE)
-        return match.group(1) if match else None
+        return _first(r"^Cpus_allowed_list:\s*(\S+)", self.text("proc/self/status"))
 
     def cgroup(self) -> Dict[str, Any]:
         """CPU quota (in CPUs), memory limit (bytes) and allowed CPUs of this process, by cgroup version 1 or 2."""
@@ -248,12 +241,6 @@ def parse_dmidecode(text: str) -> Dict[str, Any]:
         if len(set(sockets)) == 1:
             facts["memory_channels_per_package"] = sockets[0]
     return facts
-
-
-def _rate(text: str) -> Optional[float]:
-    """Gbit/s of a line such as ``100 Gb/sec (4X EDR)``."""
-    match = re.match(r"([\d.]+) Gb/sec", text)
-    return float(match.group(1)) if match else None
 
 
 def _answer(command: List[str]) -> Tuple[Optional[str], str]:
@@ -334,11 +321,9 @@ class Node:
 
     def counts(self) -> Dict[str, Any]:
         """Packages, cores and hardware threads that are online."""
-        packages, cores = set(), set()
         threads = self.reader.names(CPUS, "cpu[0-9]*/topology")
-        for folder in threads:
-            packages.add(self.reader.text(folder + "/physical_package_id"))
-            cores.add(self.reader.text(folder + "/thread_siblings_list") or folder)
+        packages = {self.reader.text(folder + "/physical_package_id") for folder in threads}
+        cores = {self.reader.text(folder + "/thread_siblings_list") or folder for folder in threads}
         counts = {"packages": len(packages), "cores": len(cores), "threads": len(threads)}
         return {key: self.known(key, value or None, CPUS) for key, value in counts.items()}
 
@@ -386,15 +371,15 @@ class Node:
         """InfiniBand, RoCE and Omni-Path adapters with their ports."""
         adapters = []
         for folder in self.reader.names("sys/class/infiniband"):
-            ports = [
-                {
+            ports = []
+            for port in self.reader.names(folder + "/ports", "[0-9]*"):
+                rate = _first(r"\A([\d.]+) Gb/sec", self.reader.text(port + "/rate"))  # such as 100 Gb/sec (4X EDR)
+                ports.append({
                     "port": int(port.rsplit("/", 1)[1]),
                     "state": (self.reader.text(port + "/state") or "").split(": ")[-1] or None,
-                    "rate_gbit": _rate(self.reader.text(port + "/rate") or ""),
+                    "rate_gbit": rate and float(rate),
                     "link_layer": self.reader.text(port + "/link_layer"),
-                }
-                for port in self.reader.names(folder + "/ports", "[0-9]*")
-            ]
+                })  # fmt: skip
             adapters.append({
                 "name": folder.rsplit("/", 1)[1],
                 "type": self.reader.text(folder + "/hca_type"),
@@ -405,18 +390,20 @@ class Node:
 
     def gpus(self) -> List[Dict[str, Any]]:
         """PCI display and 3D controllers (class 0x03…)."""
-        controllers = []
-        for folder in self.reader.names("sys/bus/pci/devices"):
-            kind = self.reader.text(folder + "/class") or ""
-            if kind.startswith("0x03"):
-                controllers.append({
-                    "address": folder.rsplit("/", 1)[1],
-                    "class": kind[2:6],
-                    "vendor": self.reader.text(folder + "/vendor"),
-                    "device": self.reader.text(folder + "/device"),
-                    "numa": self.numa_node(folder),
-                })  # fmt: skip
-        return controllers
+        classes = {
+            folder: self.reader.text(folder + "/class") or "" for folder in self.reader.names("sys/bus/pci/devices")
+        }
+        return [
+            {
+                "address": folder.rsplit("/", 1)[1],
+                "class": kind[2:6],
+                "vendor": self.reader.text(folder + "/vendor"),
+                "device": self.reader.text(folder + "/device"),
+                "numa": self.numa_node(folder),
+            }
+            for folder, kind in classes.items()
+            if kind.startswith("0x03")
+        ]
 
     def gpu_driver(self) -> Optional[str]:
         """Name and version of the kernel's module for GPUs; None where none with a version of its own is loaded."""
@@ -424,9 +411,8 @@ class Node:
             version = self.reader.text("sys/module/" + module + "/version")
             if version:
                 return module + " " + version
-        banner = self.reader.text("proc/driver/nvidia/version") or ""
-        match = re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)\s", banner)
-        return "nvidia " + match.group(1) if match else None
+        version = _first(r"Kernel Module.*?\s(\d+(?:\.\d+)+)\s", self.reader.text("proc/driver/nvidia/version"))
+        return "nvidia " + version if version else None
 
     def knobs(self) -> Dict[str, Any]:
         """Settings of the kernel that change figures."""
@@ -581,8 +567,7 @@ class Node:
 
 def distribution(reader: Reader) -> Optional[str]:
     """PRETTY_NAME of /etc/os-release."""
-    match = re.search(r"^PRETTY_NAME=\"?(.*?)\"?$", reader.text("etc/os-release") or "", re.MULTILINE)
-    return match.group(1) if match else None
+    return _first(r"^PRETTY_NAME=\"?(.*?)\"?$", reader.text("etc/os-release"))
 
 
 def collect(name: str, output: Path, job: Optional[str] = None, root: Path = Path("/")) -> Dict[str, Any]:

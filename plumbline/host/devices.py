@@ -1,7 +1,11 @@
-"""GPUs, network cards and NVMe drives of a machine, and the ways between them. The binder finds them."""
+"""GPUs, network cards and NVMe drives of a machine, the ways between them, and their PCIe links.
+
+The binder finds them; links, with width and speed now and at best, are from sysfs, those between GPUs from drivers.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import re
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -10,12 +14,12 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import cpu_list
-from plumbline.host import links, nvml
-from plumbline.host.links import Link
-from plumbline.host.topology import binder
+from plumbline.host import binder, nvml
+from plumbline.host.collector import Reader
 
 #: meanings of the words between two devices; all but XGMI are those of ``nvidia-smi topo -m``. NV# stands
 #: for NV1, NV2 and so on
@@ -32,6 +36,16 @@ WORDS = {
 
 #: PCI vendor of a GPU -> the toolkit of programs for its memory
 BUILT_WITH = {"10de": "cuda", "1002": "rocm"}
+
+
+#: beginnings of the PCI classes of devices whose links are looked at: NVMe, network, display, accelerators
+CLASSES = ("0x0108", "0x02", "0x03", "0x12")
+#: those of devices that lower the speed of their link while they are idle
+SAVING = ("0x03", "0x12")
+#: widths that mean that the device does not know
+NO_WIDTH = (0, 255)
+#: the kind of a link between GPUs in the files of AMD's driver (CRAT_IOLINK_TYPE_XGMI in Linux)
+XGMI = 11
 
 
 class Device(Struct, frozen=True):
@@ -77,26 +91,14 @@ def load(topology: str | Path | None = None) -> Devices:
 
 def _with_drivers(devices: Devices) -> Devices:
     """``devices`` of this host, with the models and links that the drivers of its GPUs report."""
-    return joined(named(devices, _models()), links.between_gpus())
-
-
-def _models() -> dict[str, str]:
-    """The models of the GPUs of this host that NVML shows, by PCI address; the energy of GPUs says why it fails."""
-    try:
-        return {gpu.address: gpu.model() for gpu in nvml.gpus()}
-    except OSError:
-        return {}
-
-
-def named(devices: Devices, models: Mapping[str, str]) -> Devices:
-    """``devices`` with the ``models`` of devices by PCI address after their names."""
-    known = (
-        msgspec.structs.replace(device, names=(*device.names, models[device.address]))
-        if device.address in models
-        else device
+    models = {}
+    with contextlib.suppress(OSError):  # the energy of GPUs says why NVML fails
+        models = {gpu.address: gpu.model() for gpu in nvml.gpus()}
+    named = tuple(
+        replace(device, names=(*device.names, models[device.address])) if device.address in models else device
         for device in devices.devices
     )
-    return msgspec.structs.replace(devices, devices=tuple(known))
+    return joined(replace(devices, devices=named), between_gpus())
 
 
 def joined(devices: Devices, words: Mapping[frozenset[str], str]) -> Devices:
@@ -106,7 +108,7 @@ def joined(devices: Devices, words: Mapping[frozenset[str], str]) -> Devices:
         tuple(words.get(frozenset((first, second)), word) for second, word in zip(addresses, row, strict=True))
         for first, row in zip(addresses, devices.ways, strict=True)
     )
-    return msgspec.structs.replace(devices, ways=ways)
+    return replace(devices, ways=ways)
 
 
 def _binder_document(topology: str | Path | None) -> str:
@@ -125,11 +127,8 @@ def of_host(facts: Mapping[str, Any]) -> Devices | None:
         if {len(devices.ways), *map(len, devices.ways)} - {len(devices.devices)}:
             raise ValueError("ways are not those between its devices")
     except ValueError as error:  # msgspec's too
-        message, where = (
-            f"the devices of a host are in a form that is not known: {error}",
-            "devices of the record's host",
-        )
-        raise PlumbError(message, where, "read it with the version that wrote it") from None
+        message = f"the devices of a host are in a form that is not known: {error}"
+        raise PlumbError(message, "devices of the record's host", "read it with the version that wrote it") from None
     return devices
 
 
@@ -139,7 +138,7 @@ def document(topology: str | Path | None = None) -> dict[str, Any]:
     if topology is not None:
         return document
     document |= msgspec.to_builtins(_with_drivers(msgspec.convert(document, Devices)))
-    here = links.read()
+    here = pci_links()
     for device in document["devices"]:
         if device["address"] in here:
             device["link"] = msgspec.to_builtins(here[device["address"]])
@@ -186,3 +185,106 @@ def facts(device: Device, link: Link | str | None) -> tuple[str, ...]:
     rate = "" if device.link_gbytes_s is None else f"{device.link_gbytes_s:g} GB/s"
     known = str(link) if link else rate
     return device.label, device.address, device.ids, " ".join(device.names), near, known
+
+
+class Link(Struct, frozen=True):
+    """The slowest link between a device and the processor. ``gts`` is GT/s of a lane, ``width`` lanes.
+
+    The best is the maximum of both ends of the link. ``saves_power``: the speed may be low because the device is idle.
+    """
+
+    address: str
+    gts: float
+    width: int
+    best_gts: float
+    best_width: int
+    saves_power: bool
+
+    @property
+    def fault(self) -> bool:
+        """Whether it has fewer lanes than at best, or lower speed for no good reason."""
+        return self.width < self.best_width or (self.gts < self.best_gts and not self.saves_power)
+
+    def __str__(self) -> str:
+        now = f"PCIe {self.gts:g} GT/s x{self.width}"
+        if (self.gts, self.width) == (self.best_gts, self.best_width):
+            return now
+        idle = " (low at idle)" if self.saves_power and not self.fault else ""
+        return f"{now} of {self.best_gts:g} GT/s x{self.best_width}{idle}"
+
+
+def pci_links(root: Path = Path("/")) -> dict[str, Link]:
+    """The links of this host's GPUs, network cards and NVMe drives by PCI address, those that sysfs knows."""
+    reader = Reader(root)
+    links = (_slowest(reader, root / folder) for folder in reader.names("sys/bus/pci/devices"))
+    return {link.address: link for link in links if link}
+
+
+def between_gpus(root: Path = Path("/")) -> dict[frozenset[str], str]:
+    """The words for links between two GPUs of this host that are not PCIe, by the pair of PCI addresses.
+
+    Where NVML fails there are no NVLinks; the energy of GPUs gives the reason (:func:`plumbline.host.energy.gpus`).
+    """
+    ends = {}
+    with contextlib.suppress(OSError):
+        ends = {gpu.address: gpu.nvlinks() for gpu in nvml.gpus()}
+    bonded = {pair: f"NV{count}" for pair, count in nvml.nvlinks(ends).items()}
+    return dict.fromkeys(xgmi(root), "XGMI") | bonded
+
+
+def xgmi(root: Path = Path("/")) -> frozenset[frozenset[str]]:
+    """The pairs of GPUs, by PCI address, that AMD's driver says are joined directly, not by PCIe."""
+    read, nodes = Reader(root), "sys/class/kfd/kfd/topology/nodes"
+    addresses = {node.rsplit("/", 1)[1]: _address(_properties(read, node)) for node in read.names(nodes)}
+    pairs = set()
+    for file in read.names(nodes, "*/*_links/*"):
+        link = _properties(read, file)
+        ends = [addresses.get(str(link.get(end))) for end in ("node_from", "node_to")]
+        if link.get("type") == XGMI and None not in ends:
+            pairs.add(frozenset(str(end) for end in ends))
+    return frozenset(pairs)
+
+
+def _address(node: dict[str, int]) -> str | None:
+    """The PCI address of a node of the driver; None for processors, which have no units for vectors."""
+    if not node.get("simd_count") or "location_id" not in node:
+        return None
+    place = node["location_id"]
+    return f"{node.get('domain', 0):04x}:{place >> 8 & 0xFF:02x}:{place >> 3 & 0x1F:02x}.{place & 7:x}"
+
+
+def _properties(read: Reader, folder: str) -> dict[str, int]:
+    words = (line.split() for line in (read.text(f"{folder}/properties") or "").splitlines())
+    return {pair[0]: int(pair[1]) for pair in words if len(pair) == 2 and pair[1].isdecimal()}
+
+
+def _slowest(read: Reader, device: Path) -> Link | None:
+    kind = read.text(f"{device}/class") or ""
+    if not kind.startswith(CLASSES):
+        return None
+    saves_power = kind.startswith(SAVING)
+    # Device, port, device, port, …: each pair is the two ends of one link; a switch has its own bus between them.
+    chain = [device.resolve()]
+    while (chain[-1].parent / "class").exists():
+        chain.append(chain[-1].parent)
+    links = [
+        link
+        for lower, upper in zip(chain[::2], [*chain[1::2], None], strict=False)
+        if (link := _link(read, device.name, lower, upper, saves_power))
+    ]
+    return min(links, key=lambda link: (not link.fault, link.gts * link.width), default=None)
+
+
+def _link(read: Reader, address: str, lower: Path, upper: Path | None, saves_power: bool) -> Link | None:
+    now = _ability(read, lower, "current")
+    best = [ability for end in (lower, upper) if end is not None and (ability := _ability(read, end, "max"))]
+    if now is None or not best:
+        return None
+    gts, width = (min(values) for values in zip(*best, strict=True))
+    return Link(address, *now, gts, width, saves_power)
+
+
+def _ability(read: Reader, device: Path, which: str) -> tuple[float, int] | None:
+    speed = re.match(r"([0-9.]+) GT/s", read.text(f"{device}/{which}_link_speed") or "")
+    width = read.number(f"{device}/{which}_link_width")
+    return None if not speed or width is None or width in NO_WIDTH else (float(speed[1]), width)

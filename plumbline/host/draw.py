@@ -10,10 +10,10 @@ from pathlib import Path
 
 from plumbline.base import group
 from plumbline.base.units import counted, human_bytes
-from plumbline.host import devices, links
-from plumbline.host.topology import machine as machines
-from plumbline.host.topology.machine import Core, Cpus, Machine, NumaNode
-from plumbline.host.topology.plan import Pages, Plan
+from plumbline.host import devices
+from plumbline.host import machine as machines
+from plumbline.host.binder import Pages, Plan
+from plumbline.host.machine import Core, Cpus, Machine, NumaNode
 
 WIDTH = 100
 MARGIN = 22  # left of the cells: name of the cache, then "cpu" or "rank"
@@ -37,41 +37,31 @@ def draw(
     machine = replace(machine, name=name or machine.name)
     labels = _labels(plan) if plan else {}
     cell = 1 + max(len(text) for text in [*map(str, machine.cpus), *labels.values()])
-    lines = _title(machine)
+    counts = [counted(len(machine.packages), "socket"), counted(len(machine.numa_nodes), "NUMA node")]
+    counts += [_cpu_count(machine, machine.cpus), f"last-level caches {human_bytes(machine.last_level_cache_bytes)}"]
+    lines = _wrap(f"{machine.name}: " + ", ".join(counts))
     for package in machine.packages:
-        head = f"socket {package.index}, {_cpu_count(machine, package.cpus)} "
-        lines += ["", head.ljust(WIDTH, "=")]
+        lines += _heading(f"socket {package.index}, {_cpu_count(machine, package.cpus)}")
         lines += _inside(machine, package.cpus, labels, cell)
-    away = [node for node in machine.numa_nodes if not node.cpus]
-    if away:
-        lines += ["", "no socket ".ljust(WIDTH, "=")]
-        lines += [f"  {_node(node)}, no CPU of its own" for node in away]
+    if away := [f"  {_node(node)}, no CPU of its own" for node in machine.numa_nodes if not node.cpus]:
+        lines += [*_heading("no socket"), *away]
     lines += [*_caches(machine)] if caches else []
     machine_devices = devices.load(topology)
     if machine_devices.devices:
-        here = links.read() if topology is None else {}
-        lines += [
-            "",
-            "devices ".ljust(WIDTH, "="),
-            *(line.rstrip() for line in devices.draw(machine_devices, here, WIDTH)),
-        ]
+        here = devices.pci_links() if topology is None else {}
+        drawn = devices.draw(machine_devices, here, WIDTH)
+        lines += [*_heading("devices"), *(line.rstrip() for line in drawn)]
     if plan:
         lines += ["", *_legend(plan)]
     return "\n".join(lines) + "\n"
 
 
-def _title(machine: Machine) -> list[str]:
-    facts = [
-        counted(len(machine.packages), "socket"),
-        counted(len(machine.numa_nodes), "NUMA node"),
-        _cpu_count(machine, machine.cpus),
-        f"last-level caches {human_bytes(machine.last_level_cache_bytes)}",
-    ]
-    return _wrap(f"{machine.name}: " + ", ".join(facts))
+def _heading(text: str) -> list[str]:
+    return ["", f"{text} ".ljust(WIDTH, "=")]
 
 
 def _cpu_count(machine: Machine, cpus: Cpus) -> str:
-    cores = sum(1 for core in machine.cores if set(core.cpus) & set(cpus))
+    cores = machines.cores_in(machine, cpus)
     threads = f", {len(cpus)} hardware threads" if len(cpus) != cores else ""
     return counted(cores, "core") + threads
 
@@ -79,10 +69,9 @@ def _cpu_count(machine: Machine, cpus: Cpus) -> str:
 def _caches(machine: Machine) -> Iterator[str]:
     """The data caches, level by level, with the hardware threads that share each."""
     if machine.caches:
-        yield from ("", "caches ".ljust(WIDTH, "="))
-    for kind, groups in group(
-        (f"L{cache.level} {human_bytes(cache.size)}", cache.cpus) for cache in machine.caches
-    ).items():
+        yield from _heading("caches")
+    kinds = group((f"L{cache.level} {human_bytes(cache.size)}", cache.cpus) for cache in machine.caches)
+    for kind, groups in kinds.items():
         start = f"    {kind}".ljust(MARGIN - 4)
         words = [f"({' '.join(map(str, cpus))})" for cpus in groups]
         yield from textwrap.wrap(" ".join(words), WIDTH, initial_indent=start, subsequent_indent=" " * len(start))

@@ -92,11 +92,8 @@ class Meter:
         return tuple(counter.read() for counter in self.counters)
 
     def __str__(self) -> str:
-        return (
-            f"not read: {self.missing}"
-            if self.missing
-            else f"{self.source}: " + ", ".join(counter.name for counter in self.counters)
-        )
+        names = ", ".join(counter.name for counter in self.counters)
+        return f"not read: {self.missing}" if self.missing else f"{self.source}: {names}"
 
 
 def find(root: Path = Path("/")) -> Meter:
@@ -181,9 +178,8 @@ def _powercap(read: Reader) -> Iterator[Counter]:
             name = read.text(f"{zone}/name") or ""
             if zone == package or name == "dram":
                 label = name if zone == package else f"{name} of {package_name}"
-                yield Counter(
-                    label, partial(read.count, f"{zone}/energy_uj"), read.count(f"{zone}/max_energy_range_uj")
-                )
+                counter = partial(read.count, f"{zone}/energy_uj")
+                yield Counter(label, counter, read.count(f"{zone}/max_energy_range_uj"))
 
 
 def _perf(read: Reader) -> Iterator[Counter]:

@@ -84,7 +84,13 @@ def gpus() -> tuple[Gpu, ...]:
         return ()
     count = ctypes.c_uint()
     _check(library, library.nvmlDeviceGetCount_v2(ctypes.byref(count)), "number of GPUs")
-    return tuple(_gpu(library, number) for number in range(count.value))
+    devices = []
+    for number in range(count.value):
+        handle, place = ctypes.c_void_p(), _PciInfo()
+        _check(library, library.nvmlDeviceGetHandleByIndex_v2(number, ctypes.byref(handle)), f"GPU {number}")
+        _check(library, library.nvmlDeviceGetPciInfo_v3(handle, ctypes.byref(place)), f"GPU {number}")
+        devices.append(Gpu(place.address, library, handle))
+    return tuple(devices)
 
 
 def nvlinks(ends: Mapping[str, Counter[str]]) -> dict[frozenset[str], int]:
@@ -111,13 +117,6 @@ def _opened(name: str) -> ctypes.CDLL | None:
     library.nvmlErrorString.restype = ctypes.c_char_p
     _check(library, library.nvmlInit_v2(), LIBRARY)
     return library
-
-
-def _gpu(library: ctypes.CDLL, number: int) -> Gpu:
-    handle, place = ctypes.c_void_p(), _PciInfo()
-    _check(library, library.nvmlDeviceGetHandleByIndex_v2(number, ctypes.byref(handle)), f"GPU {number}")
-    _check(library, library.nvmlDeviceGetPciInfo_v3(handle, ctypes.byref(place)), f"GPU {number}")
-    return Gpu(place.address, library, handle)
 
 
 def _check(library: ctypes.CDLL, status: int, label: str) -> None:

@@ -17,7 +17,7 @@ import msgspec
 
 from plumbline import mpi
 from plumbline.base import files
-from plumbline.host import devices, energy, links
+from plumbline.host import devices, energy
 from plumbline.host.collector import FIRMWARE, Node, Reader
 
 #: facts of a host that change figures: where one of them changes, figures before and after are not of one series
@@ -31,7 +31,7 @@ def collect(root: Path = Path("/")) -> dict[str, Any]:
     reader = Reader(root)
     node, settings = Node(reader), _settings(root)
     driver = node.gpu_driver()
-    pci_links = {address: str(link) for address, link in links.read(root).items()}
+    pci_links = {address: str(link) for address, link in devices.pci_links(root).items()}
     stack = resource.getrlimit(resource.RLIMIT_STACK)[0]
     return {
         "hostname": socket.gethostname(),

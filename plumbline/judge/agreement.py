@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from plumbline.base import group
-from plumbline.judge.samples import of_launches
+from plumbline.judge.samples import Samples, of_launches
 from plumbline.parsers.measurement import Measurement
 from plumbline.records import query
 from plumbline.records.model import AnyRecord, Record
@@ -48,20 +48,17 @@ PORT = "mpi4py"
 
 @dataclass(frozen=True)
 class Claim:
-    """The values of a quantity in one record: a value for each launch, of the ranks on two ``cpus``."""
+    """The values of a quantity in one record, of the ranks on two ``cpus``."""
 
     record: Record
     quantity: Quantity
     cpus: tuple[int, ...]
-    samples: tuple[float, ...]
-    unit: str
-    #: how finely the samples are known
-    step: float
+    samples: Samples
 
     @property
     def value(self) -> float:
         """The median over the launches."""
-        return statistics.median(self.samples)
+        return statistics.median(self.samples.values)
 
 
 def disagreements(records: Sequence[Record]) -> list[tuple[Claim, Claim]]:
@@ -73,20 +70,20 @@ def disagreements(records: Sequence[Record]) -> list[tuple[Claim, Claim]]:
     no cause: a comparison of sides, which does, demands more of a campaign's few launches.
     """
     groups = group(
-        ((_together(record), claim.cpus, claim.quantity), claim) for record in records for claim in _claims(record)
+        ((_measured_together(record), claim.cpus, claim.quantity), claim)
+        for record in records
+        for claim in _claims(record)
     )
     disagreeing = [
         (first, second)
         for claims in groups.values()
         for first, second in itertools.combinations(claims, 2)
-        if first.record.variant.test != second.record.variant.test
-        and _apart(unpaired.compare([first.samples], [second.samples], (first.step, second.step)))
+        if first.record.variant.test != second.record.variant.test and _apart(first.samples, second.samples)
     ]
     return sorted(disagreeing, key=lambda pair: -max(pair[0].value, pair[1].value) / min(pair[0].value, pair[1].value))
 
 
-def _together(record: Record) -> tuple[str, ...]:
-    """The key of records that were measured together on the same nodes and stack."""
+def _measured_together(record: Record) -> tuple[str, ...]:
     return record.campaign or record.session, record.site, record.partition, *record.nodes, record.stack.name
 
 
@@ -100,17 +97,15 @@ def doubtful(disagreeing: Sequence[tuple[Claim, Claim]]) -> frozenset[tuple[str,
 def doubtful_of(rows: Sequence[AnyRecord]) -> frozenset[tuple[str, str]]:
     """:func:`doubtful` of valid rows, whose whole records are read."""
     wanted = [row for row in rows if row.variant.test in (*OPERATIONS, PAIRS)]
-    if len({row.variant.test for row in wanted}) < 2:
-        return frozenset()
-    records, _ = query.of_rows(wanted)
-    return doubtful(disagreements(records))
+    several = len({row.variant.test for row in wanted}) > 1
+    return doubtful(disagreements(query.of_rows(wanted)[0])) if several else frozenset()
 
 
-def _apart(difference: unpaired.Difference) -> bool:
+def _apart(first: Samples, second: Samples) -> bool:
+    difference = unpaired.compare([first.values], [second.values], (first.step, second.step))
     low, high = difference.low, difference.high
-    return (
-        low is not None and high is not None and (low > 1 or high < 1) and unpaired.exceeds_sessions(difference.ratio)
-    )
+    no_overlap = low is not None and high is not None and (low > 1 or high < 1)
+    return no_overlap and unpaired.exceeds_sessions(difference.ratio)
 
 
 def _claims(record: Record) -> Iterator[Claim]:
@@ -120,7 +115,7 @@ def _claims(record: Record) -> Iterator[Claim]:
         by_cpus = of_launches(record, functools.partial(_cpus, record, quantity))
         for cpus, samples in by_cpus.items():
             if all(value > 0 for value in samples.values):
-                yield Claim(record, quantity, cpus, tuple(samples.values), samples.first.unit, samples.step)
+                yield Claim(record, quantity, cpus, samples)
 
 
 def _cpus(record: Record, quantity: Quantity, item: Measurement) -> tuple[int, ...] | None:

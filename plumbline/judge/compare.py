@@ -249,15 +249,13 @@ def _circumstances(chosen: list[list[AnyRecord]], loose: set[str]) -> list[tuple
     if "stack" in loose:
         names = [name for name in names if not name.startswith("stack ")]
     circumstances = [(name, tuple(", ".join(sorted(facts.get(name, {"–"}))) for facts in sides)) for name in names]
-    return _periods(chosen) + [(name, values) for name, values in circumstances if len(set(values)) > 1]
-
-
-def _periods(chosen: list[list[AnyRecord]]) -> list[tuple[str, tuple[str, ...]]]:
-    """When each side was measured, if one of them was before another: what changed with time is in the difference."""
+    differing = [(name, values) for name, values in circumstances if len(set(values)) > 1]
     spans = [(min(row.time for row in rows), max(row.time for row in rows)) for rows in chosen if rows]
-    if not any(earlier[1] < later[0] for earlier, later in itertools.permutations(spans, 2)):
-        return []
-    return [("measured (UTC)", tuple(" to ".join(time[:16].replace("T", " ") for time in span) for span in spans))]
+    if any(earlier[1] < later[0] for earlier, later in itertools.permutations(spans, 2)):
+        # one side was measured before another: what changed with time is in the difference
+        periods = tuple(" to ".join(time[:16].replace("T", " ") for time in span) for span in spans)
+        differing.insert(0, ("measured (UTC)", periods))
+    return differing
 
 
 def _facts(rows: list[AnyRecord]) -> dict[str, set[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from plumbline.base.units import percent
 from plumbline.judge import disturbed, statement
 from plumbline.judge.pairs import Pairs, blur, faults, log_ratios
 from plumbline.judge.statement import Statement, nonempty, rounded
-from plumbline.statistics import Floats, Ints, paired
+from plumbline.statistics import Ints, paired
 from plumbline.statistics.basic import holm
 from plumbline.statistics.paired import CAP, FAIL_SPENDING, LOOKS, PairedRule
 
@@ -34,6 +35,11 @@ class Verdict(Statement):
     """
 
     pairs: Pairs
+
+    @property
+    def slower(self) -> float | None:
+        """How many times as long the candidate takes; None where there is no ratio."""
+        return 1 / self.ratio if self.ratio and self.pairs.better == "higher" else self.ratio
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object that ``plumb gate`` prints, numbers to six digits; margins only if the series has its own."""
@@ -81,7 +87,57 @@ def decide(series: Sequence[Pairs], rule: PairedRule) -> list[Verdict]:
     ]
 
 
-def standing(series: Sequence[Pairs], rule: PairedRule) -> Standing:
+@dataclass(frozen=True)
+class Standing:
+    """How the series ``item`` stands by its own rule, or else that of the call.
+
+    ``logs``: log ratios in 1e-9 of all pairs that count; ``blur``: :func:`plumbline.judge.pairs.blur`; ``state`` was
+    decided after ``pairs`` pairs, as in :class:`paired.Decisions`; ``p``: evidence of a FAIL or a GAIN, 1 for anything
+    else; ``doubt``: why no verdict may be given, with more pairs neither, or None.
+    """
+
+    item: Pairs
+    rule: PairedRule
+    logs: Ints
+    blur: int
+    state: int
+    pairs: int
+    p: float
+    doubt: str | None
+
+    @property
+    def errors(self) -> paired.Errors:
+        """The error probabilities of the look that decided."""
+        return paired.FIXED if self.item.fixed else paired.errors_at(self.pairs)
+
+    @cached_property
+    def estimates(self) -> paired.Estimates:
+        """The estimate of the log ratio by the pairs that decided."""
+        return paired.estimate(self.logs[None, : self.pairs], self.errors)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The interval of the log ratio in 1e-9, with what the digits of the values hide."""
+        return float(self.estimates.low[0]) - self.blur, float(self.estimates.high[0]) + self.blur
+
+    @property
+    def ratio(self) -> float:
+        """The ratio candidate / baseline."""
+        return self._ratio(float(self.estimates.centre[0]))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The interval of the ratio."""
+        low, high = sorted(map(self._ratio, self.bounds))
+        return low, high
+
+    def _ratio(self, log: float) -> float:
+        with np.errstate(over="ignore"):
+            value = float(np.exp((1 if self.item.better == "lower" else -1) * log / paired.SCALE))
+        return min(value, float(np.finfo(np.float64).max))  # JSON has no infinity
+
+
+def standing(series: Sequence[Pairs], rule: PairedRule) -> list[Standing]:
     """The decisions on ``series`` so far, each by its own rule, or else by ``rule``.
 
     The only fault that one of them may have is too few pairs.
@@ -109,7 +165,11 @@ def standing(series: Sequence[Pairs], rule: PairedRule) -> Standing:
         _disturbed(item, together, int(state[row])) or _changed(logs[row], int(against[row]))
         for row, item in enumerate(series)
     ]
-    return Standing(rules, logs, hidden, state, pairs, p, doubts)
+    numbers = zip(hidden.tolist(), state.tolist(), pairs.tolist(), p.tolist(), doubts, strict=True)
+    return [
+        Standing(item, rules[row], logs[row], *values)
+        for row, (item, values) in enumerate(zip(series, numbers, strict=True))
+    ]
 
 
 def _disturbed(item: Pairs, together: tuple[int, int], state: int) -> str | None:
@@ -121,66 +181,44 @@ def _disturbed(item: Pairs, together: tuple[int, int], state: int) -> str | None
     return item.disturbed.lasting() if item.fixed or item.counting[0].size in LOOKS else None
 
 
-def errors_of(item: Pairs, pairs: int) -> paired.Errors:
-    """The error probabilities of the look that decided ``item`` after ``pairs`` pairs."""
-    return paired.FIXED if item.fixed else paired.errors_at(pairs)
-
-
 def _decide(series: list[Pairs], rule: PairedRule) -> list[Verdict]:
     if not series:
         return []
-    decided = standing(series, rule)
+    standings = standing(series, rule)
     survives = np.ones(len(series), dtype=bool)
     for claim in (paired.FAIL, paired.GAIN):
-        claimed = np.flatnonzero(decided.state == claim)
-        survives[claimed] = holm(decided.p[claimed], len(series), CAMPAIGN_ERROR)
-    return [_verdict(item, decided, row, bool(survives[row])) for row, item in enumerate(series)]
+        claimed = [row for row, each in enumerate(standings) if each.state == claim]
+        survives[claimed] = holm(np.array([standings[row].p for row in claimed]), len(series), CAMPAIGN_ERROR)
+    return [_verdict(each, bool(survives[row]), len(series)) for row, each in enumerate(standings)]
 
 
-def _verdict(item: Pairs, decided: Standing, row: int, survives: bool) -> Verdict:
-    rule, claim, pairs, hidden = (
-        decided.rules[row],
-        int(decided.state[row]),
-        int(decided.pairs[row]),
-        int(decided.blur[row]),
-    )
-    used = decided.logs[row][None, :pairs]
-    estimates = paired.estimate(used, errors_of(item, pairs))
-    centre, (low, high) = float(estimates.centre[0]), bounds(estimates, hidden)
-    bound = float(paired.detectable(estimates, hidden)[0])
+def _verdict(each: Standing, survives: bool, total: int) -> Verdict:
+    claim, centre, (low, high) = each.state, float(each.estimates.centre[0]), each.bounds
+    bound = float(paired.detectable(each.estimates, each.blur)[0])
     claims = {
         paired.FAIL: f"slower by {_percent(centre)} ({_percent(low)} to {_percent(high)}); "
-        f"{percent(rule.tolerance)} is tolerated",
+        f"{percent(each.rule.tolerance)} is tolerated",
         paired.GAIN: f"faster by {_speedup(centre)} ({_speedup(high)} to {_speedup(low)})",
     }
     state, reason = "INCONCLUSIVE", None
-    if decided.doubts[row]:
-        reason = decided.doubts[row]
-    elif claim == paired.PASS or (claim == paired.GAIN and not survives and bound <= rule.detected):
+    if each.doubt:
+        reason = each.doubt
+    elif claim == paired.PASS or (claim == paired.GAIN and not survives and bound <= each.rule.detected):
         state = "PASS"
     elif claim in claims and survives:
         state, reason = "FAIL" if claim == paired.FAIL else "GAIN", claims[claim]
     elif claim in claims:
-        more = "measure more pairs" if item.fixed else f"measure up to {CAP} pairs"
+        more = "measure more pairs" if each.item.fixed else f"measure up to {CAP} pairs"
         reason = (
-            f"{claims[claim]}, but p = {decided.p[row]:.1e} with {decided.logs[row].size} pairs is too much "
-            f"for a campaign of {len(decided.rules)} series (Holm, 1 %): {more}"
+            f"{claims[claim]}, but p = {each.p:.1e} with {each.logs.size} pairs is too much "
+            f"for a campaign of {total} series (Holm, 1 %): {more}"
         )
     else:
-        reason = _undecided(item, estimates, used, rule, hidden)
+        reason = _undecided(each)
     if state not in ("GAIN", "PASS"):
         bound = high - centre
-    ends = ratios(item, low, high)
-    return Verdict(
-        item.name,
-        state,
-        pairs,
-        ratios(item, centre)[0],
-        (min(ends), max(ends)),
-        float(paired.fraction(bound)),
-        reason,
-        pairs=item,
-    )
+    detectable = float(paired.fraction(bound))
+    return Verdict(each.item.name, state, each.pairs, each.ratio, each.interval, detectable, reason, pairs=each.item)
 
 
 def _changed(logs: Ints, place: int) -> str | None:
@@ -193,57 +231,25 @@ def _changed(logs: Ints, place: int) -> str | None:
     return f"slower by {whole} over all {logs.size} pairs, but by {its} over {part}: something changed meanwhile"
 
 
-@dataclass(frozen=True)
-class Standing:
-    """One element per series: what was looked at and what was decided.
-
-    ``logs``: log ratios in 1e-9 of all pairs that count; ``blur``: :func:`plumbline.judge.pairs.blur` of each;
-    ``state`` and ``pairs``: as in :class:`paired.Decisions`; ``p``: evidence of a FAIL or a GAIN, 1 for anything
-    else; ``doubts``: why no verdict may be given, with more pairs neither, or None.
-    """
-
-    rules: list[PairedRule]
-    logs: list[Ints]
-    blur: Ints
-    state: Ints
-    pairs: Ints
-    p: Floats
-    doubts: list[str | None]
-
-
-def bounds(estimates: paired.Estimates, hidden: int) -> tuple[float, float]:
-    """The interval of one series' log ratio in 1e-9, with what the digits of its values hide."""
-    return float(estimates.low[0]) - hidden, float(estimates.high[0]) + hidden
-
-
-def ratios(item: Pairs, *logs: float | Floats | Ints) -> tuple[float, ...]:
-    """The ratios candidate / baseline that log ratios of ``item`` in 1e-9 stand for."""
-    sign = 1 if item.better == "lower" else -1
-    with np.errstate(over="ignore"):
-        values = [float(np.exp(sign * float(value) / paired.SCALE)) for value in logs]
-    largest = float(np.finfo(np.float64).max)  # JSON has no infinity
-    return tuple(min(value, largest) for value in values)
-
-
-def _undecided(item: Pairs, estimates: paired.Estimates, used: Ints, rule: PairedRule, hidden: int) -> str:
-    """Why ``item`` is neither PASS nor FAIL, by its ``estimates`` and the log ratios ``used`` for them."""
-    pairs = used.shape[1]
-    exact = paired.look(used, rule, np.zeros(1, dtype=np.int64), errors_of(item, pairs))[0]
-    if hidden and exact != paired.GO_ON:
+def _undecided(each: Standing) -> str:
+    """Why a series is neither PASS nor FAIL."""
+    used, rule, pairs = each.logs[None, : each.pairs], each.rule, each.pairs
+    exact = paired.look(used, rule, np.zeros(1, dtype=np.int64), each.errors)[0]
+    if each.blur and exact != paired.GO_ON:
         return (
-            f"the values have few digits, or hardly leave one step of their timer: that may hide {_percent(hidden)}; "
-            "without it this would be decided: print more digits"
+            f"the values have few digits, or hardly leave one step of their timer: that may hide "
+            f"{_percent(each.blur)}; without it this would be decided: print more digits"
         )
     seen = f"pair noise {_percent(paired.noise(used)[0])}"
-    after = None if item.fixed else next_look(pairs)
-    low, high = bounds(estimates, hidden)
+    after = None if each.item.fixed else next_look(pairs)
+    low, high = each.bounds
     if low > rule.tolerated:
         lies = f"{_percent(low)} to {_percent(high)}, {seen}"
         slower = f"slower than {percent(rule.tolerance)} with 99 % certainty ({lies}), but {FAIL_NEEDS}"
         return f"{slower}: " + (f"the next look is at {after} pairs" if after else f"{pairs} pairs are too few for it")
     if after:
         return f"undecided after {pairs} pairs, {seen}: the next look is at {after}"
-    visible = float(paired.fraction(paired.visible(estimates, rule, errors_of(item, pairs), hidden)[0]))
+    visible = float(paired.fraction(paired.visible(each.estimates, rule, each.errors, each.blur)[0]))
     if visible > rule.must_detect:
         return f"{seen}: a slowdown below {percent(visible)} cannot be seen with {pairs} pairs"
     return (

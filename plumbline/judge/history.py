@@ -1,12 +1,20 @@
-"""A series in time, and its course: which changes made it slower or faster, and when."""
+"""A series in time, of all records of a variant, and its course: which changes made it slower or faster, and when."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from plumbline.base import group
+from plumbline.host import provenance
+from plumbline.judge.samples import measured
 from plumbline.judge.statement import Statement, nonempty
+from plumbline.records.figure import Figure, step_of
+from plumbline.records.model import AnyRecord
 from plumbline.records.notes import Note, between
 
 if TYPE_CHECKING:
@@ -37,13 +45,61 @@ class Series:
     step: float = 0.0
 
 
-def label(key: dict[str, Any], differing: Sequence[str]) -> str:
+def _label(key: dict[str, Any], differing: Sequence[str]) -> str:
     """A series' name: variant, stack and figure, and the ``differing`` ones of its other members."""
     parts = [key["variant"], key["stack"], key["figure"]]
     for name in (each for each in differing if each in key):
         value = key[name]
         parts.append(("+" if name == "nodes" else " ").join(value) if isinstance(value, list) else value)
     return " ".join(parts)
+
+
+def series_of_records(records: Iterable[AnyRecord]) -> list[Series]:
+    """The series of valid and of imported ``records`` (rows or whole ones, oldest first), sorted by name.
+
+    A series is of one site, partition, node set, environment (:func:`plumbline.host.provenance.fingerprint`),
+    provenance, stack, settings, test variant, arguments, figure, unit and direction. Its index is the records' ids.
+    """
+    usable = group(
+        (json.dumps(_key(*item), sort_keys=True), item) for item in measured(records) if 0 < item[1].value < math.inf
+    )
+    groups = [(_key(*entries[0]), entries) for entries in usable.values()]
+    differing = [name for name in LABELS if len({json.dumps(key[name]) for key, _ in groups}) > 1]
+    names = Counter(_label(key, differing) for key, _ in groups)
+    unsorted = [
+        Series(
+            _label(key, differing if names[_label(key, differing)] == 1 else [*differing, *UNLIKE]),
+            key["better"],
+            [row.id for row, _ in entries],
+            [figure.value for _, figure in entries],
+            key["unit"],
+            [row.time for row, _ in entries],
+            key,
+            [row.variant.application.commit if row.variant.application else None for row, _ in entries],
+            step_of((figure, 1.0) for _, figure in entries),
+        )
+        for key, entries in groups
+    ]
+    return sorted(unsorted, key=lambda entry: entry.name)
+
+
+def _key(row: AnyRecord, figure: Figure) -> dict[str, Any]:
+    settings = row.variant.settings if row.variant.application else {}  # a gate of two settings is of one variant
+    return {
+        "test": row.variant.test,
+        "variant": row.variant.name,
+        "figure": figure.name,
+        "unit": figure.unit,
+        "better": figure.better,
+        "arguments": row.variant.arguments,
+        "stack": row.stack.name,
+        "site": row.site,
+        "partition": row.partition,
+        "nodes": sorted(row.nodes),
+        "environment": provenance.fingerprint(row.host),
+        "provenance": row.provenance,
+        **({"settings": [f"{name}={value}" for name, value in settings.items()]} if settings else {}),
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,16 +134,19 @@ def followed(series: Series, settings: Settings, notes: Sequence[Note] = ()) -> 
     from plumbline.statistics.changes import follow  # not above: it loads what most commands do without
 
     course = follow(series.values, settings, series.step)
-    alarms = [
-        {
+    alarms = []
+    for change in course.changes:
+        around = slice(change.index - 1, change.index + 1)  # the last point before the change, the first one after it
+        noted = between(notes, series.key["site"], *series.times[around]) if notes else []
+        commits = [commit for commit in series.commits[around] if commit]
+        alarm = {
             "index": series.index[change.index],
             "seen_at": series.index[change.seen_at],
             "ratio": round(change.ratio, 6),
             "direction": "worse" if (change.ratio > 1) == (series.better == "lower") else "better",
-            **nonempty(notes=_noted(series, change.index, notes), commits=_commits(series, change.index)),
+            **nonempty(notes=[note.text for note in noted], commits=commits if len(set(commits)) == 2 else []),
         }
-        for change in course.changes
-    ]
+        alarms.append(alarm)
     return Followed(
         series.name,
         "worse" if any(alarm["direction"] == "worse" for alarm in alarms) else "steady",
@@ -99,14 +158,3 @@ def followed(series: Series, settings: Settings, notes: Sequence[Note] = ()) -> 
         alarms=alarms,
         last=course.changes[-1].index if course.changes else 0,
     )
-
-
-def _commits(series: Series, index: int) -> list[str]:
-    """The commits of the program at the last point before a change and at the first one after it, if they differ."""
-    around = [commit for commit in series.commits[index - 1 : index + 1] if commit]
-    return around if len(set(around)) == 2 else []
-
-
-def _noted(series: Series, index: int, notes: Sequence[Note]) -> list[str]:
-    relevant = between(notes, series.key["site"], *series.times[index - 1 : index + 1]) if notes else []
-    return [note.text for note in relevant]

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from plumbline.base import group, units
 from plumbline.judge.statement import Statement
 from plumbline.records import naming
-from plumbline.records.figure import Figure
 from plumbline.records.model import AnyRecord
 from plumbline.statistics import unpaired
 
@@ -39,12 +38,6 @@ class Verdict(Statement):
     pure: AnyRecord
     records: Sequence[AnyRecord]
 
-    @property
-    def bounds(self) -> str:
-        """The interval; a dash where it has no bound."""
-        low, high = self.interval or (0.0, math.inf)
-        return f"[{f'{low:.3f}' if low > 0 else '–'}, {f'{high:.3f}' if high < math.inf else '–'}]"
-
 
 def verdicts(records: Sequence[AnyRecord]) -> list[Verdict]:
     """A verdict for each test, partition, stack, number of nodes and problem with valid ``records`` of both kinds.
@@ -56,7 +49,9 @@ def verdicts(records: Sequence[AnyRecord]) -> list[Verdict]:
     oldest_first = sorted(usable, key=lambda row: row.time)
     for _, rows in sorted(group((_problem_on_a_machine(row), row) for row in oldest_first).items()):
         newest = {row.variant.name: row for row in rows}.values()
-        pure, hybrid = ([row for row in newest if _is_pure(row) == wanted] for wanted in (True, False))
+        # of a pure MPI code no rank has two threads at work
+        kinds = group((_mode(row) == PURE or row.placement.threads == 1, row) for row in newest)
+        pure, hybrid = kinds.get(True, []), kinds.get(False, [])
         if hybrid and any(_mode(row) in (PURE, None) for row in pure):
             compared.append(_verdict(hybrid, pure))
     return compared
@@ -79,11 +74,6 @@ def _apart(records: Sequence[AnyRecord]) -> bool:
     return len({record.session for record in records}) > 1
 
 
-def _is_pure(record: AnyRecord) -> bool:
-    """Whether no rank had two threads at work."""
-    return _mode(record) == PURE or record.placement.threads == 1
-
-
 def _mode(record: AnyRecord) -> str | None:
     """How a code is made; of an application nothing is known but its threads."""
     return record.variant.params.get(MODE)
@@ -99,16 +89,9 @@ def _problem_on_a_machine(record: AnyRecord) -> str:
 
 def _verdict(hybrid: Sequence[AnyRecord], pure: Sequence[AnyRecord]) -> Verdict:
     """Which wins, as far as the interval says it."""
-    best_hybrid, best_pure = (
-        max(rows, key=lambda row: _speed(row.figures[0], row.figures[0].value)) for rows in (hybrid, pure)
-    )
-    values, others = (
-        [[_speed(row.figures[0], sample) for sample in row.figures[0].samples] for row in rows]
-        for rows in (hybrid, pure)
-    )
-    ratio = _speed(best_hybrid.figures[0], best_hybrid.figures[0].value) / _speed(
-        best_pure.figures[0], best_pure.figures[0].value
-    )
+    best_hybrid, best_pure = (max(rows, key=lambda row: _speeds(row)[0]) for rows in (hybrid, pure))
+    values, others = ([_speeds(row)[1:] for row in rows] for rows in (hybrid, pure))
+    ratio = _speeds(best_hybrid)[0] / _speeds(best_pure)[0]
     low, high = unpaired.best_ratio(values, others)
     launches = unpaired.values_needed(len(hybrid), len(pure))  # of each variant, for an interval with both bounds
     records = [*hybrid, *pure]
@@ -130,8 +113,11 @@ def _verdict(hybrid: Sequence[AnyRecord], pure: Sequence[AnyRecord]) -> Verdict:
     )
 
 
-def _speed(figure: Figure, value: float) -> float:
-    return value if figure.better == "higher" else 1 / value
+def _speeds(record: AnyRecord) -> list[float]:
+    """Of the median of the first figure, and of its launches."""
+    figure = record.figures[0]
+    values = [figure.value, *figure.samples]
+    return values if figure.better == "higher" else [1 / value for value in values]
 
 
 def how(record: AnyRecord) -> str:

@@ -4,6 +4,16 @@ Classes of the same nodes are joined as well: a node that is slow in everything 
 launch is the weighted geometric mean of what its classes measured in launches of that number. The noise of figures that
 are measured apart cancels; figures of the same launches only repeat each other, and nothing is assumed of that: what is
 compared are nodes and launches, as in any class. More precise classes weigh more.
+
+Two tests must both find a difference before a member is reported; all values are logarithms, positive is worse.
+
+1. *The members' spread*: generalised extreme Studentized deviates on one summary per member. It takes into account how
+   much healthy members differ, and up to a quarter may be odd without hiding one another.
+2. *The launches' spread*: exact rank-sum test of the member's own launches against those of the others. It holds for
+   noise of any shape.
+
+Test 1 alone would take a second mode of the launches for odd members; test 2 alone would take members that differ a
+little, as healthy ones do, for odd ones.
 """
 
 from __future__ import annotations
@@ -19,9 +29,8 @@ import numpy as np
 
 from plumbline.base import group
 from plumbline.base.units import Better
-from plumbline.judge import evidence
-from plumbline.judge.evidence import Family
-from plumbline.statistics import Floats, basic
+from plumbline.statistics import Flags, Floats, Ints, basic, unpaired
+from plumbline.statistics.basic import extremes
 
 #: nodes that each round needs, so that its level can be removed from the values
 ROUND_SIZE = 5
@@ -31,6 +40,96 @@ DEGREE = 3
 BETWEEN = " – "
 #: share of the smallest effect: a class that is still more precise than that weighs hardly more
 EVEN = 0.25
+#: launches farther from their member's median than this many standard deviations are clipped (Huber)
+CLIP = 1.5
+#: healthy members differ a little, so that test 2 asks for a difference above this share of the smallest effect
+ALLOWED = 0.5
+
+
+@dataclass(frozen=True)
+class Family:
+    """Members that are compared with one another.
+
+    ``summary`` and ``effect`` are one number per member: what test 1 compares, and what is reported (centred).
+    ``observations`` are what test 2 ranks, ``owners`` (a row per observation) the members each belongs to: one, or the
+    two ends of a link. ``floor`` is the smallest effect that counts, ``noise`` the launches' standard deviation.
+    """
+
+    labels: list[str]
+    summary: Floats
+    effect: Floats
+    observations: Floats
+    owners: Ints
+    floor: float
+    noise: float
+
+
+def summarise(values: Floats, noise: float) -> Floats:
+    """Huber's one-step mean of each row's launches (Ann. Math. Stat. 35 (1964) 73).
+
+    It is nearly as precise as the mean, and one bad launch moves it little.
+    """
+    centre = np.nanmedian(values, axis=1, keepdims=True)
+    return np.asarray(
+        centre[:, 0] + np.nanmean(np.clip(values - centre, -CLIP * noise, CLIP * noise), axis=1), dtype=np.float64
+    )
+
+
+def spread(summary: Floats) -> float:
+    """Standard deviation of members, robust; 0 for none."""
+    return float(basic.spread_of_deviations(summary)) if summary.size else 0.0
+
+
+def of_launches(labels: list[str], values: Floats, floor: float) -> Family:
+    """The family of members measured by themselves; ``values`` has a row per member and a column per launch."""
+    noise = basic.spread_of_differences(values)
+    summary = summarise(values, noise)
+    there = np.isfinite(values)
+    owners = np.repeat(np.arange(len(labels)), there.sum(axis=1))[:, None]
+    effect = summary - np.median(summary)
+    return Family(labels, summary, effect, values[there], owners.astype(np.int64), floor, noise)
+
+
+def suspects(summary: Floats, error: float) -> tuple[Flags, Floats]:
+    """The members that test 1 calls odd within this family at ``error``, and every member's p (1 for the others)."""
+    removed, p = extremes(summary)
+    odd = np.zeros(summary.size, dtype=bool)
+    every = np.ones(summary.size)
+    every[removed] = p
+    hits = np.flatnonzero(p * (summary.size - np.arange(p.size)) <= error)
+    if hits.size:
+        odd[removed[: hits[-1] + 1]] = True
+    return odd, every
+
+
+def ranks(family: Family, member: int, odd: Flags) -> tuple[Floats, Floats]:
+    """The observations of ``member`` and those of the pool, both without what belongs to other ``odd`` members."""
+    mine = (family.owners == member).any(axis=1)
+    others_odd = odd.copy()
+    others_odd[member] = False
+    clean = ~others_odd[family.owners].any(axis=1)
+    return family.observations[mine & clean], family.observations[~mine & clean]
+
+
+def p_values(family: Family, error: float) -> Floats:
+    """Per member the larger p of both tests, one-sided; 1 for those that test 1 at ``error`` leaves alone.
+
+    Step down: test 2 leaves out those members that stood out more than the one it asks about, not those that follow.
+    """
+    odd, one_sided = suspects(family.summary, error)
+    p = np.ones(family.summary.size)
+    middle = float(np.median(family.summary))
+    before = np.zeros(family.summary.size, dtype=bool)
+    removed, _ = extremes(family.summary)
+    for member in removed[: int(odd.sum())]:
+        mine, pool = ranks(family, int(member), before)
+        if mine.size and pool.size:
+            sign = 1.0 if family.summary[member] >= middle else -1.0
+            p[member] = max(
+                float(one_sided[member]), unpaired.p_not_larger(sign * mine - ALLOWED * family.floor, sign * pool)
+            )
+        before[member] = True
+    return p
 
 
 @dataclass
@@ -106,7 +205,7 @@ class Nodes(_Class):
             for name in labels
         ]
         values = np.array(list(itertools.zip_longest(*logs, fillvalue=math.nan)), dtype=np.float64).T.copy()
-        return [("node", evidence.of_launches(labels, values, max(floor, _step(self, values))))]
+        return [("node", of_launches(labels, values, max(floor, _step(self, values))))]
 
     def links(self, floor: float, without: Iterable[str]) -> Family | None:
         """The family of links: none."""
@@ -165,23 +264,21 @@ class Matrix(_Class):
         place = {name: number for number, name in enumerate(labels)}
         owners = np.array([[place[first], place[second]] for first, second in links], dtype=np.int64)
         of_end = [np.flatnonzero((owners == number).any(axis=1)) for number in range(len(labels))]
-        observations = evidence.summarise(values, noise)
+        observations = summarise(values, noise)
         summary = np.array([float(np.median(observations[rows])) for rows in of_end])
         launches = np.array([_medians(values[rows]) for rows in of_end])
         lasting = np.nanmedian(launches - _medians(launches), axis=1)
         # in how many ways the launches divide into those of one end and of the others: 1 / this is the smallest p
         ways = math.comb(int(np.isfinite(launches).sum()), launches.shape[1])
         if ways >= math.comb(len(links), min(map(len, of_end))):
-            few = evidence.of_launches(labels, launches, floor)
+            few = of_launches(labels, launches, floor)
             observations, owners = few.observations, few.owners
         return [(self.ends, Family(labels, summary, lasting, observations, owners, floor, noise))]
 
     def links(self, floor: float, without: Iterable[str]) -> Family | None:
         """The family of links, less those of the ends ``without``; None if none is left."""
         links = [link for link in sorted(self.values) if not set(without) & set(link)]
-        return (
-            evidence.of_launches([BETWEEN.join(link) for link in links], *self._logs(links, floor)) if links else None
-        )
+        return of_launches([BETWEEN.join(link) for link in links], *self._logs(links, floor)) if links else None
 
     def _joined(self) -> list[str]:
         """The ends with :data:`DEGREE` links or more among themselves; none if there are not more ends than that."""
@@ -258,7 +355,7 @@ def _places(values: list[tuple[Any, float]]) -> dict[tuple[Any, int], float]:
 def _weight(item: Nodes, floor: float) -> float:
     """The inverse variance of a node's value: of its launches and of the nodes."""
     ((_, family),) = item.families(floor)
-    return 1 / (family.noise**2 + evidence.spread(family.summary) ** 2 + (EVEN * floor) ** 2)
+    return 1 / (family.noise**2 + spread(family.summary) ** 2 + (EVEN * floor) ** 2)
 
 
 def _step(item: Nodes | Matrix, logs: Floats) -> float:

@@ -13,9 +13,8 @@ import numpy as np
 from plumbline.base import group
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import counted, percent, significant
-from plumbline.judge import evidence, members, statement
-from plumbline.judge.evidence import Family
-from plumbline.judge.members import BETWEEN, Matrix, Nodes
+from plumbline.judge import members, statement
+from plumbline.judge.members import BETWEEN, Family, Matrix, Nodes
 from plumbline.judge.statement import Statement, nonempty, rounded
 from plumbline.statistics import Flags, Floats, special, unpaired
 from plumbline.statistics.basic import holm
@@ -150,7 +149,7 @@ class _Part:
     def __init__(self, item: Nodes | Matrix, kind: str, family: Family) -> None:
         self.item, self.kind, self.family = item, kind, family
         size = len(family.labels)
-        self.p: Floats = evidence.p_values(family, SIDE) if size >= FEWEST else np.ones(size)
+        self.p: Floats = members.p_values(family, SIDE) if size >= FEWEST else np.ones(size)
         self.flagged: Flags = np.zeros(size, dtype=bool)
 
     def named(self, chosen: Flags) -> list[str]:
@@ -159,13 +158,13 @@ class _Part:
 
     def suspects(self) -> list[str]:
         """Members slower than the others' spread explains, though their launches do not prove it."""
-        odd, _ = evidence.suspects(self.family.summary, SIDE)
+        odd, _ = members.suspects(self.family.summary, SIDE)
         large = self.family.effect > self.family.floor
         return self.named(odd & ~self.flagged & large) if len(self.family.labels) >= FEWEST else []
 
     def spread(self) -> float:
         """Standard deviation of the members that were not found."""
-        return evidence.spread(self.family.summary[~self.flagged])
+        return members.spread(self.family.summary[~self.flagged])
 
     def ratio(self, effect: float) -> float:
         """The ratio of values that a log effect, positive where slower, stands for."""
@@ -220,6 +219,7 @@ def _verdict(item: Nodes | Matrix, parts: list[_Part], error: float, margins: Ma
     slowest = _slowest(parts)
     slowest_note = slowest and f"slowest: {slowest[0]} by {percent(max(slowest[1], 1 / slowest[1]) - 1)}"
     ends = Counter(end for finding in findings if finding.kind == "link" for end in finding.name.split(BETWEEN))
+    several = [(end, count) for end, count in ends.items() if count > 1]
     more = f", and {len(slower) - 1} more" if len(slower) > 1 else ""
     return Verdict(
         item.name,
@@ -236,12 +236,7 @@ def _verdict(item: Nodes | Matrix, parts: list[_Part], error: float, margins: Ma
         seen=seen,
         findings=findings,
         suspects=suspects,
-        shared=tuple(
-            sorted(
-                ((end, count) for end, count in ends.items() if count > 1),
-                key=lambda end_count: (-end_count[1], end_count[0]),
-            )
-        ),
+        shared=tuple(sorted(several, key=lambda end_count: (-end_count[1], end_count[0]))),
         slowest=slowest,
         facts=item.facts(),
     )
@@ -293,20 +288,15 @@ def _detectable(part: _Part, error: float) -> float | None:
     for member in chosen:
         others = family.summary[clean[clean != member]]
         spread = limit * float(np.std(others, ddof=1)) * math.sqrt(n / (n - 1))
-        mine, pool = evidence.ranks(family, int(member), part.flagged)
+        mine, pool = members.ranks(family, int(member), part.flagged)
         allowed = unpaired.critical(mine.size, pool.size, error)
         if allowed < 0:
             return None
         gaps = (pool[None, :] - mine[:, None]).ravel()
         place = gaps.size - 1 - allowed
-        ranked = float(np.partition(gaps, place)[place]) + evidence.ALLOWED * family.floor
-        needed.append(
-            max(
-                float(others.mean()) + spread - float(family.summary[member]),
-                ranked,
-                family.floor - float(family.effect[member]),
-            )
-        )
+        ranked = float(np.partition(gaps, place)[place]) + members.ALLOWED * family.floor
+        tested = float(others.mean()) + spread - float(family.summary[member])
+        needed.append(max(tested, ranked, family.floor - float(family.effect[member])))
     return math.expm1(min(max(needed), 50.0))
 
 

@@ -19,7 +19,7 @@ from plumbline.base.table import sparkline
 from plumbline.base.table import table as drawn
 from plumbline.base.units import RATIO, Better, multiple
 from plumbline.judge.compare import Cell, cell
-from plumbline.judge.references.model import Entry
+from plumbline.judge.references.match import Entry
 from plumbline.judge.samples import Measured
 from plumbline.records.model import AnyRecord
 
@@ -27,6 +27,8 @@ from plumbline.records.model import AnyRecord
 Values: TypeAlias = tuple[str, ...]
 #: attribute -> the values that count, in their order; none: all
 Axis: TypeAlias = Mapping[str, Sequence[str]]
+#: stands in a cell without a figure
+DASH = "–"
 #: members of a placement, which follow from what was asked for
 PLACED = ("memory", "threads", "ranks_per_node", "nodes")
 #: attributes that tell cells apart first, after the parameters
@@ -220,17 +222,17 @@ def text(pivot: Pivot, plot: bool = False) -> str:
     rows = []
     for row in pivot.rows:
         shown = [pivot.cells.get((row, column)) for column in pivot.columns]
-        cells = ["–" if content is None else formatted(content, unit) for content in shown]
+        cells = [formatted(content, unit) for content in shown]
         drawing = sparkline([content.value for content in shown if content]) if unit else ""
         rows.append((*row, *cells, *([drawing] if plot else [])))
     header = (*pivot.by_row, *names, *(["plot"] if plot else []))
     return "\n".join([*([f"in {unit}"] if unit else []), drawn(header, rows, right=names)])
 
 
-def formatted(content: Shown, unit: str | None) -> str:
+def formatted(content: Shown | None, unit: str | None) -> str:
     """The value of a cell; with its unit where the table as a whole has no ``unit``. A ratio has none."""
-    return (
-        units.digits(content.value, content.step)
-        if unit or content.unit == RATIO
-        else " ".join(units.human(content.value, content.unit, content.step))
-    )
+    if content is None:
+        return DASH
+    if unit or content.unit == RATIO:
+        return units.digits(content.value, content.step)
+    return " ".join(units.human(content.value, content.unit, content.step))

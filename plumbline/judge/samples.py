@@ -1,7 +1,7 @@
 """Figures and measurements of records in groups: what is alike in one group, and each group is judged by itself.
 
 Classes of nodes are from the figures of many records, classes of links from the matrix of one record of the pairs
-kernel, series in time from all records of one variant, curves and matrices of a page from the launches of one record.
+kernel, curves and matrices of a page from the launches of one record.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from plumbline.base import group
 from plumbline.base.digits import limiting_step
 from plumbline.base.errors import PlumbError
 from plumbline.host import provenance
-from plumbline.judge.history import LABELS, UNLIKE, Series, label
 from plumbline.judge.members import BETWEEN, Matrix, Nodes
 from plumbline.parsers import measurement
 from plumbline.parsers.measurement import Measurement
-from plumbline.records.figure import Figure, step_of
+from plumbline.records.figure import Figure
 from plumbline.records.model import AnyRecord, Record
 
 #: a figure and its record
@@ -168,51 +167,3 @@ def _remarks(rows: Sequence[AnyRecord]) -> dict[str, list[str]]:
 def _plain(text: str) -> str:
     value = json.loads(text)
     return "unknown" if value is None else str(value)
-
-
-def series(records: Iterable[AnyRecord]) -> list[Series]:
-    """The series of valid and of imported ``records`` (rows or whole ones, oldest first), sorted by name.
-
-    A series is of one site, partition, node set, environment (:func:`plumbline.host.provenance.fingerprint`),
-    provenance, stack, settings, test variant, arguments, figure, unit and direction. Its index is the records' ids.
-    """
-    usable = group(
-        (json.dumps(_key(*item), sort_keys=True), item) for item in measured(records) if 0 < item[1].value < math.inf
-    )
-    groups = [(_key(*entries[0]), entries) for entries in usable.values()]
-    differing = [name for name in LABELS if len({json.dumps(key[name]) for key, _ in groups}) > 1]
-    names = Counter(label(key, differing) for key, _ in groups)
-    unsorted = [
-        Series(
-            label(key, differing if names[label(key, differing)] == 1 else [*differing, *UNLIKE]),
-            key["better"],
-            [row.id for row, _ in entries],
-            [figure.value for _, figure in entries],
-            key["unit"],
-            [row.time for row, _ in entries],
-            key,
-            [row.variant.application.commit if row.variant.application else None for row, _ in entries],
-            step_of((figure, 1.0) for _, figure in entries),
-        )
-        for key, entries in groups
-    ]
-    return sorted(unsorted, key=lambda entry: entry.name)
-
-
-def _key(row: AnyRecord, figure: Figure) -> dict[str, Any]:
-    settings = row.variant.settings if row.variant.application else {}  # a gate of two settings is of one variant
-    return {
-        "test": row.variant.test,
-        "variant": row.variant.name,
-        "figure": figure.name,
-        "unit": figure.unit,
-        "better": figure.better,
-        "arguments": row.variant.arguments,
-        "stack": row.stack.name,
-        "site": row.site,
-        "partition": row.partition,
-        "nodes": sorted(row.nodes),
-        "environment": provenance.fingerprint(row.host),
-        "provenance": row.provenance,
-        **({"settings": [f"{name}={value}" for name, value in settings.items()]} if settings else {}),
-    }

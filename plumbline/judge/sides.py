@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from plumbline.base import git
@@ -23,10 +23,6 @@ def _in_period(row: AnyRecord, period: str) -> bool:
     return row.time >= first and (not last or row.time[: len(last)] <= last)
 
 
-def _of_partition(row: AnyRecord, name: str) -> bool:
-    return f"{row.site}:{row.partition}" == name
-
-
 def _of_commit(row: AnyRecord, start: str) -> bool:
     """Whether the code that was measured, an application's or else the suite's, is of the commit."""
     application = row.variant.application
@@ -36,7 +32,7 @@ def _of_commit(row: AnyRecord, start: str) -> bool:
 KINDS = {
     "stack": Kind(lambda row, value: row.stack.name == value, ("stack",)),
     "site": Kind(lambda row, value: row.site == value, ("site", "partition")),
-    "partition": Kind(_of_partition, ("site", "partition")),
+    "partition": Kind(lambda row, value: f"{row.site}:{row.partition}" == value, ("site", "partition")),
     "node": Kind(lambda row, value: value in row.nodes, ()),
     "campaign": Kind(lambda row, value: (row.campaign or "").startswith(value), ()),
     "commit": Kind(_of_commit, ()),
@@ -81,15 +77,15 @@ def _condition(part: str, text: str, rows: Sequence[AnyRecord]) -> tuple[str, st
         return ("commit", _commit(value)) if kind == TAG else (kind, value)
     if ".." in part:
         return "period", part
-    kinds = [name for name in _guessed(part) if any(KINDS[name].has(row, part) for row in rows)]
+    # a commit and a campaign need at least 6 characters
+    guessed = ["stack", "site", "partition", "node", *(["campaign", "commit"] if len(part) >= 6 else [])]
+    kinds = [name for name in guessed if any(KINDS[name].has(row, part) for row in rows)]
     if len(kinds) != 1:
-        fault = (
-            f"is a {' and a '.join(kinds)}"
-            if kinds
-            else "is not a stack, site, partition, node, campaign or commit here"
-        )
         known = {row.stack.name for row in rows} | {row.site for row in rows}
-        cure = f"write {kinds[0]}={part}" if kinds else suggest(part, known, "plumb list shows what there is")
+        fault = "is not a stack, site, partition, node, campaign or commit here"
+        cure = suggest(part, known, "plumb list shows what there is")
+        if kinds:
+            fault, cure = f"is a {' and a '.join(kinds)}", f"write {kinds[0]}={part}"
         raise PlumbError(f"'{part}' {fault}", "plumb compare", cure)
     return kinds[0], part
 
@@ -99,12 +95,6 @@ def _commit(tag: str) -> str:
     if commit is None:
         raise PlumbError(f"'{tag}' is not a tag of this checkout", "plumb compare", "git tag lists them")
     return commit
-
-
-def _guessed(part: str) -> Iterable[str]:
-    """The kinds that a value alone may be of; a commit and a campaign need at least 6 characters."""
-    names = ["stack", "site", "partition", "node"]
-    return [*names, "campaign", "commit"] if len(part) >= 6 else names
 
 
 def free(sides: Sequence[Side]) -> set[str]:

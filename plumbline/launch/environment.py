@@ -1,16 +1,22 @@
 """The environment that a launch starts from: of the inherited variables only those that the table keeps for launches.
 
-What the stack, the site, the test and the launcher set is laid over it (:mod:`plumbline.launch.prepare`).
+What the stack, the site, the test and the launcher set is laid over it (:mod:`plumbline.launch.prepare`). Among it are
+the settings that a launch asks its MPI library for, which are compared with the values that its processes report.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline import mpi, schedulers
 from plumbline.base import surroundings
+from plumbline.base.errors import PlumbError
+from plumbline.launch.witness.model import Setting, Witness
+from plumbline.mpi import Family
+from plumbline.records.launch import SettingsSeen
 
 #: the table of all variables that reach us: that of every host, MPI libraries, schedulers
 TABLE = (
@@ -22,6 +28,12 @@ TABLE = (
 #: Where the libraries below MPI write their log: UCX takes standard output, where the figures are. Every launch gets
 #: them, as it gets its HOME.
 LOGS = {"UCX_LOG_FILE": "stderr"}
+#: names of the settings that the witness is to ask the library for, with commas between
+SETTINGS_VARIABLE = "PLUMB_WITNESS_SETTINGS"
+#: how many settings, and bytes of their names, the witness has room for (custom-kernels/witness/settings.c)
+MOST_SETTINGS = 64
+MOST_BYTES = 4095
+_SWITCH = {"true": "1", "yes": "1", "on": "1", "enable": "1", "false": "0", "no": "0", "off": "0", "disable": "0"}
 
 
 @dataclass(frozen=True)
@@ -56,3 +68,73 @@ def at_home(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
     So no settings file of the user's home is read.
     """
     return {"HOME": str(folder), **LOGS, **environment}
+
+
+def settings_variables(family: Family, requested: Mapping[str, str]) -> dict[str, str]:
+    """Variables that make the library take the settings ``requested``, and the witness ask the library for them.
+
+    Raises :class:`PlumbError` for more settings than the witness has room for.
+    """
+    if not requested:
+        return {}
+    names = ",".join(requested)
+    if len(requested) > MOST_SETTINGS or len(names) > MOST_BYTES:
+        raise PlumbError(
+            f"{len(requested)} settings are more than a launch can prove", "settings", f"{MOST_SETTINGS} at most"
+        )
+    assignments = {family.setting_variable(name): value for name, value in requested.items()}
+    return {**family.telling, **assignments, SETTINGS_VARIABLE: names}
+
+
+def compare_settings(
+    family: Family, requested: Mapping[str, str], witnesses: Iterable[Witness], lines: Iterable[str]
+) -> tuple[SettingsSeen, list[str]]:
+    """The values of ``requested`` in the library of every rank, and the reasons why they do not prove all of it.
+
+    ``lines`` are the output of the ranks: a library that does not report the value of a text setting by MPI_T prints it
+    in the lines of its first rank.
+    """
+    printed, refused = _printed_settings(family, lines)
+    seen: dict[str, str] = {}
+    reasons = [f"{family.name} reports: {line}" for line in refused]
+    for witness in witnesses:
+        name = f"rank {witness.rank}"
+        if witness.settings is None:
+            reasons.append(f"{name} has no settings of its MPI library: it ended without MPI_Finalize")
+            continue
+        known = {item.name: item for item in witness.settings}
+        for setting, value in requested.items():
+            has = (known[setting].value if setting in known else "") or printed.get(setting, "")
+            if setting not in known:
+                reasons.append(f"setting {setting}={value} was not taken: {family.name} has no {setting}")
+            elif _same(family, value, has, known[setting]):
+                seen.setdefault(setting, value)
+            else:
+                reasons.append(f"setting {setting}={value} was not taken: {name} has {has or 'nothing'}")
+                seen[setting] = has
+    return SettingsSeen(dict(requested), seen), list(dict.fromkeys(reasons))
+
+
+def _printed_settings(family: Family, lines: Iterable[str]) -> tuple[dict[str, str], list[str]]:
+    matches = [re.match(family.startup, line) for line in lines] if family.startup else []
+    texts = [match.string[match.end() :].strip() for match in matches if match]
+    refused = [text for text in texts if family.refusal and re.search(family.refusal, text)]
+    return dict(text.split("=", 1) for text in texts if "=" in text), refused
+
+
+def _same(family: Family, requested: str, has: str, known: Setting) -> bool:
+    """Whether the library's value is the one that was asked for, in words, digits or as a switch."""
+    words = family.words(known.about) if has.isdigit() else []
+    named = words[int(has)] if words and int(has) < len(words) else known.word
+    return (
+        requested in (has, named)
+        or _SWITCH.get(requested.lower(), requested) == has
+        or _number(requested) == _number(has) is not None
+    )
+
+
+def _number(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        return None

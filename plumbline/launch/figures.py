@@ -12,11 +12,10 @@ from plumbline.base import digits, units
 from plumbline.base.errors import PlumbError
 from plumbline.base.schemas.site import Facts
 from plumbline.base.units import is_measured
-from plumbline.host import limits
-from plumbline.host.limits import ceilings, raising
-from plumbline.host.limits.ceilings import LARGER, Measured
-from plumbline.host.topology.machine import Machine
-from plumbline.host.topology.plan import Plan
+from plumbline.host import ceilings, limits
+from plumbline.host.binder import Plan
+from plumbline.host.ceilings import LARGER, Measured
+from plumbline.host.machine import Machine
 from plumbline.judge.references import References, judge
 from plumbline.parsers.measurement import Measurement, step_of
 from plumbline.records.figure import Ceiling, Figure
@@ -67,9 +66,9 @@ def raised(record: Record, host: Machine, measured: Measured) -> Measured:
         samples = list(itertools.compress(figure.samples, undisturbed))
         if not samples or figure.ceiling is None or figure.ceiling.measured is None:
             continue
-        reached = raising.Reached(statistics.median(samples), figure.better, record.time, record.id)
+        reached = ceilings.Reached(statistics.median(samples), figure.better, record.time, record.id)
         about = _about(record, wanted, figure)
-        measured = raising.raised(measured, about, ceilings.use_of(record.plan, host, record.placement.nodes), reached)
+        measured = ceilings.raised(measured, about, ceilings.use_of(record.plan, host, record.placement.nodes), reached)
     return measured
 
 
@@ -81,26 +80,18 @@ def idle_of(measured: Measured | None) -> Idle | None:
 
 
 def _reported(record: Record) -> list[WantedFigure]:
-    """The figures to work out: all of the variant's but the optional ones that no launch reports."""
-    launches = record.counting()
-    return [
-        figure
-        for figure in record.variant.figures
-        if not figure.optional or any(launch.find(figure) for launch in launches)
-    ]
+    wanted, launches = record.variant.figures, record.counting()
+    return [each for each in wanted if not each.optional or any(launch.find(each) for launch in launches)]
 
 
 def _figure(wanted: WantedFigure, record: Record, facts: Facts, host: Machine, measured: Measured | None) -> Figure:
     chosen = [launch.measurement(wanted) for launch in record.counting()]
     figure = Figure.of(wanted.name, chosen)
-    used = packages_used(record.plan, host)
     about = _about(record, wanted, figure)
     if record.variant.application and "work" not in about.params:
         return figure  # its name says nothing: a user's "triad" may be anything, in any unit
-    known = {**limits.reach(record.plan, host), **limits.kind(chosen[0].params), "unit": figure.unit}
-    limit = None
-    if not record.variant.application:
-        limit = limits.of(wanted.metric, facts, used, record.placement.nodes, about.directions, **known)
+    used = limits.resources(record.plan, host, packages_used(record.plan, host), record.placement.nodes)
+    limit = None if record.variant.application else limits.of(about, facts, used)
     model = _model(figure, chosen)
     if limit is not None:
         figure.limit = replace(limit, percent=round(100 * figure.value / limit.value, 2))
@@ -114,10 +105,9 @@ def _figure(wanted: WantedFigure, record: Record, facts: Facts, host: Machine, m
     return figure
 
 
-def _about(record: Record, wanted: WantedFigure, figure: Figure) -> ceilings.Quantity:
-    """The quantity of ``figure``, which decides its ceiling."""
-    params = record.counting()[0].measurement(wanted).params
-    return ceilings.Quantity(wanted.metric, figure.unit, params, record.variant.context.get("directions", 1))
+def _about(record: Record, wanted: WantedFigure, figure: Figure) -> limits.Quantity:
+    params, directions = record.counting()[0].measurement(wanted).params, record.variant.context.get("directions", 1)
+    return limits.Quantity(wanted.metric, figure.unit, params, directions, limits.crosses_nodes(params))
 
 
 def _model(figure: Figure, chosen: list[Measurement]) -> Ceiling | None:
@@ -171,14 +161,12 @@ def _judge(figures: list[Figure], record: Record, expected: References) -> Verdi
 def _faults(figures: list[Figure]) -> list[str]:
     faults = []
     for figure in figures:
+        limit, most = figure.limit, max(figure.samples)
         if not all(math.isfinite(sample) and sample >= 0 for sample in figure.samples):
             faults.append(f"{figure.name} is not a finite number")
-        limit, most = figure.limit, max(figure.samples)
         if limit and most > limit.value * limits.TOLERANCE:
-            faults.append(
-                f"{figure.name} {most:.0f} {figure.unit} is above the physical limit "
-                f"{limit.value:.0f} {limit.unit} ({limit.method})"
-            )
+            physical = f"the physical limit {limit.value:.0f} {limit.unit} ({limit.method})"
+            faults.append(f"{figure.name} {most:.0f} {figure.unit} is above {physical}")
     return faults
 
 

@@ -1,10 +1,14 @@
-"""A variant resolved on this machine: its stack, plan and command, and the record that its launches go into."""
+"""A variant resolved on this machine: its plan, environment and command, and the record that its launches go into.
+
+Records that anybody may have written, to be run again, give data, but may not choose the code that runs.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import re
 import secrets
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,16 +19,17 @@ import msgspec
 from plumbline import mpi, schedulers, site
 from plumbline.base import files, git, paths, surroundings
 from plumbline.base.errors import PlumbError
-from plumbline.base.schemas.site import Facts
-from plumbline.host import provenance
-from plumbline.host.limits.ceilings import Measured, words
-from plumbline.host.topology import machine, plan
-from plumbline.launch import environment, hosts, plausible, settings
+from plumbline.base.schemas.site import Facts, Partition
+from plumbline.host import binder, machine, provenance
+from plumbline.host.ceilings import Measured, words
+from plumbline.launch import environment, hosts
 from plumbline.launch.program_files import Files
 from plumbline.launch.witness.compare import Binds
+from plumbline.mpi import loading
 from plumbline.records import store
 from plumbline.records.model import Benchmark, Placement, Record, Stack, Suite
 from plumbline.records.variant import Variant, checked
+from plumbline.site import ceilings_file
 from plumbline.stacks import engines, instructions, tuned
 from plumbline.stacks import manifest as manifests
 
@@ -32,6 +37,12 @@ from plumbline.stacks import manifest as manifests
 OWN = "own"
 #: that of a program of an application: ``context`` has these too, its inputs, and how its figures are found
 APPLICATION = "application"
+#: suites whose programs are MPI programs
+MPI_SUITES = ("imb", "osu", "kernels", APPLICATION)
+#: the cure for a record that may not choose the code
+TRUST = "if you know who wrote it, add --trust"
+#: an option, or a word that is neither a path nor anything to a shell
+_PLAIN = re.compile(r"[\w.,:=+-]+")
 
 
 @dataclass
@@ -69,9 +80,54 @@ class Prepared:
         return self.record.variant
 
     @property
-    def plan(self) -> plan.Plan:
+    def plan(self) -> binder.Plan:
         """Where its ranks and threads go on a node."""
         return self.record.plan
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A variant's benchmark of its stack, and where its ranks go: partition, plan of a node, hosts if they are named.
+
+    ``files`` are those that each launch runs, as they were before they were compared with the manifest.
+    """
+
+    variant: Variant
+    manifest: manifests.Manifest
+    entry: manifests.Benchmark
+    files: Files
+    node: binder.Plan
+    partition: Partition
+    named: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Environment:
+    """The variables of a launch: those that it inherits, its stack's, and ``stated``: site, test and settings."""
+
+    settings: dict[str, str]
+    inherited: environment.Inherited
+    stack: dict[str, str]
+    stated: dict[str, str]
+
+    @property
+    def all(self) -> dict[str, str]:
+        """All of them; the launcher has its own beside."""
+        return {**self.inherited.kept, **self.stack, **self.stated}
+
+    @property
+    def exported(self) -> tuple[str, ...]:
+        """Those that ranks on other nodes must get."""
+        return tuple({"HOME": "", **environment.LOGS, **self.stack, **self.stated})
+
+
+@dataclass(frozen=True)
+class _Command:
+    """How the ranks are started: the command, and the variables of the launch that are not as inherited."""
+
+    words: list[str]
+    changes: dict[str, str]
+    ranks: hosts.Ranks
 
 
 def prepare(variant: Variant, session: str) -> Prepared:
@@ -79,7 +135,23 @@ def prepare(variant: Variant, session: str) -> Prepared:
 
     Raises :class:`PlumbError` when it is not valid or cannot run here.
     """
-    variant = checked(msgspec.to_builtins(variant), "variant description")
+    plan = _plan(checked(msgspec.to_builtins(variant), "variant description"))
+    around = _environment(plan)
+    host = machine.load()
+    command = _command(plan, around, host)
+    return Prepared(
+        _new_record(plan, session, around, command),
+        plan.manifest,
+        plan.partition.facts,
+        ceilings_file.ceilings_of(variant.site, variant.partition, words(host)),
+        host,
+        command.ranks,
+        plan.files,
+        around.settings,
+    )
+
+
+def _plan(variant: Variant) -> _Plan:
     manifest = manifests.load(variant.stack)
     entry = entry_of(variant, manifest)
     instructions.refuse(entry.facts, variant.benchmark, manifest.made_of)
@@ -87,63 +159,55 @@ def prepare(variant: Variant, session: str) -> Prepared:
         manifest.container.check(variant.nodes)
     libraries = [paths.witness_library(), *([paths.profile_library()] if variant.profiled else [])]
     inputs = [file for path in variant.context.get("inputs", {}).values() for file in files.below(Path(path))]
-    stdin = [variant.context["stdin"]] if variant.context.get("stdin") else []
-    unchanged = Files.of([paths.binder(), *libraries, *inputs, *map(Path, stdin)], manifests.recorded(manifest, entry))
+    stdin = [Path(variant.context["stdin"])] if variant.context.get("stdin") else []
+    unchanged = Files.of([paths.binder(), *libraries, *inputs, *stdin], manifests.recorded(manifest, entry))
     manifests.check(manifest)
-    resolved = plan.resolve(
+    node = binder.resolve(
         variant.placement, threads=variant.threads, memory=variant.memory, ranks=variant.ranks_per_node
     )
     partition = site.partition(site.load(variant.site), variant.partition)
-    named = hosts.chosen(partition, variant.nodes)
-    requested = settings_of(variant, manifest)
-    variables = {**settings.variables(manifest.family, requested), **partition.environment, **variant.environment}
+    return _Plan(variant, manifest, entry, unchanged, node, partition, hosts.chosen(partition, variant.nodes))
+
+
+def _environment(plan: _Plan) -> _Environment:
+    requested = settings_of(plan.variant, plan.manifest)
+    by_settings = environment.settings_variables(plan.manifest.family, requested)
     user = surroundings.of_user()
-    inherited = environment.inherit(user)
-    stack = manifests.environment(manifest, user)  # what it refers to by name is declared
-    around = {**inherited.kept, **stack, **variables}
-    launcher = manifest.launcher_on(partition, around)
-    by_ssh = named if named or launcher.reaches(os.environ) else hosts.of_job(variant.nodes, os.environ)
-    host = machine.load()
+    return _Environment(
+        requested,
+        environment.inherit(user),
+        manifests.environment(plan.manifest, user),  # what it refers to by name is declared
+        {**by_settings, **plan.partition.environment, **plan.variant.environment},
+    )
+
+
+def _command(plan: _Plan, around: _Environment, host: machine.Machine) -> _Command:
+    variant, manifest, node = plan.variant, plan.manifest, plan.node
+    launcher = manifest.launcher_on(plan.partition, around.all)
+    knows_hosts = plan.named or launcher.reaches(os.environ)
+    by_ssh = plan.named if knows_hosts else hosts.of_job(variant.nodes, os.environ)
     layout = mpi.Layout(
         nodes=variant.nodes,
-        ranks_per_node=len(resolved.ranks),
+        ranks_per_node=len(node.ranks),
         hosts=by_ssh or hosts.share(variant.nodes, os.environ),
-        round_robin=resolved.map == "cyclic",
+        round_robin=node.map == "cyclic",
         ssh=bool(by_ssh),
-        crowded=len(resolved.ranks) > len(host.cores),
+        crowded=len(node.ranks) > len(host.cores),
         by_port=manifest.container is not None and not manifest.container.inherits,
     )
-    exported = tuple({"HOME": "", **environment.LOGS, **stack, **variables})
-    start = launcher.command(layout, bound=bool(resolved.bound), exported=exported, environment=around)
+    start = launcher.command(layout, bound=bool(node.bound), exported=around.exported, environment=around.all)
     itself = _binds(variant) == "itself"  # the control, with the launcher's binding off too
-    placement, pages = ("none", "firsttouch") if itself else (variant.placement, resolved.memory)
-    binder = [
-        *(engines.binder() if manifest.container else [str(paths.binder())]),
-        "--placement",
-        placement,
-        "--threads",
-        str(resolved.threads),
-    ]
-    binder += ["--memory", pages, "--witness", "witness", "--output", "output"]
-    binder += ["--input", *stdin] if stdin else []
-    binder += ["--profile", "profile", "--"] if variant.profiled else ["--"]
-    changes = {**stack, **start.environment, **variables}
-    record = _new_record(variant, session, manifest, entry, resolved, layout)
-    program = [*binder, *entry.command, *variant.arguments]
-    record.command = manifest.command(start.arguments, program, len(resolved.ranks))
-    record.environment = {**inherited.stated, **changes}
-    record.removed_variables = inherited.removed(changes)
-    kept = {name: value for name, value in inherited.kept.items() if name not in start.removed}
-    return Prepared(
-        record,
-        manifest,
-        partition.facts,
-        site.ceilings_of(variant.site, variant.partition, words(host)),
-        host,
-        hosts.Ranks(launcher, layout, exported, {**kept, **changes}),
-        unchanged,
-        requested,
-    )
+    placement, pages = ("none", "firsttouch") if itself else (variant.placement, node.memory)
+    program = engines.binder() if manifest.container else [str(paths.binder())]
+    program += ["--placement", placement, "--threads", str(node.threads), "--memory", pages]
+    program += ["--witness", "witness", "--output", "output"]
+    program += ["--input", variant.context["stdin"]] if variant.context.get("stdin") else []
+    program += ["--profile", "profile", "--"] if variant.profiled else ["--"]
+    program += [*plan.entry.command, *variant.arguments]
+    changes = {**around.stack, **start.environment, **around.stated}
+    kept = {name: value for name, value in around.inherited.kept.items() if name not in start.removed}
+    ranks = hosts.Ranks(launcher, layout, around.exported, {**kept, **changes})
+    return _Command(manifest.command(start.arguments, program, len(node.ranks)), changes, ranks)
 
 
 def _binds(variant: Variant) -> Binds:
@@ -156,7 +220,7 @@ def entry_of(variant: Variant, manifest: manifests.Manifest) -> manifests.Benchm
         if manifest.container:
             message = f"stack {variant.stack} runs the programs of its image only"
             raise PlumbError(message, variant.benchmark, "build the program with a stack of this host")
-        suite = plausible.APPLICATION if variant.context.get("mpi") else OWN
+        suite = APPLICATION if variant.context.get("mpi") else OWN
         state = variant.application
         version = (state.commit or state.digest)[:12] if state else ""
         program, command = Path(variant.context["program"]), list(variant.context["command"])
@@ -176,7 +240,7 @@ def settings_of(variant: Variant, manifest: manifests.Manifest) -> dict[str, str
 
     Raises :class:`PlumbError` for settings of a variant whose program has no MPI library.
     """
-    if entry_of(variant, manifest).suite in plausible.MPI_SUITES:
+    if entry_of(variant, manifest).suite in MPI_SUITES:
         return {**manifest.settings, **variant.settings}
     if variant.settings:
         message = f"a program without MPI takes no setting of an MPI library: {', '.join(variant.settings)}"
@@ -184,14 +248,8 @@ def settings_of(variant: Variant, manifest: manifests.Manifest) -> dict[str, str
     return {}
 
 
-def _new_record(
-    variant: Variant,
-    session: str,
-    manifest: manifests.Manifest,
-    entry: manifests.Benchmark,
-    resolved: plan.Plan,
-    layout: mpi.Layout,
-) -> Record:
+def _new_record(plan: _Plan, session: str, around: _Environment, command: _Command) -> Record:
+    variant, manifest, node = plan.variant, plan.manifest, plan.node
     name = json.dumps([session, variant.stack, variant.name, secrets.token_hex(4)])
     return Record(
         schema=1,
@@ -206,20 +264,55 @@ def _new_record(
         suite=msgspec.convert(git.suite_state(), Suite),
         stack=msgspec.convert({**manifests.document(manifest), "sha256": manifests.digest(manifest)}, Stack),
         variant=variant,
-        benchmark=msgspec.convert(entry, Benchmark, from_attributes=True),
+        benchmark=msgspec.convert(plan.entry, Benchmark, from_attributes=True),
         placement=Placement(
             name=variant.placement,
-            memory=resolved.memory,
-            threads=resolved.threads,
-            ranks_per_node=layout.ranks_per_node,
-            nodes=layout.nodes,
+            memory=node.memory,
+            threads=node.threads,
+            ranks_per_node=len(node.ranks),
+            nodes=variant.nodes,
         ),
-        plan=resolved,
+        plan=node,
         launches=[],
         verified=False,
         reasons=["no launch finished"],
         figures=[],
         verdict="invalid",
         host=provenance.measured(),
-        command=[],
+        command=command.words,
+        environment={**around.inherited.stated, **command.changes},
+        removed_variables=around.inherited.removed(command.changes),
     )
+
+
+def refuse_build(record: Record, cure: str = TRUST) -> None:
+    """Raise :class:`PlumbError` for variables that ``record`` has for a build and that could be more than options.
+
+    They may be options, or one word: no path and no command.
+    """
+    state = record.variant.application
+    for name, value in state.variables if state else ():
+        words = value.split()
+        is_plain = all(map(_PLAIN.fullmatch, words)) and (len(words) <= 1 or all(word[0] == "-" for word in words))
+        if loading.loads(name) or not is_plain:
+            raise PlumbError(f"a file may not say what is run: build:{name}={value}", f"record {record.id}", cure)
+
+
+def variant_again(record: Record, trusted: bool = False, cure: str = TRUST) -> Variant:
+    """The variant of ``record``, to be launched again.
+
+    Raises :class:`PlumbError`, unless it is ``trusted``, where it names a program that is none of our builds, or
+    variables and settings by which code is loaded, and as :func:`refuse_build`.
+    """
+    variant, where = record.variant, f"record {record.id}"
+    if trusted:
+        return variant
+    refuse_build(record, cure)
+    for values in (variant.environment, variant.settings):
+        loading.refuse(values, where, cure)
+    if variant.benchmark in (OWN, APPLICATION):
+        program, command = (variant.context.get(name) for name in ("program", "command"))
+        builds = paths.build().resolve() / "applications"
+        if command != [program] or not Path(str(program)).resolve().is_relative_to(builds):
+            raise PlumbError(f"it runs a program that was not built here: {program}", where, cure)
+    return variant

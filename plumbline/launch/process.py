@@ -1,23 +1,30 @@
-"""One launch as a process tree with a time limit: it ends every process that it started."""
+"""One launch as a process tree with a time limit: it ends every process that it started.
+
+The files in /dev/shm of a launch that had to be ended are removed, because the next launches would lack their memory,
+and only those of that launch. A file that a process of the launch had mapped belongs to the launch. If its processes
+are gone, files that appeared since it began, under a name that an MPI library gives, belong to it.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import fnmatch
 import os
 import resource
 import select
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from plumbline import mpi
 from plumbline.base import group
 from plumbline.host import proc
-from plumbline.launch import shared_memory, waiting
+from plumbline.launch import waiting
 from plumbline.launch.signals import Interrupted, handled
 from plumbline.stacks import engines
 
@@ -28,6 +35,7 @@ GRACE_S = 1.0
 STDOUT = 1
 #: most bytes that are read of the output of a launch
 MOST_PRINTED = 128 << 20
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where shm_open(3) puts them
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -48,12 +56,7 @@ class Ended:
     peak_bytes: int = 0
 
 
-def run(
-    command: Sequence[str],
-    environment: Mapping[str, str],
-    folder: Path,
-    time_limit_s: float,
-) -> Ended:
+def run(command: Sequence[str], environment: Mapping[str, str], folder: Path, time_limit_s: float) -> Ended:
     """Run ``command`` in ``folder`` (stdout and stderr to the files of that name there) and leave no process behind.
 
     The launch is ended after ``time_limit_s`` seconds. If it did not end well, its files of shared memory are removed.
@@ -63,7 +66,7 @@ def run(
     """
     # Launcher daemons start sessions of their own; as a subreaper this process inherits those that lose their parent.
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    before = shared_memory.present()
+    before = _shared_files()
     begin = time.monotonic()
     with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err, _signals() as wakeup:
         child = subprocess.Popen(
@@ -76,10 +79,9 @@ def run(
             start_new_session=True,
             preexec_fn=die_with_parent,
         )
-        began = 0
+        began, status = 0, "interrupted"
         processes: list[str] = []
         orphans: list[proc.Stat] = []
-        status = "interrupted"
         try:
             with contextlib.suppress(OSError):  # no /proc
                 began = proc.stat(proc.PROC / str(child.pid)).began
@@ -87,17 +89,16 @@ def run(
             if status == "timeout":
                 processes = waiting.ask(descendants(os.getpid()), folder)
         finally:
-            mine = set() if status == "exited" else shared_memory.mapped(descendants(os.getpid()))
+            mine = set() if status == "exited" else _mapped_files(descendants(os.getpid()))
             _end_tree(child, folder, orphans)
             if child.returncode != 0:
-                shared_memory.remove(mine | (shared_memory.present() - before))
+                remove_shared(mine | (_shared_files() - before))
     wall = time.monotonic() - begin
     orphans = [orphan for orphan in orphans if orphan.began >= began]  # the caller may have its own processes
     if status == "timeout":
         return Ended("timeout", None, wall, waiting.calls(folder) + processes, orphans)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
-    how: Literal["ok", "failed"] = "ok" if child.returncode == 0 else "failed"
-    return Ended(how, child.returncode, wall, orphans=orphans, peak_bytes=peak)
+    return Ended("failed" if child.returncode else "ok", child.returncode, wall, orphans=orphans, peak_bytes=peak)
 
 
 def sleep_until_end(pid: int, limit_s: float | None) -> None:
@@ -253,3 +254,50 @@ def printed(file: Path, most: int = MOST_PRINTED) -> str:
         stream.seek(max(0, os.fstat(stream.fileno()).st_size - most))
         text = stream.read(most).decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def shared_free(folder: Path = SHARED_MEMORY) -> int | None:
+    """Bytes that are free in ``folder``; None where there is no such file system."""
+    try:
+        status = os.statvfs(folder)
+    except OSError:
+        return None
+    return status.f_bavail * status.f_frsize
+
+
+def shared_shortage(family: mpi.Family, ranks: int, free_bytes: int | None) -> list[str]:
+    """Why ``ranks`` ranks of a node may run slower than they could; empty where there is room."""
+    wanted = family.shared_memory[0] + ranks * family.shared_memory[1]
+    if free_bytes is None or free_bytes >= wanted:
+        return []
+    return [f"{SHARED_MEMORY} has {free_bytes >> 10} KiB free, {ranks} ranks of {family.name} want {wanted >> 10} KiB"]
+
+
+def _shared_files() -> set[Path]:
+    with contextlib.suppress(OSError):
+        present = list(SHARED_MEMORY.iterdir())
+        return {file for file in present if any(fnmatch.fnmatch(file.name, name) for name in mpi.SHARED_FILES)}
+    return set()
+
+
+def _mapped_files(pids: Iterable[int]) -> set[Path]:
+    """The files that these processes have mapped; a process that has ended, or may not be looked at, has none."""
+    files = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for line in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace").splitlines():
+                path = Path(line.split(maxsplit=5)[-1])
+                if path.parent == SHARED_MEMORY:
+                    files.add(path)
+    return files
+
+
+def remove_shared(left: set[Path]) -> None:
+    """Remove those of ``left`` that are this user's and that no process has mapped."""
+    if not left:
+        return
+    used = _mapped_files(int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+    for file in left - used:
+        with contextlib.suppress(OSError):
+            if file.stat().st_uid == os.getuid():
+                file.unlink()

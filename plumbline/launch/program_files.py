@@ -28,14 +28,18 @@ def note(record: Record, seen: Sequence[Witness]) -> list[str]:
     known = {file.path: file for file in record.loaded}
     one_node = record.placement.nodes == 1
     changed: dict[str, None] = {}
-    for witness in seen:
-        for file in witness.objects:
-            first = known.setdefault(file.path, file)
-            same_time = file.modified_ns == first.modified_ns or not one_node
-            if (file.build_id, file.bytes) != (first.build_id, first.bytes) or not same_time:
-                changed[file.path] = None
+    for file in (file for witness in seen for file in witness.objects):
+        first = known.setdefault(file.path, file)
+        same_time = file.modified_ns == first.modified_ns or not one_node
+        if (file.build_id, file.bytes) != (first.build_id, first.bytes) or not same_time:
+            changed[file.path] = None
     record.loaded = list(known.values())
-    return [*_other_program(record, seen), *_shown(list(changed))]
+    before = next((rank.program for launch in record.launches for rank in launch.ranks), None)
+    others = sorted({witness.program for witness in seen} - {before})
+    program = f"the ranks ran {', '.join(others)}, those of the first launch {before}"
+    more = f" and {len(changed) - SHOWN} more" if len(changed) > SHOWN else ""
+    shown = f"loaded other files than before: {', '.join([*changed][:SHOWN])}{more} changed since the first launch"
+    return [program] * bool(before and others) + [shown] * bool(changed)
 
 
 def other_library(
@@ -59,24 +63,10 @@ def other_library(
 
 
 def _is_of(path: str, known: Mapping[str, str]) -> bool:
-    """Whether the file ``path``, links resolved, is one of the ``known``, by its path or its SHA-256."""
     try:
         return path in known or files.sha256_once(Path(path)) in known.values()
     except (OSError, ValueError):
         return False
-
-
-def _other_program(record: Record, seen: Sequence[Witness]) -> list[str]:
-    first = next((rank.program for launch in record.launches for rank in launch.ranks), None)
-    others = sorted({witness.program for witness in seen} - {first})
-    return [f"the ranks ran {', '.join(others)}, those of the first launch {first}"] if first and others else []
-
-
-def _shown(changed: list[str]) -> list[str]:
-    if not changed:
-        return []
-    more = f" and {len(changed) - SHOWN} more" if len(changed) > SHOWN else ""
-    return [f"loaded other files than before: {', '.join(changed[:SHOWN])}{more} changed since the first launch"]
 
 
 @dataclass

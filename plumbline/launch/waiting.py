@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,14 +31,14 @@ STATES = {"R": "running", "S": "sleeping", "D": "in uninterruptible wait", "T": 
 
 @dataclass
 class Process:
-    """One process of the launch on this host. ``answer``: the file that its witness answers in, if it has one."""
+    """One process of the launch on this host, described in a line.
+
+    ``answer``: the file that its witness answers in, if it has one, a line for each thread.
+    """
 
     pid: int
-    name: str
-    state: str
-    channel: str
+    line: str
     threads: int
-    rank: int | None
     answer: Path | None
 
     @classmethod
@@ -50,31 +50,20 @@ class Process:
         threads = len(list((directory / "task").iterdir()))
         items = (directory / "environ").read_bytes().decode(errors="replace").split("\0")
         environment = dict(item.split("=", 1) for item in items if "=" in item)
-        answer = None
+        answer, rank = None, mpi.rank(environment)
         if environment.get("PLUMB_WITNESS_PID") == str(pid) and _answers(directory):
             place = engines.on_host(environment.get("PLUMB_WITNESS_DIR", ""), folder)
             answer = place / f"{os.uname().nodename}.{pid}.waiting"
-        return cls(pid, seen.name, seen.state, channel, threads, mpi.rank(environment), answer)
-
-    def ask(self) -> None:
-        """Ask the witness inside for its calls; one that has ended meanwhile has nothing to say."""
-        if self.answer is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, ASK)
+        named = f"{seen.name}{'' if rank is None else f' (rank {rank})'}"
+        where = f" in {channel}" if channel else ""
+        return cls(pid, f"pid {pid} {named}: {STATES.get(seen.state, seen.state)}{where}", threads, answer)
 
     def answered(self) -> bool:
         """Whether every thread has answered; True for a process that cannot be asked."""
-        if self.answer is None:
-            return True
         try:
-            return len(_lines(self.answer)) >= self.threads
+            return self.answer is None or len(_lines(self.answer)) >= self.threads
         except FileNotFoundError:
             return False
-
-    def __str__(self) -> str:
-        rank = "" if self.rank is None else f" (rank {self.rank})"
-        where = f" in {self.channel}" if self.channel else ""
-        return f"pid {self.pid} {self.name}{rank}: {STATES.get(self.state, self.state)}{where}"
 
 
 def ask(pids: list[int], folder: Path) -> list[str]:
@@ -87,9 +76,13 @@ def ask(pids: list[int], folder: Path) -> list[str]:
         with contextlib.suppress(OSError):
             processes.append(Process.read(pid, folder))
     for process in processes:
-        process.ask()
-    _wait_until(lambda: all(process.answered() for process in processes))
-    return [str(process) for process in processes]
+        with contextlib.suppress(ProcessLookupError):  # one that has ended meanwhile has nothing to say
+            if process.answer is not None:
+                os.kill(process.pid, ASK)
+    deadline = time.monotonic() + PATIENCE_S
+    while not all(process.answered() for process in processes) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return [process.line for process in processes]
 
 
 def calls(folder: Path) -> list[str]:
@@ -107,18 +100,14 @@ def calls(folder: Path) -> list[str]:
         if lines and lines[0][0] != "-":
             rank = int(lines[0][0])
             ranks.setdefault(where, []).append(rank)
-            call_peers = [call.partition(" ")[2] for call in pending]
-            peers.setdefault(where, []).extend((rank, peer) for peer in call_peers if peer)
+            peers.setdefault(where, []).extend((rank, call.split(" ", 1)[1]) for call in pending if " " in call)
     ordered = sorted(ranks, key=lambda where: min(ranks[where]))
     return [f"{numbered('rank', sorted(ranks[where]))} in {where}{_listed(sorted(peers[where]))}" for where in ordered]
 
 
 def _listed(peers: list[tuple[int, str]]) -> str:
-    """The peers that ranks wait for, as far as they are known and fit a line."""
-    if not peers:
-        return ""
     more = f", and {len(peers) - SHOWN} more" if len(peers) > SHOWN else ""
-    return f" ({', '.join(f'{rank} {peer}' for rank, peer in peers[:SHOWN])}{more})"
+    return f" ({', '.join(f'{rank} {peer}' for rank, peer in peers[:SHOWN])}{more})" if peers else ""
 
 
 def _lines(answer: Path) -> list[str]:
@@ -128,13 +117,6 @@ def _lines(answer: Path) -> list[str]:
 
 def _answers(folder: Path) -> bool:
     """Whether the process catches the signal: one that does not would be ended by it."""
-    for line in (folder / "status").read_text(encoding="utf-8", errors="replace").splitlines():
-        if line.startswith("SigCgt:"):
-            return bool(int(line.split()[1], 16) >> (ASK - 1) & 1)
-    return False
-
-
-def _wait_until(fulfilled: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not fulfilled() and time.monotonic() < deadline:
-        time.sleep(0.01)
+    status = (folder / "status").read_text(encoding="utf-8", errors="replace")
+    caught = re.search(r"^SigCgt:\s*([0-9a-f]+)", status, re.MULTILINE)
+    return bool(caught and int(caught[1], 16) >> (ASK - 1) & 1)

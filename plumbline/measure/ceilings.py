@@ -12,11 +12,9 @@ from plumbline import schedulers, site
 from plumbline.base import paths, units
 from plumbline.base.errors import PlumbError
 from plumbline.base.schemas.site import Partition
-from plumbline.host import energy
-from plumbline.host.limits.ceilings import LARGER, MEMORY, Ceiling, Measured, cache_bytes, words
-from plumbline.host.topology import binder, machine, plan
-from plumbline.host.topology.counts import cores_in
-from plumbline.host.topology.machine import Machine
+from plumbline.host import binder, energy, machine
+from plumbline.host.ceilings import LARGER, MEMORY, Ceiling, Measured, cache_bytes, words
+from plumbline.host.machine import Machine, cores_in
 from plumbline.measure import driver, jobs
 from plumbline.records.figure import Figure
 from plumbline.records.model import Record
@@ -123,8 +121,8 @@ def measure_all(
     for part in parts:
         if if_needed and is_current(name, part):
             say(f"site {name}: the ceilings of partition {part.name} are up to date")
-            continue
-        worst = max(worst, measure(name, part, stack, say, add))
+        else:
+            worst = max(worst, measure(name, part, stack, say, add))
     return worst
 
 
@@ -132,7 +130,7 @@ def is_current(name: str, part: Partition) -> bool:
     """Whether the ceilings of ``part`` are of its present machine: this host, or its stored topology if it has jobs."""
     behind = schedulers.named(part.scheduler).has_jobs
     host = machine.load(site.folder(name) / part.topology if behind else None)
-    return site.ceilings_of(name, part.name, words(host)) is not None
+    return file_of.ceilings_of(name, part.name, words(host)) is not None
 
 
 def _here(name: str, part: Partition, stack: str, work: Path, say: Callable[[str], None], add: bool) -> int:
@@ -203,7 +201,7 @@ def experiments(host: Machine) -> Iterator[Experiment]:
 def _exists(placement: str) -> bool:
     """Whether this host has such a pair of cores."""
     try:
-        plan.resolve(placement, threads=2)
+        binder.resolve(placement, threads=2)
     except PlumbError:
         return False
     return True
@@ -233,16 +231,11 @@ def _caches(host: Machine, places: Sequence[ExperimentPlace]) -> Iterator[Experi
         )
         yield Experiment("membw", _sweeps("load", around, level, 1), alone, [bandwidth])
         yield Experiment("membw", _sweeps("copy", around, level, 1), alone, [bandwidth, copy])
-    everywhere = cache_bytes(host, host.cpus)
+    everywhere, cores = cache_bytes(host, host.cpus), len(host.cores)
     for level in everywhere if whole else ():
-        if sum(cache.level == level for cache in host.caches) < len(host.cores):
-            cores = len(host.cores)
-            yield Experiment(
-                "membw",
-                _sweeps("load", everywhere, level, cores),
-                whole[0],
-                [Gives(CACHE_LIST, "bandwidth", level=level)],
-            )
+        if sum(cache.level == level for cache in host.caches) < cores:
+            gives = [Gives(CACHE_LIST, "bandwidth", level=level)]
+            yield Experiment("membw", _sweeps("load", everywhere, level, cores), whole[0], gives)
 
 
 def _elements(data: int, arrays: int, least: int = 1) -> int:
@@ -263,33 +256,16 @@ def _sweeps(kernel: str, caches: dict[int, int], level: int, cores: int) -> tupl
 def description(experiment: Experiment, name: str, partition: str, stack: str) -> Variant:
     """The variant of ``one``, as ``plumb launch`` takes it."""
     place = experiment.place
-    return Variant(
-        schema=1,
-        test="ceiling",
-        name=f"ceiling {experiment.describe()}",
-        site=name,
-        partition=partition,
-        stack=stack,
-        benchmark=experiment.program,
-        arguments=[*experiment.arguments, "--json"],
-        placement=place.placement,
-        memory=None,
-        threads=place.threads,
-        ranks_per_node=place.ranks,
-        nodes=1,
-        parser="kernel",
-        context={"kernel": experiment.program},
-        figures=[
-            WantedFigure(
-                name=target.list, metric=target.metric, where={"kernel": target.kernel} if target.kernel else {}
-            )
-            for target in experiment.gives
-        ],
-        launches=LAUNCHES,
-        time_limit_s=TIME_LIMIT_S,
-        environment=experiment.environment,
-        params={},
-    )
+    figures = [
+        WantedFigure(name=target.list, metric=target.metric, where={"kernel": target.kernel} if target.kernel else {})
+        for target in experiment.gives
+    ]
+    return Variant.create(
+        test="ceiling", name=f"ceiling {experiment.describe()}", site=name, partition=partition, stack=stack,
+        benchmark=experiment.program, arguments=[*experiment.arguments, "--json"], placement=place.placement,
+        threads=place.threads, ranks_per_node=place.ranks, figures=figures, launches=LAUNCHES,
+        time_limit_s=TIME_LIMIT_S, environment=experiment.environment,
+    )  # fmt: skip
 
 
 def collect(chosen: Sequence[Experiment], records: Sequence[Record], left_out: list[str]) -> dict[str, list[Ceiling]]:
@@ -316,20 +292,16 @@ def _ceiling(
     experiment: Experiment, target: Gives, record: Record, wanted: WantedFigure, figure: Figure, best: float
 ) -> Ceiling:
     launch = record.counting()[figure.samples.index(best)]
+    params = launch.measurement(wanted).params
+    parts = [" ".join([experiment.program, *experiment.arguments]), f"placement {experiment.place.placement}"]
+    if "kernel" in params and "mode" in params:
+        parts.append(f"best: {params['kernel']}, {params['mode']}")
     return Ceiling(
         best=units.significant(target.part * best, 5),
         spread_percent=round(100 * max(abs(sample / best - 1) for sample in figure.samples), 2),
         launches=figure.launches,
         disturbed_launches=record.disturbed_count,
-        method=_method(experiment, launch.measurement(wanted).params),
+        method="; ".join(parts),
         record=record.id,
         **experiment.where(target),
     )
-
-
-def _method(experiment: Experiment, params: dict[str, Any]) -> str:
-    """Command and placement, and the kernel and mode of the best figure."""
-    parts = [" ".join([experiment.program, *experiment.arguments]), f"placement {experiment.place.placement}"]
-    if "kernel" in params and "mode" in params:
-        parts.append(f"best: {params['kernel']}, {params['mode']}")
-    return "; ".join(parts)

@@ -9,7 +9,7 @@ import contextlib
 import random
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -71,6 +71,69 @@ class Launches:
         figures.settle(job.record, job.facts, job.host, self.expected, job.ceilings)
 
 
+def kept_records(file: Path, number: int, again: str) -> list[Record] | None:
+    """The records of ``number`` variants that are kept in ``file``, or None if it is not there yet.
+
+    Raises :class:`PlumbError` with the cure ``again`` for records that are damaged or were changed.
+    """
+    if not file.exists():
+        return None
+    records = store.whole(file, again)
+    if not all(record.seal for record in records):
+        raise PlumbError("changed since it was measured: it has no seal any more", str(file), again)
+    if len(records) != number:
+        raise PlumbError(f"{len(records)} records instead of {['one', 'two'][number - 1]}", str(file), again)
+    if len({len(record.launches) for record in records}) > 1:
+        raise PlumbError("the records do not have equally many launches", str(file), again)
+    return records
+
+
+class KeptLaunches(Launches):
+    """Launches that can be continued: their records are in files, each written whole after each launch or pair.
+
+    ``again`` is the cure where they cannot be continued.
+    """
+
+    def __init__(
+        self, variants: Sequence[Variant], session: str, folder: Path, seed: int, kept: str, again: str
+    ) -> None:
+        super().__init__(variants, session, folder, seed, kept)
+        self.again = again
+
+    def records(self, file: Path, places: Sequence[int]) -> list[Record]:
+        """The records of the variants at ``places``: those kept in ``file``, or new ones.
+
+        Raises :class:`PlumbError` where a plan, command or benchmark is another one now.
+        """
+        chosen = [self.jobs[place] for place in places]
+        for job, old in zip(chosen, kept_records(file, len(chosen), self.again) or (), strict=False):
+            for name in ("plan", "command", "benchmark"):
+                if getattr(old, name) != getattr(job.record, name):
+                    message = f"the {name} of {old.variant.name} on {old.stack.name} is another one now"
+                    raise PlumbError(message, str(self.folder), self.again)
+            job.record = old
+        return [job.record for job in chosen]
+
+    def keep(self, file: Path, launches: Mapping[int, Launch]) -> None:
+        """Add each of ``launches`` to the record of its variant, and write these records.
+
+        Where that fails (a full disk) they are given up: records, which may be on another disk too, must not have a
+        launch that is not found when it goes on.
+        """
+        records = [self.jobs[place].record for place in sorted(launches)]
+        with held_back():
+            for place, launch in launches.items():
+                self.jobs[place].record.launches.append(launch)
+                self.settle(place)
+            try:
+                store.write(file, records)
+            except BaseException:
+                for place in launches:
+                    self.jobs[place].record.launches.pop()
+                    self.settle(place)
+                raise
+
+
 def run(
     variants: Sequence[Variant],
     folder: Path,
@@ -78,12 +141,13 @@ def run(
     say: Callable[[str], None] = lambda line: None,
     campaign: str | None = None,
     into: Path | None = None,
+    brief: bool = False,
 ) -> tuple[Path, list[Record]]:
     """Run all launches of some variants, in random order if there are several, with ``folder`` as work space.
 
     Returns the session file and its records. ``seed`` makes the order repeatable; it is kept in the record, as is the
     ``campaign`` that the records belong to. The session file is among the site's results, or in the folder ``into``.
-    ``say`` gets a line after each launch.
+    ``say`` gets a line after each launch, with neither its test nor what disturbed it if ``brief``.
 
     Raises :class:`PlumbError` as :class:`Launches` does, for a launch folder that Plumbline did not make, and where
     another session uses ``folder``; raises :class:`Interrupted` on SIGINT, SIGTERM, SIGHUP or SIGUSR2. In every case
@@ -98,14 +162,16 @@ def run(
         file = into / f"{session}.jsonl" if into else store.session_file(records[0].site, session)
         for record in records:
             record.campaign = campaign
-        _measure(launches, schedule([record.variant.launches for record in records], seed), file, say)
+        _measure(launches, schedule([record.variant.launches for record in records], seed), file, say, brief)
         if into is None and any([_raise_ceilings(job, launches.expected, say) for job in launches.jobs]):
             with held_back():
                 store.write(file, records)
         return file, records
 
 
-def _measure(launches: Launches, order: list[tuple[int, int]], file: Path, say: Callable[[str], None]) -> None:
+def _measure(
+    launches: Launches, order: list[tuple[int, int]], file: Path, say: Callable[[str], None], brief: bool
+) -> None:
     """Run the launches in ``order``; the records are in ``file`` after each."""
     records = launches.all_records
     for position in range(len(order)):
@@ -126,7 +192,7 @@ def _measure(launches: Launches, order: list[tuple[int, int]], file: Path, say: 
                 launches.settle(which)
                 store.write(file, records)
             now, done = time.monotonic(), position + 1
-            say(_progress(record, launch, done, len(order), now - began))
+            say(_progress(record, launch, f"launch {done}/{len(order)}", now - began, brief))
             earlier = [previous.last_lines() for previous in record.launches[:-1]]
             if (last_lines := launch.last_lines()) and last_lines not in earlier:
                 say("\n".join(f"    {line}" for line in last_lines))
@@ -193,10 +259,12 @@ def _raise_ceilings(job: Prepared, expected: References, say: Callable[[str], No
     return True
 
 
-def _progress(record: Record, launch: Launch, done: int, total: int, took: float) -> str:
+def _progress(record: Record, launch: Launch, number: str, took: float, brief: bool) -> str:
+    variant = record.variant
+    name = variant.name.removeprefix(f"{variant.test} ") if brief else variant.name
     state = "verified" if launch.verified else f"NOT VERIFIED: {launch.reasons[0]}"
     for error in launch.start_errors:
         state += " (started twice)" if error in launch.reasons else f" (started again: {error})"
-    if launch.disturbed:
+    if launch.disturbed and not brief:
         state += f" (disturbed: {launch.disturbance.short()})"
-    return f"launch {done}/{total}  {record.variant.name} on {record.variant.stack}  {took:.1f} s  {state}"
+    return f"{number}  {name} on {variant.stack}  {took:.1f} s  {state}"

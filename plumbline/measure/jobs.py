@@ -24,7 +24,7 @@ from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 from plumbline.base.schemas.site import Partition
 from plumbline.launch.signals import Interrupted, interruptible
-from plumbline.launch.witness.compare_nodes import same_host
+from plumbline.launch.witness.compare import same_host
 from plumbline.schedulers import Scheduler, names
 from plumbline.schedulers.base import JOB_HOSTS
 from plumbline.schedulers.program import last_line
@@ -195,7 +195,7 @@ def _script(submission: Submission) -> str:
     whether waiting for it ends with its exit status. Therefore the script sets or writes all of these itself.
     """
     lines = [*submission.scheduler.script_begins, *submission.partition.prepare]
-    if submission.scheduler.hosts_are_named and submission.hosts:
+    if not submission.scheduler.has_jobs and submission.hosts:
         lines.append(f"export {JOB_HOSTS}={shlex.quote(','.join(submission.hosts))}")
     lines += [f"cd {shlex.quote(str(Path.cwd()))} || exit", "status=0"]
     lines += [f"{shlex.join(submission.command)} >>{shlex.quote(str(submission.output))} 2>&1 || status=$?"]

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from plumbline import site
 from plumbline.base.errors import PlumbError
 from plumbline.base.schemas.site import Partition
-from plumbline.launch import brought
-from plumbline.launch.prepare import OWN
+from plumbline.launch.prepare import OWN, variant_again
 from plumbline.measure import driver, jobs
 from plumbline.records.model import Record
 from plumbline.records.variant import Variant
@@ -30,7 +29,7 @@ def again(record: Record, trusted: bool = False) -> Variant:
     """The variant of a record, which may be ``trusted``; raises :class:`PlumbError` where that cannot be run here."""
     if record.is_imported:
         raise PlumbError("an imported record", record.id, "profile it with the program that measured it")
-    variant = brought.variant_of(record, trusted)
+    variant = variant_again(record, trusted)
     refuse_other_nodes(site.partition(site.load(variant.site), variant.partition), variant.stack)
     return variant
 
@@ -49,8 +48,7 @@ def program(words: Sequence[str], settings: dict[str, Any]) -> Variant:
     if file is None:
         raise PlumbError(f"there is no such program: {name}", "plumb profile", "give its path after --")
     absolute = str(Path(file).absolute())
-    return Variant(
-        schema=1, test="profile", name=f"profile {Path(name).name}", benchmark=OWN, arguments=arguments, parser="none",
-        figures=[], launches=1, environment={}, params={}, **settings,
-        context={"program": absolute, "command": ["env", "-C", str(Path.cwd()), absolute]},
+    return Variant.create(
+        test="profile", name=f"profile {Path(name).name}", benchmark=OWN, arguments=arguments, figures=[],
+        parser="none", context={"program": absolute, "command": ["env", "-C", str(Path.cwd()), absolute]}, **settings,
     )  # fmt: skip

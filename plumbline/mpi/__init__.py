@@ -11,8 +11,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.base.schemas.site import Partition
 from plumbline.mpi.base import TRANSPORT_SETTINGS, TRANSPORTS, Command, Family, LaunchRequest, Layout
 from plumbline.mpi.intelmpi import IntelMpi
-from plumbline.mpi.mpich import Mpich
-from plumbline.mpi.mvapich import Mvapich
+from plumbline.mpi.mpich import Mpich, Mvapich
 from plumbline.mpi.openmpi import OpenMpi
 from plumbline.schedulers import RankLauncher, RankVariables, Scheduler
 
@@ -45,9 +44,11 @@ HOST_SETTINGS = tuple(
     dict.fromkeys((*(name for family in TABLE.values() for name in family.host_settings), *TRANSPORT_SETTINGS))
 )
 #: What MPI libraries, and those below them, print among what a program prints: whole lines. UCX's own errors stay.
-_LOG = r"\[\d+\.\d{6}\] \[\S+:\d+:\S+\](?!\s+\S+:\d+\s+UC\w+\s+(?:ERROR|FATAL)\b)"
-_STARTUPS = (family.startup for family in TABLE.values() if family.startup)
-_LOG_LINES = re.compile(rf"^(?:{'|'.join((_LOG, *_STARTUPS))}).*(?:\n|\Z)", re.MULTILINE)
+_LOGS = (
+    r"\[\d+\.\d{6}\] \[\S+:\d+:\S+\](?!\s+\S+:\d+\s+UC\w+\s+(?:ERROR|FATAL)\b)",
+    *(family.startup for family in TABLE.values() if family.startup),
+)
+_LOG_LINES = re.compile(rf"^(?:{'|'.join(_LOGS)}).*(?:\n|\Z)", re.MULTILINE)
 #: words of the variables that make such a library talk
 _TALKING = re.compile("DEBUG|VERBOSE|LOG_LEVEL|SHOW|DISPLAY|PRINT|TRACE|SUMMARY|INFO")
 #: launcher kind -> the function that makes its command
@@ -96,7 +97,12 @@ class Launcher:
         Raises :class:`PlumbError` for an unknown kind.
         """
         if self.kind in _RANK_LAUNCHERS:
-            command = self._of_scheduler(layout, bound)
+            rank_launcher, scheduler = _RANK_LAUNCHERS[self.kind]
+            _, *words = rank_launcher.command(
+                layout.nodes, layout.ranks_per_node, layout.hosts,
+                round_robin=layout.round_robin, bound=bound, plugin=self.plugin,
+            )  # fmt: skip
+            command = Command((self.program, *words), {}, scheduler.hidden_variables)
         elif self.kind in _MAKERS:
             command = _MAKERS[self.kind](LaunchRequest(self.program, layout, bound, exported, environment))
         else:
@@ -108,18 +114,6 @@ class Launcher:
         """Whether it reaches the nodes of the job without help; else they are named, and reached by ssh."""
         scheduler = schedulers.current(environment)
         return self.kind in _RANK_LAUNCHERS or self.family.reaches(scheduler, self.program)
-
-    def _of_scheduler(self, layout: Layout, bound: bool) -> Command:
-        rank_launcher, scheduler = _RANK_LAUNCHERS[self.kind]
-        _, *words = rank_launcher.command(
-            layout.nodes,
-            layout.ranks_per_node,
-            layout.hosts,
-            round_robin=layout.round_robin,
-            bound=bound,
-            plugin=self.plugin,
-        )
-        return Command((self.program, *words), {}, scheduler.hidden_variables)
 
 
 def launcher(native: Launcher, stack: str, partition: Partition | None, environment: Mapping[str, str]) -> Launcher:
@@ -134,9 +128,8 @@ def launcher(native: Launcher, stack: str, partition: Partition | None, environm
     rank_launcher, scheduler = _RANK_LAUNCHERS[name]
     where = f"partition {partition.name}"
     if not scheduler.inside(environment):
-        raise PlumbError(
-            f"ranks are started by {name}, and this is not inside a job of its scheduler", where, "submit it"
-        )
+        message = f"ranks are started by {name}, and this is not inside a job of its scheduler"
+        raise PlumbError(message, where, "submit it")
     plugin = getattr(partition, f"{name}_mpi").get(family.name, family.pmi)
     offered = rank_launcher.plugins()
     if plugin not in offered:

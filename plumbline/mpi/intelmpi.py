@@ -23,7 +23,7 @@ LAST_BYTE = (1 << 31) - 1
 
 
 def _algorithm(collective: str, last: int) -> Knob:
-    values = tuple(str(number) for number in range(1, last + 1))
+    values = tuple(map(str, range(1, last + 1)))
     return Knob(f"I_MPI_ADJUST_{collective.upper()}", values, "start", "both", (collective,), sizes="each")
 
 
@@ -116,11 +116,9 @@ class IntelMpi(Family):
             return {}
         library = launcher.library(plugin)
         if library is None:
-            wanted = f"lib{plugin}.so"
-            message = f"Intel MPI under {launcher.name} needs {wanted}, which is in no usual place"
-            raise PlumbError(
-                message, where, f"install the package with it, or set {PMI_LIBRARY} in {where}'s environment"
-            )
+            message = f"Intel MPI under {launcher.name} needs lib{plugin}.so, which is in no usual place"
+            cure = f"install the package with it, or set {PMI_LIBRARY} in {where}'s environment"
+            raise PlumbError(message, where, cure)
         return {PMI_LIBRARY: str(library)}
 
     def setting_name(self, name: str, about: str) -> str:

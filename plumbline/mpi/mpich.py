@@ -1,4 +1,7 @@
-"""MPICH: https://www.mpich.org/; its launcher is Hydra. Cray MPICH is of this family too."""
+"""MPICH: https://www.mpich.org/; its launcher is Hydra. Cray MPICH is of this family too.
+
+Made from it is MVAPICH: https://mvapich.cse.ohio-state.edu/userguide/.
+"""
 
 from __future__ import annotations
 
@@ -58,15 +61,8 @@ def proxies(request: LaunchRequest, more: list[str], environment: dict[str, str]
 
 
 def _knob(name: str, *values: str, operations: tuple[str, ...] = (), note: str = "", **more: Any) -> Knob:
-    return Knob(
-        f"MPIR_CVAR_{name}",
-        values,
-        more.pop("when", "start"),
-        more.pop("scope", "intra"),
-        operations,
-        **more,
-        note=note,
-    )
+    when, scope = more.pop("when", "start"), more.pop("scope", "intra")
+    return Knob(f"MPIR_CVAR_{name}", values, when, scope, operations, **more, note=note)
 
 
 def _algorithm(collective: str, *values: str) -> Knob:
@@ -220,9 +216,7 @@ class Mpich(Family):
             if rule.from_bytes or rule.to_bytes is not None:
                 message = f"MPICH takes one algorithm of {rule.collective} for all sizes only"
                 raise PlumbError(message, "rules", "leave the ranges out")
-            if any(
-                competing.collective == rule.collective and competing.algorithm != rule.algorithm for competing in rules
-            ):
+            if len({other.algorithm for other in rules if other.collective == rule.collective}) > 1:
                 message = f"MPICH takes one algorithm of {rule.collective} for all numbers of ranks only"
                 raise PlumbError(message, "rules", "keep one rule")
             settings.append(Setting(f"MPIR_CVAR_{rule.collective.upper()}_INTRA_ALGORITHM", rule.algorithm))
@@ -234,3 +228,21 @@ class Mpich(Family):
             files.write("the algorithms of MPICH", file, text + "\n" * (len(text) % PAGE_BYTES == 0))
             settings.append(Setting(ON_NODE_SETTING, str(file)))
         return tuple(settings)
+
+
+class Mvapich(Mpich):
+    """MVAPICH2, and MVAPICH from version 3 on, whose variables have another prefix."""
+
+    name = "mvapich"
+    #: the library binds its ranks itself in MPI_Init
+    unbound = MappingProxyType({"MV2_ENABLE_AFFINITY": "0", "MVP_ENABLE_AFFINITY": "0"})
+    rank_variables = (
+        RankVariables(
+            "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_SIZE"
+        ),
+        *HYDRA_RANKS,
+    )
+    variables = ("MV2_", "MVP_", *Mpich.variables)
+    #: none was tried, and version 2 has other settings than MPICH
+    knobs = ()
+    rule_settings = Family.rule_settings

@@ -85,13 +85,9 @@ def _command(request: LaunchRequest, more: list[str]) -> Command:
     if layout.nodes > 1:
         for name in request.exported:
             arguments += ["-x", name]
-    return Command(tuple(arguments), _root_variables())
-
-
-def _root_variables() -> dict[str, str]:
-    """The launcher refuses to start as root, which is who a container runs as, unless both of these are set."""
-    names = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
-    return dict.fromkeys(names, "1") if os.geteuid() == 0 else {}
+    # the launcher refuses to start as root, which is who a container runs as, unless both of these are set
+    as_root = dict.fromkeys(("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"), "1")
+    return Command(tuple(arguments), as_root if os.geteuid() == 0 else {})
 
 
 def _algorithm(collective: str, *numbers: int) -> Knob:
@@ -163,8 +159,8 @@ def _sizes(rules: list[Rule]) -> dict[int, int]:
     numbers = {0: 0}
     for rule in sorted(rules, key=lambda rule: rule.from_bytes):
         if not rule.algorithm.isdigit():
-            message = f"'{rule.algorithm}' is not an algorithm of {rule.collective}"
-            raise PlumbError(message, "rules", "Open MPI wants its number")
+            fault = f"'{rule.algorithm}' is not an algorithm of {rule.collective}"
+            raise PlumbError(fault, "rules", "Open MPI wants its number")
         numbers[rule.from_bytes] = int(rule.algorithm)
         if rule.to_bytes is not None:
             numbers[rule.to_bytes] = 0

@@ -1,16 +1,20 @@
 """Figures of a program that ``plumb.yaml`` describes: each is found in one of the ways of :data:`KINDS`.
 
-A new way is one function and its line in the table.
+A new way is one function and its line in the table. A number is one as programs print it, and a pattern has to take all
+of it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
 import math
 import re
+import signal
 import statistics
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -20,8 +24,6 @@ from msgspec.structs import replace
 
 from plumbline.base import digits, schemas, units
 from plumbline.base.units import Better
-from plumbline.parsers import number
-from plumbline.parsers.bounded import bounded
 from plumbline.parsers.measurement import Measurement, ParseError, step_of
 from plumbline.parsers.text import quote
 
@@ -44,6 +46,27 @@ CLOCKS = 0.01
 SECONDS = "s"
 #: declared work -> the name of its rate behind that of the figure, its unit, and how much of it makes one a second
 RATES = {"flops": ("flop_rate", units.GFLOP_S, 1e9), "bytes": ("bandwidth", units.MB_S, 1e6)}
+#: seconds of CPU time that reading an output takes at most: a pattern may have more ways to try than a day has time for
+MOST_S = 20.0
+#: as C, Fortran (``1.5D+03``) and Python print it, or with commas that cannot be decimal ones (``1,234.5``)
+_NUMBER = re.compile(
+    r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eEdD][+-]?[0-9]+)?|[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+|,[0-9]{3})"
+)
+#: the text before a group that begins inside a number, and behind one that ends there
+_BEGUN = re.compile(r"(?:[0-9]|[0-9][.:'_]|(?<![0-9.])[0-9]+,|(?<![\w.])\.|[0-9.][eEdD][-+]?|(?<![\w.)\]-])-)\Z")
+_CONTINUED = re.compile(r"[0-9]|[.,:'_][0-9]|[eEdD][-+]?[0-9]")
+#: the same of a time such as ``1h 2m`` or ``1m12.34s``
+_PART = "(?:d|days?|h|hours?|m|minutes?)"
+_BEGUN_TIME, _CONTINUED_TIME = re.compile(rf"\b[0-9]+ ?{_PART} ?\Z"), re.compile(rf" ?{_PART} ?[0-9][0-9.]* ?[ms]")
+#: characters before and behind a group that are looked at: numbers are shorter
+_NEAR = 60
+#: the cure, by the character beside the group
+_WHOLE = "write the group as ([-+.0-9eEdD]+)"
+_CURES = {
+    ",": "write the group as ([0-9.,]+) if this is one number, or the comma beside the group if it separates two",
+    **dict.fromkeys(":'_", "write the character beside the group if it separates two numbers, or print a plain number"),
+    "m": "let the program print the time in one unit",
+}
 
 
 class FigureRule(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -135,7 +158,7 @@ def _is_time(rule: FigureRule) -> bool:
 def _group(match: re.Match[str], source: Source, *, is_time: bool = False) -> str:
     """The number's group of ``match``; raises :class:`ParseError` where it is only a part of a number."""
     group = "value" if "value" in match.re.groupindex else 1
-    if part := number.cut(match, group, is_time=is_time):
+    if part := _cut(match, group, is_time=is_time):
         whole, cure = part
         raise ParseError(f"the group takes {quote(match[group])} of {quote(whole)}", source.name, cure)
     return match[group] or ""
@@ -168,7 +191,7 @@ def by_csv(rule: FigureRule, source: Source) -> list[str]:
     return [row[place] if place < len(row) else "" for row in body]
 
 
-def by_wall(rule: FigureRule, source: Source) -> list[str]:
+def by_wall(_: FigureRule, source: Source) -> list[str]:
     """The time that the witness measured."""
     return [] if source.wall_s is None else [repr(source.wall_s)]
 
@@ -261,13 +284,12 @@ def _figure(name: str, rule: FigureRule, source: Source) -> Measurement:
     measurement = Measurement(name, value, rule.unit, rule.better, {})
     # each of them may be off by half a step, and all in one direction
     addends = len(values) if rule.take == "sum" else 1
-    step = addends * digits.step_of(number.plain(token) or "" for token in tokens)
+    step = addends * digits.step_of(plain_number(token) or "" for token in tokens)
     return replace(measurement, step=step) if step != step_of([measurement]) else measurement
 
 
 def _number(token: str) -> float:
-    """A number that a figure may have; raises :class:`ParseError` for other texts, NaN and negative numbers."""
-    word = number.plain(token)
+    word = plain_number(token)
     if word is None:
         raise ParseError(f"{quote(token)} is not a finite number")
     value = float(word)
@@ -277,17 +299,90 @@ def _number(token: str) -> float:
 
 
 def _check(check: CheckRule, source: Source) -> None:
-    """Raise :class:`ParseError` unless the output is that of a correct run."""
     match = re.search(check.pattern, source.text, re.MULTILINE)
     if match is None:
         raise ParseError(f"wrong answer: pattern {quote(check.pattern)} is not there", source.name)
     if check.value is None:
         return
     token = _group(match, source).strip()
-    printed = number.plain(token)
+    printed = plain_number(token)
     if printed is None:
         raise ParseError(f"wrong answer: {quote(token)} is not a finite number, {check.value:g} expected", source.name)
     allowed = check.tolerance * (abs(check.value) or 1.0)
     if abs(float(printed) - check.value) > allowed:
         within = f" within {allowed:.3g}" if allowed else ""
         raise ParseError(f"wrong answer: {token}, {check.value!r} expected{within}", source.name)
+
+
+@contextlib.contextmanager
+def bounded(seconds: float | None = None) -> Iterator[None]:
+    """Raise :class:`ParseError` in the block once it has used ``seconds`` (:data:`MOST_S`) of CPU time.
+
+    Python's patterns look for signals while they try. Only the main thread gets them: in another there is no bound.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    most = MOST_S if seconds is None else seconds
+
+    def stop(*_: object) -> None:
+        message = f"reading the output takes more than {most:g} s of CPU time"
+        raise ParseError(message, "the patterns of plumb.yaml", "repeat no group that repeats itself, as (a+)+ does")
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, most)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def plain_number(token: str) -> str | None:
+    """A printed number as Python reads it; None if the text is no finite number.
+
+    >>> plain_number(" 1.5D+03"), plain_number("1,234.5"), plain_number("1,234"), plain_number("nan")
+    ('1.5e+03', '1234.5', None, None)
+    """
+    word = token.strip()
+    return re.sub("[dD]", "e", word.replace(",", "")) if _NUMBER.fullmatch(word) else None
+
+
+def _cut(match: re.Match[str], group: int | str, *, is_time: bool) -> tuple[str, str] | None:
+    """The number of which the ``group`` of ``match`` is only a part, and what to do; None where it is a whole one.
+
+    A character that the pattern itself has beside the group separates numbers. ``is_time``: it may have several parts.
+    """
+    token, pattern = match[group] or "", match.re.pattern
+    number = token.strip()
+    if not re.fullmatch(r"[-+.0-9](?:.*[.0-9])?", number):
+        return None
+    start = match.start(group) + token.index(number)
+    end = start + len(number)
+    before = match.string[max(0, start - _NEAR) : start].rpartition("\n")[2]
+    after = match.string[end : end + _NEAR].partition("\n")[0]
+    mark = ""
+    if number[0] not in "-+" and _BEGUN.search(before) and not _names(pattern, before[-1] + "("):
+        mark = before[-1]
+    elif _CONTINUED.match(after) and not _names(pattern, ")" + after[0]):
+        # no number has a comma behind its decimals, but for German ones
+        column = after[0] == "," and "." in number and not re.fullmatch(r"[0-9]{1,3}(\.[0-9]{3})+", number)
+        mark = "" if column else after[0]
+    elif is_time and _BEGUN_TIME.search(before) and re.match(" ?[ms]", after):
+        mark = "" if re.search(rf"0 ?{_PART} ?\(", pattern) else "m"
+    elif is_time and _CONTINUED_TIME.match(after) and not _names(pattern, ")" + after.strip()[0]):
+        mark = "m"
+    if not mark:
+        return None
+    head, tail = re.search(r"(?:[0-9]\S* )?\Z|\S*\Z", before), re.match(r" ?\S*", after)
+    whole = (head[0] if head else "") + number + (tail[0].rstrip() if tail and mark == "m" else after.split(" ")[0])
+    return whole, _CURES.get(mark, _WHOLE)
+
+
+def _names(pattern: str, edge: str) -> bool:
+    """Whether ``pattern`` has the ``edge`` of a group, a bracket and the character beside it, blanks between them."""
+    literal = [
+        rf"\\{re.escape(character)}" if character == "." else rf"\\?{re.escape(character)}" for character in edge
+    ]
+    blanks = r"(?:(?:\\s| )[*+?]?)*"
+    return not any(map(str.isdigit, edge)) and bool(re.search(blanks.join(literal), pattern))

@@ -53,22 +53,27 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from plumbline.parsers import table
 from plumbline.parsers.measurement import MB_S, MSG_S, PERCENT, US, Measurement, ParseError
 from plumbline.parsers.text import (
+    Meaning,
     at,
+    check_columns,
     check_sizes,
     context_int,
     context_str,
     integer,
     lines_of,
+    one_row,
     quote,
     real,
     require_alive,
+    row_measurements,
+    several_runs,
+    table_cells,
 )
 
 #: Name in the column line to metric, unit and direction.
-COLUMNS: dict[str, table.Meaning] = {
+COLUMNS: dict[str, Meaning] = {
     "t[usec]": ("latency", US, "lower"),
     "t_min[usec]": ("time_min", US, "lower"),
     "t_max[usec]": ("time_max", US, "lower"),
@@ -154,7 +159,7 @@ def _read(lines: Sequence[str]) -> _Output:
     for number, line in enumerate(lines):
         if match := _BANNER.match(line):
             if output.part:
-                raise table.several_runs("imb", number)
+                raise several_runs("imb", number)
             output.version, output.part = int(match[1]), match[2]
         elif in_table and block is not None:
             if not line:
@@ -162,11 +167,10 @@ def _read(lines: Sequence[str]) -> _Output:
             elif _LIMITED.match(line):
                 block.fault = block.fault or (f"{block.title}: {quote(line)}", at(number))
             else:
-                block.rows.append((number, table.cells(line, block.columns, block.title, number)))
+                block.rows.append((number, table_cells(line, block.columns, block.title, number)))
         elif match := _BLOCK.match(line):
-            block = _Block(match[1], number)
-            if match[2]:
-                block.params["grid"] = match[2].replace(" ", "")
+            grid = {"grid": match[2].replace(" ", "")} if match[2] else {}
+            block = _Block(match[1], number, params={**grid})
             output.blocks.append(block)
         elif _HEADER.match(line):
             if block is None:
@@ -192,7 +196,6 @@ def _read(lines: Sequence[str]) -> _Output:
 
 
 def _heading(block: _Block, line: str, number: int) -> None:
-    """Read a line between '# Benchmarking' and the column line."""
     if match := _PROCESSES.match(line):
         if block.ranks is not None:
             raise ParseError(f"imb: {block.benchmark}: a second '#processes' line: garbled output", at(number))
@@ -213,15 +216,12 @@ def _select(output: _Output, context: Mapping[str, Any]) -> list[_Block]:
     """The blocks asked for: one, or both modes of an IMB-RMA benchmark."""
     names = sorted({block.benchmark for block in output.blocks})
     wanted = context_str(context, "benchmark")
-    if wanted is None:
-        if len(names) > 1:
-            raise ParseError(
-                f"imb: the output holds {', '.join(names)}", cure="say which by 'benchmark' in the context"
-            )
-        if not names:
-            reasons = list(output.invalid.values())
-            raise ParseError(f"imb: no benchmark ran: {reasons[0]}" if reasons else "imb: no benchmark in the output")
-        wanted = names[0]
+    if wanted is None and len(names) > 1:
+        raise ParseError(f"imb: the output holds {', '.join(names)}", cure="say which by 'benchmark' in the context")
+    if wanted is None and not names:
+        reasons = list(output.invalid.values())
+        raise ParseError(f"imb: no benchmark ran: {reasons[0]}" if reasons else "imb: no benchmark in the output")
+    wanted = names[0] if wanted is None else wanted
     blocks = [block for block in output.blocks if block.benchmark.casefold() == wanted.casefold()]
     if not blocks:
         reason = output.invalid.get(wanted.casefold()) or f"the output holds {', '.join(names) or 'none'}"
@@ -231,18 +231,14 @@ def _select(output: _Output, context: Mapping[str, Any]) -> list[_Block]:
     if output.part == "MT":
         blocks = _only(blocks, "threads", context_int(context, "threads"))
     for block in blocks:
-        if block.ranks is None and block.fault is not None:
-            raise ParseError(*block.fault)
         if block.ranks is None:
-            raise ParseError(
-                f"imb: {block.benchmark}: no line '#processes': truncated or a mode not known here", at(block.start)
-            )
+            message = f"imb: {block.benchmark}: no line '#processes': truncated or a mode not known here"
+            raise ParseError(*(block.fault or (message, at(block.start))))
     blocks = _only(blocks, "processes", context_int(context, "ranks"))
     if len({block.ranks for block in blocks}) > 1:
         counts = ", ".join(str(block.ranks) for block in blocks)
         raise ParseError(f"imb: {wanted} ran with {counts} processes", cure="say which by 'ranks' in the context")
-    seen = [tuple(sorted(block.params.items())) for block in blocks]
-    if len(set(seen)) != len(seen):
+    if len({tuple(sorted(block.params.items())) for block in blocks}) != len(blocks):
         raise ParseError(f"{blocks[0].title}: the table appears twice", at(blocks[-1].start))
     return blocks
 
@@ -272,46 +268,38 @@ def _finer(time: Measurement, rate: Measurement) -> Measurement:
     return replace(time, value=round(value, decimals)) if agree and decimals > 2 else time
 
 
-def _of_2_20(rate: Measurement) -> Measurement:
-    """A rate that was printed in 2^20 bytes a second, with two decimals, in those of 10^6."""
-    return replace(rate, value=rate.value * 1.048576, step=0.01048576)
-
-
 def _measurements(block: _Block, output: _Output, last: int | None) -> list[Measurement]:
-    """The measurements of one block, checked for completeness."""
     if block.fault is not None:
         raise ParseError(*block.fault)
     if not block.rows:
         raise ParseError(f"{block.title}: the table has no {'rows' if block.columns else 'columns'}", at(block.start))
     columns = [name for name in block.columns if name != "defects"]
-    table.check_columns(columns, COLUMNS, block.title, block.rows[0][0] - 1)
+    check_columns(columns, COLUMNS, block.title, block.rows[0][0] - 1)
     result: list[Measurement] = []
     for number, row in block.rows:
         if real(row.get("defects", "0"), "defects", number) != 0:
             raise ParseError(f"{block.title}: wrong data received: {row['defects']} defects", at(number))
-        cells = table.measurements(row, COLUMNS, block.params, number)
+        cells = row_measurements(row, COLUMNS, block.params, number)
         if not all(cell.iterations for cell in cells):
             raise ParseError(f"{block.title}: a row without repetitions", at(number))
         cells = [cell for cell in cells if cell.unit != MB_S or cell.params.get("bytes") != 0]
-        if output.version < 2017:
-            cells = [_of_2_20(cell) if cell.unit == MB_S else cell for cell in cells]
+        if output.version < 2017:  # printed in 2^20 bytes a second, with two decimals
+            in_mb = [replace(cell, value=cell.value * 1.048576, step=0.01048576) for cell in cells]
+            cells = [new if new.unit == MB_S else cell for cell, new in zip(cells, in_mb, strict=True)]
         elif [cell.metric for cell in cells] == ["latency", "bandwidth"]:
             cells[0] = _finer(*cells)
         result += cells
     if "#bytes" not in block.columns:
-        table.one_row(block.rows, block.title, block.start)
+        one_row(block.rows, block.title, block.start)
         return result
+    if output.part == "MT" and last is None:
+        raise ParseError(f"{block.title}: IMB-MT prints no end mark", cure="give 'last_bytes' in the context")
     sizes = [int(row["#bytes"]) for _, row in block.rows]
-    if output.part == "MT":
-        if last is None:
-            raise ParseError(f"{block.title}: IMB-MT prints no end mark", cure="give 'last_bytes' in the context")
-        check_sizes(sizes, doubling=False, last=last, title=block.title)
-    elif block.benchmark in ONE_SIZE:
-        check_sizes(sizes, doubling=False, last=sizes[0], title=block.title)
-    else:
-        # IMB-P2P announces its sizes by their ends even if a file gave them
-        doubling = not output.user_lengths and output.part != "IMB-P2P"
-        check_sizes(sizes, doubling=doubling, last=last, title=block.title)
-        if not output.user_lengths:
-            check_sizes(sizes, doubling=False, last=output.maximum, title=block.title)
+    one_size = output.part != "MT" and block.benchmark in ONE_SIZE
+    announced = output.part != "MT" and not one_size and not output.user_lengths
+    # IMB-P2P announces its sizes by their ends even if a file gave them
+    doubling = announced and output.part != "IMB-P2P"
+    check_sizes(sizes, doubling=doubling, last=sizes[0] if one_size else last, title=block.title)
+    if announced:
+        check_sizes(sizes, doubling=False, last=output.maximum, title=block.title)
     return result

@@ -19,7 +19,7 @@ from plumbline.base import schemas
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import Better
 from plumbline.parsers.measurement import Amount, Measurement, Number, ParseError, Work, measured
-from plumbline.parsers.text import context_int, context_str, lines_of, quote, require_alive
+from plumbline.parsers.text import check_context, lines_of, quote, require_alive
 
 Count: TypeAlias = Annotated[int, Meta(ge=1)]
 Positive: TypeAlias = Annotated[float, Meta(gt=0)]
@@ -99,13 +99,7 @@ class Printed(Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields
 def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
     """Every figure of one launch. Context: ``kernel``, ``ranks`` and ``threads``, checked if given."""
     printed = _read(text)
-    for key, seen, wanted in (
-        ("kernel", printed.kernel, context_str(context, "kernel")),
-        ("ranks", printed.ranks, context_int(context, "ranks")),
-        ("threads", printed.threads, context_int(context, "threads")),
-    ):
-        if wanted is not None and wanted != seen:
-            raise ParseError(f"kernel: ran with {key} = {seen}, {wanted} was asked for")
+    check_context("kernel", context, kernel=printed.kernel, ranks=printed.ranks, threads=printed.threads)
     wrong = [check.subject for check in printed.checks if not check.passed]
     if wrong or not printed.passed:
         raise ParseError(f"{printed.kernel}: the answer is wrong: {', '.join(wrong) or 'it says so without a reason'}")

@@ -47,9 +47,23 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from plumbline.parsers import table
 from plumbline.parsers.measurement import MB_S, MSG_S, PERCENT, US, Measurement, ParseError, measured
-from plumbline.parsers.text import at, check_sizes, context_int, context_str, integer, lines_of, quote, require_alive
+from plumbline.parsers.text import (
+    Meaning,
+    at,
+    check_columns,
+    check_sizes,
+    context_int,
+    context_str,
+    integer,
+    lines_of,
+    one_row,
+    quote,
+    require_alive,
+    row_measurements,
+    several_runs,
+    table_cells,
+)
 
 #: Collectives whose titles hold their names, blocking and not.
 _COLLECTIVES = (
@@ -114,7 +128,7 @@ LEAST_WINDOW = 32
 ITERATIONS_OPTIONS = ("-i", "--iterations")
 
 #: Column, without blanks and with round brackets, to metric, unit and direction.
-COLUMNS: dict[str, table.Meaning] = {
+COLUMNS: dict[str, Meaning] = {
     "Latency(us)": ("latency", US, "lower"),
     "AvgLatency(us)": ("latency", US, "lower"),
     "MinLatency(us)": ("latency_min", US, "lower"),
@@ -156,7 +170,7 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
     if not titles:
         raise ParseError("osu: no title line '# … Test': not the output of an OSU benchmark, or an error message only")
     if len(titles) > 1:
-        raise table.several_runs("osu", titles[1][0])
+        raise several_runs("osu", titles[1][0])
     start, match = titles[0]
     title, of_device = _DEVICE.subn(r"\1", match[2].casefold())
     name = _identify(title, context_str(context, "benchmark"))
@@ -173,22 +187,20 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
     if match[1] is None:
         columns = _port_columns(columns, title, header)
     rows = _rows(lines, header, columns, params)
-    sized = columns[0] == "Size" and name not in ONE_ROW
-    if sized:
+    if columns[0] == "Size" and name not in ONE_ROW:
         last = context_int(context, "last_bytes")
         if last is None:
             raise ParseError("osu: the suite prints no end mark", cure="give 'last_bytes' in the context")
         sizes = [int(row[0].params["bytes"]) for row in rows]
         check_sizes(sizes, doubling=True, last=last, title=f"osu: {name}")
     else:
-        table.one_row(rows, f"osu: {name}", header)
+        one_row(rows, f"osu: {name}", header)
         for measurement in rows[0]:
             measurement.params.pop("bytes", None)
     return [measurement for row in rows for measurement in row]
 
 
 def _identify(title: str, wanted: str | None) -> str:
-    """The benchmark by its title, which must be the wanted one."""
     name = next((name for name, titles in TITLES.items() if title in titles), None)
     if wanted is not None:
         short = wanted.removeprefix("osu_")
@@ -217,11 +229,10 @@ def _start_up(lines: Sequence[str], start: int) -> list[Measurement]:
 def _header(lines: Sequence[str], start: int) -> tuple[int, list[str], dict[str, int | str]]:
     """Index of the column line, the columns without blanks, and what stands between title and columns."""
     params: dict[str, int | str] = {}
-    for number in range(start, len(lines)):
-        line = lines[number]
+    for number, line in enumerate(lines[start:], start):
         if match := _PAIRS.match(line):
-            params["pairs"] = integer(match[1], "pairs", number)
-            params["window"] = integer(match[2], "window size", number)
+            pairs, window = integer(match[1], "pairs", number), integer(match[2], "window size", number)
+            params |= {"pairs": pairs, "window": window}
         elif match := _BUFFERS.match(line):
             params["buffers"] = f"{match[1]} {match[2]}"
         elif _SIZED.match(line):
@@ -239,7 +250,6 @@ def _plain(name: str) -> str:
 
 
 def _port_columns(columns: Sequence[str], title: str, header: int) -> list[str]:
-    """The columns of a port by its title: a latency or a bandwidth."""
     value = "Bandwidth(MB/s)" if "bandwidth" in title else "Latency(us)"
     printed = list(columns[1:])
     if columns[0] != "Size" or printed not in (["Latency(us)"], [value]):
@@ -247,11 +257,11 @@ def _port_columns(columns: Sequence[str], title: str, header: int) -> list[str]:
     return ["Size", value]
 
 
-def _meanings(columns: Sequence[str]) -> dict[str, table.Meaning]:
+def _meanings(columns: Sequence[str]) -> dict[str, Meaning]:
     """Meanings of columns: those that are known by name, and the percentiles among ``columns``."""
     meanings = dict(COLUMNS)
     for match in filter(None, map(_TAIL.match, columns)):
-        latency: table.Meaning = (f"latency_p{match[1]}", US, "lower")
+        latency: Meaning = (f"latency_p{match[1]}", US, "lower")
         meanings[match[0]] = latency if match[2] == "Lat(us)" else (f"bandwidth_p{match[1]}", MB_S, "higher")
     return meanings
 
@@ -264,17 +274,15 @@ def _rows(
     Excepted are a line with the datatype before them and blank lines at the end.
     """
     meanings = _meanings(columns)
-    table.check_columns([name for name in columns if name != "Validation"], meanings, "osu", header)
-    end = len(lines)
-    while not lines[end - 1]:
-        end -= 1
+    check_columns([name for name in columns if name != "Validation"], meanings, "osu", header)
+    end = max(number for number, line in enumerate(lines, start=1) if line)
     first = header + 1 + lines[header + 1].startswith("# Datatype: ") if header + 1 < end else end
     rows: list[list[Measurement]] = []
     for number in range(first, end):
-        row = table.cells(lines[number], columns, "osu", number)
+        row = table_cells(lines[number], columns, "osu", number)
         if row.get("Validation", "Pass") != "Pass":
             raise ParseError(f"osu: validation failed: {quote(lines[number])}", at(number))
-        rows.append(table.measurements(row, meanings, common, number))
+        rows.append(row_measurements(row, meanings, common, number))
     if not rows:
         raise ParseError("osu: truncated: the table has no rows", at(header))
     return rows

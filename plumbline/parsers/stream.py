@@ -27,7 +27,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from plumbline.parsers.measurement import MB_S, Measurement, ParseError, Work, measured
-from plumbline.parsers.text import at, context_int, integer, lines_of, quote, real, require_alive
+from plumbline.parsers.text import at, check_context, integer, lines_of, quote, real, require_alive
 
 #: bytes that each kernel moves per element
 KERNEL_BYTES = {"copy": 16, "scale": 16, "add": 24, "triad": 24}
@@ -54,12 +54,9 @@ def _one(pattern: re.Pattern[str], lines: Sequence[str], label: str, *, needed: 
         raise ParseError(
             f"stream: {label} stands there {len(matches)} times: lines of several ranks", at(matches[1][0])
         )
-    if not matches:
-        if needed:
-            raise ParseError(f"stream: {label} is missing: truncated or damaged output")
-        return None
-    number, match = matches[0]
-    return integer(match[1], label, number)
+    if needed and not matches:
+        raise ParseError(f"stream: {label} is missing: truncated or damaged output")
+    return next((integer(match[1], label, number) for number, match in matches), None)
 
 
 def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
@@ -81,26 +78,19 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
     counted = _one(_COUNTED, lines, "'Number of Threads counted'", needed=requested is not None)
     if requested is not None and requested != counted:
         raise ParseError(f"stream: {requested} threads requested, {counted} counted")
-    for key, seen in (("threads", counted or 1), ("array_elements", elements)):
-        wanted = context_int(context, key)
-        if wanted is not None and wanted != seen:
-            raise ParseError(f"stream: ran with {key} = {seen}, {wanted} was asked for")
-
+    check_context("stream", context, threads=counted or 1, array_elements=elements)
     headers = [number for number, line in enumerate(lines) if _HEADER.match(line)]
     if not headers:
         raise ParseError("stream: the table of rates never begins: truncated output")
     rates = _table(lines, headers[0] + 1)
-    params: dict[str, int | str] = {"array_elements": elements or 0}
-    if counted is not None:
-        params["threads"] = counted
+    params = {"array_elements": elements or 0, **({} if counted is None else {"threads": counted})}
     return [measured(metric, rates[metric], MB_S, "higher", dict(params), iterations) for metric in METRICS]
 
 
 def work(texts: Sequence[str]) -> Work:
     """Operations and bytes of all iterations, as STREAM counts them, of the processes that printed ``texts``."""
     done = 0
-    for text in texts:
-        lines = lines_of(text)
+    for lines in map(lines_of, texts):
         elements = _one(_ELEMENTS, lines, "the array size", needed=True) or 0
         done += elements * (_one(_TIMES, lines, "the number of executions", needed=True) or 0)
     return Work(flop=FLOP * done, bytes=BYTES * done)
@@ -109,8 +99,7 @@ def work(texts: Sequence[str]) -> Work:
 def _table(lines: Sequence[str], start: int) -> dict[str, float]:
     """The rates from line index ``start`` on; everything to the end of the output must be as STREAM prints it."""
     rates: dict[str, float] = {}
-    number = start
-    for metric in METRICS:
+    for number, metric in enumerate(METRICS, start):
         match = _ROW.match(lines[number]) if number < len(lines) else None
         if match is None or match[1].lower() != metric:
             raise ParseError(*_odd(lines, number, f"the row '{metric.capitalize()}:'"))
@@ -120,18 +109,13 @@ def _table(lines: Sequence[str], start: int) -> dict[str, float]:
         if rate == 0 or not least <= average <= most:
             raise ParseError(f"stream: impossible row {quote(lines[number])}", at(number))
         rates[metric] = rate
-        number += 1
-    for pattern, expected in (
-        (_RULE, "the rule after the table"),
-        (_VALID, "'Solution Validates'"),
-        (_RULE, "the last rule"),
-    ):
+    ends = ((_RULE, "the rule after the table"), (_VALID, "'Solution Validates'"), (_RULE, "the last rule"))
+    for number, (pattern, expected) in enumerate(ends, start + len(METRICS)):
         if number < len(lines) and _FAILED.match(lines[number]):
             raise ParseError(f"stream: validation failed: {quote(lines[number])}", at(number))
         if number >= len(lines) or not pattern.match(lines[number]):
             raise ParseError(*_odd(lines, number, expected))
-        number += 1
-    for rest in range(number, len(lines)):
+    for rest in range(start + len(METRICS) + len(ends), len(lines)):
         if lines[rest]:
             raise ParseError(*_odd(lines, rest, "nothing more"))
     return rates
@@ -141,7 +125,6 @@ _COLUMNS = ("Best Rate MB/s", "Avg time", "Min time", "Max time")
 
 
 def _odd(lines: Sequence[str], number: int, expected: str) -> tuple[str, str]:
-    """Message and place of the error that line index ``number`` is not as expected."""
     if number >= len(lines):
         return f"stream: truncated: the output ends before {expected}", at(len(lines) - 1)
     return f"stream: {quote(lines[number])} stands where {expected} was expected: garbled output", at(number)
@@ -155,27 +138,18 @@ def combine(ranks: Sequence[Sequence[Measurement]]) -> list[Measurement]:
     """
     if not ranks:
         raise ParseError("stream: no rank to combine")
-    tables: list[dict[str, Measurement]] = []
-    for rank, measurements in enumerate(ranks):
-        table = {measurement.metric: measurement for measurement in measurements}
+    tables = [{measurement.metric: measurement for measurement in measurements} for measurements in ranks]
+    for rank, (table, measurements) in enumerate(zip(tables, ranks, strict=True)):
         if len(measurements) != len(METRICS) or set(table) != set(METRICS):
             raise ParseError(f"stream: rank {rank} has {sorted(table) or 'no metrics'}, not {', '.join(METRICS)}")
-        tables.append(table)
     result = []
     for metric in METRICS:
-        first = tables[0][metric]
-        for rank, table in enumerate(tables):
-            measurement = table[metric]
-            if (measurement.params, measurement.iterations, measurement.unit) != (
-                first.params,
-                first.iterations,
-                first.unit,
-            ):
-                mine, its = (
-                    f"{measurement.params} {measurement.iterations} times" for measurement in (first, measurement)
-                )
-                raise ParseError(f"stream: rank 0 ran {mine}, rank {rank} {its}")
-        total = sum(table[metric].value for table in tables)
+        columns = [table[metric] for table in tables]
+        first, runs = columns[0], [(item.params, item.iterations, item.unit) for item in columns]
+        if unlike := [rank for rank, run in enumerate(runs) if run != runs[0]]:
+            mine, its = (f"{columns[rank].params} {columns[rank].iterations} times" for rank in (0, unlike[0]))
+            raise ParseError(f"stream: rank 0 ran {mine}, rank {unlike[0]} {its}")
         params = {**first.params, "ranks": len(tables)}
+        total = sum(item.value for item in columns)
         result.append(measured(metric, total, first.unit, first.better, params, first.iterations))
     return result

@@ -1,15 +1,18 @@
-"""Shared by the parsers: lines, numbers, sizes, and the messages of a job that died."""
+"""Shared by the parsers: lines, numbers, sizes, the messages of a job that died, and tables.
+
+The column line of a table says what each number is: what the parsers of IMB and OSU share.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from plumbline import mpi, schedulers
-from plumbline.parsers.measurement import ParseError
+from plumbline.parsers.measurement import Better, Measurement, ParseError, Unit, measured
 
 _INTEGER = re.compile(r"\A[0-9]{1,18}\Z")
 _NUMBER = re.compile(r"\A[0-9]{1,30}(?:\.[0-9]{0,30})?(?:[eE][+-]?[0-9]{1,4})?\Z")
@@ -35,13 +38,17 @@ _FATAL = re.compile(
 #: tags that launchers put before a line where an option asks for it: Open MPI's and PRRTE's, Hydra's, srun's
 _TAG = re.compile(r"\A(?:.{0,80}<std(?:out|err)>:|(?:\[[0-9]+\]|[0-9]+:)(?: |\Z))")
 
+#: metric, unit and direction of a column
+Meaning = tuple[str, Unit, Better]
+#: columns of whole numbers to the parameters of their row
+PARAMETERS = {"#bytes": "bytes", "Size": "bytes", "TransmitSize": "transmit_bytes"}
+#: columns that say how often a row was measured
+ITERATIONS = ("#repetitions", "Iterations")
+
 
 def lines_of(text: str) -> list[str]:
     """The lines without their ends; only a newline ends a line, as for C programs."""
-    lines = text.split("\n")
-    if lines[-1] == "":
-        lines.pop()
-    return [line.rstrip(" \t\r") for line in lines]
+    return [line.rstrip(" \t\r") for line in text.removesuffix("\n").split("\n")] if text else []
 
 
 def at(number: int) -> str:
@@ -63,10 +70,10 @@ def require_alive(lines: Sequence[str]) -> None:
         raise ParseError(f"a launcher has put a tag before each line: {quote(printed[0])}", at(0), cure)
     for number, line in enumerate(lines):
         if _FATAL.match(line):
-            follow = ""
-            if "BAD TERMINATION" in line:  # the next lines say which rank and which signal
-                follow = " ".join(following.strip("= ") for following in lines[number + 1 : number + 3])
-            raise ParseError(f"the run failed: {quote(line.strip('= ') + ' ' + follow)}", at(number))
+            # the next lines of MPICH's banner say which rank and which signal
+            more = lines[number + 1 : number + 3] if "BAD TERMINATION" in line else []
+            words = " ".join(each.strip("= ") for each in [line, *more])
+            raise ParseError(f"the run failed: {quote(words)}", at(number))
 
 
 def integer(token: str, name: str, number: int) -> int:
@@ -78,9 +85,7 @@ def integer(token: str, name: str, number: int) -> int:
 
 def real(token: str, name: str, number: int) -> float:
     """A finite, non-negative number in column ``name`` of line ``number``."""
-    if not _NUMBER.match(token):
-        raise ParseError(f"column {name}: {quote(token)} is not a finite, non-negative number", at(number))
-    value = float(token)
+    value = float(token) if _NUMBER.match(token) else math.inf
     if not math.isfinite(value):
         raise ParseError(f"column {name}: {quote(token)} is not a finite, non-negative number", at(number))
     return value
@@ -89,9 +94,8 @@ def real(token: str, name: str, number: int) -> float:
 def context_int(context: Mapping[str, Any], key: str) -> int | None:
     """An optional non-negative integer of the context."""
     value = context.get(key)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+    is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    if value is not None and not is_count:
         raise ParseError(f"context '{key}' must be a non-negative integer, not {value!r}")
     return value
 
@@ -102,6 +106,14 @@ def context_str(context: Mapping[str, Any], key: str) -> str | None:
     if value is not None and not isinstance(value, str):
         raise ParseError(f"context '{key}' must be a text, not {value!r}")
     return value
+
+
+def check_context(suite: str, context: Mapping[str, Any], **seen: int | str | None) -> None:
+    """Raise where the context asks for another value of a key than was seen."""
+    for key, value in seen.items():
+        wanted = context_str(context, key) if isinstance(value, str) else context_int(context, key)
+        if wanted is not None and wanted != value:
+            raise ParseError(f"{suite}: ran with {key} = {value}, {wanted} was asked for")
 
 
 def check_sizes(sizes: Sequence[int], *, doubling: bool, last: int | None, title: str) -> None:
@@ -116,3 +128,48 @@ def check_sizes(sizes: Sequence[int], *, doubling: bool, last: int | None, title
     if last is not None and (not sizes or sizes[-1] != last):
         end = f"ends at {sizes[-1]} bytes" if sizes else "has no rows"
         raise ParseError(f"{title}: truncated: the table {end}, {last} bytes were expected last")
+
+
+def several_runs(suite: str, number: int) -> ParseError:
+    """The error for an output in which line index ``number`` begins a second run."""
+    cure = "start the program with the launcher of the MPI that it runs on"
+    return ParseError(f"{suite}: the outputs of several independent runs in one text", at(number), cure)
+
+
+def check_columns(columns: Sequence[str], meanings: Mapping[str, Meaning], title: str, number: int) -> None:
+    """Raise unless every column is known and appears once, and one of them holds values.
+
+    ``number`` is the index of the column line.
+    """
+    for name in columns:
+        if name not in meanings and name not in PARAMETERS and name not in ITERATIONS:
+            raise ParseError(f"{title}: column '{name}' is not known", at(number))
+    if len(set(columns)) != len(columns) or not set(columns) & set(meanings):
+        raise ParseError(f"{title}: a column appears twice, or there is none with values", at(number))
+
+
+def table_cells(line: str, columns: Sequence[str], title: str, number: int) -> dict[str, str]:
+    """The row of line index ``number``, by column."""
+    words = line.split()
+    if line.startswith("#") or len(words) != len(columns):
+        raise ParseError(f"{title}: {quote(line)} is not a row of the table: garbled output", at(number))
+    return dict(zip(columns, words, strict=True))
+
+
+def row_measurements(
+    row: Mapping[str, str], meanings: Mapping[str, Meaning], common: Mapping[str, int | str], number: int
+) -> list[Measurement]:
+    """The values of a row; ``common``: the parameters of all rows."""
+    parameters = {param: integer(row[name], name, number) for name, param in PARAMETERS.items() if name in row}
+    iterations = next((integer(row[name], name, number) for name in ITERATIONS if name in row), None)
+    known = [(name, *meanings[name]) for name in row if name in meanings]
+    return [
+        measured(metric, real(row[name], name, number), unit, better, {**common, **parameters}, iterations)
+        for name, metric, unit, better in known
+    ]
+
+
+def one_row(rows: Collection[object], title: str, number: int) -> None:
+    """Raise unless the table that begins at line index ``number`` has one row."""
+    if len(rows) != 1:
+        raise ParseError(f"{title}: {len(rows)} rows where one was expected", at(number))

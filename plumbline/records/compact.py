@@ -1,5 +1,10 @@
 """Many session files become one compressed file per site and month, with every line as it was.
 
+A part is a file of gzip. Its first line is its index: ``{SOURCE: [NUMBER, …], …}``, the session files (relative to the
+site's folder) with the numbers of their lines. The lines themselves follow in this order. A part is written once and
+never changed. A session file that exists beats its lines in parts, and of several parts with lines of one session file
+the last by name counts: so no record counts twice, even while a compaction runs or after one was interrupted.
+
 A part is written beside its place, read back and compared with the session files, fsynced and only then named: a
 compaction that is interrupted leaves the session files and whole parts. Session files are removed only on demand, and
 each only after its lines were found in a part once more, bit for bit. Running and damaged sessions stay as they are.
@@ -9,23 +14,119 @@ Parquet files of earlier versions are converted first.
 from __future__ import annotations
 
 import contextlib
+import functools
+import gzip
 import hashlib
+import io
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
+
+import msgspec
 
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
-from plumbline.base.files import sync
-from plumbline.records import compacted, parquet, sources, store
-from plumbline.records.compacted import Line, Unreadable
-from plumbline.records.sources import COMPACT, PARQUET, PARTS, Sources
+from plumbline.base.files import state, sync
+from plumbline.records import sources, store
+from plumbline.records.sources import COMPACT, PARQUET, PARTS, Sources, check_present
 from plumbline.records.store import Damage
 
+#: number in its session file, and text, of a line
+Line = tuple[int, bytes]
+Index = dict[str, list[int]]
+#: gzip makes files a tenth larger than at its best, in a quarter of the time
+LEVEL = 6
 #: bytes of session files in a part: they bound the memory that writing takes
 BYTES = 128_000_000
+
+
+class Unreadable(Exception):
+    """A part cannot be read; the text says why."""
+
+
+def write_part(part: Path, sources: Mapping[str, list[Line]]) -> None:
+    """Write the lines of ``sources``, by session file, to the new file ``part``."""
+    with part.open("wb") as file, gzip.GzipFile("", "wb", LEVEL, file, mtime=0) as stream:
+        index = {source: [number for number, _ in sources[source]] for source in sorted(sources)}
+        stream.write(msgspec.json.encode(index) + b"\n")
+        for source in index:
+            for _, text in sources[source]:
+                stream.write(text + b"\n")
+
+
+def current(sources: Sources) -> tuple[dict[Path, set[str]], dict[Path, str]]:
+    """The parts that hold something not superseded: each with the sources to read; and those that cannot be read, why.
+
+    >>> current(Sources([], []))
+    ({}, {})
+    """
+    present, newest, faults = set(sources.sessions), dict[Path, Path](), dict[Path, str]()
+    for part in sources.parts:
+        try:
+            names = _sources(part, state(part))
+        except Unreadable as error:
+            faults[part] = str(error)
+        except OSError as error:
+            check_present([part])
+            faults[part] = error.strerror or str(error)
+        else:
+            sessions = (part.parent.parent / source for source in names)
+            newest.update((session, part) for session in sessions if session not in present)
+    wanted: dict[Path, set[str]] = {}
+    for session, part in newest.items():
+        wanted.setdefault(part, set()).add(session.relative_to(part.parent.parent).as_posix())
+    return wanted, faults
+
+
+@functools.cache
+def _sources(part: Path, _: tuple[int, ...]) -> frozenset[str]:
+    """The session files with lines in ``part``; the second argument is its state: each state is read once."""
+    if part.match(PARQUET) and part.is_file():
+        raise Unreadable("of an earlier version, as Parquet: `plumb compact` converts it")
+    with _opened(part) as stream:
+        return frozenset(_index(stream))
+
+
+def lines(part: Path, wanted: Collection[str]) -> Iterator[tuple[str, int, bytes]]:
+    """(source, number, text) of the lines of ``part`` whose source is ``wanted``, in the order of the part.
+
+    Raises :class:`Unreadable` (perhaps after some lines), and :class:`~plumbline.records.sources.Vanished`.
+    """
+    if not wanted:
+        return
+    with _opened(part) as stream:
+        text = b""
+        for source, numbers in _index(stream).items():
+            for number in numbers:
+                text = stream.readline()
+                if source in wanted:
+                    yield source, number, text.removesuffix(b"\n")
+        if not text.endswith(b"\n") or stream.read(1):  # at the end, gzip compares its checksum
+            raise Unreadable("its lines are not those of its index")
+
+
+@contextlib.contextmanager
+def _opened(part: Path) -> Iterator[IO[bytes]]:
+    """The content of ``part``; what hinders reading it in the block is :class:`Unreadable`."""
+    if part.exists() and not part.is_file():
+        raise Unreadable("not a regular file")
+    try:
+        with io.BufferedReader(gzip.open(part)) as stream:  # faster by lines than GzipFile alone
+            yield stream
+    except (OSError, EOFError, zlib.error) as error:
+        check_present([part])
+        raise Unreadable((error.strerror if isinstance(error, OSError) else None) or str(error)) from None
+
+
+def _index(stream: IO[bytes]) -> Index:
+    try:
+        return msgspec.json.decode(stream.readline(), type=Index)
+    except msgspec.DecodeError:
+        raise Unreadable("its first line is no index of session files") from None
 
 
 @dataclass
@@ -42,10 +143,6 @@ class Compaction:
     left: dict[str, int] = field(default_factory=dict)
     damages: list[Damage] = field(default_factory=list)
 
-    def leave(self, why: str) -> None:
-        """Count a session file that stays outside."""
-        self.left[why] = self.left.get(why, 0) + 1
-
 
 def compact(
     site: str, before: str | None = None, remove: bool = False, say: Callable[[str], None] = lambda line: None
@@ -61,26 +158,17 @@ def compact(
             left.unlink()
         for part in sorted(folder.glob(PARQUET)):
             say(f"{_converted(part)}: converted")
-        return _compact(folder, before, remove, say)
-
-
-def _compact(folder: Path, before: str | None, remove: bool, say: Callable[[str], None]) -> Compaction:
-    compaction = Compaction()
-    months = _by_month(folder, before, compaction)
-    for month in sorted(months):
-        files = months[month]
-        compaction.compacted += len(files)
-        for batch in _batches(_not_yet(folder, files)):
-            part = _write(folder, month, batch)
-            compaction.written.append(part)
-            say(f"{part}: {len(batch)} sessions")
-        if remove:
-            compaction.removed += _remove(folder, files)
-    return compaction
+        compaction = Compaction()
+        for month, sessions in sorted(_by_month(folder, before, compaction).items()):
+            compaction.compacted += len(sessions)
+            for batch in _batches(_not_yet(folder, sessions)):
+                compaction.written.append(_write(folder, month, batch))
+                say(f"{compaction.written[-1]}: {len(batch)} sessions")
+            compaction.removed += _remove(folder, sessions) if remove else 0
+        return compaction
 
 
 def _by_month(folder: Path, before: str | None, compaction: Compaction) -> dict[str, list[Path]]:
-    """The session files to compact, by the month of their oldest record."""
     months: dict[str, list[Path]] = {}
     for file in sorted(folder.rglob("*.jsonl")):
         damages, running, times = list[Damage](), False, list[str]()
@@ -90,17 +178,14 @@ def _by_month(folder: Path, before: str | None, compaction: Compaction) -> dict[
             else:
                 running = running or item.state == "running"
                 times.append(item.time)
-        if damages:
-            compaction.damages += damages
-            compaction.leave("damaged")
-        elif not times:
-            compaction.leave("empty")
-        elif running:
-            compaction.leave("running")
-        elif before is not None and max(times) >= before:
-            compaction.leave(f"not before {before}")
-        else:
+        compaction.damages += damages
+        reasons = {"damaged": damages, "empty": not times, "running": running}
+        reasons[f"not before {before}"] = before is not None and max(times, default="") >= before
+        why = next((reason for reason, holds in reasons.items() if holds), None)
+        if why is None:
             months.setdefault(min(times)[:7], []).append(file)
+        else:
+            compaction.left[why] = compaction.left.get(why, 0) + 1
     return months
 
 
@@ -122,25 +207,23 @@ def digest(lines: Iterable[Line]) -> str:
 
 
 def _not_yet(folder: Path, files: list[Path]) -> list[Path]:
-    """Those of ``files`` that the newest part with their name does not hold as they are now."""
     held = _held(folder, files)
     return [file for file in files if held.get(file) != digest(lines_of(file))]
 
 
 def _held(folder: Path, files: list[Path]) -> dict[Path, str]:
     """Digests of what parts hold of ``files``, whether or not these exist."""
-    wanted, faults = compacted.current(Sources([], sorted(folder.glob(PARTS))))
+    wanted, faults = current(Sources([], sorted(folder.glob(PARTS))))
     for part, why in faults.items():
         raise PlumbError(f"cannot read: {why}", str(part), "restore the file, or move it away")
-    names = {_source(folder, file) for file in files}
-    digests: dict[Path, str] = {}
+    names, digests = {_source(folder, file) for file in files}, dict[Path, str]()
     for part, inside in wanted.items():
-        digests.update(_digests(part, folder, inside & names))
+        digests |= _digests(part, folder, inside & names)
     return digests
 
 
 def _digests(part: Path, folder: Path, sources: set[str]) -> dict[Path, str]:
-    groups = itertools.groupby(compacted.lines(part, sources), key=lambda row: row[0])
+    groups = itertools.groupby(lines(part, sources), key=lambda row: row[0])
     try:
         return {folder / source: digest((number, text) for _, number, text in group) for source, group in groups}
     except Unreadable as error:
@@ -162,11 +245,9 @@ def _batches(files: list[Path]) -> Iterator[list[Path]]:
 
 
 def _write(folder: Path, month: str, files: list[Path]) -> Path:
-    """A new part with the lines of ``files``."""
-    with _written(folder / COMPACT, month, {_source(folder, file): lines_of(file) for file in files}) as temporary:
-        if _digests(temporary, folder, {_source(folder, file) for file in files}) != {
-            file: digest(lines_of(file)) for file in files
-        }:
+    content = {_source(folder, file): lines_of(file) for file in files}
+    with _written(folder / COMPACT, month, content) as temporary:
+        if _digests(temporary, folder, set(content)) != {file: digest(lines_of(file)) for file in files}:
             raise PlumbError(f"a session of {month} changed meanwhile", str(folder), "nothing was removed: try again")
         sync(temporary)
         part = _name(temporary, month)
@@ -180,7 +261,7 @@ def _written(target: Path, name: str, content: Mapping[str, list[Line]]) -> Iter
     temporary = target / f".{name}.jsonl.gz.{os.getpid()}"
     try:
         target.mkdir(exist_ok=True)
-        compacted.write(temporary, content)
+        write_part(temporary, content)
         yield temporary
     except OSError as error:
         cure = "make room or permission; no session was lost"
@@ -201,7 +282,7 @@ def _name(temporary: Path, month: str) -> Path:
 
 def _converted(old: Path) -> Path:
     """The part that replaces the Parquet file ``old``, with the same name; ``old`` is removed."""
-    content, folder = parquet.read(old), old.parent.parent
+    content, folder = _read_parquet(old), old.parent.parent
     part = old.with_suffix(".jsonl.gz")
     with _written(old.parent, old.stem, content) as temporary:
         sync(temporary)
@@ -219,9 +300,7 @@ def _source(folder: Path, file: Path) -> str:
 
 
 def _remove(folder: Path, files: list[Path]) -> int:
-    """Remove those of ``files`` whose lines are in parts, bit for bit."""
     held = _held(folder, files)
-    removed = 0
     for file in files:
         if held.get(file) != digest(lines_of(file)):
             raise PlumbError("the session differs from its compacted lines", str(file), "it is kept: try again")
@@ -229,5 +308,23 @@ def _remove(folder: Path, files: list[Path]) -> int:
             file.unlink()
         except OSError as error:
             raise PlumbError(f"cannot remove: {error.strerror}", str(file), "correct the permissions") from error
-        removed += 1
-    return removed
+    return len(files)
+
+
+def _read_parquet(part: Path) -> dict[str, list[Line]]:
+    if not part.is_file():
+        raise PlumbError("not a regular file", str(part), "move it away")
+    try:
+        import polars  # not above: hardly a site has such files
+
+        with part.open("rb") as file:
+            rows = polars.read_parquet(file, columns=["source", "line", "json"]).sort("source", "line").rows()
+    except ImportError:
+        raise PlumbError("only Polars reads Parquet", str(part), "pip install polars, then plumb compact") from None
+    except (OSError, polars.exceptions.PolarsError) as error:
+        reason = str(error).partition("\n")[0]
+        raise PlumbError(f"cannot read: {reason}", str(part), "restore the file, or move it away") from None
+    content: dict[str, list[Line]] = {}
+    for source, number, text in rows:
+        content.setdefault(source, []).append((number, text.encode()))
+    return content

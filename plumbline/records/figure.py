@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from plumbline.base import digits
 from plumbline.base.digits import FEWEST
 from plumbline.base.units import Better, human
-from plumbline.host.limits.peaks import Limit
+from plumbline.host.limits import Limit
 from plumbline.parsers.measurement import Measurement, Number, declared_step
 
 #: UTC, ISO 8601; the month is in the names of compacted files

@@ -19,11 +19,11 @@ import msgspec
 from msgspec import Meta, Struct
 
 from plumbline.base import schemas
-from plumbline.host.topology.plan import Plan
+from plumbline.host.binder import Plan
 from plumbline.parsers.measurement import Number
 from plumbline.records import seal
 from plumbline.records.figure import Figure, Time
-from plumbline.records.launch import Launch, LoadedFile
+from plumbline.records.launch import Launch, LoadedFile, SettingsSeen
 from plumbline.records.variant import Variant
 
 #: members of ``host`` that change from minute to minute and say nothing about the machine
@@ -229,12 +229,9 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
     @property
     def settings(self) -> dict[str, str]:
         """The settings of the MPI library that its launches asked for: the value that was seen, or that none was."""
-        settings = next((launch.settings for launch in self.launches if launch.settings), None)
-        if settings is None:
-            return {}
-        return {
-            name: settings.seen.get(name, f"asked for {value}, not seen") for name, value in settings.requested.items()
-        }
+        settings = next((launch.settings for launch in self.launches if launch.settings), SettingsSeen({}, {}))
+        requested, seen = settings.requested, settings.seen
+        return {name: seen.get(name, f"asked for {value}, not seen") for name, value in requested.items()}
 
     @property
     def is_verified(self) -> bool:

@@ -40,7 +40,6 @@ def naming(variants: Iterable[Variant]) -> Callable[[Variant], str]:
 
 
 def _alike(every: Iterable[tuple[str, ...]]) -> int:
-    """The number of leading words that all share."""
     return sum(1 for _ in itertools.takewhile(lambda words: len(set(words)) == 1, zip(*every, strict=False)))
 
 

@@ -21,8 +21,6 @@ from plumbline.base.errors import PlumbError
 from plumbline.records import sources, store
 from plumbline.records.figure import Time
 
-NAME = "notes.ndjson"
-LOCK = ".notes.lock"
 #: characters of a note: it is shown in tables
 LONGEST = 500
 
@@ -40,7 +38,7 @@ class Note(Struct, frozen=True, kw_only=True, order=True):
 
 def file(site: str) -> Path:
     """Where the notes of a site are."""
-    return paths.results() / site / NAME
+    return paths.results() / site / "notes.ndjson"
 
 
 def read(site: str) -> tuple[list[Note], list[store.Damage]]:
@@ -122,7 +120,11 @@ def _lines(source: Path) -> list[tuple[int, bytes]]:
 def _change(site: str, make: Callable[[list[bytes]], list[bytes]]) -> None:
     folder = paths.results() / site
     sources.require_site(site)
-    with files.writing("the note", folder), files.lock(folder / LOCK), files.replacing(file(site)) as temporary:
+    with (
+        files.writing("the note", folder),
+        files.lock(folder / ".notes.lock"),
+        files.replacing(file(site)) as temporary,
+    ):
         whole = [line if line.endswith(b"\n") else line + b"\n" for _, line in _lines(file(site))]
         temporary.write_bytes(b"".join(make(whole)))
 
@@ -145,8 +147,6 @@ def before(site: str, until: str) -> list[str]:
     notes, damages = read(site)
     end = units.moment(until)
     since = (end - datetime.timedelta(days=SHOWN_DAYS)).isoformat()
-    kept = [note for note in notes if since <= note.time <= until]
-    return [
-        *(f"noted for {note.time[:16].replace('T', ' ')}: {note.text}" for note in kept[-SHOWN:]),
-        *(f"damaged note: {damage}" for damage in damages),
-    ]
+    kept = [note for note in notes if since <= note.time <= until][-SHOWN:]
+    lines = [f"noted for {note.time[:16].replace('T', ' ')}: {note.text}" for note in kept]
+    return lines + [f"damaged note: {damage}" for damage in damages]

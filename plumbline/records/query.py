@@ -23,8 +23,8 @@ import msgspec
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError, suggest
-from plumbline.records import compacted, sources, store
-from plumbline.records.compacted import Unreadable
+from plumbline.records import compact, sources, store
+from plumbline.records.compact import Unreadable
 from plumbline.records.model import AnyRecord, Record, Row
 from plumbline.records.sources import Sources
 from plumbline.records.store import Damage
@@ -81,16 +81,20 @@ def records(where: Selection = ALL) -> tuple[list[Row], list[Damage]]:
 def with_sums(where: Selection = ALL) -> tuple[list[tuple[Row, str]], list[Damage]]:
     """A row per record, with the text that identifies its content: its seal, or a SHA-256 if it has no seal."""
     row = _row_maker()
-    return collect(lambda record: (row(record), record.seal or _sum(record)), where)
 
+    def with_sum(record: Record) -> tuple[Row, str]:
+        return row(record), record.seal or hashlib.sha256(msgspec.json.encode(record)).hexdigest()
 
-def _sum(record: Record) -> str:
-    return hashlib.sha256(msgspec.json.encode(record)).hexdigest()
+    return collect(with_sum, where)
 
 
 def _row_maker() -> Callable[[Record], Row]:
-    """A function that makes rows, which share equal objects."""
-    equal = _Equal()
+    """A function that makes rows, which share equal objects: most records have the same host, stack and variant."""
+    known: dict[bytes, Any] = {}
+
+    def equal(item: Answer) -> Answer:
+        first: Answer = known.setdefault(msgspec.json.encode(item), item)
+        return first
 
     def row(record: Record) -> Row:
         row = record.row()
@@ -135,20 +139,16 @@ def of_rows(rows: Sequence[AnyRecord]) -> tuple[list[Record], list[Damage]]:
     wanted = {row.id for row in rows}
     by_id: dict[str, Record] = {}
     damages: list[Damage] = []
-    for site, session in dict.fromkeys(
-        (row.site, row.session) for row in rows if Path(row.session).name == row.session
-    ):
-        file = store.session_file(site, session)
-        if not file.is_file():
-            continue
-        for item in store.read(file):
-            if isinstance(item, Damage):
-                damages.append(item)
-            elif item.id in wanted:
-                by_id.setdefault(item.id, item)
-    for files in ({f"{row.session}.jsonl" for row in rows if row.id not in by_id}, None):
+    sessions = dict.fromkeys((row.site, row.session) for row in rows if Path(row.session).name == row.session)
+    files = [file for site, session in sessions if (file := store.session_file(site, session)).is_file()]
+    for item in (item for file in files for item in store.read(file)):
+        if isinstance(item, Damage):
+            damages.append(item)
+        elif item.id in wanted:
+            by_id.setdefault(item.id, item)
+    for names in ({f"{row.session}.jsonl" for row in rows if row.id not in by_id}, None):
         if missing := wanted - by_id.keys():
-            records, more = full(missing, files)
+            records, more = full(missing, names)
             by_id |= {record.id: record for record in records}
             damages += more
     return list(by_id.values()), damages
@@ -208,14 +208,21 @@ def _collect(
     mention: bytes,
     only: Collection[str] | None,
 ) -> tuple[list[Answer], list[Damage]]:
-    parts, faults = compacted.current(present)
+    def take(file: Path, number: int, line: bytes) -> _Made | Damage:
+        item = store.parse(file, number, line)
+        if isinstance(item, Damage):
+            return item
+        wanted = where.admits(item)
+        return _Made(item.time, item.id, number, hash(line.strip()), wanted, make(item) if wanted else None)
+
+    parts, faults = compact.current(present)
     answers: list[_Made] = []
     damages = [Damage(part, 0, why) for part, why in faults.items()]
     digests: dict[str, int] = {}
     for file, lines in _files(present.sessions, parts, only):
         items: list[_Made | Damage]
         try:
-            items = [_take(file, number, line, make, where) for number, line in lines if mention in line]
+            items = [take(file, number, line) for number, line in lines if mention in line]
         except (OSError, Unreadable) as error:
             items = [store.unreadable(file, error)]
         for item in items:
@@ -231,33 +238,12 @@ def _collect(
     return [item.answer for item in answers], sorted(damages, key=lambda damage: (damage.file, damage.line))
 
 
-def _take(file: Path, number: int, line: bytes, make: Callable[[Record], Answer], where: Selection) -> _Made | Damage:
-    item = store.parse(file, number, line)
-    if isinstance(item, Damage):
-        return item
-    wanted = where.admits(item)
-    return _Made(item.time, item.id, number, hash(line.strip()), wanted, make(item) if wanted else None)
-
-
 def _files(
     sessions: list[Path], parts: dict[Path, set[str]], only: Collection[str] | None
 ) -> Iterator[tuple[Path, Iterator[tuple[int, bytes]]]]:
-    """Every file with its lines that count; those named in ``only``, if it is not None."""
     for file in sessions:
         if only is None or file.name in only:
             yield file, store.lines(file)
     for part, known in parts.items():
         inside = known if only is None else known.intersection(only)
-        yield part, ((number, text + b"\n") for _, number, text in compacted.lines(part, inside))
-
-
-class _Equal:
-    """One object for all that are equal: most records have the same host, stack and variant."""
-
-    def __init__(self) -> None:
-        self._first: dict[bytes, Any] = {}
-
-    def __call__(self, item: Answer) -> Answer:
-        """The first object that was equal to ``item``."""
-        first: Answer = self._first.setdefault(msgspec.json.encode(item), item)
-        return first
+        yield part, ((number, text + b"\n") for _, number, text in compact.lines(part, inside))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
@@ -79,6 +80,23 @@ class Variant(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     slow_on_purpose: bool = False
     profiled: bool = False
     application: ApplicationState | None = None
+
+    @classmethod
+    def create(
+        cls, *, test: str, name: str, site: str, partition: str, stack: str, benchmark: str, placement: str,
+        figures: list[WantedFigure], time_limit_s: float, arguments: Sequence[str] = (), memory: str | None = None,
+        threads: int | None = None, ranks_per_node: int | None = None, nodes: int = 1, launches: int = 1,
+        parser: str = "kernel", context: dict[str, Any] | None = None, environment: Mapping[str, str] | None = None,
+        settings: Mapping[str, str] | None = None, params: dict[str, Any] | None = None,
+    ) -> Variant:  # fmt: skip
+        """A variant; without ``parser`` and ``context`` ``benchmark`` is one of our kernels, which prints JSON."""
+        return cls(
+            schema=1, test=test, name=name, site=site, partition=partition, stack=stack, benchmark=benchmark,
+            arguments=list(arguments), placement=placement, memory=memory, threads=threads, nodes=nodes,
+            ranks_per_node=ranks_per_node, parser=parser, context={"kernel": benchmark} if context is None else context,
+            figures=figures, launches=launches, time_limit_s=time_limit_s, environment=dict(environment or {}),
+            settings=dict(settings or {}), params=params or {},
+        )  # fmt: skip
 
 
 class VariantRequest(Variant, frozen=True, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -9,13 +9,12 @@ from plumbline.base.errors import PlumbError
 from plumbline.schedulers import names
 from plumbline.schedulers.base import WHERE_STATES, Job, Node, RankLauncher, RankVariables, Scheduler, Step
 from plumbline.schedulers.flux import Flux
-from plumbline.schedulers.local import Local
+from plumbline.schedulers.hosts import OPTIONS as SSH_OPTIONS
+from plumbline.schedulers.hosts import Local, Ssh
 from plumbline.schedulers.lsf import Lsf
 from plumbline.schedulers.pbs import Pbs
 from plumbline.schedulers.sge import Sge
 from plumbline.schedulers.slurm import Slurm
-from plumbline.schedulers.ssh import OPTIONS as SSH_OPTIONS
-from plumbline.schedulers.ssh import Ssh
 
 __all__ = [
     "JOB_VARIABLES",
@@ -40,16 +39,9 @@ __all__ = [
 TABLE: dict[str, Scheduler] = {
     scheduler.name: scheduler
     for scheduler in (
-        Local(),
-        Flux(),
-        Slurm("slurm", "sacct"),
-        Slurm("squeue", "squeue"),
-        Pbs(),
-        Sge(),
-        Lsf(),
-        Ssh(),
+        Local(), Flux(), Slurm("slurm", "sacct"), Slurm("squeue", "squeue"), Pbs(), Sge(), Lsf(), Ssh(),
     )
-}
+}  # fmt: skip
 #: of all schedulers, because a job may run inside another one's: the variables of jobs, and the settings among them
 JOB_VARIABLES = tuple(dict.fromkeys(name for scheduler in TABLE.values() for name in scheduler.job_variables))
 STEP_SETTINGS = tuple(dict.fromkeys(name for scheduler in TABLE.values() for name in scheduler.step_settings))

@@ -118,14 +118,10 @@ class Scheduler(ABC):
     name: str
     #: the programs that a login host must have
     programs: tuple[str, ...] = ()
-    #: whether nodes are had by submitting a job only
+    #: whether nodes are had by submitting a job only; else they are those that the partition names (``hosts``)
     has_jobs = True
-    #: whether the nodes are those that the partition names (``hosts``)
-    hosts_are_named = False
     #: whether there is one node, the host that this runs on
     is_one_host = False
-    #: whether :meth:`nodes` can be asked which nodes cannot be used
-    knows_nodes = True
     #: the scheduler's own program for starting ranks
     rank_launcher: RankLauncher | None = None
     #: the variables in which it tells a process its rank, as in custom-kernels/common/rank_variables.c
@@ -245,8 +241,9 @@ class Scheduler(ABC):
         words = command(None)
         for word in [*words, str(job.log)]:
             if word.startswith("/") and not PLAIN_PATH.fullmatch(word):
-                message = f"path {word!r} holds letters that {self.name} changes"
-                raise PlumbError(message, WHERE_FACTS, "use plain names")
+                raise PlumbError(
+                    f"path {word!r} holds letters that {self.name} changes", WHERE_FACTS, "use plain names"
+                )
         job.log.unlink(missing_ok=True)  # of an earlier job
         done = Done(0, "", "")
         for start in self.on_every_node(job, words):
@@ -323,8 +320,8 @@ class Scheduler(ABC):
         if not self.has_jobs:
             return ""
         if not self.health:
-            message = f"scheduler {self.name} cannot say whether jobs are on a node"
-            raise PlumbError(message, node, "screen nodes of another scheduler")
+            fault = f"scheduler {self.name} cannot say whether jobs are on a node"
+            raise PlumbError(fault, node, "screen nodes of another scheduler")
         done = run(["sh", str(HEALTH / "health.sh"), self.health, "jobs", names.host(node, "--node")], 60)
         if done.status not in (0, 1):
             raise PlumbError(f"nobody can say whether jobs are on {node}: {done.last()}", self.name, "does it answer?")
@@ -384,3 +381,12 @@ def joined(options: Sequence[str]) -> list[str]:
         else:
             words[-1] += word
     return words
+
+
+def clock_seconds(clock: str) -> int:
+    """Seconds of ``HH:MM:SS``, ``MM:SS`` or ``SS``.
+
+    >>> clock_seconds("1:00:30")
+    3630
+    """
+    return sum(int(part) * 60**power for power, part in enumerate(reversed(clock.split(":"))))

@@ -11,7 +11,7 @@ from typing import Any
 
 from plumbline.base.errors import PlumbError
 from plumbline.schedulers import names
-from plumbline.schedulers.base import WHERE_STATES, Job, Node, Scheduler, joined, whole_json
+from plumbline.schedulers.base import WHERE_STATES, Job, Node, Scheduler, clock_seconds, joined, whole_json
 from plumbline.schedulers.program import answer
 
 #: The PATH of a job has the system's folders only, without that of OpenPBS. The file is the one that its daemons read.
@@ -170,7 +170,4 @@ def read_limit(text: str, queue: str) -> int | None:
         return None
     if not re.fullmatch(r"(\d+:){0,2}\d+", str(limit)):
         raise PlumbError(f"{limit!r} is not a time limit", WHERE_LIMIT, "report this answer of qstat")
-    seconds = 0
-    for part in str(limit).split(":"):
-        seconds = 60 * seconds + int(part)
-    return seconds
+    return clock_seconds(str(limit))

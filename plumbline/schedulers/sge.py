@@ -31,6 +31,8 @@ STOPS = {
     "o": "orphaned",
     "c": "ambiguous configuration",
 }
+#: where the answer of qhost has the letters of a queue
+LETTERS = "{*}queuevalue[@name='state_string']"
 #: a request that can never be fulfilled is refused at once; without it the job would wait for ever
 CHECKED = ("-w", "e")
 #: SIGUSR2 comes before SIGKILL: the driver ends its launch and closes its record at it
@@ -134,7 +136,7 @@ def read_nodes(text: str, queue: str | None) -> list[Node]:
         raise PlumbError(f"qhost printed no valid XML: {error}", WHERE_STATES, "run qhost -q -xml yourself") from None
     nodes = []
     for host in hosts:
-        states = {str(item.get("name")): _letters(item) for item in host.findall("{*}queue")}
+        states = {str(item.get("name")): item.findtext(LETTERS, "") for item in host.findall("{*}queue")}
         wanted = {name: state for name, state in states.items() if queue in (None, name)}
         if not wanted:
             continue
@@ -142,11 +144,6 @@ def read_nodes(text: str, queue: str | None) -> list[Node]:
         why = "; ".join(STOPS[letter] for letter in state if letter in STOPS)
         nodes.append(Node(names.host(str(host.get("name")), "qhost"), state or "free", not why, why))
     return nodes
-
-
-def _letters(queue: ET.Element) -> str:
-    values = queue.findall("{*}queuevalue")
-    return next((value.text or "" for value in values if value.get("name") == "state_string"), "")
 
 
 def read_limit(text: str) -> int | None:

@@ -24,12 +24,12 @@ from plumbline.schedulers.base import (
     RankVariables,
     Scheduler,
     Step,
+    clock_seconds,
     joined,
     three_columns,
 )
 from plumbline.schedulers.program import answer, run
 
-WHERE_STEPS = "sacct"
 WHERE_LIMIT = "sinfo -o %l"
 USABLE = {"idle", "mixed", "allocated", "completing", "planned"}
 #: signs of nodes that take jobs; power saving (``~``, ``#``) wakes them. Other signs (reboot …) keep jobs away.
@@ -38,18 +38,10 @@ WAKES = {"~", "#", "-", "+"}
 SIGNS = {"$": "in a maintenance reservation", "*": "does not respond"}
 #: where distributions and sites put Slurm's libraries; beside srun's own prefix
 LIBRARY_FOLDERS = (
-    "usr/lib64",
-    "usr/lib/{machine}-linux-gnu",
-    "usr/lib64/slurm",
-    "usr/lib/{machine}-linux-gnu/slurm",
-    "usr/lib/{machine}-linux-gnu/slurm-wlm",
-    "usr/lib",
-    "usr/local/lib64",
-    "usr/local/lib",
-    "opt/slurm/lib64",
-    "opt/slurm/lib",
-    "opt/slurm/current/lib",
-)
+    "usr/lib64", "usr/lib/{machine}-linux-gnu", "usr/lib64/slurm", "usr/lib/{machine}-linux-gnu/slurm",
+    "usr/lib/{machine}-linux-gnu/slurm-wlm", "usr/lib", "usr/local/lib64", "usr/local/lib", "opt/slurm/lib64",
+    "opt/slurm/lib", "opt/slurm/current/lib",
+)  # fmt: skip
 #: the library by which a program speaks a PMI
 PMI_LIBRARIES = {"pmi2": ("libpmi2.so", "libpmi2.so.0")}
 STEP_COLUMNS = "JobID,State,NNodes,Start,ConsumedEnergyRaw"
@@ -81,9 +73,8 @@ class Srun:
 
         Without ``plugin``, ``--mpi`` comes from SLURM_MPI_TYPE in the stack's environment.
         """
-        words = ["srun"]
-        if plugin is not None:  # a rank that fails ends the others, as with every mpirun
-            words += [f"--mpi={plugin}", "--kill-on-bad-exit=1"]
+        # a rank that fails ends the others, as with every mpirun
+        words = ["srun", *([f"--mpi={plugin}", "--kill-on-bad-exit=1"] if plugin is not None else [])]
         words += [f"--nodes={nodes}", f"--ntasks={nodes * ranks_per_node}", f"--ntasks-per-node={ranks_per_node}"]
         words += ["--distribution=cyclic"] if round_robin else []
         words += ["--cpu-bind=none"] if bound else []
@@ -96,9 +87,10 @@ class Srun:
         Lines are ``MPI plugin types are...``, then a name each, and ``specific pmix plugin versions available:
         pmix_v4``; before Slurm 21.08 ``srun: MPI types are...`` and ``srun: pmi2``.
         """
-        command = ["srun", "--mpi=list"]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+            done = subprocess.run(
+                ["srun", "--mpi=list"], capture_output=True, text=True, check=False, timeout=PATIENCE_S
+            )
         except OSError as error:
             cure = "set launcher: mpirun in site.yaml, or put srun into PATH"
             raise PlumbError(f"srun cannot be started: {error.strerror}", "launcher: srun", cure) from error
@@ -147,14 +139,9 @@ class Slurm(Scheduler):
     #: variables of a job script that would give a step fewer CPUs, fewer variables or another order of ranks
     #: than its command line says: https://slurm.schedmd.com/srun.html#SECTION_INPUT-ENVIRONMENT-VARIABLES
     hidden_variables = (
-        "SLURM_CPUS_PER_TASK",
-        "SRUN_CPUS_PER_TASK",
-        "SLURM_NTASKS_PER_NODE",
-        "SLURM_TRES_PER_TASK",
-        "SLURM_DISTRIBUTION",
-        "SLURM_EXPORT_ENV",
-        "SRUN_EXPORT_ENV",
-    )
+        "SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_NTASKS_PER_NODE", "SLURM_TRES_PER_TASK",
+        "SLURM_DISTRIBUTION", "SLURM_EXPORT_ENV", "SRUN_EXPORT_ENV",
+    )  # fmt: skip
     open_mpi = ("slurm",)
     unbound_steps = MappingProxyType({"SLURM_CPU_BIND": "none"})
     steps_without_pmi = MappingProxyType({"SLURM_MPI_TYPE": "none"})
@@ -189,7 +176,7 @@ class Slurm(Scheduler):
         if job is None or self.energy_source() is None:
             return {}
         command = ["sacct", "-n", "-P", "-j", job, "-o", STEP_COLUMNS]
-        return read_steps(answer(command, WHERE_STEPS, PATIENCE_S, {**environment, "SLURM_TIME_FORMAT": "%s"}))
+        return read_steps(answer(command, "sacct", PATIENCE_S, {**environment, "SLURM_TIME_FORMAT": "%s"}))
 
     def submit(self, job: Job, script: Path) -> list[str]:
         """``--wait`` ends with the job's exit status, ``--parsable`` prints the job's number only."""
@@ -293,7 +280,4 @@ def seconds(text: str) -> int | None:
     if not re.fullmatch(r"(\d+-)?(\d+:){0,2}\d+", text):
         raise PlumbError(f"{text!r} is not a time limit", WHERE_LIMIT, "report this answer of sinfo")
     days, _, clock = text.rpartition("-")
-    total = 0
-    for part in clock.split(":"):
-        total = 60 * total + int(part)
-    return 86400 * int(days or 0) + total
+    return 86400 * int(days or 0) + clock_seconds(clock)

@@ -1,24 +1,21 @@
-"""Tables that are declared once: a list of columns, shown as text, Markdown, CSV, JSON or on a page.
+"""Tables that are declared once: a list of columns, shown as text, as Markdown or on a page.
 
 A column gives a piece of a page for each row (:mod:`plumbline.show.pages.blocks`); the other forms show its words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from plumbline.base import csv_output
-from plumbline.base.table import markdown, table
+from plumbline.base import table, units
 from plumbline.show.pages import blocks
 from plumbline.show.pages.blocks import Block, Piece
 
 Row = TypeVar("Row")
-#: stands for what is not known
-UNKNOWN = "–"
-#: pieces of these kinds are listed; others stand one after the other
-_LISTED = "bullets"
+#: pieces of rows that have nothing
+EMPTY = (None, "")
 
 
 @dataclass(frozen=True)
@@ -26,83 +23,94 @@ class Column(Generic[Row]):
     """A column with its ``title``; ``get`` returns the piece of a row: None for what is not known, ``""`` for nothing.
 
     ``kind`` is the class of its cells on a page; those whose first word is ``number`` are aligned to the right
-    everywhere. ``unit`` stands behind the title. ``raw`` is what programs get, in CSV and JSON; without it, the words.
-    ``forms`` names the forms that have the column: ``text``, ``md``, ``csv``, ``json``, ``page``. A narrow terminal
-    leaves out the columns with a ``spare``, the least first.
+    everywhere. ``unit`` stands behind the title. ``forms`` names the forms that have the column: ``text``, ``md``,
+    ``page``. ``page`` returns what a page shows in place of the piece, where that is more. ``key`` returns what the
+    rows of a page are sorted by (default: the words). ``head``: the column names the rows of a page, in place of the
+    first. A narrow terminal leaves out the columns with a ``spare``, the least first.
     """
 
     title: str
     get: Callable[[Row], Piece]
     kind: str = ""
     unit: str = ""
-    raw: Callable[[Row], Any] | None = None
-    forms: str = "text md csv json page"
+    forms: str = "text md page"
+    page: Callable[[Row], Piece] | None = None
+    key: Callable[[Row], Any] | None = None
+    head: bool = False
     spare: int = 0
+
+    def piece(self, form: str, row: Row) -> Piece:
+        """The piece of a row in this form."""
+        return (self.page or self.get)(row) if form == "page" else self.get(row)
 
     @property
     def heading(self) -> str:
         """Title and unit for people."""
         return f"{self.title} {self.unit}".rstrip()
 
-    @property
-    def is_number(self) -> bool:
-        """Whether its cells are aligned to the right."""
-        return self.kind.startswith("number")
-
-    def value(self, row: Row) -> Any:
-        """The cell of ``row`` for programs."""
-        return words(self.get(row)) if self.raw is None else self.raw(row)
-
 
 @dataclass(frozen=True)
 class Table(Generic[Row]):
-    """Columns below a caption, which pages show."""
+    """Columns below a caption, which pages show. A column in which no row has anything is left out of every form."""
 
     caption: str
     columns: Sequence[Column[Row]]
 
-    def text(self, rows: Iterable[Row], ruled: bool = True) -> str:
-        """Aligned for a terminal; a column in which no row has anything is left out."""
-        columns, cells = self._cells("text", rows)
-        kept = [place for place in range(len(columns)) if not cells or any(row[place] for row in cells)]
-        spare = sorted((column for column in columns if column.spare), key=lambda column: column.spare)
-        return table(
-            [columns[place].heading for place in kept],
-            [[row[place] for place in kept] for row in cells],
-            right=[column.heading for column in columns if column.is_number],
-            spare=[column.heading for column in spare if column in [columns[place] for place in kept]],
-            ruled=ruled,
-        )
+    def of(self, form: str, rows: Sequence[Row]) -> tuple[Table[Row], list[list[Piece]]]:
+        """The table with the columns that it has in this form for these rows, and the pieces of each row."""
+        columns = [column for column in self.columns if form in column.forms.split()]
+        pieces = [[column.piece(form, row) for row in rows] for column in columns]
+        kept = [place for place, cells in enumerate(pieces) if not rows or any(cell not in EMPTY for cell in cells)]
+        shown = replace(self, columns=[columns[place] for place in kept])
+        return shown, list(map(list, zip(*(pieces[place] for place in kept), strict=True)))
 
-    def markdown(self, rows: Iterable[Row]) -> str:
+    def text(self, rows: Sequence[Row], ruled: bool = True) -> str:
+        """Aligned for a terminal."""
+        shown, cells = self.of("text", rows)
+        spare = sorted((column for column in shown.columns if column.spare), key=lambda column: column.spare)
+        names = [column.heading for column in spare]
+        return table.table(shown._headings(), _words(cells), right=shown._right(), spare=names, ruled=ruled)
+
+    def markdown(self, rows: Sequence[Row]) -> str:
         """For a merge request."""
-        columns, cells = self._cells("md", rows)
-        right = [column.heading for column in columns if column.is_number]
-        return markdown([column.heading for column in columns], cells, right)
+        shown, cells = self.of("md", rows)
+        return table.markdown(shown._headings(), _words(cells), right=shown._right())
 
-    def csv(self, rows: Iterable[Row]) -> str:
-        """For notebooks and spreadsheets, with a header."""
-        columns = self._of("csv")
-        return csv_output.table(
-            [column.title for column in columns], ([column.value(row) for column in columns] for row in rows)
-        )
-
-    def objects(self, rows: Iterable[Row]) -> list[dict[str, Any]]:
-        """For JSON: an object for each row, by the titles."""
-        return [{column.title: column.value(row) for column in self._of("json")} for row in rows]
-
-    def block(self, rows: Iterable[Row], **parts: Any) -> Block:
+    def block(self, rows: Sequence[Row], **parts: Any) -> Block:
         """For a page; ``parts`` are those of :func:`plumbline.show.pages.blocks.table`."""
-        columns = self._of("page")
-        heads = [blocks.column(column.title, column.kind or column.title, column.unit or None) for column in columns]
-        return blocks.table(self.caption, heads, [[column.get(row) for column in columns] for row in rows], **parts)
+        shown, cells = self.of("page", rows)
+        return blocks.table(self.caption, shown.heads(), cells, **parts)
 
-    def _of(self, form: str) -> list[Column[Row]]:
-        return [column for column in self.columns if form in column.forms.split()]
+    def chart(self, title: str, about: str, rows: Sequence[Row], points: Sequence[Any] = (), **parts: Any) -> Block:
+        """A picture of the rows; ``parts`` are those of :func:`plumbline.show.pages.blocks.chart`."""
+        shown, cells = self.of("page", rows)
+        return blocks.chart(title, about, shown.heads(), cells, points, **parts)
 
-    def _cells(self, form: str, rows: Iterable[Row]) -> tuple[list[Column[Row]], list[list[str]]]:
-        columns = self._of(form)
-        return columns, [[words(column.get(row)) for column in columns] for row in rows]
+    def heads(self) -> list[Block]:
+        """The columns as a page has them."""
+        return [
+            {
+                "title": column.title,
+                **({"kind": column.kind} if column.kind else {}),
+                **({"unit": column.unit} if column.unit else {}),
+                **({"head": True} if column.head else {}),
+            }
+            for column in self.columns
+        ]
+
+    def keys(self, row: Row) -> list[Any]:
+        """What a page sorts a row by, for each column."""
+        return [column.key(row) if column.key else words(column.get(row)) for column in self.columns]
+
+    def _headings(self) -> list[str]:
+        return [column.heading for column in self.columns]
+
+    def _right(self) -> list[str]:
+        return [column.heading for column in self.columns if column.kind.startswith("number")]
+
+
+def _words(rows: Sequence[Sequence[Piece]]) -> list[list[str]]:
+    return [list(map(words, cells)) for cells in rows]
 
 
 def words(piece: Piece) -> str:
@@ -111,13 +119,10 @@ def words(piece: Piece) -> str:
     >>> words([blocks.block("badge", "PASS"), blocks.block("small", "3 sessions")]), words(None), words(0)
     ('PASS 3 sessions', '–', '0')
     """
-    if piece is None:
-        return UNKNOWN
-    if isinstance(piece, bool) or piece == "":
-        return ""
+    if isinstance(piece, str):  # most pieces
+        return piece
     if isinstance(piece, dict):
-        inner = [words(part) for part in piece.get("pieces", ()) if part not in (None, False, "")]
-        return ("; " if piece["is"] == _LISTED else " ").join(inner)
-    if isinstance(piece, list | tuple):
-        return " ".join(text for part in piece if (text := words(part)))
-    return str(piece)
+        return words(list(piece.get("pieces", ())))
+    if isinstance(piece, list):
+        return " ".join(text.strip() for part in piece if part not in (None, False) and (text := words(part)))
+    return units.dashed(piece)

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
+from plumbline.base import units
 from plumbline.base.table import table
 from plumbline.records import model
-from plumbline.records.launch import LoadedFile
 from plumbline.records.model import FLEETING, Record
 
 #: parts of a record that describe its circumstances; ids, times and measurements are not circumstances
@@ -49,18 +49,16 @@ def differences(first: Record, second: Record) -> list[tuple[str, str, str]]:
             _flatten(part, msgspec.json.decode(msgspec.json.encode(getattr(record, part))), flat)
         _flatten("settings", record.settings, flat)
         if first.loaded and second.loaded:  # early records do not say what they loaded
-            _flatten("loaded", {file.path: _version(file) for file in record.loaded}, flat)
+            seen = {
+                file.path: f"{file.bytes} bytes, {file.build_id[:16] or file.modified_ns}" for file in record.loaded
+            }
+            _flatten("loaded", seen, flat)
         if first.scheduling and second.scheduling:
             flat["scheduling"] = record.scheduling
         if first.transports and second.transports:
             flat["transports"] = ", ".join(record.transports)
     keys = [key for key in {**left, **right} if not key.startswith(IGNORED)]
     return [(key, left.get(key, "absent"), right.get(key, "absent")) for key in keys if left.get(key) != right.get(key)]
-
-
-def _version(file: LoadedFile) -> str:
-    """The state of a file: its size and build id, or the time of its last change where it has no build id."""
-    return f"{file.bytes} bytes, {file.build_id[:16] or file.modified_ns}"
 
 
 def _flatten(key: str, value: Any, into: dict[str, str]) -> None:
@@ -100,7 +98,7 @@ def _figures(first: Record, second: Record) -> str:
     for figure in first.figures:
         counterpart = second.figure(figure.name)
         if counterpart and counterpart.unit == figure.unit:
-            ratio = f"{counterpart.value / figure.value:.3f}" if figure.value else "–"
+            ratio = units.ratio(counterpart.value / figure.value if figure.value else None)
             values = (" ".join(item.shown) for item in (figure, counterpart))
             rows.append((figure.name, *values, ratio))
     header = ("figure", first.id, second.id, "ratio")

@@ -1,129 +1,132 @@
-"""Work and energy of a record's launches: joules beside the work, the work beside the counts of the processors."""
+"""Work and energy of records: joules beside the work, and the model's work beside what the processors counted."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
 
-from plumbline.base import units
-from plumbline.parsers.measurement import Counted
+from plumbline.base import group, units
+from plumbline.records import naming
 from plumbline.records.launch import Launch
 from plumbline.records.model import Record
+from plumbline.show.columns import Column, Table
+from plumbline.show.pages.blocks import Block, block, link, section
 
 
-@dataclass(frozen=True)
-class Spent:
-    """Medians over the launches that count; None where no launch has them.
+def amounts(launch: Launch) -> dict[str, float | None]:
+    """Work and energy of a launch by name; None for what is not known.
 
-    ``joules`` of a launch, from its start to its end, by the processors; ``gpu_joules`` by the node's GPUs, which are
-    in no other figure here; ``watts`` is the mean of ``joules`` in that time. ``gflop`` and ``gbytes``
-    are the work by the program's model, of all ranks; ``per_gflop`` and ``per_gbyte`` are joules of a whole launch for
-    each. What the processors counted meanwhile: ``instructions`` in 10^9, ``per_cycle``, and ``missed_gbytes``: lines
-    that were not in the last-level cache.
+    ``joules``, from its start to its end, by the processors; ``gpu_joules`` by the node's GPUs, which are in no other
+    amount; ``watts`` is the mean of ``joules`` in that time. ``gflop`` and ``gbytes`` are the work by the program's
+    model, of all ranks; ``per_gflop`` and ``per_gbyte`` are joules of a whole launch for each. What the processors
+    counted meanwhile: ``instructions`` in 10^9, ``per_cycle``, and ``missed_gbytes``: lines that were not in the
+    last-level cache.
     """
+    work = launch.work
+    counted = work.counted if work else None
+    joules, gpu_joules = (sum(parts.values()) if parts else None for parts in (launch.energy_j, launch.gpu_energy_j))
+    gflop, gbytes = (work.flop / 1e9 or None, work.bytes / 1e9 or None) if work else (None, None)
+    return {
+        "joules": joules,
+        "watts": _quotient(joules, launch.wall_s),
+        "gpu_joules": gpu_joules,
+        "per_gflop": _quotient(joules, gflop),
+        "per_gbyte": _quotient(joules, gbytes),
+        "gflop": gflop,
+        "instructions": counted.instructions / 1e9 if counted else None,
+        "per_cycle": _quotient(counted.instructions, counted.cycles) if counted else None,
+        "gbytes": gbytes,
+        "missed_gbytes": counted.cache_misses * counted.line_bytes / 1e9 if counted and counted.line_bytes else None,
+    }
 
-    joules: float | None
-    gpu_joules: float | None
-    watts: float | None
-    per_gflop: float | None
-    per_gbyte: float | None
-    gflop: float | None
-    gbytes: float | None
-    instructions: float | None
-    per_cycle: float | None
-    missed_gbytes: float | None
+
+def _quotient(amount: float | None, of: float | None) -> float | None:
+    return amount / of if amount is not None and of else None
 
 
-def spent(record: Record) -> Spent:
+class Work(NamedTuple):
+    """A record, medians of its amounts over the launches that count, and on a page the number of its entry."""
+
+    record: Record
+    medians: Mapping[str, float]
+    entry: int | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the record has energy or work."""
+        return bool(self.medians.keys() & {"joules", "gpu_joules", "gflop", "gbytes"})
+
+
+def of(record: Record, entry: int | None = None) -> Work:
     """Work and energy of the launches of ``record``."""
-
-    def median(value: Callable[[Launch], float | None]) -> float | None:
-        amounts = [amount for launch in record.counting() if (amount := value(launch)) is not None]
-        return statistics.median(amounts) if amounts else None
-
-    return Spent(
-        joules=median(_joules),
-        gpu_joules=median(lambda launch: _sum(launch.gpu_energy_j)),
-        watts=median(lambda launch: _ratio(_joules(launch), launch.wall_s)),
-        per_gflop=median(lambda launch: _ratio(_joules(launch), _gflop(launch))),
-        per_gbyte=median(lambda launch: _ratio(_joules(launch), _gbytes(launch))),
-        gflop=median(_gflop),
-        gbytes=median(_gbytes),
-        instructions=median(lambda launch: seen.instructions / 1e9 if (seen := _counted(launch)) else None),
-        per_cycle=median(lambda launch: _ratio(seen.instructions, seen.cycles) if (seen := _counted(launch)) else None),
-        missed_gbytes=median(_missed),
-    )
+    items = (item for launch in record.counting() for item in amounts(launch).items())
+    known = group((name, value) for name, value in items if value is not None)
+    return Work(record, {name: statistics.median(values) for name, values in known.items()}, entry)
 
 
-def uncounted(record: Record) -> str | None:
-    """Why the work of ``record`` was not counted by the processors; None where it was, or has no model."""
-    return next((launch.work.missing for launch in record.counting() if launch.work and launch.work.missing), None)
+def _amount(name: str, row: Work) -> str | None:
+    return units.digits(row.medians[name]) if name in row.medians else None
+
+
+#: medians over the launches
+WORK = Table[Work](
+    "Energy and work",
+    [
+        Column("test", lambda row: link(naming.name(row.record.variant), entry=row.entry), forms="page"),
+        Column("stack", lambda row: row.record.stack.name, forms="page"),
+        Column("placement", lambda row: naming.placement(row.record.placement), forms="page"),
+        *(
+            Column(title, partial(_amount, name), "number", unit)
+            for title, unit, name in (
+                ("energy", "J", "joules"),
+                ("power", "W", "watts"),
+                ("energy of GPUs", "J", "gpu_joules"),
+                ("per GFlop", "J", "per_gflop"),
+                ("per GB", "J", "per_gbyte"),
+                ("model", "GFlop", "gflop"),
+                ("instructions", "10⁹", "instructions"),
+                ("a cycle", "", "per_cycle"),
+                ("model", "GB", "gbytes"),
+                ("not in the last cache", "GB", "missed_gbytes"),
+            )
+        ),
+    ],
+)
 
 
 def text(record: Record) -> str:
-    """Energy and work of ``record``, a line each; empty where neither is known."""
-    usage = spent(record)
-    return "\n".join(f"{name:<10} {line}" for name, line in (_energy(record, usage), _work(record, usage)) if line)
+    """Energy and work of ``record``, and why an amount is missing; empty where neither is known."""
+    row = of(record)
+    return "\n".join([WORK.text([row]), *_remarks([row])]) if row.is_known else ""
 
 
-def _energy(record: Record, usage: Spent) -> tuple[str, str]:
-    of_gpus = _with_units((usage.gpu_joules, "J a launch by all GPUs of the node"))
-    if usage.joules is None or usage.watts is None:
-        return "energy", "".join(of_gpus)
-    idle = f", idle {record.idle.power_w:g} W ({record.idle.host}, {record.idle.measured[:10]})" if record.idle else ""
-    parts = [f"{_number(usage.joules)} J a launch, {_number(usage.watts)} W{idle}"]
-    parts += _with_units((usage.per_gflop, "J per GFlop"), (usage.per_gbyte, "J per GB"))
-    parts += of_gpus
-    return "energy", "; ".join(parts)
-
-
-def _work(record: Record, usage: Spent) -> tuple[str, str]:
-    model = ", ".join(_with_units((usage.gflop, "GFlop"), (usage.gbytes, "GB")))
-    if not model:
-        return "work", ""
-    counts = _with_units(
-        (usage.instructions, "billion instructions"),
-        (usage.per_cycle, "a cycle"),
-        (usage.missed_gbytes, "GB not in the last cache"),
+def work(usable: Sequence[tuple[Record, int]]) -> Block:
+    """The section of the valid records ``usable``, each with the number of its entry, as far as the two are known."""
+    every = [of(record, entry) for record, entry in usable]
+    rows, remarks = [row for row in every if row.is_known], _remarks(every)
+    return section(
+        "work",
+        "Energy and work",
+        "Medians over the launches. Joules are those of the node from the start of a launch to its end, set-up "
+        "included; work and counts are of what the program timed, on all ranks.",
+        remarks and block("bullets", *remarks),
+        rows and WORK.block(rows),
+        otherwise="No test of this campaign knows its work or its energy.",
     )
-    why = uncounted(record)
-    counted = f"counted: {', '.join(counts)}" if counts else f"not counted: {why}" if why else ""
-    return "work", "; ".join(filter(None, [f"{model} by the model", counted]))
 
 
-def _with_units(*values: tuple[float | None, str]) -> list[str]:
-    return [f"{_number(value)} {unit}" for value, unit in values if value is not None]
-
-
-def _number(value: float) -> str:
-    return f"{units.significant(value, 4):g}"
-
-
-def _joules(launch: Launch) -> float | None:
-    return _sum(launch.energy_j)
-
-
-def _sum(joules: dict[str, float] | None) -> float | None:
-    return sum(joules.values()) if joules else None
-
-
-def _gflop(launch: Launch) -> float | None:
-    return launch.work.flop / 1e9 if launch.work and launch.work.flop else None
-
-
-def _gbytes(launch: Launch) -> float | None:
-    return launch.work.bytes / 1e9 if launch.work and launch.work.bytes else None
-
-
-def _counted(launch: Launch) -> Counted | None:
-    return launch.work.counted if launch.work else None
-
-
-def _missed(launch: Launch) -> float | None:
-    seen = _counted(launch)
-    return seen.cache_misses * seen.line_bytes / 1e9 if seen and seen.line_bytes else None
-
-
-def _ratio(amount: float | None, of: float | None) -> float | None:
-    return amount / of if amount is not None and of else None
+def _remarks(rows: Sequence[Work]) -> list[str]:
+    """Reasons for missing joules and counts, each once, and the idle powers that the records know."""
+    energy = {str(row.record.host.get("energy", "")) for row in rows if "joules" not in row.medians}
+    energy |= {f"of GPUs {row.record.host.get('gpu_energy', '')}" for row in rows if "gpu_joules" not in row.medians}
+    works = [launch.work for row in rows for launch in row.record.counting() if launch.work]
+    counts = {f"not counted: {work.missing}" for work in works if work.missing}
+    idle = {
+        f"idle power of {reading.host}: {reading.power_w:g} W ({reading.measured[:10]})"
+        for row in rows
+        if (reading := row.record.idle)
+    }
+    unread = [f"joules {reason}" for reason in sorted(energy) if "not read" in reason]
+    return [*unread, *sorted(counts), *sorted(idle)]

@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from plumbline.base import units
-from plumbline.base.table import table
 from plumbline.records import naming, sources
 from plumbline.records.figure import Ceiling, Figure
 from plumbline.records.model import AnyRecord
-from plumbline.records.variant import Variant
+from plumbline.show.columns import Column, Table
+from plumbline.show.pages import blocks
+from plumbline.show.pages.blocks import Piece, link
 
-HEADER = (
-    "id",
-    "test",
-    "stack",
-    "placement",
-    "figure",
-    "value",
-    "unit",
-    "% limit",
-    "also",
-    "disturbed",
-    "state",
-    "verified",
-    "verdict",
-)
-#: columns that a narrow terminal leaves out, in this order; plumb show has all of them
-SPARE = ("also", "state", "disturbed", "% limit", "verified", "figure")
-
-
+#: verdicts, worst first: the order of the overview
+SEVERITY = ("invalid", "below", "above", "unreferenced", "within")
 #: a figure, its ceiling and its record
 Held = tuple[Figure, Ceiling, AnyRecord]
 #: letter after a percentage -> its meaning
@@ -50,7 +37,7 @@ def lines(records: Sequence[AnyRecord], ranked: bool = False) -> str:
     """A line per record: its first figure, a second one if there are two, or why it has none."""
     rows = ordered(records, ranked)
     call = naming.naming(row.variant for row in rows)
-    return table(HEADER, [_cells(row, call) for row in rows], right=("value", "% limit"), spare=SPARE)
+    return VARIANTS.text([Line(row, next(iter(shown(row))), call(row.variant)) for row in rows])
 
 
 def closing(records: Sequence[AnyRecord]) -> str:
@@ -104,24 +91,6 @@ def _rank(record: AnyRecord) -> tuple[Any, ...]:
     return (*start, False, figure.name, -figure.value if figure.better == "higher" else figure.value)
 
 
-def _cells(record: AnyRecord, call: Callable[[Variant], str]) -> tuple[str, ...]:
-    start = (record.id, call(record.variant), record.stack.name, naming.placement(record.placement))
-    verified = "yes" if record.is_verified else record.provenance if record.is_imported else "NO"
-    disturbed = f"{record.disturbed_count} of {record.launch_count}" if record.disturbed_count else ""
-    if not record.figures or record.faults:
-        verdict = f"{record.final_verdict}: {naming.shorten((record.faults or ['no figure'])[0], 90)}"
-        return (*start, "–", "–", "–", "–", "", disturbed, record.state, verified, verdict)
-    first, *others = record.figures
-    value, unit = first.shown
-    shown = others if len(others) == 1 or record.variant.application else []
-    also = ", ".join(f"{figure.name} {' '.join(figure.shown)}" for figure in shown[:2])
-    more = f", {len(shown) - 2} more" if len(shown) > 2 else ""
-    return (
-        *(*start, first.name, value, unit, percent(first)),
-        *(f"{also}{more}", disturbed, record.state, verified, record.verdict),
-    )
-
-
 def percent(figure: Figure) -> str:
     """Percent of the physical limit; else of the measured ceiling or of the model, with its letter; else a dash."""
     return f"{figure.reached.percent:.1f}{figure.reached.mark}" if figure.reached else "–"
@@ -130,3 +99,149 @@ def percent(figure: Figure) -> str:
 def span(figure: Figure) -> str:
     """The least and the largest of its launches: ``20.1 GB/s … 20.5 GB/s``."""
     return " … ".join(" ".join(units.human(end(figure.samples), figure.unit, figure.resolution)) for end in (min, max))
+
+
+@dataclass(frozen=True)
+class Line:
+    """A figure of a record, or None for one without; ``name`` is its variant's, ``entry`` its number on a page."""
+
+    record: AnyRecord
+    figure: Figure | None
+    name: str
+    entry: int | None = None
+
+    @cached_property
+    def value(self) -> tuple[str, str] | tuple[None, None]:
+        """The value of the figure and its unit, for people."""
+        return self.figure.shown if self.figure else (None, None)
+
+
+def shown(record: AnyRecord) -> Sequence[Figure | None]:
+    """The figures of a record in a table; a single None where it has none that counts."""
+    return [None] if record.faults or not record.figures else record.figures
+
+
+def spread(figure: Figure) -> float | None:
+    """Widest distance of two launches as a fraction of the median; None where that says nothing."""
+    values = [value for value in figure.samples if math.isfinite(value)]
+    return (max(values) - min(values)) / figure.value if len(values) > 1 and figure.value > 0 else None
+
+
+def bound(figure: Figure) -> str:
+    """How much of its limit a figure reached, or else of its ceiling, and what is known of the bound."""
+    known, ceiling = figure.limit or figure.ceiling, None if figure.limit else figure.ceiling
+    if known is None or figure.reached is None:
+        return "no limit known"
+    value = f" ({' '.join(units.human(known.value, known.unit))})"
+    if ceiling is None:
+        return f"{figure.reached}{value}"
+    when = f", measured {ceiling.measured[:10]}" if ceiling.measured else ", for the same launches"
+    raised = f"; {ceiling.raising} by this record" if ceiling.raising else ""
+    return f"{figure.reached}{when}{value}{raised}" + ("; suspect: plumb site measure" if ceiling.suspect else "")
+
+
+def _of(get: Callable[[Figure], Piece], otherwise: Piece = None) -> Callable[[Line], Piece]:
+    """A piece of the line's figure; ``otherwise`` without one."""
+    return lambda line: otherwise if line.figure is None else get(line.figure)
+
+
+def _spread(figure: Figure) -> str | None:
+    known = spread(figure)
+    return None if known is None else f"{100 * known:.1f}"
+
+
+def _bar(figure: Figure) -> Piece:
+    if not figure.reached:
+        return None
+    share = min(100.0, max(0.0, figure.reached.percent))
+    return blocks.block("bar", percent(figure), share=share, hint=bound(figure))
+
+
+def _change(figure: Figure) -> float | None:
+    return figure.value / figure.reference.value - 1 if figure.reference else None
+
+
+def _signed(figure: Figure) -> str | None:
+    change = _change(figure)
+    return None if change is None else units.signed(change).removesuffix(" %")
+
+
+def _also(line: Line) -> str:
+    """The other figures, where there is one more, or any number of a program's."""
+    _, *others = shown(line.record)
+    if len(others) != 1 and not line.record.variant.application:
+        return ""
+    more = f", {len(others) - 2} more" if len(others) > 2 else ""
+    return ", ".join(f"{figure.name} {' '.join(figure.shown)}" for figure in others[:2] if figure) + more
+
+
+def _disturbed(line: Line) -> str:
+    record = line.record
+    return f"{record.disturbed_count} of {record.launch_count}" if record.disturbed_count else ""
+
+
+def _verified(line: Line) -> str:
+    record = line.record
+    return "yes" if record.is_verified else record.provenance if record.is_imported else "NO"
+
+
+def _badge(line: Line) -> Piece:
+    verdict = line.record.final_verdict
+    return blocks.block("badge", "" if verdict == "unreferenced" else verdict, verdict=verdict)
+
+
+def _reason(line: Line) -> str:
+    return "" if line.figure else (line.record.faults or ["no figure"])[0]
+
+
+#: stands first on a page, where it is a colour, and after the figures in a text
+VERDICT = Column[Line](
+    "verdict",
+    lambda line: line.record.final_verdict,
+    "verdict",
+    page=_badge,
+    key=lambda line: SEVERITY.index(line.record.final_verdict),
+)
+#: the table of a campaign: of ``plumb list``, of its end, and of its report
+VARIANTS = Table[Line](
+    "Variants, worst first",
+    [
+        replace(VERDICT, forms="page"),
+        Column("id", lambda line: line.record.id, forms="text"),
+        Column("test", lambda line: line.name, "test", page=lambda line: link(line.name, entry=line.entry), head=True),
+        Column("stack", lambda line: line.record.stack.name, "stack"),
+        Column("placement", lambda line: naming.placement(line.record.placement), "placement"),
+        Column("figure", _of(lambda figure: figure.name), "figure", spare=6),
+        Column(
+            "median",
+            lambda line: line.value[0],
+            "number median",
+            page=lambda line: blocks.cell(line.value[0], value=line.figure.value) if line.figure else None,
+            key=_of(lambda figure: figure.value, -1),
+        ),
+        Column("unit", lambda line: line.value[1], "unit"),
+        Column("spread", _of(_spread), "number spread", "%", "page", key=_of(lambda figure: spread(figure) or 0, -1)),
+        Column(
+            "of limit",
+            _of(lambda figure: percent(figure) if figure.reached else None),
+            "number limit",
+            "%",
+            page=_of(_bar),
+            key=_of(lambda figure: figure.reached.percent if figure.reached else -1, -1),
+            spare=4,
+        ),
+        Column("to reference", _of(_signed), "number reference", "%", "page", key=_of(lambda of: _change(of) or 0, 0)),
+        Column("also", _also, forms="text", spare=1),
+        Column(
+            "disturbed",
+            _disturbed,
+            "number disturbed",
+            key=lambda line: line.record.disturbed_count / max(1, line.record.launch_count),
+            spare=3,
+        ),
+        Column("state", lambda line: line.record.state, forms="text", spare=2),
+        Column("verified", _verified, forms="text", spare=5),
+        replace(VERDICT, forms="text"),
+        Column("reason", lambda line: naming.shorten(_reason(line), 90), "why", page=_reason),
+    ],
+)

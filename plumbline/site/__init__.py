@@ -1,29 +1,210 @@
-"""Sites: the folders below ``site-configs/`` and what onboarding writes into them."""
+"""Sites: the folders below ``site-configs/`` (``site.yaml``, topologies, references), and the tests of the suite."""
 
-from plumbline.site.ceilings_file import ceilings_of
-from plumbline.site.site import (
-    claiming,
-    folder,
-    here,
-    is_here,
-    load,
-    load_all,
-    names,
-    partition,
-    references_file,
-    references_missing,
-)
+from __future__ import annotations
 
-__all__ = [
-    "ceilings_of",
-    "claiming",
-    "folder",
-    "here",
-    "is_here",
-    "load",
-    "load_all",
-    "names",
-    "partition",
-    "references_file",
-    "references_missing",
-]
+import re
+import socket
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct, structs
+
+from plumbline import mpi, schedulers
+from plumbline.base import paths, schemas, terminal
+from plumbline.base.errors import PlumbError, suggest
+from plumbline.base.schemas.site import MPIRUN, Facts, Partition, Site
+
+FILE = "site.yaml"
+#: the family of the suite's check of itself, which measures nothing
+SUITE = "suite"
+#: types that :func:`check_values` takes in place of one whose members are looked at by themselves
+_LOOSE: dict[str, Any] = {"partitions": list[dict[str, Any]], "facts": dict[str, Any]}
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
+
+
+def folder(name: str) -> Path:
+    """The folder of site ``name``."""
+    return paths.sites() / name
+
+
+def names() -> list[str]:
+    """The sites that have a ``site.yaml``, sorted."""
+    return sorted(entry.parent.name for entry in paths.sites().glob(f"*/{FILE}"))
+
+
+def expected() -> set[str]:
+    """The names of all tests, from ``reframe-tests/expected.txt``."""
+    file = paths.suite() / "reframe-tests" / "expected.txt"
+    try:
+        return set(file.read_text(encoding="utf-8").split())
+    except OSError as error:
+        raise PlumbError(f"cannot read the list of tests: {error.strerror}", str(file), "restore the file") from None
+
+
+def family(test: str) -> str:
+    """The family that a test's references are filed under: its name up to the first underscore."""
+    return test.partition("_")[0]
+
+
+def families(tests: Collection[str] | None = None) -> list[str]:
+    """The families of ``tests`` (default: :func:`expected`) that measure something, sorted."""
+    return sorted(set(map(family, expected() if tests is None else tests)) - {SUITE})
+
+
+def references_file(name: str, test: str) -> Path:
+    """The file for the references of ``test``'s family in site ``name``."""
+    return folder(name) / "references" / f"{family(test)}.yaml"
+
+
+def references_missing(name: str, test: str) -> str | None:
+    """The cure for the reference file that ``test``'s family lacks in site ``name``; None where it has one.
+
+    ``plumb site init`` makes the files of the suite's own tests only.
+    """
+    file = references_file(name, test)
+    if file.is_file():
+        return None
+    lines = f"'schema: 1', 'test: {family(test)}' and 'references: []'"
+    return f"reference file is missing: {file}: write it with the lines {lines}"
+
+
+def load(name: str) -> Site:
+    """``site.yaml`` of site ``name``; raises :class:`PlumbError` unless it is valid and its topology files exist."""
+    if not _NAME.fullmatch(name):
+        raise PlumbError(
+            f"'{name[:40]}' cannot be the name of a site", str(paths.sites()), "plumb site list names them"
+        )
+    file = folder(name) / FILE
+    site = check(schemas.read_yaml(file, f"site '{name}'", f"plumb site init --site {name}"), str(file))
+    if site.name != name:
+        raise PlumbError(f"the site calls itself '{site.name}'", str(file), f"its folder is called '{name}'")
+    for part in site.partitions:
+        if not (file.parent / part.topology).is_file():
+            raise PlumbError(
+                f"partition {part.name} has no topology file {part.topology}",
+                str(file),
+                f"plumb site init --site {name} captures this host's",
+            )
+    return site
+
+
+def load_all() -> list[Site]:
+    """Every site, sorted by name."""
+    return [load(name) for name in names()]
+
+
+def is_here(site: Site) -> bool:
+    """Whether a site claims this host, as ReFrame decides it: one of its patterns matches the host's name."""
+    return any(re.match(pattern, socket.gethostname()) for pattern in site.hostnames)
+
+
+def claiming(sites: list[Site]) -> Site | None:
+    """The one of ``sites`` that claims this host: the first, as ReFrame chooses; None if none does."""
+    return next((site for site in sites if is_here(site)), None)
+
+
+def here() -> str:
+    """The name of the site that claims this host; raises :class:`PlumbError` if none does, or a site is not valid."""
+    sites = load_all()
+    claimed = claiming(sites)
+    if claimed is None:
+        known = ", ".join(site.name for site in sites) or "none: plumb site init makes one"
+        raise PlumbError(f"no site claims this host, {socket.gethostname()}", str(paths.sites()), f"known: {known}")
+    return claimed.name
+
+
+def partition(site: Site, name: str) -> Partition:
+    """The partition that is called ``name``; raises :class:`PlumbError` if there is none."""
+    known = {part.name: part for part in site.partitions}
+    if name not in known:
+        where = str(folder(site.name) / FILE)
+        raise PlumbError(f"site {site.name} has no partition '{name}'", where, suggest(name, known))
+    return known[name]
+
+
+def check_values(document: dict[str, Any], where: str) -> None:
+    """Raise :class:`PlumbError` for the first value of another type; keys may be missing, and unknown ones stand."""
+    for place, mapping, kind in _mappings(document):
+        types = {field.name: _LOOSE.get(field.name, field.type) for field in structs.fields(kind)}
+        for key in mapping.keys() & types.keys():
+            try:
+                msgspec.convert(mapping[key], types[key])
+            except msgspec.ValidationError as error:
+                raise PlumbError(f"{place}{key}: {error}", where, "correct or remove it") from None
+
+
+def _mappings(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], type[Struct]]]:
+    """The mappings that a site consists of, each with its place and its type; what is not a mapping is left out."""
+    yield "", document, Site
+    parts = document.get("partitions")
+    for number, part in enumerate(parts if isinstance(parts, list) else []):
+        if isinstance(part, dict):
+            yield f"partitions[{number}].", part, Partition
+            if isinstance(part.get("facts"), dict):
+                yield f"partitions[{number}].facts.", part["facts"], Facts
+
+
+def _check_texts(value: Any, where: str, key: str = "") -> None:
+    """Raise :class:`PlumbError` for a text that is not one line that can be shown: it would spoil what names it."""
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, member in members:
+        _check_texts(str(name), where, f"{key}.{name}")
+        _check_texts(member, where, f"{key}.{name}")
+    if isinstance(value, str) and terminal.steers(value):
+        raise PlumbError(f"{key.removeprefix('.')} has a character that cannot be shown", where, "write it in one line")
+
+
+def check(document: dict[str, Any], where: str) -> Site:
+    """The site that ``document`` describes.
+
+    Raises :class:`PlumbError` for the first unknown key or word, with a suggestion, or else for the first wrong value.
+    """
+    for place, mapping, kind in _mappings(document):
+        types = {field.name: field.type for field in structs.fields(kind)}
+        for key in mapping:
+            if key not in types:
+                raise PlumbError(f"unknown key '{place}{key}'", where, suggest(key, types))
+    site = schemas.convert("site", document, Site, where)
+    _check_texts(document, where)
+    for pattern in site.hostnames:
+        try:
+            re.compile(pattern)
+        except (re.error, OverflowError, RecursionError) as error:
+            message = f"hostnames: {pattern!r} is not a regular expression: {error}"
+            raise PlumbError(message, where, "correct it") from None
+    seen: set[str] = set()
+    for number, part in enumerate(site.partitions):
+        _check_words(part, f"partitions[{number}]", where)
+        if part.name in seen:
+            raise PlumbError(f"two partitions are called '{part.name}'", where, "rename one")
+        seen.add(part.name)
+        topology = Path(part.topology)
+        if topology.is_absolute() or ".." in topology.parts:
+            raise PlumbError(f"topology '{topology}' lies outside the site folder", where, "name a file inside it")
+    return site
+
+
+def _check_words(part: Partition, place: str, where: str) -> None:
+    """Raise :class:`PlumbError` for a word of ``part`` that no scheduler or MPI library has, or not its scheduler."""
+    launchers = schedulers.RANK_LAUNCHERS
+    families = [family for name in launchers for family in getattr(part, f"{name}_mpi")]
+    for key, words, known in (
+        ("scheduler", [part.scheduler], schedulers.TABLE),
+        ("launcher", [part.launcher], (MPIRUN, *launchers)),
+        ("MPI family", families, mpi.TABLE),
+    ):
+        for word in words:
+            if word not in known:
+                raise PlumbError(f"{place}: {key} '{word}' is unknown", where, suggest(word, known))
+    table, launcher = schedulers.TABLE, launchers.get(part.launcher)
+    for key, is_set, takers in (
+        ("launcher", launcher, [name for name in table if table[name].rank_launcher is launcher]),
+        ("hosts", part.hosts, [name for name in table if not table[name].has_jobs]),
+    ):
+        if is_set and part.scheduler not in takers:
+            message = f"{key} goes with scheduler {' and '.join(takers)} alone, not with '{part.scheduler}'"
+            raise PlumbError(f"{place}: {message}", where, "correct or remove one of them")
+    if len(set(part.hosts)) < len(part.hosts):
+        raise PlumbError(f"{place}: hosts names a host twice", where, "remove one")

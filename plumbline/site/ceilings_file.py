@@ -11,9 +11,8 @@ import yaml
 
 from plumbline.base import files, paths, schemas
 from plumbline.base.errors import PlumbError
-from plumbline.host.limits.ceilings import Document, Measured
-from plumbline.host.limits.raising import best_of
-from plumbline.site.site import folder
+from plumbline.host.ceilings import Document, Measured, best_of
+from plumbline.site import folder
 
 FILE = "ceilings.yaml"
 CURE = "remove it: plumb site measure writes it again"

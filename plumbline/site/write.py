@@ -13,12 +13,11 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from plumbline.base import files, paths, schemas, yaml_text
+from plumbline.base import files, paths, schemas
 from plumbline.base.errors import PlumbError
 from plumbline.host import collector
-from plumbline.site import tests
+from plumbline.site import FILE, check, check_values, families, folder
 from plumbline.site.nodes.compare import Captured
-from plumbline.site.site import FILE, check, check_values, folder
 
 HEADER = """\
 # A site: its partitions, the stacks they offer, and the hardware facts that physical limits are made of.
@@ -73,10 +72,11 @@ def init(request: SiteRequest, dry_run: bool = False) -> list[Change]:
     """Make or complete a site folder; the changes are returned, and written unless ``dry_run``."""
     place = folder(request.name)
     texts = {place / FILE: site_text(place / FILE, request)}
-    topology = place / topology_name(texts[place / FILE], request.partition)
+    parts = schemas.parse_yaml(texts[place / FILE])["partitions"]
+    topology = place / next(str(part["topology"]) for part in parts if part["name"] == request.partition)
     if request.recapture or not topology.exists():
         texts[topology] = _topology(request, dry_run)
-    for test in tests.families():
+    for test in families():
         file = place / "references" / f"{test}.yaml"
         if not file.exists():
             texts[file] = REFERENCES.format(test=test)
@@ -105,9 +105,8 @@ def _topology(request: SiteRequest, dry_run: bool) -> str:
 def site_text(file: Path, request: SiteRequest) -> str:
     """``site.yaml`` as it should be, with a person's keys, order and comments as they are."""
     if not file.exists():
-        text = HEADER + _dump(wanted(request))
-        known = "memory_mts" in wanted(request)["partitions"][0].get("facts", {})
-        result = text if known else text + FACTS_HINT
+        new = wanted(request)
+        result = HEADER + _dump(new) + ("" if "memory_mts" in new["partitions"][0].get("facts", {}) else FACTS_HINT)
     else:
         before = file.read_text(encoding="utf-8")
         check_values(schemas.read_yaml(file, f"site '{request.name}'", "fix the file"), str(file))
@@ -115,29 +114,27 @@ def site_text(file: Path, request: SiteRequest) -> str:
             document = _yaml().load(before)
         except YAMLError as error:
             raise PlumbError(f"site '{request.name}' is not YAML: {error}", str(file), "fix the file") from None
-        added = merge(document, wanted(request)) + offer(document, request)
-        result = _dump(document) if added else before
-    loaded = yaml_text.load(result)
-    check(loaded, str(file))
+        changed = merge(document, wanted(request))
+        result = _dump(document) if offer(document, request) or changed else before
+    check(schemas.parse_yaml(result), str(file))
     return result
 
 
 def wanted(request: SiteRequest) -> dict[str, Any]:
     """The site as it would be written from nothing."""
-    part: dict[str, Any] = {"name": request.partition, "scheduler": request.scheduler}
-    if request.access:
-        part["access"] = list(request.access)
     captured = request.captured
-    if captured:
-        part["description"] = captured.summary
-    if request.nodes or captured:
-        part["nodes"] = request.nodes or (captured.nodes if captured else None)
-    part |= {key: value for key, value in request.keys.items() if value}
-    part["topology"] = f"topology/{request.partition}.xml"
-    part["stacks"] = list(dict.fromkeys([*request.stacks, *request.add_stacks]))
-    known = captured.limits if captured else collector.Node(collector.Reader()).limits()
-    if known:
-        part["facts"] = known
+    nodes = request.nodes or (captured.nodes if captured else None)
+    facts = captured.limits if captured else collector.Node(collector.Reader()).limits()
+    part = {
+        "name": request.partition,
+        "scheduler": request.scheduler,
+        **({"access": list(request.access)} if request.access else {}),
+        **({"description": captured.summary, "nodes": nodes} if captured else {"nodes": nodes} if nodes else {}),
+        **{key: value for key, value in request.keys.items() if value},
+        "topology": f"topology/{request.partition}.xml",
+        "stacks": list(dict.fromkeys([*request.stacks, *request.add_stacks])),
+        **({"facts": facts} if facts else {}),
+    }
     return {
         "schema": 1,
         "name": request.name,
@@ -152,25 +149,25 @@ def hostname_pattern() -> str:
     return f"^{re.escape(socket.gethostname())}$"
 
 
-def merge(present: Any, new: dict[str, Any]) -> list[str]:
-    """Add to ``present`` what only ``new`` has; the keys that were added are returned.
+def merge(present: Any, new: dict[str, Any]) -> bool:
+    """Add to ``present`` what only ``new`` has, also inside of partitions and facts; whether there was something.
 
     Partitions are matched by name. Lists that a person may have shortened (stacks, host names) are left as they are.
     """
-    added = []
-    for key, value in new.items():
-        if key == "partitions" and key in present:
-            by_name = {part["name"]: part for part in present[key] if isinstance(part, dict) and "name" in part}
-            for part in value:
-                if part["name"] not in by_name:
-                    present[key].append(part)
-                    added.append(f"partitions.{part['name']}")
-                else:
-                    added += _complete(by_name[part["name"]], part, f"partitions.{part['name']}")
-        elif key not in present:
-            present[key] = value
-            added.append(key)
-    return added
+    missing = {key: value for key, value in new.items() if key not in present}
+    present.update(missing)
+    changed = bool(missing)
+    if "facts" in new:
+        changed |= merge(present["facts"], new["facts"])
+    parts = [part for part in present.get("partitions", []) if isinstance(part, dict) and "name" in part]
+    by_name = {part["name"]: part for part in parts}
+    for part in new.get("partitions", []):
+        if part["name"] in by_name:
+            changed |= merge(by_name[part["name"]], part)
+        else:
+            present["partitions"].append(part)
+            changed = True
+    return changed
 
 
 def offer(present: Any, request: SiteRequest) -> list[str]:
@@ -188,25 +185,9 @@ def offer_stacks(request: SiteRequest) -> bool:
     if not offer(document, request):
         return False
     text = _dump(document)
-    check(yaml_text.load(text), str(file))
+    check(schemas.parse_yaml(text), str(file))
     files.write(f"site '{request.name}'", file, text)
     return True
-
-
-def _complete(present: Any, new: dict[str, Any], path: str) -> list[str]:
-    """Add to a mapping the keys that only ``new`` has, and those of ``facts`` inside it; their paths are returned."""
-    missing = [key for key in new if key not in present]
-    present.update({key: new[key] for key in missing})
-    added = [f"{path}.{key}" for key in missing]
-    if "facts" in new and "facts" not in missing:
-        added += _complete(present["facts"], new["facts"], f"{path}.facts")
-    return added
-
-
-def topology_name(text: str, partition: str) -> str:
-    """The topology file that the partition names."""
-    document = yaml_text.load(text)
-    return next(str(part["topology"]) for part in document["partitions"] if part["name"] == partition)
 
 
 def _yaml() -> YAML:
@@ -228,7 +209,5 @@ def _diff(before: str, after: str, file: Path) -> str:
     lines = after.splitlines()
     if not before and len(lines) > 40:
         return f"+++ {file}\n+ {len(lines)} lines"
-    name = str(file)
-    return "\n".join(
-        difflib.unified_diff(before.splitlines(), lines, name if before else "/dev/null", name, lineterm="", n=1)
-    )
+    old = str(file) if before else "/dev/null"
+    return "\n".join(difflib.unified_diff(before.splitlines(), lines, old, str(file), lineterm="", n=1))

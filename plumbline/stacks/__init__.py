@@ -19,8 +19,10 @@ from __future__ import annotations
 
 import importlib
 import re
+import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from plumbline.base import extensions, files, paths
@@ -116,16 +118,31 @@ def install(kind: str, name: str, *, force: bool = False, dry_run: bool = False,
 
 
 @contextmanager
+def staged(place: Path) -> Iterator[Path]:
+    """A name beside ``place`` for a new folder, which takes its place at the end of the block.
+
+    Nothing is left of a folder whose block raises; what was in place before stays.
+    """
+    fresh = place.with_name(f".{place.name}.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    try:
+        yield fresh
+        with files.replaced(place, fresh):
+            pass
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+@contextmanager
 def locked(name: str) -> Iterator[bool]:
     """Hold the lock of ``name`` (a stack, or ``abi``, ``blas``, ``spack``, ``archive``): one process makes it.
 
     Yields true if it had to wait for another process, which may have made what this one wanted to make.
     """
-    path = paths.stacks() / f".{name}.lock"
+    path, waited = paths.stacks() / f".{name}.lock", False
     with ExitStack() as held:
         try:
             held.enter_context(files.lock(path, wait=False))
-            waited = False
         except BlockingIOError:
             print(f"{name}: waiting for another installation of it", flush=True)
             held.enter_context(files.lock(path))

@@ -31,8 +31,7 @@ def library(stack: Manifest) -> Path | None:
 
 def required(stack: Manifest) -> Path:
     """As :func:`library`; raises :class:`PlumbError` where there is none."""
-    file = library(stack)
-    if file is None:
+    if (file := library(stack)) is None:
         having = ", ".join(candidate.name for candidate in manifest.load_all() if library(candidate)) or "none"
         message = f"stack {stack.name} does not have the standard MPI ABI ({LIBRARY})"
         raise PlumbError(message, stack.prefix, f"stacks that have it: {having}")
@@ -40,19 +39,13 @@ def required(stack: Manifest) -> Path:
 
 
 def builder(stack: Manifest) -> Manifest:
-    """The installed stack with which programs for ``stack`` are built: the same for all that have the ABI.
-
-    Raises :class:`PlumbError` where ``stack`` does not have it.
-    """
+    """The installed stack with which programs for ``stack`` are built: the same for all that have the ABI."""
     required(stack)
     return next((candidate for candidate in manifest.load_all() if library(candidate) and not candidate.tuned), stack)
 
 
 def write_wrappers(stack: Manifest, folder: Path) -> Path:
-    """Write compiler wrappers (:data:`WRAPPERS`) that use the headers and the library of ``stack``; returns ``folder``.
-
-    Raises :class:`PlumbError` where it does not have the ABI.
-    """
+    """Write compiler wrappers (:data:`WRAPPERS`) for the headers and the library of ``stack``; returns ``folder``."""
     link = shlex.join([f"-L{required(stack).parent}", f"-l{LIBRARY.removeprefix('lib').partition('.')[0]}"])
     compiler = Path(stack.compiler.path or stack.compiler.name)
     folder.mkdir(parents=True, exist_ok=True)

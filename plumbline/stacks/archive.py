@@ -16,14 +16,13 @@ from __future__ import annotations
 import json
 import platform
 import re
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
 from plumbline.base import files, paths, sealed
 from plumbline.base.errors import PlumbError
-from plumbline.stacks import locked
+from plumbline.stacks import locked, staged
 
 OWNER = "archive"
 INDEX = "index.json"
@@ -56,9 +55,15 @@ def machine() -> dict[str, str | None]:
     }
 
 
-def check(source: Path, digest: str | None = None) -> dict[str, Any]:
-    """Check an archive as :func:`unpack` does, with the same errors, but write nothing; returns its index."""
-    return _read(source, digest, None)
+def check(source: Path, digest: str | None = None, target: Path | None = None) -> dict[str, Any]:
+    """Check an archive as :func:`unpack` does, with the same errors; returns its index.
+
+    Nothing is written, or every member below ``target``.
+    """
+    texts = sealed.read(source, "plumb stack pack makes one", digest, target, (INDEX,))
+    document = _parse(texts.get(INDEX, ""), source)
+    _check_machine(document, source)
+    return document
 
 
 def unpack(source: Path, digest: str | None = None) -> dict[str, Any]:
@@ -67,16 +72,8 @@ def unpack(source: Path, digest: str | None = None) -> dict[str, Any]:
     Raises :class:`PlumbError` for an archive that is damaged, was changed, does not have the SHA-256 ``digest``, or is
     for another machine, Python or newer glibc. The content unpacked before is then unchanged.
     """
-    with files.writing("what the archive holds", place()), locked(OWNER):
-        fresh = place().with_name(f".{OWNER}.new")
-        shutil.rmtree(fresh, ignore_errors=True)
-        try:
-            document = _read(source, digest, fresh)
-            with files.replaced(place(), fresh):
-                pass
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
-    return document
+    with files.writing("what the archive holds", place()), locked(OWNER), staged(place()) as fresh:
+        return check(source, digest, fresh)
 
 
 def pip_options(lock: Path) -> list[str]:
@@ -99,39 +96,30 @@ def pip_options(lock: Path) -> list[str]:
     return ["--no-index", "--find-links", str(place() / WHEELS)]
 
 
-def _read(source: Path, digest: str | None, target: Path | None) -> dict[str, Any]:
-    """The index of the archive, every member of which was checked and, with ``target``, written below it."""
-    texts = sealed.read(source, "plumb stack pack makes one", digest, target, (INDEX,))
-    document = _parse(texts.get(INDEX, ""), source)
-    _check_machine(document, source)
-    return document
-
-
 def _parse(text: str, source: Path) -> dict[str, Any]:
+    cure = "plumb stack pack makes a complete one"
     try:
         document = json.loads(text)
         schema = document["schema"]
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise PlumbError(f"no {INDEX} in the archive", str(source), "plumb stack pack makes a complete one") from None
+        raise PlumbError(f"no {INDEX} in the archive", str(source), cure) from None
     if schema != SCHEMA:
         raise PlumbError(f"the archive has schema {schema}, not {SCHEMA}", str(source), "pack it with this Plumbline")
     wrong = next((key for key, types in KEYS.items() if not isinstance(document.get(key, ...), types)), None)
     if wrong is not None:
-        message = f"{INDEX}: '{wrong}' is missing or of no use"
-        raise PlumbError(message, str(source), "plumb stack pack makes a complete one")
+        raise PlumbError(f"{INDEX}: '{wrong}' is missing or of no use", str(source), cure)
     return dict(document)
 
 
 def _check_machine(document: dict[str, Any], source: Path) -> None:
     here = machine()
-    for key in ("machine", "python"):
-        if document[key] != here[key]:
-            raise PlumbError(
-                f"the archive is for {document['python']} on {document['machine']}, this is {here['python']} on"
-                f" {here['machine']}",
-                str(source),
-                "pack it on such a machine with that Python, or use that Python here: PYTHON=python3.X",
-            )
+    if any(document[key] != here[key] for key in ("machine", "python")):
+        raise PlumbError(
+            f"the archive is for {document['python']} on {document['machine']}, this is {here['python']} on"
+            f" {here['machine']}",
+            str(source),
+            "pack it on such a machine with that Python, or use that Python here: PYTHON=python3.X",
+        )
     needed, glibc = document["glibc"], here["glibc"]
     if needed and (glibc is None or version(glibc) < version(needed)):
         raise PlumbError(

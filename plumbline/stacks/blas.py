@@ -72,25 +72,28 @@ CANDIDATES = (
 )
 
 
+def _here() -> list[Candidate]:
+    """Those that this machine can have."""
+    return [candidate for candidate in CANDIDATES if platform.machine() in candidate.machines]
+
+
 def lock_files() -> list[Path]:
     """The locks of those that this machine can have."""
-    return [
-        fetch.LOCKS / f"{candidate.lock}.txt" for candidate in CANDIDATES if platform.machine() in candidate.machines
-    ]
+    return [fetch.LOCKS / f"{candidate.lock}.txt" for candidate in _here()]
 
 
 def prefix() -> Path:
     """The folder with the BLAS in ``lib``, made if it is not there; the choice is made again on another processor."""
     folder = paths.stacks() / "blas"
     with locked("blas"):
-        if _read(folder).get("made_from") != _fingerprint():
+        if fetch.mark(folder / MARK).get("made_from") != _fingerprint():
             _choose(folder)
     return folder
 
 
 def facts() -> dict[str, Any]:
     """Which BLAS was chosen, and the GFlop/s of each that was tried, as the manifest has it."""
-    known = _read(paths.stacks() / "blas")
+    known = fetch.mark(paths.stacks() / "blas" / MARK)
     return {name: known[name] for name in ("blas", "blas_GFlop_per_s", "blas_left_out") if name in known}
 
 
@@ -106,18 +109,9 @@ def _options(candidate: Candidate, folder: Path) -> list[str]:
     return [f"-DPLUMB_BLAS_SYMBOL_PREFIX={candidate.prefix}", "-Wl,--no-as-needed", *libraries, rpath]
 
 
-def _read(folder: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads((folder / MARK).read_text(encoding="utf-8")))
-    except (OSError, ValueError):
-        return {}
-
-
 def _fingerprint() -> str:
-    digest = hashlib.sha256(Compiler.find().native().encode())
-    for file in [*lock_files(), paths.suite() / SOURCE]:
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
+    content = b"".join(file.read_bytes() for file in [*lock_files(), paths.suite() / SOURCE])
+    return hashlib.sha256(Compiler.find().native().encode() + content).hexdigest()
 
 
 def _choose(folder: Path) -> None:
@@ -125,13 +119,12 @@ def _choose(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     rates: dict[str, float] = {}
     left_out: dict[str, str] = {}
-    here = [candidate for candidate in CANDIDATES if platform.machine() in candidate.machines]
-    for candidate in here:
+    here = _here()
+    _unpack(here[0], folder / here[0].name)
+    for candidate in here[1:]:
         try:
             _unpack(candidate, folder / candidate.name)
         except PlumbError as error:
-            if candidate is here[0]:
-                raise
             left_out[candidate.name] = str(error)
     for candidate in ROUNDS * [candidate for candidate in here if candidate.name not in left_out]:
         try:

@@ -1,7 +1,8 @@
 """Provider ``container``: the programs and the MPI library of an image, run by a container engine.
 
 An image is a folder, an OCI archive or a SIF file. ``IMAGE.yaml`` beside it describes the stack as a site's stacks.yaml
-does, with paths as they are in the image. Nothing is built; an OCI archive is unpacked to ``stacks/NAME/image``.
+does, with paths as they are in the image. Nothing is built; an OCI archive
+(https://github.com/opencontainers/image-spec) is unpacked to ``stacks/NAME/image``, which every engine runs.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import tarfile
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import IO, Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,7 +22,7 @@ from msgspec.structs import replace
 from plumbline import mpi
 from plumbline.base import files, paths, schemas
 from plumbline.base.errors import PlumbError
-from plumbline.stacks import Work, engines, fetch, libraries, manifest, oci
+from plumbline.stacks import Work, engines, fetch, libraries, manifest, staged
 from plumbline.stacks.engines import INSIDE, Container
 from plumbline.stacks.manifest import Loads, Manifest
 from plumbline.stacks.module import Description, Descriptions
@@ -35,6 +37,17 @@ _LINE = re.compile(r"(\S+) => (/\S+)")
 _LACKS = re.compile(r"^.*\bnot found\b.*$", re.MULTILINE)
 #: ldd also lists the libraries that the host preloads everywhere (/etc/ld.so.preload), by their paths
 _LOADER = re.compile(r"^\s*(/\S*/ld[^/\s]*) \(0x", re.MULTILINE)
+
+
+_AGAIN = "make it again, such as podman save --format oci-archive"
+#: names that mark a file, or all files of a folder, as removed by a later layer
+REMOVED, EMPTIED = ".wh.", ".wh..wh..opq"
+#: bytes of a document of an archive, at most
+MOST_DOCUMENT = 16 << 20
+#: Bytes that an image may have: some, and so many times those of its archive. Images compress to a half or a third
+FREE, TIMES = 1 << 30, 20
+#: bytes that an entry takes at least
+ENTRY = 4096
 
 
 class ImageRequest(Struct, frozen=True):
@@ -71,19 +84,9 @@ def work(
     image = Path(name).absolute()
     own_name, description = _described(image)
     request = ImageRequest(image, called or own_name, engine or _engine(image), mode, launcher)
-    _refuse_name(request.called)
     _refuse(request, description)
     reason = _stale(request) or ("asked for" if force else None)
     return Work(reason, lambda _: _make(request, description)) if reason else None
-
-
-def _refuse_name(called: str) -> None:
-    """Raise :class:`PlumbError` for a name that no stack has, and for a folder that this provider did not make."""
-    home = paths.stacks() / called
-    if not manifest.NAME.fullmatch(called):
-        raise PlumbError(f"'{called}' cannot name a stack", "--as", "letters, digits and . _ @ + - after the first")
-    if home.exists() and not manifest.path(called).exists():
-        raise PlumbError(f"a folder that is not a stack is called '{called}'", str(home), "give it another name: --as")
 
 
 def _described(image: Path) -> tuple[str, Description]:
@@ -108,34 +111,38 @@ def _engine(image: Path) -> str:
 
 
 def _refuse(request: ImageRequest, description: Description) -> None:
-    """Raise :class:`PlumbError` for an image that no engine, or not this one, can run, and for an unfit launcher."""
-    where = str(request.image)
+    """Raise :class:`PlumbError` for an unfit name or launcher, and for an image that no engine, or not this, can run.
+
+    Its name is that of a stack, and not of a folder that this provider did not make.
+    """
+    where, called, engine = str(request.image), request.called, engines.ENGINES[request.engine]
+    if not manifest.NAME.fullmatch(called):
+        raise PlumbError(f"'{called}' cannot name a stack", "--as", "letters, digits and . _ @ + - after the first")
+    home = paths.stacks() / called
+    if home.exists() and not manifest.path(called).exists():
+        raise PlumbError(f"a folder that is not a stack is called '{called}'", str(home), "give it another name: --as")
     if absent := engines.lacking(request.engine):
         raise PlumbError(absent, where, "install its package, or name another with --engine")
-    if request.image.is_file() and engines.is_sif(request.image) and request.engine != "apptainer":
+    if request.image.is_file() and engines.is_sif(request.image) and not engine.sif:
         raise PlumbError(f"{request.engine} does not run SIF files", where, "use --engine apptainer, or an OCI archive")
     if set(where) & set(":,"):
         raise PlumbError("the path of the image has ':' or ','", where, "name it by another path")
-    fitting = [item.name for item in manifest.load_all() if not item.container and _fits(item, description)]
+    # a library that runs the programs of the image, and whose launcher starts them
+    interface = mpi.TABLE[description.mpi.family].binary_interface(description.mpi.version)
+    hosts = [item for item in manifest.load_all() if not item.container]
+    fitting = [item.name for item in hosts if item.family.binary_interface(item.mpi.version) == interface]
     known = ", ".join(fitting) or "none"
+    if request.launcher is None and request.mode == "host":
+        raise PlumbError("--mode host does not say whose MPI library", where, f"add --stack NAME; that fit: {known}")
     if request.launcher is None:
-        if request.mode == "host":
-            message = "--mode host does not say whose MPI library"
-            raise PlumbError(message, where, f"add --stack NAME; that fit: {known}")
         return
     if request.launcher not in fitting:
         has = f"{description.mpi.family} {description.mpi.version}"
         message = f"stack {request.launcher} does not fit the image, which has {has}"
         raise PlumbError(message, where, f"that fit: {known}")
-    if request.engine not in engines.INHERITING and not manifest.load(request.launcher).family.by_port:
+    if not engine.inherits and not manifest.load(request.launcher).family.by_port:
         message = f"ranks in containers of {request.engine} do not reach the launcher of {request.launcher}"
         raise PlumbError(message, where, "leave out --stack, or use another engine")
-
-
-def _fits(host: Manifest, description: Description) -> bool:
-    """Whether the library of ``host`` runs programs of the image, and its launcher starts them."""
-    ours, image = host.family, mpi.TABLE[description.mpi.family]
-    return ours.binary_interface(host.mpi.version) == image.binary_interface(description.mpi.version)
 
 
 def _stale(request: ImageRequest) -> str | None:
@@ -145,31 +152,22 @@ def _stale(request: ImageRequest) -> str | None:
         return error.message
     if present is None:
         return "not installed"
-    had = present.container
-    if had is None:
-        where = str(manifest.path(request.called))
-        raise PlumbError(f"stack '{request.called}' is of another provider", where, "give it another name: --as")
+    if (had := present.container) is None:
+        message, where = f"stack '{request.called}' is of another provider", str(manifest.path(request.called))
+        raise PlumbError(message, where, "give it another name: --as")
     wanted = (str(request.image), request.engine, request.mode, request.launcher)
     if (had.image, had.engine, had.mode, had.launcher) != wanted:
         return "other image or options"
     if engines.digest(request.image) != had.sha256:
         return "the image was changed"
-    problems = manifest.problems(present)
-    return problems[0] if problems else None
+    return next(iter(manifest.problems(present)), None)
 
 
 def _make(request: ImageRequest, description: Description) -> None:
     """Make the stack beside the present one, try it, then put it in its place; nothing is left of one that fails."""
     home = paths.stacks() / request.called
-    fresh = home.with_name(f".{home.name}.new")
-    shutil.rmtree(fresh, ignore_errors=True)
-    try:
-        new_stack = _fill(request, description, fresh)
-        manifest.save(manifest.moved(new_stack, fresh, home), fresh)
-        with files.replaced(home, fresh):
-            pass
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+    with staged(home) as fresh:
+        manifest.save(manifest.moved(_fill(request, description, fresh), fresh, home), fresh)
 
 
 def _fill(request: ImageRequest, description: Description, home: Path) -> Manifest:
@@ -177,7 +175,7 @@ def _fill(request: ImageRequest, description: Description, home: Path) -> Manife
     root = request.image
     if root.is_file() and not engines.is_sif(root):
         root = home / "image"
-        oci.unpack(request.image, root)
+        unpack(request.image, root)
     if root.is_dir():  # where an image is read only, mounts need folders
         for name in engines.MOUNTS:
             place = root / INSIDE.relative_to("/") / name
@@ -200,7 +198,7 @@ def _fill(request: ImageRequest, description: Description, home: Path) -> Manife
         launcher=request.launcher,
         library=str(Path(host.prefix).resolve()) if host and library else None,
         variables=_variables(description, host if library else None),
-        hidden=engines.hidden(host.environment if host else {}),
+        hidden=sorted({*(host.environment if host else ()), "LD_LIBRARY_PATH", "LD_PRELOAD"}),
     )
     new_stack = _manifest(request, description, container, host)
     manifest.check(new_stack)
@@ -249,8 +247,7 @@ def _manifest(request: ImageRequest, description: Description, container: Contai
     """The manifest: from the description, and from the image where the description is silent."""
     family, programs = mpi.TABLE[description.mpi.family], sorted(description.benchmarks.items())
     programs_named = [description.launcher.command, *(benchmark.program for _, benchmark in programs)]
-    odd = next((path for path in programs_named if not path.startswith("/")), None)
-    if odd:
+    if odd := next((path for path in programs_named if not path.startswith("/")), None):
         raise PlumbError(f"'{odd}' is not an absolute path", f"{request.image}.yaml", "write where it is in the image")
     whose = host if container.mode == "host" else None
     own_launcher, *resolved = _ask(container, ["readlink", "-f", *programs_named], request.called).splitlines()
@@ -261,15 +258,10 @@ def _manifest(request: ImageRequest, description: Description, container: Contai
     _prove(container, request.called)
     entries = {}
     for (ident, benchmark), path in zip(programs, resolved, strict=True):
-        file = Path(container.outside(path))
+        file, message = Path(container.outside(path)), f"the image has no program {benchmark.program}"
         if not file.is_file():
-            raise PlumbError(
-                f"the image has no program {benchmark.program}", f"{request.image}.yaml", "write where it is"
-            )
-        how = benchmark.built or f"in the image {container.sha256[:12]}"
-        entries[ident] = manifest.benchmark(
-            benchmark.suite, benchmark.version, file, how, [path], dict(benchmark.facts)
-        )
+            raise PlumbError(message, f"{request.image}.yaml", "write where it is")
+        entries[ident] = benchmark.entry(file, f"in the image {container.sha256[:12]}", [path])
     own_mpi = manifest.Mpi(family=family.name, version=description.mpi.version, abi=family.abi)
     new_stack = Manifest(
         schema=1,
@@ -317,7 +309,84 @@ def _prove(container: Container, owner: str) -> None:
         options = ["--placement", "none", "--threads", "1", "--memory", "firsttouch", "--witness", "witness"]
         _ask(container, [*engines.binder(), *options, "--", "/bin/sh", "-c", "true"], owner, Path(scratch))
         if not any((Path(scratch) / "witness").iterdir()):
-            message = "the witness library does not work in the image"
-            raise PlumbError(
-                message, f"stack {owner}", "the image needs a glibc as new as the one that it was built with"
-            )
+            cure = "the image needs a glibc as new as the one that it was built with"
+            raise PlumbError("the witness library does not work in the image", f"stack {owner}", cure)
+
+
+def unpack(archive: Path, target: Path) -> None:
+    """Unpack the one image of ``archive`` to the new folder ``target``: all but device files, which engines make.
+
+    Each part must have its recorded SHA-256, and nothing is written outside. All files belong to the caller,
+    nobody else may write to it, and no program of it runs with more rights than its caller's. Raises
+    :class:`PlumbError`, also for an image that is much larger than its archive.
+    """
+    target.mkdir(parents=True)
+    room = FREE + TIMES * archive.stat().st_size
+    try:
+        with tarfile.open(archive) as tar:
+            index = _document(tar, "index.json", archive)
+            (described,) = index["manifests"]
+            for layer in _document(tar, _blob(described["digest"]), archive)["layers"]:
+                packed = _member(tar, _blob(layer["digest"]), archive)
+                with tarfile.open(fileobj=packed) as content:
+                    room = _apply(content, target, archive, room)
+    except (KeyError, TypeError, ValueError, tarfile.TarError, EOFError) as error:
+        message = f"not an OCI archive with one image, in layers of tar or tar+gzip: {error}"
+        raise PlumbError(message, str(archive), _AGAIN) from None
+
+
+def _blob(digest: str) -> str:
+    return f"blobs/{digest.replace(':', '/')}"
+
+
+def _member(tar: tarfile.TarFile, name: str, archive: Path) -> IO[bytes]:
+    """A file of the archive; one that is named after its SHA-256 must have it."""
+    if (content := tar.extractfile(name)) is None:
+        raise ValueError(f"{name} is not a file")
+    if name.startswith("blobs/"):
+        if name != f"blobs/sha256/{files.sha256_of(content)}":
+            raise PlumbError(f"the archive is damaged: {name} has another SHA-256", str(archive), "copy it again")
+        content.seek(0)
+    return content
+
+
+def _document(tar: tarfile.TarFile, name: str, archive: Path) -> Any:
+    text = _member(tar, name, archive).read(MOST_DOCUMENT + 1)
+    if len(text) > MOST_DOCUMENT:
+        raise ValueError(f"{name} is too large")
+    return schemas.parse_json(text)
+
+
+def _apply(layer: tarfile.TarFile, target: Path, archive: Path, room: int) -> int:
+    """Add a ``layer`` to the image; returns what is left of ``room``, in bytes."""
+    root = target.resolve()
+    for member in layer:
+        room -= max(member.size, ENTRY)
+        if room < 0:
+            cure = "unpack it yourself and name the folder, if that is as it should be"
+            raise PlumbError(f"the image is more than {TIMES} times as large as its archive", str(archive), cure)
+        if member.name.strip("./") == "" or member.isdev():
+            continue
+        place = root / member.name
+        to = [member.name, member.linkname] if member.islnk() else [member.name]
+        if any(".." in Path(name).parts or not (root / name).parent.resolve().is_relative_to(root) for name in to):
+            raise PlumbError(f"the image would write outside its folder: {to[-1]}", str(archive), "do not use it")
+        if place.name == EMPTIED:
+            shutil.rmtree(place.parent, ignore_errors=True)
+        elif place.name.startswith(REMOVED):
+            if (removed := place.name.removeprefix(REMOVED)) not in ("", ".", ".."):
+                _remove(place.parent / removed)
+        else:
+            if not (member.isdir() and place.is_dir() and not place.is_symlink()):
+                _remove(place)
+            member.mode = member.mode & 0o755 | (0o700 if member.isdir() else 0)  # the caller's whole folder
+            member.uid, member.gid, member.uname, member.gname = os.geteuid(), os.getegid(), "", ""
+            layer.extract(member, root)
+    return room
+
+
+def _remove(place: Path) -> None:
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place)
+    else:
+        place.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Container engines: the words that start a program in an image, a function for each engine.
+"""Container engines: how each starts a program in an image, and how the image is checked.
 
 An engine is given an argument list and never a text for a shell. Of the host a program sees :data:`MOUNTS`.
 """
@@ -11,9 +11,9 @@ import os
 import resource
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -33,40 +33,41 @@ VARIABLE = "PLUMB_LAUNCH"
 MOUNTS = {"launch": True, "tools": False, "lib": False, "bin": False, "host": False}
 LOADER = "ld.so"
 #: the magic bytes of a SIF file, and where they are
-SIF = (32, b"SIF_MAGIC")
+SIF_AT, SIF = 32, b"SIF_MAGIC"
 
 
-class Mount(Struct, frozen=True):
-    """A folder of the host in the container."""
+class Engine(NamedTuple):
+    """How ``program`` runs words in an image: with ``options``, for so many ranks of a node, mounts, and the ``image``.
 
-    source: str
-    target: str
-    writable: bool
+    A mount is ``MOUNT=SOURCE:TARGET``, with ``read_only`` at the end where nothing may be written. ``inherits``: its
+    processes have the file descriptors of the launcher; else they reach it by a port.
+    """
 
-    def words(self, option: str, read_only: str) -> str:
-        """``OPTION=SOURCE:TARGET``, with ``read_only`` at the end where nothing may be written."""
-        return f"{option}={self.source}:{self.target}{'' if self.writable else read_only}"
+    program: str
+    options: Callable[[int], list[str]]
+    image: tuple[str, ...]
+    mount: str = "--bind"
+    read_only: str = ":ro"
+    inherits: bool = True
+    sif: bool = False
 
 
-def charliecloud(root: str, mounts: Sequence[Mount], ranks: int) -> list[str]:
+def _charliecloud(ranks: int) -> list[str]:
     """ch-run(1). Ranks of a node join one container: between user namespaces there is no copy by CMA."""
-    joined = [f"--join-ct={ranks}"] if ranks > 1 else []
-    binds = [mount.words("--bind", "") for mount in mounts]
-    return ["ch-run", *joined, f"--cd={LAUNCH}", *binds, root, "--"]
+    return [*([f"--join-ct={ranks}"] if ranks > 1 else []), f"--cd={LAUNCH}"]
 
 
-def podman(root: str, mounts: Sequence[Mount], ranks: int) -> list[str]:
+def _podman(ranks: int) -> list[str]:
     """podman-run(1). The host's namespaces but for files: ranks share memory and are seen from the host.
 
-    Docker's filter of system calls would refuse memory policies and CMA. ``:O``: an image is not written to.
+    Docker's filter of system calls would refuse memory policies and CMA.
     """
     shared = [f"--{name}=host" for name in ("network", "ipc", "pid", "uts")]
-    volumes = [mount.words("--volume", ":ro") for mount in mounts]
     quiet = ["--log-driver=none", "--security-opt=seccomp=unconfined", "--security-opt=label=disable"]
     hard = {"nofile": _most(resource.RLIMIT_NOFILE, 1 << 20), "nproc": _most(resource.RLIMIT_NPROC, 1 << 15)}
     limits = [f"--ulimit={name}={limit}:{limit}" for name, limit in hard.items()]
-    options = ["--rm", "--read-only", *limits, *shared, *quiet, "--env-host", f"--workdir={LAUNCH}", *volumes]
-    return ["podman", "--cgroup-manager=cgroupfs", "run", *options, "--rootfs", f"{root}:O"]
+    run = ["--cgroup-manager=cgroupfs", "run", "--rm", "--read-only"]
+    return [*run, *limits, *shared, *quiet, "--env-host", f"--workdir={LAUNCH}"]
 
 
 def _most(kind: int, default: int) -> int:
@@ -75,27 +76,30 @@ def _most(kind: int, default: int) -> int:
     return default if hard == resource.RLIM_INFINITY else min(hard, default)
 
 
-def apptainer(root: str, mounts: Sequence[Mount], ranks: int) -> list[str]:
+def _apptainer(ranks: int) -> list[str]:
     """https://apptainer.org/docs/user/latest/cli/apptainer_exec.html; never run."""
-    binds = [mount.words("--bind", ":ro") for mount in mounts]
-    return ["apptainer", "exec", "--no-home", f"--pwd={LAUNCH}", *binds, root]
+    return ["exec", "--no-home", f"--pwd={LAUNCH}"]
 
 
-ENGINES: dict[str, Callable[[str, Sequence[Mount], int], list[str]]] = {
-    "charliecloud": charliecloud,
-    "podman": podman,
-    "apptainer": apptainer,
+#: ``:O``: podman writes nothing to the image; ch-run has no mounts that are only read
+ENGINES = {
+    "charliecloud": Engine("ch-run", _charliecloud, ("{}", "--"), read_only=""),
+    "podman": Engine("podman", _podman, ("--rootfs", "{}:O"), mount="--volume", inherits=False),
+    "apptainer": Engine("apptainer", _apptainer, ("{}",), sif=True),
 }
+
+
+def start(engine: str, root: str, mounts: Iterable[tuple[str, Path, bool]], ranks: int) -> list[str]:
+    """The words before those that run in the image ``root``; ``mounts``: source, target, and whether it is written."""
+    line = ENGINES[engine]
+    binds = [f"{line.mount}={source}:{target}{'' if written else line.read_only}" for source, target, written in mounts]
+    return [line.program, *line.options(ranks), *binds, *(word.replace("{}", root) for word in line.image)]
 
 
 def lacking(engine: str) -> str:
     """Why ``engine`` cannot be used on this machine; empty where it is installed."""
-    program = ENGINES[engine]("", (), 1)[0]
+    program = ENGINES[engine].program
     return "" if shutil.which(program) else f"the engine {engine} is not installed: no program {program}"
-
-
-#: engines whose processes have the file descriptors of the launcher; the others reach it by a port
-INHERITING = ("charliecloud", "apptainer")
 
 
 class Container(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -122,15 +126,14 @@ class Container(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
     @property
     def inherits(self) -> bool:
         """Whether a rank has the file descriptors of its launcher."""
-        return self.launcher is None or self.engine in INHERITING
+        return self.launcher is None or ENGINES[self.engine].inherits
 
     def check(self, nodes: int) -> None:
         """Raise :class:`PlumbError` if ranks on ``nodes`` nodes cannot be started."""
         if self.launcher is None and nodes > 1:
             message = f"the image's own launcher starts ranks of one node, this needs {nodes}"
-            raise PlumbError(
-                message, self.image, "install it with --stack NAME, whose launcher starts a container a rank"
-            )
+            cure = "install it with --stack NAME, whose launcher starts a container a rank"
+            raise PlumbError(message, self.image, cure)
 
     def command(self, start: Sequence[str], words: Sequence[str], ranks: int) -> list[str]:
         """The command that runs ``words`` in ``ranks`` processes of this node, started by the launcher ``start``."""
@@ -142,23 +145,14 @@ class Container(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
         return [*start, *self._enter(ranks), *variables, *words]
 
     def _enter(self, ranks: int) -> list[str]:
-        sources = {
-            "launch": FOLDER,
-            "tools": str(paths.tools().resolve()),
-            "lib": str(paths.tools().resolve() / "lib"),
-            "bin": self.loader,
-            "host": self.library,
-        }
-        mounts = [
-            Mount(source, str(INSIDE / name), writable)
-            for name, writable in MOUNTS.items()
-            if (source := sources[name]) is not None
-        ]
-        for mount in mounts:
-            if set(mount.source) & set(":,"):
-                message = "a folder's path has ':' or ',', where mounts end"
-                raise PlumbError(message, mount.source, "name another folder")
-        return ENGINES[self.engine](self.root, mounts, ranks)
+        tools = paths.tools().resolve()
+        sources = {"launch": FOLDER, "tools": str(tools), "lib": str(tools / "lib"), "bin": self.loader}
+        sources |= {"host": self.library} if self.library else {}
+        for source in sources.values():
+            if set(source) & set(":,"):
+                raise PlumbError("a folder's path has ':' or ',', where mounts end", source, "name another folder")
+        mounts = ((source, INSIDE / name, MOUNTS[name]) for name, source in sources.items())
+        return start(self.engine, self.root, mounts, ranks)
 
     def outside(self, path: str) -> str:
         """The host's name of the file that a program in the container sees as ``path``."""
@@ -227,12 +221,5 @@ def _entries(folder: Path, below: str = "") -> Iterator[tuple[str, int]]:
 
 def is_sif(image: Path) -> bool:
     """Whether a file is an image of Apptainer."""
-    place, magic = SIF
     with image.open("rb") as stream:
-        stream.seek(place)
-        return stream.read(len(magic)) == magic
-
-
-def hidden(host: Mapping[str, str]) -> list[str]:
-    """Names of the host's variables that programs of an image must not see: those of its stack, and of the linker."""
-    return sorted({*host, "LD_LIBRARY_PATH", "LD_PRELOAD"})
+        return stream.read(SIF_AT + len(SIF))[SIF_AT:] == SIF

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -10,6 +11,7 @@ import tarfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from plumbline.base import paths, surroundings
 from plumbline.base.errors import PlumbError
@@ -60,6 +62,14 @@ def run_line(line: str, folder: Path, around: Mapping[str, str], failing: str, w
     raise PlumbError(f"{failing}: {why}", f"{where}: {line[:80]}", f"the whole output is in {log}")
 
 
+def mark(file: Path) -> dict[str, Any]:
+    """What ``file``, the mark of a folder that was built, says of the build; empty for one that is not complete."""
+    try:
+        return dict(json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return {}
+
+
 def pip(arguments: list[str], lock: str, owner: str) -> None:
     """Run pip on a lock of :data:`LOCKS`: exactly the pinned files, each with its hash.
 
@@ -75,8 +85,7 @@ def pip(arguments: list[str], lock: str, owner: str) -> None:
 
 def venv(place: Path, owner: str) -> None:
     """Make a virtual environment without pip."""
-    command = [*paths.python(), "-m", "venv", "--without-pip", str(place)]
-    call(command, "cannot make a virtual environment", owner)
+    call([*paths.python(), "-m", "venv", "--without-pip", str(place)], "cannot make a virtual environment", owner)
 
 
 def download(lock: str, folder: Path, owner: str, *, binary: bool, options: Sequence[str] = ()) -> dict[str, Path]:
@@ -94,10 +103,7 @@ def extract(archive: Path, member: str, target: Path) -> None:
     """Copy one file out of a source archive, whose members all lie below one folder."""
     with tarfile.open(archive) as tar:
         top = tar.getnames()[0].split("/")[0]
-        try:
-            content = tar.extractfile(f"{top}/{member}")
-        except KeyError:
-            content = None
+        content = tar.extractfile(f"{top}/{member}") if f"{top}/{member}" in tar.getnames() else None
         if content is None:
             raise PlumbError(f"no {member} in the source archive", archive.name, "the lock names another archive")
         target.parent.mkdir(parents=True, exist_ok=True)

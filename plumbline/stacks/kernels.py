@@ -11,14 +11,15 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
-from plumbline.stacks import abi, blas, fetch, libraries, locked, manifest, tuned
+from plumbline.stacks import Work, abi, blas, fetch, libraries, locked, manifest, staged, tuned
 from plumbline.stacks.manifest import Benchmark, Loads, Manifest
 from plumbline.stacks.stream import Compiler
 
@@ -31,8 +32,7 @@ MARK = "kernels.json"
 def refresh(name: str) -> bool:
     """Build the kernels of installed stack ``name`` unless they are up to date; returns whether it built them."""
     stack = manifest.load(name)
-    reason = stale(name)
-    if reason is None:
+    if (reason := stale(name)) is None:
         return False
     print(f"{name}: building the kernels ({reason})", flush=True)
     source = paths.suite() / FOLDER
@@ -41,18 +41,27 @@ def refresh(name: str) -> bool:
     others = {key: entry for key, entry in stack.benchmarks.items() if entry.suite != "kernels"}
     with locked("abi"):  # until the manifest names the ABI build, nothing but the lock keeps others from removing it
         stack = replace(stack, benchmarks=dict(sorted((others | built | _abi(stack, source)).items())))
-        rebuilt = replace(stack, loads=_loads(stack))
-        if stack.loads and stack.loads.library and rebuilt.loads and rebuilt.loads.library != stack.loads.library:
-            message = f"{wrapper(stack)} takes another MPI library: {rebuilt.loads.library}"
-            raise PlumbError(message, f"stack {name} has {stack.loads.library}", "load the modules of one MPI library")
-        stack = rebuilt
+        before, loads = stack.loads, _loads(stack)
+        if before and before.library and loads.library != before.library:
+            message = f"{wrapper(stack)} takes another MPI library: {loads.library}"
+            raise PlumbError(message, f"stack {name} has {before.library}", "load the modules of one MPI library")
+        stack = replace(stack, loads=loads)
         manifest.save(stack)
         tuned.renew(stack)
         _prune()
-    mark = {"sources": fingerprint(source, stack), "files": digest(source)}
-    files.replace(prefix / MARK, json.dumps(mark) + "\n")
+    files.replace(prefix / MARK, json.dumps({"sources": fingerprint(source, stack), "files": digest(source)}) + "\n")
     print(f"{name}: {len(built)} kernels", flush=True)
     return True
+
+
+def work(name: str, more: str | None = None, make: Callable[[Any], object] | None = None) -> Work | None:
+    """The work on an installed stack whose kernels alone are to be built; None if they are up to date.
+
+    ``more`` is a further reason; ``make`` builds more than the kernels.
+    """
+    reason = stale(name) or more
+    plan = "kernels would be built ({})"
+    return Work(reason, make or (lambda _: refresh(name)), plan=plan, begin="") if reason else None
 
 
 def _loads(stack: Manifest) -> Loads:
@@ -72,12 +81,12 @@ def _loads(stack: Manifest) -> Loads:
 def stale(name: str) -> str | None:
     """Why the kernels of installed stack ``name`` must be built (again); None when they need not."""
     stack = manifest.load(name)
-    if (mark := _mark(paths.stacks() / name / "kernels")) is None:
+    mark = fetch.mark(paths.stacks() / name / "kernels" / MARK)
+    if "sources" not in mark:
         return "there are none yet"
-    if mark != fingerprint(paths.suite() / FOLDER, stack):
+    if mark["sources"] != fingerprint(paths.suite() / FOLDER, stack):
         return "their sources, the compiler or the library changed"
-    problems = manifest.problems(stack)
-    return problems[0] if problems else None
+    return next(iter(manifest.problems(stack)), None)
 
 
 def outdated(stack: Manifest) -> PlumbError | None:
@@ -87,7 +96,7 @@ def outdated(stack: Manifest) -> PlumbError | None:
     are not recorded, as for a stack whose kernels :func:`refresh` did not build.
     """
     prefix = paths.stacks() / stack.made_of / "kernels"  # a tuned stack has those of the one that it is made of
-    if _mark(prefix, "files") in (None, digest(paths.suite() / FOLDER)):
+    if fetch.mark(prefix / MARK).get("files") in (None, digest(paths.suite() / FOLDER)):
         return None
     message = f"the kernels of stack {stack.name} are older than their sources"
     return PlumbError(message, str(prefix), f"plumb stack install {stack.made_of}")
@@ -98,8 +107,7 @@ def build(stack: Manifest, source: Path, prefix: Path) -> dict[str, Benchmark]:
 
     The programs go to ``prefix``/bin. Raises :class:`PlumbError` with the compiler's first error line.
     """
-    options = [f"-DMPI_C_COMPILER={wrapper(stack)}"]
-    programs = _compile(stack, source, prefix, stack.name, options)
+    programs = _compile(stack, source, prefix, stack.name, wrapper(stack))
     return {program.name: _entry(program, stack, source, "") for program in programs}
 
 
@@ -129,27 +137,13 @@ def fingerprint(source: Path, stack: Manifest | str) -> str:
 def digest(source: Path) -> str:
     """SHA-256 of the source files and of the locks of the BLAS."""
     checksum = hashlib.sha256(b"".join(lock.read_bytes() for lock in blas.lock_files()))
-    for file in _sources(source):
-        checksum.update(f"{file.relative_to(source)}\0".encode())
-        checksum.update(file.read_bytes())
+    for file in (file for part in PARTS for file in sorted((source / part).rglob("*"))):
+        if file.suffix in (".c", ".h", ".cmake") or file.name == "CMakeLists.txt":
+            checksum.update(f"{file.relative_to(source)}\0".encode() + file.read_bytes())
     return checksum.hexdigest()
 
 
-def _sources(source: Path) -> Iterator[Path]:
-    for part in PARTS:
-        for file in sorted((source / part).rglob("*")):
-            if file.suffix in (".c", ".h", ".cmake") or file.name == "CMakeLists.txt":
-                yield file
-
-
-def _mark(prefix: Path, member: str = "sources") -> str | None:
-    try:
-        return str(json.loads((prefix / MARK).read_text(encoding="utf-8"))[member])
-    except (OSError, ValueError, KeyError):
-        return None
-
-
-def _compile(stack: Manifest, source: Path, prefix: Path, label: str, options: list[str]) -> list[Path]:
+def _compile(stack: Manifest, source: Path, prefix: Path, label: str, compiler_wrapper: Path) -> list[Path]:
     """Configure, build and install; the installed programs."""
     owner = f"{label}-kernels"
     place = hashlib.sha256(f"{source} {prefix}".encode()).hexdigest()[:8]
@@ -157,16 +151,14 @@ def _compile(stack: Manifest, source: Path, prefix: Path, label: str, options: l
     environment = manifest.around(stack)
     shutil.rmtree(folder, ignore_errors=True)
     compiler = Compiler.find()
-    start = ["cmake", "-S", str(source / "kernels"), "-B", str(folder), f"-DCMAKE_C_COMPILER={compiler.path}"]
-    start += [f"-DPLUMB_TARGET={';'.join(compiler.target)}"]
+    settings = {"CMAKE_C_COMPILER": compiler.path, "PLUMB_TARGET": ";".join(compiler.target)}
+    settings |= {"PLUMB_BLAS_PREFIX": str(blas.prefix()), "MPI_C_COMPILER": str(compiler_wrapper)}
+    options = [f"-D{name}={value}" for name, value in settings.items()]
     complaint = "the kernels do not compile"
-    fetch.call([*start, f"-DPLUMB_BLAS_PREFIX={blas.prefix()}", *options], complaint, owner, environment)
+    fetch.call(["cmake", "-S", str(source / "kernels"), "-B", str(folder), *options], complaint, owner, environment)
     fetch.call(["cmake", "--build", str(folder), "--parallel", str(os.cpu_count())], complaint, owner, environment)
-    fresh = prefix.with_name(f".{prefix.name}.new")  # what is there now stays until the new programs are complete
-    shutil.rmtree(fresh, ignore_errors=True)
-    fetch.call(["cmake", "--install", str(folder), "--prefix", str(fresh)], complaint, owner, environment)
-    with files.replaced(prefix, fresh):
-        pass
+    with staged(prefix) as fresh:  # what is there now stays until the new programs are complete
+        fetch.call(["cmake", "--install", str(folder), "--prefix", str(fresh)], complaint, owner, environment)
     return sorted((prefix / "bin").iterdir())
 
 
@@ -187,19 +179,15 @@ def _abi(stack: Manifest, source: Path) -> dict[str, Benchmark]:
     wanted = fingerprint(source, "standard ABI")
     # One folder per state of the sources: another stack may still hold programs of an older one.
     prefix = paths.stacks() / "abi" / wanted[:12]
-    if _mark(prefix) != wanted:
-        _build_abi(stack, source, prefix)
+    if fetch.mark(prefix / MARK).get("sources") != wanted:
+        wrappers = abi.write_wrappers(stack, paths.build() / "kernels" / "abi-wrappers")
+        _compile(stack, source, prefix, "abi", wrappers / "mpicc")
         files.replace(prefix / MARK, json.dumps({"sources": wanted}) + "\n")
     entries = {}
     for program in sorted((prefix / "bin").iterdir()):
         abi.check(program, f"{program.name}-abi", stack)
         entries[f"{program.name}-abi"] = _entry(program, stack, source, " against the standard MPI ABI")
     return entries
-
-
-def _build_abi(stack: Manifest, source: Path, prefix: Path) -> None:
-    wrappers = abi.write_wrappers(stack, paths.build() / "kernels" / "abi-wrappers")
-    _compile(stack, source, prefix, "abi", [f"-DMPI_C_COMPILER={wrappers / 'mpicc'}"])
 
 
 def _prune() -> None:

@@ -25,10 +25,8 @@ def of(program: Path, ident: str, owner: str, environment: Mapping[str, str]) ->
     ``ident`` is the benchmark, ``owner`` its stack, ``environment`` the variables that it is run with. Raises
     :class:`PlumbError` with the names of the libraries that are not found.
     """
-    text = fetch.call(["ldd", str(program)], f"cannot look into {program.name}", owner, environment)
-    files = _files(text)
-    missing = [name for name, file in files.items() if file is None]
-    if missing:
+    files = _files(fetch.call(["ldd", str(program)], f"cannot look into {program.name}", owner, environment))
+    if missing := [name for name, file in files.items() if file is None]:
         raise PlumbError(f"{ident} lacks {', '.join(missing)}", str(program), "install the package that has it")
     return {name: file for name, file in files.items() if file is not None}
 
@@ -66,8 +64,7 @@ def loads(stack: Manifest, library: Path | None = None, more: Iterable[Path] = (
         loaded |= {file for file in linked(str(part), environment).values() if file is not None}
     recorded = {file for file in loaded if not is_of_system(file.parent)}
     files = sorted({*recorded, *parts, *(file.resolve() for file in more)})
-    hashes = {str(file): manifest.sha256(file) for file in files}
-    return Loads(library=str(library) if library else None, files=hashes)
+    return Loads(library=str(library) if library else None, files={str(file): manifest.sha256(file) for file in files})
 
 
 def is_of_system(folder: Path) -> bool:
@@ -98,8 +95,6 @@ def linked(program: str, environment: Mapping[str, str]) -> dict[str, Path | Non
 
 def package_of(stack: Manifest, file: str) -> Source | None:
     """The package in whose folder of Spack's store ``file`` is (``NAME-VERSION-HASH``); None where it is in none."""
-    for source in stack.sources:
-        folder = f"/{source.name}-{source.version}-{source.hash.removeprefix(SPACK_HASH)}/"
-        if source.hash.startswith(SPACK_HASH) and folder in file:
-            return source
-    return None
+    packages = [source for source in stack.sources if source.hash.startswith(SPACK_HASH)]
+    folders = (f"/{package.name}-{package.version}-{package.hash.removeprefix(SPACK_HASH)}/" for package in packages)
+    return next((package for package, folder in zip(packages, folders, strict=True) if folder in file), None)

@@ -120,6 +120,11 @@ class Source(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     hash: str
     archive: str | None = None
 
+    @property
+    def text(self) -> str:
+        """Package, version and hash, as the benchmarks of the manifest name their origin."""
+        return f"{self.name} {self.version} ({self.hash})"
+
 
 class Fingerprint(Struct, frozen=True):
     """Where a configuration was measured.
@@ -213,8 +218,7 @@ def imb_arguments(operation: str, largest: int, count: str) -> list[str]:
 
     ``count``: messages of a size, and their volume in MB, such as ``2000,80``.
     """
-    sizes = f"0:{largest.bit_length() - 1}"
-    return [operation, "-npmin", "65536", *_IMB_ITERATIONS, count, "-msglog", sizes]
+    return [operation, "-npmin", "65536", *_IMB_ITERATIONS, count, "-msglog", f"0:{largest.bit_length() - 1}"]
 
 
 def path(name: str) -> Path:
@@ -326,8 +330,7 @@ def problems(manifest: Manifest, leave_out: str | None = None) -> list[str]:
 
     Checked are the launcher, every program and what the programs load; programs of the suite ``leave_out`` are not.
     """
-    name = manifest.name
-    faults = []
+    name, faults = manifest.name, []
     launcher, container = manifest.launcher.command, manifest.container
     if not (container and container.launcher is None) and not os.access(launcher, os.X_OK):
         faults.append(f"stack {name}: launcher is missing: {launcher}")
@@ -360,11 +363,9 @@ def _changes(manifest: Manifest) -> list[str]:
             changes.append(f"stack {name}: a file that its programs load is missing: {entry}")
         except OSError as error:
             changes.append(f"stack {name}: a file that its programs load cannot be read: {error}")
-    present = [
-        *parts(manifest, loads.library),
-        *(modules(Path(manifest.prefix)) if manifest.provider == "wheel" else []),
-    ]
-    added = sorted(str(file) for file in present if str(file) not in loads.files)
+    imported = modules(Path(manifest.prefix)) if manifest.provider == "wheel" else []
+    present = map(str, [*parts(manifest, loads.library), *imported])
+    added = sorted(file for file in present if file not in loads.files)
     return changes + [f"stack {name}: its programs would load what was not there before: {file}" for file in added]
 
 
@@ -408,20 +409,15 @@ def stale(name: str, mark: str, changed: str, leave_out: str | None = None) -> s
         return error.message
     if not files.holds(path(name).with_name("lock"), mark):
         return changed
-    faults = problems(manifest, leave_out)
-    return faults[0] if faults else None
+    return next(iter(problems(manifest, leave_out)), None)
 
 
 def check(manifest: Manifest) -> None:
     """Raise :class:`PlumbError` unless all programs of the stack, and what they load, have their recorded SHA-256."""
-    faults = problems(manifest)
-    if faults:
+    if faults := problems(manifest):
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-        cure = (
-            f"plumb stack install --force {manifest.made_of}"
-            if manifest.provider == "wheel"
-            else "make the stack again"
-        )
+        again = f"plumb stack install --force {manifest.made_of}"
+        cure = again if manifest.provider == "wheel" else "make the stack again"
         raise PlumbError(faults[0] + more, str(path(manifest.name)), cure)
 
 
@@ -445,7 +441,7 @@ def around(manifest: Manifest) -> dict[str, str]:
     No variable of this process says otherwise what an MPI library does, and compiles.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(families.VARIABLES)}
-    return {**kept, **environment(manifest, os.environ)}
+    return kept | environment(manifest, os.environ)
 
 
 def environment(manifest: Manifest, base_env: Mapping[str, str]) -> dict[str, str]:

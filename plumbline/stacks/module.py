@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -21,7 +20,7 @@ from msgspec.structs import replace
 from plumbline import mpi
 from plumbline.base import paths, schemas
 from plumbline.base.errors import PlumbError, suggest
-from plumbline.stacks import Work, fetch, kernels, libraries, manifest, stream
+from plumbline.stacks import Work, kernels, libraries, manifest, stream
 
 FILE = "stacks.yaml"
 Entry = TypeVar("Entry")
@@ -39,6 +38,10 @@ class Program(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     program: str
     built: str = ""
     facts: dict[str, Any] = {}
+
+    def entry(self, file: Path, built: str, command: list[str] | None = None) -> manifest.Benchmark:
+        """Its element of a manifest, whose ``file`` was ``built`` so unless the description says how."""
+        return manifest.benchmark(self.suite, self.version, file, self.built or built, command, dict(self.facts))
 
 
 class Description(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -71,10 +74,7 @@ def names() -> tuple[str, ...]:
 
 
 def work(name: str, force: bool) -> Work | None:
-    """How the manifest of stack ``name`` is made from its description; None if it is up to date.
-
-    Raises :class:`PlumbError` for an unknown stack, and for a module or a program that cannot be found.
-    """
+    """How the manifest of stack ``name`` is made from its description; None if it is up to date."""
     known = _descriptions()
     if name not in known:
         otherwise = f"describe it in a site's {FILE}; known: {', '.join(sorted(known)) or 'none'}"
@@ -90,8 +90,8 @@ def work(name: str, force: bool) -> Work | None:
     if present and present.provider != "module":
         raise PlumbError(f"stack '{name}' is of another provider", str(manifest.path(name)), "give it another name")
     if present and _is_made_of(present, stack) and not force:
-        old = (kernels.stale(name) or _without_stream(present)) if _compiles(stack) else None
-        return Work(old, lambda _: _build(stack), plan="kernels would be built ({})", begin="") if old else None
+        without_stream = None if "stream" in present.benchmarks else "there is no STREAM"
+        return kernels.work(name, without_stream, lambda _: _build(stack)) if _compiles(stack) else None
 
     def make(_: None) -> None:
         manifest.check(stack)
@@ -120,12 +120,11 @@ def _is_made_of(present: manifest.Manifest, stack: manifest.Manifest) -> bool:
 
 def _compiles(stack: manifest.Manifest) -> bool:
     """Whether our kernels are built for it: it has a compiler wrapper, and the site describes no kernels itself."""
-    if any(entry.suite == "kernels" for entry in stack.benchmarks.values()):
-        return False
     try:
-        return kernels.wrapper(stack).exists()
+        kernels.wrapper(stack)
     except PlumbError:
         return False
+    return all(entry.suite != "kernels" for entry in stack.benchmarks.values())
 
 
 def _build(stack: manifest.Manifest) -> None:
@@ -140,18 +139,11 @@ def _build(stack: manifest.Manifest) -> None:
             print(f"{stack.name}: {error}; it has the other benchmarks", flush=True)
 
 
-def _without_stream(present: manifest.Manifest) -> str | None:
-    return None if "stream" in present.benchmarks else "there is no STREAM"
-
-
 def _add_stream(name: str) -> None:
     present = manifest.load(name)
-    if not _without_stream(present):
+    if "stream" in present.benchmarks:
         return
-    with tempfile.TemporaryDirectory() as scratch:
-        archive = fetch.download("sources", Path(scratch), name, binary=False)[stream.PACKAGE]
-        origin = manifest.source(stream.PACKAGE, archive)
-        entry = stream.install(archive, paths.stacks() / name, stream.Compiler.find(), origin)
+    origin, entry = stream.add(name, stream.Compiler.find())
     benchmarks = dict(sorted({**present.benchmarks, "stream": entry}.items()))
     manifest.save(replace(present, benchmarks=benchmarks, sources=[origin]))
 
@@ -187,6 +179,7 @@ def _manifest(name: str, file: Path, entry: Description) -> manifest.Manifest:
     command = _find(entry.launcher.command, search, file)
     family = mpi.TABLE[entry.mpi.family]
     programs = sorted(entry.benchmarks.items())
+    how = f"by the site, modules {' '.join(entry.modules) or 'none'}"
     stack = manifest.Manifest(
         schema=1,
         name=name,
@@ -198,22 +191,15 @@ def _manifest(name: str, file: Path, entry: Description) -> manifest.Manifest:
         environment=loaded | {name: _insert(value, loaded) for name, value in entry.environment.items()},
         modules=entry.modules,
         accelerator=entry.accelerator,
-        benchmarks={ident: _benchmark(benchmark, search, file, entry.modules) for ident, benchmark in programs},
+        benchmarks={ident: program.entry(_find(program.program, search, file), how) for ident, program in programs},
         sources=[],
     )
     library = None if stack.benchmarks else libraries.of_family(stack, file)
     return replace(stack, loads=libraries.loads(stack, library))
 
 
-def _benchmark(benchmark: Program, search: str, file: Path, modules: list[str]) -> manifest.Benchmark:
-    program = _find(benchmark.program, search, file)
-    how = benchmark.built or f"by the site, modules {' '.join(modules) or 'none'}"
-    return manifest.benchmark(benchmark.suite, benchmark.version, program, how, facts=benchmark.facts)
-
-
 def _find(program: str, search: str, file: Path) -> Path:
-    executable = shutil.which(program, path=search)
-    if executable is None:
+    if (executable := shutil.which(program, path=search)) is None:
         raise PlumbError(f"there is no program '{program}'", str(file), "write its absolute path, or load its module")
     return Path(executable).absolute()
 

@@ -34,11 +34,12 @@ def _installed(name: str) -> dict[str, Any]:
         stack = manifest.load(name)
     except PlumbError as error:
         return _row(name, "-", "-", "-", "-", f"damaged: {error.message}")
-    problems = manifest.problems(stack)
-    state = f"damaged: {problems[0]}" if problems else "ok"
-    if not problems and (older := kernels.outdated(stack)):
+    state = "ok"
+    if problems := manifest.problems(stack):
+        state = f"damaged: {problems[0]}"
+    elif older := kernels.outdated(stack):
         state = f"kernels older than their sources: {older.cure}"
-    elif not problems and stack.provider == stacks.DEFAULT_PROVIDER and (changed := wheel.renewed(stack)):
+    elif stack.provider == stacks.DEFAULT_PROVIDER and (changed := wheel.renewed(stack)):
         state = f"ok; {changed}: plumb stack install {name} makes it again"
     return _row(name, stack.provider, stack.mpi.family, stack.mpi.version, len(stack.benchmarks), state)
 
@@ -54,10 +55,9 @@ def text(stack: Manifest) -> str:
         *(f"  environment  {name}={value}" for name, value in stack.environment.items()),
         *(f"  setting      {name}={value}" for name, value in stack.settings.items()),
     ]
-    if stack.container:
-        container = stack.container
-        digest, engine = f"sha256:{container.sha256}", container.engine
-        lines.append(f"  image        {container.image} ({digest}), {engine}, MPI library: {container.mode}")
+    if image := stack.container:
+        how = f"{image.engine}, MPI library: {image.mode}"
+        lines.append(f"  image        {image.image} (sha256:{image.sha256}), {how}")
     if stack.tuned:
         where = stack.tuned.fingerprint
         lines.append(f"  tuned        {where.ranks} ranks, {where.placement}, {where.cpu}, kernel {where.kernel}")

@@ -6,9 +6,8 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from plumbline import stacks
 from plumbline.base import files, git, paths, sealed
@@ -61,7 +60,25 @@ def pack(wanted: list[tuple[str, str]], target: Path) -> str:
                 specs = [f"spack:{name}" for name in names["spack"]]
                 needed |= {str(file.relative_to(folder)): specs for file in content}
             specs = [name if kind == stacks.DEFAULT_PROVIDER else f"{kind}:{name}" for kind, name in wanted]
-            document = _index(specs, locks, needed, folder)
+            here = archive.machine()
+            document = {
+                "schema": archive.SCHEMA,
+                "commit": git.commit(),
+                "machine": here["machine"],
+                "python": here["python"],
+                "glibc": oldest_glibc(list(needed)),
+                "stacks": specs,
+                "locks": {_name(lock): files.sha256(lock) for lock in locks},
+                "files": [
+                    {
+                        "name": name,
+                        "sha256": files.sha256(folder / name),
+                        "bytes": (folder / name).stat().st_size,
+                        "for": needed[name],
+                    }
+                    for name in sorted(needed)
+                ],
+            }
             (folder / archive.INDEX).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
             return sealed.write(folder, target)
 
@@ -82,28 +99,6 @@ def _wheels(locks: Mapping[Path, list[str]], scratch: Path, target: Path) -> dic
 def _name(lock: Path) -> str:
     """The path of a lock in the checkout, because two are called ``requirements.txt``."""
     return os.path.relpath(lock, paths.suite())
-
-
-def _index(specs: list[str], locks: Iterable[Path], needed: dict[str, list[str]], folder: Path) -> dict[str, Any]:
-    here = archive.machine()
-    return {
-        "schema": archive.SCHEMA,
-        "commit": git.commit(),
-        "machine": here["machine"],
-        "python": here["python"],
-        "glibc": oldest_glibc(list(needed)),
-        "stacks": specs,
-        "locks": {_name(lock): files.sha256(lock) for lock in locks},
-        "files": [
-            {
-                "name": name,
-                "sha256": files.sha256(folder / name),
-                "bytes": (folder / name).stat().st_size,
-                "for": needed[name],
-            }
-            for name in sorted(needed)
-        ],
-    }
 
 
 def oldest_glibc(names: list[str]) -> str | None:

@@ -105,19 +105,14 @@ def repository(name: str) -> Path:
 
 
 def work(name: str, force: bool) -> Work | None:
-    """How the stack of ``LIBRARY@COMMIT`` is made, or its kernels alone; None if it is complete.
-
-    Raises :class:`PlumbError` for an unknown library or commit.
-    """
+    """How the stack of ``LIBRARY@COMMIT`` is made, or its kernels alone; None if it is complete."""
     wanted = _wanted(name)
     called = wanted.called
     changed = "its description or its place changed"
     reason = "asked for" if force else manifest.stale(called, wanted.mark, changed, leave_out="kernels")
     if reason:
         return Work(reason, lambda _: _make(wanted))
-    if (old := kernels.stale(called)) is None:
-        return None
-    return Work(old, lambda _: kernels.refresh(called), plan="kernels would be built ({})", begin="")
+    return kernels.work(called)
 
 
 def _described(name: str) -> tuple[Path, Description, Path]:
@@ -146,8 +141,7 @@ def _wanted(spec: str) -> Wanted:
     file, described, folder = _described(name)
     if not at:
         raise PlumbError(f"'{PREFIX}{name}' does not name a commit", str(folder), f"{PREFIX}{name}@HEAD, or another")
-    full_commit = git.commit(commit, folder)
-    if full_commit is None:
+    if (full_commit := git.commit(commit, folder)) is None:
         raise PlumbError(f"'{commit}' is not a commit", str(folder), "git log has them, git fetch brings newer ones")
     return Wanted(name, full_commit, described, file, folder)
 
@@ -187,28 +181,21 @@ def _build(wanted: Wanted, home: Path) -> None:
 
 
 def _manifest(wanted: Wanted, home: Path) -> Manifest:
-    described = wanted.described
+    described, where = wanted.described, f"{wanted.file}, {wanted.name}"
     family = mpi.TABLE[described.mpi.family]
     compiler = stream.Compiler.find()
     launcher = next((file for text in family.launcher_programs for file in sorted(home.glob(text))), None)
     library = next((file for name in ("lib", "lib64") if (file := home / name / family.library).is_file()), None)
     if launcher is None or library is None:
         lacks = family.launcher_programs[0] if launcher is None else f"lib/{family.library}"
-        raise PlumbError(
-            f"the build installed no {lacks} below $PREFIX", f"{wanted.file}, {wanted.name}", "correct build"
-        )
+        raise PlumbError(f"the build installed no {lacks} below $PREFIX", where, "correct build")
     ours = {name: value.replace("${PREFIX}", str(home)) for name, value in described.environment.items()}
     search = ":".join(filter(None, [str(library.parent), ours.pop("LD_LIBRARY_PATH", "")]))
     entries = {}
     for ident, benchmark in sorted(described.benchmarks.items()):
-        program = home / benchmark.program
-        if not program.is_file():
-            raise PlumbError(
-                f"the build installed no {benchmark.program} below $PREFIX", f"{wanted.file}, {wanted.name}"
-            )
-        entries[ident] = manifest.benchmark(
-            benchmark.suite, benchmark.version, program, benchmark.built or "by the build", facts=benchmark.facts
-        )
+        if not (home / benchmark.program).is_file():
+            raise PlumbError(f"the build installed no {benchmark.program} below $PREFIX", where)
+        entries[ident] = benchmark.entry(home / benchmark.program, "by the build")
     version = git.run("describe", "--tags", "--always", wanted.commit, at=wanted.folder)
     new_stack = Manifest(
         schema=1,

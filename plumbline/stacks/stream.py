@@ -11,11 +11,13 @@ import platform
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.host.collector import CPUS, Reader
 from plumbline.stacks import fetch, instructions, manifest
@@ -79,8 +81,7 @@ class Compiler:
     @classmethod
     def find(cls) -> Compiler:
         """The system's gcc; raises :class:`PlumbError` if there is none."""
-        gcc = shutil.which("gcc")
-        if gcc is None:
+        if (gcc := shutil.which("gcc")) is None:
             raise PlumbError("no C compiler", "gcc", "install it, e.g. apt-get install gcc or dnf install gcc")
         return cls(gcc, _ask([gcc, "-dumpfullversion"]), target=instructions.target())
 
@@ -95,11 +96,9 @@ class Compiler:
 
     def native(self) -> str:
         """The processor that ``-march=native`` means here: ``znver4``, ``neoverse-v2``, …"""
-        for line in _ask([self.path, "-march=native", "-Q", "--help=target"]).splitlines():
-            words = line.split()
-            if words[:1] == ["-march="] and len(words) > 1:
-                return words[1]
-        return "native"
+        options = _ask([self.path, "-march=native", "-Q", "--help=target"])
+        named = re.search(r"^[ \t]*-march=[ \t]+(\S+)", options, re.MULTILINE)
+        return named[1] if named else "native"
 
 
 def flags(elements: int, machine: str | None = None, target: Sequence[str] = ()) -> list[str]:
@@ -130,6 +129,17 @@ def build(source: Path, program: Path, compiler: Compiler, llc_bytes: int | None
     }
 
 
+def add(stack: str, compiler: Compiler, options: Sequence[str] = ()) -> tuple[Source, Benchmark]:
+    """Fetch STREAM's source, with ``options`` for pip, and compile it for ``stack``.
+
+    Returns the source and the entry for the manifest.
+    """
+    with tempfile.TemporaryDirectory(prefix=f"plumb-{stack}-") as folder:
+        archive = fetch.download(LOCK.stem, Path(folder), stack, binary=False, options=options)[PACKAGE]
+        origin = manifest.source(PACKAGE, archive)
+        return origin, install(archive, paths.stacks() / stack, compiler, origin)
+
+
 def install(archive: Path, prefix: Path, compiler: Compiler, origin: Source) -> Benchmark:
     """Compile STREAM for this machine's caches below ``prefix``, from ``archive``, which is ``origin``.
 
@@ -141,8 +151,7 @@ def install(archive: Path, prefix: Path, compiler: Compiler, origin: Source) -> 
     facts = build(source, program, compiler, last_level_cache_bytes())
     facts["source_sha256"] = manifest.sha256(source)
     made_by = f"{compiler.name} {compiler.version} {' '.join(facts['flags'])}"
-    built = f"{made_by}, source, from {origin.name} {origin.version} ({origin.hash})"
-    return manifest.benchmark("stream", VERSION, program, built, facts=facts)
+    return manifest.benchmark("stream", VERSION, program, f"{made_by}, source, from {origin.text}", facts=facts)
 
 
 def outgrown(stack: Manifest) -> str | None:

@@ -24,10 +24,15 @@ def suffix(nodes: int) -> str:
 
 
 def fingerprint(stack: Manifest, ranks: int, placement: str, nodes: int = 1) -> Fingerprint:
-    """The fingerprint of ``stack`` on this host."""
+    """The fingerprint of ``stack`` on this host.
+
+    The library's SHA-256 is that of now, empty where the manifest names none or the file is missing.
+    """
     read = Reader()
     cpu = read.cpuinfo("model name") or read.cpuinfo("CPU part") or platform.machine()
-    return Fingerprint(_library(stack), cpu, platform.release(), ranks, placement, nodes)
+    library = stack.loads and stack.loads.library
+    digest = files.sha256_once(Path(library)) if library and Path(library).is_file() else ""
+    return Fingerprint(digest, cpu, platform.release(), ranks, placement, nodes)
 
 
 def make(stack: Manifest, settings: Mapping[str, str], tuned: Tuned, read: Mapping[str, str]) -> Manifest:
@@ -72,9 +77,3 @@ def remarks(stack: Manifest) -> list[str]:
         )
         if old != new
     ]
-
-
-def _library(stack: Manifest) -> str:
-    """SHA-256 of the MPI library as it is now; empty where the manifest names none or the file is missing."""
-    library = stack.loads and stack.loads.library
-    return files.sha256_once(Path(library)) if library and Path(library).is_file() else ""

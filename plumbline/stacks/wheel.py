@@ -20,11 +20,10 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -126,14 +125,12 @@ def work(name: str, force: bool, called: str | None = None) -> Work | None:
         raise PlumbError(f"stack '{name}' does not exist for {platform.machine()}", where, "leave it out")
     reason = "asked for" if force else stale(name, called)
     if reason is None:
-        if (old := kernels.stale(called)) is None:
-            return None
-        return Work(old, lambda _: kernels.refresh(called), plan="kernels would be built ({})", begin="")
+        return kernels.work(called)
     for lock in lock_files(name):
         pip_options(lock)  # refuses an unpacked archive without this stack before the old stack is removed
 
     def make(_: None) -> None:
-        with installation(name, called).run():
+        with Installation(name, called).run():
             kernels.refresh(called)
 
     return Work(reason, make)
@@ -172,15 +169,8 @@ def lock_files(name: str) -> list[Path]:
 
 def fingerprint(name: str, called: str | None = None) -> str:
     """SHA-256 that changes when anything that the stack is made from changes, or its place."""
-    digest = hashlib.sha256(f"{RECIPE} {paths.stacks() / (called or name)} {sys.version_info[:2]}".encode())
-    for lock in lock_files(name):
-        digest.update(lock.read_bytes())
-    return digest.hexdigest()
-
-
-def installation(name: str, called: str | None = None) -> Installation:
-    """The installation of stack ``name``, or of one that is ``called`` otherwise, on this machine."""
-    return Installation(called or name, name, RECIPES[name], _imb(name), fingerprint(name, called))
+    made_of = f"{RECIPE} {paths.stacks() / (called or name)} {sys.version_info[:2]}".encode()
+    return hashlib.sha256(made_of + b"".join(lock.read_bytes() for lock in lock_files(name))).hexdigest()
 
 
 def _imb(name: str) -> str | None:
@@ -200,24 +190,25 @@ def more_decimals(script: str, name: str) -> str:
 
 
 class Installation:
-    """One installation of stack ``name`` from ``lock``; :meth:`run` does the steps in order.
+    """One installation of the stack of recipe and lock ``lock``; :meth:`run` does the steps in order.
 
     ``imb`` is where IMB comes from on this machine (:attr:`Recipe.imb`, or None); ``mark`` is written into the file
     ``lock`` of the complete stack.
     """
 
-    def __init__(self, name: str, lock: str, recipe: Recipe, imb: str | None, mark: str) -> None:
-        self.name = name
+    def __init__(self, lock: str, called: str | None = None) -> None:
+        self.name = called or lock
         self.lock = lock
-        self.recipe = recipe
-        self.imb = imb
-        self.mark = mark
-        self.place = paths.stacks() / name
-        self.prefix = self.place.with_name(f".{name}.new")
+        self.recipe = RECIPES[lock]
+        self.imb = _imb(lock)
+        self.mark = fingerprint(lock, called)
+        self.place = paths.stacks() / self.name
+        self.prefix = self.place.with_name(f".{self.name}.new")
         self.benchmarks: dict[str, Benchmark] = {}
         self.sources: list[Source] = []
-        self.done = 0
-        self.steps = 7 if self.imb else 6
+        self.archives: dict[str, Path] = {}
+        self.compiler = stream.Compiler.find()
+        self.scratch = Path()
         self.started = time.monotonic()
 
     @property
@@ -233,34 +224,26 @@ class Installation:
     @contextmanager
     def run(self) -> Iterator[None]:
         """Do all steps, then put the stack in its place; if the block raises, the previous stack is restored."""
-        compiler = stream.Compiler.find()
+        steps: dict[str, Callable[[], None]] = {
+            "virtual environment": self.make_prefix,
+            "MPI library and mpi4py": self.install_wheels,
+            **({"IMB programs": self.add_imb} if self.imb else {}),
+            "source archives": self.fetch_sources,
+            "OSU benchmarks": self.add_osu,
+            "STREAM": self.add_stream,
+            "check": self.finish,
+        }
         with tempfile.TemporaryDirectory(prefix=f"plumb-{self.name}-") as folder:
-            scratch = Path(folder)
-            self.step("virtual environment")
-            self.make_prefix()
-            self.step("MPI library and mpi4py")
-            self.install_wheels(scratch)
-            if self.imb:
-                self.step("IMB programs")
-                self.add_imb(scratch)
-            self.step("source archives")
-            archives = self.download("sources", scratch, binary=False)
-            self.step("OSU benchmarks")
-            self.add_osu(archives["mpi4py"])
-            self.step("STREAM")
-            self.add_stream(archives[stream.PACKAGE], compiler)
-            self.step("check")
-            self.finish(compiler)
+            self.scratch = Path(folder)
+            for done, (label, make) in enumerate(steps.items()):
+                seconds = time.monotonic() - self.started
+                print(f"{self.name}: [{done + 1}/{len(steps)}] {label} ({seconds:.0f} s)", flush=True)
+                terminal.progress(done, len(steps), f"{self.name}: {label}")
+                make()
         with files.replaced(self.place, self.prefix):
             self.prefix = self.place
             self.try_again()
             yield
-
-    def step(self, label: str) -> None:
-        """Print the step that begins."""
-        self.done += 1
-        print(f"{self.name}: [{self.done}/{self.steps}] {label} ({time.monotonic() - self.started:.0f} s)", flush=True)
-        terminal.progress(self.done - 1, self.steps, f"{self.name}: {label}")
 
     def make_prefix(self) -> None:
         """An empty virtual environment, without what an earlier attempt left."""
@@ -270,9 +253,9 @@ class Installation:
         for file in self.prefix.glob("bin/[aA]ctivate*"):
             file.unlink()  # they name the folder that it is made in, and nobody activates a stack
 
-    def install_wheels(self, scratch: Path) -> None:
+    def install_wheels(self) -> None:
         """The MPI library and mpi4py."""
-        report = scratch / "report.json"
+        report = self.scratch / "report.json"
         options = ["--python", str(self.python), "install", "--only-binary", ":all:", "--report", str(report)]
         fetch.pip(options, self.lock, self.name)
         for item in json.loads(report.read_text())["install"]:
@@ -281,17 +264,15 @@ class Installation:
             about = item["metadata"]
             self.sources.append(Source(name=about["name"], version=about["version"], hash=f"sha256:{digest}"))
 
-    def add_imb(self, scratch: Path) -> None:
+    def add_imb(self) -> None:
         """IMB's programs, and the OpenMP runtime that IMB-MT is linked with."""
         if self.imb == "copied":
-            (wheel,) = self.download("imb", scratch, binary=True).values()
+            (wheel,) = self.download("imb", binary=True).values()
             for program in manifest.IMB_PROGRAMS.values():
                 fetch.unpack(wheel, f"/data/bin/{program}", self.prefix / "bin" / program)
-            fetch.unpack(wheel, "/licensing/license.txt", self.prefix / "share/doc/imb/license.txt")
-            fetch.unpack(
-                wheel, "/licensing/third-party-programs.txt", self.prefix / "share/doc/imb/third-party-programs.txt"
-            )
-        (wheel,) = self.download("openmp", scratch, binary=True).values()
+            for text in ("license.txt", "third-party-programs.txt"):
+                fetch.unpack(wheel, f"/licensing/{text}", self.prefix / "share/doc/imb" / text)
+        (wheel,) = self.download("openmp", binary=True).values()
         fetch.unpack(wheel, f"/data/lib/{OPENMP_LIBRARY}", self.prefix / "lib" / OPENMP_LIBRARY)
         fetch.unpack(wheel, ".dist-info/LICENSE.txt", self.prefix / "share/doc/openmp/LICENSE.txt")
         origin = self.package("impi-rt")
@@ -302,57 +283,43 @@ class Installation:
             file.chmod(0o755)
             banner = IMB_VERSION.search(file.read_bytes())
             version = banner[1].decode() if banner else origin.version
-            self.add(ident, "imb", version, [str(file)], file, note, origin)
+            self.benchmarks[ident] = manifest.benchmark("imb", version, file, f"{note}, from {origin.text}")
 
-    def add_osu(self, archive: Path) -> None:
+    def add_osu(self) -> None:
         """The OSU benchmarks as ported to Python, but with four decimals instead of two."""
+        archive = self.archives["mpi4py"]
         origin = self.package("mpi4py", archive)
+        how = f"Python port, demo of mpi4py with four decimals, from {origin.text}"
         folder = self.prefix / "share" / "osu"
         for ident in OSU:
             script = folder / f"{ident}.py"
             fetch.extract(archive, f"demo/{ident}.py", script)
             files.replace(script, more_decimals(script.read_text(), script.name))
             command = [str(self.python), "-I", str(script)]
-            how = "Python port, demo of mpi4py with four decimals"
-            self.add(ident, "osu", f"mpi4py-{origin.version}", command, script, how, origin)
+            self.benchmarks[ident] = manifest.benchmark("osu", f"mpi4py-{origin.version}", script, how, command)
         fetch.extract(archive, "LICENSE.rst", folder / "LICENSE.rst")
 
-    def add_stream(self, archive: Path, compiler: stream.Compiler) -> None:
+    def add_stream(self) -> None:
         """McCalpin's STREAM, compiled for this machine."""
+        archive = self.archives[stream.PACKAGE]
         origin = self.package(stream.PACKAGE, archive)
-        self.benchmarks["stream"] = stream.install(archive, self.prefix, compiler, origin)
+        self.benchmarks["stream"] = stream.install(archive, self.prefix, self.compiler, origin)
 
-    def add(
-        self,
-        ident: str,
-        suite: str,
-        version: str,
-        command: list[str],
-        file: Path,
-        how: str,
-        origin: Source,
-        facts: dict[str, Any] | None = None,
-    ) -> None:
-        """Note a benchmark for the manifest."""
-        built = f"{how}, from {origin.name} {origin.version} ({origin.hash})"
-        self.benchmarks[ident] = manifest.benchmark(suite, version, file, built, command, facts)
-
-    def finish(self, compiler: stream.Compiler) -> None:
+    def finish(self) -> None:
         """Check that every program gets this stack's MPI library, then write the manifest."""
         variables = {key: value.format(prefix=self.prefix) for key, value in self.recipe.environment.items()}
         folders = [str(self.prefix / folder) for folder in self.recipe.libraries]
         # what the interpreter or the compiler needs here; launches inherit none
-        variables["LD_LIBRARY_PATH"] = manifest.expand(":".join([*folders, "${LD_LIBRARY_PATH}"]), os.environ)
-        variables["MPI4PY_LIBMPI"] = str(self.library)
-        family = self.recipe.family
-        version = self.package(self.recipe.package).version
+        search = manifest.expand(":".join([*folders, "${LD_LIBRARY_PATH}"]), os.environ)
+        variables |= {"LD_LIBRARY_PATH": search, "MPI4PY_LIBMPI": str(self.library)}
+        family, version = self.recipe.family, self.package(self.recipe.package).version
         command = str(self.prefix / "bin" / self.recipe.command)
         stack = Manifest(
             schema=1,
             name=self.name,
             provider="wheel",
             mpi=Mpi(family=family.name, version=version, abi=family.abi),
-            compiler=Compiler(name="gcc", version=compiler.version, path=compiler.path),
+            compiler=Compiler(name="gcc", version=self.compiler.version, path=self.compiler.path),
             launcher=Launcher(family=family.launcher_kind(version), command=command),
             prefix=str(self.prefix),
             environment=variables,
@@ -373,12 +340,8 @@ class Installation:
         stack = replace(stack, loads=libraries.loads(stack, self.library, manifest.modules(self.prefix)))
         files.replace(self.prefix / "lock", self.mark + "\n")
         manifest.check(stack)
-        manifest.save(self.moved(stack), self.prefix)
+        manifest.save(manifest.moved(stack, self.prefix, self.place), self.prefix)
         print(f"{self.name}: {banner}; {len(self.benchmarks)} benchmarks ({time.monotonic() - self.started:.0f} s)")
-
-    def moved(self, stack: Manifest) -> Manifest:
-        """The manifest as it is once the stack is in its place."""
-        return manifest.moved(stack, self.prefix, self.place)
 
     def try_again(self) -> None:
         """Check the stack in its final place; if it is not what was made, remove its manifest and raise."""
@@ -414,9 +377,13 @@ class Installation:
         digest = f"sha256:{manifest.sha256(archive)}" if archive else None
         return next(item for item in self.sources if item.name == name and digest in (None, item.hash))
 
-    def download(self, lock: str, scratch: Path, *, binary: bool) -> dict[str, Path]:
+    def fetch_sources(self) -> None:
+        """The archives that the OSU benchmarks and STREAM come from."""
+        self.archives = self.download("sources", binary=False)
+
+    def download(self, lock: str, *, binary: bool) -> dict[str, Path]:
         """Fetch the archives of a lock and note them as sources: package -> file."""
-        archives = fetch.download(lock, scratch / lock, self.name, binary=binary)
+        archives = fetch.download(lock, self.scratch / lock, self.name, binary=binary)
         self.sources += [manifest.source(package, file) for package, file in archives.items()]
         return archives
 

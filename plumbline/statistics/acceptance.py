@@ -164,12 +164,8 @@ class AcceptanceRule:
         return _deviations(self.finds)
 
 
-@lru_cache(maxsize=MOST_LAUNCHES)
-def _rule(
-    members: int, share: float, confidence: float, launches: int, of_launches: float, retests: int
-) -> AcceptanceRule:
-    """A rule that keeps what it worked out: rules of many numbers of launches are asked for each undecided member."""
-    return AcceptanceRule(members, share, confidence, launches, of_launches, retests)
+#: keeps what a rule worked out: rules of many numbers of launches are asked for each undecided member
+_rule = lru_cache(maxsize=MOST_LAUNCHES)(AcceptanceRule)
 
 
 def _deviations(rate: Callable[[float], float]) -> float | None:

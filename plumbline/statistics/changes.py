@@ -6,7 +6,7 @@ from a t-test, as Hunter does it (Fleming et al., arXiv:2301.03034), hardened wh
 - a single-point spike is clipped towards its neighbours before means and variances are taken;
 - the variance is inflated by the autocorrelation of the series, so that a slow wave is not a step;
 - the change must be as large as ``min_effect`` in medians, and in means with what the digits of the values hide
-  (:mod:`plumbline.statistics.resolution`), and must have lasted: at least ``persist`` points lie
+  (:mod:`plumbline.statistics.basic`), and must have lasted: at least ``persist`` points lie
   beyond half the change, and of the newest ``persist`` points at most one in five does not.
 
 After an alarm the series begins at the change. All arithmetic is on logarithms: scaling a series or reversing its
@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.base.errors import PlumbError
-from plumbline.statistics import Floats, basic, resolution, special
+from plumbline.statistics import Floats, basic, special
 
 #: a spike may exceed its four neighbours by the smallest effect and this many standard deviations; the rest is clipped
 SPIKE = 3.0
@@ -103,10 +103,7 @@ def follow(values: Sequence[float] | NDArray[Any], settings: Settings | None = N
     logs = np.log(raw)
     changes: list[Change] = []
     begin, after = 0, -1
-    while True:
-        change = _first_change(logs, begin, after, settings, step)
-        if change is None:
-            break
+    while (change := _first_change(logs, begin, after, settings, step)) is not None:
         changes.append(change)
         begin, after = change.index, change.seen_at
     return Course(tuple(changes), _smallest_visible(logs[begin:][-settings.window :], settings, step))
@@ -161,21 +158,18 @@ def split(logs: Floats, settings: Settings, step: float = 0.0) -> int | None:
     at = first + int(np.argmax(statistic[first : last + 1]))
     if at == last and statistic[last + 1 :].max(initial=-np.inf) > statistic[last]:
         return None  # it began later than that: it has not lasted yet
-    noise = _significant(clean, at, settings)
-    if noise is None:
-        return None
-    if _lasting(logs, at, noise, settings) and not _is_rounding(clean[:at], clean[at:], settings, step):
-        return at
-    deeper = split(logs[at:], settings, step)
-    return None if deeper is None else at + deeper
-
-
-def _significant(clean: Floats, at: int, settings: Settings) -> _Noise | None:
-    """The noise about the two sides' means if these differ significantly, else None."""
     before, after = clean[:at], clean[at:]
     noise = _noise(np.concatenate([before - before.mean(), after - after.mean()]), 2)
     shift = abs(float(after.mean() - before.mean()))
-    return noise if shift > _critical(noise.freedom, settings.p_value) * noise.error(at, len(after)) else None
+    if shift <= _critical(noise.freedom, settings.p_value) * noise.error(at, len(after)):
+        return None
+    # the digits of the values may have made a change of their medians; their means show more of it
+    if _lasting(logs, at, noise, settings) and (
+        step <= 0 or shift - _hidden(before, after, step) >= (1 - ALLOWANCE) * settings.effect
+    ):
+        return at
+    deeper = split(logs[at:], settings, step)
+    return None if deeper is None else at + deeper
 
 
 def energy(logs: Floats) -> Floats:
@@ -265,15 +259,9 @@ def _lasting(logs: Floats, at: int, noise: _Noise, settings: Settings) -> bool:
     return enough and int(np.count_nonzero(~changed[-settings.persist :])) <= settings.persist // 5
 
 
-def _is_rounding(before: Floats, after: Floats, settings: Settings, step: float) -> bool:
-    """Whether the digits of the values may have made a change of their medians; their means show more of it."""
-    shift = abs(float(after.mean() - before.mean())) - _hidden(before, after, step)
-    return step > 0 and shift < (1 - ALLOWANCE) * settings.effect
-
-
 def _hidden(before: Floats, after: Floats, step: float) -> float:
     """The log ratio that values in steps of ``step`` may hide, or make up."""
-    return resolution.hidden(np.exp(before), np.exp(after), (step, step)) if step else 0.0
+    return basic.hidden(np.exp(before), np.exp(after), (step, step)) if step else 0.0
 
 
 def _smallest_visible(logs: Floats, settings: Settings, step: float) -> float | None:

@@ -22,11 +22,11 @@ import functools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
-from plumbline.statistics import Floats, resolution, special
+from plumbline.statistics import Floats, basic, special
 
 #: the distribution is exact where the smaller side has no more values than this
 EXACT = 20
@@ -162,7 +162,7 @@ def compare(
     """
     sides = [np.log([float(np.median(session)) for session in side]) for side in (first, second)]
     shift = float(sides[1].mean() - sides[0].mean())
-    halves = [resolution.half(math.exp(float(side.mean())), step) for side, step in zip(sides, steps, strict=True)]
+    halves = [basic.half(math.exp(float(side.mean())), step) for side, step in zip(sides, steps, strict=True)]
     if min(len(side) for side in sides) < ENOUGH:
         return of_launches(shift, first, second, sum(halves), tests, spread)
     floors = [max(FLOOR, half) for half in halves]
@@ -234,22 +234,18 @@ def _error(side: Sequence[Sequence[float]], spread: float) -> float:
 _MOST = 100
 
 
-class Interval(NamedTuple):
-    """Bounds of a ratio; 0 and infinity where there are too few values for one."""
-
-    low: float
-    high: float
-
-
-def best_ratio(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], error: float = ERROR) -> Interval:
+def best_ratio(
+    first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], error: float = ERROR
+) -> tuple[float, float]:
     """Interval of (largest centre of ``first``) / (largest of ``second``), wrong with probability ``error`` at most.
 
-    Each element has the positive values of one thing; larger values are better.
+    Each element has the positive values of one thing; larger values are better. The bounds are 0 and infinity where
+    there are too few values for one.
     """
     below, above = error / 2 / len(first), error / 2 / len(second)
-    return Interval(
-        max(min(_ratio_bounds(mine, rival, below).low for rival in second) for mine in first),
-        max(min(_ratio_bounds(mine, rival, above).high for rival in second) for mine in first),
+    return (
+        max(min(_ratio_bounds(mine, rival, below)[0] for rival in second) for mine in first),
+        max(min(_ratio_bounds(mine, rival, above)[1] for rival in second) for mine in first),
     )
 
 
@@ -259,7 +255,7 @@ def values_needed(first: int, second: int, error: float = ERROR) -> int:
     return next((count for count in range(2, _MOST) if critical(count, count, least) >= 0), _MOST)
 
 
-def _ratio_bounds(numerator: Sequence[float], denominator: Sequence[float], error: float) -> Interval:
+def _ratio_bounds(numerator: Sequence[float], denominator: Sequence[float], error: float) -> tuple[float, float]:
     """Of the ratio of two centres, each bound wrong with probability ``error``."""
     place = critical(len(numerator), len(denominator), error)
-    return Interval(*ratios(numerator, denominator, place)) if place >= 0 else Interval(0.0, math.inf)
+    return ratios(numerator, denominator, place) if place >= 0 else (0.0, math.inf)

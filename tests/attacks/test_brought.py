@@ -12,7 +12,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.extras.search.why import ends
 from plumbline.gate import confirm
-from plumbline.launch import brought
+from plumbline.launch.prepare import refuse_build, variant_again
 from plumbline.measure import driver, profiled
 from plumbline.mpi import TABLE, loading
 from plumbline.records import model, store
@@ -113,10 +113,10 @@ def test_a_known_allocator_may_be_named_and_is_looked_for_here(monkeypatch):
             ["libjemalloc.so.2", "libjemalloc.so.1", "libtcmalloc.so.4", "libm.so.6", "/usr/lib/libjemalloc.so.2", ""]
         )
     )
-    assert brought.variant_of(good) is good.variant
+    assert variant_again(good) is good.variant
     for record in bad:
         with pytest.raises(PlumbError, match="what code is loaded: LD_PRELOAD="):
-            brought.variant_of(record)
+            variant_again(record)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_a_program_that_we_built_is_reproduced():
     program = str(paths.build() / "applications/heat/x/source/heat")
     variant = samples.variant(benchmark="application", context={"program": program, "command": [program]})
     record = model.convert(samples.record(variant=variant))
-    assert brought.variant_of(record) is record.variant
+    assert variant_again(record) is record.variant
 
 
 @pytest.mark.parametrize("name", ["../x", "a/../../x", "/x"])
@@ -167,7 +167,7 @@ def test_every_command_that_runs_records_again_asks_the_same(monkeypatch):
     calls = []
     asked = confirm.Confirmer(PairedRule(0.01, 0.05), lambda *words: calls.append(words), lambda *words: None)
     monkeypatch.setattr(confirm, "identity", lambda record: record.id)
-    answer = asked.answer(confirm.Alarm("x", "triad", good, bad))
+    answer = asked.answer(good, bad, "triad")
     assert (answer.state, calls) == ("open", [])
     assert "a file may not say what code is loaded: LD_PRELOAD" in answer.text
 
@@ -189,12 +189,12 @@ def test_a_record_does_not_say_how_code_is_built(build, refused):
     record = model.convert(samples.record(variant=samples.variant(application=state)))
     expected = pytest.raises(PlumbError, match="a file may not say what is run: build:")
     with expected if refused else contextlib.nullcontext():
-        brought.refuse_build(record)
+        refuse_build(record)
     if refused:
         with expected:
             confirm.choose(record, record)
         with expected:
-            brought.variant_of(record)
+            variant_again(record)
 
 
 def test_what_only_the_launches_of_a_record_had_is_not_set_either(monkeypatch):

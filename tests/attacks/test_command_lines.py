@@ -27,11 +27,13 @@ from plumbline.base import paths
 from plumbline.base.verdicts import GIT_ENDS
 from plumbline.commands import cli, completion
 from plumbline.commands.table import COMMANDS
-from plumbline.extras.nodes.health import collect
+from plumbline.extras.nodes import checks
 from plumbline.records import store
 
 ROOT = Path(__file__).parents[2]
 TOOLS = ROOT / "build" / "tools"
+#: the commands whose exit status is a verdict
+OF_VERDICTS = [name for name, entry in COMMANDS.items() if "" in entry.errors]
 #: words for any of them
 ANY = [
     *("", "-", "--", "---", "-1", "1e999", "nan", "10" * 30, "≤", "\x1b[2J", "a\nb", "../..", "/dev/null", "--help"),
@@ -48,7 +50,7 @@ campaign --test stream
 check --class pass.csv --seconds 55
 gate --baseline listed --candidate mpich --test stream
 gate --baseline first --candidate last --application code/plumb.yaml --stack mpich
-hybrid heat --application code/plumb.yaml
+compare --hybrid heat --application code/plumb.yaml
 lab R7 --recorded
 launch variant.json --seed 1 --work out --records records.jsonl
 nodes states --scheduler slurm
@@ -111,8 +113,8 @@ def fenced(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     for name in ("results", "sites", "stacks", "build"):
         monkeypatch.setenv(f"PLUMB_{name.upper()}", str(folder / name))
     monkeypatch.setenv("PLUMB_TOOLS", str(TOOLS))
-    collect.class_file("local", "default").parent.mkdir(parents=True)
-    shutil.copy(ROOT / "tests/rates/example.class", collect.class_file("local", "default"))
+    checks.class_file("local", "default").parent.mkdir(parents=True)
+    shutil.copy(ROOT / "tests/rates/example.class", checks.class_file("local", "default"))
     monkeypatch.chdir(folder)
     with fence.around(tmp_path, monkeypatch) as standing:
         yield standing
@@ -132,7 +134,7 @@ def option_words(command: str) -> list[str]:
 
 def sound_lines(command: str) -> list[list[str]]:
     """What a command is called with: nothing, its example, and those of :data:`FAR` and of the golden commands."""
-    texts = (COMMANDS[command][1].removeprefix("plumb "), FAR, (ROOT / "tests/golden/commands.txt").read_text())
+    texts = (COMMANDS[command].example.removeprefix("plumb "), FAR, (ROOT / "tests/golden/commands.txt").read_text())
     lines = [shlex.split(line, comments=True) for text in texts for line in text.splitlines()]
     return [[command], *(line for line in lines if next(filter(COMMANDS.get, line), None) == command)]
 
@@ -163,11 +165,11 @@ def test_any_words_end_in_a_status_and_no_traceback(
             status = ended.code  # type: ignore[assignment]
         errors = capsys.readouterr().err
         context = f"{shlex.join(line)}: {status}: {errors}"
-        assert status in ((0, 1, 2, 3, GIT_ENDS) if cli.FOR_GIT in " ".join(line) else (0, 1, 2, 3)), context
+        assert status in ((0, 1, 2, 3, GIT_ENDS) if "--for" in " ".join(line) else (0, 1, 2, 3)), context
         assert "please report it" not in errors, context
         assert "Traceback" not in errors, context
         assert not fenced.others, context
-        if command in cli.OF_VERDICTS and command in line and re.search("^plumb: (?!damaged)", errors, re.MULTILINE):
+        if command in OF_VERDICTS and command in line and re.search("^plumb: (?!damaged)", errors, re.MULTILINE):
             assert status in (3, GIT_ENDS), context
 
 
@@ -229,7 +231,7 @@ def test_where_no_process_can_be_started_the_cure_says_so(
     assert fenced.programs == ["reframe", "plumb-check"]
 
 
-@pytest.mark.parametrize("command", cli.OF_VERDICTS)
+@pytest.mark.parametrize("command", OF_VERDICTS)
 def test_what_is_wrong_before_the_command_is_no_verdict(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main(["--reslts", "folder", command])
@@ -282,7 +284,7 @@ def test_a_command_that_cannot_be_loaded_is_no_verdict(
         raise ImportError("libscipy.so: cannot open shared object file")
 
     monkeypatch.setattr(importlib, "import_module", broken)
-    assert cli.main([command]) == (3 if command in cli.OF_VERDICTS else 2)
+    assert cli.main([command]) == (3 if command in OF_VERDICTS else 2)
     assert capsys.readouterr().err.startswith("plumb: ImportError: libscipy.so")
 
 
@@ -304,7 +306,7 @@ def test_a_folder_that_cannot_be_written_is_no_error_of_ours(
     def refuse(_: object) -> int:
         raise PermissionError(13, "Permission denied", "/opt/checkout/build")
 
-    monkeypatch.setattr("plumbline.commands.list.run", refuse)
+    monkeypatch.setattr("plumbline.commands.records.run_list.run", refuse)
     assert cli.main(["list"]) == 2
     assert capsys.readouterr().err.startswith("plumb: cannot continue: Permission denied (/opt/checkout/build): ")
 
@@ -325,9 +327,9 @@ def test_stacks_are_not_installed_where_their_programs_could_not_run(
 @pytest.mark.parametrize(
     ("words", "what"),
     [
-        (["hybrid", "--site", "nosuch"], "no records of site 'nosuch'"),
-        (["hybrid", "--test", "nosuch"], "no record of a test whose name begins with 'nosuch'"),
-        (["hybrid", "--campaign", "nosuch"], "no valid record of campaign 'nosuch'"),
+        (["compare", "--hybrid", "--site", "nosuch"], "no records of site 'nosuch'"),
+        (["compare", "--hybrid", "--test", "nosuch"], "no record of a test whose name begins with 'nosuch'"),
+        (["compare", "--hybrid", "--campaign", "nosuch"], "no record of a campaign whose id begins with 'nosuch'"),
         (["tune", "some", "--dry-run", "--profile-of", "ffff"], "no record 'ffff'"),
         (["tune", "some", "--dry-run", "--profile-of", "last"], "there is no profile"),
         (["site", "check", "\x1b[31mno\nsuch"], "'\\u001b[31mno such' cannot be the name of a site"),
@@ -342,7 +344,7 @@ def test_stacks_are_not_installed_where_their_programs_could_not_run(
 def test_what_is_not_there_is_one_line(
     words: list[str], what: str, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(words) == (3 if words[0] in cli.OF_VERDICTS else 2)
+    assert cli.main(words) == (3 if words[0] in OF_VERDICTS else 2)
     errors = capsys.readouterr().err
     assert errors.startswith(f"plumb: {what}")
     assert errors.count("\n") == 1

@@ -13,7 +13,7 @@ import pytest
 from witness_helper import MPI, compile_c, cpus, only, rank_plan, run
 from witnesses import of_documents
 
-from plumbline.host.topology import machine
+from plumbline.host import machine
 from plumbline.launch.witness import disturbance
 
 #: works for the given hundredths of a second of CPU time before MPI_Init, after it, and after MPI_Finalize

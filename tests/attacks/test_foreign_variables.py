@@ -14,8 +14,7 @@ from plumbline import mpi
 from plumbline.base import git, paths, surroundings
 from plumbline.base.errors import PlumbError
 from plumbline.gate import variants
-from plumbline.host import collector
-from plumbline.host.topology import binder
+from plumbline.host import binder, collector
 from plumbline.launch import environment
 from plumbline.launch.environment import TABLE, inherit
 from plumbline.measure.reframe import campaign

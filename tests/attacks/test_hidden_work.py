@@ -20,10 +20,12 @@ from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401 - fixtu
 from witness_helper import MPI, Rank, compile_c, cpus, only, rank_plan, run, start
 from witnesses import of_documents, typed
 
-from plumbline.host.topology import machine
+from plumbline.host import machine
 from plumbline.launch.prepare import OWN
-from plumbline.launch.witness import disturbance, scheduling
+from plumbline.launch.witness import disturbance
+from plumbline.launch.witness.processes import scheduling_at_start, scheduling_faults, scheduling_here
 from plumbline.measure import driver
+from plumbline.records.launch import Scheduling, kind
 from plumbline.records.model import Record
 from plumbline.stacks import manifest
 
@@ -172,24 +174,24 @@ class TestScheduling:
         ids=["nice", "idle", "personality"],
     )
     def test_a_wrapper_that_changes_it(self, rank, programs, wrapper, words):
-        driver = scheduling.Scheduling(policy="SCHED_OTHER", nice=0, personality=0)
-        if scheduling.of_this_process() != driver:
+        driver = Scheduling(policy="SCHED_OTHER", nice=0, personality=0)
+        if scheduling_here() != driver:
             pytest.skip("not run: the tests run with another priority or personality themselves")
         assert rank.reasons(*wrapper, programs / "phase", 1, 0) == []
-        (reason,) = scheduling.faults(list(map(typed, rank.seen)), driver)
+        (reason,) = scheduling_faults(list(map(typed, rank.seen)), driver)
         assert reason == f"rank 0 on {os.uname().nodename} began with {words}; plumb itself has {driver}"
 
     def test_a_change_in_the_middle(self, rank, programs):
-        driver = scheduling.of_this_process()
+        driver = scheduling_here()
         assert rank.reasons(programs / "phase", 1, 0, driver.nice + 3) == []
-        (reason,) = scheduling.faults(list(map(typed, rank.seen)), driver)
+        (reason,) = scheduling_faults(list(map(typed, rank.seen)), driver)
         assert f"had a thread with {driver.policy}, nice {driver.nice + 3}, " in reason
         assert reason.endswith(f" at its end; plumb itself has {driver}")
 
     def test_what_was_inherited(self, rank, programs):
         assert rank.reasons(programs / "phase", 1, 0) == []
-        assert scheduling.faults(list(map(typed, rank.seen)), scheduling.of_this_process()) == []
-        assert replace(scheduling.at_start(typed(rank.seen[0])), inherited="") == scheduling.of_this_process()
+        assert scheduling_faults(list(map(typed, rank.seen)), scheduling_here()) == []
+        assert replace(scheduling_at_start(typed(rank.seen[0])), inherited="") == scheduling_here()
 
 
 class TestStopped:
@@ -199,7 +201,7 @@ class TestStopped:
     def causes(seen: dict[str, Any], **options: bool) -> list[str]:
         now = disturbance.snapshot([0])
         found = of_documents(disturbance.assess)(now, now, [seen], machine.load(), **options)["causes"]
-        return [cause for cause in found if disturbance.kind(cause) == "ranks that were stopped"]
+        return [cause for cause in found if kind(cause) == "ranks that were stopped"]
 
     def test_nine_tenths_of_the_time(self, tmp_path, programs):
         (cpu,) = cpus(1)

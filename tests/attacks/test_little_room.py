@@ -16,7 +16,7 @@ from samples import record
 
 from plumbline import mpi
 from plumbline.host import provenance
-from plumbline.launch import shared_memory
+from plumbline.launch import process
 from plumbline.measure import driver
 from plumbline.records import store
 from plumbline.records.model import Record, convert
@@ -82,15 +82,15 @@ def test_mpich_in_8_mib_is_disturbed(bench):  # noqa: F811
 
 @pytest.mark.parametrize("family", mpi.TABLE.values(), ids=lambda family: family.name)
 def test_every_family_wants_room_for_each_rank(family):
-    assert shared_memory.shortage(family, 2, 1 << 34) == []
-    assert shared_memory.shortage(family, 2, None) == []
-    assert len(shared_memory.shortage(family, 2, 64 << 10)) == 1
-    assert len(shared_memory.shortage(family, 1024, 32 << 20)) == 1
+    assert process.shared_shortage(family, 2, 1 << 34) == []
+    assert process.shared_shortage(family, 2, None) == []
+    assert len(process.shared_shortage(family, 2, 64 << 10)) == 1
+    assert len(process.shared_shortage(family, 1024, 32 << 20)) == 1
 
 
 def test_a_host_without_such_memory_has_none(tmp_path):
     assert provenance.collect(tmp_path)["shm_bytes"] is None
-    assert shared_memory.free(tmp_path / "dev" / "shm") is None
+    assert process.shared_free(tmp_path / "dev" / "shm") is None
 
 
 def test_locked_memory_cgroup_and_huge_pages_are_circumstances():

@@ -53,7 +53,7 @@ OTHERS = {
     *(("check", "--class"), ("check", "--state"), ("check", "--measured")),
     *(
         (command, "--application")
-        for command in ("application", "bisect", "ci", "gate", "history", "hybrid", "profile", "run", "tune", "why")
+        for command in ("application", "bisect", "ci", "compare", "gate", "history", "profile", "run", "tune", "why")
     ),
 }
 #: how what is written may be called, of the fixture's files
@@ -162,7 +162,7 @@ def test_no_output_replaces_measured_data(
     before = state(place)
     command, option = written
     words = [*WRITTEN[written].split(), *([option] if option.startswith("--") else []), target]
-    assert cli.main(words) == (3 if command in cli.OF_VERDICTS else 2)
+    assert cli.main(words) == (cli.COMMANDS[command].errors.get("", 2))
     assert REFUSED.fullmatch(capsys.readouterr().err)
     assert state(place) == before
 
@@ -192,7 +192,7 @@ def test_an_output_that_cannot_be_made_is_refused_before_anything_is_measured(
     before = state(place)
     command, option = written
     words = [*WRITTEN[written].split(), *([option] if option.startswith("--") else []), "variant.json/new/out"]
-    assert cli.main(words) == (3 if command in cli.OF_VERDICTS else 2)
+    assert cli.main(words) == (cli.COMMANDS[command].errors.get("", 2))
     line = f"plumb: this is a file and no folder ({place / 'variant.json'}): name another output\n"
     assert capsys.readouterr().err == line
     assert state(place) == before

@@ -23,15 +23,16 @@ from plumbline.extras.accept import model as contracts
 from plumbline.extras.exchange import imported
 from plumbline.gate import rules
 from plumbline.gate.setup import GATE as GATE_FOLDER
-from plumbline.host.topology import machine
-from plumbline.judge import from_csv, from_records
+from plumbline.host import machine
+from plumbline.judge import from_csv
+from plumbline.judge.pairs import read_pairs
 from plumbline.judge.references import match
 from plumbline.launch.witness.processes import read as read_witnesses
 from plumbline.records import outcome, store
 from plumbline.records.variant import checked
 from plumbline.show import summary
 from plumbline.site import ceilings_file as ceilings
-from plumbline.site.nodes import read as nodes_read
+from plumbline.site.nodes import collection as nodes_read
 from plumbline.stacks import manifest
 
 DATA = Path(__file__).parents[1] / "data"
@@ -126,7 +127,7 @@ TEXTS: dict[str, tuple[str, Callable[[Path], object], list[bytes]]] = {
     "manifest": ("made/manifest.json", lambda _: manifest.load("made"), [as_json(MANIFEST)]),
     "topology": ("node.xml", machine.load, TOPOLOGIES),
     "pairs": ("pairs.csv", lambda file: from_csv.pairs(file, "lower"), [PAIRS]),
-    "pairs of records": ("s.jsonl", lambda file: from_records.read(file, None), [b"".join(STORED)]),
+    "pairs of records": ("s.jsonl", lambda file: read_pairs(file, None), [b"".join(STORED)]),
     "nodes": ("nodes.csv", lambda file: from_csv.nodes(file, "higher"), [NODES]),
     "links": ("links.csv", lambda file: from_csv.matrices(file, "lower"), [LINKS]),
     "numbers": ("numbers.csv", lambda file: from_csv.series(file, "lower"), [NUMBERS]),
@@ -222,11 +223,11 @@ ODD_SITE = {
 def test_an_impossible_site_is_refused(name: str) -> None:
     part = {"name": "main", "scheduler": "local", "topology": "topology/main.xml", "stacks": []}
     document = {"schema": 1, "name": "s", "description": "", "hostnames": ["^s"], "partitions": [part]}
-    site.site.check(copy.deepcopy(document), "site.yaml")
+    site.check(copy.deepcopy(document), "site.yaml")
     key, value = ODD_SITE[name]
     part[key] = value
     with pytest.raises(PlumbError):
-        site.site.check(document, "site.yaml")
+        site.check(document, "site.yaml")
 
 
 @pytest.mark.parametrize("pattern", ["(((", "[", "*", "a{99999999999}", "(?P<a", "\\"])
@@ -234,7 +235,7 @@ def test_a_pattern_of_host_names_that_is_none_is_refused(pattern: str) -> None:
     part = {"name": "main", "scheduler": "local", "topology": "main.xml", "stacks": []}
     document = {"schema": 1, "name": "s", "description": "", "hostnames": [pattern], "partitions": [part]}
     with pytest.raises(PlumbError, match="is not a regular expression"):
-        site.site.check(document, "site.yaml")
+        site.check(document, "site.yaml")
 
 
 ODD_VARIANT = {

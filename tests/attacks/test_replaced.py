@@ -16,9 +16,9 @@ from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401
 from samples import record
 
 from plumbline.base.errors import PlumbError
-from plumbline.gate.live import DriverBench
-from plumbline.judge import from_records
+from plumbline.gate.live import GateBench
 from plumbline.judge.decide import decide
+from plumbline.judge.pairs import read_pairs
 from plumbline.launch.program_files import Files
 from plumbline.measure import driver
 from plumbline.records import store
@@ -101,8 +101,8 @@ def test_a_candidate_replaced_in_the_middle_makes_the_gate_invalid(bench):  # no
         bench.stack(STREAM_OUTPUT, name=name)
     couple = [bench.variant(stack=name, name="twin") for name in ("old", "new")]
     begun = SimpleNamespace(couples=[couple], name=store.new_session(), terms=SimpleNamespace(seed=1))
-    sides = DriverBench(begun, bench.folder / "work")
-    records = sides.records(0, None)
+    sides = GateBench(begun, bench.folder / "work")
+    records = sides.couple(0)
     for pair in range(4):
         if pair == 2:
             append(bench.folder / "new.py")
@@ -113,7 +113,7 @@ def test_a_candidate_replaced_in_the_middle_makes_the_gate_invalid(bench):  # no
     for one in records:
         one.state = "complete"
     store.write(file := store.session_file("local", records[0].session), records)
-    (verdict,) = decide(from_records.read(file), PairedRule())
+    (verdict,) = decide(read_pairs(file), PairedRule())
     assert verdict.state == "INVALID"
     assert "new.py was changed since the session began" in verdict.reason
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import processes
 import pytest
 
-from plumbline.launch import process, shared_memory
+from plumbline.launch import process
 
 #: makes a file in shared memory, maps it, and goes on as the second argument says
 RANK = """
@@ -32,7 +32,7 @@ if sys.argv[2] != "end":
 @pytest.fixture
 def name() -> Iterator[Path]:
     """A file as MPICH names them."""
-    file = shared_memory.FOLDER / f"mpich_shm_test{secrets.token_hex(4)}_0"
+    file = process.SHARED_MEMORY / f"mpich_shm_test{secrets.token_hex(4)}_0"
     yield file
     file.unlink(missing_ok=True)
 
@@ -73,7 +73,7 @@ def test_a_file_that_was_there_before_stays(name: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stem", ["psm_", "sem.", "mine_", "mpich_shmish_"])
 def test_a_file_of_another_name_stays(stem: str, tmp_path: Path) -> None:
-    file = shared_memory.FOLDER / f"{stem}{secrets.token_hex(4)}"
+    file = process.SHARED_MEMORY / f"{stem}{secrets.token_hex(4)}"
     try:
         process.run(["sh", "-c", f"echo mine >{file}; exit 1"], os.environ, tmp_path, 600)
         assert file.read_text() == "mine\n"
@@ -87,7 +87,7 @@ def test_a_file_that_another_process_has_mapped_stays(name: Path, tmp_path: Path
         try:
             assert neighbour.stdout is not None
             assert neighbour.stdout.readline() == "mapped\n"
-            shared_memory.remove({other, name})
+            process.remove_shared({other, name})
             assert other.exists()
         finally:
             neighbour.kill()

@@ -14,7 +14,8 @@ import pytest
 import samples
 import stack_manifest
 
-from plumbline.launch import cause, hosts, pipeline
+from plumbline.launch import hosts, pipeline
+from plumbline.launch.output import cause_of, complaint
 from plumbline.launch.process import Ended
 from plumbline.mpi import TABLE, Layout
 from plumbline.records import model
@@ -210,7 +211,7 @@ OUTPUTS = [
 def test_a_launchers_message_is_told_whole_and_after_the_programs_own_error(
     texts: list[str], wanted: str, tmp_path: Path
 ) -> None:
-    shown = cause.of(Ended("failed", 1, 1.0), texts, tmp_path / "absent")
+    shown = cause_of(Ended("failed", 1, 1.0), texts, tmp_path / "absent")
     assert shown.startswith(f"the launcher ended with exit status 1: {wanted}")
     assert len(shown) < 250
 
@@ -228,7 +229,7 @@ def test_a_failed_launch_shows_its_last_ten_lines_once(launch: Any) -> None:
 
 @pytest.mark.parametrize(("lines", "wanted"), CAUSES)
 def test_the_reason_names_the_cause(lines: list[str], wanted: str, tmp_path: Path) -> None:
-    shown = cause.of(Ended("failed", 7, 1.0), ["\n".join(lines)], tmp_path / "absent")
+    shown = cause_of(Ended("failed", 7, 1.0), ["\n".join(lines)], tmp_path / "absent")
     assert shown.startswith(f"the launcher ended with exit status 7: {wanted}")
     assert len(shown) < 300
 
@@ -248,7 +249,7 @@ def test_the_reason_names_the_cause(lines: list[str], wanted: str, tmp_path: Pat
 def test_a_rank_that_was_killed_has_no_words_of_its_own(
     status: int, texts: list[str], wanted: str, tmp_path: Path
 ) -> None:
-    assert cause.of(Ended("failed", status, 1.0), texts, tmp_path / "absent").endswith(wanted)
+    assert cause_of(Ended("failed", status, 1.0), texts, tmp_path / "absent").endswith(wanted)
 
 
 @pytest.mark.parametrize(
@@ -261,16 +262,16 @@ def test_a_rank_that_was_killed_has_no_words_of_its_own(
     ],
 )
 def test_what_a_program_complains_of_on_standard_error(text: str, wanted: str) -> None:
-    assert cause.complaint(text) == wanted
+    assert complaint(text.splitlines()) == wanted
 
 
 def test_nothing_said_is_nothing_invented(tmp_path: Path) -> None:
-    assert cause.of(Ended("failed", -9, 1.0), ["", "\n--\n"], tmp_path / "absent") == "the launcher ended with signal 9"
+    assert cause_of(Ended("failed", -9, 1.0), ["", "\n--\n"], tmp_path / "absent") == "the launcher ended with signal 9"
 
 
 def test_a_full_shared_memory_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=16, f_frsize=4096))
-    shown = cause.of(Ended("failed", 7, 1.0), ["EXIT CODE: 7"], tmp_path)
+    shown = cause_of(Ended("failed", 7, 1.0), ["EXIT CODE: 7"], tmp_path)
     assert shown == f"the launcher ended with exit status 7: EXIT CODE: 7; {tmp_path} has 64 KiB left"
 
 
@@ -284,5 +285,5 @@ def test_a_full_shared_memory_is_named(tmp_path: Path, monkeypatch: pytest.Monke
 )  # fmt: skip
 def test_an_illegal_instruction_says_what_to_compile_for(tmp_path: Path, status: int, text: str) -> None:
     """The other nodes of a job are not asked before the launch what their processors have."""
-    shown = cause.of(Ended("failed", status, 1.0), [text], tmp_path / "absent")
+    shown = cause_of(Ended("failed", status, 1.0), [text], tmp_path / "absent")
     assert shown.endswith("compiled for another processor than that of a node: PLUMB_CPU, or -march of your build")

@@ -8,8 +8,9 @@ import pytest
 import samples
 
 from plumbline.base.errors import PlumbError
-from plumbline.judge import from_csv, from_records
+from plumbline.judge import from_csv
 from plumbline.judge.decide import decide
+from plumbline.judge.pairs import read_pairs
 from plumbline.records import store
 from plumbline.statistics.paired import PairedRule
 
@@ -102,7 +103,7 @@ def attack(file, read):
 
 
 def test_a_damaged_session_never_passes_and_is_never_judged(session):
-    assert attack(session, lambda: from_records.read(session)) <= {
+    assert attack(session, lambda: read_pairs(session)) <= {
         "refused",
         "FAIL",
     }  # blanks at the end change nothing
@@ -116,4 +117,4 @@ def test_a_damaged_table_never_passes(table):
 def test_a_session_without_a_member_is_refused_or_fails(session, member):
     text = session.read_text()
     session.write_text(text.replace(f'"{member}":', f'"{member}_":', 1))
-    assert verdicts(lambda: from_records.read(session)) == {"refused"}
+    assert verdicts(lambda: read_pairs(session)) == {"refused"}

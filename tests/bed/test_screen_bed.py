@@ -19,8 +19,7 @@ from testbed.client import Bed
 from plumbline import schedulers
 from plumbline.base import paths
 from plumbline.base.schemas.site import Partition, Site
-from plumbline.extras.nodes.health import collect, model
-from plumbline.extras.nodes.screen import check
+from plumbline.extras.nodes import checks, model
 
 pytestmark = pytest.mark.e2e
 
@@ -32,12 +31,12 @@ class Login:
     """A login host: the bed, and a request for its nodes with the paths that it has there."""
 
     bed: Bed
-    request: collect.CheckRequest
+    request: checks.CheckRequest
 
     def words(self, nodes: Sequence[str]) -> str:
         """What starts the checks of ``nodes``."""
         job = schedulers.Job("plumb-check", len(nodes), SHARED / "job.log", (), nodes, None, 2)
-        command = check._command(self.request, SHARED / "out", None)
+        command = checks.screen_words(self.request, SHARED / "out", None)
         (words,) = schedulers.named("slurm").on_every_node(job, command)
         return shlex.join(words)
 
@@ -52,7 +51,7 @@ def login(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> Iterator[Login]:
     here, built = bed.shared / "screen", paths.checker()
     part = Partition(name="main", scheduler="slurm", topology="x", stacks=[])
     found = Site(schema=1, name="bed", description="", hostnames=["ctl"], partitions=[part])
-    request = collect.CheckRequest(found, part, [], 1, 10, 60)
+    request = checks.CheckRequest(found, part, [], 1, 10, 60)
     for name in ("sites", "tools", "build"):
         monkeypatch.setenv(f"PLUMB_{name.upper()}", str(SHARED / name))
     runner, made = (here / file.relative_to(SHARED) for file in (paths.checker(), request.file))
@@ -61,8 +60,8 @@ def login(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> Iterator[Login]:
         folder.mkdir(parents=True)
     (here / "out").chmod(0o777)
     shutil.copy(built, runner)
-    shutil.copytree(check.HEALTH, here / "health")
-    monkeypatch.setattr(check, "HEALTH", SHARED / "health")
+    shutil.copytree(checks.HEALTH, here / "health")
+    monkeypatch.setattr(checks, "HEALTH", SHARED / "health")
     made.write_text("\n".join(LINES).replace("SCHEDULER", "slurm") + "\n")
     yield Login(bed, request)
     shutil.rmtree(here)
@@ -72,8 +71,8 @@ def test_each_node_leaves_a_result(login: Login, tmp_path: Path, monkeypatch: py
     login.bed.out("ctl", login.words(["node1", "node2"]))
     assert login.results() == {"node1", "node2"}
     monkeypatch.setenv("PLUMB_SITES", str(tmp_path / "sites"))
-    monkeypatch.setattr(check, "folder", lambda request: login.bed.shared / "screen/out")
-    assert [one.node for one in check.absorb(login.request)] == ["node1", "node2"]
+    monkeypatch.setattr(checks, "left_in", lambda request: login.bed.shared / "screen/out")
+    assert [one.node for one in checks.absorb(login.request)] == ["node1", "node2"]
     kept = model.history(login.request.history)
     assert {one.state for one in kept} <= {"ok", "doubt"}
     assert [len(one.others) for one in kept] == [1, 1]

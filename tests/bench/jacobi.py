@@ -21,7 +21,7 @@ import pairs
 import start
 
 from plumbline.base.errors import PlumbError
-from plumbline.host.topology import plan
+from plumbline.host import binder
 from plumbline.stacks import manifest
 
 MODEL_TARGET, TEMPORAL_TARGET = 0.90, 1.50
@@ -75,7 +75,7 @@ def comparisons(chosen: argparse.Namespace) -> dict[str, tuple[pairs.Ratio, floa
         target: float,
     ) -> tuple[pairs.Ratio, float]:
         program = start.kernel(stack, command[0], chosen.kernels)
-        ranks = len(plan.resolve(placement).ranks)
+        ranks = len(binder.resolve(placement).ranks)
         words: list[str | Path] = [program, *command[1:], "--json"]
 
         def launch() -> tuple[float, float]:

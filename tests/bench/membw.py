@@ -19,7 +19,7 @@ import pairs
 import start
 
 from plumbline.base.errors import PlumbError
-from plumbline.host.topology import plan
+from plumbline.host import binder
 from plumbline.stacks import manifest
 
 REPETITIONS = 20
@@ -54,7 +54,7 @@ def comparisons(chosen: argparse.Namespace) -> dict[str, tuple[pairs.Ratio, floa
     stack = manifest.load(chosen.stack)
     stream = stack.benchmarks["stream"]
     elements = int(stream.facts["array_elements"])
-    threads = len(plan.resolve(PLACEMENT).ranks[0].places)
+    threads = len(binder.resolve(PLACEMENT).ranks[0].places)
     program = start.kernel(stack, "membw", chosen.kernels)
     where = ["--placement", PLACEMENT]
 

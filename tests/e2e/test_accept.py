@@ -17,7 +17,7 @@ import yaml
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.extras.accept import model, verdict
-from plumbline.host.topology import counts, machine, plan
+from plumbline.host import binder, machine
 from plumbline.judge import samples
 from plumbline.records import store
 from plumbline.records.model import Record
@@ -41,7 +41,7 @@ def two_cores() -> str:
     topology = paths.sites() / "local" / "topology" / "default.xml"
     for placement in ("pair:l3", "pair:l2", "pair:numa", "pair:socket"):
         with contextlib.suppress(PlumbError):
-            plan.resolve(placement, topology=topology, machine="this host")
+            binder.resolve(placement, topology=topology, machine="this host")
             return placement
     pytest.skip("no two cores here share a cache or a memory")
 
@@ -49,7 +49,7 @@ def two_cores() -> str:
 def contract(folder: Path, **changes: Any) -> Path:
     """Both clauses, the second with a limit that nothing meets."""
     node = machine.load(paths.sites() / "local" / "topology" / "default.xml")
-    threads = counts.node_threads([node])[0]
+    threads = machine.node_threads([node])[0]
     triad = {**TRIAD, "params": {"placement": "compact", "threads": threads}, **changes}
     latency = {**LATENCY, "params": {"operation": "latency", "placement": two_cores()}}
     file = folder / "contract.yaml"

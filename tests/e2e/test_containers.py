@@ -73,7 +73,7 @@ def install(image, tmp_path, monkeypatch):
     (tmp_path / "stacks" / "mpich").symlink_to(installed)
 
     def make(engine, way="one", name="image"):
-        start = engines.ENGINES[engine](str(image), (), 1)
+        start = engines.start(engine, str(image), (), 1)
         if shutil.which(start[0]) is None:
             pytest.skip(f"not run: {engine} is not installed")
         plain = [word for word in start if not word.startswith(("--cd=", "--workdir="))]

@@ -16,8 +16,8 @@ import yaml
 from msgspec.structs import replace
 
 from plumbline.base import paths
-from plumbline.judge import from_records
 from plumbline.judge.decide import decide
+from plumbline.judge.pairs import read_pairs
 from plumbline.stacks import manifest as manifests
 from plumbline.statistics.paired import PairedRule
 
@@ -83,7 +83,7 @@ def test_a_stack_against_its_copy_interrupted_and_resumed(tmp_path, twins):
 
     later = plumb_gate(twins, file)
     assert later.returncode == answer.returncode, later.stdout + later.stderr
-    found = decide(from_records.read(file), PairedRule())
+    found = decide(read_pairs(file), PairedRule())
     assert [json.loads(line)["verdict"] for line in later.stdout.splitlines()] == [item.state for item in found]
     assert "FAIL" not in {item.state for item in found}
 

@@ -11,7 +11,7 @@ from msgspec import structs
 from two_nodes import Site, site_over
 
 from plumbline import site
-from plumbline.extras.labs import machine
+from plumbline.extras.labs import model
 from plumbline.stacks import manifest
 
 pytestmark = pytest.mark.e2e
@@ -24,7 +24,7 @@ SLOW = ("R6", "U3")
 def shown() -> list[str]:
     """The labs that can be run on two nodes like this one."""
     own = site.claiming(site.load_all())
-    return tiny_labs.fitting(2, [structs.replace(one, nodes=2) for one in machine.offered(own)]) if own else []
+    return tiny_labs.fitting(2, [structs.replace(one, nodes=2) for one in model.offered(own)]) if own else []
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 import tutorial
 
 from plumbline.base import paths
-from plumbline.extras.labs import evidence, model, printed
+from plumbline.extras.labs import evidence, model
 
 pytestmark = pytest.mark.e2e
 LABS = model.every()
@@ -86,5 +86,5 @@ def test_what_the_documents_say_is_in_the_output_of_commands_that_measure(name: 
     """Counts are facts of any machine. The record of another lab is that of its own run, above."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
-        outputs = [printed.run(one) for one in LABS[name].prints if model.RECORD not in one.command]
+        outputs = [evidence.run_printed(one) for one in LABS[name].prints if model.RECORD not in one.command]
     assert [finding for output in outputs for finding in output.findings if finding.state != evidence.HOLDS] == []

@@ -14,7 +14,7 @@ from archived_sites import dry_run, topology, variants
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.extras.labs import model
-from plumbline.host.topology.plan import resolve
+from plumbline.host.binder import resolve
 
 #: no variant of these fits on a machine without GPUs; tests/golden/test_devices.py has what they ask of OSU
 NEED_GPUS = ["osu_device", "osu_device_nodes"]

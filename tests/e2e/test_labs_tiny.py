@@ -11,7 +11,7 @@ import tiny_labs
 
 from plumbline import site
 from plumbline.base import paths
-from plumbline.extras.labs import machine
+from plumbline.extras.labs import model
 
 pytestmark = pytest.mark.e2e
 #: a stack with the eager limits and algorithms that labs change
@@ -25,7 +25,7 @@ FEW = ("D6", "R7", "S5", "T4")
 def shown() -> list[str]:
     """The labs that can be run here."""
     here = site.claiming(site.load_all())
-    return tiny_labs.fitting(1, machine.offered(here)) if here else []
+    return tiny_labs.fitting(1, model.offered(here)) if here else []
 
 
 def run_with(around: dict[str, str]) -> tiny_labs.Run:

@@ -18,7 +18,7 @@ from odd_stack import STREAM_OUTPUT
 from plumbline import mpi
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
-from plumbline.host.topology import machine
+from plumbline.host import machine
 from plumbline.measure import driver
 from plumbline.records import model
 

@@ -42,7 +42,8 @@ def test_joules_of_each_launch_are_in_its_record(
     iterations = 2 * ELEMENTS
     assert [launch.work for launch in record.launches] == [Work(flop=4 * iterations, bytes=80 * iterations)] * 2
     lines = show.text(record).splitlines()
-    assert "energy     42 J a launch" in show.text(record)
+    assert "energy J  power W\n" in show.text(record)
+    assert "42.00" in show.text(record)
     assert any(line.split()[:5] == ["launch", "start", "wall", "s", "J"] for line in lines)
     rows = [line.split() for line in lines if re.match(r" +\d  \d\d:", line)]
     assert [row[3] for row in rows] == ["42", "42"]

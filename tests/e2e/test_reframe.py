@@ -13,8 +13,8 @@ import pytest
 import stored
 
 from plumbline.base import paths
-from plumbline.host.topology import binder, machine
-from plumbline.measure.reframe import integrity, selection
+from plumbline.host import binder, machine
+from plumbline.measure.reframe import cases, integrity
 
 pytestmark = pytest.mark.e2e
 BIN = Path(sys.executable).parent
@@ -237,15 +237,15 @@ def test_stream_arms_are_distinct_on_every_stored_topology_with_several_packages
 def test_a_selection_loads_the_files_that_have_its_tests(described, pattern):
     needed = {test["@file"] for test in described if re.match(f"(?:{pattern})", test["name"].replace(" ", ""))}
     assert needed
-    assert needed <= {str(file) for chosen in selection.files(pattern) for file in (chosen, *chosen.glob("*.py"))}
+    assert needed <= {str(file) for chosen in cases.files(pattern) for file in (chosen, *chosen.glob("*.py"))}
 
 
 def test_a_selection_by_names_loads_no_other_file(described):
     for name in ("osu_barrier", "pi_sum.*placement=core", "stream_(threads|numa)"):
-        assert {str(file) for file in selection.files(name)} == {
+        assert {str(file) for file in cases.files(name)} == {
             test["@file"] for test in described if re.match(name, test["name"].replace(" ", ""))
         }
-    assert selection.files(None) == [TESTS]
+    assert cases.files(None) == [TESTS]
 
 
 def test_of_equal_variants_that_of_the_quick_campaign_comes_first(described):

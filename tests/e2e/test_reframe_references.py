@@ -13,7 +13,7 @@ from test_reframe import TESTS, activated, ran, reframe
 
 from plumbline.base import paths
 from plumbline.judge.references import match
-from plumbline.judge.references.model import Subject
+from plumbline.judge.references.match import Subject
 
 pytestmark = pytest.mark.e2e
 #: what the program of STREAM_OUTPUT prints, MB/s

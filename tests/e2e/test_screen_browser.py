@@ -12,22 +12,21 @@ from chromium import sideways
 from playwright.sync_api import expect
 
 from plumbline.base import paths
-from plumbline.extras.nodes.health import model
-from plumbline.extras.nodes.screen import page as pages
-from plumbline.extras.nodes.screen import status
-from plumbline.extras.nodes.screen.choose import Terms
+from plumbline.extras.nodes import model, screening
+from plumbline.extras.nodes import page as pages
+from plumbline.extras.nodes.screening import Terms
 from plumbline.show.pages.page import render
 
 pytestmark = chromium.needed
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, status.ScreenStatus]:
+def page(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, screening.ScreenStatus]:
     """The page of the example of docs/health.md, in which a node says something hostile."""
     history = model.history(paths.root() / "tests/rates/example.screen.jsonl")
     history = [msgspec.structs.replace(one, line=reports.HOSTILE) if one.state == "doubt" else one for one in history]
     terms = Terms(7, None, 25, history[-1].time)
-    found = status.assess(sorted({one.node for one in history}), history, terms, 0.02)
+    found = screening.assess(sorted({one.node for one in history}), history, terms, 0.02)
     file = tmp_path_factory.mktemp("screen") / "screen.html"
     file.write_text(render(pages.document("Screen", found, pages.RACKS, ["a line"])))
     return file, found

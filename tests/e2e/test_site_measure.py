@@ -12,8 +12,8 @@ import small_caches
 
 from plumbline import site
 from plumbline.base import paths
-from plumbline.host.limits.ceilings import words
-from plumbline.host.topology import machine
+from plumbline.host import machine
+from plumbline.host.ceilings import words
 from plumbline.measure import ceilings as measuring
 from plumbline.records import store
 from plumbline.site import ceilings_file as file_of

@@ -6,8 +6,7 @@ folder whose files go into the site of the tests, such as a ``repos.yaml`` or en
 cannot be had. Takes about half an hour on two cores.
 
 The tests of site ``ci`` need the archives that ``spack-env/debian-sources`` brings, in ``PLUMB_SPACK_MIRROR``. They
-build Open MPI; with ``PLUMB_SPACK_TEST_HOME``, a folder that is kept, only once. ``PLUMB_SPACK_TEST_REGISTRY`` names a
-registry of images for their binaries (``oci://HOST/NAME``; ``SSL_CERT_FILE`` and the variables of a login are kept).
+build Open MPI; with ``PLUMB_SPACK_TEST_HOME``, a folder that is kept, only once.
 """
 
 import os
@@ -291,21 +290,6 @@ def test_a_second_host_takes_the_binaries_of_a_committed_lock(committed, public_
     assert "1 passed of 1 spec" in recipe_test(variables, "openmpi")
 
 
-@pytest.mark.long
-def test_a_second_host_takes_the_binaries_from_a_registry(committed, tmp_path):
-    registry = os.environ.get("PLUMB_SPACK_TEST_REGISTRY")
-    if not registry:
-        pytest.skip("not run: no PLUMB_SPACK_TEST_REGISTRY, the address of a registry of images, oci://HOST/NAME")
-    plumb(committed, "push", "spack:openmpi", "--registry", registry)
-    variables, stacks = elsewhere(committed, tmp_path, *(name for name in GIVEN if name != "PLUMB_SPACK_MIRROR"))
-    variables["PLUMB_SPACK_BUILDCACHE"] = registry
-    with_index(committed, stacks / "spack")
-    plumb(variables, "install", "spack:openmpi")
-    log = (stacks / "spack-openmpi.log").read_text()
-    assert re.findall(r"No binary for (\S+)-[\d.]+-\w{32} found", log) == ["plumbline-kernels"]
-    assert "1 passed of 1 spec" in recipe_test(variables, "openmpi")
-
-
 def test_a_recipe_of_ours_that_was_changed_is_refused(installed, tmp_path):
     """By a repository of the same name that the site puts before that of the checkout."""
     site = tmp_path / "site"
@@ -359,9 +343,9 @@ def test_signed_binaries_are_installed_and_those_of_others_refused(installed, pu
     variables |= {"PLUMB_SPACK_BUILDCACHE": str(cache), "PLUMB_SPACK_KEYS": str(public_keys / "somebody.asc")}
     with_index(installed, stacks / "spack")
     bootstrapped(variables)
-    status, said = attempt(variables, "install", "spack:openmpi", before=ALONE)
-    assert status == 2
-    assert "the signature is not that of a trusted key" in said.splitlines()[-1]
+    attempt(variables, "install", "spack:openmpi", before=ALONE)  # without its sources it cannot be built either
+    built = re.findall(r"No binary for (\S+)-[\d.]+-\w{32} found", (stacks / "spack-openmpi.log").read_text())
+    assert set(built) - {"plumbline-kernels"}
     variables["PLUMB_SPACK_KEYS"] = str(public_keys / "builder.asc")
     plumb(variables, "install", "spack:openmpi", before=ALONE)
     log = (stacks / "spack-openmpi.log").read_text()

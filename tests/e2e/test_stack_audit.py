@@ -26,7 +26,7 @@ from plumbline.commands import cli
 from plumbline.extras.fabric import audit
 from plumbline.extras.fabric.audit import Use
 from plumbline.mpi import ways
-from plumbline.site.nodes import read
+from plumbline.site.nodes import collection
 from plumbline.site.nodes.model import Hca, Node
 from plumbline.stacks import manifest as manifests
 
@@ -76,7 +76,7 @@ class Audit:
         file.write_text(yaml.safe_dump(known), encoding="utf-8")
 
     def facts(self, *adapters: dict[str, Any]) -> Node:
-        return replace(read.here(self.bench.folder), hcas=convert(list(adapters), list[Hca]))
+        return replace(collection.here(self.bench.folder), hcas=convert(list(adapters), list[Hca]))
 
     def run(self, document: dict[str, Any], environment: dict[str, str] | None = None, facts: Any = None) -> list[Use]:
         self.use(document)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plumbline.extras.labs import evidence, model, printed
+from plumbline.extras.labs import evidence, model
 
 LABS = model.every()
 
@@ -17,5 +17,5 @@ def planned(name: str) -> bool:
 @pytest.mark.parametrize("name", [name for name, lab in LABS.items() if lab.prints and planned(name)])
 def test_what_the_documents_say_is_in_the_output_of_each_command(name: str) -> None:
     """Plans and counts are facts of any machine."""
-    outputs = [printed.run(one) for one in LABS[name].prints if model.RECORD not in one.command]
+    outputs = [evidence.run_printed(one) for one in LABS[name].prints if model.RECORD not in one.command]
     assert [finding for output in outputs for finding in output.findings if finding.state != evidence.HOLDS] == []

@@ -21,7 +21,7 @@ from archived_sites import sources
 from test_seed_sites import LAUNCHERS, as_json, golden, launcher
 
 from plumbline.base import paths
-from plumbline.host.topology import binder
+from plumbline.host import binder
 from plumbline.mpi import Layout
 
 NODE = "package:2 [numa(memory=1073741824)] core:8 pu:1"

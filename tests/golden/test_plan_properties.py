@@ -15,8 +15,8 @@ from plans import resolve
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
-from plumbline.host.topology import machine as machines
-from plumbline.host.topology.machine import Machine
+from plumbline.host import machine as machines
+from plumbline.host.machine import Machine
 
 TOPOLOGIES = sorted((paths.root() / "tests/data/topologies").glob("*.xml"))
 PLACEMENTS = ("compact", "scatter", "spread", "core", "l3", "numa", "socket", "node", "smt", "roundrobin")

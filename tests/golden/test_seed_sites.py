@@ -21,10 +21,9 @@ from test_plans import describe
 
 from plumbline import mpi, site
 from plumbline.base import paths
-from plumbline.commands import lint
-from plumbline.host.topology import binder, machine
+from plumbline.host import binder, machine
 from plumbline.judge.references import match
-from plumbline.site import tests
+from plumbline.judge.references.faults import faults
 
 GOLDEN = Path(__file__).parent
 #: (packages, cores, hardware threads, NUMA nodes): as the sources have them, but for the additions in docs/sites.md
@@ -100,7 +99,7 @@ def test_comets_gpu_nodes_have_even_cpus_on_the_first_socket(part: str, cores: i
 @pytest.mark.parametrize("name", SEEDS)
 def test_no_host_is_in_them_and_their_references_are_sound(name: str) -> None:
     assert site.load(name).hostnames == ["(?!)"]
-    assert lint.faults(name, tests.expected()) == []
+    assert faults(name, site.expected()) == []
 
 
 @pytest.mark.parametrize("name", [name for name in SEEDS if match.files(name)])

@@ -14,7 +14,7 @@ from kernel_stack import JsonOf, KernelStack, fake_cuda
 from witnesses import typed
 
 from plumbline.base import paths
-from plumbline.launch import plausible
+from plumbline.launch import conclusions
 from plumbline.parsers.measurement import Measurement
 
 TINY = ("--bytes", "3M", "--repetitions", "3", "--json")
@@ -132,7 +132,7 @@ def test_another_gpu_than_planned_is_a_reason() -> None:
 
     def said(used: str, *ranks: dict) -> list[str]:
         row = Measurement("bandwidth", 1.0, "MB/s", "higher", {"device": used})
-        return plausible._devices([row], list(map(typed, ranks)))
+        return conclusions._devices([row], list(map(typed, ranks)))
 
     assert said("a,b", seen(1, "b"), seen(0, "a")) == []
     assert said("b,a", seen(1, "b"), seen(0, "a")) == ["the driver used the GPUs b,a, planned: a,b"]

@@ -328,7 +328,7 @@ def test_ends_of_a_program(each_stack: KernelStack, tmp_path: Path, ending: str)
     whole = ending == "MPI_Finalize"
     files = sorted((tmp_path / "profile").iterdir())
     assert all(file.name.endswith(".partial.json") != whole for file in files if file.suffix == ".json")
-    assert all(rank.is_complete == whole for rank in found)
+    assert all((rank.ended == "MPI_Finalize") == whole for rank in found)
     if ending == "SIGKILL":
         assert [rank.rank for rank in found] == [0, 1]
         assert found[0].ended in ("killed", "SIGTERM")  # by the launcher
@@ -403,7 +403,7 @@ def test_a_program_switches_the_profile_off(each_stack: KernelStack, tmp_path: P
         assert calls["Irecv"].completion_ns < 100_000_000 <= rank.off_ns - 50_000_000
         peers = {peer.rank: (peer.sent_messages, peer.received_messages) for peer in rank.peers}
         assert peers == {rank.rank: (0, 1), 1 - rank.rank: (2, 2)}
-        assert (rank.is_complete, rank.lost.peers, rank.lost.requests) == (True, 0, 0)
+        assert (rank.ended, rank.lost.peers, rank.lost.requests) == ("MPI_Finalize", 0, 0)
 
 
 def test_fortran(each_stack: KernelStack, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from kernel_stack import KernelStack
 from two_nodes import NAMES, Site, site_over
 
-from plumbline.host.topology import machine
+from plumbline.host import machine
 from plumbline.launch.profiles import read, sums
 from plumbline.launch.profiles.model import Profile
 from plumbline.records import store
@@ -47,7 +47,7 @@ def test_two_nodes(each_stack: KernelStack, site: Site) -> None:
     assert (record.verified, record.is_profiled, record.figures) == (True, True, [])
     assert [rank.host for rank in profile.ranks] == [place.host for place in profile.places] == sorted(2 * NAMES)
     assert profile.missing == []
-    assert all(rank.is_complete for rank in profile.ranks)
+    assert all(rank.ended == "MPI_Finalize" for rank in profile.ranks)
     assert _messages(profile) == (2 * 6, 6)
 
 

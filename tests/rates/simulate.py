@@ -28,7 +28,7 @@ from plumbline.base.units import Better
 from plumbline.judge import disturbed
 from plumbline.judge.decide import CAMPAIGN_ERROR
 from plumbline.judge.disturbed import Disturbed
-from plumbline.statistics import paired, resolution
+from plumbline.statistics import basic, paired
 from plumbline.statistics.basic import holm
 from plumbline.statistics.paired import CAP, FAIL, GAIN, GO_ON, LOOKS, PASS, SCALE, Decisions, PairedRule
 
@@ -144,7 +144,7 @@ def judged(item: Printed, values: np.ndarray, count: int | None = None) -> tuple
     for n in [count] if count else LOOKS:
         rows = np.flatnonzero(state == GO_ON)
         sides = values[:, rows, :n].swapaxes(0, 1)
-        hidden = [resolution.hidden(baseline, candidate, item.steps) for baseline, candidate in sides]
+        hidden = [basic.hidden(baseline, candidate, item.steps) for baseline, candidate in sides]
         blur = np.array([round(log * SCALE) for log in hidden], dtype=np.int64)
         if count:
             found = paired.look(logs[:, :n], PairedRule(), blur, paired.FIXED)

@@ -66,10 +66,10 @@ def measured(record: Record) -> dict[tuple[str, str, str, str], list[float]]:
 
 def history() -> str:
     """The series that ``plumb history`` follows."""
-    from plumbline.judge import samples
+    from plumbline.judge.history import series_of_records
 
     rows, damages = query.records(Selection(valid=True))
-    found = samples.series(rows)
+    found = series_of_records(rows)
     return f"{len(found)} series of {sum(len(item.values) for item in found)} points, {len(damages)} damaged"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import forked_reframe
 
 from plumbline.base import paths
-from plumbline.measure.reframe import selection
+from plumbline.measure.reframe import cases
 
 SITES = paths.root() / "site-configs"
 SEEDS = ("comet", "gpc", "ranger", "rrze-nehalem", "rrze-westmere", "rrze-woodcrest", "ulysses")
@@ -45,7 +45,7 @@ def reframe(name: str, *options: str, prefix: Path) -> str:
 def sources(options: tuple[str, ...]) -> list[str]:
     """``-c`` for the files with the tests that ``-n`` names, or for all: each file takes ReFrame time to load."""
     wanted = options[options.index("-n") + 1] if "-n" in options else None
-    return selection.words(selection.files(wanted))
+    return cases.words(cases.files(wanted))
 
 
 @functools.cache

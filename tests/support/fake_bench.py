@@ -1,43 +1,29 @@
 """A bench of a live gate that makes its numbers up."""
 
 import math
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
 import samples
 
+from plumbline.gate.live import AGAIN, GateBench
 from plumbline.records import model
 from plumbline.records.launch import Launch
 
 
-class FakeBench:
+class FakeBench(GateBench):
     """Values depend on variant, side and index only, so an interrupted gate can be held against a whole one."""
 
-    def __init__(self, begun, ratio=1.0, noise=0.01, disturbed=None, flag=None, spoil=None, stop=None):
-        self.begun, self.ratio, self.noise = begun, ratio, noise
+    def __init__(self, begun, folder, ratio=1.0, noise=0.01, disturbed=None, flag=None, spoil=None, stop=None):
+        self.begun, self.folder, self.again = begun, folder, AGAIN
+        self.ratio, self.noise = ratio, noise
         self.disturbed = disturbed or (lambda order: False)
         self.flag = flag or (lambda side, index: False)
         self.spoil, self.stop = spoil or {}, stop
         self.started = []
-        self.made = {}
-
-    def records(self, position, found):
-        if found is None:
-            found = [
-                model.convert(
-                    samples.record(
-                        id=f"{2 * position + side:012x}",
-                        session=self.begun.name,
-                        variant=variant,
-                        state="running",
-                        launches=[],
-                        figures=[],
-                    )
-                )
-                for side, variant in enumerate(self.begun.couples[position])
-            ]
-        self.made[position] = found
-        return found
+        every = [variant for couple in begun.couples for variant in couple]
+        self.jobs = [SimpleNamespace(record=_record(begun, which, variant)) for which, variant in enumerate(every)]
 
     def launch(self, which, index, order):
         position, side = divmod(which, 2)
@@ -55,7 +41,14 @@ class FakeBench:
         return msgspec.convert(launch, Launch)
 
     def settle(self, which):
-        record = self.made[which // 2][which % 2]
+        record = self.jobs[which].record
         record.reasons = [reason for launch in record.launches for reason in launch.reasons]
         record.verified = not record.reasons
         record.verdict = "invalid" if record.reasons else "unreferenced"
+
+
+def _record(begun, which, variant):
+    made = samples.record(
+        id=f"{which:012x}", session=begun.name, variant=variant, state="running", launches=[], figures=[]
+    )
+    return model.convert(made)

@@ -5,8 +5,7 @@ As a program it is a checkout's ``bin/spack``; :class:`Process` runs the same wi
 ``FAKE_SPACK`` names the folder: ``programs/`` (what is copied into prefixes), ``installed`` (hashes), ``calls`` (a
 command a line); ``fail`` holds the output of an install that fails after its first package, and while ``hold`` is there
 an install waits; ``recipes`` names packages whose recipe was changed; ``archives`` has lines PACKAGE SHA256 URL
-of those with a source from elsewhere; ``registry`` has the hashes that were pushed to one,
-``refused`` what it says in place of a list.
+of those with a source from elsewhere; ``refused`` names packages whose binaries are not taken.
 """
 
 import functools
@@ -60,6 +59,8 @@ class Spack:
         wanted = sorted(nodes.keys() - self.words("installed"))
         for number, digest in enumerate(wanted, 1):
             node = nodes[digest]
+            if node["name"] in self.words("refused"):
+                yield f"==> No binary for {node['name']}-{node['version']}-{digest} found: installing from source"
             yield f"==> Installing {node['name']}-{node['version']}-{digest} [{number}/{len(wanted)}]"
             for target, source in FILES.get(node["name"], {}).items():
                 file = self.prefix(node) / target
@@ -141,18 +142,8 @@ class Spack:
         if command[:2] == ["buildcache", "push"]:
             cache, *hashes = command[command.index("package") + 1 :]
             key = command[command.index("--key") + 1] if "--key" in command else None
-            if cache.startswith("oci://"):
-                (self.state / "registry").write_text("\n".join(word.lstrip("/") for word in hashes))
-                return 0
             for digest in (word.lstrip("/") for word in hashes):
                 self.push(nodes[digest], digest, Path(cache), key)
-        if command[:2] == ["buildcache", "list"]:
-            if (self.state / "refused").exists():
-                yield from (self.state / "refused").read_text().splitlines()
-                return 1
-            yield "-- linux-debian12-x86_64_v3 / no compilers --"
-            for digest in self.words("registry"):
-                yield f"{digest} {nodes[digest]['name']}@{nodes[digest]['version']}"
         if command[0] == "providers":
             file = Path(self.variables["PLUMB_SPACK_HOME"]) / "cache/providers/builtin-specfile_v5-index.json"
             file.parent.mkdir(parents=True, exist_ok=True)

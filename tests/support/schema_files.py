@@ -16,9 +16,8 @@ from plumbline.extras.accept import model as contracts
 from plumbline.extras.labs import model as labs
 from plumbline.extras.spack import environments
 from plumbline.gate import rules
-from plumbline.host.limits import ceilings
-from plumbline.host.topology import plan
-from plumbline.judge.references import model as references
+from plumbline.host import binder, ceilings
+from plumbline.judge.references import match as references
 from plumbline.launch.profiles import model as profiles
 from plumbline.launch.witness.model import Witness
 from plumbline.measure.application import model as applications
@@ -39,7 +38,7 @@ TYPES: dict[str, type[msgspec.Struct]] = {
     "manifest": manifest.Manifest,
     "module-stacks": module.Descriptions,
     "node": Node,
-    "plan": plan.Printed,
+    "plan": binder.Printed,
     "profile": profiles.Printed,
     "record": Record,
     "references": references.Document,

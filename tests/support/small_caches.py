@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.base import paths
-from plumbline.host.topology import binder
+from plumbline.host import binder
 
 #: plumb-bind that reads a topology where it is asked for one; what it starts in a rank is on this host as it is
 BINDER = """#!/bin/sh

@@ -14,7 +14,7 @@ import yaml
 
 from plumbline.base import paths
 from plumbline.extras import spack
-from plumbline.extras.spack import bootstrap, buildcache, environments, runner, sites
+from plumbline.extras.spack import bootstrap, environments, runner, sites
 from plumbline.stacks import fetch, libraries, stream
 
 REAL = paths.root()
@@ -26,7 +26,6 @@ VARIABLES = (
     "PLUMB_SPACK_MIRROR",
     "PLUMB_SPACK_BUILDCACHE",
     "PLUMB_SPACK_KEYS",
-    *buildcache.LOGIN,
 )
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from plumbline.base import paths
-from plumbline.extras.labs import evidence, machine, model
+from plumbline.extras.labs import evidence, model
 from plumbline.extras.labs.model import Lab, Needs
-from plumbline.measure.reframe import selection
+from plumbline.measure.reframe import cases
 from plumbline.records import query
 
 #: options of the kernels that would take long, most of all where caches are large; those of one solution, or call
@@ -32,7 +32,7 @@ def fitting(nodes: int, offers: list[Needs]) -> list[str]:
         name
         for name, lab in model.every().items()
         if lab.needs.nodes == nodes and not any(test.startswith(WITHOUT_SIZES) for test in lab.tests)
-        if not machine.lacking(lab.needs, offers)
+        if not model.lacking(lab.needs, offers)
     ]
 
 
@@ -52,7 +52,7 @@ def measure(names: Iterable[str], stack: str, folder: Path, sites: Path, run: Ru
 def _described(folder: Path, labs: Iterable[Lab], stack: str, sites: Path, run: Run) -> list[dict[str, Any]]:
     """What ``plumb launch`` is given, as a dry run writes it."""
     tests = sorted({test for lab in labs for test in lab.tests})
-    words = [*selection.words(selection.files("|".join(tests))), "-C", f"{sites}/settings.py", "--prefix", str(folder)]
+    words = [*cases.words(cases.files("|".join(tests))), "-C", f"{sites}/settings.py", "--prefix", str(folder)]
     words += ["-n", f"^(?:{'|'.join(tests)})", "-p", f"^{stack}$", "-S", "launches=1"]
     _, output = run("reframe", "--nocolor", *words, "--dry-run", "--keep-stage-files")
     assert "[  PASSED  ]" in output, output

@@ -17,7 +17,7 @@ from plans import typed
 from witnesses import of_documents, read
 
 from plumbline.base import paths
-from plumbline.launch import witness
+from plumbline.launch.witness.compare import compare as compare_structs
 
 ONE_MIB = 1 << 20
 #: an MPI library that can be asked, and that looks at every CPU while it is initialised
@@ -123,8 +123,9 @@ def run(folder: Path, rank: dict | None, command: list, *arguments: object, **op
 
 
 def compare(plan: dict, witnesses: list, ranks: dict[str, int] | int, *, binds: str = "threads") -> list[str]:
-    """Why ``witnesses`` do not prove the document ``plan``."""
-    return of_documents(witness.compare)(typed(plan), witnesses, ranks, binds=binds)
+    """Why ``witnesses`` do not prove the document ``plan``; a number of ranks is that of each host that left one."""
+    hosts = ranks if isinstance(ranks, dict) else dict.fromkeys(sorted({item["host"] for item in witnesses}), ranks)
+    return of_documents(compare_structs)(typed(plan), witnesses, hosts, binds=binds)
 
 
 def only(folder: Path) -> dict:

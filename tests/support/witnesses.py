@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from plumbline.launch import witness
+from plumbline.launch.witness import processes
 from plumbline.launch.witness.model import RankWitness, Usage
 
 THREAD = {"tid": 10, "name": "x", "affinity": [0], "last_cpu": 0, "cpu_s": 0, "policy": 0, "nice": 0}
@@ -42,8 +42,8 @@ def document(seen: RankWitness) -> dict[str, Any]:
 
 
 def read(folder: Any) -> tuple[list[dict[str, Any]], list[str]]:
-    """As :func:`plumbline.launch.witness.read`, but documents."""
-    found, reasons = witness.read(folder)
+    """As :func:`plumbline.launch.witness.processes.read`, but documents."""
+    found, reasons = processes.read(folder)
     return list(map(document, found)), reasons
 
 

@@ -25,7 +25,7 @@ from plans import typed
 from witnesses import of_documents, read
 
 from plumbline.base import paths
-from plumbline.launch.witness import compare
+from plumbline.launch.witness.compare import compare
 from plumbline.launch.witness.processes import BECAME
 
 pytestmark = pytest.mark.vm

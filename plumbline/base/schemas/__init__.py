@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import msgspec
 import yaml
 
-from plumbline.base import yaml_text
-from plumbline.base.errors import PlumbError
-from plumbline.base.schemas import errors
+from plumbline.base.errors import PlumbError, suggest
 
 T = TypeVar("T")
+#: where an error is in a document: keys and indices
+Steps = list[str | int]
+#: most keys that merges (``<<``) copy in a file: merges of merges grow by powers
+MOST_MERGED = 100_000
+#: ends patterns of types, as an error has it: Python's ``$`` alone also passes over a line's end
+END_OF_TEXT = r"$(?!\\n)"
+#: an index, a name, or a key that msgspec does not name
+_STEP = re.compile(r"\[(\d+)\]|\.([^.\[`]+)|\[\.\.\.\]")
 #: most values in a YAML file; those that an alias repeats count each time
 MOST_VALUES = 1_000_000
 
@@ -51,14 +59,54 @@ def parse_json(text: str | bytes) -> Any:
         raise ValueError("nested too deeply") from None
 
 
+class _Bounded(yaml.constructor.SafeConstructor):
+    """A safe constructor that copies no more than :data:`MOST_MERGED` keys."""
+
+    _merged = 0
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Put the keys that are merged into ``node`` among its own; raises YAMLError."""
+        for key, value in node.value:
+            if key.tag != "tag:yaml.org,2002:merge":
+                continue
+            for mapping in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                if isinstance(mapping, yaml.MappingNode):
+                    self.flatten_mapping(mapping)  # after this it has all its keys itself
+                    self._merged += len(mapping.value)
+                    if self._merged > MOST_MERGED:
+                        message = f"merges copy more than {MOST_MERGED} keys"
+                        raise yaml.constructor.ConstructorError(None, None, message, key.start_mark)
+        super().flatten_mapping(node)
+
+
+class _Plain(_Bounded, yaml.SafeLoader):
+    """By PyYAML alone."""
+
+
+#: PyYAML may have been built without libyaml
+_FAST = type("_Fast", (_Bounded, yaml.CSafeLoader), {}) if hasattr(yaml, "CSafeLoader") else _Plain
+
+
+def parse_yaml(text: str) -> Any:
+    """The document that ``text`` is, of YAML's plain types, by libyaml: about ten times as fast as PyYAML alone.
+
+    Raises YAMLError in the words of PyYAML, RecursionError for what is nested too deeply, and ValueError, LookupError,
+    AttributeError or TypeError for values and tags that cannot be read.
+    """
+    try:
+        return yaml.load(text, _FAST)  # noqa: S506 (it is a safe loader)
+    except yaml.YAMLError:
+        return yaml.load(text, _Plain)  # noqa: S506
+
+
 def faults(document: Any, kind: Any) -> list[str]:
     """``KEY: MESSAGE`` for all parts of ``document`` that are not as the type ``kind`` says."""
     sentences: list[str] = []
     try:
-        sentences += sorted(errors.every(document, kind))
+        sentences += sorted(_every(document, kind))
         check_values(document)
     except (ValueError, RecursionError) as error:
-        sentences.append(errors.sentence([], "nested too deeply" if isinstance(error, RecursionError) else str(error)))
+        sentences.append(_sentence([], "nested too deeply" if isinstance(error, RecursionError) else str(error)))
     return sentences
 
 
@@ -71,7 +119,7 @@ def convert(name: str, document: Any, kind: type[T], where: str) -> T:
         converted = msgspec.convert(document, kind)
         check_values(document)
     except msgspec.ValidationError as error:
-        reason = errors.sentence(*errors.locate(error, document, kind))
+        reason = _sentence(*_locate(error, document, kind))
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
     else:
@@ -81,7 +129,7 @@ def convert(name: str, document: Any, kind: type[T], where: str) -> T:
 
 def fault(name: str, error: msgspec.ValidationError) -> str:
     """Where and what is wrong in a document ``name`` that a type does not take."""
-    message, path = errors.split(error)
+    message, path = _split(error)
     place = path.strip("`").replace("` in `", " in ").replace("$.", "") or "top level"
     return f"not a valid {name}: {place}: {message}"
 
@@ -92,7 +140,7 @@ def read_yaml(file: Path, label: str, cure: str) -> dict[str, Any]:
     ``label`` names the file in errors; ``cure`` is what to do if it does not exist.
     """
     try:
-        document = yaml_text.load(file.read_text(encoding="utf-8"))
+        document = parse_yaml(file.read_text(encoding="utf-8"))
         check_values(document, finite=False)
     except FileNotFoundError:
         raise PlumbError(f"{label} does not exist", str(file), cure) from None
@@ -134,3 +182,99 @@ def check_values(document: Any, finite: bool = True) -> None:
             raise ValueError(f"{value} is not a finite number")
         elif isinstance(value, str) and not is_text(value):
             raise ValueError(f"{value[:40]!r} has a character that no text has")
+
+
+def _split(error: msgspec.ValidationError) -> tuple[str, str]:
+    """Message and path of an error, each as msgspec writes it."""
+    message, separator, path = str(error).replace(END_OF_TEXT, "$").rpartition(" - at `")
+    return (message, path) if separator else (path, "")
+
+
+def _locate(error: msgspec.ValidationError, document: Any, kind: Any) -> tuple[Steps, str]:
+    """Steps and message of the error by which ``document`` is not converted to ``kind``."""
+    message, text = _split(error)
+    path: Steps = []
+    for step in _STEP.finditer(text):
+        index, name = step.groups()
+        path.append(int(index) if index else name or _failing_key(document, path, kind, error))
+    if text.startswith("key`"):
+        key = _failing_key(document, path, kind, error)
+        return [*path, key], f"{message}, not {key!r:.200}"
+    if unknown := re.fullmatch("Object contains unknown field `(.+)`", message, re.DOTALL):
+        return [*path, unknown[1][:80]], f"there is no such key: {suggest(unknown[1], _known_keys(kind, path))}"
+    if message.startswith("Expected") and ", got " not in message:
+        message = f"{message}, not {_value_at(document, path)!r:.200}"
+    return path, message
+
+
+def _sentence(path: Sequence[str | int], message: str) -> str:
+    """``KEY: MESSAGE``."""
+    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return f"{place.removeprefix('.') or 'top level'}: {message}"
+
+
+def _every(document: Any, kind: Any) -> Iterator[str]:
+    """``KEY: MESSAGE`` for each part of ``document`` that is not as ``kind`` says; of a list only the first."""
+    document, removed = copy.deepcopy(document), list[Steps]()
+    while True:
+        try:
+            msgspec.convert(document, kind)
+        except msgspec.ValidationError as error:
+            path, message = _locate(error, document, kind)
+        else:
+            return
+        missing = re.fullmatch("Object missing required field `(.+)`", message)
+        by_removal = [*path, missing[1]] in removed if missing else path in [part[:-1] for part in removed]
+        if not by_removal:
+            yield _sentence(path, message)
+        index = next((number for number, step in enumerate(path) if isinstance(step, int)), len(path))
+        removed.append(path[:index])
+        if not path[:index]:
+            return
+        del _value_at(document, path[: index - 1])[path[index - 1]]
+
+
+def _failing_key(document: Any, path: Steps, kind: Any, error: msgspec.ValidationError) -> str:
+    """The key of the mapping at ``path`` with which alone there is the same error."""
+    for key in _value_at(document, path):
+        try:
+            msgspec.convert(_with_one_key(document, path, key), kind)
+        except msgspec.ValidationError as again:
+            if str(again) == str(error):
+                return str(key)
+    return "..."
+
+
+def _with_one_key(document: Any, path: Steps, key: str) -> Any:
+    """``document`` with a single key in the mapping at ``path``."""
+    if not path:
+        return {key: document[key]}
+    changed = document.copy()
+    changed[path[0]] = _with_one_key(document[path[0]], path[1:], key)
+    return changed
+
+
+def _value_at(document: Any, path: Steps) -> Any:
+    for step in path:
+        document = document[step]
+    return document
+
+
+def _known_keys(kind: Any, path: Steps) -> list[str]:
+    """The keys that ``kind`` has at ``path``."""
+    from msgspec import inspect  # not above: only errors need it
+
+    kinds = [inspect.type_info(kind)]
+    for step in path:
+        kinds = [inner for outer in kinds for inner in _inner(outer, step)]
+    objects = [option for kind in kinds for option in getattr(kind, "types", [kind])]
+    return [field.encode_name for object_ in objects for field in getattr(object_, "fields", ())]
+
+
+def _inner(kind: Any, step: str | int) -> list[Any]:
+    """The types that a member or an element of ``kind`` has."""
+    if options := getattr(kind, "types", None):
+        return [inner for option in options for inner in _inner(option, step)]
+    if fields := getattr(kind, "fields", None):
+        return [field.type for field in fields if field.encode_name == step]
+    return [getattr(kind, name) for name in ("value_type", "item_type") if hasattr(kind, name)]

@@ -1,7 +1,7 @@
 """Sites: partitions, scheduler, stacks and hardware facts (``site-configs/NAME/site.yaml``).
 
 These types are at the bottom of the package because jobs, launchers and limits all take a partition; which words
-schedulers and MPI libraries have for it, their own rooms know (:func:`plumbline.site.site.check`).
+schedulers and MPI libraries have for it, their own rooms know (:func:`plumbline.site.check`).
 What a file does not say has the value that stands here; 0 and an empty text are never written.
 """
 

@@ -6,7 +6,6 @@ both together, with a new list, by the archive's SHA-256 alone, which both parti
 
 from __future__ import annotations
 
-import hashlib
 import json
 import tempfile
 from collections.abc import Sequence
@@ -70,31 +69,19 @@ def read(source: Path, digest: str | None = None) -> Sealed:
         records = store.whole(folder / RECORDS, "do not use it")
         nodes = (folder / NODES).read_text(encoding="utf-8", errors="replace").split()
         judged = verdict.judge(contract, records, nodes)
-        stored = _stored(folder / VERDICT, source)
+        try:
+            document = schemas.parse_json((folder / VERDICT).read_bytes())
+        except ValueError as error:
+            raise PlumbError(f"its verdict cannot be read: {error}", str(source), "do not use it") from None
+        stored = document if isinstance(document, dict) else {}
         now = forms.document(contract, judged, listed[CONTRACT])
         differing = [name for name in now if name != forms.VERSION and stored.get(name) != now[name]]
         if differing:
-            fault = f"its records do not give its verdict: {differing[0]} is {_short(now[differing[0]])}"
+            value = json.dumps(now[differing[0]])
+            short = value if len(value) < 80 else f"{value[:80]}…"
+            fault = f"its records do not give its verdict: {differing[0]} is {short}"
             raise PlumbError(fault, str(source), "do not use it")
-        page = render(forms.page(contract, judged, listed[CONTRACT]))
-        if stored.get(forms.VERSION) == now[forms.VERSION] and files.sha256(folder / PAGE) != _sum(page):
+        page = render(forms.page(contract, judged, listed[CONTRACT])).encode()
+        if stored.get(forms.VERSION) == now[forms.VERSION] and (folder / PAGE).read_bytes() != page:
             raise PlumbError("its page is not that of its records", str(source), "do not use it")
         return Sealed(contract, listed[CONTRACT], records, judged)
-
-
-def _stored(file: Path, source: Path) -> dict[str, object]:
-    """The document of a file of verdicts; empty where it is no object."""
-    try:
-        document = schemas.parse_json(file.read_bytes())
-    except ValueError as error:
-        raise PlumbError(f"its verdict cannot be read: {error}", str(source), "do not use it") from None
-    return document if isinstance(document, dict) else {}
-
-
-def _sum(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _short(value: object) -> str:
-    text = json.dumps(value)
-    return text if len(text) < 80 else f"{text[:80]}…"

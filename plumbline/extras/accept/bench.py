@@ -20,12 +20,12 @@ from plumbline.extras.accept.model import NODE, Clause, Contract
 from plumbline.extras.accept.verdict import Judged
 from plumbline.gate import variants
 from plumbline.measure import session
-from plumbline.measure.reframe import campaign, selection, settings
+from plumbline.measure.reframe import campaign, cases, settings
 from plumbline.measure.reframe.campaign import INTERRUPTED
 from plumbline.measure.session import Kind, Say
 from plumbline.records import store
 from plumbline.records.variant import Variant
-from plumbline.site.nodes import pinned
+from plumbline.site.nodes import choice
 
 
 class AcceptanceState(msgspec.Struct, kw_only=True):
@@ -71,7 +71,7 @@ def begin(folder: Path, file: Path, contract: Contract, site_name: str, say: Say
         part = _partition(site_name, contract)
         of_nodes = any(clause.over == NODE for clause in contract.clauses)
         if of_nodes and not schedulers.named(part.scheduler).is_one_host:
-            pinned.require(part, "measure each node yourself, then plumb accept --recorded")
+            choice.require(part, "measure each node yourself, then plumb accept --recorded")
         say("variants: a dry run of ReFrame")
         stacks = sorted({clause.stack for clause in contract.clauses})
         tests = "|".join(sorted({_pattern(clause) for clause in contract.clauses}))
@@ -79,7 +79,10 @@ def begin(folder: Path, file: Path, contract: Contract, site_name: str, say: Say
         chosen = [_variant(clause, contract, listing) for clause in contract.clauses]
         now = session.circumstances(stacks)
         kept = {name: now[name] for name in ("commit", "stacks")}
-        nodes = contract.names or _nodes(part, contract.node_count)
+        nodes = contract.names
+        if not nodes:  # those that can be used before others; fewer if the partition has fewer
+            usable_first = sorted(choice.of_partition(part), key=lambda node: not node.usable)
+            nodes = sorted(node.name for node in usable_first[: contract.node_count])
         begun = AcceptanceState(
             contract=digest, begun=store.now(), circumstances=kept, site=site_name, partition=part.name, nodes=nodes,
             variants=chosen,
@@ -95,13 +98,6 @@ def _partition(site_name: str, contract: Contract) -> Partition:
             f"site {site_name} has several partitions", "partition", f"the contract must name one: {known}"
         )
     return site.partition(site_facts, contract.partition or site_facts.partitions[0].name)
-
-
-def _nodes(part: Partition, count: int) -> list[str]:
-    """The first ``count`` nodes of a partition, those that can be used before others; fewer if it has fewer."""
-    scheduler = schedulers.named(part.scheduler)
-    nodes = schedulers.nodes(scheduler, scheduler.queue(None, part.access), part.hosts, part.access)
-    return sorted(node.name for node in sorted(nodes, key=lambda node: not node.usable)[:count])
 
 
 def _pattern(clause: Clause) -> str:
@@ -152,7 +148,7 @@ def measure(
         chosen = [*campaign.named(f"(?:{pattern})$"), "-p", f"^{re.escape(settings.environment_name(stack))}$"]
         chosen += ["--system", f"{state.site}:{part.name}", "-S", f"launches={launches}"]
         try:
-            status = campaign.measure(campaign.Tests(selection.files(pattern), "accept", chosen), on)
+            status = campaign.measure(campaign.Tests(cases.files(pattern), "accept", chosen), on)
         except PlumbError as error:  # such as of a node that is down: the others are measured, and it will be missing
             say(f"not measured: {error}")
             continue

@@ -12,52 +12,55 @@ from plumbline.base.errors import PlumbError
 from plumbline.base.units import counted
 from plumbline.base.verdicts import EXIT
 from plumbline.commands import options
+from plumbline.commands.options import command, exclusive, flag, needs, only_with, option
 from plumbline.extras.accept import archive, bench, evidence, forms, model, verdict
 from plumbline.extras.accept.bench import ACCEPTANCE
 from plumbline.extras.accept.model import Contract
 from plumbline.extras.accept.verdict import Judged
+from plumbline.judge.statement import overall
 from plumbline.records import query
 from plumbline.records.query import Selection
 from plumbline.show.pages.page import render
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``plumb accept``."""
-    parser.description = (
-        "Measures what a contract promises on every node, and says of each clause: pass, fail, unknown."
-    )
-    parser.add_argument("contract", nargs="?", type=Path, metavar="CONTRACT", help="the YAML file with the clauses")
-    mode = parser.add_mutually_exclusive_group()
-    mode.add_argument("--init", action="store_true", help="write a contract that explains itself")
-    text = "say what is wrong in the contract, one line each"
-    mode.add_argument("--check", action="store_true", help=text)
-    text = "what is measured, what counts as shown, and what is found with which probability"
-    mode.add_argument("--plan", action="store_true", help=text)
-    mode.add_argument("--recorded", action="store_true", help="measure nothing, use the records that there are")
-    text = "measure what may be tested again, too, after parts were replaced"
-    mode.add_argument("--retest", action="store_true", help=text)
-    text = "check an archive, and judge its records again"
-    mode.add_argument("--verify", type=Path, metavar="ARCHIVE", help=text)
-    parser.add_argument("--sha256", metavar="HEX", help="what the archive's SHA-256 must be")
-    text = "an archive of the same contract, measured at the offer: what it has beside what is here"
-    parser.add_argument("--offered", type=Path, metavar="ARCHIVE", help=text)
-    text = "write contract, records, verdict and page, with the SHA-256 of each, to one file"
-    parser.add_argument("--archive", type=files.Output, metavar="FILE", help=text)
-    options.add(parser, "--minutes", "start no launches after M minutes; the same command goes on")
-    options.add(parser, "--work", "folder of the test (default: build/accept/CONTRACT, by the contract's content)")
-    options.add_records(parser, "site", "since", "until", since="only records from this time on (default: the test's)")
-    options.add_json(parser, "print all that was found as JSON, and the rest on standard error")
-    options.add_output(parser, "write what was found to a file", ".html", ".json", ".txt")
-
-
-def run(args: argparse.Namespace) -> int:
+@command(
+    option("contract", "the YAML file with the clauses", nargs="?", type=Path, metavar="CONTRACT"),
+    exclusive(
+        flag("--init", "write a contract that explains itself"),
+        flag("--check", "say what is wrong in the contract, one line each"),
+        flag("--plan", "what is measured, what counts as shown, and what is found with which probability"),
+        flag("--recorded", "measure nothing, use the records that there are"),
+        flag("--retest", "measure what may be tested again, too, after parts were replaced"),
+        option("--verify", "check an archive, and judge its records again", type=Path, metavar="ARCHIVE"),
+    ),
+    option("--sha256", "what the archive's SHA-256 must be", metavar="HEX"),
+    option(
+        "--offered",
+        "an archive of the same contract, measured at the offer: what it has beside what is here",
+        type=Path,
+        metavar="ARCHIVE",
+    ),
+    option(
+        "--archive",
+        "write contract, records, verdict and page, with the SHA-256 of each, to one file",
+        type=files.Output,
+        metavar="FILE",
+    ),
+    option("--minutes", "start no launches after M minutes; the same command goes on"),
+    option("--work", "folder of the test (default: build/accept/CONTRACT, by the contract's content)"),
+    options.records("site", "since", "until", since="only records from this time on (default: the test's)"),
+    options.as_json("print all that was found as JSON, and the rest on standard error"),
+    options.output("write what was found to a file", ".html", ".json", ".txt"),
+    description="Measures what a contract promises on every node, and says of each clause: pass, fail, unknown.",
+    rules=[
+        only_with("sha256", "verify", "--sha256 goes with --verify", "name the archive"),
+        needs("contract", "no contract is named", "plumb accept CONTRACT.yaml; --init writes one", unless="verify"),
+    ],
+)
+def run_accept(args: argparse.Namespace) -> int:
     """Measure and judge; returns 0 for pass, 1 for fail, 2 for unknown, 3 where nothing can be judged."""
-    if args.sha256 and not args.verify:
-        raise PlumbError("--sha256 goes with --verify", "plumb accept", "name the archive")
     if args.verify:
         return _verify(args)
-    if args.contract is None:
-        raise PlumbError("no contract is named", "plumb accept", "plumb accept CONTRACT.yaml; --init writes one")
     if args.init:
         return _init(args.contract)
     if args.check:
@@ -107,7 +110,7 @@ def _verify(args: argparse.Namespace) -> int:
     print(forms.text(archived.contract, archived.judged))
     many = counted(len(archived.records), "record")
     print(f"{args.verify}: the verdict is that of its {many}; SHA-256 {files.sha256(args.verify)}")
-    return EXIT[verdict.overall(archived.judged)]
+    return EXIT[overall(archived.judged)]
 
 
 def _where(args: argparse.Namespace, folder: Path) -> tuple[Selection, list[str]]:
@@ -148,7 +151,7 @@ def _judged(args: argparse.Namespace, contract: Contract, folder: Path) -> tuple
     if args.archive:
         sha256 = archive.write(args.archive, args.contract, contract, records, judged, nodes)
         print(f"{args.archive}: SHA-256 {sha256}: plumb accept --verify {args.archive} --sha256 {sha256}")
-    return EXIT[verdict.overall(judged)], forms.as_json(contract, judged, digest)
+    return EXIT[overall(judged)], forms.as_json(contract, judged, digest)
 
 
 def _beside(offer: Path, judged: list[Judged], digest: str) -> None:

@@ -6,16 +6,18 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 
 from plumbline.base import group, paths
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import Better
-from plumbline.extras.accept.model import LINK, NODE, Clause, Contract, Value
+from plumbline.extras.accept.model import LINK, MACHINE, NODE, Clause, Contract, Value
 from plumbline.judge import samples
 from plumbline.judge.members import BETWEEN
 from plumbline.judge.references import match
 from plumbline.parsers.measurement import Measurement, step_of
 from plumbline.records import query
+from plumbline.records.launch import Launch
 from plumbline.records.model import AnyRecord, Record
 from plumbline.records.query import Selection
 from plumbline.records.store import Damage
@@ -133,65 +135,57 @@ def _require_one(clause: Clause, kind: str, where: str, names: set[str]) -> None
 
 
 def _fits(clause: Clause, contract: Contract, record: Record) -> bool:
-    if clause.over == NODE:
-        return len(record.nodes) == 1
-    return len(record.nodes) > 1 if clause.over == LINK else len(record.nodes) == contract.node_count
+    if clause.over == MACHINE:
+        return len(record.nodes) == contract.node_count
+    return len(record.nodes) == 1 if clause.over == NODE else len(record.nodes) > 1
 
 
 def _launches(clause: Clause, record: Record) -> Iterator[tuple[str, Measurement | str]]:
-    """Of each launch that counts, the member and its measurement, or why it has none."""
-    launches = record.counting()
-    if clause.over == LINK:
-        yield from _of_links(clause, record)
-        return
-    name = record.nodes[0] if clause.over == NODE else WHOLE
-    known = [figure for figure in record.variant.figures if figure.name == clause.figure]
-    figure = WantedFigure(name=clause.figure, metric=clause.figure, where=clause.where) if clause.where else None
-    if figure is None and not known:
-        cure = f"it has {', '.join(figure.name for figure in record.variant.figures)}"
-        raise PlumbError(f"clause {clause.name}: {record.variant.test} has no figure {clause.figure}", record.id, cure)
-    for launch in launches:
-        measurement = launch.find(figure or known[0])
-        if not record.is_valid or not launch.verified:
-            yield name, UNVERIFIED
-        elif launch.disturbed:
-            yield name, DISTURBED
-        elif measurement is None or not math.isfinite(measurement.value):
-            yield name, LACKING
-        else:
-            _require_direction(clause, measurement.better)
-            yield name, measurement
-
-
-def _of_links(clause: Clause, record: Record) -> Iterator[tuple[str, Measurement | str]]:
-    """Of each launch of a matrix, each link and the worse of its two directions."""
-    worse = max if clause.better == "lower" else min
+    """Of each launch that counts, each member and its measurement, or why it has none."""
+    names = names_of(clause, record.nodes)
+    wanted = None if clause.over == LINK else _figure(clause, record)
     for launch in record.counting():
-        links = group(
-            (link, item)
-            for item in launch.measurements
-            if item.metric == clause.figure and _has(item.params, clause.where) and (link := samples.node_link(item))
-        )
-        for name in _links_of(record.nodes):
+        measured = _links(clause, launch) if wanted is None else {names[0]: launch.find(wanted)}
+        for name in names:
+            item = measured.get(name)
             if not record.is_valid or not launch.verified:
                 yield name, UNVERIFIED
             elif launch.disturbed:
                 yield name, DISTURBED
-            elif name not in links:
+            elif item is None or not math.isfinite(item.value):
                 yield name, LACKING
             else:
-                _require_direction(clause, links[name][0].better)
-                yield name, worse(links[name], key=lambda item: item.value)
+                _require_direction(clause, item.better)
+                yield name, item
 
 
-def _links_of(nodes: Sequence[str]) -> list[str]:
-    ordered = sorted(nodes)
-    return [BETWEEN.join((first, second)) for place, first in enumerate(ordered) for second in ordered[place + 1 :]]
+def _figure(clause: Clause, record: Record) -> WantedFigure:
+    """The figure of a clause in the launches of a record."""
+    if clause.where:
+        return WantedFigure(name=clause.figure, metric=clause.figure, where=clause.where)
+    known = {figure.name: figure for figure in record.variant.figures}
+    if clause.figure not in known:
+        fault = f"clause {clause.name}: {record.variant.test} has no figure {clause.figure}"
+        raise PlumbError(fault, record.id, f"it has {', '.join(known)}")
+    return known[clause.figure]
+
+
+def _links(clause: Clause, launch: Launch) -> dict[str, Measurement | None]:
+    """The worse of the two directions of each link in a launch of a matrix."""
+    worse = max if clause.better == "lower" else min
+    links = group(
+        (link, item)
+        for item in launch.measurements
+        if item.metric == clause.figure and _has(item.params, clause.where) and (link := samples.node_link(item))
+    )
+    return {name: worse(items, key=lambda item: item.value) for name, items in links.items()}
 
 
 def names_of(clause: Clause, nodes: Sequence[str]) -> list[str]:
     """The members of a machine with these nodes, by name."""
-    return list(nodes) if clause.over == NODE else _links_of(nodes) if clause.over == LINK else [WHOLE]
+    if clause.over == LINK:
+        return [BETWEEN.join(ends) for ends in combinations(sorted(nodes), 2)]
+    return list(nodes) if clause.over == NODE else [WHOLE]
 
 
 def _require_direction(clause: Clause, better: Better) -> None:

@@ -11,17 +11,42 @@ from plumbline.base.table import table
 from plumbline.base.units import counted, digits, percent
 from plumbline.extras.accept.evidence import Evidence
 from plumbline.extras.accept.model import NODE, Clause, Contract
-from plumbline.extras.accept.verdict import MISSED, SHOWN, WORDS, Judged, closing, overall
+from plumbline.extras.accept.verdict import MISSED, SHOWN, WORDS, Judged, closing
+from plumbline.judge.statement import overall
+from plumbline.show.columns import Column, Table
 from plumbline.show.pages import blocks
-from plumbline.show.pages.blocks import Block, Piece, block, section
+from plumbline.show.pages.blocks import Block, block, section
 
 #: the member of a document that says which version of Plumbline made it
 VERSION = "plumbline"
 #: standard deviation of launches where nothing was measured yet, as a fraction
 SPREAD = 0.02
-HEADER = ("clause", "over", "promise", "bound", "usual", "shown", "launches", "verdict", "what")
 PLAN = ("clause", "members", "launches", "minutes", "shown by", "missed by", "passes from", "finds", "buyer", "vendor")
 OFFER = ("clause", "promise", "offered", "delivered", "ratio", "offer", "delivery")
+
+
+def _value(value: float | None) -> str:
+    return "–" if value is None else digits(value)
+
+
+CLAUSES = Table[Judged](
+    "Clauses",
+    [
+        Column("clause", lambda verdict: verdict.subject),
+        Column("over", lambda verdict: verdict.clause.over),
+        Column("promise", lambda verdict: verdict.clause.promise),
+        Column("bound", lambda verdict: _value(verdict.bound), "number"),
+        Column("usual", lambda verdict: _value(verdict.usual), "number", spare=1),
+        Column("shown", lambda verdict: f"{len(verdict.of(SHOWN))} of {verdict.members}", "number"),
+        Column("launches", lambda verdict: str(verdict.count), "number", spare=2),
+        Column(
+            "verdict",
+            lambda verdict: verdict.word,
+            page=lambda verdict: block("badge", verdict.word, verdict=verdict.state),
+        ),
+        Column("what", lambda verdict: verdict.explanation, "notes"),
+    ],
+)
 
 
 def plan(contract: Contract, evidence: Sequence[Evidence]) -> str:
@@ -78,28 +103,8 @@ def _single(contract: Contract) -> list[str]:
 
 def text(contract: Contract, judged: Sequence[Judged]) -> str:
     """A row for each clause, and the line that ends it."""
-    rows = [_row(verdict, contract) for verdict in judged]
     head = f"{contract.machine}, {counted(contract.node_count, 'node')}, {contract.vendor}"
-    return "\n\n".join([head, table(HEADER, rows, right=HEADER[3:7], spare=("usual", "launches")), closing(judged)])
-
-
-def _row(verdict: Judged, contract: Contract) -> tuple[str, ...]:
-    shown = f"{len(verdict.of(SHOWN))} of {verdict.clause.members(contract.node_count)}"
-    values = (_value(verdict.bound), _value(verdict.usual))
-    return (
-        verdict.subject,
-        verdict.clause.over,
-        verdict.clause.promise,
-        *values,
-        shown,
-        str(verdict.count),
-        verdict.word,
-        verdict.explanation,
-    )
-
-
-def _value(value: float | None) -> str:
-    return "–" if value is None else digits(value)
+    return "\n\n".join([head, CLAUSES.text(judged), closing(judged)])
 
 
 def document(contract: Contract, judged: Sequence[Judged], digest: str) -> dict[str, Any]:
@@ -128,7 +133,6 @@ def as_json(contract: Contract, judged: Sequence[Judged], digest: str) -> str:
 def page(contract: Contract, judged: Sequence[Judged], digest: str) -> Block:
     """The page: verdict, clauses, their members, and the records behind them."""
     word = WORDS[overall(judged)]
-    columns = [name if name not in HEADER[3:7] else blocks.number(name) for name in HEADER[:-1]]
     facts = [
         ("machine", contract.machine),
         ("nodes", str(contract.nodes)),
@@ -147,20 +151,11 @@ def page(contract: Contract, judged: Sequence[Judged], digest: str) -> Block:
                 "clauses",
                 "Clauses",
                 "Bound: the best limit that these launches show to be met; usual: the median of the members.",
-                blocks.table(
-                    "Clauses",
-                    [*columns, blocks.column("what", "notes")],
-                    [_cells(verdict, contract) for verdict in judged],
-                ),
+                CLAUSES.block(judged),
             ),
             *(_clause(verdict, contract) for verdict in judged),
         ],
     }
-
-
-def _cells(verdict: Judged, contract: Contract) -> list[Piece]:
-    *cells, word, statement = _row(verdict, contract)
-    return [*cells, block("badge", word, verdict=verdict.state), statement]
 
 
 def _clause(verdict: Judged, contract: Contract) -> Block:

@@ -14,7 +14,7 @@ from plumbline.base.schemas.site import Name, StackName
 from plumbline.base.units import Better
 from plumbline.records.variant import Line
 from plumbline.schedulers import names
-from plumbline.site.tests import expected
+from plumbline.site import expected
 from plumbline.statistics.acceptance import AcceptanceRule
 
 CURE = "plumb accept CONTRACT.yaml --init writes one that explains itself"
@@ -160,10 +160,10 @@ def faults(contract: Contract) -> Iterator[str]:
         same = clause.test, clause.stack, *(f"{name}={value}" for name, value in sorted(clause.params.items()))
         if counts.setdefault(same, clause.launches) != clause.launches:
             yield f"{where}.launches: another clause of this variant has {counts[same]}: they are the same launches"
-        yield from (f"{where}.{fault}" for fault in (*_names(clause), *_statistics(clause, nodes)))
+        yield from (f"{where}.{fault}" for fault in _faults_of(clause, nodes))
 
 
-def _names(clause: Clause) -> Iterator[str]:
+def _faults_of(clause: Clause, nodes: int) -> Iterator[str]:
     if clause.test not in expected():
         yield f"test: no test is called '{clause.test}': {suggest(clause.test, sorted(expected()), 'docs/kernels.md')}"
     if (clause.at_least is None) == (clause.at_most is None):
@@ -171,9 +171,6 @@ def _names(clause: Clause) -> Iterator[str]:
     unit = units.multiple(clause.unit)[0]
     if unit not in units.UNITS:
         yield f"unit: '{clause.unit}' is unknown: one of {', '.join(units.UNITS)}, or a multiple such as GB/s"
-
-
-def _statistics(clause: Clause, nodes: int) -> Iterator[str]:
     if clause.over == LINK and nodes < 2:
         yield f"over: {units.counted(nodes, 'node')} has no links"
         return

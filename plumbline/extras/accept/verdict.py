@@ -8,11 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from plumbline.base.units import counted, some
-from plumbline.base.verdicts import worst
 from plumbline.extras.accept import evidence
 from plumbline.extras.accept.evidence import Evidence, Member
 from plumbline.extras.accept.model import Clause, Contract
-from plumbline.judge.statement import Statement, nonempty, rounded
+from plumbline.judge.statement import Statement, nonempty, overall, rounded
 from plumbline.records.model import Record
 from plumbline.statistics import acceptance
 from plumbline.statistics.acceptance import AcceptanceRule
@@ -55,13 +54,14 @@ class Part:
 class Judged(Statement):
     """A clause with its evidence: ``count`` is how many launches count.
 
-    ``parts``: all members that were measured, and those that are known by name. ``unmeasured``: how many members were
-    not. ``bound``: the best limit that the machine would have passed with, ``usual`` the median of the members'
-    medians.
+    ``members``: how many the machine has, of which ``unmeasured`` were not measured; ``parts``: those that were, and
+    those that are known by name. ``bound``: the best limit that the machine would have passed with, ``usual`` the
+    median of the members' medians.
     """
 
     clause: Clause
     measured: Evidence
+    members: int
     parts: Sequence[Part] = ()
     unmeasured: int = 0
     bound: float | None = None
@@ -123,7 +123,9 @@ def of_evidence(clause: Clause, contract: Contract, measured: Evidence, nodes: S
     count = sum(len(member.values) for member in members.values())
     if len(members) > rule.members:  # nobody says which of them are the machine's
         reason = f"{len(members)} members were measured, the contract has {rule.members}: name its nodes there"
-        return Judged(clause.name, "INVALID", count, reason=reason, clause=clause, measured=measured)
+        return Judged(
+            clause.name, "INVALID", count, reason=reason, clause=clause, measured=measured, members=rule.members
+        )
     parts = [_test(member, 0, clause, rule) for member in members.values()]
     failed = [part.name for part in parts if part.state != SHOWN and not part.lacking]
     if len(failed) <= clause.again(contract.node_count):
@@ -136,6 +138,7 @@ def of_evidence(clause: Clause, contract: Contract, measured: Evidence, nodes: S
         notes=tuple(_notes(measured, failed, parts)),
         clause=clause,
         measured=measured,
+        members=rule.members,
         parts=parts,
         unmeasured=rule.members - len(medians),
         bound=acceptance.shown([part.bound for part in parts if part.bound is not None], rule, higher),
@@ -223,11 +226,6 @@ def _notes(measured: Evidence, failed: Sequence[str], parts: Sequence[Part]) -> 
         yield f"{counted(measured.unsealed, 'record')} of earlier versions without a seal"
     if again := [part.name for part in parts if part.name in failed and part.state == SHOWN]:
         yield f"shown in a retest: {some(again)}"
-
-
-def overall(judged: Sequence[Judged]) -> str:
-    """The verdict on the machine: that of the worst clause, where a clause that fails is worse than one unknown."""
-    return worst([verdict.state for verdict in judged])
 
 
 def closing(judged: Sequence[Judged]) -> str:

@@ -9,45 +9,9 @@ from pathlib import Path
 from plumbline.base import files, git
 from plumbline.base.errors import PlumbError
 from plumbline.commands import options
-from plumbline.extras.ci import origin, pipelines
+from plumbline.commands.options import command, flag, option
+from plumbline.extras.ci import pipelines
 from plumbline.measure.application import model
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``plumb ci``."""
-    parser.description = (
-        "Writes the pipelines that gate merge requests and measure every night, in a checkout of this suite or in a "
-        "repository with a plumb.yaml. --results names the folder that keeps the nightly records."
-    )
-    parser.add_argument("kind", choices=tuple(pipelines.FILES), help="which pipeline")
-    parser.add_argument("--tags", required=True, metavar="A,B", help="the runner's tags (GitHub: labels)")
-    options.add(parser, "--site", "where (default: the site that claims the runner)", default="")
-    options.add(parser, "--partition", "default: the partitions of the site that have the tests", default="")
-    options.add(parser, "--stack", "stack that both sides of a gate run on", default="")
-    options.add(parser, "--test", "tests of the gate: a regular expression that their names begin with", default="")
-    text = "stack or commit (default: where the change left its branch)"
-    parser.add_argument("--baseline", default="", metavar="SIDE", help=text)
-    options.add_profile(parser, "of nightly jobs (default: quick)")
-    options.add(parser, "--minutes", "of the gate (default: 60)", default=60)
-    text = "look for the cause of a FAIL, and of a change that the nightly job confirms, for M minutes (default: not)"
-    options.add(parser, "--cause-minutes", text, default=0)
-    text = "GitHub: when the nightly job runs (default: 17 2 * * *)"
-    parser.add_argument("--cron", default="17 2 * * *", metavar="C", help=text)
-    text = "what a job with status 2 is (default: warn)"
-    parser.add_argument("--inconclusive", choices=("warn", "fail"), default="warn", help=text)
-    parser.add_argument("--comment", action="store_true", help="post the gate's table under the merge request")
-    text = (
-        "of a runner that posts it and runs nothing of a merge request (default: GitHub's own, GitLab's without tags)"
-    )
-    parser.add_argument("--comment-tags", default="", metavar="A,B", help=text)
-    parser.add_argument("--pages", action="store_true", help="publish all campaigns after the nightly one")
-    options.add(parser, "--application", "default: the plumb.yaml here, or above")
-    text = "of an application: a wheel, or an address with its SHA-256 (default: what this Plumbline came from)"
-    parser.add_argument("--install", metavar="WHAT", help=text)
-    text = "of an application: its stacks and sites on the runner (default: in the user's data folder)"
-    parser.add_argument("--home", type=Path, metavar="FOLDER", help=text)
-    text = "write the file below this checkout (default: print it)"
-    parser.add_argument("--checkout", type=files.OutputFolder, metavar="FOLDER", help=text)
 
 
 def _application(named: Path | None) -> str:
@@ -62,7 +26,54 @@ def _application(named: Path | None) -> str:
     return str(file.relative_to(top))
 
 
-def run(args: argparse.Namespace) -> int:
+@command(
+    option("kind", "which pipeline", choices=tuple(pipelines.FILES)),
+    option("--tags", "the runner's tags (GitHub: labels)", required=True, metavar="A,B"),
+    option("--site", "where (default: the site that claims the runner)", default=""),
+    option("--partition", "default: the partitions of the site that have the tests", default=""),
+    option("--stack", "stack that both sides of a gate run on", default=""),
+    option("--test", "tests of the gate: a regular expression that their names begin with", default=""),
+    option("--baseline", "stack or commit (default: where the change left its branch)", default="", metavar="SIDE"),
+    options.profile("of nightly jobs (default: quick)"),
+    option("--minutes", "of the gate (default: 60)", default=60),
+    option(
+        "--cause-minutes",
+        "look for the cause of a FAIL, and of a change that the nightly job confirms, for M minutes (default: not)",
+        default=0,
+    ),
+    option("--cron", "GitHub: when the nightly job runs (default: 17 2 * * *)", default="17 2 * * *", metavar="C"),
+    option("--inconclusive", "what a job with status 2 is (default: warn)", choices=("warn", "fail"), default="warn"),
+    flag("--comment", "post the gate's table under the merge request"),
+    option(
+        "--comment-tags",
+        "of a runner that posts it and runs nothing of a merge request (default: GitHub's own, GitLab's without tags)",
+        default="",
+        metavar="A,B",
+    ),
+    flag("--pages", "publish all campaigns after the nightly one"),
+    option("--application", "default: the plumb.yaml here, or above"),
+    option(
+        "--install",
+        "of an application: a wheel, or an address with its SHA-256 (default: what this Plumbline came from)",
+        metavar="WHAT",
+    ),
+    option(
+        "--home",
+        "of an application: its stacks and sites on the runner (default: in the user's data folder)",
+        type=Path,
+        metavar="FOLDER",
+    ),
+    option(
+        "--checkout",
+        "write the file below this checkout (default: print it)",
+        type=files.OutputFolder,
+        metavar="FOLDER",
+    ),
+    description="Writes the pipelines that gate merge requests and measure every night, in a checkout of this "
+    "suite or in a "
+    "repository with a plumb.yaml. --results names the folder that keeps the nightly records.",
+)
+def run_ci(args: argparse.Namespace) -> int:
     """Print or write the pipeline; returns 0."""
     application = _application(args.application)
     if not application and (args.install or args.home):
@@ -80,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         comment_tags=tuple(options.names_of(args.comment_tags)),
         results=str(args.results_folder or ""),
         application=application,
-        install=origin.fixed(args.install) if application else "",
+        install=pipelines.fixed(args.install) if application else "",
         home=str(args.home or ""),
         **fields,
     )

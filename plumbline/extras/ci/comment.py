@@ -72,7 +72,7 @@ def tame(text: str) -> str:
     signs from what they would act on.
     """
     shown = "".join(sign if sign.isprintable() or sign == "\n" else " " for sign in text)
-    return re.sub(r"(?m)(?<![A-Za-z0-9_])@|^\s*(?=/)", lambda found: f"{found[0]}\u2060", shown)
+    return re.sub(r"(?m)(?<![A-Za-z0-9_])@|^\s*(?=/)", lambda match: f"{match[0]}\u2060", shown)
 
 
 def place(environment: Mapping[str, str]) -> "Place | None":

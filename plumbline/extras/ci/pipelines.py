@@ -1,21 +1,28 @@
 """The pipelines that gate merge requests and measure every night.
 
 The jobs are in templates, ``gitlab.yml`` and ``github.yml``; the choices of a site are data in their variables. The
-templates are for a checkout of this suite; in the repository of an application each job installs Plumbline first.
+templates are for a checkout of this suite; in the repository of an application each job installs Plumbline first, from
+a file with its SHA-256, never from a name of a registry: ``plumbline`` is somebody else's in the Python registry, and
+ours was not taken there.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import yaml
 
-from plumbline.base import files, yaml_text
+import plumbline
+from plumbline.base import files, paths, schemas
 from plumbline.base.errors import PlumbError
 
 #: where each host looks for its file, below the top of a checkout
@@ -28,6 +35,12 @@ ENVIRONMENT = ".plumbline"
 MARK = "# Rendered by plumb ci"
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:-]{0,99}")
 _CRON = re.compile(r"[0-9*,/-]+( [0-9A-Za-z*,/-]+){4}")
+#: the name of our wheels
+DISTRIBUTION = "plumbline-hpc"
+#: addresses whose content cannot become another one: with a SHA-256, or of a commit
+_FIXED = re.compile(r"((https?|file)://\S+#(\S+&)?sha256=[0-9a-f]{64}|git\+https://\S+@[0-9a-f]{40}(#\S*)?)")
+_WHERE = "plumb ci --install"
+_CURE = "name a wheel (make wheel), or an address with #sha256=… at its end"
 
 
 def write(kind: str, values: Values, checkout: Path) -> Path:
@@ -86,15 +99,20 @@ class Values:
         if not self.tags:
             raise PlumbError("no runner's tag", "plumb ci", "say --tags with those of a runner that may start jobs")
         for name in ("site", "partition", "stack", "test", "baseline", "results", "application", "install", "home"):
-            _plain(name, getattr(self, name))
+            value = getattr(self, name)
+            if not value.isprintable():
+                message = f"a character that cannot be printed in {value!r}"
+                raise PlumbError(message, f"plumb ci --{name}", "leave it out")
+            if "${{" in value:  # a pipeline would expand it before any shell sees it
+                raise PlumbError("'${{' begins an expression of the pipeline", f"plumb ci --{name}", "leave it out")
+        within = {"minutes": (self.minutes, 1), "cause-minutes": (self.cause_minutes, 0)}
         if self.partition and not self.site:
             raise PlumbError("a partition of no site", "plumb ci --partition", "say --site too")
         if not _CRON.fullmatch(self.cron):
             raise PlumbError(f"'{self.cron}' is not a schedule", "plumb ci --cron", "five fields, such as '17 2 * * *'")
-        if not 1 <= self.minutes <= 1440:
-            raise PlumbError(f"{self.minutes:g} minutes", "plumb ci --minutes", "from 1 to 1440")
-        if not 0 <= self.cause_minutes <= 1440:
-            raise PlumbError(f"{self.cause_minutes:g} minutes", "plumb ci --cause-minutes", "from 0 to 1440")
+        for option, (minutes, least) in within.items():
+            if not least <= minutes <= NIGHT:
+                raise PlumbError(f"{minutes:g} minutes", f"plumb ci --{option}", f"from {least} to {NIGHT}")
 
     @property
     def longest(self) -> int:
@@ -122,14 +140,6 @@ class Values:
         return {name: value for name, value in variables.items() if value}
 
 
-def _plain(name: str, value: str) -> None:
-    """Refuse what a pipeline would expand before any shell sees it, and what no terminal shows."""
-    if not value.isprintable():
-        raise PlumbError(f"a character that cannot be printed in {value!r}", f"plumb ci --{name}", "leave it out")
-    if "${{" in value:
-        raise PlumbError("'${{' begins an expression of the pipeline", f"plumb ci --{name}", "leave it out")
-
-
 def _commands(line: str, values: Values) -> list[str]:
     """The commands of the ``line`` of a template; for an application, job.sh is in a wheel, installed by each job."""
     if not values.application or not line.startswith(JOB):
@@ -142,7 +152,7 @@ def _commands(line: str, values: Values) -> list[str]:
 
 def gitlab(values: Values) -> str:
     """A file to include in ``.gitlab-ci.yml``: the gate on merge requests, the campaign on schedules."""
-    jobs = yaml_text.load(_template("gitlab"))
+    jobs = schemas.parse_yaml(_beside("gitlab.yml"))
     tags, common = list(values.tags), jobs[".plumb"]
     # "expand: false": GitLab would replace $NAME inside the values
     variables: dict[str, Any] = {name: {"value": value, "expand": False} for name, value in values.variables().items()}
@@ -155,7 +165,7 @@ def gitlab(values: Values) -> str:
             job["script"] = [command for line in job["script"] for command in _commands(line, values)]
     if values.comment_tags:
         jobs["plumb-comment"]["tags"] = list(values.comment_tags)
-    jobs["plumb-comment"]["script"] = [f"python3 -I - <<'PLUMB'\n{comment()}PLUMB\n"]
+    jobs["plumb-comment"]["script"] = [f"python3 -I - <<'PLUMB'\n{_beside('comment.py')}PLUMB\n"]
     if not values.comment:
         del jobs["plumb-comment"]
     jobs["plumb-nightly"]["timeout"] = f"{NIGHT} minutes"
@@ -167,22 +177,16 @@ def gitlab(values: Values) -> str:
 
 def github(values: Values) -> str:
     """A workflow: the gate on pull requests from this repository's branches, the campaign every night."""
-    template = _template("github")
-    document = yaml_text.load(template)
+    template = _beside("github.yml")
+    document = schemas.parse_yaml(template)
     jobs = document["jobs"]
     document["on"]["schedule"][0]["cron"] = values.cron
-    common = {
-        "runs-on": list(values.tags),
-        "timeout-minutes": values.longest,
-        "env": values.variables(),
-    }
-    for name in ("gate", "nightly"):
-        jobs[name] |= common
-    jobs["nightly"]["timeout-minutes"] = NIGHT
+    for name, longest in (("gate", values.longest), ("nightly", NIGHT)):
+        jobs[name] |= {"runs-on": list(values.tags), "timeout-minutes": longest, "env": values.variables()}
     for step in (step for job in jobs.values() for step in job["steps"] if "run" in step):
         step["run"] = "\n".join(_commands(step["run"], values))
     jobs["comment"]["runs-on"] = list(values.comment_tags) or "ubuntu-latest"
-    jobs["comment"]["steps"][1]["run"] = comment()
+    jobs["comment"]["steps"][1]["run"] = _beside("comment.py")
     if not values.comment:
         del jobs["comment"]
     if not values.pages:
@@ -193,13 +197,9 @@ def github(values: Values) -> str:
     return text
 
 
-def comment() -> str:
-    """The program that posts the comment."""
-    return Path(__file__).with_name("comment.py").read_text(encoding="utf-8")
-
-
-def _template(kind: str) -> str:
-    return Path(__file__).with_name(f"{kind}.yml").read_text(encoding="utf-8")
+def _beside(name: str) -> str:
+    """A file of this folder."""
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 class _Dumper(yaml.SafeDumper):
@@ -226,3 +226,43 @@ def _text(document: dict[str, Any], kind: str) -> str:
 
 #: the function that renders the pipeline of each host
 RENDER: dict[str, Callable[[Values], str]] = {"gitlab": gitlab, "github": github}
+
+
+def fixed(named: str | None) -> str:
+    """The address, with its hash, of the wheel or address ``named``; None: of what this Plumbline was installed from.
+
+    In a checkout that is the wheel of this version that ``make wheel`` has made. Raises :class:`PlumbError` for what
+    could become something else, and where there is nothing.
+    """
+    if named is None:
+        return _present_wheel()
+    if _FIXED.fullmatch(named):
+        return named
+    if "://" in named:
+        raise PlumbError(f"{named} could become another file", _WHERE, "add #sha256=… with its SHA-256")
+    if not Path(named).is_file():
+        raise PlumbError(f"{named} is not a file here, and what has that name elsewhere may not be ours", _WHERE, _CURE)
+    return _hashed(Path(named).resolve())
+
+
+def _hashed(file: Path) -> str:
+    return f"{file.as_uri()}#sha256={files.sha256(file)}"
+
+
+def _present_wheel() -> str:
+    if paths.is_installed():
+        try:
+            direct = json.loads(metadata.distribution(DISTRIBUTION).read_text("direct_url.json") or "{}")  # PEP 610
+        except (metadata.PackageNotFoundError, ValueError):
+            direct = {}
+        url, known = direct.get("url", ""), direct.get("archive_info", {}).get("hashes", {}).get("sha256")
+        file = Path(url2pathname(urlsplit(url).path))
+        if url.startswith("file:") and file.is_file() and known in (None, files.sha256(file)):
+            return _hashed(file)
+        if url.startswith("https:") and known:
+            return f"{url}#sha256={known}"
+        raise PlumbError("it is not known what this Plumbline was installed from", _WHERE, _CURE)
+    wheels = sorted(paths.build().glob(f"dist/{DISTRIBUTION.replace('-', '_')}-{plumbline.__version__}-*.whl"))
+    if not wheels:
+        raise PlumbError("there is no wheel of this checkout", str(paths.build() / "dist"), "make wheel, or --install")
+    return _hashed(wheels[-1].resolve())

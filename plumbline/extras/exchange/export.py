@@ -9,29 +9,28 @@ from plumbline.base import files
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import counted
 from plumbline.commands import options
-from plumbline.extras.exchange import openmetrics, reframe, rows
+from plumbline.commands.options import command, option
+from plumbline.extras.exchange import reframe, rows
 
 #: the form of every figure; the others hold the valid ones, because their readers do not ask
 EVERY = "csv"
 #: forms of text, which may go to standard output, and that of a database
-TEXTS = {"csv": rows.as_csv, "openmetrics": openmetrics.text}
+TEXTS = {"csv": rows.as_csv, "openmetrics": rows.as_openmetrics}
 DATABASE = "reframe"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``plumb export``."""
-    parser.add_argument("--format", choices=[*TEXTS, DATABASE], required=True, help="what is made of the figures")
-    options.add(parser, "--output", "a file (default for csv and openmetrics: standard output)")
-    options.add_records(parser)
-
-
-def run(args: argparse.Namespace) -> int:
+@command(
+    option("--format", "what is made of the figures", choices=[*TEXTS, DATABASE], required=True),
+    option("--output", "a file (default for csv and openmetrics: standard output)"),
+    options.records(),
+)
+def run_export(args: argparse.Namespace) -> int:
     """Write the figures; 1 if some records are damaged."""
     stored, damages = options.rows(args)
     every = rows.figures(stored)
-    figures = every if args.format == EVERY else [figure for figure in every if figure.valid]
+    figures = every if args.format == EVERY else [figure for figure in every if figure.row.is_valid]
     if args.format == "openmetrics":
-        figures = openmetrics.shown(figures)
+        figures = rows.in_openmetrics(figures)
     if not every:
         raise PlumbError("no figure to export", "plumb export", "plumb list shows what there is")
     if not figures:
@@ -48,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         reframe.write(figures, args.output)
     damaged = options.report_damage(damages)
-    records = counted(len({figure.id for figure in figures}), "record")
+    records = counted(len({figure.row.id for figure in figures}), "record")
     left = f", {len(every) - len(figures)} left out" if len(figures) < len(every) else ""
     place = f"{args.output}, " if args.output else ""
     closing = f"exported: {place}{counted(len(figures), 'figure')} of {records}{left}"

@@ -19,7 +19,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.base.units import Better
 from plumbline.extras.exchange import reframe
 from plumbline.extras.exchange.reframe import NEEDED, VALUE
-from plumbline.host.topology.plan import Plan
+from plumbline.host.binder import Plan
 from plumbline.parsers.measurement import Measurement
 from plumbline.records import store
 from plumbline.records.figure import Figure
@@ -71,20 +71,18 @@ def keep(records: Iterable[Record]) -> int:
         (store.session_file(record.site, file_of(record.site, record.partition, record.variant.test)), record)
         for record in records
     )
-    return sum(_merge(file, additions) for file, additions in kept.items())
-
-
-def _merge(file: Path, records: list[Record]) -> int:
-    """Add ``records`` to those of ``file`` and return how many it did not have."""
-    with files.writing("the records", file), files.lock(file.parent / ".import.lock"):
-        known: dict[str, Record] = {}
-        for item in store.read(file) if file.exists() else ():
-            if isinstance(item, store.Damage):
-                raise PlumbError(f"damaged record: {item.reason}", str(file), "restore the file, or remove it")
-            known[item.id] = item
-        merged = {**{record.id: record for record in records}, **known}
-        store.write(file, sorted(merged.values(), key=lambda record: (record.time, record.id)))
-        return len(merged) - len(known)
+    new = 0
+    for file, additions in kept.items():
+        with files.writing("the records", file), files.lock(file.parent / ".import.lock"):
+            known: dict[str, Record] = {}
+            for item in store.read(file) if file.exists() else ():
+                if isinstance(item, store.Damage):
+                    raise PlumbError(f"damaged record: {item.reason}", str(file), "restore the file, or remove it")
+                known[item.id] = item
+            merged = {**{record.id: record for record in additions}, **known}
+            store.write(file, sorted(merged.values(), key=lambda record: (record.time, record.id)))
+            new += len(merged) - len(known)
+    return new
 
 
 def _figures(cells: dict[str, str], lower: Collection[str], where: str) -> list[Figure]:
@@ -130,55 +128,45 @@ def _record(cells: dict[str, str], figures: list[Figure], site: str | None, wher
     test, params = name.split()[0], dict(re.findall(r"%([^\s=]+)=(\S+)", name))
     built = cells.get(SPACK, "")
     params |= {} if built in NOTHING else {SPACK: built}
-    named = {"the name of the test": test, "the partition": _cell(cells, "partition"), "the environment": stack}
-    for label, text in named.items():
+    partition, nodes = _cell(cells, "partition"), re.findall(r"[^\s,]+", cells.get("job_nodelist", ""))
+    named = [("the name of the test", test), ("the partition", partition), ("the environment", stack)]
+    for label, text in (*named, *(("the name of a node", node) for node in nodes)):
         _check(text, label, where)
     for label, text in (("the name", name), (SPACK, built)):
         _check(text, label, where, LONGEST_NAME)
     moment = _time(cells, where)
-    nodes = [node for node in re.split(r"[\s,]+", cells.get("job_nodelist", "")) if node]
-    for node in nodes:
-        _check(node, "the name of a node", where)
     ranks, threads = (_count(cells, column) for column in ("num_tasks", "num_cpus_per_task"))
     count = max(1, len(nodes))
     placed = Placement(
         name=UNKNOWN, memory=UNKNOWN, threads=threads, ranks_per_node=max(1, ranks // count), nodes=count
     )
     launch = Launch(
-        index=0,
-        order=0,
-        start=moment,
-        wall_s=0,
-        status="ok",
-        verified=False,
-        reasons=["imported: nothing was witnessed"],
-        disturbed=False,
-        disturbance=Disturbance(),
+        index=0, order=0, start=moment, wall_s=0, status="ok", verified=False,
+        reasons=["imported: nothing was witnessed"], disturbed=False, disturbance=Disturbance(),
         measurements=[Measurement(figure.name, figure.value, figure.unit, figure.better, {}) for figure in figures],
         ranks=[],
-    )
+    )  # fmt: skip
     line = json.dumps([place, cells], sort_keys=True)
     return Record(
         schema=1,
         id=hashlib.sha256(line.encode()).hexdigest()[:12],
         provenance="imported",
-        session=f"{file_of(place, _cell(cells, 'partition'), test)}-{moment}",
+        session=f"{file_of(place, partition, test)}-{moment}",
         campaign=None,
         time=moment,
         state="complete",
         site=place,
-        partition=_cell(cells, "partition"),
+        partition=partition,
         nodes=nodes,
         suite=Suite(version=IMPORTED, commit=None, dirty=None),
         stack=Stack(
             name=stack, provider=IMPORTED, mpi=Mpi(family=UNKNOWN, version=UNKNOWN), compiler={}, sources=[], sha256=""
         ),
-        variant=Variant(
-            schema=1, test=test, name=name, site=place, partition=_cell(cells, "partition"), stack=stack,
-            benchmark=test, arguments=[], placement=UNKNOWN, memory=None, threads=threads,
-            ranks_per_node=placed.ranks_per_node, nodes=count, parser=IMPORTED, context={},
+        variant=Variant.create(
+            test=test, name=name, site=place, partition=partition, stack=stack, benchmark=test,
+            placement=UNKNOWN, threads=threads, ranks_per_node=placed.ranks_per_node, nodes=count,
             figures=[WantedFigure(name=figure.name, metric=figure.name, where={}) for figure in figures],
-            launches=1, time_limit_s=0, environment={}, params=params,
+            time_limit_s=0, parser=IMPORTED, context={}, params=params,
         ),
         placement=placed,
         host={},

@@ -182,7 +182,7 @@ _DECODER = msgspec.json.Decoder(Session)
 
 def write(figures: Sequence[Exported], target: Path) -> None:
     """Replace ``target`` by a database of ``figures``."""
-    sessions = group((figure.campaign or figure.session, figure) for figure in figures)
+    sessions = group((item.row.campaign or item.row.session, item) for item in figures)
     with (
         files.writing("the figures", target),
         files.replacing(target) as temporary,
@@ -203,14 +203,15 @@ def write(figures: Sequence[Exported], target: Path) -> None:
 
 def _report(name: str, exported: list[Exported]) -> dict[str, Any]:
     """The run report of a campaign: ReFrame looks for ``session_info`` by a pattern that admits no object inside."""
-    session = str(uuid.uuid5(uuid.NAMESPACE_URL, f"plumbline:{exported[0].site}:{name}"))
-    by_record = group((figure.id, figure) for figure in exported)
+    first = exported[0].columns
+    session = str(uuid.uuid5(uuid.NAMESPACE_URL, f"plumbline:{first['site']}:{name}"))
+    by_record = group((item.row.id, item.columns) for item in exported)
     cases = [_case(session, number, figures) for number, figures in enumerate(by_record.values())]
     times = [case["job_completion_time_unix"] for case in cases]
     run = {"num_cases": len(cases), "num_failures": 0, "num_aborted": 0, "num_skipped": 0}
     information = {
         "data_version": DATA,
-        "hostname": exported[0].nodes.split(" ")[0],
+        "hostname": first["nodes"].split(" ")[0],
         "uuid": session,
         "time_start": _shown(min(times)),
         "time_start_unix": min(times),
@@ -224,37 +225,31 @@ def _report(name: str, exported: list[Exported]) -> dict[str, Any]:
     return {"session_info": information, "runs": [{**run, "run_index": 0, "testcases": cases}], "restored_cases": []}
 
 
-def _case(session: str, number: int, figures: list[Exported]) -> dict[str, Any]:
+def _case(session: str, number: int, figures: list[dict[str, Any]]) -> dict[str, Any]:
     first = figures[0]
-    at = units.moment(first.time).timestamp()
+    at = units.moment(first["time"]).timestamp()
     return {
-        "name": first.variant,
-        "system": first.site,
-        "partition": first.partition,
-        "environ": first.stack,
+        "name": first["variant"],
+        "system": first["site"],
+        "partition": first["partition"],
+        "environ": first["stack"],
         "result": "pass",
-        "job_nodelist": first.nodes.split(" "),
+        "job_nodelist": first["nodes"].split(" "),
         "job_completion_time": _shown(at),
         "job_completion_time_unix": at,
         # value, reference, its thresholds as fractions, unit, result; ReFrame writes 0 where there is no reference
         "perfvalues": {
-            f"{figure.site}:{figure.partition}:{figure.figure}": [
-                figure.value,
-                figure.reference or 0.0,
-                figure.lower,
-                figure.upper,
-                figure.unit,
-                "pass",
-            ]
-            for figure in figures
+            f"{first['site']}:{first['partition']}:{item['figure']}":
+                [item["value"], item["reference"] or 0.0, item["lower"], item["upper"], item["unit"], "pass"]
+            for item in figures
         },
         "run_index": 0,
         "session_uuid": session,
         "uuid": f"{session}:0:{number}",
-        "plumbline_record": first.id,
-        "plumbline_application": first.application or "",
-        "plumbline_commit": first.commit or "",
-    }
+        "plumbline_record": first["id"],
+        "plumbline_application": first["application"] or "",
+        "plumbline_commit": first["commit"] or "",
+    }  # fmt: skip
 
 
 def _shown(seconds: float) -> str:

@@ -9,13 +9,13 @@ from pathlib import Path
 from plumbline.base.errors import PlumbError
 from plumbline.base.schemas.site import Partition
 from plumbline.base.table import table
-from plumbline.extras.fabric import causes, node, smoke
+from plumbline.extras.fabric import causes, smoke
 from plumbline.extras.fabric.causes import MULTI, NOT_THERE, THREADLESS, Case, Why
 from plumbline.extras.fabric.smoke import Smoke
 from plumbline.host import devices
 from plumbline.measure.session import passing_folder
 from plumbline.mpi import ways
-from plumbline.site.nodes import findings, read
+from plumbline.site.nodes import collection, findings
 from plumbline.site.nodes.findings import NodeFinding
 from plumbline.site.nodes.model import Node
 from plumbline.stacks.manifest import Manifest
@@ -52,7 +52,7 @@ def of_stacks(stacks: Sequence[Manifest], site: str, partition: Partition, over:
     """The ways that each of ``stacks`` uses here; of one that cannot be launched, the reason."""
     uses: list[Use] = []
     with passing_folder("stack-check") as folder:
-        facts = read.here(folder)
+        facts = collection.here(folder)
         for stack in stacks:
             place = folder / stack.name
             place.mkdir()
@@ -81,7 +81,7 @@ class Judge:
         self.stack, self.facts, self.ran, self.settings = stack, facts, ran, settings
         self.doctor = {finding.name: finding for finding in findings.examine_node(facts)}
         self.between = "ranks of a node" if ran.nodes == 1 else "nodes"
-        self.words = smoke.words(ran)
+        self.words = ways.reported(ran.lines)
 
     def case(self, way: str) -> Case:
         """The case of a way that was not used."""
@@ -135,7 +135,7 @@ class Judge:
 
     def between_nodes(self) -> Iterator[Use]:
         """The networks with an active port, and TCP."""
-        active = node.fabrics(self.facts)
+        active = causes.fabrics(self.facts)
         if self.ran.failed:
             yield self._failed((ways.TCP, *active))
             return
@@ -144,7 +144,7 @@ class Judge:
         used = {way: [*spoken[way], *opened.get(way, [])] for way in active}
         for way in ways.FABRICS:
             if way not in active:
-                yield self._row(way, node.inactive(self.facts, way) or NOT_HERE, "", False)
+                yield self._row(way, causes.inactive(self.facts, way) or NOT_HERE, "", False)
             elif used[way] or any(used.values()):
                 others = ", ".join(network for network, words in used.items() if words)
                 yield self._use(way, active[way], True, ", ".join(used[way]) or f"{others} is used")
@@ -156,7 +156,7 @@ class Judge:
     def untried(self) -> Iterator[Use]:
         """Of one node: whether the library can use the active ports at all."""
         self.between = "nodes"
-        active = node.fabrics(self.facts)
+        active = causes.fabrics(self.facts)
         for way, ports in active.items():
             case = self.case(way)
             able = not set(case.able) <= set(case.broken)
@@ -167,21 +167,17 @@ class Judge:
     def dropped(self) -> Iterator[Use]:
         """Variables of this shell that programs get which people start themselves, and these launches do not."""
         for name, value in sorted(self.ran.refused.items()):
-            off = sorted(
-                {
-                    switch.way
-                    for switch in self.stack.family.switches
-                    if switch.variable == name and switch.is_off(value)
-                }
-            )
-            if off:
+            switches = (switch for switch in self.stack.family.switches if switch.variable == name)
+            if off := sorted({switch.way for switch in switches if switch.is_off(value)}):
                 yield self._row(
                     f"{name} of this shell", "", f"{name}={value}", None,
                     [Why("not given to these launches", f"turns {', '.join(off)} off", f"unset {name}")],
                 )  # fmt: skip
 
     def _tcp(self, otherwise: bool) -> Iterator[Use]:
-        cards = [f"{name} {speed / 1000:g} Gbit/s" if speed else name for name, _, speed in node.interfaces(self.facts)]
+        cards = [
+            f"{name} {speed / 1000:g} Gbit/s" if speed else name for name, _, speed in causes.interfaces(self.facts)
+        ]
         why = causes.of(self.case(ways.TCP)) if self.ran.by_tcp else []
         seen = ", ".join(self._by_tcp()) or ("not needed" if otherwise else "not seen")
         seen += f", {figures}" if (figures := self._figures()) and self.ran.by_tcp else ""
@@ -212,7 +208,7 @@ class Judge:
         yield self._row(GPU, wanted, seen, is_bad, why if is_bad else [])
 
     def _by_tcp(self) -> list[str]:
-        names = {address: name for name, address, _ in node.interfaces(self.facts)}
+        names = {address: name for name, address, _ in causes.interfaces(self.facts)}
         return [f"{size / 1e6:.0f} MB by TCP, {names.get(at, at)}" for at, size in self.ran.by_tcp.items()]
 
     def _figures(self) -> str:

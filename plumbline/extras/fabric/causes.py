@@ -5,9 +5,12 @@ Faults of the node itself are in the table of ``plumb doctor`` (:mod:`plumbline.
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 import re
+import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,7 +18,6 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
-from plumbline.extras.fabric import node as nodes
 from plumbline.extras.fabric.smoke import Smoke
 from plumbline.mpi import ways
 from plumbline.site.nodes import findings
@@ -35,6 +37,8 @@ ctypes.CDLL(sys.argv[1]).ucp_lib_query(ctypes.byref(found))
 print(found.level)
 """
 MULTI = 2
+#: asks for the address of a network interface
+_SIOCGIFADDR = 0x8915
 _SHARED = re.compile(r"\.so(?:\.[\d.]+)?$")
 #: the C library has the calls by which others copy, and the witness counts them
 _OTHERS = re.compile(r"libc[.-]|libplumb")
@@ -93,15 +97,10 @@ class Case:
         missing = {file: libraries.missing(file, variables) for file in self.able}
         return {file: names for file, names in missing.items() if names}
 
-    def of_doctor(self, name: str) -> Iterator[str]:
-        """The finding of ``plumb doctor`` on the node, if it is bad."""
-        if (finding := self.doctor.get(name)) and finding.bad:
-            yield finding.seen
-
 
 @dataclass(frozen=True)
 class Cause:
-    """``seen`` yields the evidence of the cause, nothing where it is absent.
+    """``seen`` returns the evidence of the cause, nothing where it is absent; None: ``plumb doctor`` examines it.
 
     ``cure`` may have ``{build}``, how a library is built with the way, and ``{interface}``, its setting for that.
     Without one, the cure is that of ``plumb doctor``, which knows the cause by this ``name``.
@@ -109,8 +108,15 @@ class Cause:
 
     name: str
     ways: tuple[str, ...]
-    seen: Callable[[Case], Iterable[str]]
+    seen: Callable[[Case], Iterable[str]] | None = None
     cure: str = ""
+
+    def evidence(self, case: Case) -> Iterable[str]:
+        """The evidence in ``case``."""
+        if self.seen is not None:
+            return self.seen(case)
+        finding = case.doctor.get(self.name)
+        return [finding.seen] if finding and finding.bad else []
 
 
 def _turned_off(case: Case) -> Iterator[str]:
@@ -120,25 +126,23 @@ def _turned_off(case: Case) -> Iterator[str]:
             yield f"{switch.variable}={value} ({where})"
 
 
-def _not_built(case: Case) -> Iterator[str]:
-    if case.way in ways.WAYS and not case.able:
-        yield f"none of its {len(case.files)} libraries has {ways.WAYS[case.way].mark.decode()}"
+def _not_built(case: Case) -> list[str]:
+    is_absent = case.way in ways.WAYS and not case.able
+    return [f"none of its {len(case.files)} libraries has {ways.WAYS[case.way].mark.decode()}"] if is_absent else []
 
 
-def _without_library(case: Case) -> Iterator[str]:
-    for file, missing in case.broken.items():
-        yield f"{file.name} lacks {', '.join(missing)}"
+def _without_library(case: Case) -> list[str]:
+    return [f"{file.name} lacks {', '.join(missing)}" for file, missing in case.broken.items()]
 
 
-def _single_threaded(case: Case) -> Iterator[str]:
-    if any(NO_THREADS in line for line in case.smoke.lines):
-        yield f"the library says that UCX {NO_THREADS}"
+def _single_threaded(case: Case) -> list[str]:
+    is_reported = any(NO_THREADS in line for line in case.smoke.lines)
+    return [f"the library says that UCX {NO_THREADS}"] if is_reported else []
 
 
-def _apart(case: Case) -> Iterator[str]:
+def _apart(case: Case) -> list[str]:
     spaces = {rank.user_namespace for rank in case.smoke.transports} - {""}
-    if len(spaces) > 1:
-        yield f"the ranks are in {len(spaces)} user namespaces"
+    return [f"the ranks are in {len(spaces)} user namespaces"] if len(spaces) > 1 else []
 
 
 def _refused(case: Case) -> Iterator[str]:
@@ -159,7 +163,7 @@ def _closed(case: Case) -> Iterator[str]:
 
 
 def _other_interface(case: Case) -> Iterator[str]:
-    known = {address: (name, speed) for name, address, speed in nodes.interfaces(case.node)}
+    known = {address: (name, speed) for name, address, speed in interfaces(case.node)}
     best = max((speed or 0 for _, speed in known.values()), default=0)
     for address in case.smoke.by_tcp:
         name, speed = known.get(address, (address, None))
@@ -176,9 +180,8 @@ def _not_reached(case: Case) -> Iterator[str]:
         yield case.smoke.failed
 
 
-def _busy(case: Case) -> Iterator[str]:
-    if case.smoke.late and case.smoke.beside:
-        yield case.smoke.beside
+def _busy(case: Case) -> list[str]:
+    return [case.smoke.beside] if case.smoke.late and case.smoke.beside else []
 
 
 #: the causes by which a library cannot use a way, whatever it is told
@@ -190,16 +193,13 @@ THREADLESS = Cause(
 CAUSES = (
     Cause("turned off by a setting", (*ways.WAYS, ways.SHARED), _turned_off, "take it out there"),
     Cause(NOT_THERE[0], tuple(ways.WAYS), _not_built, "a build with it ({build}), or the site's own module"),
-    Cause(
-        NOT_THERE[1], tuple(ways.WAYS), _without_library,
-        "install the package with the library on all nodes",
-    ),
+    Cause(NOT_THERE[1], tuple(ways.WAYS), _without_library, "install the package with the library on all nodes"),
     THREADLESS,
     Cause(
         "ranks in user namespaces of their own", (*ways.SINGLE_COPY, ways.SHARED), _apart,
         "one container for all ranks of a node, not one for each; setuid Apptainer makes no user namespace",
     ),
-    Cause(findings.PTRACE, (ways.CMA,), lambda case: case.of_doctor(findings.PTRACE)),
+    Cause(findings.PTRACE, (ways.CMA,)),
     Cause(
         "copies refused by the kernel", (ways.CMA,), _refused,
         "a container needs --cap-add=SYS_PTRACE, or a seccomp profile that allows process_vm_readv",
@@ -208,8 +208,8 @@ CAUSES = (
         "device closed to this user", ways.FABRICS, _closed,
         "open the device file to users (udev), or give it to the container",
     ),
-    Cause(findings.LOCKED, ways.FABRICS, lambda case: case.of_doctor(findings.LOCKED)),
-    Cause(findings.SHM, (ways.SHARED,), lambda case: case.of_doctor(findings.SHM)),
+    Cause(findings.LOCKED, ways.FABRICS),
+    Cause(findings.SHM, (ways.SHARED,)),
     Cause("slower interface", (ways.TCP,), _other_interface, "{interface} names the faster one"),
     Cause(
         "peer not reached: firewall or wrong interface", (ways.TCP,), _not_reached,
@@ -239,7 +239,7 @@ def of(case: Case) -> list[Why]:
         Why(cause.name, seen, cause.cure.format(build=build, interface=interface) or case.doctor[cause.name].cure)
         for cause in CAUSES
         if case.way in cause.ways
-        for seen in cause.seen(case)
+        for seen in cause.evidence(case)
     ]
 
 
@@ -260,3 +260,52 @@ def _has(file: Path, mark: bytes) -> bool:
             return False
         with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
             return content.find(mark) >= 0
+
+
+def fabrics(node: Node) -> dict[str, str]:
+    """Network of a fabric with an active port -> its ports: ``mlx5_0 port 1, 200 Gbit/s``."""
+    ports: dict[str, list[str]] = {}
+    for adapter in node.hcas:
+        for port in adapter.ports:
+            if port.state == "ACTIVE":
+                rate = f", {port.rate_gbit:g} Gbit/s" if port.rate_gbit else ""
+                of_network = ports.setdefault(_network(adapter.name, port.link_layer), [])
+                of_network.append(f"{adapter.name} port {port.port}{rate}")
+    for card in node.nics:
+        if (card.driver or "").startswith("cxi") and card.state == "up":
+            ports.setdefault(ways.SLINGSHOT, []).append(card.name)
+    return {way: "; ".join(texts) for way, texts in ports.items()}
+
+
+def inactive(node: Node, way: str) -> str:
+    """The ports of a network that are there and not active, with their states."""
+    return "; ".join(
+        f"{adapter.name} port {port.port} is {port.state}"
+        for adapter in node.hcas
+        for port in adapter.ports
+        if port.state != "ACTIVE" and _network(adapter.name, port.link_layer) == way
+    )
+
+
+def _network(adapter: str, link_layer: str | None) -> str:
+    if adapter.startswith("hfi"):
+        return ways.OMNIPATH
+    return ways.ROCE if link_layer == "Ethernet" else ways.INFINIBAND
+
+
+def interfaces(node: Node) -> Iterator[tuple[str, str, int | None]]:
+    """Name, IPv4 address of this host and Mbit/s of the network cards that are up, and of the loopback."""
+    yield "lo", "127.0.0.1", None
+    for card in node.nics:
+        if card.state != "down" and (known := address(card.name)):
+            yield card.name, known, card.speed_mbit
+
+
+def address(interface: str) -> str | None:
+    """Its IPv4 address, by netdevice(7); None where it has none. Facts have none: addresses are not published."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            response = fcntl.ioctl(probe, _SIOCGIFADDR, struct.pack("256s", interface.encode()[:15]))
+        except OSError:
+            return None
+    return socket.inet_ntoa(response[20:24])

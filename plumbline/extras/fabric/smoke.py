@@ -11,9 +11,9 @@ from plumbline import mpi, parsers
 from plumbline.base import surroundings
 from plumbline.base.schemas.site import Partition
 from plumbline.launch import pipeline, process
-from plumbline.launch.prepare import Prepared, prepare
+from plumbline.launch.prepare import prepare
 from plumbline.launch.witness.model import RankWitness, Transports, sent_between
-from plumbline.mpi import settings, ways
+from plumbline.mpi import settings
 from plumbline.records.variant import Variant, WantedFigure
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks.manifest import Manifest
@@ -83,19 +83,20 @@ def run(stack: Manifest, site: str, partition: Partition, nodes: int, folder: Pa
     job = prepare(_variant(stack, site, partition.name, nodes, variables), "stack check")
     texts: list[str] = []
     for _ in range(STARTS):
-        ran, _ = pipeline.start(job, 0, 0, folder / f"launch-{nodes}")
+        ran = pipeline.start(job, 0, 0, folder / f"launch-{nodes}")
         files = (ran.output.folder / name for name in ("stderr", "stdout"))
         texts += [*map(process.printed, files), *ran.output.of_ranks()]
         if ran.ended.status != "failed":
             break
     pipeline.observe(ran)
     texts += map(process.printed, sorted(reports.iterdir()))
-    failed = "; ".join(ran.why_ended())
+    failed, around = "; ".join(ran.why_ended()), surroundings.of_user()
     return Smoke(
         nodes, failed, ran.ended.status == "timeout", ran.launch.disturbance.short(), ran.seen,
         [line for text in texts for line in text.splitlines()],
         {name: value for name, value in job.ranks.environment.items() if name not in variables},
-        _refused(job), {} if failed else _figures(ran.output.of_ranks()),
+        {name: around[name] for name in job.record.removed_variables or [] if name.startswith(mpi.VARIABLES)},
+        {} if failed else _figures(ran.output.of_ranks()),
     )  # fmt: skip
 
 
@@ -103,19 +104,12 @@ def _variant(stack: Manifest, site: str, partition: str, nodes: int, variables: 
     trips = ("--batches", str(BATCHES), "--latency-trips", str(TRIPS), "--bandwidth-trips", str(LARGE_TRIPS))
     small = ("--mode", "serial", "--latency-bytes", str(SMALL_BYTES), "--warm-up", "0")
     figures = [WantedFigure(name=name, metric=name, where={}) for name in ("latency", "bandwidth")]
-    return Variant(
-        schema=1, test="stack_check", name=f"stack check over {nodes} nodes", site=site, partition=partition,
-        stack=stack.name, benchmark=KERNEL, arguments=[*small, *trips, "--json"],
-        placement="compact", memory=None, threads=1, ranks_per_node=2 // nodes, nodes=nodes,
-        parser="kernel", context={"kernel": KERNEL},
-        figures=figures, launches=1, time_limit_s=TIME_LIMIT_S * nodes, environment=variables, params={},
+    return Variant.create(
+        test="stack_check", name=f"stack check over {nodes} nodes", site=site, partition=partition, stack=stack.name,
+        benchmark=KERNEL, arguments=[*small, *trips, "--json"], placement="compact", threads=1,
+        ranks_per_node=2 // nodes, nodes=nodes, figures=figures, time_limit_s=TIME_LIMIT_S * nodes,
+        environment=variables,
     )  # fmt: skip
-
-
-def _refused(job: Prepared) -> dict[str, str]:
-    """The variables of this process that would change how MPI libraries work, and that launches do not get."""
-    around, names = surroundings.of_user(), job.record.removed_variables or []
-    return {name: around[name] for name in names if name.startswith(mpi.VARIABLES)}
 
 
 def _figures(texts: list[str]) -> dict[str, float]:
@@ -128,11 +122,6 @@ def _figures(texts: list[str]) -> dict[str, float]:
         for measurement in measurements
         if measurement.metric in ("latency", "bandwidth")
     }
-
-
-def words(smoke: Smoke) -> list[str]:
-    """The transports by which the library says that it reaches its peer."""
-    return ways.reported(smoke.lines)
 
 
 def sources(stack: Manifest, partition: Partition, smoke: Smoke, root: Path = Path("/")) -> dict[str, tuple[str, str]]:

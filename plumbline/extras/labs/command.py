@@ -10,7 +10,8 @@ from plumbline import site
 from plumbline.base import files, table, terminal, units
 from plumbline.base.errors import PlumbError
 from plumbline.commands import options
-from plumbline.extras.labs import evidence, forms, machine, model, printed
+from plumbline.commands.options import command, flag, option
+from plumbline.extras.labs import evidence, forms, model
 from plumbline.extras.labs.forms import Done
 from plumbline.extras.labs.model import RECORD, Lab
 from plumbline.records import query
@@ -21,18 +22,20 @@ from plumbline.show.pages import page
 LAUNCHES = 6
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``plumb lab``."""
-    parser.add_argument("labs", nargs="*", metavar="LAB", help="such as R7; all: every lab (default: list them)")
-    parser.add_argument("--recorded", action="store_true", help="measure nothing, use the records that there are")
-    options.add(parser, "--minutes", "begin no lab that would end after so many minutes")
-    options.add_output(parser, "write the lab to a file", ".html", ".json", ".md", ".txt")
-    text = "write a page for a class: question, commands, empty table, and the solution on a new sheet"
-    parser.add_argument("--handout", type=files.Output, metavar="FILE", help=text)
-    options.add_records(parser, "site", "stack", "campaign", "since", "until")
-
-
-def run(args: argparse.Namespace) -> int:
+@command(
+    option("labs", "such as R7; all: every lab (default: list them)", nargs="*", metavar="LAB"),
+    flag("--recorded", "measure nothing, use the records that there are"),
+    option("--minutes", "begin no lab that would end after so many minutes"),
+    options.output("write the lab to a file", ".html", ".json", ".md", ".txt"),
+    option(
+        "--handout",
+        "write a page for a class: question, commands, empty table, and the solution on a new sheet",
+        type=files.Output,
+        metavar="FILE",
+    ),
+    options.records("site", "stack", "campaign", "since", "until"),
+)
+def run_lab(args: argparse.Namespace) -> int:
     """List the labs, or measure and show some; 1 if a case failed or records are damaged."""
     names = list(model.every()) if args.labs == ["all"] else args.labs
     labs, lacks = [model.named(name) for name in names], _lacking()
@@ -66,7 +69,7 @@ def listing(lacks: Callable[[Lab], str]) -> str:
     parts = []
     for letter, document in model.DOCUMENTS.items():
         labs = [lab for lab in model.every().values() if lab.name.startswith(letter)]
-        rows = [(lab.name, lab.title, f"{lab.minutes:g}", machine.words(lab.needs), _here(lacks(lab))) for lab in labs]
+        rows = [(lab.name, lab.title, f"{lab.minutes:g}", model.words(lab.needs), _here(lacks(lab))) for lab in labs]
         parts.append(f"{document}\n{table.table(header, rows, right=('min',))}")
     count = units.counted(len(model.every()), "lab")
     return "\n\n".join([*parts, f"{count}; plumb lab R7 measures one, plumb lab R7 --recorded uses the records"])
@@ -81,21 +84,21 @@ def _lacking() -> Callable[[Lab], str]:
     here = site.claiming(site.load_all())
     if here is None:
         return lambda lab: "no site is configured for this host: plumb site init"
-    offers = machine.offered(here)
-    return lambda lab: machine.lacking(lab.needs, offers)
+    offers = model.offered(here)
+    return lambda lab: model.lacking(lab.needs, offers)
 
 
 def _measure(lab: Lab) -> int:
     """Run the tests of a lab as a campaign; returns its exit status."""
     if not lab.tests:
         return 0
-    from plumbline.measure.reframe import campaign, selection  # here: a list of labs needs no ReFrame
+    from plumbline.measure.reframe import campaign, cases  # here: a list of labs needs no ReFrame
 
     chosen = [*campaign.named(lab.pattern), *lab.options]
     if not any(option.startswith("launches=") for option in lab.options):
         chosen += ["-S", f"launches={LAUNCHES}"]
     print(f"{lab.name}: {lab.question}", flush=True)
-    status = campaign.measure(campaign.Tests(selection.files(lab.pattern), "lab", chosen))
+    status = campaign.measure(campaign.Tests(cases.files(lab.pattern), "lab", chosen))
     if status == campaign.INTERRUPTED:  # the next lab is not begun
         raise KeyboardInterrupt
     return status
@@ -111,9 +114,9 @@ def _done(lab: Lab, lacks: str, args: argparse.Namespace) -> tuple[Done, list[Da
     outputs, findings = [], evidence.findings(lab, rows)
     for entry in lab.prints:
         if (args.recorded and entry.measures) or (RECORD in entry.command and not newest):
-            findings += printed.missing(entry)
+            findings += evidence.not_run(entry)
             continue
-        outputs.append(printed.run(entry, newest))
+        outputs.append(evidence.run_printed(entry, newest))
         findings += outputs[-1].findings
     return Done(lab, evidence.filled(lab, rows), outputs, findings, evidence.closing(lab, findings, lacks)), damages
 

@@ -1,23 +1,29 @@
-"""Whether the lesson of a lab holds here: by its figures, compared as any two sides of records are."""
+"""Whether the lesson of a lab holds here.
+
+By its figures, compared as any two sides of records are, and by commands whose output shows it: a plan, a profile, a
+screen of settings.
+"""
 
 from __future__ import annotations
 
 import functools
 import re
+import shlex
+import subprocess
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from plumbline.base import group, paths, units
 from plumbline.base.units import Better
-from plumbline.extras.labs.model import Lab, Lesson, Table
+from plumbline.extras.labs.model import RECORD, Lab, Lesson, Printed, Table
 from plumbline.judge import pivot
 from plumbline.judge.compare import Cell, cell
 from plumbline.judge.pivot import Item, Pivot
 from plumbline.judge.references import match
-from plumbline.judge.references.model import Entry
+from plumbline.judge.references.match import Entry
 from plumbline.judge.statement import Statement
 from plumbline.records.model import AnyRecord
 from plumbline.statistics import Floats, unpaired
@@ -187,9 +193,7 @@ def _values(sessions: Sequence[Sequence[float]]) -> Floats:
 def _is_enough(couple: Couple, tests: int) -> bool:
     """Whether so few launches could show any difference, of so many comparisons."""
     sides = (couple.than, couple.better)
-    if couple.exact:
-        return True
-    if min(len(side.sessions) for side in sides) >= unpaired.ENOUGH:
+    if couple.exact or min(len(side.sessions) for side in sides) >= unpaired.ENOUGH:
         return True
     return unpaired.critical(*(sum(map(len, side.sessions)) for side in sides), unpaired.ERROR / 2 / tests) >= 0
 
@@ -246,8 +250,62 @@ def finding_line(finding: LessonFinding) -> str:
 
 
 def _how_much(finding: LessonFinding) -> str:
-    parts = []
-    if finding.ratio is not None:
-        ends = " to ".join(map(units.digits, finding.interval)) if finding.interval else ""
-        parts.append(f"{units.digits(finding.ratio)} times{f' ({ends})' if ends else ''}")
-    return ", ".join([*parts, *([finding.reason] if finding.reason else [])])
+    times = "" if finding.ratio is None else f"{units.digits(finding.ratio)} times"
+    times += f" ({' to '.join(map(units.digits, finding.interval))})" if times and finding.interval else ""
+    return ", ".join(filter(None, (times, finding.reason)))
+
+
+@dataclass(frozen=True)
+class Output:
+    """The output of a command, and the finding of each of its expected lines."""
+
+    command: str
+    text: str
+    findings: list[LessonFinding]
+
+
+def run_printed(printed: Printed, record: str = "") -> Output:
+    """The output of a command in the suite's folder; ``record`` is the id of the lab's newest one.
+
+    Where it fails, its errors are part of the text, such as of a program that was ended, and their last line is
+    the reason why an expected line is missing.
+    """
+    program = paths.program("plumb")
+    words = [record if word == RECORD else word for word in printed.command[1:]]
+    words = [
+        str(paths.stacks() / word.removeprefix("stacks/")) if word.startswith("stacks/") else word for word in words
+    ]
+    done = subprocess.run([program, *words], cwd=paths.suite(), capture_output=True, text=True, check=False)
+    text, failure = done.stdout.rstrip("\n"), None
+    if done.returncode:
+        errors = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        text, failure = "\n".join([*filter(None, [text]), *errors]), errors[-1]
+    planned = not (printed.measures or record in words)
+    findings = [replace(_line_finding(*line, text, failure), planned=planned) for line in printed.lines.items()]
+    return Output(shlex.join([printed.command[0], *words]), _parts(printed.shows, text), findings)
+
+
+def not_run(printed: Printed) -> list[LessonFinding]:
+    """The findings of a command that was not run."""
+    return [LessonFinding(subject=says, state=MISSING, count=0) for says in printed.lines.values()]
+
+
+def _parts(pattern: str | None, text: str) -> str:
+    """The matches of ``pattern``, with dots for lines between; the whole if there are none."""
+    if pattern is None:
+        return text
+    shown, end = "", 0
+    for part in re.finditer(pattern, text, re.MULTILINE):
+        between = "\n…\n" if text[end : part.start()].strip("\n") else "\n"
+        shown += (between if shown else "") + part[0].strip("\n")
+        end = part.end()
+    return shown or text
+
+
+def _line_finding(pattern: str, says: str, text: str, failure: str | None) -> LessonFinding:
+    line = re.search(pattern, text, re.MULTILINE)
+    if line:
+        return LessonFinding(subject=says, state=HOLDS, count=1, reason=" ".join(line[0].split()))
+    if failure:
+        return LessonFinding(subject=says, state=MISSING, count=0, reason=failure)
+    return LessonFinding(subject=says, state=OPPOSITE, count=1, reason="the output has no such line")

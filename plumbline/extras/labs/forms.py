@@ -12,19 +12,17 @@ from dataclasses import dataclass
 from plumbline.base import terminal, units
 from plumbline.base.table import table
 from plumbline.extras.labs import evidence, model
-from plumbline.extras.labs.evidence import Filled, LessonFinding, finding_line
+from plumbline.extras.labs.evidence import Filled, LessonFinding, Output, finding_line
 from plumbline.extras.labs.model import Lab
-from plumbline.extras.labs.printed import Output
 from plumbline.judge import pivot as pivots
 from plumbline.judge.pivot import Pivot, Shown, Values
 from plumbline.records import query
 from plumbline.records.model import AnyRecord, Row
-from plumbline.show.pages import blocks, looks
+from plumbline.show.pages import blocks
 from plumbline.show.pages.blocks import Block, Piece, block, section
 
 #: labels of the lines of a row that are not of a publication
 HERE, RATIO = "here", "here / published"
-DASH = "–"
 #: characters of a line of sentences
 WIDTH = 110
 
@@ -50,7 +48,11 @@ def text(done: Done) -> str:
     lab = done.lab
     parts = [f"{lab.name}  {lab.title}\n{lab.document}", _wrapped(lab.question)]
     parts += [f"$ {output.command}\n{output.text}" for output in done.outputs]
-    parts += map(_table, done.tables)
+    for filled in done.tables:
+        header, rows = cells(filled)
+        unit = _unit(filled)
+        of = f", {unit}" if unit and unit != units.RATIO else ""
+        parts.append(f"{filled.table.title}{of}\n" + table(header, rows, right=header[-len(_columns(filled)) :]))
     parts += [_wrapped(lab.lesson), _wrapped(lab.elsewhere)]
     parts += ["\n".join(map(finding_line, done.findings))] if len(done.findings) > 1 else []
     return "\n\n".join(filter(None, [*parts, done.last]))
@@ -84,26 +86,9 @@ def commands(lab: Lab) -> list[str]:
     return tests[: 2 if lab.tests else 1] + [shlex.join(printed.command) for printed in lab.prints]
 
 
-def _table(filled: Filled) -> str:
-    header, rows = cells(filled)
-    unit = _unit(filled)
-    of = f", {unit}" if unit and unit != units.RATIO else ""
-    return f"{filled.table.title}{of}\n" + table(header, rows, right=header[len(_heads(filled)) :])
-
-
-def _heads(filled: Filled) -> list[str]:
-    """The columns before those of the figures."""
-    return [*filled.table.rows, *([""] if _has_sources(filled) else [])]
-
-
-def _has_sources(filled: Filled) -> bool:
-    """Whether a row has several lines: something published, or figures of several stacks or further parameters."""
-    return bool(filled.published) or filled.measured.added > 0
-
-
 def _unit(filled: Filled) -> str | None:
-    pivot_units = {pivot.unit for pivot in _pivots(filled)}
-    return pivot_units.pop() if len(pivot_units) == 1 else None
+    kinds = {pivot.unit for pivot in _pivots(filled)}
+    return kinds.pop() if len(kinds) == 1 else None
 
 
 def _pivots(filled: Filled) -> list[Pivot]:
@@ -117,13 +102,16 @@ def cells(filled: Filled, empty: bool = False) -> tuple[list[str], list[tuple[st
     """
     labels, columns = filled.table.labels, _columns(filled)
     names = [" ".join(labels.get(value, value) for value in column) or "value" for column in columns]
+    # a row has several lines where something is published, or where figures are of several stacks or more parameters
+    has_sources = bool(filled.published) or filled.measured.added > 0
+    keys = {row[pivot.added :] for pivot in _pivots(filled) for row in pivot.rows}
     rows = []
-    for row in _rows(filled):
-        head = tuple(labels.get(value, value) for value in row)
-        for number, (source, values) in enumerate(_lines(filled, row, columns, empty)):
-            start = head if number == 0 else ("",) * len(head)
-            rows.append((*start, *([source] if _has_sources(filled) else []), *values))
-    return [*_heads(filled), *names], rows
+    for row in pivots.ordered(keys, tuple(filled.table.rows), filled.table.rows):
+        start = tuple(labels.get(value, value) for value in row)
+        for source, values in _lines(filled, row, columns, empty):
+            rows.append((*start, *([source] if has_sources else []), *values))
+            start = ("",) * len(start)
+    return [*filled.table.rows, *([""] if has_sources else []), *names], rows
 
 
 def _lines(filled: Filled, row: Values, columns: Sequence[Values], empty: bool) -> Iterator[tuple[str, list[str]]]:
@@ -132,15 +120,15 @@ def _lines(filled: Filled, row: Values, columns: Sequence[Values], empty: bool) 
     there = [line for place, pivot in filled.published.items() for line in _sources(place, pivot, row, columns, labels)]
     here = list(_sources(HERE, filled.measured, row, columns, labels))
     for source, shown in there:
-        yield source, [_said(value, unit) for value in shown]
+        yield source, [pivots.formatted(value, unit) for value in shown]
     if empty:
         yield HERE, [""] * len(columns)
         return
     for source, shown in here:
-        yield source, [_said(value, unit) for value in shown]
+        yield source, [pivots.formatted(value, unit) for value in shown]
         for place, published in there:
             ratios = [_ratio(*pair) for pair in zip(shown, published, strict=True)]
-            if any(ratio != DASH for ratio in ratios):
+            if any(ratio != pivots.DASH for ratio in ratios):
                 yield (RATIO if len(there) == 1 else f"{source} / {place}"), ratios
                 break
 
@@ -155,30 +143,16 @@ def _sources(
             yield " ".join((place, *names)), [pivot.cells.get((source_row, column)) for column in columns]
 
 
-def _rows(filled: Filled) -> list[Values]:
-    """The rows of all sources, in the order of the table."""
-    rows = {row[pivot.added :] for pivot in _pivots(filled) for row in pivot.rows}
-    return list(pivots.ordered(rows, tuple(filled.table.rows), filled.table.rows))
-
-
 def _columns(filled: Filled) -> list[Values]:
     columns = {column for pivot in _pivots(filled) for column in pivot.columns}
     return list(pivots.ordered(columns, tuple(filled.table.columns), filled.table.columns))
 
 
-def _said(shown: Shown | None, unit: str | None) -> str:
-    return DASH if shown is None else pivots.formatted(shown, unit)
-
-
 def _ratio(here: Shown | None, there: Shown | None) -> str:
     if here is None or there is None or not there.value:
-        return DASH
-    here_value, there_value = (shown.value * units.multiple(shown.unit)[1] for shown in (here, there))
-    return (
-        units.digits(here_value / there_value)
-        if units.multiple(here.unit)[0] == units.multiple(there.unit)[0]
-        else DASH
-    )
+        return pivots.DASH
+    (unit, factor), (other, of_other) = units.multiple(here.unit), units.multiple(there.unit)
+    return units.digits(here.value * factor / (there.value * of_other)) if unit == other else pivots.DASH
 
 
 def document(done: Done) -> Block:
@@ -209,7 +183,7 @@ def _figure(number: int, filled: Filled) -> Block:
 
 def _as_block(filled: Filled, empty: bool = False) -> Block:
     header, rows = cells(filled, empty)
-    heads = len(_heads(filled))
+    heads = len(header) - len(_columns(filled))
     kinds = ("test", *["notes"] * (heads - 1))
     columns = [*map(blocks.column, header[:heads], kinds), *map(blocks.number, header[heads:])]
     return blocks.table(filled.table.title, columns, rows)
@@ -242,10 +216,10 @@ def _curve(filled: Filled) -> Block:
         series=[
             blocks.series(
                 name,
-                looks.colour(place),
+                blocks.colour(place),
                 [(row, numbers[row], shown.value, " ".join(units.human(shown.value, shown.unit, shown.step)))
                  for row, shown in enumerate(column) if shown],
-                look=looks.line(0 if source == HERE else 1, symbolSize=6),
+                look=blocks.line(0 if source == HERE else 1, symbolSize=6),
             )
             for place, ((source, *_), name, column) in enumerate(zip(lines, names, columns, strict=True))
         ],

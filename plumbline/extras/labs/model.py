@@ -1,16 +1,21 @@
-"""A lab: one experiment of a document, declared in a file of ``declared/``."""
+"""A lab: one experiment of a document, declared in a file of ``declared/``; and what of its needs a machine lacks."""
 
 from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
+from plumbline import site
 from plumbline.base import schemas
 from plumbline.base.errors import PlumbError, suggest
+from plumbline.base.schemas.site import Site
+from plumbline.base.units import counted
+from plumbline.host import devices, machine
 
 #: the documents by the letter that the names of their labs begin with
 DOCUMENTS = {
@@ -154,27 +159,74 @@ def _load(file: Path) -> Lab:
     return lab
 
 
-def _faults(lab: Lab) -> list[tuple[str, str]]:
+def _faults(lab: Lab) -> Iterator[tuple[str, str]]:
     """The faults that no type can state: member and fault."""
-    faults = []
+    patterns = []
     for number, table in enumerate(lab.tables):
-        for member in ("tests", "figures"):
-            try:
-                re.compile(getattr(table, member))
-            except re.error as error:
-                faults.append((f"tables[{number}].{member}", str(error)))
-        columns = list(table.columns)
-        if table.curve is not None and columns != [table.curve]:
-            faults.append((f"tables[{number}].curve", f"the columns are by {', '.join(columns)}"))
+        patterns += [(f"tables[{number}].{member}", getattr(table, member)) for member in ("tests", "figures")]
     for number, command in enumerate(lab.prints):
-        for member, pattern in (("shows", command.shows or ""), *(("lines", line) for line in command.lines)):
-            try:
-                re.compile(pattern)
-            except re.error as error:
-                faults.append((f"prints[{number}].{member}", str(error)))
+        patterns.append((f"prints[{number}].shows", command.shows or ""))
+        patterns += [(f"prints[{number}].lines", line) for line in command.lines]
+    for member, pattern in patterns:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            yield member, str(error)
+    for number, table in enumerate(lab.tables):
+        if table.curve is not None and list(table.columns) != [table.curve]:
+            yield f"tables[{number}].curve", f"the columns are by {', '.join(table.columns)}"
     for number, lesson in enumerate(lab.seen):
         if lesson.table >= len(lab.tables):
-            faults.append((f"seen[{number}].table", f"there are {len(lab.tables)} tables"))
+            yield f"seen[{number}].table", f"there are {len(lab.tables)} tables"
         if set(lesson.better) != set(lesson.than):
-            faults.append((f"seen[{number}]", "better and than name different attributes"))
-    return faults
+            yield f"seen[{number}]", "better and than name different attributes"
+
+
+#: the words for each resource
+WORDS = {
+    "cores": "core",
+    "packages": "package",
+    "numa_nodes": "NUMA node",
+    "hardware_threads": "hardware thread",
+    "cores_of_l3": "core",
+    "gpus": "GPU",
+    "nodes": "node",
+}
+#: ... and where
+PLACES = {"hardware_threads": " of a core", "cores_of_l3": " that share an L3 cache"}
+
+
+def offered(here: Site) -> list[Needs]:
+    """The resources of a node of each partition of a site, and the nodes that a test may use."""
+    offers = []
+    for part in here.partitions:
+        topology = site.folder(here.name) / part.topology
+        node = machine.load(topology)
+        cores = {cpu: core for core in node.cores for cpu in core.cpus}
+        offer = Needs(
+            cores=len(node.cores),
+            packages=len(node.packages),
+            numa_nodes=len(node.numa_nodes),
+            hardware_threads=max(len(core.cpus) for core in node.cores),
+            cores_of_l3=max((len({cores[cpu] for cpu in cache.cpus}) for cache in node.l3s), default=1),
+            gpus=len(devices.gpus(topology)),
+            nodes=part.nodes_offered,
+        )
+        offers.append(offer)
+    return offers
+
+
+def lacking(needs: Needs, offers: list[Needs]) -> str:
+    """The lack of the best of the partitions: ``2 NUMA nodes are needed, there is 1``; empty where one has all."""
+    missing = [[name for name in WORDS if getattr(needs, name) > getattr(offer, name)] for offer in offers]
+    best = min(range(len(offers)), key=lambda number: len(missing[number]))
+    return "; ".join(
+        f"{counted(getattr(needs, name), WORDS[name])}{PLACES.get(name, '')} needed, here {getattr(offers[best], name)}"
+        for name in missing[best]
+    )
+
+
+def words(needs: Needs) -> str:
+    """The resources needed beyond one core: ``2 NUMA nodes``; empty where any machine will do."""
+    needed = {name: count for name, count in structs.asdict(needs).items() if count != structs.asdict(Needs())[name]}
+    return ", ".join(f"{counted(count, WORDS[name])}{PLACES.get(name, '')}" for name, count in needed.items())

@@ -13,13 +13,14 @@ from msgspec.structs import replace
 from plumbline import site
 from plumbline.base.errors import PlumbError
 from plumbline.commands import options
-from plumbline.extras.profiles import difference, export, maps, text
+from plumbline.commands.options import command, flag, goes_without, only_with, option
+from plumbline.extras.profiles import maps, text
 from plumbline.gate.variants import list_variants, of_application
 from plumbline.launch.profiles import read
 from plumbline.launch.profiles.model import Profile, RankMap
 from plumbline.measure import profiled
 from plumbline.measure.application import model, source
-from plumbline.measure.reframe.built import first_stack
+from plumbline.measure.reframe.campaign import first_stack
 from plumbline.measure.session import passing_folder
 from plumbline.records import query
 from plumbline.records.model import Record
@@ -27,55 +28,57 @@ from plumbline.records.variant import Variant
 from plumbline.stacks import manifest
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``plumb profile``."""
-    parser.usage = (
-        "plumb profile PROGRAM [--stack NAME] [--json]\n"
-        "       plumb profile PATTERN --stack NAME [--json]\n"
-        "       plumb profile --show ID [--against ID | --on MACHINE [--nodes N] | --export FORMAT] [--json]\n"
-        "       plumb profile --compare ID ID\n"
-        "       plumb profile --stack NAME --placement NAME [--nodes N] [--ranks N] [--threads N] [--memory POLICY] "
-        "-- PROGRAM ARG…"
-    )
-    parser.add_argument(
+@command(
+    option(
         "words",
+        "programs of plumb.yaml where there is one; otherwise tests whose name begins with what one of these "
+        "regular expressions matches; or a program with arguments",
         nargs="*",
         metavar="PROGRAM | PATTERN | -- PROGRAM ARG",
-        help="programs of plumb.yaml where there is one; otherwise tests whose name begins with what one of these "
-        "regular expressions matches; or a program with arguments",
-    )
-    options.add(parser, "--stack", "an installed stack: its launcher and library are used (with plumb.yaml: the first)")
-    options.add(parser, "--application", "its programs are profiled (default: the plumb.yaml here, or above)")
-    options.add_placement(parser, "of a program's ranks (docs/placements.md)")
-    options.add(parser, "--partition", "default: the site's first")
-    options.add(parser, "--time-limit", "of a program (default: 600)", default=600.0)
-    parser.add_argument("--wait", action="store_true", help="split waiting from transfer: a barrier before collectives")
-    parser.add_argument("--show", metavar="ID", help="run nothing: the profile of this record")
-    parser.add_argument(
-        "--compare", nargs=2, metavar="ID", help="profile what two records ran, such as a gate's, and say what differs"
-    )
-    options.add_trust(parser)
-    parser.add_argument("--against", metavar="ID", help="what changed since the profile of this record")
-    parser.add_argument(
-        "--on", metavar="MACHINE", help="what its messages would cross there, by placement (hwloc XML or synthetic)"
-    )
-    options.add(parser, "--nodes", "of a program, or of the machine --on (default: 1)")
-    parser.add_argument("--export", choices=list(export.FORMS), help="as Hatchet and Thicket read it")
-    options.add_json(parser, "print the profile as JSON")
-
-
-def run(args: argparse.Namespace) -> int:
+    ),
+    option("--stack", "an installed stack: its launcher and library are used (with plumb.yaml: the first)"),
+    option("--application", "its programs are profiled (default: the plumb.yaml here, or above)"),
+    *options.placement("of a program's ranks (docs/placements.md)"),
+    option("--partition", "default: the site's first"),
+    option("--time-limit", "of a program (default: 600)", default=600.0),
+    flag("--wait", "split waiting from transfer: a barrier before collectives"),
+    option("--show", "run nothing: the profile of this record", metavar="ID"),
+    option("--compare", "profile what two records ran, such as a gate's, and say what differs", nargs=2, metavar="ID"),
+    options.trust(),
+    option("--against", "what changed since the profile of this record", metavar="ID"),
+    option("--on", "what its messages would cross there, by placement (hwloc XML or synthetic)", metavar="MACHINE"),
+    option("--nodes", "of a program, or of the machine --on (default: 1)"),
+    option("--export", "as Hatchet and Thicket read it", choices=list(text.EXPORTS)),
+    options.as_json("print the profile as JSON"),
+    usage="plumb profile PROGRAM [--stack NAME] [--json]\n"
+    "       plumb profile PATTERN --stack NAME [--json]\n"
+    "       plumb profile --show ID [--against ID | --on MACHINE [--nodes N] | --export FORMAT] [--json]\n"
+    "       plumb profile --compare ID ID\n"
+    "       plumb profile --stack NAME --placement NAME [--nodes N] [--ranks N] [--threads N] [--memory POLICY] "
+    "-- PROGRAM ARG…",
+    rules=[
+        goes_without(
+            "json", "against compare export", "--json is of one profile", "leave out --against, --compare and --export"
+        ),
+        only_with(
+            "on export", "show compare", "--on and --export need an existing profile", "name its record by --show"
+        ),
+        only_with(
+            "nodes ranks threads memory",
+            "placement show compare",
+            "{} is of a program",
+            "name its --placement too, or leave it out",
+        ),
+    ],
+)
+def run_profile(args: argparse.Namespace) -> int:
     """Profile a program or tests, print it; returns 0 if every launch is verified and every rank left a profile."""
-    if args.json and (args.against or args.compare or args.export):
-        raise PlumbError("--json is of one profile", "plumb profile", "leave out --against, --compare and --export")
     if args.compare:
         return _compare(args.compare, args.trust)
     old = _stored(args.against) if args.against else None
     if args.show:
         _show_stored(args, _stored(args.show), old)
         return 0
-    if args.on or args.export:
-        raise PlumbError("--on and --export need an existing profile", "plumb profile", "name its record by --show")
     application_file = None if args.placement else model.named_or_here(args.application)
     if application_file and args.words and not args.stack:
         args.stack = first_stack(application_file, _tell)
@@ -104,7 +107,7 @@ def _compare(idents: Sequence[str], trusted: bool) -> int:
         records = profiled.measure(variants, folder)
     stored_profiles = [read.load(read.file_of(record.site, record.id)) for record in records]
     good = [_whole(record, profile) for record, profile in zip(records, stored_profiles, strict=True)]
-    print(difference.text(*stored_profiles))
+    print(text.difference(*stored_profiles))
     return 0 if all(good) else 1
 
 
@@ -119,7 +122,7 @@ def _show_stored(args: argparse.Namespace, profile: Profile, old: Profile | None
     if args.export:
         if not profile.ranks:
             raise PlumbError("no rank left a profile", f"record {profile.record}", "plumb profile --show says why")
-        print(export.FORMS[args.export](profile))
+        print(text.EXPORTS[args.export](profile))
     elif args.on:
         rank_maps = maps.elsewhere(profile, args.on, _nodes(args), args.threads or 1)
         if args.json:
@@ -134,7 +137,7 @@ def _print(profile: Profile, old: Profile | None, as_json: bool) -> None:
     if as_json:
         _print_json(profile, maps.here(profile))
     else:
-        print(difference.text(old, profile) if old else text.text(profile))
+        print(text.difference(old, profile) if old else text.text(profile))
 
 
 def _print_json(profile: Profile, rank_maps: list[RankMap]) -> None:
@@ -164,9 +167,6 @@ def _nodes(args: argparse.Namespace) -> int:
 
 def _tests(args: argparse.Namespace, application_file: Path | None, folder: Path) -> list[Variant]:
     """The variants that ReFrame selects for the stack, of the programs of ``application_file``, or of the suite."""
-    for name in ("nodes", "ranks", "threads", "memory"):
-        if getattr(args, name) is not None:
-            raise PlumbError(f"--{name} is of a program", "plumb profile", "name its --placement too, or leave it out")
     manifest.load(args.stack)  # ReFrame only says that it selects nothing for an unknown stack
     system = f"{site.here()}:{args.partition}" if args.partition else None
     if application_file:

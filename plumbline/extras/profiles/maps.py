@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import structs
 
 from plumbline.base.errors import PlumbError
-from plumbline.host.topology import binder, machine, plan
+from plumbline.host import binder, machine
 from plumbline.launch.profiles import sums
 from plumbline.launch.profiles.model import Printed, Profile, RankMap, RankPlace, Traffic
 from plumbline.launch.profiles.read import place_on
@@ -47,20 +48,15 @@ def messages(profile: Profile) -> Messages:
 def rank_map(name: str, sent: Messages, places: Sequence[RankPlace], ranks: Sequence[int]) -> RankMap:
     """The map that has rank ``ranks[i]`` in ``places[i]``, with what it sends by class."""
     order = np.array(ranks)
-    kinds = _classes(places)
+    classes = {name: number for number, name in enumerate(sums.CLASSES)}
+    kinds = np.array([[classes[sums.class_of(place, peer)] for peer in places] for place in places], np.int64)
     traffic = []
-    for number, inside in enumerate(sums.CLASSES):
+    for inside, number in classes.items():
         chosen = kinds == number
         count, size = (int(matrix[np.ix_(order, order)][chosen].sum()) for matrix in (sent.count, sent.bytes))
         if count:
             traffic.append(Traffic(inside=inside, messages=count, bytes=size))
     return RankMap(name=name, ranks=list(map(int, ranks)), traffic=traffic)
-
-
-def _classes(places: Sequence[RankPlace]) -> Matrix:
-    """The classes of all pairs of places, a matrix of indices into :data:`sums.CLASSES`."""
-    named = {name: number for number, name in enumerate(sums.CLASSES)}
-    return np.array([[named[sums.class_of(place, peer)] for peer in places] for place in places], np.int64)
 
 
 def distance(seats: RankMap) -> tuple[int, ...]:
@@ -182,13 +178,13 @@ def elsewhere(profile: Profile, topology: str, nodes: int, threads: int) -> list
     host = machine.load(topology)
     dealing = [item.name for item in binder.placements() if item.map == "cyclic" and nodes > 1]
     names = ["compact", "scatter", *dealing]
-    plans = [plan.resolve(name, threads=threads, ranks=count // nodes, topology=topology) for name in names]
+    plans = [binder.resolve(name, threads=threads, ranks=count // nodes, topology=topology) for name in names]
     dealt = [_places(planned, host, nodes) for planned in plans]
     maps = [rank_map(name, sent, places, range(count)) for name, places in zip(names, dealt, strict=True)]
     return [*maps, rank_map(SUGGESTED, sent, dealt[0], search(sent.bytes, dealt[0]))]
 
 
-def _places(planned: plan.Plan, host: machine.Machine, nodes: int) -> list[RankPlace]:
+def _places(planned: binder.Plan, host: machine.Machine, nodes: int) -> list[RankPlace]:
     """Where each rank would be: dealt to the nodes in blocks, or in turn."""
     per_node = len(planned.ranks)
     cyclic = planned.map == "cyclic"
@@ -201,5 +197,4 @@ def _places(planned: plan.Plan, host: machine.Machine, nodes: int) -> list[RankP
 
 def printed(profile: Profile, maps: list[RankMap]) -> Printed:
     """``profile`` with its traffic and ``maps``."""
-    stored = {name: getattr(profile, name) for name in profile.__struct_fields__}
-    return Printed(**stored, traffic=list(sums.traffic(profile).values()), maps=maps)
+    return Printed(**structs.asdict(profile), traffic=list(sums.traffic(profile).values()), maps=maps)

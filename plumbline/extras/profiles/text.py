@@ -1,23 +1,33 @@
-"""A profile on a terminal, in the order in which IPM and mpiP print one; the important line last."""
+"""A profile on a terminal, in the order in which IPM and mpiP print one; the important line last.
+
+Also the differences between two: why one is slower, not only that it is; and Caliper's JSON, which other tools read.
+"""
 
 from __future__ import annotations
 
+import json
 import shlex
 import statistics
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from plumbline.base import units
 from plumbline.base.table import table
 from plumbline.base.units import cpu_list
 from plumbline.extras.profiles import maps
 from plumbline.launch.profiles import read, sums
-from plumbline.launch.profiles.model import Profile, RankMap, RankProfile
+from plumbline.launch.profiles.model import Profile, RankMap, RankProfile, Traffic
 from plumbline.launch.profiles.sums import Total, mpi_share
+from plumbline.records.model import AnyRecord
 
 #: ranks up to which each has a line, and a row of the matrix
 RANKS_SHOWN = 32
 #: lines of the table of calls and sizes
 SIZES_SHOWN = 24
+#: a row whose counts are equal is shown if its share of the wall time changed by this many percentage points
+SHARE_POINTS = 1.0
+#: pairs of ranks whose bytes changed that have a line
+PEERS_SHOWN = 8
 _SHADES = " ░▒▓█"
 #: a header and its rows, of which all columns but the first are numbers
 Table: TypeAlias = tuple[Sequence[str], Sequence[Sequence[str]]]
@@ -30,7 +40,8 @@ def text(profile: Profile) -> str:
         return "\n".join(lines)
     sent = _numbers(traffic(profile)) or "no message from one rank to another: collective calls alone, or none"
     blocks = [_banner(profile), _numbers(calls(profile)), _sizes(profile), sent, _matrix(profile)]
-    blocks += [_suggested(profile), _ranks(profile)]
+    seats = maps.here(profile)
+    blocks += [map_table(seats) if seats else "", _ranks(profile)]
     return "\n\n".join(block for block in [*blocks, "\n".join([*lines, _cost(profile)]), _last(profile)] if block)
 
 
@@ -124,11 +135,6 @@ def _matrix(profile: Profile) -> str:
     width = len(str(len(rows) - 1))
     body = [f"{number:>{width}} |{line}|" for number, line in enumerate(lines)]
     return "\n".join([f"bytes from rank (row) to rank (column); █ is {most} B", *body])
-
-
-def _suggested(profile: Profile) -> str:
-    seats = maps.here(profile)
-    return map_table(seats) if seats else ""
 
 
 def crossings(seats: Sequence[RankMap]) -> Table:
@@ -240,3 +246,116 @@ def _done(total: Total) -> str:
 
 def _number(value: float) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def of_records(first: AnyRecord, second: AnyRecord) -> str:
+    """The :func:`difference` of the profiles of two records; empty unless both have one."""
+    if not (first.is_profiled and second.is_profiled):
+        return ""
+    return difference(*(read.load(read.file_of(record.site, record.id)) for record in (first, second)))
+
+
+def difference(old: Profile, new: Profile) -> str:
+    """Rows that differ, the one whose time changed most first, then the traffic; the important line last."""
+    before, after = sums.by_size(old), sums.by_size(new)
+    walls = [sum(rank.wall_ns for rank in profile.ranks) or 1 for profile in (old, new)]
+    rows = []
+    changes = {key: _time(after, key) - _time(before, key) for key in sorted(before.keys() | after.keys())}
+    for key in sorted(changes, key=lambda key: -abs(changes[key])):
+        pair = before.get(key), after.get(key)
+        counts = [total.count if total else 0 for total in pair]
+        shares = [100 * (total.time_ns if total else 0) / wall for total, wall in zip(pair, walls, strict=True)]
+        if counts[0] != counts[1] or abs(shares[1] - shares[0]) >= SHARE_POINTS:
+            means = [f"{total.mean_ns / 1e3:.3f}" if total else "–" for total in pair]
+            size = next(total for total in pair if total).most_bytes
+            wall = [f"{share:.2f}" for share in shares]
+            rows.append((f"MPI_{key[0]}", str(size), *map(str, counts), *means, *wall))
+    header = ("call", "size B", "count", "count now", "mean us", "us now", "%wall", "%wall now")
+    head = f"before: {old.record}, {old.stack}, {old.placement}\nnow:    {new.record}, {new.stack}, {new.placement}"
+    shown = table(header, rows, right=header[1:]) if rows else "no call differs in number or clearly in its share"
+    same = {key: total.count for key, total in before.items()} == {key: total.count for key, total in after.items()}
+    return "\n\n".join([head, shown, _changed_traffic(old, new), _last_change(old, new, same, changes)])
+
+
+def _time(totals: dict[tuple[str, int], Total], key: tuple[str, int]) -> int:
+    return totals[key].time_ns if key in totals else 0
+
+
+def _changed_traffic(old: Profile, new: Profile) -> str:
+    both = [sums.traffic(profile) for profile in (old, new)]
+    rows = []
+    for name in (name for name in sums.CLASSES if any(name in of for of in both)):
+        pair = [of.get(name, Traffic(inside=name, messages=0, bytes=0)) for of in both]
+        rows.append((name, *(str(sent.messages) for sent in pair), *(str(sent.bytes) for sent in pair)))
+    header = ("sent inside", "messages", "messages now", "bytes", "bytes now")
+    shown = table(header, rows, right=header[1:]) if rows else "no message from one rank to another"
+    peers = _peers(sums.matrix(old), sums.matrix(new))
+    return "\n\n".join(part for part in (shown, peers) if part)
+
+
+def _peers(before: list[list[int]], after: list[list[int]]) -> str:
+    """The pairs of ranks whose bytes changed most; none for profiles of other numbers of ranks."""
+    if len(before) != len(after):
+        return ""
+    changed = [
+        (first, second, then, now)
+        for first, rows in enumerate(zip(before, after, strict=True))
+        for second, (then, now) in enumerate(zip(*rows, strict=True))
+        if then != now
+    ]
+    if not changed:
+        return ""
+    changed.sort(key=lambda pair: -abs(pair[3] - pair[2]))
+    header = ("from rank", "to rank", "bytes", "bytes now")
+    rows = [tuple(map(str, pair)) for pair in changed[:PEERS_SHOWN]]
+    pairs = units.counted(len(changed), "pair")
+    return table(header, rows, right=header) + f"\nbytes differ between {pairs} of ranks"
+
+
+def _last_change(old: Profile, new: Profile, same: bool, changes: dict[tuple[str, int], int]) -> str:
+    shares = [sums.share(profile.ranks) for profile in (old, new)]
+    most = max(changes, key=lambda key: abs(changes[key]), default=None)
+    where = f"; most of the change in MPI_{most[0]} ({changes[most] / 1e9:+.6f} s)" if most else ""
+    calls = "the same calls and sizes: only times differ" if same else "other calls or sizes"
+    return f"{calls}; MPI {shares[0]:.1f} % of the wall time, now {shares[1]:.1f} %{where}"
+
+
+def caliper(profile: Profile) -> str:
+    """Caliper's JSON (json-split): ``hatchet.GraphFrame.from_caliper(FILE)`` and Thicket read it.
+
+    The program is the root of the call tree; its own time is what it spent outside MPI. Every rank has a row for every
+    node of the tree, in the order of the nodes: Hatchet takes that order from the first rows. Times are in seconds.
+    What describes the launch is next to the rows, as Caliper's globals do; Thicket makes metadata of it.
+    """
+    totals = sums.per_call(profile.ranks)
+    calls = [total.call for total in totals]
+    nodes: list[dict[str, Any]] = [{"label": profile.command[0].rpartition("/")[2], "column": "path"}]
+    nodes += [{"label": f"MPI_{call}", "column": "path", "parent": 0} for call in calls]
+    columns = ["Node order", "mpi.rank", "path", "sum#time.duration", "inclusive#sum#time.duration", "calls", "bytes"]
+    rows: list[list[Any]] = []
+    for rank in profile.ranks:
+        by_call = {total.call: total for total in sums.per_call([rank])}
+        rows.append([0, rank.rank, 0, max(rank.wall_ns - rank.mpi_ns, 0) / 1e9, rank.wall_ns / 1e9, 1, 0])
+        for number, total in enumerate(totals, start=1):
+            of_rank = by_call.get(total.call, Total(total.call, total.role))
+            rows.append(
+                [number, rank.rank, number, of_rank.time_ns / 1e9, of_rank.time_ns / 1e9, of_rank.count, of_rank.bytes]
+            )
+    document = {
+        "data": rows,
+        "columns": columns,
+        "column_metadata": [{"is_value": name != "path"} for name in columns],
+        "nodes": nodes,
+        "cali.caliper.version": "2.0.0",
+        "cmdline": shlex.join(profile.command),
+        "launchdate": profile.time,
+        "record": profile.record,
+        "stack": profile.stack,
+        "placement": profile.placement,
+        "mpi.world.size": profile.ranks[0].size,
+    }
+    return json.dumps(document)
+
+
+#: the forms of ``plumb profile --export``
+EXPORTS = {"caliper": caliper}

@@ -8,18 +8,15 @@ from collections.abc import Sequence
 
 from plumbline.base import files
 from plumbline.base.units import counted
+from plumbline.commands.options import command, option
 from plumbline.extras.publish import documents, folder, system
 from plumbline.records import sources
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``plumb publish``."""
-    parser.add_argument(
-        "folder", type=files.OutputFolder, metavar="DIR", help="where the pages go: new, empty, or published before"
-    )
-
-
-def run(args: argparse.Namespace) -> int:
+@command(
+    option("folder", "where the pages go: new, empty, or published before", type=files.OutputFolder, metavar="DIR")
+)
+def run_publish(args: argparse.Namespace) -> int:
     """Make the pages whose inputs changed; returns 1 if something could not be read or made, which is named, else 0."""
     names = sources.sites()
     if not names:

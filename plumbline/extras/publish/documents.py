@@ -21,7 +21,7 @@ from plumbline.judge.sides import Side
 from plumbline.records.figure import step_of
 from plumbline.records.model import FLEETING, Row
 from plumbline.records.notes import Note
-from plumbline.show.compare.page import closing, document
+from plumbline.show.compare import closing, document
 from plumbline.show.pages.blocks import Block, Piece, block, column, facts, link, number, section, table
 from plumbline.show.report import history
 from plumbline.show.report.circumstances import hosts
@@ -82,11 +82,13 @@ def series(
     trend = history.history(rows, notes, MOST_POINTS, least=1)
     targets = {row.id: f"../campaigns/{slug(row.campaign)}.html#record-{row.id}" for row in rows if row.campaign}
     changes = [
-        {"series": curve["name"], "time": time, **{key: alarm.get(key) for key in ("ratio", "direction", "notes")}}
-        for curve in trend["series"]
-        for alarm in curve["alarms"]
-        for time, _, identity in curve["points"]
-        if identity == alarm["index"]
+        {
+            "series": judged.subject,
+            "time": judged.series.times[judged.series.index.index(alarm["index"])],
+            **{key: alarm.get(key) for key in ("ratio", "direction", "notes")},
+        }
+        for judged in (curve.judged for curve in trend["series"])
+        for alarm in judged.alarms
     ]
     changes.sort(key=lambda change: (change["time"], change["series"]), reverse=True)
     document = {

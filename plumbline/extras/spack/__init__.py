@@ -10,7 +10,6 @@ import graphlib
 import hashlib
 import os
 import re
-import tempfile
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -21,12 +20,12 @@ from plumbline.extras.spack import bootstrap, buildcache, environments, programs
 from plumbline.extras.spack.buildcache import KERNELS
 from plumbline.extras.spack.lock import Lock
 from plumbline.extras.spack.programs import Package
-from plumbline.extras.spack.runner import Base, Spack
-from plumbline.stacks import Work, archive, fetch, kernels, manifest, stream
-from plumbline.stacks.manifest import Benchmark, Source
+from plumbline.extras.spack.runner import Spack
+from plumbline.stacks import Work, archive, kernels, manifest, stream
 
 #: Increased when the manifest is composed differently: installed stacks are then made again.
 RECIPE = 5
+_COMPILED = re.compile(r"==> No binary for (\S+)-([a-z0-9]{32}) found")
 _INSTALLING = re.compile(r"==> Installing (\S+)-[a-z0-9]{32} \[(\d+)/(\d+)\]")
 
 
@@ -43,7 +42,14 @@ def stack(name: str) -> str:
 def work(name: str, force: bool) -> Work | None:
     """How the stack of environment ``name`` is made; None if it is complete and of the present lock."""
     environments.named(name, "plumb stack install")
-    _check_machine(name)
+    # refused, before an hour of building: a lock whose target, system or compiler does not fit this machine
+    document, file = environments.read(name), str(environments.lock(name))
+    node = document.concrete_specs[document.roots[0].hash]
+    sites.check_target(node, file)
+    sites.check_system(node, file)
+    sites.check_compilers(document, file)
+    if name in names():
+        archive.pip_options(stream.LOCK)  # refuses an unpacked archive without STREAM's source
     reason = "asked for" if force else _stale(name)
     return Work(reason, lambda ready: _install(name, *ready), lambda fetch: _checked(name, fetch)) if reason else None
 
@@ -67,26 +73,12 @@ def fingerprint(name: str) -> str:
     """SHA-256 that changes when the lock, the kernels' sources or the folders of stacks, Spack and site change."""
     settings = sorted(environments.known()[name].settings.items())
     made_of = f"{RECIPE} {paths.stacks()} {environments.home()} {environments.site()} {settings}"
-    digest = hashlib.sha256(made_of.encode())
-    for lock in (environments.lock(name), stream.LOCK):
-        digest.update(lock.read_bytes())
-    digest.update(_kernel_sources().encode())
-    return digest.hexdigest()
+    locks = environments.lock(name).read_bytes() + stream.LOCK.read_bytes()
+    return hashlib.sha256(made_of.encode() + locks + _kernel_sources().encode()).hexdigest()
 
 
 def _kernel_sources() -> str:
     return kernels.fingerprint(paths.suite() / kernels.FOLDER, "Spack")
-
-
-def _check_machine(name: str) -> None:
-    """Refuse, before an hour of building, a lock whose target, system or compiler does not fit this machine."""
-    document, file = environments.read(name), str(environments.lock(name))
-    node = document.concrete_specs[document.roots[0].hash]
-    sites.check_target(node, file)
-    sites.check_system(node, file)
-    sites.check_compilers(document, file)
-    if name in names():
-        archive.pip_options(stream.LOCK)  # refuses an unpacked archive without STREAM's source
 
 
 def _checked(name: str, fetch: bool) -> tuple[Spack, sites.Content] | None:
@@ -103,7 +95,7 @@ def _checked(name: str, fetch: bool) -> tuple[Spack, sites.Content] | None:
     spack = Spack(bootstrap.prepare(), environments.workplace(name), label)
     spack.log.unlink(missing_ok=True)
     content = sites.check_content(spack, name)
-    buildcache.check(environments.read(name))
+    buildcache.check_unpacked()
     return spack, content
 
 
@@ -120,7 +112,9 @@ def _install(name: str, spack: Spack, content: sites.Content) -> None:
         print(f"{spack.owner}: {installed}; programs in {environments.view(name)}/bin", flush=True)
         return
     files.replace(_kernel_mark(packages[KERNELS].hash), _kernel_sources() + "\n")
-    stream_build = _stream(spack.owner, packages)
+    print(f"{spack.owner}: STREAM", flush=True)
+    # not a package of the lock: the size of its arrays would differ between machines that share the lock
+    stream_build = stream.add(spack.owner, programs.stream_compiler(packages), bootstrap.wheel_options())
     result = programs.compose(name, spack.owner, packages, _kernel_sources(), content.archives, stream_build)
     files.replace(mark, fingerprint(name) + "\n")
     manifest.check(result)
@@ -128,19 +122,6 @@ def _install(name: str, spack: Spack, content: sites.Content) -> None:
     mpi, count = result.mpi, len(result.benchmarks)
     seconds = time.monotonic() - started
     print(f"{spack.owner}: {mpi.family} {mpi.version}; {count} benchmarks ({seconds:.0f} s)", flush=True)
-
-
-def _stream(label: str, packages: dict[str, Package]) -> tuple[Source, Benchmark]:
-    """STREAM, compiled for this machine's caches by the compiler of the other programs, and what it was made from.
-
-    It is not a package of the lock, because the size of its arrays would differ between machines that share the lock.
-    """
-    print(f"{label}: STREAM", flush=True)
-    with tempfile.TemporaryDirectory(prefix=f"plumb-{label}-") as folder:
-        options = bootstrap.wheel_options()
-        source = fetch.download(stream.LOCK.stem, Path(folder), label, binary=False, options=options)[stream.PACKAGE]
-        origin = manifest.source(stream.PACKAGE, source)
-        return origin, stream.install(source, paths.stacks() / label, programs.stream_compiler(packages), origin)
 
 
 def _built(name: str, spack: Spack, absent: Mapping[str, str]) -> dict[str, Package]:
@@ -164,14 +145,17 @@ def _built(name: str, spack: Spack, absent: Mapping[str, str]) -> dict[str, Pack
         for digest, node in document.concrete_specs.items()
         if node.external is None and digest not in there
     }
-    wanted = buildcache.without_binary(spack, missing)
+    wanted = buildcache.without_binary(missing)
     sites.check_externals_there(document, wanted, absent)
     if wanted:
         print(f"{label}: fetching the sources of {units.counted(len(wanted), 'package')}", flush=True)
         spack.run("fetch", *(f"/{digest}" for digest in wanted))
     if name in names():
         _drop_old_kernels(spack, document)
-    spack.run("install", line=progress)  # each mirror says whether its binaries must be signed
+    output = spack.run("install", line=progress)  # each mirror says whether its binaries must be signed
+    compiled = {digest: package for package, digest in _COMPILED.findall(output)}
+    if refused := [compiled[digest] for digest in missing if digest in compiled and digest not in wanted]:
+        print(f"{label}: Spack refused these binaries and built from source: {', '.join(refused)}", flush=True)
     return _packages(spack, document)
 
 
@@ -212,31 +196,24 @@ def _packages(spack: Spack, document: Lock) -> dict[str, Package]:
     return dict(sorted(packages.items(), key=lambda item: order[item[1].hash]))
 
 
-def push(name: str, place: Path | str, key: str | None) -> int:
-    """Push the packages of environment ``name`` into a folder, or the registry with this address; returns how many.
+def push(name: str, place: Path, key: str | None) -> int:
+    """Push the packages of environment ``name`` into the folder ``place``; returns how many.
 
     They are signed by ``key``, or unsigned without one. Raises :class:`PlumbError` unless the stack is installed from
-    its present lock, and for a key where nothing can be signed.
+    its present lock.
     """
     environments.named(name, "plumb stack push")
     label = stack(name)
     if _stale(name):
         cure = environments.command(f"plumb stack install spack:{name}")
         raise PlumbError(f"stack {label} is not installed, or not of its present lock", str(place), cure)
-    if isinstance(place, str):
-        if key:
-            raise PlumbError("a registry holds no signed binaries", place, "leave out --key, or push into a folder")
-        return _push(name, bootstrap.prepare(place), place, "--unsigned")
+    secret_keys = str(os.environ.get("GNUPGHOME") or Path.home() / ".gnupg")
     with files.writing("the buildcache", place):
         place.mkdir(parents=True, exist_ok=True)
-        return _push(name, bootstrap.prepare(), str(place), *(["--key", key] if key else ["--unsigned"]))
-
-
-def _push(name: str, base: Base, place: str, *signed: str) -> int:
-    own_keys = os.environ.get("GNUPGHOME") or Path.home() / ".gnupg"
-    variables = {"SPACK_GNUPGHOME": str(own_keys)} if "--key" in signed else {}
-    spack = Spack(base, environments.workplace(name), stack(name), variables)
-    return buildcache.push(spack, environments.read(name), place, *signed)
+        variables = {"SPACK_GNUPGHOME": secret_keys} if key else {}
+        spack = Spack(bootstrap.prepare(), environments.workplace(name), label, variables)
+        signed = ("--key", key) if key else ("--unsigned",)
+        return buildcache.push(spack, environments.read(name), place, *signed)
 
 
 def pack_locks(_stacks: Iterable[str]) -> dict[Path, list[str]]:

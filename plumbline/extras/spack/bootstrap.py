@@ -20,7 +20,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
@@ -37,16 +36,15 @@ INDEX = "index"
 _GIVEN = {"spack": "SPACK_ROOT", "packages": "PLUMB_SPACK_PACKAGES"}
 
 
-def prepare(*registries: str) -> Base:
+def prepare() -> Base:
     """Make what is missing and check the rest; waits for another process that does the same.
 
-    ``registries`` are those that binaries are pushed to, beside the one in use. Raises :class:`PlumbError` for a
-    checkout that was changed or is not at its pinned commit.
+    Raises :class:`PlumbError` for a checkout that was changed or is not at its pinned commit.
     """
     with locked(OWNER):
         environments.home().mkdir(parents=True, exist_ok=True)
         base = Base(_source("spack"), _source("packages"), _solver())
-        _configure(base, registries)
+        _configure(base)
         buildcache.trust()
     return base
 
@@ -90,8 +88,7 @@ def _source(part: str) -> Path:
         raise PlumbError(f"files of {part} were changed", str(place), f"git -C {place} checkout -- .")
     # somebody may have written configuration into a checkout of Spack: git ignores it, and Spack reads it
     untracked = _git(place, "ls-files", "--others", "--", "etc/spack").splitlines() if part == "spack" else []
-    foreign = next((name for name in untracked if name.endswith((".yaml", ".yml"))), None)
-    if foreign:
+    if foreign := next((name for name in untracked if name.endswith((".yaml", ".yml"))), None):
         cure = "move it out of there (settings of our stacks belong in the site's folder), or unset SPACK_ROOT"
         raise PlumbError(f"this Spack has its own configuration: {foreign}", str(place), cure)
     return place
@@ -151,13 +148,13 @@ def _solver() -> Path:
     return python
 
 
-def _configure(base: Base, registries: Sequence[str]) -> None:
+def _configure(base: Base) -> None:
     """Write the configuration scope beside the environments': packages, mirrors, and no downloads of tools.
 
     The mirrors are the folders with sources and with binaries; Spack's public one is kept unless an archive is
     unpacked. A key with a colon at its end replaces what lower scopes say (``KEY::``).
     """
-    home, mirrors = environments.home(), buildcache.mirrors(*registries)
+    home, mirrors = environments.home(), buildcache.mirrors()
     for name, folder in buildcache.folders("PLUMB_SPACK_MIRROR", "mirror").items():
         mirrors[f"{name}-sources"] = {"url": f"file://{folder}", "binary": False, "source": True}
     bootstrapping = {"enable": True, "root": str(home / "bootstrap"), "sources:": [], "trusted:": {}}
@@ -193,7 +190,7 @@ def fill(names: list[str], folder: Path) -> None:
             count = failed[1] if failed else "an unknown number of"
             raise PlumbError(f"{count} sources could not be fetched", f"stack {spack.owner}", f"see {spack.log}")
         print(f"{spack.owner}: binaries", flush=True)
-        buildcache.push(spack, environments.read(name), str(folder / "buildcache"), "--unsigned")
+        buildcache.push(spack, environments.read(name), folder / "buildcache", "--unsigned")
     spack.run("providers", "mpi")  # updates the index
     _copy_index(cache(), folder / INDEX)
 

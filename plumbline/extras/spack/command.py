@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -12,44 +13,13 @@ from plumbline.base import files, units
 from plumbline.base.errors import PlumbError
 from plumbline.base.table import table
 from plumbline.commands import options
+from plumbline.commands.options import Command, command, flag, option
 from plumbline.extras import spack
-from plumbline.extras.spack import buildcache, difference, environments, sites
-from plumbline.extras.spack.lock import Lock
+from plumbline.extras.spack import buildcache, environments, sites
+from plumbline.extras.spack.lock import Lock, between
 
 #: most packages of a lock whose changes are printed
 MOST_LINES = 20
-
-
-def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The actions of ``plumb stack`` that are about Spack."""
-    lock = actions.add_parser("lock", help="concretize Spack environments and write the site's locks")
-    lock.add_argument("stacks", nargs="+", metavar="spack:NAME", help="the environments")
-    lock.add_argument("--check", action="store_true", help="change nothing; status 1 if a lock would change")
-    diff = actions.add_parser("diff", help="the packages in which the locks of two Spack stacks differ")
-    diff.add_argument(
-        "stacks", nargs=2, metavar="spack:NAME|LOCK", help="an environment of the site, or any file NAME.lock"
-    )
-    options.add_json(diff, "print JSON: a line for each package")
-    push = actions.add_parser("push", help="put installed Spack stacks into a buildcache that others install from")
-    push.add_argument("stacks", nargs="+", metavar="spack:NAME", help="installed stacks")
-    where = push.add_mutually_exclusive_group(required=True)
-    text = "the buildcache, made where it is not there"
-    where.add_argument("--to", type=files.OutputFolder, metavar="FOLDER", help=text)
-    text = "a registry of container images, in place of a folder"
-    where.add_argument("--registry", type=_registry, metavar="oci://HOST/NAME", help=text)
-    push.add_argument("--key", metavar="KEY", help="sign with this secret key of your GnuPG; default: unsigned")
-    externals = actions.add_parser("externals", help="give the MPI of installed stacks to Spack")
-    externals.add_argument("stacks", nargs="+", metavar="NAME", help="installed stacks")
-    options.add(externals, "--site", "the Spack site to write (default: local)", default="local")
-    for action, do in ((lock, _lock), (diff, _diff), (push, _push), (externals, _externals)):
-        action.set_defaults(do=do)
-
-
-def _registry(text: str) -> str:
-    """The address of a registry."""
-    if not buildcache.is_registry(text):
-        raise argparse.ArgumentTypeError(f"'{text}' is not the address of a registry, such as oci://HOST/NAME")
-    return text
 
 
 def _of_spack(specs: list[str], action: str) -> list[str]:
@@ -63,6 +33,11 @@ def _of_spack(specs: list[str], action: str) -> list[str]:
     return [name for _, name in pairs]
 
 
+@command(
+    option("stacks", "the environments", nargs="+", metavar="spack:NAME"),
+    flag("--check", "change nothing; status 1 if a lock would change"),
+    help="concretize Spack environments and write the site's locks",
+)
 def _lock(args: argparse.Namespace) -> int:
     agree = True
     for name in _of_spack(args.stacks, "lock"):
@@ -77,8 +52,13 @@ def _lock(args: argparse.Namespace) -> int:
     return 0 if agree or not args.check else 1
 
 
+@command(
+    option("stacks", "an environment of the site, or any file NAME.lock", nargs=2, metavar="spack:NAME|LOCK"),
+    options.as_json("print JSON: a line for each package"),
+    help="the packages in which the locks of two Spack stacks differ",
+)
 def _diff(args: argparse.Namespace) -> int:
-    differences = difference.between(*map(_read, args.stacks))
+    differences = between(*map(_read, args.stacks))
     if args.json:
         options.print_lines([msgspec.to_builtins(item) for item in differences])
     elif differences:
@@ -98,8 +78,16 @@ def _read(spec: str) -> Lock:
     return environments.load(environments.lock(name))
 
 
+@command(
+    option("stacks", "installed stacks", nargs="+", metavar="spack:NAME"),
+    option(
+        "--to", "the buildcache, made where it is not there", type=files.OutputFolder, required=True, metavar="FOLDER"
+    ),
+    option("--key", "sign with this secret key of your GnuPG; default: unsigned", metavar="KEY"),
+    help="put installed Spack stacks into a buildcache that others install from",
+)
 def _push(args: argparse.Namespace) -> int:
-    place = args.registry or args.to.resolve()
+    place = args.to.resolve()
     for name in _of_spack(args.stacks, "push"):
         count = spack.push(name, place, args.key)
         how = f"signed by {args.key}" if args.key else "unsigned"
@@ -109,7 +97,17 @@ def _push(args: argparse.Namespace) -> int:
     return 0
 
 
+@command(
+    option("stacks", "installed stacks", nargs="+", metavar="NAME"),
+    option("--site", "the Spack site to write (default: local)", default="local"),
+    help="give the MPI of installed stacks to Spack",
+)
 def _externals(args: argparse.Namespace) -> int:
     file = sites.write_externals(args.stacks, args.site)
     print(f"{file}: then PLUMB_SPACK_SITE={args.site} plumb stack lock spack:NAME")
     return 0
+
+
+def actions() -> Mapping[str, Command]:
+    """The actions of ``plumb stack`` that are about Spack."""
+    return {"lock": _lock, "diff": _diff, "push": _push, "externals": _externals}

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import msgspec
 import yaml
 
-from plumbline.base import files, paths, schemas, yaml_text
+from plumbline.base import files, paths, schemas
 from plumbline.base.errors import PlumbError
 from plumbline.extras.spack.lock import Lock, decode
 
@@ -42,11 +42,6 @@ class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def package(self) -> str:
         """Spack's package of the MPI library."""
         return self.mpi.partition("@")[0]
-
-    @property
-    def family(self) -> str:
-        """The MPI family of that package."""
-        return MPIS[self.package]
 
 
 class Repository(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -88,17 +83,13 @@ def versions() -> Versions:
 
 
 def site() -> Path:
-    """The chosen site's folder: ``PLUMB_SPACK_SITE`` (a name, or the path of a folder) or the default site.
-
-    Raises :class:`PlumbError` if there is no such site.
-    """
+    """The chosen site's folder: ``PLUMB_SPACK_SITE`` (a name, or the path of a folder) or the default site."""
     name = os.environ.get("PLUMB_SPACK_SITE") or DEFAULT_SITE
     chosen = Path(name) if "/" in name else folder() / "sites" / name
     if not (chosen / "packages.yaml").is_file():
         known = ", ".join(sorted(entry.parent.name for entry in (folder() / "sites").glob("*/packages.yaml")))
-        raise PlumbError(
-            f"no Spack site '{name}'", str(chosen / "packages.yaml"), f"PLUMB_SPACK_SITE is one of: {known}"
-        )
+        message, cure = f"no Spack site '{name}'", f"PLUMB_SPACK_SITE is one of: {known}"
+        raise PlumbError(message, str(chosen / "packages.yaml"), cure)
     return chosen.resolve()
 
 
@@ -155,7 +146,9 @@ def render(name: str) -> str:
     """
     wanted = known()[name]
     external = bool(_only_externals(wanted.package))
-    document = yaml_text.load(_template().read_text(encoding="utf-8"))
+    # the part that environments share: of the site, of a site that it includes, or of all sites
+    template = next(filter(Path.exists, (scope / TEMPLATE for scope in scopes())), folder() / TEMPLATE)
+    document = schemas.parse_yaml(template.read_text(encoding="utf-8"))
     spack = document["spack"]
     variants = "" if external else wanted.variants
     blank = " " if variants and variants[0] not in "+~" else ""
@@ -165,11 +158,6 @@ def render(name: str) -> str:
         spack["view"] = {"default": {"root": f"${{PLUMB_SPACK_HOME}}/{VIEWS}/{name}", "link": "roots"}}
     spack["packages"] = {"mpi": {"require": [wanted.package if external else wanted.mpi]}, **wanted.packages}
     return yaml.safe_dump(document, sort_keys=False)
-
-
-def _template() -> Path:
-    """The part that environments share: the site's own file, that of a site that it includes, or that of all sites."""
-    return next(filter(Path.exists, (scope / TEMPLATE for scope in scopes())), folder() / TEMPLATE)
 
 
 def packages(scope: Path) -> dict[str, Any]:
@@ -204,7 +192,7 @@ def check_externals(name: str) -> None:
 
     Spack says of this, after a minute, only that no external satisfies the request. Ranges of versions are left to it.
     """
-    for package, entry in (yaml_text.load(description(name))["spack"].get("packages") or {}).items():
+    for package, entry in (schemas.parse_yaml(description(name))["spack"].get("packages") or {}).items():
         required = entry.get("require") or ()
         for spec in [required] if isinstance(required, str) else filter(lambda item: isinstance(item, str), required):
             match = re.match(r"([\w-]+)@=?([\w.-]+)(?![\w.:,-])", spec)
@@ -231,7 +219,7 @@ def lock(name: str) -> Path:
 
 def roots(name: str) -> list[str]:
     """The specs that environment ``name`` asks for."""
-    return list(yaml_text.load(description(name))["spack"]["specs"])
+    return list(schemas.parse_yaml(description(name))["spack"]["specs"])
 
 
 def read(name: str) -> Lock:
@@ -283,7 +271,7 @@ def workplace(name: str, *, locked: bool = True) -> Path:
     text = description(name)
     if not locked:
         shutil.rmtree(place, ignore_errors=True)
-        document = yaml_text.load(text)
+        document = schemas.parse_yaml(text)
         spack = document["spack"]
         spack["config"] = {**(spack.get("config") or {}), "install_tree": {"root": str(place / "no-store")}}
         spack["upstreams:"] = {}  # the second colon replaces what the site says

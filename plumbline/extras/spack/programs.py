@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +52,7 @@ def compose(
     ``stream_build`` is STREAM, which is not a package, behind the source that it was built from.
     """
     wanted = environments.known()[name]
-    family, mpi = FAMILIES[wanted.family], packages[wanted.package]
+    family, mpi = FAMILIES[environments.MPIS[wanted.package]], packages[wanted.package]
     base = _external_stack(mpi)
     prefix = Path(base.prefix) if base else mpi.prefix
     variables = base.environment if base else family.home_variables(mpi.prefix)
@@ -73,7 +72,15 @@ def compose(
             sorted((_benchmarks(packages, merged, prefix, sources[:12]) | {"stream": stream_build[1]}).items())
         ),
         sources=[
-            *(_source(item, archives.get(item.hash)) for item in packages.values()),
+            *(
+                Source(
+                    name=item.name,
+                    version=item.version,
+                    hash=f"{libraries.SPACK_HASH}{item.hash}",
+                    archive=archives.get(item.hash),
+                )
+                for item in packages.values()
+            ),
             stream_build[0],
         ],
         settings={**(base.settings if base else {}), **wanted.settings},
@@ -81,17 +88,9 @@ def compose(
     return replace(stack, loads=libraries.loads(stack), tuned=base.tuned if base else None)
 
 
-def _source(package: Package, archive: str | None) -> Source:
-    return Source(
-        name=package.name, version=package.version, hash=f"{libraries.SPACK_HASH}{package.hash}", archive=archive
-    )
-
-
 def _accelerator(packages: Mapping[str, Package]) -> str | None:
     """The manifest's ``accelerator``: the one that the OSU programs were built for, if any."""
-    if OSU not in packages:
-        return None
-    built = packages[OSU].node.parameters
+    built = packages[OSU].node.parameters if OSU in packages else {}
     return next((name for name in ("cuda", "rocm") if built.get(name) is True), None)
 
 
@@ -106,8 +105,7 @@ def compiler(packages: Mapping[str, Package]) -> Compiler:
     digest = packages[buildcache.KERNELS].node.compiler("c")
     chosen = next((package for package in packages.values() if package.hash == digest), None)
     if chosen is None:
-        cure = "make the lock again: plumb stack lock"
-        raise PlumbError("the lock names no C compiler", buildcache.KERNELS, cure)
+        raise PlumbError("the lock names no C compiler", buildcache.KERNELS, "make the lock again: plumb stack lock")
     path = chosen.node.external and chosen.node.external.attributes.compilers.get("c")
     default = chosen.prefix / "bin" / {"llvm": "clang", "intel-oneapi-compilers": "icx"}.get(chosen.name, chosen.name)
     return Compiler(name=chosen.name, version=chosen.version, path=str(path or default))
@@ -145,11 +143,11 @@ def _benchmarks(
     for ident, suite, package, file in _programs(packages):
         version = sources if suite == "kernels" else package.version
         needed = libraries.of(file, file.name, "spack", environment)
-        library = next((needed[name] for name in needed if re.match(r"libmpi\.so", name)), None)
-        if library is not None and not library.is_relative_to(mpi.resolve()):
-            raise PlumbError(f"{ident} gets another MPI library: {library}", str(file), "unset LD_PRELOAD")
+        library = next((needed[name] for name in needed if name.startswith("libmpi.so")), None)
         if library is None:
             raise PlumbError(f"{ident} is not linked with an MPI library", str(file), "install the stack with --force")
+        if not library.is_relative_to(mpi.resolve()):
+            raise PlumbError(f"{ident} gets another MPI library: {library}", str(file), "unset LD_PRELOAD")
         facts = {"library": str(library), "library_sha256": manifest.sha256(library)}
         entries[ident] = manifest.benchmark(suite, version, file, how[package.name], facts=facts)
     return entries
@@ -167,7 +165,6 @@ def _programs(packages: Mapping[str, Package]) -> list[tuple[str, str, Package, 
         where = "" if programs else str(osu.prefix)
     programs += [(ident, "imb", imb, imb.prefix / "bin" / name) for ident, name in manifest.IMB_PROGRAMS.items()]
     programs += [(file.name, "kernels", kernels, file) for file in sorted((kernels.prefix / "bin").iterdir())]
-    missing = next((str(file) for *_, file in programs if not file.is_file()), where)
-    if missing:
+    if missing := next((str(file) for *_, file in programs if not file.is_file()), where):
         raise PlumbError("a benchmark was not installed", missing, "install the stack with --force")
     return programs

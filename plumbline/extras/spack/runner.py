@@ -100,20 +100,17 @@ class Spack:
 def explain(lines: list[str], status: int, owner: str, log: Path) -> PlumbError:
     """Why a Spack command failed: full disk, missing source with the mirrors tried, or Spack's own words."""
     where = f"stack {owner}"
-    full = next((line for line in lines if _DISK.search(line)), None)
-    if full:
+    if full := next(filter(_DISK.search, lines), None):
         return PlumbError("the disk is full", f"{where}: {full.strip()[:150]}", "free disk space, then run it again")
     for number, line in enumerate(lines):
-        unfetched = _UNFETCHED.search(line.rstrip())
-        if unfetched:
+        if unfetched := _UNFETCHED.search(line.rstrip()):
             after = itertools.takewhile(bool, (_TRIED.match(text) for text in lines[number + 1 :]))
             tried = ", ".join(dict.fromkeys(match[1] for match in after if match)) or "no mirror"
             patch = _PATCH.fullmatch(unfetched[1])
             missing = f"patch {patch[1][:12]}…" if patch else f"the source of {unfetched[1]}"
             cure = f"put it into a mirror (PLUMB_SPACK_MIRROR) or connect; all output is in {log}"
             return PlumbError(f"{missing} cannot be fetched; tried {tried}", where, cure)
-    broken = next(filter(None, map(_BUILD_LOG.match, lines)), None)
-    if broken:
+    if broken := next(filter(None, map(_BUILD_LOG.match, lines)), None):
         error = next(filter(None, map(_BUILD_ERROR.match, lines)), None)
         message = f"{broken[1]} cannot be built: {error[1].strip()[:200] if error else f'exit status {status}'}"
         return PlumbError(message, where, f"the end of its build is in {log}, all of it in {broken[0].strip()}")

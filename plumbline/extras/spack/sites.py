@@ -16,11 +16,10 @@ import yaml
 from archspec import cpu
 from archspec.cpu import detect
 
-from plumbline.base import files, paths, units, yaml_text
+from plumbline.base import files, paths, schemas, units
 from plumbline.base.errors import PlumbError
 from plumbline.extras.spack import bootstrap, environments
-from plumbline.extras.spack.difference import Difference, between
-from plumbline.extras.spack.lock import LANGUAGES, WRAPPER, Lock, Node, decode
+from plumbline.extras.spack.lock import LANGUAGES, WRAPPER, Difference, Lock, Node, between, decode
 from plumbline.extras.spack.runner import Spack
 from plumbline.stacks import locked, manifest
 from plumbline.stacks.manifest import Manifest
@@ -48,8 +47,8 @@ def check_target(node: Node, where: str) -> None:
 
 def target_options(node: Node, compiler: str, version: str) -> list[str]:
     """A compiler's options for the target of a lock's ``node``: those that Spack's wrapper adds."""
-    target = cpu.TARGETS[node.target]
-    return str(target.optimization_flags(_COMPILERS.get(compiler, compiler), version)).split()
+    compiler = _COMPILERS.get(compiler, compiler)
+    return str(cpu.TARGETS[node.target].optimization_flags(compiler, version)).split()
 
 
 def check_system(node: Node, where: str) -> None:
@@ -117,9 +116,11 @@ def check_content(spack: Spack, name: str) -> Content:
     file = environments.lock(name)
     lines = spack.run("python", str(environments.folder() / "rehash.py"), str(file)).splitlines()
     nodes = environments.read(name).concrete_specs
-    words = [line.split() for line in lines]
+    facts: dict[str, dict[str, str]] = {"changed": {}, "recipe": {}, "archive": {}, "absent": {}}
+    for kind, digest, *rest in (line.split() for line in lines if line.partition(" ")[0] in facts):
+        facts[kind][digest] = " ".join(rest)
     changed, recipes = (
-        ", ".join(sorted(nodes[word[1]].name for word in words if word[:1] == [kind])) for kind in ("changed", "recipe")
+        ", ".join(sorted(nodes[digest].name for digest in facts[kind])) for kind in ("changed", "recipe")
     )
     cure = f"restore it, or make the lock again: {environments.command(f'plumb stack lock spack:{name}')}"
     if changed or f"compared {len(nodes)}" not in lines:
@@ -127,10 +128,7 @@ def check_content(spack: Spack, name: str) -> Content:
         raise PlumbError(message, str(file), cure)
     if recipes:
         raise PlumbError(f"the recipe of {recipes} is not that of the lock", str(file), cure)
-    archives, absent = (
-        {word[1]: " ".join(word[2:]) for word in words if word[:1] == [kind]} for kind in ("archive", "absent")
-    )
-    return Content(archives, absent)
+    return Content(facts["archive"], facts["absent"])
 
 
 def check_externals_there(document: Lock, wanted: Collection[str], absent: Mapping[str, str]) -> None:
@@ -168,7 +166,12 @@ def lock(name: str, *, check: bool = False) -> list[Difference]:
         Spack(base, place, label).run("concretize", "--force", "--fresh")
         text = (place / "spack.lock").read_text(encoding="utf-8")
         fresh = decode(text)
-        _check_compiled(fresh)
+        if without := sorted(fresh.without_wrapper()):  # the wrapper adds the target's flags: Spack cannot build it
+            message = (
+                f"{units.counted(len(without), 'package')} would be compiled without {WRAPPER}, {without[0]} first"
+            )
+            cure = "its compiler does not run here: make the lock where it does"
+            raise PlumbError(message, str(environments.site() / "packages.yaml"), cure)
         file = environments.lock(name)
         differing = _differences(file, fresh)
         if differing and not check:
@@ -177,18 +180,6 @@ def lock(name: str, *, check: bool = False) -> list[Difference]:
             files.replace(file, json.dumps(json.loads(text), indent=1, sort_keys=True) + "\n")
         shutil.rmtree(place)
     return differing
-
-
-def _check_compiled(fresh: Lock) -> None:
-    """Raise :class:`PlumbError` for a result in which something is compiled without Spack's wrapper.
-
-    Spack makes such a result where the compiler does not run, and cannot build it: the wrapper adds the target's flags.
-    """
-    without = sorted(fresh.without_wrapper())
-    if without:
-        message = f"{units.counted(len(without), 'package')} would be compiled without {WRAPPER}, {without[0]} first"
-        where = str(environments.site() / "packages.yaml")
-        raise PlumbError(message, where, "its compiler does not run here: make the lock where it does")
 
 
 def _differences(file: Path, fresh: Lock) -> list[Difference]:
@@ -229,9 +220,8 @@ def write_externals(names: list[str], site: str) -> Path:
 
 def _external(stack: Manifest) -> tuple[str, dict[str, Any]]:
     """Spack's package and its entry in ``packages.yaml`` for the MPI of a stack."""
-    name, version = stack.name, stack.mpi.version
     package = next(package for package, family in environments.MPIS.items() if family == stack.mpi.family)
-    prefix = Path(stack.prefix)
+    name, version, prefix = stack.name, stack.mpi.version, Path(stack.prefix)
     if not any((prefix / "bin" / wrapper).exists() for wrapper in stack.family.compiler_wrappers):
         raise PlumbError(f"stack '{name}' has no compiler wrapper", f"{prefix}/bin", "its MPI cannot be an external")
     if package == environments.ONEAPI:  # Spack finds it in a full installation of oneAPI only
@@ -243,10 +233,8 @@ def _external(stack: Manifest) -> tuple[str, dict[str, Any]]:
         prefix, spec = link.parents[1], f"{package}@{version}+generic-names~envmods"
     else:
         spec = _external_spec(stack, package, prefix)
-    external: dict[str, Any] = {"spec": spec, "prefix": str(prefix)}
-    if stack.modules:
-        external["modules"] = stack.modules
-    external["extra_attributes"] = {"plumb_stack": name}
+    modules = {"modules": stack.modules} if stack.modules else {}
+    external = {"spec": spec, "prefix": str(prefix), **modules, "extra_attributes": {"plumb_stack": name}}
     return package, {"buildable": False, "externals": [external]}
 
 
@@ -254,10 +242,9 @@ def _external_spec(stack: Manifest, package: str, prefix: Path) -> str:
     """The spec of an MPI library by ``spack external find``, which asks the library how it was built."""
     place = environments.home() / "environments" / "externals" / stack.name
     files.replace(place / "spack.yaml", "spack:\n  specs: []\n")
-    variables = manifest.around(stack)
-    spack = Spack(bootstrap.prepare(), place, f"externals-{stack.name}", variables)
+    spack = Spack(bootstrap.prepare(), place, f"externals-{stack.name}", manifest.around(stack))
     spack.run("external", "find", "--path", str(prefix), package)
-    described = yaml_text.load((place / "spack.yaml").read_text(encoding="utf-8"))["spack"]
+    described = schemas.parse_yaml((place / "spack.yaml").read_text(encoding="utf-8"))["spack"]
     externals = ((described.get("packages") or {}).get(package) or {}).get("externals") or []
     version = stack.mpi.version
     spec = next((str(item["spec"]) for item in externals if Path(item["prefix"]).resolve() == prefix.resolve()), None)

@@ -99,11 +99,6 @@ class TuningBench:
             self._configured[configuration] = {setting.name: setting.value for setting in settings}
         return self._configured[configuration]
 
-    def variants(self, configuration: Configuration, label: str, launches: int) -> list[Variant]:
-        """The variants of ``configuration``, one for each place."""
-        settings = self.settings(configuration)
-        return [curves.variant(place, label, launches, settings, self.request.sizes) for place in self.places()]
-
     def places(self) -> list[TuningPlace]:
         """Where each configuration is measured: under each placement, the largest number of ranks first."""
         request = self.request
@@ -127,54 +122,47 @@ class TuningBench:
 
     def cost(self, sessions: Iterable[str]) -> tuple[int, float]:
         """Launches of all stages that finished and of the gate's ``sessions``, and how many seconds they took."""
-        files = {
-            *map(Path, self._state.stages.values()),
-            *(store.session_file(self.request.site, session) for session in sessions),
-        }
-        launches = [
-            launch
-            for file in files
-            if file.exists()
-            for record in store.whole(file, AGAIN)
-            for launch in record.launches
-        ]
-        return len(launches), sum(launch.wall_s for launch in launches)
+        files = {store.session_file(self.request.site, session) for session in sessions}
+        files |= set(map(Path, self._state.stages.values()))
+        records = [record for file in files if file.exists() for record in store.whole(file, AGAIN)]
+        times = [launch.wall_s for record in records for launch in record.launches]
+        return len(times), sum(times)
 
     def stage(self, name: str, candidates: Sequence[Configuration], rounds: int) -> list[list[Record]]:
         """The records of each of ``candidates``, one for each place, measured unless they were before."""
-        variants = [variant for each in candidates for variant in self.variants(each, race.label(each), rounds)]
+        program = curves.sweep(self.request.sizes)
+        variants = [
+            curves.variant(place, race.label(each), rounds, self.settings(each), program)
+            for each in candidates
+            for place in self.places()
+        ]
         return self._stage(name, variants, rounds)
 
     def profiles(self) -> list[Record]:
         """The records of the program that the tuning is for, each of its variants launched once under the profile."""
         variants = [msgspec.structs.replace(variant, profiled=True, launches=1) for variant in self.request.program]
-        return [record for records in self._stage("profile", variants, 1) for record in records]
+        return [record for records in self._stage("profile", variants, 1, brief=False) for record in records]
 
     def contests(self, name: str, contests: Sequence[Contest], under: Configuration, rounds: int) -> list[list[Record]]:
         """The records of each of ``contests`` under a configuration, one for each place."""
         settings, sizes = self.settings(under), self.request.sizes
         variants = [
-            curves.contest_variant(place, contest, rounds, settings, sizes)
+            curves.variant(place, contest.setting, rounds, settings, contest.program(sizes))
             for contest in contests
             for place in self.places()
         ]
         return self._stage(name, variants, rounds)
 
-    def _stage(self, name: str, variants: Sequence[Variant], rounds: int) -> list[list[Record]]:
+    def _stage(self, name: str, variants: Sequence[Variant], rounds: int, brief: bool = True) -> list[list[Record]]:
         file = self.kept(name)
         if file is None:
             work = self.folder / "work"
             work.mkdir(exist_ok=True)
             self.say(f"{name}: {len(variants) * rounds} launches")
-            show = _shortened(self.say)
-            file, records = driver.run(variants, work, self.request.seed, show, into=self.folder / "records")
+            into = self.folder / "records"
+            file, records = driver.run(variants, work, self.request.seed, self.say, into=into, brief=brief)
             self.keep(name, file)
         else:
             records = store.whole(file, AGAIN)
         step = len(self.places())
         return [records[place : place + step] for place in range(0, len(records), step)]
-
-
-def _shortened(say: Say) -> Say:
-    """Progress lines of launches without the parts that all of them share."""
-    return lambda line: say(line.replace("  tune ", "  ").partition(" (disturbed")[0])

@@ -20,8 +20,9 @@ from plumbline.extras.tune.curves import Row
 from plumbline.extras.tune.programs import Launched, Point
 from plumbline.extras.tune.race import DEFAULT
 from plumbline.extras.tune.rules import holds
-from plumbline.gate import live, progress, rules, run, setup
-from plumbline.judge import decide, from_records
+from plumbline.gate import live, rules, run, setup
+from plumbline.judge import decide
+from plumbline.judge.pairs import read_pairs
 from plumbline.measure.session import circumstances
 from plumbline.mpi.settings import Configuration
 from plumbline.records import store
@@ -102,16 +103,11 @@ class Confirmed:
 
 
 def confirm(bench: TuningBench, name: str, configuration: Configuration) -> Confirmed:
-    """Judge ``configuration`` against the default with pairs of the kernel, by every protocol."""
-    sizes = bench.request.sizes
-    return _judged(
-        bench, name, configuration, *_couples(bench, configuration, programs.kernel_launches(configuration, sizes))
-    )
-
-
-def by_program(bench: TuningBench, name: str, configuration: Configuration) -> Confirmed:
-    """Judge ``configuration`` against the default by the figures of the program that the tuning is for."""
-    return replace(_judged(bench, name, configuration, *target.couples(bench, configuration)), of_program=True)
+    """Judge ``configuration`` against the default: by the program that the tuning is for, or the kernel's protocols."""
+    if bench.request.program:
+        return _judged(bench, name, configuration, *target.couples(bench, configuration))
+    launched = programs.kernel_launches(configuration, bench.request.sizes)
+    return _judged(bench, name, configuration, *_couples(bench, configuration, launched))
 
 
 def by_others(bench: TuningBench, name: str, confirmed: Confirmed, benchmarks: Mapping[str, Any]) -> Confirmed:
@@ -143,8 +139,9 @@ def _judged(
     if file is None:
         verdicts, session_name = _measure(bench, name, couples, len(keys))
     else:
-        verdicts, session_name = decide.decide(from_records.read(file), RULE), file.stem
-    confirmed = Confirmed(configuration, dict(zip(keys, verdicts, strict=True)), (session_name,))
+        verdicts, session_name = decide.decide(read_pairs(file), RULE), file.stem
+    of_program = bool(bench.request.program)
+    confirmed = Confirmed(configuration, dict(zip(keys, verdicts, strict=True)), (session_name,), of_program)
     if file is None and not confirmed.unproven:
         bench.keep(name, store.session_file(bench.request.site, session_name))
     return confirmed
@@ -152,28 +149,28 @@ def _judged(
 
 def _measure(bench: TuningBench, name: str, couples: Couples, series: int) -> tuple[Sequence[decide.Verdict], str]:
     folder = bench.folder / name
+    request = bench.request
     if not (folder / setup.GATE.file).exists():
-        setup.GATE.begin(folder, _session(bench, couples))
+        settled = [[rules.settle(variant, [], "", RULE) for variant in couple] for couple in couples]
+        terms = setup.Terms(RULE, request.seed, ("plumb", "tune", request.stack))
+        sides = request.stack, request.stack + tuned.suffix(request.nodes)
+        under = circumstances([request.stack])
+        setup.GATE.begin(folder, setup.Session(store.new_session(), *sides, settled, terms, under))
     begun = setup.GATE.peek(folder)
-    log = (folder / "gate.out").open("a", encoding="utf-8")
-    with log:
-
-        def say(line: str) -> None:
-            print(line, file=log, flush=True)
-            if line.startswith("pair "):  # the rest of the line has every figure
-                bench.say(line.partition("  tune ")[0].rstrip())
-            elif line.startswith(progress.TOO_SHORT):
-                bench.say(line)
-
-        least = least_pairs(series, decide.CAMPAIGN_ERROR)
-        bench.say(
-            f"{name}: pairs of default and tuned, {bench.request.minutes:g} min at most; a GAIN needs "
-            f"{least} pairs of each of {counted(len(begun.couples), 'program')}"
+    least = least_pairs(series, decide.CAMPAIGN_ERROR)
+    bench.say(
+        f"{name}: pairs of default and tuned, {request.minutes:g} min at most; a GAIN needs "
+        f"{least} pairs of each of {counted(len(begun.couples), 'program')}"
+    )
+    cure = "without them nothing is proven: --resume goes on"
+    stop = live.Stop(request.minutes, first_fail=True, least=least, cure=cure)
+    with (folder / "gate.out").open("a", encoding="utf-8") as log:
+        outcome = run.resume(
+            folder,
+            stop,
+            lambda line: print(line, file=log, flush=True),
+            pair=lambda start, line: bench.say(line if request.program else start),
         )
-        stop = live.Stop(
-            bench.request.minutes, first_fail=True, least=least, cure="without them nothing is proven: --resume goes on"
-        )
-        outcome = run.resume(folder, stop, say)
     return outcome.verdicts, begun.name
 
 
@@ -186,16 +183,6 @@ def _couples(
     for launch in launched:
         for place in bench.places():
             label = f"confirm {launch.name}"
-            couples.append(
-                [curves.variant_of(place, label, 1, each, launch.program, TIME_LIMIT_S) for each in settings]
-            )
+            couples.append([curves.variant(place, label, 1, each, launch.program, TIME_LIMIT_S) for each in settings])
             keys += [(place.label, point) for point in launch.points]
     return couples, keys
-
-
-def _session(bench: TuningBench, couples: Couples) -> setup.Session:
-    request = bench.request
-    settled = [[rules.settle(variant, [], "", RULE) for variant in couple] for couple in couples]
-    terms = setup.Terms(RULE, request.seed, ("plumb", "tune", request.stack))
-    candidate = request.stack + tuned.suffix(request.nodes)
-    return setup.Session(store.new_session(), request.stack, candidate, settled, terms, circumstances([request.stack]))

@@ -27,7 +27,7 @@ OPERATIONS = (
 BARRIER = "barrier"
 SIZES = (8, 64, 256, *(1 << power for power in range(10, 21)))
 #: a late start because of other processes is not a candidate's fault: every window counts, medians bear a few late ones
-ARGUMENTS = ("--operation", "all", "--repetitions", "25", "--late", "1e6", "--most-invalid", "100", "--json")
+ARGUMENTS = ("--repetitions", "25", "--late", "1e6", "--most-invalid", "100", "--json")
 #: of a race within one process: more calls, because each is held against one of the same round
 RACE_ARGUMENTS = ("--repetitions", "50", "--seconds", "0.3", "--late", "1e6", "--most-invalid", "100", "--json")
 #: seconds after which a launch is ended: one that hangs costs no more
@@ -44,13 +44,17 @@ class Row(NamedTuple):
         return f"{self.operation} {human_bytes(self.size)}" if self.size else self.operation
 
     @property
+    def moved_by(self) -> str:
+        """The operation as knobs name it."""
+        return "p2p" if self.operation in MESSAGES else self.operation
+
+    @property
     def figure(self) -> WantedFigure:
         """The figure that a variant has for this row."""
-        where = {"operation": self.operation}
-        sized = {**where, "bytes": self.size, "in_place": "no"} if self.size else where
-        return WantedFigure(
-            name=f"{self.operation}_{self.size}" if self.size else self.operation, metric=METRIC, where=sized
-        )
+        if not self.size:
+            return WantedFigure(name=self.operation, metric=METRIC, where={"operation": self.operation})
+        where = {"operation": self.operation, "bytes": self.size, "in_place": "no"}
+        return WantedFigure(name=f"{self.operation}_{self.size}", metric=METRIC, where=where)
 
 
 #: the times of one launch in us
@@ -95,16 +99,17 @@ class Program(NamedTuple):
     figures: list[WantedFigure]
 
 
-def variant(
-    place: TuningPlace, label: str, launches: int, settings: Mapping[str, str], sizes: Sequence[int]
-) -> Variant:
-    """All rows under ``settings`` of the library; ``label`` names it among those of its session."""
-    arguments = [*ARGUMENTS, "--bytes", ",".join(map(str, sizes))]
-    return variant_of(place, label, launches, settings, _kernel(arguments, [row.figure for row in rows(sizes)]))
+def kernel(
+    operation: str, how: Sequence[str], sizes: Sequence[int], figures: Iterable[WantedFigure], more: Sequence[str] = ()
+) -> Program:
+    """The kernel for ``operation`` at ``sizes``, with the arguments ``how`` and ``more``."""
+    arguments = ["--operation", operation, *how, "--bytes", ",".join(map(str, sizes)), *more]
+    return Program(KERNEL, "kernel", {"kernel": KERNEL}, arguments, list(figures))
 
 
-def _kernel(arguments: list[str], figures: list[WantedFigure]) -> Program:
-    return Program(KERNEL, "kernel", {"kernel": KERNEL}, arguments, figures)
+def sweep(sizes: Sequence[int]) -> Program:
+    """The kernel for all rows."""
+    return kernel("all", ARGUMENTS, sizes, (row.figure for row in rows(sizes)))
 
 
 class Contest(NamedTuple):
@@ -128,6 +133,11 @@ class Contest(NamedTuple):
             for row in each
         }
 
+    def program(self, sizes: Sequence[int]) -> Program:
+        """The kernel for these rows."""
+        race = ("--race", f"{self.setting}={','.join(self.numbers.values())}")
+        return kernel(self.operation, [*race, *RACE_ARGUMENTS], sizes, self.figures(sizes).values())
+
     def ratios(self, records: Sequence[Record], sizes: Sequence[int]) -> dict[str, dict[Row, float]]:
         """Of each value the ratio of each row, the median of the verified ``records``."""
         ratios: dict[str, dict[Row, float]] = {value: {} for value in self.numbers}
@@ -138,18 +148,7 @@ class Contest(NamedTuple):
         return ratios
 
 
-def contest_variant(
-    place: TuningPlace, contest: Contest, launches: int, settings: Mapping[str, str], sizes: Sequence[int]
-) -> Variant:
-    """The rows of ``contest`` under ``settings`` of the library."""
-    race = f"{contest.setting}={','.join(contest.numbers.values())}"
-    arguments = ["--operation", contest.operation, "--race", race, *RACE_ARGUMENTS]
-    arguments += ["--bytes", ",".join(map(str, sizes))]
-    figures = list(contest.figures(sizes).values())
-    return variant_of(place, contest.setting, launches, settings, _kernel(arguments, figures))
-
-
-def variant_of(
+def variant(
     place: TuningPlace,
     label: str,
     launches: int,
@@ -157,32 +156,19 @@ def variant_of(
     program: Program,
     time_limit_s: float = TIME_LIMIT_S,
 ) -> Variant:
-    """``program`` under ``settings`` of the library, a rank on every core or as the placement says."""
+    """``program`` under ``settings`` of the library, a rank on every core or as the placement says.
+
+    ``label`` names it among those of its session.
+    """
     params: dict[str, Any] = {"placement": place.placement}
     params |= {"rank_count": place.ranks_per_node} if place.ranks_per_node else {}
-    return Variant(
-        schema=1,
-        test="tune",
-        name=" ".join([f"tune {label}", *(f"%{name}={value}" for name, value in params.items())]),
-        site=place.site,
-        partition=place.partition,
-        stack=place.stack,
-        benchmark=program.benchmark,
-        arguments=program.arguments,
-        placement=place.placement,
-        memory=None,
-        threads=1,
-        ranks_per_node=place.ranks_per_node,
-        nodes=place.nodes,
-        parser=program.parser,
-        context=program.context,
-        figures=program.figures,
-        launches=launches,
-        time_limit_s=time_limit_s,
-        environment={},
-        params=params,
-        settings=dict(settings),
-    )
+    return Variant.create(
+        test="tune", name=" ".join([f"tune {label}", *(f"%{name}={value}" for name, value in params.items())]),
+        site=place.site, partition=place.partition, stack=place.stack, benchmark=program.benchmark,
+        arguments=program.arguments, placement=place.placement, threads=1, ranks_per_node=place.ranks_per_node,
+        nodes=place.nodes, parser=program.parser, context=program.context, figures=program.figures, launches=launches,
+        time_limit_s=time_limit_s, params=params, settings=settings,
+    )  # fmt: skip
 
 
 def of_launch(launch: Launch, wanted: Sequence[Row]) -> Curve | None:

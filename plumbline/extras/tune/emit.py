@@ -14,7 +14,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.extras.tune.bench import TuningBench
 from plumbline.extras.tune.confirm import Confirmed
 from plumbline.extras.tune.curves import BARRIER, OPERATIONS
-from plumbline.host.topology import plan
+from plumbline.host import binder
 from plumbline.measure.session import Say
 from plumbline.mpi.settings import Configuration, Knob, Setting
 from plumbline.records import store
@@ -73,16 +73,12 @@ def _refuse_untried(brought: Configuration, knobs: Iterable[Knob], where: str) -
 def fingerprint_of(bench: TuningBench) -> Fingerprint:
     """The fingerprint of ``bench``: that of its first placement, with all ranks that it has room for."""
     placement = bench.request.placements[0]
-    ranks = len(plan.resolve(placement, threads=1).ranks)
+    ranks = len(binder.resolve(placement, threads=1).ranks)
     return fingerprint(manifests.load(bench.request.stack), ranks, placement, bench.request.nodes)
 
 
 def emit(
-    stack: Manifest,
-    configuration: Configuration,
-    fingerprint: Fingerprint,
-    session: str,
-    directory: Path | None = None,
+    stack: Manifest, configuration: Configuration, fingerprint: Fingerprint, session: str, directory: Path | None = None
 ) -> Path:
     """Write the native files of ``configuration`` and the tuned version of ``stack``; the folder of both.
 
@@ -101,7 +97,11 @@ def emit(
     with files.writing(f"stack {folder.name}", folder), locked(folder.name):
         try:
             files.make_anew(fresh)
-            settings = tuple(_moved(item, fresh, folder) for item in stack.family.settings_of(configuration, fresh))
+            # a setting that names a file of ``fresh`` names it in ``folder``
+            settings = tuple(
+                Setting(item.name, str(folder / Path(item.value).name)) if Path(item.value).parent == fresh else item
+                for item in stack.family.settings_of(configuration, fresh)
+            )
             native = (file for file in fresh.iterdir() if file.name != files.MARK)
             read = {str(folder / file.name): files.sha256(file) for file in native}
             for file, text in stack.family.native_files(settings).items():
@@ -114,12 +114,6 @@ def emit(
             shutil.rmtree(fresh, ignore_errors=True)
             raise
     return folder
-
-
-def _moved(item: Setting, fresh: Path, folder: Path) -> Setting:
-    """A setting that names a file of ``fresh`` names it in ``folder``."""
-    file = Path(item.value)
-    return Setting(item.name, str(folder / file.name)) if file.parent == fresh else item
 
 
 def write_down(bench: TuningBench, winner: Confirmed, say: Say) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -88,7 +87,8 @@ def of(stack: Manifest) -> Inventory:
         if not value:  # Intel MPI does not report values that are texts
             value = stack.settings.get(name, "")
         words = family.words(setting.about) if setting.type == "int" else []
-        allowed = ", ".join(words) or _numbered(setting.words) or family.range_of(setting.about)
+        numbered = ", ".join(f"{number} {word}" for number, word in setting.words.items())
+        allowed = ", ".join(words) or numbered or family.range_of(setting.about)
         default_shown, now_shown = (_worded(words, text) for text in (setting.value, value))
         settings[name] = Known(
             name, setting.type, default_shown, now_shown, setting.running, allowed, setting.about, tuple(words)
@@ -103,17 +103,21 @@ def _worded(words: list[str], text: str) -> str:
     return words[int(text)] if text.isdigit() and int(text) < len(words) else text
 
 
-def _numbered(words: Mapping[str, str]) -> str:
-    return ", ".join(f"{number} {word}" for number, word in words.items())
-
-
 def _ask(stack: Manifest) -> _Document:
     program = _program(stack)
     variables = {**inherit(os.environ).kept, **manifests.environment(stack, os.environ)}
-    with tempfile.TemporaryDirectory() as home:
-        text = _output(program, at_home(variables, Path(home)))
+    cure = "plumb stack check"
     try:
-        return msgspec.json.decode(text, type=_Document)
+        with tempfile.TemporaryDirectory() as home:
+            env = at_home(variables, Path(home))
+            done = subprocess.run([program], env=env, capture_output=True, timeout=TIME_LIMIT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PlumbError(f"the MPI library cannot be asked for its settings: {error}", str(program), cure) from None
+    if done.returncode != 0:
+        last = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+        raise PlumbError(f"{PROGRAM} ended with {done.returncode}: {last}", str(program), cure)
+    try:
+        return msgspec.json.decode(done.stdout, type=_Document)
     except (msgspec.MsgspecError, ValueError) as error:
         raise PlumbError(f"{PROGRAM} printed no list of settings: {error}", str(program), "report this") from None
 
@@ -127,17 +131,3 @@ def _program(stack: Manifest) -> Path:
             return program
     cure = f"plumb stack install {stack.made_of}"
     raise PlumbError(f"stack {stack.name} has no program {PROGRAM}", "its kernels", cure)
-
-
-def _output(program: Path, environment: Mapping[str, str]) -> bytes:
-    where = str(program)
-    try:
-        done = subprocess.run([program], env=environment, capture_output=True, timeout=TIME_LIMIT_S, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise PlumbError(
-            f"the MPI library cannot be asked for its settings: {error}", where, "plumb stack check"
-        ) from None
-    if done.returncode != 0:
-        last = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
-        raise PlumbError(f"{PROGRAM} ended with {done.returncode}: {last}", where, "plumb stack check")
-    return done.stdout

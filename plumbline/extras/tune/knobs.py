@@ -13,6 +13,7 @@ from plumbline.base import group, units
 from plumbline.base.errors import PlumbError, suggest
 from plumbline.base.table import table
 from plumbline.commands import options
+from plumbline.commands.options import command, flag, goes_without, option
 from plumbline.extras.tune import inventory
 from plumbline.extras.tune.inventory import Inventory, Known
 from plumbline.mpi.base import Family
@@ -23,23 +24,18 @@ from plumbline.stacks import manifest
 WIDE = 40
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``plumb knobs``."""
-    parser.add_argument("stack", metavar="NAME", help="an installed stack")
-    parser.add_argument(
-        "names", nargs="*", metavar="SETTING", help="settings to describe in full; part of a name will do"
-    )
-    parser.add_argument("--all", action="store_true", help="every setting that the library has")
-    options.add_json(parser, "print everything as JSON")
-
-
-def run(args: argparse.Namespace) -> int:
+@command(
+    option("stack", "an installed stack", metavar="NAME"),
+    option("names", "settings to describe in full; part of a name will do", nargs="*", metavar="SETTING"),
+    flag("--all", "every setting that the library has"),
+    options.as_json("print everything as JSON"),
+    rules=[goes_without("json", "names all", "--json has every setting in full", "leave out --all and the names")],
+)
+def run_knobs(args: argparse.Namespace) -> int:
     """Print the settings; returns 0. Raises :class:`PlumbError` for a name that no setting has in its own."""
     stack = manifest.load(args.stack)
     listing, family = inventory.of(stack), stack.family
     if args.json:
-        if args.names or args.all:
-            raise PlumbError("--json has every setting in full", "plumb knobs", "leave out --all and the names")
         print(json.dumps(msgspec.to_builtins(listing), indent=2))
         return 0
     if args.names:

@@ -87,15 +87,8 @@ def _kernel(
                     where |= {"bytes": size, "in_place": place} if size else {}
                     point = Point(way, Row(name, size))
                     figures[point] = WantedFigure(name=str(point), metric=curves.METRIC, where=where)
-    arguments = [*curves.ARGUMENTS, *SECONDS, "--bytes", ",".join(map(str, sizes))]
-    arguments += [
-        "--protocol",
-        "all" if len(protocols) > 1 else protocols[0],
-        "--in-place",
-        "both" if in_place else "no",
-    ]
-    arguments[arguments.index("--operation") + 1] = operation
-    program = Program(curves.KERNEL, "kernel", {"kernel": curves.KERNEL}, arguments, list(figures.values()))
+    how = ["--protocol", "all" if len(protocols) > 1 else protocols[0], "--in-place", "both" if in_place else "no"]
+    program = curves.kernel(operation, [*curves.ARGUMENTS, *SECONDS], sizes, figures.values(), how)
     return Launched(operation, program, tuple(figures))
 
 

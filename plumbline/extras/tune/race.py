@@ -175,7 +175,12 @@ def priced(log: float) -> float:
     return log if log < 0 else LOSS * log
 
 
+def ranked(scores: Iterable[Score]) -> list[Score]:
+    """The feasible scores, best first."""
+    return sorted((score for score in scores if math.isfinite(score.cost)), key=lambda score: score.cost)
+
+
 def survivors(scores: Sequence[Score]) -> list[Score]:
     """The scores that continue, best first: a third of the feasible ones, and at least :data:`LEAST`."""
-    feasible = sorted((score for score in scores if math.isfinite(score.cost)), key=lambda score: score.cost)
+    feasible = ranked(scores)
     return feasible[: max(LEAST, math.ceil(len(feasible) / KEPT))]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -17,13 +16,14 @@ from plumbline.base.units import counted, human_bytes, human_seconds, percent, s
 from plumbline.base.verdicts import VerdictState
 from plumbline.extras.tune import target
 from plumbline.extras.tune.bench import TuningBench
-from plumbline.extras.tune.confirm import Confirmed, Key
+from plumbline.extras.tune.confirm import Confirmed
 from plumbline.extras.tune.curves import BARRIER, OPERATIONS, Curve, Row, sizes_of
 from plumbline.extras.tune.programs import IMB, IN_ONE_BUFFER, OSU, Point
-from plumbline.extras.tune.race import Score, label
+from plumbline.extras.tune.race import Score, label, ranked
 from plumbline.extras.tune.screen import STEEPER, CurveFinding
 from plumbline.extras.tune.stages import Tuning
 from plumbline.judge.decide import Verdict
+from plumbline.show.columns import Column, Table
 from plumbline.stacks.manifest import Fingerprint
 
 #: findings on a terminal; the JSON document has all
@@ -35,73 +35,79 @@ STATES: tuple[VerdictState, ...] = ("GAIN", "PASS", "INCONCLUSIVE", "FAIL", "INV
 #: operations that the closing line names; more are counted
 NAMED = 3
 NO_GAIN = "no significant gain: the settings that this stack has now stay"
+FINDINGS = Table[CurveFinding](
+    "Findings",
+    [
+        Column("row", lambda finding: str(finding.row)),
+        Column("kind", lambda finding: finding.kind),
+        Column("against", lambda finding: finding.against),
+        Column("times", lambda finding: f"{finding.factor:.2f}", "number"),
+        Column("over launches", lambda finding: f"{finding.low:.2f} to {finding.high:.2f}"),
+    ],
+)
+FIGURES = Table[tuple[Point, Verdict]](
+    "Figures of the program",
+    [
+        Column("program", lambda row: row[0].way),
+        Column("figure", lambda row: row[0].row.operation),
+        Column("verdict", lambda row: row[1].state),
+        Column("tuned, to default", lambda row: target.improvement(row[1])),
+        Column("", lambda row: row[1].explanation),
+    ],
+)
+SCORES = Table[Score](
+    "Scores",
+    [
+        Column("settings", lambda score: label(score.configuration)),
+        Column("mean ratio", lambda score: f"{score.mean:.3f}", "number"),
+        Column("cost", lambda score: f"{score.cost:+.3f}", "number"),
+    ],
+)
 
 
 def screen(tuning: Tuning) -> str:
     """The curves of the default, and their findings, the worst last."""
     parts = []
-    drawn: set[str] = set()
+    first = {place.placement: place for place in reversed(tuning.curves)}  # of several numbers of ranks the largest
     for place, curve in tuning.curves.items():
-        if place.placement not in drawn:  # of several numbers of ranks the largest, which is the first
-            drawn.add(place.placement)
-            times = _matrix(curve, functools.partial(_time, curve))
-            parts.append(f"time in us, placement {place.label}, default settings\n{times}")
+        if place == first[place.placement]:
+            parts.append(f"time in us, placement {place.label}, default settings\n{_matrix(curve)}")
         parts.append(_findings(tuning.findings[place], place.label))
-    return "\n\n".join([*parts, *_disturbed(tuning.disturbed.values())])
+    counts = tuning.disturbed.values()
+    if disturbed := sum(number for number, _ in counts):
+        parts.append(
+            f"{disturbed} of {sum(every for _, every in counts)} launches were disturbed: a finding is what every "
+            f"launch shows, so the load may hide knees (steps {STEEPER:g} times as steep) and broken guidelines: "
+            "measure on a quiet host"
+        )
+    return "\n\n".join(parts)
 
 
-def _disturbed(counts: Collection[tuple[int, int]]) -> list[str]:
-    """A line where the load of the host may hide findings; ``counts``: disturbed launches, and all, of each place."""
-    disturbed, launches = sum(some for some, _ in counts), sum(every for _, every in counts)
-    if not disturbed:
-        return []
-    return [
-        f"{disturbed} of {launches} launches were disturbed: a finding is what every launch shows, so the load may "
-        f"hide knees (steps {STEEPER:g} times as steep) and broken guidelines: measure on a quiet host"
-    ]
-
-
-def _matrix(rows: Iterable[Row], cell: Callable[[Row], str]) -> str:
-    sizes = sizes_of(rows)
+def _matrix(curve: Curve) -> str:
+    sizes = sizes_of(curve)
     names = [human_bytes(size).replace(" KiB", "K").replace(" MiB", "M").removesuffix(" B") for size in sizes]
-    lines = [(operation, *(cell(Row(operation, size)) for size in sizes)) for operation in OPERATIONS]
-    lines.append((BARRIER, cell(Row(BARRIER, 0)), *[""] * (len(sizes) - 1)))
+    times = {row: f"{value:.3g}" if value < 1000 else f"{value:.0f}" for row, value in curve.items()}
+    lines = [(operation, *(times[Row(operation, size)] for size in sizes)) for operation in OPERATIONS]
+    lines.append((BARRIER, times[Row(BARRIER, 0)], *[""] * (len(sizes) - 1)))
     return table(("operation", *names), lines, right=names)
-
-
-def _time(curve: Curve, row: Row) -> str:
-    value = curve[row]
-    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
 def _findings(findings: Sequence[CurveFinding], placement: str) -> str:
     if not findings:
         return f"placement {placement}: no guideline is broken and no knee is seen in all launches"
-    rows = [
-        (
-            str(finding.row),
-            finding.kind,
-            finding.against,
-            f"{finding.factor:.2f}",
-            f"{finding.low:.2f} to {finding.high:.2f}",
-        )
-        for finding in reversed(findings[:SHOWN])
-    ]
     more = f", the worst {SHOWN} of them" if len(findings) > SHOWN else ""
     head = f"placement {placement}: {counted(len(findings), 'finding')} seen in every launch{more}"
-    return f"{head}\n{table(('row', 'kind', 'against', 'times', 'over launches'), rows, right=('times',))}"
+    return f"{head}\n{FINDINGS.text(findings[:SHOWN][::-1])}"
 
 
 def race(rungs: Iterable[Sequence[Score]]) -> str:
     """The best of each rung, the infeasible candidates, and the number of losers."""
     parts = []
     for number, scores in enumerate(rungs, 1):
-        feasible = sorted((score for score in scores if math.isfinite(score.cost)), key=lambda score: score.cost)
-        rows = [(label(score.configuration), f"{score.mean:.3f}", f"{score.cost:+.3f}") for score in feasible[:RACED]]
-        lost = len(feasible) - len(rows)
-        more = f", {lost} more are worse" if lost else ""
+        feasible = ranked(scores)
+        more = f", {len(feasible) - RACED} more are worse" if len(feasible) > RACED else ""
         head = f"rung {number}: the best of {counted(len(scores), 'candidate')}{more}"
-        parts.append(f"{head}\n{table(('settings', 'mean ratio', 'cost'), rows, right=('mean ratio', 'cost'))}")
+        parts.append(f"{head}\n{SCORES.text(feasible[:RACED])}")
         parts += _infeasible([score for score in scores if not math.isfinite(score.cost)])
     return "\n".join(parts)
 
@@ -123,20 +129,11 @@ def _infeasible(scores: Sequence[Score]) -> list[str]:
 def confirmed(result: Confirmed) -> str:
     """Ratios tuned / default of the operations with a GAIN or a FAIL, a line for each protocol; the others counted."""
     if result.of_program:
-        rows = [
-            (*_program_figure(key), verdict.state, target.improvement(verdict), verdict.explanation)
-            for key, verdict in result.verdicts.items()
-        ]
-        return table(("program", "figure", "verdict", "tuned, to default", ""), rows)
+        return FIGURES.text([(point, verdict) for (_, point), verdict in result.verdicts.items()])
     marked = {row.operation for row in result.rows("GAIN", "FAIL")}
     return "\n\n".join(
         _of_placement(result, placement, marked) for placement in dict.fromkeys(place for place, _ in result.verdicts)
     )
-
-
-def _program_figure(key: Key) -> tuple[str, str]:
-    """The variant of the program, and its figure."""
-    return key[1].way, key[1].row.operation
 
 
 def _of_placement(result: Confirmed, placement: str, marked: Container[str]) -> str:
@@ -182,8 +179,11 @@ def closing(tuning: Tuning) -> str:
         why = tuning.confirmed[-1].unproven if tuning.confirmed else None
         return f"not proven: {why}; --resume measures more pairs" if why else NO_GAIN
     if winner.of_program:
-        proven = [(_program_figure(key), target.improvement(winner.verdicts[key])) for key in winner.keys("GAIN")]
-        return f"GAIN: {'; '.join(f'{name}: {figure} {gain}' for (name, figure), gain in proven)}"
+        proven = [
+            f"{key[1].way}: {key[1].row.operation} {target.improvement(winner.verdicts[key])}"
+            for key in winner.keys("GAIN")
+        ]
+        return f"GAIN: {'; '.join(proven)}"
     rows = winner.gaining
     operations = list(dict.fromkeys(row.operation for row in rows))
     subject = ", ".join(operations) if len(operations) <= NAMED else counted(len(operations), "operation")
@@ -249,7 +249,10 @@ def document(bench: TuningBench, tuning: Tuning, where: Fingerprint) -> str:
             place.label: {str(row): significant(value, 6) for row, value in curve.items()}
             for place, curve in tuning.curves.items()
         },
-        "findings": {place.label: [_finding(finding) for finding in each] for place, each in tuning.findings.items()},
+        "findings": {
+            place.label: [{**vars(finding), "row": str(finding.row)} for finding in each]
+            for place, each in tuning.findings.items()
+        },
         "race": [[_score(score) for score in rung] for rung in tuning.raced],
         "confirmed": [_confirmed(attempt) for attempt in tuning.confirmed],
         "notes": tuning.notes,
@@ -259,25 +262,12 @@ def document(bench: TuningBench, tuning: Tuning, where: Fingerprint) -> str:
     return json.dumps(content, indent=1, allow_nan=False) + "\n"
 
 
-def _finding(finding: CurveFinding) -> dict[str, Any]:
-    return {
-        "kind": finding.kind,
-        "row": str(finding.row),
-        "against": finding.against,
-        "factor": finding.factor,
-        "low": finding.low,
-        "high": finding.high,
-    }
-
-
 def _score(score: Score) -> dict[str, Any]:
-    cost = score.cost if math.isfinite(score.cost) else None
-    ratios = {str(row): significant(ratio, 4) for row, ratio in score.ratios.items()}
     return {
         "settings": msgspec.to_builtins(score.configuration),
-        "cost": cost,
+        "cost": score.cost if math.isfinite(score.cost) else None,
         "reason": score.reason,
-        "ratios": ratios,
+        "ratios": {str(row): significant(ratio, 4) for row, ratio in score.ratios.items()},
     }
 
 

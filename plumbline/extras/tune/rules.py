@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 import msgspec
@@ -15,6 +15,7 @@ from plumbline.mpi.settings import Knob, Rule
 
 #: a rule must save so much of its collective's time
 WORTH = 0.10
+SAVED = math.log(1 - WORTH)
 #: algorithms of a collective, with the ratios of its rows to those without the algorithm
 Options = Sequence[tuple[str, Mapping[Row, float]]]
 
@@ -26,46 +27,29 @@ def choose(knobs: Iterable[Knob], base: Mapping[Row, float], scores: Sequence[Sc
     winner make one range, which ends at the next size of the grid. Where the library has to be given an algorithm for
     each size, the winners of all sizes together must save as much; where it takes one for all sizes, that one.
     """
-    find = {"some": _for_some, "each": _for_each, "all": _for_all}
     rules: list[Rule] = []
-    for knob in knobs:
-        if not is_algorithm(knob):
-            continue
+    for knob in filter(is_algorithm, knobs):
         operation = knob.operations[0]
-        tried = [
-            (dict((s.name, s.value) for s in score.configuration.settings).get(knob.name), score) for score in scores
-        ]
         options = [
-            (value, {row: score.ratios[row] / base[row] for row in score.ratios if row.operation == operation})
-            for value, score in tried
-            if value is not None and score.ratios
+            (setting.value, {row: score.ratios[row] / base[row] for row in score.ratios if row.operation == operation})
+            for score in scores
+            for setting in score.configuration.settings
+            if setting.name == knob.name and score.ratios
         ]
-        rules += find[knob.sizes](operation, options, ranks)
+        best = _best(options)
+        if knob.sizes == "some":
+            rules += _ranges(operation, best, ranks, 1 - WORTH)
+        elif knob.sizes == "each" and _cost(ratio for _, ratio, _ in best) <= SAVED:
+            rules += _ranges(operation, best, ranks, math.inf)
+        elif knob.sizes == "all":
+            costs = [(_cost(ratios.values()), value) for value, ratios in options if ratios]
+            cost, algorithm = min(costs, default=(0.0, ""))
+            rules += [Rule(operation, algorithm, 0, None, ranks)] if cost <= SAVED else []
     return rules
-
-
-def _for_some(operation: str, options: Options, ranks: int) -> list[Rule]:
-    return _ranges(operation, _best(options), ranks, 1 - WORTH)
-
-
-def _for_each(operation: str, options: Options, ranks: int) -> list[Rule]:
-    best = _best(options)
-    return _ranges(operation, best, ranks, math.inf) if _saves(ratio for _, ratio, _ in best) else []
-
-
-def _for_all(operation: str, options: Options, ranks: int) -> list[Rule]:
-    costs = [(_cost(ratios.values()), value) for value, ratios in options if ratios]
-    algorithm = min(costs, default=(0.0, ""))[1]
-    saves = any(value == algorithm and _saves(ratios.values()) for value, ratios in options)
-    return [Rule(operation, algorithm, 0, None, ranks)] if saves else []
 
 
 def _cost(ratios: Iterable[float]) -> float:
     return float(np.mean([priced(math.log(ratio)) for ratio in ratios] or [0.0]))
-
-
-def _saves(ratios: Iterable[float]) -> bool:
-    return _cost(ratios) <= math.log(1 - WORTH)
 
 
 def _best(options: Options) -> list[tuple[Row, float, str]]:
@@ -102,17 +86,10 @@ def without(chosen: Sequence[Rule], slower: Iterable[Row], grid: Sequence[int], 
         if rule.collective in whole:
             confined += [] if any(row.operation == rule.collective for row in bad) else [rule]
             continue
-        sizes = [size for size in grid if holds(rule, Row(rule.collective, size))]
-        start: int | None = None
-        for size in sizes:
-            if Row(rule.collective, size) in bad:
-                if start is not None:
-                    confined.append(msgspec.structs.replace(rule, from_bytes=start, to_bytes=size))
-                start = None
-            elif start is None:
-                start = rule.from_bytes if size == sizes[0] else size
-        if start is not None:
-            confined.append(msgspec.structs.replace(rule, from_bytes=start))
+        rows = [row for row in (Row(rule.collective, size) for size in grid) if holds(rule, row)]
+        for run, part in _runs(rule, rows, set(rows) - bad):
+            behind = rows[rows.index(run[-1]) + 1 :]
+            confined.append(msgspec.structs.replace(part, to_bytes=behind[0].size) if behind else part)
     return confined
 
 
@@ -139,14 +116,20 @@ def proven(chosen: Sequence[Rule], tame: Collection[Row], gaining: Iterable[Row]
             confined += [rule] if set(rows) <= set(tame) and good.intersection(rows) else []
             continue
         rows = [row for row in grid if holds(rule, row)]
-        for fits, run in groupby(rows, key=lambda row: row in tame):
-            of_run = list(run)
-            if fits and good.intersection(of_run):
-                start = rule.from_bytes if of_run[0] == rows[0] else of_run[0].size
-                whole = of_run[-1] == rows[-1] and rule.to_bytes is not None
-                end = rule.to_bytes if whole else of_run[-1].size + 1
-                confined.append(msgspec.structs.replace(rule, from_bytes=start, to_bytes=end))
+        for run, part in _runs(rule, rows, tame):
+            if good.intersection(run):
+                to_end = run[-1] == rows[-1] and rule.to_bytes is not None
+                confined.append(part if to_end else msgspec.structs.replace(part, to_bytes=run[-1].size + 1))
     return confined
+
+
+def _runs(rule: Rule, rows: Sequence[Row], good: Collection[Row]) -> Iterator[tuple[list[Row], Rule]]:
+    """Of the ``rows`` of a rule, each run of ``good`` ones, and the rule from where the run begins."""
+    for fits, grouped in groupby(rows, key=lambda row: row in good):
+        run = list(grouped)
+        if fits:
+            start = rule.from_bytes if run[0] == rows[0] else run[0].size
+            yield run, msgspec.structs.replace(rule, from_bytes=start)
 
 
 def _together(knobs: Iterable[Knob]) -> set[str]:

@@ -11,14 +11,14 @@ A finding has to be seen in every single launch of the screen: launches differ, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 from typing import Literal
 
 from plumbline.base.units import human_bytes
-from plumbline.extras.tune.curves import BARRIER, MESSAGES, OPERATIONS, Curve, Row, sizes_of
+from plumbline.extras.tune.curves import BARRIER, OPERATIONS, Curve, Row, sizes_of
 
 Kind = Literal["monotony", "split", "mock-up", "knee", "ranks"]
 #: by which factor a guideline must be broken in every launch
@@ -40,58 +40,31 @@ class CurveFinding:
     low: float
     high: float
 
-    @property
-    def text(self) -> str:
-        """A line for people."""
-        return f"{self.row}: {self.against}: {self.factor:.2f} times ({self.low:.2f} to {self.high:.2f})"
 
-
-#: a bound: its text, and its time in a curve for ``size`` bytes and ``ranks`` ranks; KeyError off the grid
-Mock = tuple[str, Callable[[Curve, int, int], float]]
-
-
-def _same(*names: str) -> Callable[[Curve, int, int], float]:
-    return lambda curve, size, ranks: sum(curve[Row(name, size)] for name in names)
-
-
-def _scaled(*terms: tuple[str, str]) -> Callable[[Curve, int, int], float]:
-    """Operations whose sizes are of a part (``/``), of all ranks together (``*``) or as they are (``=``)."""
-    sizes = {
-        "=": lambda size, ranks: size,
-        "/": lambda size, ranks: size / ranks,
-        "*": lambda size, ranks: size * ranks,
-    }
-    return lambda curve, size, ranks: sum(curve[Row(name, sizes[how](size, ranks))] for name, how in terms)
-
-
-#: operation -> its mock-ups. Sizes: of a vector (bcast, reduce, allreduce, scan), else of one rank's block for another
-MOCKS: dict[str, tuple[Mock, ...]] = {
-    "exchange": (("pingpong", _same("pingpong")),),
-    "bcast": (
-        ("scatter + allgather", _scaled(("scatter", "/"), ("allgather", "/"))),
-        ("allreduce", _same("allreduce")),
-    ),
-    "reduce": (
-        ("allreduce", _same("allreduce")),
-        ("reduce_scatter_block + gather", _scaled(("reduce_scatter_block", "/"), ("gather", "/"))),
-    ),
-    "allreduce": (
-        ("reduce + bcast", _same("reduce", "bcast")),
-        ("reduce_scatter_block + allgather", _scaled(("reduce_scatter_block", "/"), ("allgather", "/"))),
-    ),
-    "gather": (("allgather", _same("allgather")), ("gatherv", _same("gatherv"))),
-    "scatter": (("bcast of all blocks", _scaled(("bcast", "*"))), ("scatterv", _same("scatterv"))),
-    "allgather": (
-        ("alltoall", _same("alltoall")),
-        ("gather + bcast of all blocks", _scaled(("gather", "="), ("bcast", "*"))),
-        ("allgatherv", _same("allgatherv")),
-    ),
-    "alltoall": (("alltoallv", _same("alltoallv")),),
-    "reduce_scatter_block": (
-        ("reduce + scatter", _scaled(("reduce", "*"), ("scatter", "="))),
-        ("allreduce", _scaled(("allreduce", "*"))),
-        ("reduce_scatter", _same("reduce_scatter")),
-    ),
+#: operation -> mock-ups: the text, and operations with the size that each has: that of the row (``=``), of a part of
+#: it (``/``), of all parts together (``*``). A size is of a vector (bcast, reduce, allreduce, scan), else of one rank's
+#: block for another
+MOCKS: dict[str, dict[str, tuple[str, ...]]] = {
+    "exchange": {"pingpong": ("pingpong=",)},
+    "bcast": {"scatter + allgather": ("scatter/", "allgather/"), "allreduce": ("allreduce=",)},
+    "reduce": {"allreduce": ("allreduce=",), "reduce_scatter_block + gather": ("reduce_scatter_block/", "gather/")},
+    "allreduce": {
+        "reduce + bcast": ("reduce=", "bcast="),
+        "reduce_scatter_block + allgather": ("reduce_scatter_block/", "allgather/"),
+    },
+    "gather": {"allgather": ("allgather=",), "gatherv": ("gatherv=",)},
+    "scatter": {"bcast of all blocks": ("bcast*",), "scatterv": ("scatterv=",)},
+    "allgather": {
+        "alltoall": ("alltoall=",),
+        "gather + bcast of all blocks": ("gather=", "bcast*"),
+        "allgatherv": ("allgatherv=",),
+    },
+    "alltoall": {"alltoallv": ("alltoallv=",)},
+    "reduce_scatter_block": {
+        "reduce + scatter": ("reduce*", "scatter="),
+        "allreduce": ("allreduce*",),
+        "reduce_scatter": ("reduce_scatter=",),
+    },
 }
 
 
@@ -114,15 +87,12 @@ def of_ranks(curves: Mapping[int, Sequence[Curve]], ranks: int) -> Iterator[Curv
     place = counts.index(ranks)
     for neighbour in (*counts[max(place - 1, 0) : place], *counts[place + 1 : place + 2]):
         allowed = max(ranks / neighbour, 1.0)
-        against = (
-            f"against {neighbour} ranks, which are more"
-            if neighbour > ranks
-            else f"against {neighbour} ranks, times {allowed:.3g}"
-        )
+        more = "which are more" if neighbour > ranks else f"times {allowed:.3g}"
         for row in curves[ranks][0]:
             mine, others = ([curve[row] for curve in curves[number]] for number in (ranks, neighbour))
             low, high = min(mine) / max(others) / allowed, max(mine) / min(others) / allowed
             if low > APART:
+                against = f"against {neighbour} ranks, {more}"
                 yield CurveFinding("ranks", row, against, median(mine) / median(others) / allowed, low, high)
 
 
@@ -156,18 +126,12 @@ def _mocks(curves: Sequence[Curve], ranks: int) -> Iterator[CurveFinding]:
     sizes = sizes_of(curves[0])
     for operation, mocks in MOCKS.items():
         for size in sizes:
-            for name, bound in mocks:
-                row = Row(operation, size)
-                try:
-                    factors = [curve[row] / bound(curve, size, ranks) for curve in curves]
-                except KeyError:  # a size that is not on the grid
-                    continue
-                yield from _seen("mock-up", row, f"against {name}", factors, SLACK)
+            scaled = {"=": size, "/": -1 if size % ranks else size // ranks, "*": size * ranks}  # -1 is on no grid
+            row = Row(operation, size)
+            for name, parts in mocks.items():
+                bound = [Row(part[:-1], scaled[part[-1]]) for part in parts]
+                if all(part in curves[0] for part in bound):
+                    factors = [curve[row] / sum(curve[part] for part in bound) for curve in curves]
+                    yield from _seen("mock-up", row, f"against {name}", factors, SLACK)
     small = [curve[Row(BARRIER, 0)] / curve[Row("allreduce", sizes[0])] for curve in curves]
     yield from _seen("mock-up", Row(BARRIER, 0), f"against allreduce of {sizes[0]} B", small, SLACK)
-
-
-def suspects(findings: Sequence[CurveFinding]) -> list[str]:
-    """The operations that any finding is of, as knobs name them: ``p2p`` for messages between two."""
-    names = ["p2p" if finding.row.operation in MESSAGES else finding.row.operation for finding in findings]
-    return list(dict.fromkeys(names))

@@ -8,7 +8,7 @@ from typing import Any
 
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import counted, percent
-from plumbline.extras.tune import confirm, curves, inventory, race, rules, screen, target, weights
+from plumbline.extras.tune import confirm, curves, inventory, race, rules, screen, target
 from plumbline.extras.tune.bench import TuningBench
 from plumbline.extras.tune.confirm import Confirmed
 from plumbline.extras.tune.curves import Curve, Row, TuningPlace
@@ -59,22 +59,28 @@ def screened(bench: TuningBench) -> Tuning:
     Raises :class:`PlumbError` if a launch of the default cannot be used.
     """
     (records,) = bench.stage("screen", [DEFAULT], SCREEN)
-    medians, shown, disturbed = {}, {}, {}
-    placed = list(zip(bench.places(), records, strict=True))
-    by_ranks: dict[str, dict[int, list[Curve]]] = {}
-    for place, record in placed:
-        measured = [curve for curve in curves.of_record(record) if curve is not None]
-        if len(measured) < len(record.counting()):
+    placed = dict(zip(bench.places(), records, strict=True))
+    measured: dict[TuningPlace, list[Curve]] = {}
+    for place, record in placed.items():
+        measured[place] = [curve for curve in curves.of_record(record) if curve is not None]
+        if len(measured[place]) < len(record.counting()):
             reason = (record.reasons or ["a launch lacks a size"])[0]
             raise PlumbError(f"the default cannot be measured: {reason}", record.variant.name, "see its launches")
-        medians[place] = curves.median(measured)
-        shown[place] = screen.findings(measured, _ranks(record))
-        disturbed[place] = (sum(launch.disturbed for launch in record.launches), len(record.launches))
-        by_ranks.setdefault(place.placement, {})[_ranks(record)] = measured
-    for place, record in placed:
-        more = screen.of_ranks(by_ranks[place.placement], _ranks(record))
-        shown[place] = screen.worst_first([*shown[place], *more])
-    return Tuning(medians, shown, disturbed=disturbed, ranks={_ranks(record) for record in records})
+    ranks = {place: _ranks(record) for place, record in placed.items()}
+    findings = {}
+    for place, mine in measured.items():
+        by_ranks = {ranks[other]: each for other, each in measured.items() if other.placement == place.placement}
+        more = screen.of_ranks(by_ranks, ranks[place])
+        findings[place] = screen.worst_first([*screen.findings(mine, ranks[place]), *more])
+    return Tuning(
+        curves={place: curves.median(mine) for place, mine in measured.items()},
+        findings=findings,
+        disturbed={
+            place: (sum(launch.disturbed for launch in record.launches), len(record.launches))
+            for place, record in placed.items()
+        },
+        ranks=set(ranks.values()),
+    )
 
 
 def tuned(bench: TuningBench) -> Tuning:
@@ -87,10 +93,10 @@ def tuned(bench: TuningBench) -> Tuning:
             return Tuning({}, {}, idle=f"nothing to tune: {bench.request.program[0].test} spends {few}")
         calls_made = calls.counts
     tuning = screened(bench)
-    suspects = list(dict.fromkeys(name for each in tuning.findings.values() for name in screen.suspects(each)))
+    suspects = list(dict.fromkeys(finding.row.moved_by for each in tuning.findings.values() for finding in each))
     if calls_made:
-        tuning.weights = weights.of(calls_made, next(iter(tuning.curves.values())))
-        used = weights.used(calls_made)
+        tuning.weights = target.shares(calls_made, next(iter(tuning.curves.values())))
+        used = {row.moved_by for row in calls_made}
         suspects = sorted(used) if bench.request.program else [name for name in suspects if name in used]
     stack = manifests.load(bench.request.stack)
     offered = inventory.of(stack)
@@ -116,31 +122,35 @@ def _usable(bench: TuningBench, tuning: Tuning, brought: Configuration) -> list[
         ranks = ", ".join(map(str, sorted(tuning.ranks)))
         tuning.notes.append(f"{counted(lost, 'rule')} of the file left out: none of {ranks} ranks")
     configuration = Configuration(brought.settings, rules_here)
+    return [configuration] if _is_accepted(bench, tuning, configuration, "what the file has is not tried") else []
+
+
+def _is_accepted(bench: TuningBench, tuning: Tuning, configuration: Configuration, otherwise: str) -> bool:
+    """Whether the library can be given ``configuration``; a note says ``otherwise``."""
     try:
         bench.settings(configuration)
     except PlumbError as error:
-        tuning.notes.append(f"what the file has is not tried: {error.message}")
-        return []
-    return [configuration]
+        tuning.notes.append(f"{otherwise}: {error.message}")
+        return False
+    return True
 
 
-Measured = tuple[list[Configuration], list[list[Record]]]
+Measured = Mapping[Configuration, Sequence[Record]]
 
 
 def _measured(bench: TuningBench, name: str, candidates: Sequence[Configuration], rounds: int) -> Measured:
-    """The default and ``candidates``, each once, with the records of each under all placements."""
+    """The records of the default and of ``candidates``, of each under all placements."""
     unique = list(dict.fromkeys([DEFAULT, *candidates]))
-    return unique, bench.stage(name, unique, rounds)
+    return dict(zip(unique, bench.stage(name, unique, rounds), strict=True))
 
 
-def _scores(
-    unique: Sequence[Configuration], every: Sequence[Sequence[Record]], weights: Mapping[Row, float]
-) -> list[Score]:
-    """The scores of all of ``unique`` but the first, which is the default."""
-    default = _curves(every[0])
+def _scores(measured: Measured, weights: Mapping[Row, float]) -> list[Score]:
+    """The scores of all that was measured but the default."""
+    default = _curves(measured[DEFAULT])
     return [
         race.score(configuration, _curves(records), default, weights, _reason(records))
-        for configuration, records in zip(unique[1:], every[1:], strict=True)
+        for configuration, records in measured.items()
+        if configuration != DEFAULT
     ]
 
 
@@ -170,7 +180,7 @@ def _race(bench: TuningBench, tuning: Tuning, knobs: Sequence[Knob]) -> list[Sco
         for name, more in ((f"race {number}", candidates), (f"race {number}, pairs", race.pairs(knobs))):
             tried = race.without(more, broken) if number == 1 or more is candidates else []
             if tried:
-                scores += _scores(*_measured(bench, name, tried, rounds), tuning.weights)
+                scores += _scores(_measured(bench, name, tried, rounds), tuning.weights)
                 broken += race.failed(scores)
         if not scores:
             return []
@@ -190,12 +200,7 @@ def _with_rules(
     chosen, left = _in_process(bench, tuning, knobs, offered, base)
     chosen += _by_launches(bench, tuning, left, best)
     configuration = Configuration(base.settings, tuple(chosen))
-    try:
-        bench.settings(configuration)
-    except PlumbError as error:
-        tuning.notes.append(f"algorithms by size are left out: {error.message}")
-        return base
-    return configuration
+    return configuration if _is_accepted(bench, tuning, configuration, "algorithms by size are left out") else base
 
 
 def _in_process(
@@ -216,17 +221,16 @@ def _in_process(
             tuning.notes.append(f"{knob.name} is raced by launches: {reason}")
             continue
         left.remove(knob)
-        for ranks in sorted({_ranks(record) for record in records}):
+        for ranks in sorted(set(map(_ranks, records))):
             ratios = contest.ratios([record for record in records if _ranks(record) == ranks], bench.request.sizes)
-            scores = [_of_ratios(Setting(knob.name, value), each) for value, each in ratios.items()]
+            scores = [
+                race.score(Configuration((Setting(knob.name, value),)), [each], [dict.fromkeys(each, 1.0)], {})
+                for value, each in ratios.items()
+            ]
             raced += scores
             chosen += rules.choose([knob], dict.fromkeys(scores[0].ratios, 1.0), scores, ranks)
     tuning.raced.append(raced)
     return chosen, left
-
-
-def _of_ratios(setting: Setting, ratios: Mapping[Row, float]) -> Score:
-    return race.score(Configuration((setting,)), [ratios], [dict.fromkeys(ratios, 1.0)], {})
 
 
 def _by_launches(bench: TuningBench, tuning: Tuning, knobs: Sequence[Knob], best: Score) -> list[Rule]:
@@ -234,15 +238,15 @@ def _by_launches(bench: TuningBench, tuning: Tuning, knobs: Sequence[Knob], best
     bundles = race.bundles(knobs, base)
     if not bundles:
         return []
-    unique, every = _measured(bench, "algorithms", [base, *bundles], ALGORITHM_ROUNDS)
-    tuning.raced.append(_scores(unique, every, tuning.weights))
+    measured = _measured(bench, "algorithms", [base, *bundles], ALGORITHM_ROUNDS)
+    tuning.raced.append(_scores(measured, tuning.weights))
     chosen: list[Rule] = []
-    for ranks in sorted({_ranks(record) for record in every[0]}):  # sizes of some collectives are those of all ranks
-        of_ranks = [[record for record in records if _ranks(record) == ranks] for records in every]
-        scores = _scores(unique, of_ranks, tuning.weights)
-        known = next((score.ratios for score in scores if score.configuration == base), dict.fromkeys(best.ratios, 1.0))
+    for ranks in sorted(set(map(_ranks, measured[DEFAULT]))):  # sizes of some collectives are those of all ranks
+        of_ranks = {each: [item for item in records if _ranks(item) == ranks] for each, records in measured.items()}
+        scores = {score.configuration: score for score in _scores(of_ranks, tuning.weights)}
+        known = scores.pop(base).ratios if base in scores else dict.fromkeys(best.ratios, 1.0)
         if known:
-            chosen += rules.choose(knobs, known, [score for score in scores if score.configuration != base], ranks)
+            chosen += rules.choose(knobs, known, list(scores.values()), ranks)
     return chosen
 
 
@@ -255,30 +259,32 @@ def _confirm(
 ) -> None:
     """Try ``wanted`` until one gains and harms nothing; a rule that harms is confined, a setting withdrawn.
 
-    A gain by every protocol of the kernel is tried by OSU's and IMB's programs, if ``benchmarks`` has any.
+    A gain by every protocol of the kernel is tried by OSU's and IMB's programs, if ``benchmarks`` has any. Where a
+    program decides, which the tuning is for, nothing is confined.
     Where a row is slower that has no rule, the settings are the cause: the rules are tried without them. If there are
     no settings, the cause ran before that row in the same process: only the rules of collectives that run
     after it stay.
     """
     queue = [configuration for configuration in dict.fromkeys(wanted) if configuration != DEFAULT]
     most = len(tuning.confirmed) + TRIES
-    if bench.request.program:
-        _by_program(bench, tuning, queue[:TRIES])
-        return
     while queue and len(tuning.confirmed) < most:
         name = f"confirm {len(tuning.confirmed) + 1}"
         candidate = queue.pop(0)
         result = _proven(confirm.confirm(bench, name, candidate), tuning, knobs)
-        if result.gains:
+        if result.gains and not result.of_program:
             result = _proven(confirm.by_others(bench, f"{name} by others", result, benchmarks), tuning, knobs)
         tuning.confirmed.append(result)
         if result.gains or result.unproven:
             return
+        if result.harmful:
+            placement, point = result.harmful[0]
+            reason = result.verdicts[placement, point].reason
+            tuning.notes.append(f"withdrawn: {race.label(candidate)}: {point}, placement {placement}: {reason}")
+        if result.of_program:
+            continue
         slower = result.rows("FAIL")
         grid = sorted({point.row.size for _, point in result.verdicts})
         kept = tuple(rules.without(candidate.rules, slower, grid, knobs))
-        if result.harmful:
-            tuning.notes.append(f"withdrawn: {race.label(candidate)}: {_harm(result)}")
         blamed = {row.operation for row in slower} - {rule.collective for rule in candidate.rules}
         if blamed and not candidate.settings:
             kept = rules.after(kept, blamed)
@@ -287,21 +293,10 @@ def _confirm(
             queue.insert(0, following)
 
 
-def _by_program(bench: TuningBench, tuning: Tuning, wanted: Sequence[Configuration]) -> None:
-    """Try ``wanted`` until the program that the tuning is for gains by one, or none can be proven."""
-    for candidate in wanted:
-        result = confirm.by_program(bench, f"confirm {len(tuning.confirmed) + 1}", candidate)
-        tuning.confirmed.append(result)
-        if result.gains or result.unproven:
-            return
-        if result.harmful:
-            tuning.notes.append(f"withdrawn: {race.label(candidate)}: {_harm(result)}")
-
-
 def _proven(result: Confirmed, tuning: Tuning, knobs: Sequence[Knob]) -> Confirmed:
     """``result`` without the rules, and sizes of rules, that are not proven: there the library's own choice stays."""
     configuration = result.configuration
-    if not result.gains:
+    if not result.gains or result.of_program:
         return result
     measured = [point.row for _, point in result.verdicts]
     kept = tuple(rules.proven(configuration.rules, result.tame, result.gaining, measured, knobs))
@@ -312,8 +307,3 @@ def _proven(result: Confirmed, tuning: Tuning, knobs: Sequence[Knob]) -> Confirm
         f"to {race.label(Configuration(rules=kept)) if kept else 'none'}"
     )
     return replace(result, configuration=Configuration(configuration.settings, kept))
-
-
-def _harm(result: Confirmed) -> str:
-    placement, point = result.harmful[0]
-    return f"{point}, placement {placement}: {result.verdicts[placement, point].reason}"

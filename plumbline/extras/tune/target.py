@@ -1,27 +1,72 @@
-"""The program that a tuning is for: its calls choose the raced settings, its figures decide on a gain."""
+"""The program that a tuning is for: its calls choose the raced settings, its figures decide on a gain.
+
+How much each row counts for it: how often its profile has the call, times the time of one call.
+"""
 
 from __future__ import annotations
 
+import math
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import percent
-from plumbline.extras.tune import weights
 from plumbline.extras.tune.bench import TuningBench
-from plumbline.extras.tune.curves import Row
+from plumbline.extras.tune.curves import BARRIER, MESSAGES, OPERATIONS, Curve, Row
 from plumbline.extras.tune.programs import Point
 from plumbline.extras.tune.race import DEFAULT
 from plumbline.judge.decide import Verdict
 from plumbline.launch.profiles import read, sums
+from plumbline.launch.profiles.model import Profile
 from plumbline.mpi.settings import Configuration
 from plumbline.records.variant import Variant
 
 #: A rank's share of time in MPI from which its settings may matter: a gain has to be above 1 %
 LEAST = 0.01
+#: calls that send a message to one rank; its receive is part of the same row
+SENDS = {"send", "ssend", "rsend", "bsend"}
+
+
+def counts(profile: Profile, sizes: Sequence[int]) -> dict[Row, int]:
+    """How often the program makes the call of a row, at the nearest of ``sizes`` (on a logarithmic scale).
+
+    Non-blocking and persistent forms count like the blocking one; calls that no row measures, and those of no bytes,
+    are left out. Raises :class:`PlumbError` if nothing is left.
+    """
+    counted: Counter[Row] = Counter()
+    for (call, _), total in sums.by_size(profile).items():
+        name = _operation(call)
+        if name == BARRIER:
+            counted[Row(BARRIER, 0)] += total.count
+        elif name in OPERATIONS and total.bytes:
+            mean = total.bytes / total.count
+            size = min(sizes, key=lambda size: abs(math.log(size / mean)))
+            counted[Row(name, size)] += total.count
+    if not counted:
+        known = ", ".join(sorted({call for call, _ in sums.by_size(profile)})) or "no call at all"
+        raise PlumbError("the profile has no call that the tuner measures", profile.record, f"it has {known}")
+    return dict(counted)
+
+
+def _operation(call: str) -> str:
+    """``Iallreduce``, ``Allreduce_init`` -> ``allreduce``; a call that sends one message is half of a ping-pong."""
+    name = re.sub(r"_init$", "", call.lower())
+    if name not in OPERATIONS and name[:1] == "i" and (name[1:] in OPERATIONS or name[1:] in {*SENDS, BARRIER}):
+        name = name[1:]
+    if name in SENDS:
+        return MESSAGES[0]
+    return MESSAGES[1] if name.startswith("sendrecv") else name
+
+
+def shares(counted: Mapping[Row, int], curve: Curve) -> dict[Row, float]:
+    """The share of each row in the time of all that was ``counted``, with the times of ``curve``; the sum is 1."""
+    times = {row: count * curve[row] for row, count in counted.items() if row in curve}
+    whole = sum(times.values())
+    return {row: time / whole for row, time in times.items()}
 
 
 @dataclass(frozen=True)
@@ -45,7 +90,7 @@ def calls(bench: TuningBench) -> Calls:
         profile = read.load(read.file_of(record.site, record.id))
         share = max(map(sums.mpi_share, profile.ranks), default=0.0)
         if share >= LEAST:
-            counted.update(weights.counts(profile, bench.request.sizes))
+            counted.update(counts(profile, bench.request.sizes))
         most = max(most, share)
     return Calls(counted, most)
 

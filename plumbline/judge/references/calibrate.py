@@ -21,22 +21,20 @@ from ruamel.yaml.representer import RoundTripRepresenter
 from ruamel.yaml.scalarstring import SingleQuotedScalarString
 
 from plumbline import site
-from plumbline.base import files, group, schemas, terminal, yaml_text
+from plumbline.base import files, group, schemas, terminal
 from plumbline.base.errors import PlumbError
 from plumbline.host import limits
 from plumbline.judge.references import match
-from plumbline.judge.references.model import Calibrated, Calibration, Document, Entry
+from plumbline.judge.references.match import Calibrated, Calibration, Document, Entry
 from plumbline.records.figure import Figure
 from plumbline.records.model import AnyRecord
-from plumbline.site.tests import family
-from plumbline.statistics import special
+from plumbline.site import family
+from plumbline.statistics import basic, special
 
 #: the narrowest tolerance of a calibrated reference, and the widest that is worth having
 NARROWEST, WIDEST = 0.05, 0.5
 #: probability that a new session of an unchanged machine is within, if sessions are independent and normal
 CONFIDENCE = 0.99
-#: standard deviation of a normal distribution over its median absolute deviation
-FROM_MAD = 1.4826
 HEADER = """\
 # What {test} is expected to reach here. A record without an entry is shown as `unreferenced`.
 # `plumb calibrate` writes the entries that have `method: calibrated`, and leaves all others and all comments alone.
@@ -104,16 +102,15 @@ def propose(records: Sequence[AnyRecord], site_name: str, min_sessions: int = 3)
 
 def refusal(record: AnyRecord) -> str | None:
     """Why a record cannot be calibrated from, None if it can."""
-    if record.state != "complete":
-        return "not complete"
-    if not record.is_verified:
-        return "not verified"
-    if record.is_profiled:
-        return "profiled"
-    if record.reasons or record.verdict == "invalid" or not record.figures:
-        return "invalid"
-    if 2 * record.disturbed_count > record.launch_count:
-        return "most launches disturbed"
+    reasons = {
+        "not complete": record.state != "complete",
+        "not verified": not record.is_verified,
+        "profiled": record.is_profiled,
+        "invalid": record.reasons or record.verdict == "invalid" or not record.figures,
+        "most launches disturbed": 2 * record.disturbed_count > record.launch_count,
+    }
+    if reason := next((reason for reason, holds in reasons.items() if holds), None):
+        return reason
     for figure in record.figures:
         if not all(math.isfinite(sample) and sample > 0 for sample in [figure.value, *figure.samples]):
             return "not a positive, finite number"
@@ -140,14 +137,15 @@ def entry(figures: Sequence[tuple[AnyRecord, Figure]], min_sessions: int) -> Cal
     if len(medians) < min_sessions:
         raise PlumbError(f"fewer than {min_sessions} sessions")
     value = statistics.median(medians)
-    spread = FROM_MAD * statistics.median([abs(item - value) for item in medians]) / value
-    tolerance = max(NARROWEST, _quantile(len(medians)) * spread)
+    spread = basic.FROM_DEVIATION * statistics.median([abs(item - value) for item in medians]) / value
+    quantile = float(special.stdtrit(len(medians) - 1, (1 + CONFIDENCE) / 2) * math.sqrt(1 + 1 / len(medians)))
+    tolerance = max(NARROWEST, quantile * spread)
     if tolerance > WIDEST:
         raise PlumbError(f"sessions too different for bounds of {WIDEST:.0%}")
     rounded = math.ceil(tolerance * 1000) / 1000
     return Calibrated(
         **structs.asdict(match.subject(newest, figure.name)),
-        value=_digits(value),
+        value=float(f"{value:.6g}"),
         unit=figure.unit,
         better=figure.better,
         lower=-rounded,
@@ -202,7 +200,8 @@ def merged(file: Path, name: str, wanted: Sequence[Calibrated]) -> str:
         document["references"].fa.set_block_style()
     present = group((each.key, (each, item)) for each, item in zip(entries, document["references"], strict=True))
     for new in wanted:
-        members = _members(new)
+        members: dict[str, Any] = msgspec.to_builtins(new)
+        members |= {member: members.pop(member) for member in ("method", "source")}  # the order in which people read
         old = next((item for each, item in present.get(new.key, []) if each.overlaps(new)), None)
         if old is None:
             document["references"].append(_commented(members))
@@ -222,12 +221,6 @@ def _entries(document: Any, file: Path) -> list[Entry]:
     return schemas.convert("references", plain, Document, str(file)).references
 
 
-def _members(entry: Calibrated) -> dict[str, Any]:
-    """The members of an entry in the order in which people read them."""
-    members: dict[str, Any] = msgspec.to_builtins(entry)
-    return members | {name: members.pop(name) for name in ("method", "source")}
-
-
 class _Representer(RoundTripRepresenter):
     """Writes ``null`` as that word, not as nothing."""
 
@@ -235,16 +228,6 @@ class _Representer(RoundTripRepresenter):
 _Representer.add_representer(
     type(None), lambda represent, _: represent.represent_scalar("tag:yaml.org,2002:null", "null")
 )
-
-
-def _quantile(sessions: int) -> float:
-    """Half the width, in standard deviations, of the prediction interval of the next session at :data:`CONFIDENCE`."""
-    return float(special.stdtrit(sessions - 1, (1 + CONFIDENCE) / 2) * math.sqrt(1 + 1 / sessions))
-
-
-def _digits(value: float) -> float:
-    """Six significant digits."""
-    return float(f"{value:.6g}")
 
 
 def _commented(value: Any) -> Any:
@@ -258,6 +241,6 @@ def _commented(value: Any) -> Any:
         sequence = CommentedSeq([_commented(item) for item in value])
         sequence.fa.set_flow_style()
         return sequence
-    if isinstance(value, str) and yaml_text.load(value) != value:
+    if isinstance(value, str) and schemas.parse_yaml(value) != value:
         return SingleQuotedScalarString(value)  # a word such as `on`, which readers of YAML 1.1 take for something else
     return value

@@ -115,11 +115,6 @@ class RankProfile(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=Tru
     lost: Lost
 
     @property
-    def is_complete(self) -> bool:
-        """Whether the rank reached MPI_Finalize."""
-        return self.ended == "MPI_Finalize"
-
-    @property
     def mpi_ns(self) -> int:
         """Time in MPI calls."""
         return sum(size.time_ns for group in self.communicators for call in group.calls for size in call.sizes)

@@ -10,13 +10,20 @@ import msgspec
 
 from plumbline.base import files, paths, units
 from plumbline.base.errors import PlumbError
-from plumbline.host.topology.machine import Machine
+from plumbline.host.machine import Machine
 from plumbline.launch.profiles.model import Profile, RankPlace, RankProfile
 from plumbline.records.launch import RankSeen
 from plumbline.records.model import Record
 
 _DECODER = msgspec.json.Decoder(RankProfile)
 _WHOLE = msgspec.json.Decoder(Profile)
+#: how a rank ended that has not called MPI_Finalize, in words
+ENDINGS = {
+    "MPI_Abort": "called MPI_Abort",
+    "SIGTERM": "was ended by SIGTERM",
+    "exit": "ended without MPI_Finalize",
+    "killed": "was killed: up to a tenth of its time is missing at the end, or more if it last waited in one call",
+}
 
 
 def ranks(folder: Path) -> tuple[list[RankProfile], list[str]]:
@@ -50,13 +57,7 @@ def shortfalls(ranks: Sequence[RankProfile], expected: int) -> list[str]:
         lines.append(f"MPI_COMM_WORLD had {sizes}, {expected} were started: built for another MPI library?")
     elif missing:
         lines.append(f"{_named(missing)} left no profile: killed, or never past MPI_Init")
-    endings = {
-        "MPI_Abort": "called MPI_Abort",
-        "SIGTERM": "was ended by SIGTERM",
-        "exit": "ended without MPI_Finalize",
-        "killed": "was killed: up to a tenth of its time is missing at the end, or more if it last waited in one call",
-    }
-    for ended, words in endings.items():
+    for ended, words in ENDINGS.items():
         if partial := [rank.rank for rank in ranks if rank.ended == ended]:
             ending = words if len(partial) == 1 else words.replace("was ", "were ", 1)
             lines.append(f"partial profile: {_named(partial)} {ending}")

@@ -5,8 +5,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from plumbline.launch.profiles.model import Call, Communicator, Profile, RankPlace, RankProfile, Role, Sizes, Traffic
+
+Key = TypeVar("Key")
 
 
 @dataclass
@@ -52,37 +55,42 @@ class Total:
 
 def per_call(ranks: Iterable[RankProfile]) -> list[Total]:
     """A total for each call, the one with most time first."""
-    totals: dict[str, Total] = {}
-    for rank, _, call, sizes in _entries(ranks):
-        totals.setdefault(call.call, Total(call.call, call.role)).add(rank.rank, sizes)
+    totals = _totals((call.call, rank, call, sizes) for rank, _, call, sizes in _entries(ranks))
     return sorted(totals.values(), key=lambda total: (-total.time_ns, total.call))
 
 
 def per_size(profile: Profile) -> list[tuple[str, Total]]:
     """(communicator, total) for each call, power of two of the size and communicator; most time first."""
-    totals: dict[tuple[str, str, int], Total] = {}
     names = {rank.rank: names_of(rank) for rank in profile.ranks}
-    for rank, communicator, call, sizes in _entries(profile.ranks):
-        key = (names[rank.rank][communicator.id], call.call, sizes.most_bytes.bit_length())
-        totals.setdefault(key, Total(call.call, call.role)).add(rank.rank, sizes)
+    totals = _totals(
+        ((names[rank.rank][communicator.id], call.call, sizes.most_bytes.bit_length()), rank, call, sizes)
+        for rank, communicator, call, sizes in _entries(profile.ranks)
+    )
     rows = [(key[0], total) for key, total in totals.items()]
     return sorted(rows, key=lambda row: (-row[1].time_ns, row[1].call, row[1].most_bytes, row[0]))
 
 
 def by_size(profile: Profile) -> dict[tuple[str, int], Total]:
     """The totals by call and power of two of the size, over all communicators."""
-    totals: dict[tuple[str, int], Total] = {}
-    for rank, _, call, sizes in _entries(profile.ranks):
-        totals.setdefault((call.call, sizes.most_bytes.bit_length()), Total(call.call, call.role)).add(rank.rank, sizes)
-    return totals
+    entries = _entries(profile.ranks)
+    return _totals(((call.call, sizes.most_bytes.bit_length()), rank, call, sizes) for rank, _, call, sizes in entries)
 
 
 def _entries(ranks: Iterable[RankProfile]) -> Iterator[tuple[RankProfile, Communicator, Call, Sizes]]:
-    for rank in ranks:
-        for communicator in rank.communicators:
-            for call in communicator.calls:
-                for sizes in call.sizes:
-                    yield rank, communicator, call, sizes
+    return (
+        (rank, communicator, call, sizes)
+        for rank in ranks
+        for communicator in rank.communicators
+        for call in communicator.calls
+        for sizes in call.sizes
+    )
+
+
+def _totals(entries: Iterable[tuple[Key, RankProfile, Call, Sizes]]) -> dict[Key, Total]:
+    totals: dict[Key, Total] = {}
+    for key, rank, call, sizes in entries:
+        totals.setdefault(key, Total(call.call, call.role)).add(rank.rank, sizes)
+    return totals
 
 
 def names_of(rank: RankProfile) -> dict[int, str]:

@@ -1,9 +1,13 @@
-"""Plan against witness: the reasons why a launch is not verified."""
+"""Plan against witness: the reasons why a launch is not verified.
+
+On several nodes: which rank was to be on which host, and whether every host is the machine that was planned for.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -11,7 +15,7 @@ from msgspec.structs import replace
 
 from plumbline.base import group
 from plumbline.base.units import cpu_list, numbered
-from plumbline.host.topology.plan import Pages, Plan, PlannedRank
+from plumbline.host.binder import Pages, Plan, PlannedRank
 from plumbline.launch.witness import processes
 from plumbline.launch.witness.model import Memory, RankWitness, Thread
 
@@ -25,6 +29,8 @@ MISSING = "left no witness"
 #: by how much a clock that the program reads may be off in the window, as a fraction of it and in seconds: NTP may slew
 #: by 5e-4
 CLOCK_FRACTION, CLOCK_S = 0.002, 0.001
+#: threads, or hosts, that reasons show
+SHOWN = 4
 #: fewer pages than this say nothing about how evenly they are interleaved
 INTERLEAVE_PAGES = 1024
 #: nor do fewer grains (huge pages where they are on) per node: the kernel deals memory out in whole grains, and each
@@ -33,78 +39,46 @@ INTERLEAVE_GRAINS = 8
 
 
 def compare(
-    plan: Plan, witnesses: list[RankWitness], ranks_per_host: dict[str, int] | int, *, binds: Binds = "threads"
+    plan: Plan, witnesses: list[RankWitness], ranks_by_host: dict[str, int], *, binds: Binds = "threads"
 ) -> list[str]:
     """Reasons why ``witnesses`` do not prove ``plan``; an empty list means verified.
 
-    ``ranks_per_host`` says how many ranks were started on each host; a plain number means that many on every host that
-    left a witness (a host that left none can then only be missed through the size of the job). ``binds`` says what is
-    bound, and by whom.
+    ``ranks_by_host`` says how many ranks were started on each host, ``binds`` what is bound, and by whom.
     """
-    expected = _expected(witnesses, ranks_per_host)
-    if not expected:
+    if not ranks_by_host:
         return ["no rank left a witness: the program never started, was killed, or is linked statically"]
     reasons: list[str] = []
-    for host, ranks in expected.items():
-        here = [witness for witness in witnesses if witness.host == host]
-        reasons += _compare_host(plan, here, host, ranks, binds)
-    reasons += [
-        f"{_name(witness)} left a witness, but no rank was to run there"
-        for witness in witnesses
-        if witness.host not in expected
-    ]
-    if isinstance(ranks_per_host, int):
-        reasons += _missing_hosts(witnesses, ranks_per_host, len(expected))
-    return reasons
-
-
-def _expected(witnesses: list[RankWitness], ranks_per_host: dict[str, int] | int) -> dict[str, int]:
-    if isinstance(ranks_per_host, int):
-        return dict.fromkeys(sorted({witness.host for witness in witnesses}), ranks_per_host)
-    return ranks_per_host
-
-
-def _missing_hosts(witnesses: list[RankWitness], ranks: int, hosts: int) -> list[str]:
-    size = max(witness.size for witness in witnesses)
-    if size <= ranks * hosts:
-        return []
-    return [f"the job had {size} ranks, but only {hosts} host(s) of {ranks} ranks left witnesses"]
+    for host, ranks in ranks_by_host.items():
+        reasons += _compare_host(plan, [witness for witness in witnesses if witness.host == host], host, ranks, binds)
+    strangers = [witness for witness in witnesses if witness.host not in ranks_by_host]
+    return reasons + [f"{_name(witness)} left a witness, but no rank was to run there" for witness in strangers]
 
 
 def _compare_host(plan: Plan, witnesses: list[RankWitness], host: str, ranks: int, binds: Binds) -> list[str]:
     planned = {rank.local_rank: rank for rank in plan.ranks}
     seen = group((local_rank_of(witness), witness) for witness in witnesses)
     reasons: list[str] = []
-    missing = [local_rank for local_rank in range(ranks) if local_rank in planned and local_rank not in seen]
-    if missing:
+    if missing := [local_rank for local_rank in range(ranks) if local_rank in planned and local_rank not in seen]:
         cause = (
             "it was killed or crashed before its" if len(missing) == 1 else "they were killed or crashed before their"
         )
         reasons.append(f"{numbered('local rank', missing)} on {host} {MISSING}: {cause} exit")
     for local_rank in range(ranks):
-        rank_witnesses = seen.pop(local_rank, [])
+        rank_witnesses, name = seen.pop(local_rank, []), f"local rank {local_rank} on {host}"
         if local_rank not in planned:
-            reasons.append(
-                f"local rank {local_rank} on {host} is not in the plan, which has {len(planned)} ranks a host"
-            )
+            reasons.append(f"{name} is not in the plan, which has {len(planned)} ranks a host")
         elif len(rank_witnesses) > 1:
-            reasons.append(f"local rank {local_rank} on {host} left {len(rank_witnesses)} witnesses instead of one")
+            reasons.append(f"{name} left {len(rank_witnesses)} witnesses instead of one")
         elif rank_witnesses:
             reasons += _compare_rank(planned[local_rank], rank_witnesses[0], binds)
-    reasons += [f"{_name(extra)} left a witness, but only {ranks} ranks were to run there" for extra in _flat(seen)]
-    return reasons
-
-
-def _flat(seen: dict[int, list[RankWitness]]) -> Iterator[RankWitness]:
-    for local_rank in sorted(seen):
-        yield from seen[local_rank]
+    extras = [witness for local_rank in sorted(seen) for witness in seen[local_rank]]
+    return reasons + [f"{_name(extra)} left a witness, but only {ranks} ranks were to run there" for extra in extras]
 
 
 def local_rank_of(witness: RankWitness) -> int:
     """The rank on its node, by the launcher, else by the binder's plan; 0 for a program started without a launcher."""
-    if witness.local_rank >= 0:
-        return witness.local_rank
-    return witness.plan.local_rank if witness.plan else 0
+    planned = witness.plan.local_rank if witness.plan else 0
+    return witness.local_rank if witness.local_rank >= 0 else planned
 
 
 def _name(witness: RankWitness) -> str:
@@ -114,32 +88,30 @@ def _name(witness: RankWitness) -> str:
 
 def _compare_rank(rank: PlannedRank, witness: RankWitness, binds: Binds) -> list[str]:
     name, itself = _name(witness), binds == "itself"
-    reasons = _compare_plan(started(rank, binds), witness, name)
-    if rank.places:
-        # threads that a library starts before the program binds itself stay where they are; they must not work
-        ended = witness.ended if itself else []
-        reasons += _compare_places(rank, [*witness.threads, *ended], name) if binds != "ranks" else []
-        idle_s = processes.allowed_s(processes.ELSEWHERE, witness) if itself else -1.0
-        worked = [thread for thread in (*witness.threads, *witness.ended) if thread.cpu_s > idle_s]
-        reasons += _compare_threads(rank, worked, name, moved=itself)
-    reasons += _compare_devices(rank, witness, name)
-    reasons += _compare_clocks(witness, name)
-    reasons += processes.faults(rank, witness, name)
-    for process in processes.everyone(witness):
-        reasons += _compare_memory(rank.mem, process.memory, name)
-    return reasons
+    # threads that a library starts before the program binds itself stay where they are; they must not work
+    bound = [*witness.threads, *(witness.ended if itself else [])]
+    idle_s = processes.allowed_s(processes.ELSEWHERE, witness) if itself else -1.0
+    worked = [thread for thread in (*witness.threads, *witness.ended) if thread.cpu_s > idle_s]
+    return [
+        *_compare_plan(started(rank, binds), witness, name),
+        *(_compare_places(rank, bound, name) if binds != "ranks" else []),
+        *(_compare_threads(rank, worked, name, moved=itself) if rank.places else []),
+        *_compare_devices(rank, witness, name),
+        *_compare_clocks(witness, name),
+        *processes.faults(rank, witness, name),
+        *(reason for each in processes.everyone(witness) for reason in _compare_memory(rank.mem, each.memory, name)),
+    ]
 
 
 def _compare_clocks(witness: RankWitness, name: str) -> list[str]:
     """A figure is a time, or was divided by one: the clocks of the program have to be the kernel's."""
     window = witness.window
     passed = window.wall_s if window.clock_s is None else window.clock_s
-    if abs(passed - window.wall_s) <= max(CLOCK_S, CLOCK_FRACTION * window.wall_s):
-        return []
-    return [
+    reason = (
         f"{name} read a clock that is not the kernel's, on which {passed:.3f} s passed in {window.wall_s:.3f} s: "
         "preload no library that replaces clock_gettime, and measure when the host's clock is not set"
-    ]
+    )
+    return [reason] if abs(passed - window.wall_s) > max(CLOCK_S, CLOCK_FRACTION * window.wall_s) else []
 
 
 def started(rank: PlannedRank, binds: Binds) -> PlannedRank:
@@ -152,10 +124,10 @@ def started(rank: PlannedRank, binds: Binds) -> PlannedRank:
 def _compare_plan(rank: PlannedRank, witness: RankWitness, name: str) -> list[str]:
     if witness.plan is None:
         return [f"{name} had no plan: it was not started through plumb-bind"]
-    shown = ", ".join(
-        f"{key} {_shown(actual)} instead of {_shown(planned)}" for key, actual, planned in differing(rank, witness)
-    )
-    return [f"{name} was started with another plan: {shown}"] if shown else []
+    members = [
+        f"{key} {_shown(actual)} instead of {_shown(wanted)}" for key, actual, wanted in differing(rank, witness)
+    ]
+    return [f"{name} was started with another plan: {', '.join(members)}"] if members else []
 
 
 def differing(rank: PlannedRank, witness: RankWitness) -> list[tuple[str, Any, Any]]:
@@ -185,14 +157,14 @@ def _assigned(variables: dict[str, str]) -> str:
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, list) and all(isinstance(item, int) for item in value):
-        return cpu_list(value)
-    return str(value)
+    is_cpus = isinstance(value, list) and all(isinstance(item, int) for item in value)
+    return cpu_list(value) if is_cpus else str(value)
 
 
 def _compare_places(rank: PlannedRank, threads: list[Thread], name: str) -> list[str]:
     """Every place has its own thread: two places on the same CPUs need two threads there."""
-    free = [frozenset(thread.affinity) for thread in _distinct(threads)]
+    # a thread that is bound differently in MPI_Finalize is listed again, as it was then: its last entry counts
+    free = [frozenset(thread.affinity) for thread in {thread.tid: thread for thread in threads}.values()]
     seen = "; ".join(sorted({cpu_list(cpus) for cpus in free}))
     reasons = []
     for number, place in enumerate(rank.places):
@@ -200,16 +172,9 @@ def _compare_places(rank: PlannedRank, threads: list[Thread], name: str) -> list
         if wanted in free:
             free.remove(wanted)
         else:
-            reasons.append(
-                f"thread place {number} of {name} should be on {numbered('CPU', place)}, {UNBOUND}; "
-                f"threads are on: {seen}"
-            )
+            should = f"thread place {number} of {name} should be on {numbered('CPU', place)}"
+            reasons.append(f"{should}, {UNBOUND}; threads are on: {seen}")
     return reasons
-
-
-def _distinct(threads: list[Thread]) -> list[Thread]:
-    """The last entry of each thread: one bound differently in MPI_Finalize is listed again, as it was then."""
-    return list({thread.tid: thread for thread in threads}.values())
 
 
 def _compare_threads(rank: PlannedRank, threads: list[Thread], name: str, moved: bool) -> list[str]:
@@ -218,22 +183,15 @@ def _compare_threads(rank: PlannedRank, threads: list[Thread], name: str, moved:
     allowed = set(rank.cpus)
     for thread in threads:
         who = f"thread {thread.tid} ({thread.name}) of {name}"
-        outside = set(thread.affinity) - allowed
-        if outside:
+        if set(thread.affinity) - allowed:
             reasons.append(f"{who} may run on {numbered('CPU', thread.affinity)}, {OUTSIDE} {numbered('CPU', allowed)}")
         if thread.last_cpu not in thread.affinity:
             reasons.append(f"{who} last ran on CPU {thread.last_cpu}, but is bound to {cpu_list(thread.affinity)}")
         elif not moved and len(allowed) == 1 and (thread.migrations or 0) > 0:
-            reasons.append(
-                f"{who} {MOVED} {thread.migrations} times, although its rank has {numbered('CPU', allowed)} alone"
-            )
-    return _shortened(reasons, f"threads of {name}")
-
-
-def _shortened(reasons: list[str], noun: str, keep: int = 4) -> list[str]:
-    if len(reasons) <= keep:
-        return reasons
-    return [*reasons[:keep], f"and {len(reasons) - keep} more such {noun}"]
+            alone = f"although its rank has {numbered('CPU', allowed)} alone"
+            reasons.append(f"{who} {MOVED} {thread.migrations} times, {alone}")
+    more = len(reasons) - SHOWN
+    return [*reasons[:SHOWN], f"and {more} more such threads of {name}"] if more > 0 else reasons
 
 
 def _compare_memory(planned: Pages, memory: Memory, name: str) -> list[str]:
@@ -242,30 +200,120 @@ def _compare_memory(planned: Pages, memory: Memory, name: str) -> list[str]:
     if memory.unavailable is not None:
         return [f"memory of {name} is not proven: {memory.unavailable}"]
     pages = Counter(memory.nodes) + Counter(memory.freed_nodes)
-    reasons = _outside(planned.nodes, pages, name)
-    if planned.policy == "interleave" and not reasons:
-        reasons = _uneven(planned.nodes, pages, memory, name)
-    return reasons
-
-
-def _outside(nodes: list[int], pages: dict[int, int], name: str) -> list[str]:
     total = sum(pages.values())
-    return [
-        f"{count} of {total} pages of {name} lie on memory node {node}, planned: {numbered('node', nodes)}"
+    outside = [
+        f"{count} of {total} pages of {name} lie on memory node {node}, planned: {numbered('node', planned.nodes)}"
         for node, count in sorted(pages.items())
-        if node not in nodes and count > 0
+        if node not in planned.nodes and count > 0
     ]
-
-
-def _uneven(nodes: list[int], pages: dict[int, int], memory: Memory, name: str) -> list[str]:
-    total = sum(pages.values())
     grain_pages = max(1, (memory.grain_bytes or 0) // max(1, memory.page_bytes))
-    if total < max(INTERLEAVE_PAGES, INTERLEAVE_GRAINS * grain_pages * len(nodes)):
-        return []
-    share = total / len(nodes)
+    least = max(INTERLEAVE_PAGES, INTERLEAVE_GRAINS * grain_pages * len(planned.nodes))
+    if outside or planned.policy != "interleave" or total < least:
+        return outside
+    share = total / len(planned.nodes)
     return [
         f"memory of {name} is not interleaved: node {node} holds {pages.get(node, 0)} of {total} pages, "
         f"an even share would be {share:.0f}"
-        for node in sorted(nodes)
+        for node in sorted(planned.nodes)
         if not share / 2 <= pages.get(node, 0) <= share * 2
     ]
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The nodes of a launch, and how its ranks are dealt to them.
+
+    Dealt ``round_robin``, rank r belongs on host r mod ``count``; else hosts hold ``ranks_per_node`` consecutive ranks
+    each. Which host is the first is the launcher's choice. ``home`` is the host that the plan was made on, ``known``
+    the hosts that were asked for, where somebody knows them: they give a missing host its name.
+    """
+
+    count: int
+    ranks_per_node: int
+    round_robin: bool
+    home: str
+    known: tuple[str, ...] = ()
+
+    def position(self, rank: int) -> int:
+        """Which of the nodes ``rank`` belongs on, counted from 0; -1 for a process that has no rank."""
+        if rank < 0:
+            return -1
+        return rank % self.count if self.round_robin else rank // self.ranks_per_node
+
+
+def compare_nodes(plan: Plan, witnesses: list[RankWitness], nodes: Nodes, *, binds: Binds = "threads") -> list[str]:
+    """Reasons why ``witnesses`` do not prove ``plan`` on each of ``nodes``; an empty list means verified.
+
+    ``binds`` is that of :func:`compare`.
+    """
+    every = range(nodes.count * nodes.ranks_per_node)
+    if not witnesses:
+        return [_missing(every, nodes.count, nodes, nodes.known)]
+    hosts = _hosts(witnesses)
+    if wrong := _wrong_map(witnesses, hosts, nodes):
+        return [wrong]
+    reasons = []
+    if absent := set(range(nodes.count)) - {nodes.position(witness.rank) for witness in witnesses}:
+        names = tuple(name for name in nodes.known if not any(same_host(name, host) for host in hosts.values()))
+        reasons.append(_missing([r for r in every if nodes.position(r) in absent], len(absent), nodes, names))
+    for host in sorted(set(hosts.values())):
+        here = [witness for witness in witnesses if hosts[witness.host] == host]
+        difference = None if same_host(host, nodes.home) else _other_plan(plan, here, binds)
+        if difference:
+            reasons.append(
+                f"node {host} is another machine than {nodes.home}, where the plan was made: there {plan.placement} is "
+                f"{difference}; the nodes of a launch must be equal"
+            )
+        else:
+            reasons += compare(plan, here, {here[0].host: nodes.ranks_per_node}, binds=binds)
+    return reasons
+
+
+def _hosts(witnesses: list[RankWitness]) -> dict[str, str]:
+    """Every host's name as witnessed -> the name that stands for it: without a domain and with one it is one host."""
+    names = sorted({witness.host for witness in witnesses}, key=len)
+    return {name: next(stand_in for stand_in in names if same_host(stand_in, name)) for name in names}
+
+
+def same_host(first: str, second: str) -> bool:
+    """Whether two names are one host: they are equal, or one of them lacks the domain of the other."""
+    short, long = sorted((first, second), key=len)
+    return short == long or long.startswith(f"{short}.")
+
+
+def _wrong_map(witnesses: list[RankWitness], hosts: dict[str, str], nodes: Nodes) -> str | None:
+    """The one line about a rank map that is not as planned. Hosts without any witness are another matter."""
+    ranks_by_host = group((hosts[witness.host], witness.rank) for witness in witnesses)
+    positions = [position for ranks in ranks_by_host.values() for position in set(map(nodes.position, ranks))]
+    distinct = len(positions) == len(set(positions)) == len(ranks_by_host)
+    if distinct and all(0 <= position < nodes.count for position in positions):
+        return None
+    if nodes.ranks_per_node == 1:
+        planned = f"1 rank on each of {nodes.count} hosts"
+    elif nodes.round_robin:
+        planned = f"rank r on host r mod {nodes.count}"
+    else:
+        planned = f"{nodes.ranks_per_node} consecutive on each of {nodes.count} hosts"
+    shown = [f"{numbered('rank', ranks)} on {host}" for host, ranks in sorted(ranks_by_host.items())]
+    more = f" and {len(shown) - SHOWN} more hosts" if len(shown) > SHOWN else ""
+    return f"the rank map is not as planned ({planned}): {', '.join(shown[:SHOWN])}{more}"
+
+
+def _missing(ranks: Iterable[int], lost: int, nodes: Nodes, names: tuple[str, ...]) -> str:
+    which = f" ({', '.join(names[:SHOWN])}{', …' if len(names) > SHOWN else ''})" if names else ""
+    return (
+        f"{numbered('rank', ranks)}, all of {lost} of {nodes.count} nodes{which}, left no witness: "
+        "they were never started there or were killed, or the node died"
+    )
+
+
+def _other_plan(plan: Plan, here: list[RankWitness], binds: Binds) -> str | None:
+    """How the plan that plumb-bind made on this host differs, shown by one rank; None if it does not."""
+    planned = {rank.local_rank: started(rank, binds) for rank in plan.ranks}
+    ranks = [(witness, local_rank_of(witness)) for witness in here]
+    for witness, local_rank in ranks:
+        for key, actual, wanted in differing(planned[local_rank], witness) if local_rank in planned else ():
+            if key == "cpus":
+                key, actual, wanted = "CPUs", cpu_list(actual), cpu_list(wanted)
+            return f"{key} {actual} instead of {wanted} for local rank {local_rank}"
+    return None

@@ -3,23 +3,30 @@
 The witnesses say what each host did in the *window* in which figures are made: between MPI_Init and MPI_Finalize, or
 the whole run of a program without MPI. So what a launcher does to start and end ranks is not a disturbance. Pressure,
 throttling and clock are those of the driver's host alone, read right before and right after the launch.
+
+So are other processes and kernel threads, by the kernel's own count. Where they ran is not known: a task's time counts
+whichever CPU it had. Processes that began and ended meanwhile have no name any more; what they used is the time of all
+CPUs less that of all others.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+import resource
 import socket
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from plumbline.base.units import cpu_list, numbered
+from plumbline.host import proc
 from plumbline.host.collector import CPUS, Reader
-from plumbline.host.topology.machine import Machine
-from plumbline.launch.witness import beside, processes
-from plumbline.launch.witness.beside import Meanwhile
+from plumbline.host.machine import Machine
+from plumbline.launch.witness import processes
 from plumbline.launch.witness.model import RankWitness, Window
 
 #: Steal is time in which the hypervisor ran something else on our CPU. A host of our own has none at all, and a
@@ -55,9 +62,51 @@ MEMORY_PRESSURE_FRACTION = 0.01
 #: Pages of a rank that had to come from disk. A program that was not in the page cache takes tens at its start; more
 #: is memory being swapped, or a start so cold that the launch is not like the others.
 MAJOR_FAULTS = 100
-#: seconds that each CPU's time in /proc/stat, which is counted in ticks by looking who runs then, may be off
-TICK_S = 0.01
-TICKS_OFF = 4
+#: seconds that a CPU's time in /proc/stat, which is counted in ticks by looking who runs then, may be off
+TICKS_OFF_S = 0.04
+#: Share of a CPU, since it began, below which a task is the node's own *housekeeping*: kernel threads and daemons
+#: that run for some milliseconds now and then, in every launch alike.
+HOUSEKEEPING_SHARE = 0.01
+#: Seconds of a launch that may be lost to housekeeping: one turn of a kernel thread that goes through the node's
+#: memory (18 ms were seen) and of a daemon (7 ms). Whatever takes more is not the usual.
+HOUSEKEEPING_S = 0.025
+#: tasks that are named, at most, and the seconds that they ran, at least
+NAMED = 3
+NAMED_S = 0.001
+
+
+class Task(NamedTuple):
+    """A process with all its threads, or a kernel thread: its CPU time, and the share of a CPU since it began."""
+
+    name: str
+    ran_s: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Look:
+    """All tasks by process id and start time, and CPU time in seconds: of all CPUs, of this process and its children.
+
+    ``busy_s`` is counted in ticks, and None where the kernel does not tell.
+    """
+
+    tasks: Mapping[tuple[int, int], Task] = field(default_factory=dict)
+    busy_s: float | None = None
+    own_s: float = 0.0
+    cpus: int = 1
+
+
+@dataclass(frozen=True)
+class Meanwhile:
+    """Seconds of CPU time of housekeeping and of all other tasks, and the tasks that ran most."""
+
+    housekeeping_s: float = 0.0
+    others_s: float = 0.0
+    named: list[str] = field(default_factory=list)
+
+    def allowed_s(self, limit_s: float) -> float:
+        """How much of a lost time is housekeeping; none where tasks that are not ran for longer than ``limit_s``."""
+        return min(self.housekeeping_s, HOUSEKEEPING_S) if self.others_s <= limit_s else 0.0
 
 
 @dataclass(frozen=True)
@@ -74,7 +123,7 @@ class Snapshot:
     ended: int | None = None
     time_s: float = 0.0
     host: str = ""
-    look: beside.Look = field(default_factory=beside.Look)
+    look: Look = field(default_factory=Look)
 
 
 def snapshot(cpus: Iterable[int], root: Path = Path("/")) -> Snapshot:
@@ -93,8 +142,47 @@ def snapshot(cpus: Iterable[int], root: Path = Path("/")) -> Snapshot:
         ended=int(ended[1]) if ended else None,
         time_s=time.monotonic(),
         host=socket.gethostname(),
-        look=beside.look(read),
+        look=_look(read),
     )
+
+
+def _look(read: Reader) -> Look:
+    ticks, uptime, busy, cpus = os.sysconf("SC_CLK_TCK"), 0.0, None, 1
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        uptime = float(read.content("proc/uptime").split()[0])
+        lines = [line.split() for line in read.content("proc/stat").splitlines()]
+        cpus = sum(line[0].startswith("cpu") for line in lines) - 1
+        busy = sum(map(int, lines[0][1:4])) / ticks
+    seen = {}
+    for process in proc.every(read.root / "proc"):
+        if process.pid != os.getpid():
+            ran, age = proc.ran_s(read.root / "proc", process), uptime - process.began / ticks
+            name = f"[{process.name}]" if process.of_kernel else process.name
+            seen[process.pid, process.began] = Task(name, ran, ran / age if age > 0 else 1.0)
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return Look(seen, busy, sum(usage.ru_utime + usage.ru_stime for usage in used), cpus)
+
+
+def _between(before: Look, after: Look, ranks_s: float) -> Meanwhile:
+    """The processes that ran between two looks; the launch, whose ranks here used ``ranks_s``, has ended.
+
+    So a task that began meanwhile and continues is not part of it. Ranks need not be children of this process.
+    """
+    ran = [
+        (task.ran_s - (before.tasks[key].ran_s if key in before.tasks else 0.0), task.name, before.tasks.get(key, task))
+        for key, task in after.tasks.items()
+    ]
+    housekeeping = sum(seconds for seconds, _, task in ran if task.share < HOUSEKEEPING_SHARE)
+    others = sum(seconds for seconds, _, _ in ran) - housekeeping
+    named = [(seconds, name) for seconds, name, _ in ran if seconds >= NAMED_S]
+    if before.busy_s is not None and after.busy_s is not None:
+        launched = max(after.own_s - before.own_s, ranks_s)
+        ended = after.busy_s - before.busy_s - launched - housekeeping - others
+        if ended > TICKS_OFF_S * after.cpus**0.5:
+            others += ended
+            named.append((ended, "processes that have ended"))
+    most = sorted(named, reverse=True)[:NAMED]
+    return Meanwhile(housekeeping, others, [f"{name} {1000 * seconds:.0f} ms" for seconds, name in most])
 
 
 def assess(
@@ -110,14 +198,14 @@ def assess(
     ``machine`` says which CPUs share what; all hosts of a launch are alike. Figures are those of the host, or the rank,
     where they are worst; ``major_faults`` are those of all ranks. ``beside``: what ran most on the driver's node
     meanwhile, if the launch was disturbed. What that node's housekeeping took is not a disturbance
-    (:mod:`plumbline.launch.witness.beside`); ``housekeeping_s`` and ``others_s`` are seconds of the whole launch.
+    (:class:`Meanwhile`); ``housekeeping_s`` and ``others_s`` are seconds of the whole launch.
     ``may_sleep``: the program may sleep by itself if it does not use MPI, as one of a user's own may.
     """
     figures: dict[str, float] = {}
     causes: list[str] = []
     here = [witness for witness in witnesses if witness.host == after.host]
-    used = sum(each.usage.user_s + each.usage.system_s for rank in here for each in processes.everyone(rank))
-    meanwhile = beside.between(before.look, after.look, used)
+    used = sum(processes.cpu_s(process) for rank in here for process in processes.everyone(rank))
+    meanwhile = _between(before.look, after.look, used)
     if after.look.tasks:
         figures |= {"housekeeping_s": _rounded(meanwhile.housekeeping_s), "others_s": _rounded(meanwhile.others_s)}
     seen = {after.host: meanwhile}
@@ -135,44 +223,36 @@ def assess(
 def _assess_host(
     ranks: list[RankWitness], machine: Machine, figures: dict[str, float], meanwhile: Meanwhile
 ) -> list[str]:
-    """The disturbances on one host, by the CPU times that its first rank saw."""
     window = next((rank.window for rank in ranks if rank.window.host), None)
-    planned = {cpu for rank in ranks if rank.plan for cpu in rank.plan.cpus}
-    if window is None or window.host is None or window.wall_s <= 0 or not planned:
+    if window is None or window.host is None or window.wall_s <= 0:
         return []
     where, wall = f" on {ranks[0].host}", window.wall_s
     busy, stolen = window.host.busy_s, window.host.steal_s
-    planned &= busy.keys()
+    planned = {cpu for rank in ranks if rank.plan for cpu in rank.plan.cpus} & busy.keys()
     if not planned:
         return []
-    causes = []
-
-    def worst(name: str, value: float, limit: float, cause: str) -> None:
-        figures[name] = max(figures.get(name, 0.0), _rounded(max(0.0, value)))
-        if value > limit:
-            causes.append(cause + where)
-
-    resolution = TICKS_OFF * TICK_S / wall
+    resolution, named = TICKS_OFF_S / wall, numbered("CPU", planned)
     figures["cpu_resolution"] = max(figures.get("cpu_resolution", 0.0), _rounded(resolution))
     steal = sum(stolen[cpu] for cpu in planned) / len(planned) / wall
-    text = f"the hypervisor took {_percent(steal)} of {numbered('CPU', planned)} (steal)"
-    worst("steal_fraction", steal, max(STEAL_FRACTION, resolution), text)
-    ranks_cpu_s = sum(process.window.cpu_s for rank in ranks for process in processes.everyone(rank))
-    other_fraction = (sum(busy[cpu] for cpu in planned) - ranks_cpu_s) / len(planned) / wall
-    text = f"other processes used {_percent(other_fraction)} of {numbered('CPU', planned)}"
-    share = len(planned) * wall
-    limit = max(OTHER_CPU_FRACTION, resolution)
-    worst("other_cpu_fraction", other_fraction, limit + meanwhile.allowed_s(limit * share) / share, text)
+    others = (sum(busy[cpu] for cpu in planned) - _ranks_cpu_s(ranks)) / len(planned) / wall
+    text = f"the hypervisor took {_percent(steal)} of {named} (steal)"
+    share, limit = len(planned) * wall, max(OTHER_CPU_FRACTION, resolution)
+    allowed = limit + meanwhile.allowed_s(limit * share) / share
+    rows = [
+        ("steal_fraction", steal, max(STEAL_FRACTION, resolution), text),
+        ("other_cpu_fraction", others, allowed, f"other processes used {_percent(others)} of {named}"),
+    ]
     for sharing, cpus in _beside(machine, planned, busy.keys()).items():
         used = sum(busy[cpu] for cpu in cpus) / wall
-        limit = max(BESIDE[sharing], resolution * len(cpus) ** 0.5)
         text = f"other processes kept {used:.2f} CPUs busy on {SHARED[sharing]}, CPUs {cpu_list(cpus)}"
-        worst(f"busy_cpus_{sharing}", used, limit, text)
+        rows.append((f"busy_cpus_{sharing}", used, max(BESIDE[sharing], resolution * len(cpus) ** 0.5), text))
     if window.host.memory_stall_s is not None:
         stall = window.host.memory_stall_s / wall
         text = f"tasks waited for memory {_percent(stall)} of the time (memory pressure)"
-        worst("memory_pressure_fraction", stall, MEMORY_PRESSURE_FRACTION, text)
-    return causes
+        rows.append(("memory_pressure_fraction", stall, MEMORY_PRESSURE_FRACTION, text))
+    for name, value, _, _ in rows:
+        figures[name] = max(figures.get(name, 0.0), _rounded(max(0.0, value)))
+    return [cause + where for _, value, limit, cause in rows if value > limit]
 
 
 def _beside(machine: Machine, planned: set[int], cpus: Iterable[int]) -> dict[str, set[int]]:
@@ -193,18 +273,12 @@ def _assess_driver(before: Snapshot, after: Snapshot, figures: dict[str, float])
         # not a cause: the launcher's own processes wait for a CPU too, and a rank's wait is measured separately
         figures["cpu_pressure_fraction"] = _rounded(max(0.0, (after.pressure_us - before.pressure_us) / 1e6 / wall))
     if before.throttles is not None and after.throttles is not None:
-        throttles = max(0, after.throttles - before.throttles)
-        figures["thermal_throttles"] = throttles
+        figures["thermal_throttles"] = throttles = max(0, after.throttles - before.throttles)
         if throttles > 0:
             causes.append(f"a planned CPU was throttled for its temperature {throttles} times")
-    for name, value in (
-        ("clock_mhz_before", before.clock_mhz),
-        ("clock_mhz_after", after.clock_mhz),
-        ("load_before", before.load),
-        ("load", after.load),
-    ):
-        if value is not None:
-            figures[name] = _rounded(value)
+    both = {"clock_mhz_before": before.clock_mhz, "clock_mhz_after": after.clock_mhz}
+    both |= {"load_before": before.load, "load": after.load}
+    figures.update({name: _rounded(value) for name, value in both.items() if value is not None})
     return causes
 
 
@@ -221,12 +295,11 @@ def _assess_ranks(
             causes.append(f"a thread of {_name(witness)} waited for its CPU {_percent(_delay(witness))} of the time")
             break
     causes += _stopped([rank for rank in witnesses if rank.mpi or not may_sleep], figures)
-    faults, swapped = max(
-        ((witness.usage.major_faults, _name(witness)) for witness in witnesses), key=lambda pair: pair[0]
-    )
+    swapped = max(witnesses, key=lambda witness: witness.usage.major_faults)
+    faults = swapped.usage.major_faults
     figures["major_faults"] = sum(witness.usage.major_faults for witness in witnesses)
     if faults > MAJOR_FAULTS:
-        causes.append(f"{swapped} waited {faults:.0f} times for pages from disk (major faults)")
+        causes.append(f"{_name(swapped)} waited {faults:.0f} times for pages from disk (major faults)")
     return causes
 
 
@@ -242,21 +315,17 @@ def _stopped(witnesses: Sequence[RankWitness], figures: dict[str, float]) -> lis
     Ranks that used a GPU are not looked at: calls of its driver sleep. While a process that a rank started works, the
     rank waits for it.
     """
-    ranks = [
-        rank
-        for rank in witnesses
-        if rank.window.idle_s is not None and rank.gpu_address is None and rank.window.wall_s > 0
-    ]
+    known = [rank for rank in witnesses if rank.window.idle_s is not None and rank.window.wall_s > 0]
+    ranks = [rank for rank in known if rank.gpu_address is None]
     if not ranks:
         return []
     worst = max(ranks, key=lambda rank: _idle_s(rank) / rank.window.wall_s)
     idle, sleeps = _idle_s(worst), max(1, worst.window.sleeps or 0)
     fraction = idle / worst.window.wall_s
     figures["idle_fraction"] = _rounded(fraction)
-    if fraction <= IDLE[0] or idle <= IDLE[1] or idle / sleeps <= STOP_S:
-        return []
     text = f"{_name(worst)} was stopped {_percent(fraction)} of the time: {idle:.2f} s in {sleeps} pauses, neither "
-    return [text + "running nor waiting for its CPU"]
+    is_stop = fraction > IDLE[0] and idle > IDLE[1] and idle / sleeps > STOP_S
+    return [text + "running nor waiting for its CPU"] if is_stop else []
 
 
 def _idle_s(rank: RankWitness) -> float:
@@ -268,7 +337,7 @@ def _idle_s(rank: RankWitness) -> float:
     window, idle = rank.window, rank.window.idle_s or 0.0
     if idle <= MOST_IDLE * window.wall_s:
         idle = min(idle, window.wall_s - window.cpu_s - window.delay_s)
-    started = sum(process.window.cpu_s for process in processes.everyone(rank) if process is not rank)
+    started = sum(process.window.cpu_s for process in rank.others)
     return 0.0 if started > idle / 2 else max(0.0, idle - started)
 
 
@@ -279,9 +348,12 @@ def _waited_for_its_own(witness: RankWitness, on_its_host: Sequence[RankWitness]
     """
     here = [peer for peer in on_its_host if processes.bound_cpus(peer) & processes.bound_cpus(witness)]
     shared = set().union(*map(processes.bound_cpus, here))
-    used = sum(process.window.cpu_s for rank in here for process in processes.everyone(rank))
-    wanted = used + witness.window.delay_s
+    wanted = _ranks_cpu_s(here) + witness.window.delay_s
     return bool(shared) and wanted > (1 + DELAY_FRACTION) * len(shared) * witness.window.wall_s
+
+
+def _ranks_cpu_s(ranks: Iterable[RankWitness]) -> float:
+    return sum(process.window.cpu_s for rank in ranks for process in processes.everyone(rank))
 
 
 def _delay(witness: RankWitness) -> float:
@@ -290,7 +362,7 @@ def _delay(witness: RankWitness) -> float:
 
 
 def _name(witness: RankWitness) -> str:
-    return f"rank {witness.rank if witness.rank >= 0 else 0} on {witness.host}"
+    return f"rank {max(0, witness.rank)} on {witness.host}"
 
 
 def _percent(fraction: float) -> str:

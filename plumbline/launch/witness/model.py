@@ -11,7 +11,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
-from plumbline.host.topology.plan import Count, Index, PlannedRank
+from plumbline.host.binder import Count, Index, PlannedRank
 from plumbline.records.launch import LoadedFile
 
 Seconds: TypeAlias = Annotated[float, Meta(ge=0)]
@@ -227,7 +227,5 @@ def transports_between(witnesses: Sequence[Witness]) -> list[str]:
         return []
     words = {word for transports in seen for member, word in COUNTED.items() if getattr(transports, member)}
     words |= {device for transports in seen for device in transports.devices}
-    ends = [pair for transports in seen for pair in transports.tcp]
-    if {(peer, local) for local, peer in ends} & set(ends):
-        words.add("tcp")
-    return sorted(words)
+    ends = {pair for transports in seen for pair in transports.tcp}
+    return sorted(words | ({"tcp"} if any((peer, local) in ends for local, peer in ends) else set()))

@@ -1,12 +1,15 @@
-"""The witness of each rank of a launch: the process of it that did the work, and the CPU time of the others.
+"""The witness of each rank of a launch: the process of it that did the work, the CPU time of the others, scheduling.
 
 A rank is what ``plumb-bind`` became, the *root*, with everything that it started. Each process that ends in the
 ordinary way leaves a document. What the root's ended children used beyond their documents is the time of processes that
 nobody saw: the preloaded library was taken from them, they were linked statically, or ended by ``_exit`` or a signal.
+Ranks inherit from the driver how the kernel schedules them, and are compared with it.
 """
 
 from __future__ import annotations
 
+import ctypes
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,8 +20,9 @@ from plumbline.base import group, schemas
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import cpu_list
 from plumbline.host import proc
-from plumbline.host.topology.plan import PlannedRank
+from plumbline.host.binder import PlannedRank
 from plumbline.launch.witness.model import RankWitness, Witness
+from plumbline.records.launch import Scheduling
 
 #: CPU time that processes elsewhere than planned may take, as a fraction of the working one's, and in seconds: below a
 #: campaign's margin of 1 %, and one tick of a kernel that counts in 1/100 s
@@ -38,12 +42,15 @@ def by_rank(documents: list[Witness]) -> tuple[list[RankWitness], list[str]]:
     That process is the one that called MPI_Init, else the one that used most CPU time, or the root if it used about as
     much. A rank whose root left no document has no witness; the reason is returned if one of its children did.
     """
-    trees = group(((document.host, document.root), document) for document in documents)
+
+    def work(document: Witness) -> tuple[bool, float]:
+        return document.mpi, cpu_s(document) + (ELSEWHERE[1] if document.pid == document.root else 0.0)
+
     witnesses: list[RankWitness] = []
     reasons = []
-    for (host, root), tree in trees.items():
+    for (host, root), tree in group(((document.host, document.root), document) for document in documents).items():
         if any(document.pid == root for document in tree):
-            worker = max(tree, key=_work)
+            worker = max(tree, key=work)
             others = [document for document in tree if document is not worker]
             witnesses.append(RankWitness(**structs.asdict(worker), others=others))
         else:
@@ -53,11 +60,6 @@ def by_rank(documents: list[Witness]) -> tuple[list[RankWitness], list[str]]:
                 "is a shell that must end in 'exec PROGRAM'"
             )
     return witnesses, reasons
-
-
-def _work(document: Witness) -> tuple[bool, float]:
-    ahead = ELSEWHERE[1] if document.pid == document.root else 0.0
-    return document.mpi, cpu_s(document) + ahead
 
 
 def everyone(witness: RankWitness) -> list[Witness]:
@@ -72,67 +74,51 @@ def bound_cpus(witness: Witness) -> set[int]:
 
 def cpu_s(witness: Witness) -> float:
     """CPU seconds of one process since its program began."""
-    usage = witness.usage
-    return usage.user_s + usage.system_s
+    return witness.usage.user_s + witness.usage.system_s
 
 
 def allowed_s(limit: tuple[float, float], witness: Witness) -> float:
     """CPU seconds that ``limit``, a fraction of the working process's and a constant, allows."""
-    fraction, seconds = limit
-    return fraction * cpu_s(witness) + seconds
+    return limit[0] * cpu_s(witness) + limit[1]
 
 
 def faults(rank: PlannedRank, witness: RankWitness, name: str) -> list[str]:
     """Why the other processes of the ``rank`` called ``name`` leave doubt that the witnessed one did its work there."""
-    reasons = _twice(witness, name)
-    if rank.places:
-        reasons += _elsewhere(set(rank.cpus), witness, name)
-        reasons += _unseen(witness, name)
-        reasons += _unlisted(witness, name)
-        reasons += _before(witness, name)
-    return reasons
-
-
-def _twice(witness: RankWitness, name: str) -> list[str]:
     callers = [document for document in everyone(witness) if document.mpi]
-    if len(callers) < 2:
-        return []
-    return [f"{len(callers)} processes of {name} called MPI_Init: {', '.join(map(_label, callers))}"]
+    several = f"{len(callers)} processes of {name} called MPI_Init: {', '.join(map(_label, callers))}"
+    reasons = [several] if len(callers) > 1 else []
+    return reasons + (_elsewhere(set(rank.cpus), witness, name) + _unseen(witness, name) if rank.places else [])
 
 
 def _elsewhere(cpus: set[int], witness: RankWitness, name: str) -> list[str]:
     """Only the other processes: the working process itself is compared with its places."""
-    away = {}
-    for document in everyone(witness)[1:]:
-        seen = bound_cpus(document) | set(document.start.affinity)
-        if seen - cpus:
-            away[document.pid] = (document, seen)
-    used = sum(cpu_s(document) for document, _ in away.values())
-    if used <= allowed_s(ELSEWHERE, witness):
-        return []
-    where = "; ".join(f"{_label(document)} on {cpu_list(seen)}" for document, seen in away.values())
-    return [f"processes of {name} used {used:.2f} s of CPU time outside its CPUs {cpu_list(cpus)}: {where}"]
+    seen = [(document, bound_cpus(document) | set(document.start.affinity)) for document in witness.others]
+    away = [(document, on) for document, on in seen if on - cpus]
+    used = sum(cpu_s(document) for document, _ in away)
+    where = "; ".join(f"{_label(document)} on {cpu_list(on)}" for document, on in away)
+    reason = f"processes of {name} used {used:.2f} s of CPU time outside its CPUs {cpu_list(cpus)}: {where}"
+    return [reason] if used > allowed_s(ELSEWHERE, witness) else []
 
 
 def _unseen(witness: RankWitness, name: str) -> list[str]:
-    """CPU time of the root's ended children, by the root's account, beyond what their documents report."""
-    root = next(document for document in everyone(witness) if document.pid == document.root)
-    reported = sum(cpu_s(document) + _before_s(document) for document in everyone(witness) if document is not root)
-    unseen = root.usage.children_s - reported
-    if unseen <= allowed_s(UNSEEN, witness):
-        return []
-    return [
-        f"processes that {_label(root)} of {name} started used {unseen:.2f} s {LEFT_NO_WITNESS}: "
-        "it is unknown where they ran"
-    ]
+    """CPU time that nobody saw, each with its limit.
 
-
-def _unlisted(witness: RankWitness, name: str) -> list[str]:
-    """CPU time of threads that the C library does not know: started by clone(2), or ended by the system call alone."""
-    unlisted = sum(document.usage.unlisted_s for document in everyone(witness))
-    if unlisted <= allowed_s(UNSEEN, witness):
-        return []
-    return [f"threads of {name} used {unlisted:.2f} s of CPU time and ended unseen: it is unknown where they ran"]
+    That of the root's ended children, by the root's account, beyond what their documents report; that of threads that
+    the C library does not know, started by clone(2), or ended by the system call alone; that before the programs began.
+    """
+    every = everyone(witness)
+    root = next(document for document in every if document.pid == document.root)
+    children = sum(cpu_s(document) + document.usage.before_s for document in every if document is not root)
+    unseen = root.usage.children_s - children
+    unlisted = sum(document.usage.unlisted_s for document in every)
+    before = sum(document.usage.before_s for document in every)
+    unknown = "it is unknown where they ran"
+    doubts = (
+        (unseen, UNSEEN, f"processes that {_label(root)} of {name} started used", f"{LEFT_NO_WITNESS}: {unknown}"),
+        (unlisted, UNSEEN, f"threads of {name} used", f"of CPU time and ended unseen: {unknown}"),
+        (before, BEFORE, f"{name} used", f"{BECAME} {_label(witness)}: nobody knows where"),
+    )
+    return [f"{who} {used:.2f} s {end}" for used, limit, who, end in doubts if used > allowed_s(limit, witness)]
 
 
 def unseen_orphans(witnesses: Sequence[RankWitness], orphans: Sequence[proc.Stat], host: str) -> list[str]:
@@ -145,24 +131,13 @@ def unseen_orphans(witnesses: Sequence[RankWitness], orphans: Sequence[proc.Stat
     used = {orphan.pid: orphan.cpu_s for orphan in orphans if orphan.pid not in launchers}
     for document in here:
         for pid in used.keys() & {document.pid, *document.ancestors}:
-            used[pid] -= cpu_s(document) + _before_s(document)
+            used[pid] -= cpu_s(document) + document.usage.before_s
     working = {orphan.name: used[orphan.pid] for orphan in orphans if used.get(orphan.pid, 0) > UNSEEN[1]}
     unseen = sum(value for value in used.values() if value > 0)
     if not here or unseen <= UNSEEN[0] * sum(map(cpu_s, here)) + UNSEEN[1]:
         return []
     named = f": {', '.join(sorted(working))}" if working else ""
     return [f"daemons that the ranks left on {host} used {unseen:.2f} s {LEFT_NO_WITNESS}{named}"]
-
-
-def _before_s(document: Witness) -> float:
-    return document.usage.before_s
-
-
-def _before(witness: RankWitness, name: str) -> list[str]:
-    before = sum(map(_before_s, everyone(witness)))
-    if before <= allowed_s(BEFORE, witness):
-        return []
-    return [f"{name} used {before:.2f} s {BECAME} {_label(witness)}: nobody knows where"]
 
 
 def _label(document: Witness) -> str:
@@ -177,10 +152,10 @@ def read(folder: Path | str) -> tuple[list[RankWitness], list[str]]:
 
     Also returns a reason for each document that is damaged, and for each process that left children's documents only.
     """
-    documents: list[Witness] = []
-    reasons: list[str] = []
     if not Path(folder).is_dir():
         return [], [f"no witness folder {folder}"]
+    documents: list[Witness] = []
+    reasons: list[str] = []
     for file in sorted(Path(folder).glob("*.json")):
         try:
             documents.append(_load(file))
@@ -205,3 +180,51 @@ def _load(file: Path) -> Witness:
         raise PlumbError(schemas.fault("witness", error), str(file), cure) from None
     except (ValueError, RecursionError) as error:
         raise PlumbError(f"damaged witness file: {error}", str(file), cure) from error
+
+
+POLICIES = {0: "SCHED_OTHER", 1: "SCHED_FIFO", 2: "SCHED_RR", 3: "SCHED_BATCH", 5: "SCHED_IDLE", 6: "SCHED_DEADLINE"}
+ASK_ONLY = 0xFFFFFFFF
+
+
+def scheduling_here() -> Scheduling:
+    """How the kernel schedules this process."""
+    policy = os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK
+    personality = ctypes.CDLL(None).personality(ctypes.c_ulong(ASK_ONLY))
+    return Scheduling(policy=_policy(policy), nice=os.getpriority(os.PRIO_PROCESS, 0), personality=personality)
+
+
+def scheduling_at_start(document: Witness) -> Scheduling:
+    """How the kernel scheduled a witnessed process when its program began."""
+    start = document.start
+    inherited = ", ".join(start.inherited)
+    return Scheduling(policy=_policy(start.policy), nice=start.nice, personality=start.personality, inherited=inherited)
+
+
+def scheduling_faults(witnesses: Sequence[RankWitness], driver: Scheduling) -> list[str]:
+    """Why ranks were not scheduled as the ``driver`` from their begin to their end; threads that did work count."""
+    reasons = group(
+        (fault, f"rank {max(0, witness.rank)} on {witness.host}")
+        for witness in witnesses
+        for document in everyone(witness)
+        if document is witness or cpu_s(document) > allowed_s(ELSEWHERE, witness)
+        for fault in _scheduled_otherwise(document, driver, allowed_s(ELSEWHERE, witness))
+    )
+    return [
+        f"{names[0]}{f' and {len(names) - 1} more ranks' if len(names) > 1 else ''} {fault}; plumb itself has {driver}"
+        for fault, names in reasons.items()
+    ]
+
+
+def _scheduled_otherwise(document: Witness, driver: Scheduling, idle_s: float) -> list[str]:
+    start = structs.replace(scheduling_at_start(document), inherited="")
+    ends = {
+        Scheduling(policy=_policy(thread.policy), nice=thread.nice, personality=document.personality)
+        for thread in (*document.threads, *document.ended)
+        if thread.policy >= 0 and (thread.tid == document.pid or thread.cpu_s > idle_s)
+    }
+    reasons = [f"began with {start}"] if start != driver else []
+    return reasons + [f"had a thread with {end} at its end" for end in sorted(ends - {start, driver}, key=str)]
+
+
+def _policy(number: int) -> str:
+    return POLICIES.get(number, f"policy {number}")

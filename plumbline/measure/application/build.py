@@ -1,4 +1,4 @@
-"""A state of an application's code, built with a stack: once, in a folder of its own."""
+"""A state of an application's code, built with a stack: once, in a folder of its own; and the tests of the builds."""
 
 from __future__ import annotations
 
@@ -6,23 +6,30 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plumbline.base import files, paths, surroundings
 from plumbline.base.errors import PlumbError
 from plumbline.measure.application import source as sources
-from plumbline.measure.application.model import FILE, Application, load
+from plumbline.measure.application.model import FILE, Application, Program, load, test_name
 from plumbline.measure.application.source import Source
+from plumbline.parsers.application import Rules
+from plumbline.records.variant import ApplicationState
 from plumbline.stacks import abi, fetch
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks.manifest import Manifest
 
 #: file beside the sources that says that they are built: the SHA-256 of each file in them that launches run or read
 MARK = "built.json"
+#: the variable that names the file with a :class:`Runnable`, for ReFrame on this host
+VARIABLE = "PLUMB_APPLICATION"
 
 
 @dataclass(frozen=True)
@@ -119,3 +126,45 @@ def _as_built(mark: Path, folder: Path) -> tuple[bool, str | None]:
         if not file.is_file() or files.sha256_once(file) != digest:
             return False, name
     return True, None
+
+
+class Runnable(Struct, frozen=True, kw_only=True):
+    """An application in one state of its ``code``, of no program; ``stacks``: the folder of its build, by stack."""
+
+    code: ApplicationState
+    programs: dict[str, Program]
+    stacks: dict[str, str]
+
+    @classmethod
+    def of(cls, builds: Sequence[Built]) -> Runnable:
+        """The application of ``builds``, which are of one state of the code and of different stacks."""
+        application, source = builds[0].application, builds[0].source
+        code = ApplicationState(
+            name=application.application, program="", commit=source.commit, changed=source.changed,
+            digest=source.digest, build=dict(source.variables),
+        )  # fmt: skip
+        folders = {built.stack: str(built.folder) for built in builds}
+        return cls(code=code, programs=application.programs, stacks=folders)
+
+    def test(self, program: str) -> str:
+        """The name of the test that measures ``program``."""
+        return test_name(self.code.name, program)
+
+    def state(self, program: str) -> ApplicationState:
+        """The state of the code, as the records of ``program`` have it."""
+        return replace(self.code, program=program)
+
+    def context(self, called: str, stack: str) -> dict[str, Any]:
+        """The facts that a launch of the program ``called`` needs, as built with ``stack``."""
+        program, folder = self.programs[called], Path(self.stacks[stack])
+        file = executable(program.words[0], folder, manifests.load(stack))
+        rules = Rules(figures=program.figures, checks=program.checks)
+        return {
+            "program": str(file),
+            "command": [str(file)],
+            "inputs": {name: str(folder / name) for name in program.inputs},
+            **({"stdin": str(folder / program.stdin)} if program.stdin else {}),
+            "mpi": program.mpi,
+            "binds": program.binds,
+            "rules": msgspec.to_builtins(rules),
+        }

@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 
 from plumbline.base import schemas, units
 from plumbline.base.errors import PlumbError, suggest
-from plumbline.host.topology import binder
+from plumbline.host import binder
 from plumbline.launch.witness.compare import Binds
 from plumbline.parsers.application import CheckRule, FigureRule, Rules, rate_name
 
@@ -73,10 +73,6 @@ class Application(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=Tru
     mpi_abi: Literal["stack", "standard"] = "stack"
     programs: Annotated[dict[Name, Program], Meta(min_length=1)]
 
-    def test(self, program: str) -> str:
-        """The name of the test that measures ``program``, as records have it."""
-        return test_name(self.application, program)
-
     def tests(self, programs: Sequence[str], file: Path) -> str:
         """The regular expression that names of the tests of ``programs``, or of all, begin with.
 
@@ -85,7 +81,7 @@ class Application(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=Tru
         for name in programs:
             if name not in self.programs:
                 raise PlumbError(f"{file.name} has no program '{name}'", str(file), suggest(name, list(self.programs)))
-        return "|".join(f"{re.escape(self.test(name))}(%|$)" for name in programs or self.programs)
+        return "|".join(f"{re.escape(test_name(self.application, name))}(%|$)" for name in programs or self.programs)
 
 
 def test_name(application: str, program: str) -> str:
@@ -113,16 +109,10 @@ def named_or_here(named: Path | None) -> Path | None:
 
 def load(file: Path) -> Application:
     """The application of ``file``. Raises :class:`PlumbError` with the first of its faults."""
-    application = read(file)
+    application = schemas.convert("application", schemas.read_yaml(file, FILE, CURE), Application, str(file))
     if fault := next(faults(application, file.parent), None):
         raise PlumbError(fault, str(file), "fix that key")
     return application
-
-
-def read(file: Path) -> Application:
-    """The application of ``file``; only its form is checked. Raises :class:`PlumbError` where that is wrong."""
-    document = schemas.read_yaml(file, FILE, CURE)
-    return schemas.convert("application", document, Application, str(file))
 
 
 def checked(file: Path) -> tuple[Application | None, list[str]]:
@@ -140,8 +130,7 @@ def checked(file: Path) -> tuple[Application | None, list[str]]:
 def faults(application: Application, folder: Path) -> Iterator[str]:
     """The faults that a type cannot show: ``KEY: FAULT``, in the order of the file."""
     for name, program in application.programs.items():
-        for fault in _faults(program, folder):
-            yield f"programs.{name}.{fault}"
+        yield from (f"programs.{name}.{fault}" for fault in _faults(program, folder))
 
 
 def _faults(program: Program, folder: Path) -> Iterator[str]:
@@ -176,12 +165,11 @@ def _faults(program: Program, folder: Path) -> Iterator[str]:
         if (folder / name).exists() and any(_overlap(parts, Path(entry).parts) for entry in program.inputs):
             yield f"inputs: {name} is read as what the program writes, and a launch may not change an input"
     for place, entry in enumerate(program.inputs):
-        overlapping = [
-            earlier for earlier in program.inputs[:place] if _overlap(Path(earlier).parts, Path(entry).parts)
-        ]
-        if not Path(entry).parts:
+        parts = Path(entry).parts
+        overlapping = [earlier for earlier in program.inputs[:place] if _overlap(Path(earlier).parts, parts)]
+        if not parts:
             yield f"inputs: '{entry}': name the files and folders that the program reads"
-        elif Path(entry).parts[0] in TAKEN:
+        elif parts[0] in TAKEN:
             yield f"inputs: '{entry}': the name is that of a file of Plumbline in the same folder"
         elif not (folder / entry).exists():
             yield f"inputs: there is no {entry} beside {FILE}"

@@ -15,8 +15,8 @@ from reframe.core.builtins import parameter
 from reframe.core.meta import make_test
 
 from plumbline.launch.prepare import APPLICATION
+from plumbline.measure.application.build import VARIABLE, Runnable
 from plumbline.measure.application.model import Program
-from plumbline.measure.application.run import VARIABLE, Runnable
 from plumbline.measure.reframe import PlumbTest
 from plumbline.parsers.application import FigureRule, rate_name
 from plumbline.records.variant import ApplicationState
@@ -35,7 +35,7 @@ class ApplicationTest(PlumbTest, special=True):  # type: ignore[call-arg]
     def suit_stack(self) -> None:
         """Skip a stack that the application was not built with; give the launch its program."""
         stack = self.current_environ.extras["stack"]
-        self.skip_if(stack not in self.built.stacks, f"{self.built.application} was not built with stack {stack}")
+        self.skip_if(stack not in self.built.stacks, f"{self.built.code.name} was not built with stack {stack}")
         self.context = self.built.context(self.called, stack)
         self.arguments = self.program.words[1:]
 
@@ -53,7 +53,7 @@ def _tests(built: Runnable) -> None:
     for name, program in built.programs.items():
         rates = [rate_name(figure, work) for figure, rule in program.figures.items() for work in rule.rates]
         body: dict[str, Any] = {
-            "__doc__": f"{name} of {built.application}",
+            "__doc__": f"{name} of {built.code.name}",
             "built": built,
             "called": name,
             "program": program,

@@ -1,4 +1,4 @@
-"""A campaign: ReFrame over all tests of a profile, then one table of the results."""
+"""A campaign: ReFrame over all tests of a profile, or of an application, then one table of the results."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from plumbline import schedulers, site
 from plumbline.base import files, paths, surroundings, terminal, units
@@ -22,12 +24,16 @@ from plumbline.base.schemas.site import Site
 from plumbline.host import proc
 from plumbline.launch import process, signals
 from plumbline.measure import jobs
-from plumbline.measure.reframe import cases, selection
+from plumbline.measure.application import build, model
+from plumbline.measure.application.source import Source
+from plumbline.measure.reframe import cases
 from plumbline.measure.reframe.cases import Case
 from plumbline.records import naming, outcome, query
 from plumbline.records.model import Row
 from plumbline.show import show, summary
-from plumbline.site.nodes import pinned, usable
+from plumbline.site.nodes import choice
+from plumbline.stacks import abi
+from plumbline.stacks import manifest as manifests
 
 #: exit status of a shell command that Ctrl-C ended
 INTERRUPTED = 130
@@ -54,7 +60,7 @@ def run(
     the machine can hold ended verified, 1 when one did not or there was none, 130 if interrupted.
     """
     chosen = [*(named(test) if test else []), "-t", profile, "-S", f"profile={profile}", *options]
-    return measure(Tests(selection.files(test), profile, chosen), nodes, turn)
+    return measure(Tests(cases.files(test), profile, chosen), nodes, turn)
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,24 @@ class Tests:
 def measure(tests: Tests, nodes: Sequence[str] = (), turn: str | None = None) -> int:
     """Run ``tests``, on ``nodes`` if they are named, and print the summary; the status is that of :func:`run`."""
     with files.reserved(paths.reframe() / "lock", "another campaign runs in this checkout", "wait for its end"):
-        return _campaign(tests, nodes, turn)
+        campaign = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
+        here = site.claiming(site.load_all())
+        _refuse_blank(here)
+        environment = environment_of_reframe({**_nodes_chosen(here, nodes, turn), **tests.variables})
+        environment["RFM_STAGE_DIR"] = str(_make_stage(campaign))
+        command = [paths.program("reframe"), *cases.words(tests.files), "-r", "--nocolor", "-S", f"campaign={campaign}"]
+        # where there is one host, one case after the other: ReFrame would end a case only after the next has run
+        if all(schedulers.named(part.scheduler).is_one_host for part in (here.partitions if here else [])):
+            command.append("--exec-policy=serial")
+        command += [*_nodes_now(here, tests.options), *tests.options]
+        print(f"campaign {campaign}: {' '.join(command)}", flush=True)
+        # The end of a job or of a terminal is an interrupt too; a process in a shell's background ignores SIGINT.
+        for number in signals.handled():
+            signal.signal(number, signal.default_int_handler)
+        begin = time.monotonic()
+        code, ended = _follow(command, environment)
+        print()
+        return _report(campaign, tests.profile, code, ended, time.monotonic() - begin)
 
 
 def named(test: str) -> list[str]:
@@ -81,28 +104,10 @@ def named(test: str) -> list[str]:
     return ["-n", f"^(?:{test})"]
 
 
-def _campaign(tests: Tests, nodes: Sequence[str], turn: str | None) -> int:
-    campaign = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
-    here = site.claiming(site.load_all())
-    _refuse_blank(here)
-    environment = environment_of_reframe({**_nodes_chosen(here, nodes, turn), **tests.variables})
-    environment["RFM_STAGE_DIR"] = str(_make_stage(campaign))
-    command = [paths.program("reframe"), *selection.words(tests.files), "-r", "--nocolor", "-S", f"campaign={campaign}"]
-    command += [*_policy(here), *_nodes_now(here, tests.options), *tests.options]
-    print(f"campaign {campaign}: {' '.join(command)}", flush=True)
-    # The end of a job or of a terminal is an interrupt too; a process in a shell's background ignores SIGINT.
-    for number in signals.handled():
-        signal.signal(number, signal.default_int_handler)
-    begin = time.monotonic()
-    code, ended = _follow(command, environment)
-    print()
-    return _report(campaign, tests.profile, code, ended, time.monotonic() - begin)
-
-
 def _refuse_blank(here: Site | None) -> None:
     """Raise :class:`PlumbError` for a build folder whose name ReFrame, which starts job scripts itself, would split."""
     folder, parts = str(paths.build()), here.partitions if here else []
-    if re.search(r"[\s'\"\\]", folder) and any(schedulers.named(part.scheduler).hosts_are_named for part in parts):
+    if re.search(r"[\s'\"\\]", folder) and any(not schedulers.named(part.scheduler).has_jobs for part in parts):
         fault = "the path of the build folder has a blank, a quote or a backslash, and ReFrame starts no script there"
         raise PlumbError(fault, folder, "name another folder: --build, or PLUMB_BUILD")
 
@@ -114,13 +119,12 @@ def _log() -> Path:
 
 def _make_stage(campaign: str) -> Path:
     """A stage folder that no other campaign's jobs can be in; those of old campaigns are removed."""
-    place = paths.reframe() / "stage"
-    with files.writing("the stage folder", place):
-        stages = sorted(mark.parent for mark in place.glob(f"*/{files.MARK}"))
-        for old in stages[: 1 - STAGES_KEPT]:
-            shutil.rmtree(old)
-        files.make_anew(place / campaign)
-    return place / campaign
+    stage = paths.reframe() / "stage" / campaign
+    with files.writing("the stage folder", stage.parent):
+        for mark in sorted(stage.parent.glob(f"*/{files.MARK}"))[: 1 - STAGES_KEPT]:
+            shutil.rmtree(mark.parent)
+        files.make_anew(stage)
+    return stage
 
 
 def _nodes_chosen(here: Site | None, nodes: Sequence[str], turn: str | None) -> dict[str, str]:
@@ -131,16 +135,10 @@ def _nodes_chosen(here: Site | None, nodes: Sequence[str], turn: str | None) -> 
         raise PlumbError(
             "no site claims this host, so it has no nodes", str(paths.sites()), "plumb site init makes one"
         )
-    chosen = pinned.turn(here, turn) if turn is not None else pinned.explicit(here, list(nodes))
+    chosen = choice.turn(here, turn) if turn is not None else choice.explicit(here, list(nodes))
     for name, node in chosen.items():
         print(f"partition {name}: jobs run on {node}", flush=True)
-    return {pinned.VARIABLE: ",".join(f"{name}={node}" for name, node in chosen.items())}
-
-
-def _policy(here: Site | None) -> list[str]:
-    """One case after the other where there is one host: ReFrame would end a case only after the next has run."""
-    schedulers_here = [schedulers.named(part.scheduler) for part in here.partitions] if here else []
-    return ["--exec-policy=serial"] if all(scheduler.is_one_host for scheduler in schedulers_here) else []
+    return {choice.PIN_JOBS: ",".join(f"{name}={node}" for name, node in chosen.items())}
 
 
 def _nodes_now(here: Site | None, extra: Sequence[str]) -> list[str]:
@@ -148,15 +146,13 @@ def _nodes_now(here: Site | None, extra: Sequence[str]) -> list[str]:
 
     Nothing where ``extra``, ReFrame's other options, has that option, or where no site can be measured here.
     """
-    if any(word.startswith(f"{usable.VARIABLE}=") for word in extra):
+    if here is None or here.archived or any(word.startswith(f"{choice.MAX_NODES}=") for word in extra):
         return []
-    if here is None or here.archived:
-        return []
-    counts, lines = usable.survey(here)
+    counts, lines = choice.survey(here)
     for line in lines:
         print(line, flush=True)
     lowered = ",".join(f"{name}={count}" for name, count in counts.items())
-    return ["-S", f"{usable.VARIABLE}={lowered}"] if counts else []
+    return ["-S", f"{choice.MAX_NODES}={lowered}"] if counts else []
 
 
 def environment_of_reframe(variables: Mapping[str, str]) -> dict[str, str]:
@@ -178,27 +174,19 @@ def environment_of_reframe(variables: Mapping[str, str]) -> dict[str, str]:
 def _follow(command: list[str], environment: dict[str, str]) -> tuple[int, list[Case]]:
     """Run ReFrame, print a line per test case with the time left, and return its exit status and the cases."""
     ended: list[Case] = []
-    log = _log()
     begin = time.monotonic()
     with (
-        log.open("w", encoding="utf-8") as stream,
+        _log().open("w", encoding="utf-8") as stream,
         subprocess.Popen(
-            command,
-            env=environment,
-            cwd=paths.suite(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-            preexec_fn=process.die_with_parent,
+            command, env=environment, cwd=paths.suite(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            start_new_session=True, preexec_fn=process.die_with_parent,
         ) as child,
         terminal.bar(),
-    ):
+    ):  # fmt: skip
         try:
             for line in child.stdout or ():
                 stream.write(line)
-                progress = cases.ended(line)
-                if progress:
+                if progress := cases.ended(line):
                     case, number, total = progress
                     ended.append(case)
                     if case.state != "SKIP":
@@ -258,14 +246,16 @@ def _report(campaign: str, profile: str, code: int, ended: list[Case], seconds: 
         print(f"skipped {count:>3} x {reason}")
     for case in failed:
         print(f"failed {case.describe()}: {naming.shorten(case.reason or 'ReFrame gives no reason', REASON_LENGTH)}")
-    _print_output([row for row in mine if not row.is_valid][:OUTPUTS])
+    invalid = [row for row in mine if not row.is_valid]
+    for record in query.of_rows(invalid[:OUTPUTS])[0]:  # the last lines of its launches before they failed
+        if lines := show.output(record):
+            print(f"\n{record.variant.name} on {record.stack.name} ({record.id}), {lines}")
     for name in sorted({row.site for row in mine}):
         outcome.write(name, campaign, profile, ((case.state, case.label, case.reason) for case in ended))
     if not ended and code == INTERRUPTED:
         return code
     if not ended:
-        why = cases.last_words(output)
-        cure = cases.WHOLE
+        why, cure = cases.last_words(output), cases.WHOLE
         if why == cases.NONE_SELECTED:
             listed = "reframe -c reframe-tests -l lists the tests, plumb stack list the stacks"
             cure = "--profile full selects among all tests" if profile == "quick" else listed
@@ -276,11 +266,9 @@ def _report(campaign: str, profile: str, code: int, ended: list[Case], seconds: 
         f"\nplumb show ID shows all of a line, plumb report makes a page of them; ReFrame's output: {_log()}"
     )
     measured = bool(mine or any(case.state == "OK" for case in ended))  # a check of the suite itself leaves no record
-    step = _next(mine, failed)
-    if step:
+    if step := _next(mine, failed):
         print(f"next: {step}")
-    why = _why(failed, sum(not row.is_valid for row in mine), measured, skips)
-    if why:
+    if why := _why(failed, len(invalid), measured, skips):
         print(why, file=sys.stderr)
     return code or (1 if why else 0)
 
@@ -291,19 +279,9 @@ def _why(failed: Sequence[Case], invalid: int, measured: bool, skips: Mapping[st
     reasons += [f"{units.counted(invalid, 'variant')} not valid"] if invalid else []
     if not measured and not failed:
         often = max(skips, key=lambda reason: skips[reason], default="")
-        count = sum(skips.values())
-        reasons.append(
-            "no variant was measured" + (f": all {count} were skipped, {skips[often]} x {often}" if skips else "")
-        )
+        all_skipped = f": all {sum(skips.values())} were skipped, {skips[often]} x {often}" if skips else ""
+        reasons.append(f"no variant was measured{all_skipped}")
     return "; ".join(reasons)
-
-
-def _print_output(rows: Sequence[Row]) -> None:
-    """Print the last lines of the launches of these records before they failed."""
-    records, _ = query.of_rows(rows)
-    for record in records:
-        if output := show.output(record):
-            print(f"\n{record.variant.name} on {record.stack.name} ({record.id}), {output}")
 
 
 def _next(mine: Sequence[Row], failed: Sequence[Case]) -> str | None:
@@ -321,3 +299,42 @@ def _next(mine: Sequence[Row], failed: Sequence[Case]) -> str | None:
     if any(row.verdict == "unreferenced" for row in mine):
         return "plumb calibrate makes expected values of these figures, once they were measured in 3 sessions"
     return None
+
+
+def prepared(file: Path, state: Source, stacks: Sequence[str], folder: Path, say: Callable[[str], None]) -> Tests:
+    """The tests of the application of ``file`` in a ``state`` of its code, built with each of ``stacks``.
+
+    Their list for ReFrame is written to ``folder``.
+    """
+    builds = [build.build(file, state, manifests.load(name), say) for name in stacks]
+    runnable = build.Runnable.of(builds)
+    listing = folder / f"{state.key}.json"
+    files.replace(listing, msgspec.json.encode(runnable).decode())
+    return Tests([Path(__file__).with_name("applications.py")], runnable.code.name, [], {build.VARIABLE: str(listing)})
+
+
+def offered_stacks(file: Path | None) -> list[str]:
+    """The stacks that this host's site offers and that the application of ``file``, if there is one, can use.
+
+    Raises :class:`PlumbError` if there is none.
+    """
+    here = site.claiming(site.load_all())
+    if here is None:
+        raise PlumbError("no site is configured for this host", str(paths.sites()), f"{paths.setup()} makes one")
+    offered = dict.fromkeys(name for part in here.partitions for name in part.stacks)
+    if not offered:
+        raise PlumbError("the site offers no stack", str(paths.sites()), "plumb stack install makes some")
+    if file is None or model.load(file).mpi_abi == "stack":
+        return list(offered)
+    stacks = [name for name in offered if abi.library(manifests.load(name))]
+    if not stacks:
+        fault = f"no stack of the site has the standard MPI ABI ({abi.LIBRARY})"
+        raise PlumbError(fault, ", ".join(offered), f"{paths.setup()}, or leave mpi_abi out of {model.FILE}")
+    return stacks
+
+
+def first_stack(file: Path | None, say: Callable[[str], None]) -> str:
+    """The first of :func:`offered_stacks`, which is said."""
+    name = offered_stacks(file)[0]
+    say(f"stack {name}, the first that the site offers (--stack NAME takes another)")
+    return name

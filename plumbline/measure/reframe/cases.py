@@ -1,13 +1,19 @@
-"""ReFrame's output about test cases: the only place that knows its words."""
+"""Test cases: the files of the suite that a selection needs, and ReFrame's words about cases, known here alone.
+
+ReFrame takes seconds to load the whole suite.
+"""
 
 from __future__ import annotations
 
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError, suggest
 from plumbline.records.outcome import WITHOUT_FIGURES
 from plumbline.schedulers.program import last_line
 
@@ -34,6 +40,9 @@ WHOLE = "ReFrame's whole output is there"
 #: how ReFrame or Python begins the error that ended a run: one of ours that a site or a test raised, then any other
 _OURS = re.compile(r".*(?:PlumbError|plumb error): ")
 _THEIRS = re.compile(r"(?:reframe: |.*: )?error: |[\w.]*(?:Error|Exception|Interrupt|Exit)(?:: |$)", re.IGNORECASE)
+_CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
+#: of a regular expression: a literal, a set, or one character
+_PART = re.compile(r"\\.|\[\^?\]?[^]]*\]|.", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -53,11 +62,16 @@ class Case:
         """Whether it was to run and has no figures."""
         return self.state in WITHOUT_FIGURES and self.state != "SKIP"
 
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """The test with its parameters, the stack's environment, and the partition."""
+        test, _, where = self.label.rpartition(" @")
+        partition, _, environment = where.partition("+")
+        return re.sub(r" /[0-9a-f]+$", "", test), environment, partition.rpartition(":")[2]
+
     def describe(self) -> str:
         """Test, stack and partition, for people."""
-        test, _, where = self.label.rpartition(" @")
-        partition, _, stack = where.partition("+")
-        return f"{re.sub(r' /[0-9a-f]+$', '', test)} on {stack} ({partition.rpartition(':')[2]})"
+        return "{} on {} ({})".format(*self.names)
 
 
 def ended(line: str) -> tuple[Case, int, int] | None:
@@ -116,3 +130,64 @@ def last_words(output: str) -> str:
         return (ours or [NONE_SELECTED])[-1]
     first, *rest = lines[theirs[-1] :]
     return " ".join(line.strip() for line in (first, *itertools.takewhile(lambda line: line[:1].isspace(), rest)))
+
+
+def files(test: str | None) -> list[Path]:
+    """The files with tests whose names may begin with what the regular expression ``test`` matches.
+
+    It is the whole folder without ``test``; raises :class:`PlumbError` where no file has such a test.
+
+    >>> [file.name for file in files("osu_pair.*(latency|bw)|stream")]
+    ['osu.py', 'stream.py']
+    """
+    folder = paths.suite() / "reframe-tests"
+    if not test:
+        return [folder]
+    wanted = list(beginnings(test))
+
+    def may_be(name: str) -> bool:
+        return any(name.startswith(begin) or begin.startswith(name) for begin in wanted)
+
+    names_by_file = classes(folder)
+    chosen = [file for file, names in names_by_file.items() if any(map(may_be, names))]
+    if not chosen:
+        tests = sorted(name for names in names_by_file.values() for name in names if name.islower())
+        raise PlumbError(f"no test begins with '{test}'", str(folder), suggest(test, tests))
+    return chosen
+
+
+def words(chosen: Iterable[Path]) -> list[str]:
+    """ReFrame's options for files, or a folder."""
+    return [word for file in chosen for word in ("-c", str(file))]
+
+
+def classes(folder: Path) -> dict[Path, list[str]]:
+    """The names of the classes in each file of a folder: every test is one."""
+    return {file: _CLASS.findall(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.py"))}
+
+
+def beginnings(pattern: str) -> Iterator[str]:
+    """The beginnings of the texts that a regular expression matches from their start: one for each alternative.
+
+    A text may be shorter than it could be, and empty.
+
+    >>> list(beginnings("^osu_pair.*(latency|bw)|pi?_sum|(a|b)c"))
+    ['osu_pair', 'p', '']
+    """
+    for branch in (branch.removeprefix("^") for branch in _branches(pattern)):
+        letters = re.match(r"\w*", branch)
+        prefix = letters[0] if letters else ""
+        yield prefix[:-1] if branch[len(prefix) : len(prefix) + 1] in ("?", "*", "{") else prefix
+
+
+def _branches(pattern: str) -> Iterator[str]:
+    """The alternatives of a regular expression, by the ``|`` outside groups and sets."""
+    depth, branch = 0, ""
+    for part in _PART.findall(pattern):
+        depth += (part == "(") - (part == ")")
+        if part == "|" and not depth:
+            yield branch
+            branch = ""
+        else:
+            branch += part
+    yield branch

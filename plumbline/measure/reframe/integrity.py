@@ -21,9 +21,9 @@ from typing import Any
 from plumbline import site
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
-from plumbline.host.topology import counts, machine
-from plumbline.host.topology.plan import resolve
-from plumbline.measure.reframe import selection
+from plumbline.host import machine
+from plumbline.host.binder import resolve
+from plumbline.measure.reframe import cases
 
 #: the list of test classes that must load, one per line
 EXPECTED = "expected.txt"
@@ -48,12 +48,10 @@ def faults(tests: Path, site_name: str) -> list[str]:
     loaded = {test["@class"] for test in described}
     lines = [f"test {name} was dropped: 'reframe -c {tests} -l -v' says why" for name in sorted(expected - loaded)]
     lines += [f"test {name} is not in {tests / EXPECTED}: add it" for name in sorted(loaded - expected)]
-    written = {name for names in selection.classes(tests).values() for name in names}
+    written = {name for names in cases.classes(tests).values() for name in names}
     lines += [f"test {name} is not a class of a file: no selection would load it" for name in sorted(loaded - written)]
-    families = {name.partition("_")[0] for name in expected} - {"suite"}
-    for family in sorted(families):
-        missing = site.references_missing(site_name, family)
-        lines += [missing] if missing else []
+    missing = (site.references_missing(site_name, family) for family in site.families(expected))
+    lines += filter(None, missing)
     return lines + equal_arms(described, two_packages())
 
 
@@ -68,7 +66,7 @@ def two_packages() -> list[str]:
 
 def is_twice_the_same(node: machine.Machine) -> bool:
     """Whether ``node`` has two packages of as many cores each."""
-    cores = [counts.cores_in(node, package.cpus) for package in node.packages]
+    cores = [machine.cores_in(node, package.cpus) for package in node.packages]
     return len(cores) == 2 and cores[0] == cores[1]
 
 
@@ -116,7 +114,7 @@ def _plans(
 
 @functools.cache
 def _thread_counts(topology: str) -> list[int]:
-    return counts.node_threads([machine.load(topology)])
+    return machine.node_threads([machine.load(topology)])
 
 
 @functools.cache

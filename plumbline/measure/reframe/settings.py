@@ -10,7 +10,7 @@ from plumbline import mpi, schedulers, site
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.base.schemas.site import Partition, Site
-from plumbline.site.nodes import pinned
+from plumbline.site.nodes import choice
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks.manifest import Manifest
 
@@ -80,7 +80,7 @@ def _system(site_facts: Site) -> dict[str, Any]:
 def _partition(site_facts: Site, part: Partition) -> dict[str, Any]:
     scheduler = schedulers.named(part.scheduler)
     return {
-        **scheduler.reframe_partition(part.access, part.hosts, pinned.of(part.name)),
+        **scheduler.reframe_partition(part.access, part.hosts, choice.pinned(part.name)),
         "name": part.name,
         "descr": part.description or part.name,
         "scheduler": scheduler.reframe_backend(),

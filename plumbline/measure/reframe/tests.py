@@ -16,16 +16,14 @@ from reframe.core.runtime import runtime
 from plumbline import mpi, schedulers, site
 from plumbline.base import paths, units
 from plumbline.base.errors import PlumbError
-from plumbline.host import devices
-from plumbline.host.topology import plan
-from plumbline.host.topology.plan import Plan
+from plumbline.host import binder, devices
+from plumbline.host.binder import Plan
 from plumbline.launch.prepare import APPLICATION
-from plumbline.measure.reframe.here import configured
 from plumbline.measure.reframe.settings import FEATURE, UNCONFIGURED
-from plumbline.measure.reframe.stage import RecordShown, WaitingTest
+from plumbline.measure.reframe.stage import RecordShown, WaitingTest, configured
 from plumbline.records.model import document
 from plumbline.records.variant import ApplicationState, Variant, WantedFigure
-from plumbline.site.nodes import usable
+from plumbline.site.nodes import choice
 
 #: launches of one variant by profile
 LAUNCHES = {"quick": 3, "full": 5}
@@ -185,7 +183,7 @@ class PlumbTest(RecordShown, WaitingTest):
         """Ask for the nodes, CPUs and time that the job needs. Skip, with the shortage named, what is too large."""
         extras = self.current_partition.extras
         try:
-            resolved = plan.resolve(
+            resolved = binder.resolve(
                 self.placement,
                 threads=self.optional("threads"),
                 memory=self.optional("memory"),
@@ -212,8 +210,8 @@ class PlumbTest(RecordShown, WaitingTest):
     def ask_for_nodes(self) -> None:
         """Skip what needs more nodes than there are, and limit how long a job may wait for its nodes."""
         extras = self.current_partition.extras
-        available = usable.limit(self.current_partition.name, extras["nodes"], self.max_nodes)
-        lowered = "" if available == extras["nodes"] else f" ({usable.VARIABLE})"
+        available = choice.limit(self.current_partition.name, extras["nodes"], self.max_nodes)
+        lowered = "" if available == extras["nodes"] else f" ({choice.MAX_NODES})"
         self.skip_if(self.nodes > available, f"{self.nodes} nodes asked, the partition offers {available}{lowered}")
         if self.optional("max_pending_time") is None:
             self.max_pending_time = f"{extras['max_pending_s']}s"
@@ -267,36 +265,21 @@ class PlumbTest(RecordShown, WaitingTest):
     def variant(self) -> Variant:
         """The description of what is to be launched."""
         optional = self.optional_figures
+        figures = [
+            WantedFigure(name=name, metric=metric, where=where, optional=name in optional, **self.margins.get(name, {}))
+            for name, metric, where in self.figures
+        ]
         return Variant(
-            schema=1,
-            test=self.display_name.split(" ")[0],
-            name=self.display_name,
-            site=self.current_system.name,
-            partition=self.current_partition.name,
-            stack=self.current_environ.extras["stack"],
-            benchmark=self.benchmark,
-            arguments=[str(argument) for argument in self.arguments],
-            placement=self.placement,
-            memory=self.optional("memory"),
-            threads=self.optional("threads"),
-            ranks_per_node=self.ranks_per_node or None,
-            nodes=self.nodes,
-            parser=self.parser,
-            context=self.context,
-            figures=[
-                WantedFigure(
-                    name=name, metric=metric, where=where, optional=name in optional, **self.margins.get(name, {})
-                )
-                for name, metric, where in self.figures
-            ],
-            launches=self.launches,
-            time_limit_s=self.launch_time_limit,
-            environment=self.benchmark_environment,
-            settings=self.library_settings,
+            schema=1, test=self.display_name.split(" ")[0], name=self.display_name, site=self.current_system.name,
+            partition=self.current_partition.name, stack=self.current_environ.extras["stack"], benchmark=self.benchmark,
+            arguments=[str(argument) for argument in self.arguments], placement=self.placement,
+            memory=self.optional("memory"), threads=self.optional("threads"), nodes=self.nodes,
+            ranks_per_node=self.ranks_per_node or None, parser=self.parser, context=self.context, figures=figures,
+            launches=self.launches, time_limit_s=self.launch_time_limit, environment=self.benchmark_environment,
+            settings=self.library_settings, slow_on_purpose=self.slow_on_purpose,
             params={name: getattr(self, name) for name in sorted(type(self).param_space.params)},
-            slow_on_purpose=self.slow_on_purpose,
             application=self.application_state(),
-        )
+        )  # fmt: skip
 
     def application_state(self) -> ApplicationState | None:
         """The application that the test measures; None for a benchmark of the suite."""

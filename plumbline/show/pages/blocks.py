@@ -13,6 +13,11 @@ from plumbline.base import units
 
 Block: TypeAlias = dict[str, Any]
 Piece: TypeAlias = object
+#: colours of the page's style for stacks: Okabe and Ito's palette
+COLOURS = 8
+#: marks and dashes of placements, in the chart library's words; the style has a picture of each mark
+MARKS = ("circle", "triangle", "rect", "diamond", "pin", "arrow", "emptyCircle", "emptyRect")
+DASHES = ("solid", [6, 4], [2, 3], [10, 3, 2, 3], [1, 4], [12, 4], [4, 2], [8, 2, 2, 2, 2, 2])
 
 
 def block(kind: str, *pieces: Piece, **parts: Any) -> Block:
@@ -40,8 +45,8 @@ def absent(command: str) -> Piece:
 def cell(*pieces: Piece, **parts: Any) -> Block:
     """A cell of a table that is more than its pieces.
 
-    ``look`` is its class, ``span`` how many columns it takes, ``value`` what its text stands for, ``share`` where on
-    the scale of colours it is, from 0 to 1, ``hint`` what is said of it under the pointer.
+    ``look`` is its class, ``value`` what its text stands for, ``share`` where on the scale of colours it is, from 0 to
+    1, ``hint`` what is said of it under the pointer.
     """
     return block("cell", *pieces, **parts)
 
@@ -124,6 +129,11 @@ def series(name: str, colour: str | None, points: Iterable[Sequence[object]], **
     return {"points": list(points), "colour": colour, "look": look, **parts}
 
 
+def lanes(labels: Sequence[str]) -> Block:
+    """The axis of a chart that has a lane for each of ``labels``, the first at the bottom."""
+    return {"min": -0.5, "max": len(labels) - 0.5, "interval": 1, "ticks": list(enumerate(labels))}
+
+
 def toggled(groups: Iterable[tuple[str, Sequence[tuple[str, Piece]]]], *charts: Block) -> Block:
     """Charts with buttons that hide series: each of ``groups`` has a label, and keys with what is before them."""
     return block("toggled", *charts, groups=list(groups))
@@ -134,3 +144,20 @@ def scale(values: Sequence[float], unit: str, low: float | None = None) -> Block
     ends = [min(values) if low is None else low, max(values)]
     text = [f"{units.digits(ends[1])} {unit}", units.digits(ends[0]) if ends[0] else "0"]
     return {"ends": ends, "text": text}
+
+
+def colour(number: int) -> str:
+    """The name of a colour of the style."""
+    return f"stack-{number % COLOURS}"
+
+
+def palette(names: Iterable[str]) -> dict[str, str]:
+    """The colour of each stack, in the order of their names."""
+    return {name: colour(number) for number, name in enumerate(sorted(set(names)))}
+
+
+def line(number: int, **parts: Any) -> dict[str, Any]:
+    """The look of a line with mark and dash of that number."""
+    dash = {"type": DASHES[number % len(DASHES)], "width": 1.6}
+    shown = {"symbol": MARKS[number % len(MARKS)], "lineStyle": dash, "emphasis": {"focus": "series"}}
+    return {"type": "line", **shown, **parts}

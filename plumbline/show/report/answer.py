@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from plumbline.base import group
 from plumbline.base.units import counted
@@ -10,8 +11,9 @@ from plumbline.judge.references.match import side
 from plumbline.records import naming
 from plumbline.records.figure import Figure
 from plumbline.records.model import Record
-from plumbline.show.pages import blocks, looks
-from plumbline.show.pages.blocks import Block, block, number, section
+from plumbline.show.columns import Column, Table
+from plumbline.show.pages import blocks
+from plumbline.show.pages.blocks import Block, block, section
 from plumbline.show.report.findings import Campaign
 
 #: variants in the picture, the worst ones
@@ -23,7 +25,8 @@ LAST = 200
 def answer(campaign: Campaign) -> Block:
     """The section that begins a report."""
     known = [(record, entry) for record, entry in campaign.usable if _percent(record.figures[0]) is not None]
-    shown = [(record, entry) for record, entry in known if not _is_unexpected(record)]
+    # nobody expects what is slow on purpose at a limit, but its own reference may be expected
+    shown = [item for item in known if not item[0].is_slow_on_purpose or item[0].figures[0].reference]
     return section(
         "answer",
         "Is this machine fine?",
@@ -70,39 +73,66 @@ def _percent(figure: Figure) -> float | None:
     return figure.reached.percent if figure.reached else None
 
 
-def _is_unexpected(record: Record) -> bool:
-    """Whether it is slow on purpose, so that nobody expects it at a limit; its own reference may be expected."""
-    return record.is_slow_on_purpose and record.figures[0].reference is None
+class Reached(NamedTuple):
+    """A record, its name in the picture, its entry, and percent of what is expected of it."""
+
+    label: str
+    record: Record
+    entry: int
+    percent: float
+
+
+REACHED = Table[Reached](
+    "Reached",
+    [
+        Column("variant", lambda row: row.label),
+        Column("stack", lambda row: row.record.stack.name),
+        Column("figure", lambda row: row.record.figures[0].name),
+        Column("value", lambda row: " ".join(row.record.figures[0].shown), "number"),
+        Column("reached", lambda row: f"{row.percent:.1f}", "number", "%"),
+        Column("of", lambda row: _bound(row.record.figures[0])),
+    ],
+)
+
+
+def _bound(figure: Figure) -> str | None:
+    return "reference" if figure.reference else figure.reached.bound if figure.reached else None
 
 
 def _picture(shown: Sequence[tuple[Record, int]], slow: int) -> Block:
-    """A row for each test and placement, with a point for each stack; ``slow`` variants are left out on purpose."""
-    colours = looks.palette(record.stack.name for record, _ in shown)
+    """A lane for each test and placement, with a point for each stack; ``slow`` variants are left out on purpose."""
+    colours = blocks.palette(record.stack.name for record, _ in shown)
     values = [
-        (f"{naming.name(record.variant)}, {naming.placement(record.placement)}", record, entry,
-         _percent(record.figures[0]) or 0.0)
+        Reached(
+            f"{naming.name(record.variant)}, {naming.placement(record.placement)}",
+            record,
+            entry,
+            _percent(record.figures[0]) or 0.0,
+        )
         for record, entry in shown
-    ]  # fmt: skip
-    worst = {label: min(reached) for label, reached in group((label, value) for label, _, _, value in values).items()}
+    ]
+    worst = {label: min(reached) for label, reached in group((row.label, row.percent) for row in values).items()}
     labels = sorted(worst, key=lambda label: worst[label])[:MOST][::-1]
-    kept = sorted((point for point in values if point[0] in labels), key=lambda point: point[3])
+    kept = sorted((row for row in values if row.label in labels), key=lambda row: row.percent)
     more = len(worst) - len(labels)
     aside = f"{counted(slow, 'variant')} that {'is' if slow == 1 else 'are'} slow on purpose (no placement, far memory)"
-    return blocks.chart(
+    return REACHED.chart(
         "Reached, in percent",
         "The first figure of each variant: of its reference, else of the physical limit or of what the machine reached "
         f"at set-up; the worst first{f', {more} better ones are left out' if more else ''}. "
         + (f"Not here: {aside}. " if slow else "")
         + "Colour: stack.",
-        ["variant", "stack", "figure", number("value"), number("reached", "%"), "of"],
-        [_line(label, record, value) for label, record, _, value in kept],
-        targets=[entry for _, _, entry, _ in kept],
+        kept,
+        targets=[row.entry for row in kept],
         series=[
             blocks.series(
                 name,
                 colours[name],
-                [(row, min(value, LAST), labels.index(label), f"{value:.1f} %")
-                 for row, (label, record, _, value) in enumerate(kept) if record.stack.name == name],
+                [
+                    (place, min(row.percent, LAST), labels.index(row.label), f"{row.percent:.1f} %")
+                    for place, row in enumerate(kept)
+                    if row.record.stack.name == name
+                ],
                 look={"type": "scatter", "symbolSize": 9},
             )
             for name in sorted(colours)
@@ -111,12 +141,5 @@ def _picture(shown: Sequence[tuple[Record, int]], slow: int) -> Block:
         height=90 + 22 * len(labels),
         wide=300,
         x={"name": "%", "type": "value", "min": 0, "boundaryGap": 0},
-        y={"min": -0.5, "max": len(labels) - 0.5, "interval": 1, "ticks": list(enumerate(labels))},
-    )  # fmt: skip
-
-
-def _line(label: str, record: Record, percent: float) -> tuple[str | None, ...]:
-    figure = record.figures[0]
-    bound = "reference" if figure.reference else figure.reached.bound if figure.reached else None
-    value = " ".join(figure.shown)
-    return label, record.stack.name, figure.name, value, f"{percent:.1f}", bound
+        y=blocks.lanes(labels),
+    )

@@ -12,7 +12,7 @@ from plumbline.base import units
 from plumbline.host.devices import Devices, facts, meanings, of_host
 from plumbline.records.model import Record
 from plumbline.show.pages.blocks import Block, Piece, block, column, section, table
-from plumbline.show.show import plain
+from plumbline.show.record import plain
 
 
 def circumstances(shared: Mapping[str, Sequence[Any]]) -> Block:
@@ -32,7 +32,7 @@ def circumstances(shared: Mapping[str, Sequence[Any]]) -> Block:
                     stack["name"],
                     f"{stack['mpi']['family']} {stack['mpi']['version']}",
                     stack["provider"],
-                    " ".join(str(stack["compiler"].get(name, "–")) for name in ("name", "version")),
+                    " ".join(units.dashed(stack["compiler"].get(name)) for name in ("name", "version")),
                     stack["sha256"][:12],
                     block(
                         "folded",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from plumbline.base import group, units
 from plumbline.judge.agreement import PORT
@@ -13,19 +13,12 @@ from plumbline.judge.samples import of_launches
 from plumbline.parsers.measurement import Measurement
 from plumbline.records import naming
 from plumbline.records.model import Record
-from plumbline.show.pages.blocks import Block, Piece, absent, block, choice, link, number, section, table
+from plumbline.show.columns import Column, Table
+from plumbline.show.pages.blocks import Block, Piece, absent, block, choice, link, section
 from plumbline.show.report.curves import SIZE
 
 #: operation, stack, partition, placement and bytes of a row
 Key: TypeAlias = tuple[str, str, str, str, int]
-COLUMNS = (
-    number("size"),
-    "stack",
-    "placement",
-    *(number(title, "us") for title in ("common start", "interval", "in place", "OSU", "IMB")),
-    number("invalid", "%"),
-    number("clock error", "us"),
-)
 #: the kernel
 KERNEL = "collective"
 #: way of timing -> the time that it measures
@@ -61,13 +54,15 @@ def collectives(usable: Sequence[tuple[Record, int]]) -> Block:
     for record, entry in sorted(usable, key=lambda item: (item[0].time, item[0].id)):
         suite, operation = _operation(record)
         for (size, in_place), cell in _cells(record, METRICS.get(suite, {})).items():
-            key = (operation, *_place(record), size)
+            # comparable records have the library, the nodes' partition, and the places of the ranks in common
+            key = (operation, record.stack.name, record.partition, naming.placement(record.placement), size)
             rows.setdefault(key, {})["in_place" if in_place else suite] = entry, cell
-            ways.setdefault(key, set()).add(_way(record, suite))
+            is_port = suite == "osu" and record.benchmark.version.startswith(PORT)
+            ways.setdefault(key, set()).add("osu port" if is_port else suite)
     compared = sorted(key for key, row in rows.items() if KERNEL in row)
     met = {way for key in compared for way in ways[key]}
     tables = {
-        operation: table(f"{operation}: median over the launches", COLUMNS, [_row(key, rows[key]) for key in keys])
+        operation: Table(f"{operation}: median over the launches", TIMES).block([Timed(key, rows[key]) for key in keys])
         for operation, keys in itertools.groupby(compared, key=lambda key: key[0])
     }
     return section(
@@ -80,20 +75,34 @@ def collectives(usable: Sequence[tuple[Record, int]]) -> Block:
     )
 
 
-def _row(key: Key, by_way: dict[str, tuple[int, dict[str, float]]]) -> list[Piece]:
-    _, stack, _, placed, size = key
-    times = {way: link(units.digits(cell["time"]), entry=entry) for way, (entry, cell) in by_way.items()}
-    ours = {name: units.digits(value) for name, value in by_way[KERNEL][1].items()}
-    return [
-        units.human_bytes(size) if size else None,
-        stack,
-        placed,
-        times[KERNEL],
-        f"{ours['low']} … {ours['high']}",
-        *(times.get(way) for way in ("in_place", "osu", "imb")),
-        ours["invalid"],
-        ours["clock_error"],
-    ]
+class Timed(NamedTuple):
+    """A size of an operation at a place, with the entry and the medians of each way of timing it."""
+
+    key: Key
+    by_way: dict[str, tuple[int, dict[str, float]]]
+
+    def ours(self, name: str) -> str:
+        """A median of the kernel."""
+        return units.digits(self.by_way[KERNEL][1][name])
+
+    def time(self, way: str) -> Piece:
+        """The time by a way, which opens its record; None where it was not measured."""
+        entry, cell = self.by_way.get(way, (None, {}))
+        return link(units.digits(cell["time"]), entry=entry) if cell else None
+
+
+TIMES: list[Column[Timed]] = [
+    Column("size", lambda row: units.human_bytes(row.key[-1]) if row.key[-1] else None, "number"),
+    Column("stack", lambda row: row.key[1]),
+    Column("placement", lambda row: row.key[3]),
+    Column("common start", lambda row: row.time(KERNEL), "number", "us"),
+    Column("interval", lambda row: f"{row.ours('low')} … {row.ours('high')}", "number", "us"),
+    Column("in place", lambda row: row.time("in_place"), "number", "us"),
+    Column("OSU", lambda row: row.time("osu"), "number", "us"),
+    Column("IMB", lambda row: row.time("imb"), "number", "us"),
+    Column("invalid", lambda row: row.ours("invalid"), "number", "%"),
+    Column("clock error", lambda row: row.ours("clock_error"), "number", "us"),
+]
 
 
 def _operation(record: Record) -> tuple[str, str]:
@@ -101,15 +110,6 @@ def _operation(record: Record) -> tuple[str, str]:
     name = str(record.variant.context.get("benchmark", ""))
     suite = KERNEL if name.startswith(f"{KERNEL}_") else record.benchmark.suite
     return suite, name.removeprefix(f"{suite}_").lower()
-
-
-def _place(record: Record) -> tuple[str, str, str]:
-    """The key of comparable records: the library, the nodes' partition, and the places of the ranks."""
-    return record.stack.name, record.partition, naming.placement(record.placement)
-
-
-def _way(record: Record, suite: str) -> str:
-    return "osu port" if suite == "osu" and record.benchmark.version.startswith(PORT) else suite
 
 
 def _cells(record: Record, names: dict[str, str]) -> dict[tuple[int, bool], dict[str, float]]:

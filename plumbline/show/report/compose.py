@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from plumbline.base.errors import PlumbError
-from plumbline.records import query, store
+from plumbline.records import query, sources, store
 from plumbline.records.model import AnyRecord, Record, Row
 from plumbline.records.notes import Note
 from plumbline.records.store import Damage
@@ -56,7 +56,8 @@ def compose(
             site,
             campaign,
             outcome,
-            damages=[_damage(item) for item in (*distinct_damages, *odd)],
+            # without the path of this machine before the results folder
+            damages=[f"{item.file.name}:{item.line}: {item.reason}" for item in (*distinct_damages, *odd)],
             left_out=len(left_out),
             left_out_invalid=sum(not row.is_valid for row in left_out),
             notes=notes,
@@ -107,6 +108,22 @@ def _odd(
     return {}
 
 
-def _damage(item: Damage) -> str:
-    """A damaged line without the path of this machine before the results folder."""
-    return f"{item.file.name}:{item.line}: {item.reason}"
+def choose(rows: Sequence[Row], wanted: str, site: str) -> tuple[str | None, list[Row]]:
+    """The campaign whose id begins with ``wanted`` and its rows; ``last`` is that of the newest record of any campaign.
+
+    Records of no campaign (``plumb launch`` by hand) are taken when there is no campaign at all. Raises
+    :class:`PlumbError` unless exactly one campaign matches.
+    """
+    if not rows:
+        raise sources.none_of(site)
+    if wanted == "last":
+        name = next((row.campaign for row in reversed(rows) if row.campaign), None)
+    else:
+        known = list(dict.fromkeys(row.campaign for row in rows if row.campaign))
+        matches = [item for item in known if item.startswith(wanted)]
+        if len(matches) != 1:
+            some = ", ".join((matches or known)[-3:]) or "none"
+            message = f"'{wanted}' begins {len(matches)} campaigns" if matches else f"no campaign '{wanted}'"
+            raise PlumbError(message, f"site {site}", f"the newest are {some}")
+        name = matches[0]
+    return name, [row for row in rows if row.campaign == name]

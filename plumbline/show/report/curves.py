@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from plumbline.base import group, units
-from plumbline.host.topology import binder
+from plumbline.host import binder
 from plumbline.judge.samples import of_launches
 from plumbline.parsers.measurement import Measurement
 from plumbline.records import naming
 from plumbline.records.model import Record
-from plumbline.show.pages import blocks, looks
+from plumbline.show.pages import blocks
 from plumbline.show.pages.blocks import Block, Piece, absent, block, number, section
 
 #: how people call the suites
@@ -76,13 +76,15 @@ def benchmark_name(record: Record) -> str:
 
 def messages(usable: Sequence[tuple[Record, int]]) -> Block:
     """The section of all curves of the valid records ``usable``, each with the number of its entry."""
-    colours = looks.palette(record.stack.name for record, _ in usable)
+    colours = blocks.palette(record.stack.name for record, _ in usable)
     plotted = [
         {
             **curve,
             "of": record,
             "colour": colours[record.stack.name],
-            "y": [_finite(launches) for launches in curve["y"]],
+            "y": [
+                [value for value in launches if value is not None and math.isfinite(value)] for launches in curve["y"]
+            ],
         }
         for record, entry in usable
         for curve in curves(record, entry)
@@ -111,10 +113,6 @@ def messages(usable: Sequence[tuple[Record, int]]) -> Block:
     )
 
 
-def _finite(values: Sequence[float | None]) -> list[float]:
-    return [value for value in values if value is not None and math.isfinite(value)]
-
-
 def _rank(names: Sequence[str], name: str) -> int:
     return names.index(name) if name in names else len(names)
 
@@ -131,7 +129,7 @@ def _toggled(pictures: dict[str, list[dict[str, Any]]]) -> Block:
         (name, block("icon", look="swatch round", colour=tint)) for name, tint in sorted(tints.items())
     ]
     marks: list[tuple[str, Piece]] = [
-        (name, block("icon", look=f"mark mark-{place % len(looks.MARKS)}")) for place, name in enumerate(placements)
+        (name, block("icon", look=f"mark mark-{place % len(blocks.MARKS)}")) for place, name in enumerate(placements)
     ]
     charts = [_picture(key, plotted, placements) for key, plotted in pictures.items()]
     return blocks.toggled([("Stack", stacks), ("Placement", marks)], *charts)
@@ -156,7 +154,7 @@ def _picture(key: str, plotted: Sequence[dict[str, Any]], placements: Sequence[s
                 name,
                 curve["colour"],
                 [(row, x, middle, text) for row, x, middle, *_, text in marks],
-                look=looks.line(placements.index(curve["of"].placement.name), symbolSize=6),
+                look=blocks.line(placements.index(curve["of"].placement.name), symbolSize=6),
                 ranges=[(x, low, high) for _, x, _, low, high, *_ in marks if low < high],
                 target=curve["entry"],
                 keys=[curve["of"].stack.name, curve["of"].placement.name],

@@ -10,14 +10,14 @@ from typing import Any
 from plumbline.base.extensions import Extension
 from plumbline.records.model import Record, Row
 from plumbline.records.notes import Note
-from plumbline.show.compare import hybrid
+from plumbline.show import hybrid
+from plumbline.show.efficiency import work
 from plumbline.show.pages.blocks import Block
 from plumbline.show.report import history, matrices
 from plumbline.show.report.answer import answer, sentence
 from plumbline.show.report.circumstances import circumstances, devices
 from plumbline.show.report.collectives import collectives
 from plumbline.show.report.curves import messages
-from plumbline.show.report.efficiency import work
 from plumbline.show.report.entry import Shared, entry, severity
 from plumbline.show.report.findings import Campaign, findings, stacks
 from plumbline.show.report.launches import launches

@@ -10,41 +10,18 @@ import msgspec
 
 from plumbline.base import units
 from plumbline.base.units import cpu_ranges
-from plumbline.host.topology.plan import Pages
+from plumbline.host.binder import Pages
 from plumbline.records import naming
-from plumbline.records.figure import Figure
-from plumbline.records.launch import Launch
 from plumbline.records.model import Record
+from plumbline.show import record as parts
 from plumbline.show import summary
-from plumbline.show.pages import blocks, looks
-from plumbline.show.pages.blocks import Block, Piece, block, column, number
-from plumbline.show.ranks import rank_map
-from plumbline.show.report import figures
-from plumbline.show.show import plain
+from plumbline.show.pages import blocks
+from plumbline.show.pages.blocks import Block, Piece, block, column
 
-#: verdicts, worst first: the order of the overview
-SEVERITY = ("invalid", "below", "above", "unreferenced", "within")
 #: parts of a record that many records have in common
 PARTS = ("host", "stack", "benchmark", "suite")
 #: most CPUs of a node that are drawn
 MOST_CPUS = 1024
-FIGURES = (
-    "figure",
-    number("median"),
-    "unit",
-    "better",
-    column("range of launches", "whole"),
-    column("reference", "notes"),
-    column("limit", "notes"),
-)
-RANKS = (
-    number("rank"),
-    "host",
-    "planned CPUs",
-    "seen CPUs",
-    column("CPUs of each thread", "notes"),
-    "large mappings by NUMA node",
-)
 
 
 class Shared:
@@ -78,6 +55,7 @@ def entry(record: Record, shared: Shared) -> dict[str, Any]:
         shared.part(kind, item)
     for kind in ("stack", "benchmark"):
         shared.part(kind, msgspec.to_builtins(getattr(record, kind)))
+    launches, started = parts.launches(record)
     verdict, placed = record.final_verdict, naming.placement(record.placement)
     none = block("paragraph", "None: a record that is not verified has no figures.")
     return {
@@ -91,8 +69,8 @@ def entry(record: Record, shared: Shared) -> dict[str, Any]:
                 block("strong", "Not valid" if record.is_verified else "Not verified"),
                 block("bullets", *record.faults),
             ),
-            _part("Figures", _figures(record) if record.figures else none),
-            _part("Launches", bool(record.figures) and _picture(record), _launches(record), *_tails(record)),
+            _part("Figures", parts.FIGURES.block(parts.figures(record)) if record.figures else none),
+            _part("Launches", bool(record.figures) and _picture(record), launches.block(started), *_tails(record)),
             _part("Placement", *_placement(record, placed, shared)),
             _part("Repeat it", *_repeat(record)),
             _part("Circumstances", _circumstances(record, host, shared)),
@@ -102,7 +80,7 @@ def entry(record: Record, shared: Shared) -> dict[str, Any]:
 
 def severity(record: Record) -> tuple[Any, ...]:
     """The sorting key of a record: worst verdict first, then by test, variant, stack and time."""
-    worst = SEVERITY.index(record.final_verdict)
+    worst = summary.SEVERITY.index(record.final_verdict)
     variant = record.variant
     return worst, variant.test, variant.name, record.stack.name, record.time, record.id
 
@@ -111,38 +89,15 @@ def _part(title: str, *pieces: Piece) -> Block:
     return block("part", *pieces, title=title)
 
 
-def _figures(record: Record) -> Block:
-    rows = [
-        (
-            figure.name,
-            *figure.shown,
-            figure.better,
-            summary.span(figure),
-            _reference(figure),
-            figures.bound(figure),
-        )
-        for figure in record.figures
-    ]
-    return blocks.table("Figures of this record", FIGURES, rows)
-
-
-def _reference(figure: Figure) -> str:
-    known = figure.reference
-    if known is None:
-        return "none"
-    change = units.signed(figure.value / known.value - 1)
-    return f"{' '.join(units.human(known.value, known.unit))} ({change}; {known.method}, {known.file})"
-
-
 def _picture(record: Record) -> Block:
     """Every launch in the order started: how far each figure was from its median."""
     series = [
-        figures.series(
+        parts.dot_series(
             figure.name,
-            looks.colour(number),
+            blocks.colour(number),
             [
                 (dot, (dot.place, dot.place, units.significant(dot.far, 6), dot.seen))
-                for dot in figures.dots(record, figure)
+                for dot in parts.dots(record, figure)
             ],
         )
         for number, figure in enumerate(record.figures)
@@ -162,42 +117,6 @@ def _picture(record: Record) -> Block:
     )
 
 
-def _launches(record: Record) -> Block:
-    counted = any(launch.energy_j for launch in record.launches)
-    samples = [[value for _, value in figures.launches(record, figure)] for figure in record.figures]
-    columns = [
-        number("launch"),
-        "start",
-        number("wall", "s"),
-        *([number("energy", "J")] if counted else []),
-        "verified",
-        *(number(figure.name, figure.unit) for figure in record.figures),
-        column("notes", "notes"),
-    ]
-    rows = [
-        (
-            launch.order,
-            launch.start[11:23],
-            f"{launch.wall_s:.2f}",
-            *([f"{sum(launch.energy_j.values()):.0f}" if launch.energy_j else None] if counted else []),
-            "yes" if launch.verified else "NO",
-            *(None if values[place] is None else str(values[place]) for values in samples),
-            _notes(launch),
-        )
-        for place, launch in enumerate(record.launches)
-    ]
-    return blocks.table("Launches of this record, in the order started", columns, rows)
-
-
-def _notes(launch: Launch) -> Piece:
-    ended = "" if launch.exit_code is None else f", exit status {launch.exit_code}"
-    again = ["does not count: its pair was measured again"] if launch.superseded else []
-    remarks = again if launch.status == "ok" else [f"{launch.status}{ended}"]
-    remarks += [*launch.reasons, *(f"disturbed: {cause}" for cause in launch.disturbance.causes)]
-    host = ", ".join(f"{name.replace('_', ' ')} {plain(value)}" for name, value in launch.disturbance.figures.items())
-    return ["; ".join(remarks), bool(host) and block("folded", host, title="host during the launch", look="small")]
-
-
 def _tails(record: Record) -> list[Block]:
     return [
         block("folded", block("output", launch.output_tail), title=f"End of the output of launch {launch.order}")
@@ -209,21 +128,10 @@ def _tails(record: Record) -> list[Block]:
 def _placement(record: Record, placed: str, shared: Shared) -> list[Piece]:
     memory = "; ".join(dict.fromkeys(_memory(rank.mem) for rank in record.plan.ranks)) or "–"
     seen = "seen as planned in every launch" if record.is_verified else "NOT verified"
-    rows = [
-        (
-            rank["rank"],
-            rank["host"],
-            rank["planned"],
-            rank["seen"] or "no witness",
-            "  ".join(rank["threads"]) or None,
-            "  ".join(f"{node}: {size} MB" for node, size in rank["memory"].items()) or None,
-        )
-        for rank in rank_map(record)
-    ]
     return [
         block("paragraph", f"{placed}; memory {memory}; {', '.join(record.nodes)}; {seen}"),
         (drawn := _cpus(record)) and block("shared", number=shared.piece(drawn)),
-        blocks.table("Ranks: planned and seen in the last launch", RANKS, rows),
+        parts.RANKS.block(parts.rank_map(record)),
     ]
 
 
@@ -242,13 +150,13 @@ def _cpus(record: Record) -> Block | None:
             cpu: f"{rank.local_rank}.{thread}" for thread, place in enumerate(rank.places) for cpu in place
         } or dict.fromkeys(rank.cpus, "∗")
     try:
-        parts = cpu_ranges(str(record.host.get("cpus_online")))
+        online = cpu_ranges(str(record.host.get("cpus_online")))
     except ValueError:
-        parts = [range(cpu, cpu + 1) for cpu in sorted(planned)]
-    if not 0 < sum(part.stop - part.start for part in parts) <= MOST_CPUS:
+        online = [range(cpu, cpu + 1) for cpu in sorted(planned)]
+    if not 0 < sum(part.stop - part.start for part in online) <= MOST_CPUS:
         return None
     about = "small: CPU; large: rank.thread, ∗ any rank, · unused"
-    return block("cpus", about, cpus=[(cpu, planned.get(cpu, "")) for part in parts for cpu in part])
+    return block("cpus", about, cpus=[(cpu, planned.get(cpu, "")) for part in online for cpu in part])
 
 
 def _repeat(record: Record) -> list[Piece]:
@@ -262,23 +170,5 @@ def _repeat(record: Record) -> list[Piece]:
 
 
 def _circumstances(record: Record, host: dict[str, Any], shared: Shared) -> Block:
-    stack, program, load = record.stack, record.benchmark, record.host.get("load")
-    compiler = f"{stack.compiler.get('name', 'compiler')} {stack.compiler.get('version', 'unknown')}"
-    rows = [
-        ("record", f"{record.id} ({record.state}), session {record.session}"),
-        ("time", units.second(record.time)),
-        ("variant", record.variant.name),
-        ("parameters", plain(record.variant.params)),
-        ("partition", f"{record.site}:{record.partition} on {', '.join(record.nodes)}"),
-        ("suite", naming.suite(record.suite)),
-        (
-            "stack",
-            f"{stack.name}: {stack.mpi.family} {stack.mpi.version}, {compiler}, {stack.origin}, "
-            f"manifest {stack.sha256[:12]}",
-        ),
-        ("benchmark", f"{program.suite} {program.version}, sha256 {program.sha256}"),
-        ("built", program.built),
-        ("load", plain(load) if load else "not recorded"),
-    ]
-    more = shared.piece([(name.replace("_", " "), plain(value)) for name, value in host.items()])
-    return {**blocks.facts("Circumstances of this record", rows), "more": more}
+    more = shared.piece([(name.replace("_", " "), parts.plain(value)) for name, value in host.items()])
+    return {**blocks.facts("Circumstances of this record", parts.facts(record)), "more": more}

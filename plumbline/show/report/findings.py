@@ -6,11 +6,11 @@ A rule is a function that yields :class:`CampaignFinding`; a page has those of :
 from __future__ import annotations
 
 import functools
-import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from plumbline.base import group, units
 from plumbline.judge import agreement, hybrid
@@ -23,7 +23,7 @@ from plumbline.records.figure import Figure
 from plumbline.records.launch import kind as kind_of
 from plumbline.records.model import Record
 from plumbline.show import maps
-from plumbline.show.compare.page import figures
+from plumbline.show.compare import figures
 from plumbline.show.pages.blocks import Block, absent, block, link, section
 
 #: findings of one rule that a page shows: the largest
@@ -37,15 +37,18 @@ SHORT = "likely cause"
 #: how a remark begins by which a kernel says that its warm-up ended before its calls took the same time
 UNSTEADY = "not steady"
 #: benchmarks that are meant to reach their limit or ceiling
-MEANT_TO_REACH = ("stream", "dgemm", "membw")
+MEANT_TO_REACH = {"stream", "dgemm", "membw"}
 
 
-@dataclass(frozen=True)
-class CampaignFinding:
-    """``text`` is a sentence without its full stop, ``entry`` the number of the record that shows it best."""
+class CampaignFinding(NamedTuple):
+    """``text`` is a sentence without its full stop, ``entry`` the number of the record that shows it best.
+
+    Of a rule's findings those with the largest ``weight`` come first.
+    """
 
     text: str
     entry: int | None
+    weight: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ class Campaign:
 
 def findings(campaign: Campaign) -> Block:
     """The findings of all rules, at most :data:`MOST` of each."""
-    listed = [finding for rule in RULES for finding in itertools.islice(rule(campaign), MOST)]
+    listed = [finding for rule in RULES for finding in ranked(rule(campaign))[:MOST]]
     return section(
         "findings",
         "Findings",
@@ -93,6 +96,11 @@ def findings(campaign: Campaign) -> Block:
         listed and block("bullets", *(link(f"{finding.text}.", entry=finding.entry) for finding in listed)),
         otherwise="Nothing stands out.",
     )
+
+
+def ranked(items: Iterable[CampaignFinding]) -> list[CampaignFinding]:
+    """The findings by their weight, those of equal weight in their order."""
+    return sorted(items, key=lambda finding: -finding.weight)
 
 
 def stacks(campaign: Campaign) -> Block:
@@ -120,17 +128,15 @@ def not_valid(campaign: Campaign) -> Iterator[CampaignFinding]:
 
 def below_reference(campaign: Campaign) -> Iterator[CampaignFinding]:
     """Figures worse than their reference allows, the worst first."""
-    ranked = []
     for record, number in campaign.usable:
         for figure in record.figures:
             if figure.reference is None or side(figure) != "below":
                 continue
             change = figure.value / figure.reference.value
-            worse = change if figure.better == "higher" else 1 / change
             text = f"{_called(record)} on {record.stack.name}: {figure.name} is {_value(figure)}"
             reference = " ".join(units.human(figure.reference.value, figure.reference.unit))
-            ranked.append((worse, CampaignFinding(f"{text}, its reference {reference}", number)))
-    yield from (finding for _, finding in sorted(ranked, key=lambda item: item[0]))
+            worse = 1 / change if figure.better == "higher" else change
+            yield CampaignFinding(f"{text}, its reference {reference}", number, worse)
 
 
 def far_from_reach(campaign: Campaign) -> Iterator[CampaignFinding]:
@@ -139,26 +145,21 @@ def far_from_reach(campaign: Campaign) -> Iterator[CampaignFinding]:
 
 
 def _far_from_reach(usable: Sequence[tuple[Record, int]]) -> list[CampaignFinding]:
-    best: dict[tuple[str, str, str], tuple[float, CampaignFinding]] = {}
+    best: dict[tuple[str, str, str], CampaignFinding] = {}
     for record, number in usable:
-        if record.benchmark.suite not in MEANT_TO_REACH and record.variant.benchmark not in MEANT_TO_REACH:
-            continue
-        if record.is_slow_on_purpose:
-            continue  # the control without placement is compared with the others by another rule
-        figure = record.figures[0]
-        if figure.reached is None:
+        figure, is_meant = record.figures[0], {record.benchmark.suite, record.variant.benchmark} & MEANT_TO_REACH
+        # the control without placement is compared with the others by another rule
+        if not is_meant or record.is_slow_on_purpose or figure.reached is None:
             continue
         key = (record.variant.test, figure.name, figure.reached.bound)
-        if figure.reached.percent > best.get(key, (0.0,))[0]:
+        if key not in best or -figure.reached.percent < best[key].weight:
             statement = f"{_called(record)} reaches {figure.reached} ({figure.name} {_value(figure)}) at best"
-            best[key] = (figure.reached.percent, CampaignFinding(f"{statement}, on {record.stack.name}", number))
-    low = [rated for rated in best.values() if rated[0] < LOW_PERCENT]
-    return [finding for _, finding in sorted(low, key=lambda item: item[0])]
+            best[key] = CampaignFinding(f"{statement}, on {record.stack.name}", number, -figure.reached.percent)
+    return ranked(finding for finding in best.values() if finding.weight > -LOW_PERCENT)
 
 
 def unbound(campaign: Campaign) -> Iterator[CampaignFinding]:
     """The loss of a test where nothing is bound, against its best placement with as many ranks and threads."""
-    ranked = []
     for alike in group((_but_for_placement(item[0]), item) for item in campaign.usable).values():
         free = [item for item in alike if item[0].plan.bound is False]
         bound = [item[0].figures[0] for item in alike if item[0].plan.bound is not False]
@@ -172,8 +173,7 @@ def unbound(campaign: Campaign) -> Iterator[CampaignFinding]:
             if worse >= NOTABLE:
                 loss = f"loses {100 * (1 - ratio):.0f} %" if figure.better == "higher" else f"takes {ratio:.1f} times"
                 text = f"{record.stack.name} without placement {loss} of the best placement's {figure.name}"
-                ranked.append((worse, CampaignFinding(f"{text}: {_called(record)}, {_value(figure)}", number)))
-    yield from (finding for _, finding in sorted(ranked, key=lambda item: -item[0]))
+                yield CampaignFinding(f"{text}: {_called(record)}, {_value(figure)}", number, worse)
 
 
 def _but_for_placement(record: Record) -> str:
@@ -188,29 +188,29 @@ def stacks_apart(campaign: Campaign) -> Iterator[CampaignFinding]:
     """The tests in which stacks differ most, as far as a difference may be claimed; each test once."""
     if campaign.comparison is None:
         return
-    widest: dict[str, tuple[float, CampaignFinding]] = {}
+    widest: dict[str, CampaignFinding] = {}
     for line in campaign.comparison.lines:
         apart = _extremes(line)
         if apart is None:
             continue
         (_, best), (_, worst) = apart
         ratio = max(best.value, worst.value) / min(best.value, worst.value)
-        if ratio < NOTABLE or ratio <= widest.get(line.key.test, (0.0,))[0]:
+        if ratio < NOTABLE or (line.key.test in widest and ratio <= widest[line.key.test].weight):
             continue
         values = " and ".join(
             f"{' '.join(units.human(cell.value, line.unit, cell.step))} on {campaign.comparison.sides[side]}"
             for side, cell in apart
         )
         text = f"{line.key.variant} ({line.key.placement}): {line.key.figure} is {values}, {ratio:.1f} times apart"
-        widest[line.key.test] = (ratio, CampaignFinding(text, campaign.numbers.get(worst.records[-1])))
-    yield from (finding for _, finding in sorted(widest.values(), key=lambda item: -item[0]))
+        widest[line.key.test] = CampaignFinding(text, campaign.numbers.get(worst.records[-1]), ratio)
+    yield from widest.values()
 
 
 def hybrid_or_pure(campaign: Campaign) -> Iterator[CampaignFinding]:
     """Which of the best hybrid and the best pure MPI code wins, where one does."""
     for verdict in hybrid.verdicts([record for record, _ in campaign.usable]):
         if verdict.state in (hybrid.HYBRID, hybrid.MPI):
-            ratio = f"{verdict.ratio:.2f} {verdict.bounds} times as fast"
+            ratio = f"{units.ratio(verdict.ratio)} [{units.interval(verdict.interval)}] times as fast"
             codes = f"the best hybrid code ({hybrid.how(verdict.hybrid)}) is {ratio} as the best pure MPI code"
             text = f"{verdict.subject} on {verdict.pure.stack.name}: {codes}"
             yield CampaignFinding(f"{text} ({hybrid.how(verdict.pure)})", campaign.numbers[verdict.hybrid.id])
@@ -267,9 +267,9 @@ def contradictions(campaign: Campaign) -> Iterator[CampaignFinding]:
         if (tests, first.record.stack.name, first.quantity) in seen:
             continue
         seen.add((tests, first.record.stack.name, first.quantity))
-        values = " and ".join(
-            f"{' '.join(units.human(claim.value, claim.unit, claim.step))} by {_called(claim.record)}" for claim in pair
-        )
+        medians = [units.human(claim.value, claim.samples.first.unit, claim.samples.step) for claim in pair]
+        named = zip(map(" ".join, medians), pair, strict=True)
+        values = " and ".join(f"{median} by {_called(claim.record)}" for median, claim in named)
         cpus = " and ".join(map(str, first.cpus))
         text = f"{first.quantity.name} between CPUs {cpus} on {first.record.stack.name} is {values}"
         yield CampaignFinding(

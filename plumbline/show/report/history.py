@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 from plumbline.base import units
-from plumbline.judge import samples
-from plumbline.judge.history import Series, followed
+from plumbline.judge.history import Followed, Series, followed, series_of_records
 from plumbline.records.model import Row
 from plumbline.records.notes import Note
+from plumbline.show.columns import Column, Table
 from plumbline.show.pages import blocks
 from plumbline.show.pages.blocks import Block, Piece
 from plumbline.statistics.changes import Settings
@@ -23,15 +23,59 @@ MAX_SERIES = 400
 MAX_POINTS = 200
 #: series that are listed before a button asks for all
 SHOWN = 40
-COLUMNS = (
-    {"title": "series"},
-    *map(blocks.number, ("points", "last")),
-    {"title": "unit"},
-    {"title": "last change"},
-    blocks.number("smallest slowdown it could see"),
-)
 #: fewest points of a series that is shown
 MIN_POINTS = 2
+
+
+@dataclass(frozen=True)
+class Trend:
+    """The course of a series; ``older`` points are not in it. ``confirmed``: pairs confirmed its newest change."""
+
+    judged: Followed
+    older: int = 0
+    confirmed: bool = False
+
+
+def _change(alarm: Mapping[str, Any]) -> str:
+    return f"{units.signed(alarm['ratio'] - 1)} {alarm['direction']}"
+
+
+def _noted(alarm: Mapping[str, Any]) -> str:
+    """The notes for the time of a change."""
+    return f", noted: {'; '.join(alarm['notes'])}" if alarm.get("notes") else ""
+
+
+def _newest_change(trend: Trend) -> str | None:
+    alarms = trend.judged.alarms
+    if not alarms:
+        return None
+    last, more = alarms[-1], f" ({len(alarms)} in all)" if len(alarms) > 1 else ""
+    commits = f", commits {'..'.join(commit[:12] for commit in last['commits'])}" if "commits" in last else ""
+    suspected = "" if trend.confirmed else "suspected: "
+    return f"{suspected}{_change(last)} since {last['index']}{more}{commits}{_noted(last)}"
+
+
+def _last(trend: Trend) -> tuple[str, str]:
+    series = trend.judged.series
+    return units.human(series.values[-1], series.unit or "", series.step)
+
+
+def _visible(trend: Trend) -> str:
+    smallest = trend.judged.detectable
+    return "too few points" if smallest is None else units.percent(smallest)
+
+
+SERIES = Table[Trend](
+    "Series",
+    [
+        Column("series", lambda trend: trend.judged.subject),
+        Column("points", lambda trend: trend.judged.count + trend.older, "number"),
+        Column("last", lambda trend: _last(trend)[0], "number"),
+        Column("unit", lambda trend: _last(trend)[1]),
+        Column("change", _newest_change),
+        Column("smallest visible", _visible, "number"),
+    ],
+)
 
 
 def history(
@@ -39,57 +83,44 @@ def history(
 ) -> dict[str, Any]:
     """``{"series", "left_out", "single", "notes"}`` of records ``rows`` (oldest first) of one site, and its ``notes``.
 
-    A series has ``name``, ``unit``, ``better``, ``points`` (``[time, value, record id]``), ``older`` (points left
-    out), ``alarms`` and ``smallest_visible`` as ``plumb history --json`` gives them, for the points shown, and ``key``
-    (``test``, ``variant``, ``figure``, ``stack``). ``single`` counts the series of fewer than ``least`` points,
-    ``left_out`` the longer ones beyond :data:`MAX_SERIES`. ``most`` points of each series are shown. ``notes`` are
-    ``[time, text]``.
+    ``series`` are trends of the newest ``most`` points. ``single`` counts the series of fewer than ``least`` points,
+    ``left_out`` the longer ones beyond :data:`MAX_SERIES`. ``notes`` are ``[time, text]``.
     """
-    everything = samples.series(rows)
+    everything = series_of_records(rows)
     long = [series for series in everything if len(series.values) >= least]
     long.sort(key=lambda series: (-len(series.values), series.name))
-    shown = [_series(series, notes, most) for series in long[:MAX_SERIES]]
-    shown.sort(key=lambda item: (-_worst(item), -len(item["alarms"]), -len(item["points"]), item["name"]))
+    shown = [_trend(series, notes, most) for series in long[:MAX_SERIES]]
     return {
-        "series": shown,
+        "series": sorted(shown, key=_by_alarms),
         "left_out": len(long) - len(shown),
         "single": len(everything) - len(long),
         "notes": [[note.time, note.text] for note in notes],
     }
 
 
-def _series(series: Series, notes: Sequence[Note], most: int) -> dict[str, Any]:
+def _trend(series: Series, notes: Sequence[Note], most: int) -> Trend:
     older = max(0, len(series.values) - most)
-    parts = {name: getattr(series, name)[older:] for name in ("index", "values", "times")}
-    kept = replace(series, **parts)
-    settings = Settings()
-    judged = followed(kept, settings, notes)
-    return {
-        "name": series.name,
-        "unit": series.unit,
-        "step": series.step,
-        "better": series.better,
-        "points": [list(point) for point in zip(kept.times, kept.values, kept.index, strict=True)],
-        "older": older,
-        "alarms": judged.alarms,
-        "smallest_visible": judged.to_dict()["smallest_visible"],
-        "key": {name: series.key[name] for name in ("test", "variant", "figure", "stack")},
-    }
+    parts = {name: getattr(series, name)[older:] for name in ("index", "values", "times", "commits")}
+    return Trend(followed(replace(series, **parts), Settings(), notes), older)
 
 
-def _worst(item: dict[str, Any]) -> int:
-    return sum(alarm["direction"] == "worse" for alarm in item["alarms"])
+def _by_alarms(trend: Trend) -> tuple[int, int, int, str]:
+    judged = trend.judged
+    worse = sum(alarm["direction"] == "worse" for alarm in judged.alarms)
+    return -worse, -len(judged.alarms), -judged.count, judged.subject
 
 
 def section(trends: dict[str, Any], targets: Mapping[str, Piece], lost: str) -> Block:
     """The section of the ``trends`` of :func:`history`; a point opens the target of its record, else shows ``lost``."""
     series, single = trends["series"], trends["single"]
+    table, cells = SERIES.of("page", series)
+    charts = [_chart(trend, trends["notes"], targets, lost) for trend in series]
     words = [
         single and f"{single} series of one point {'is' if single == 1 else 'are'} not shown.",
         trends["left_out"] and f"{trends['left_out']} more series are left out: plumb history shows them.",
     ]
     remarks = " ".join(filter(None, words))
-    changed = f"{len(series)} series, {sum(bool(trend['alarms']) for trend in series)} with a change point"
+    changed = f"{len(series)} series, {sum(bool(trend.judged.alarms) for trend in series)} with a change point"
     alarms = f"{changed}. An alarm is a suspicion: measure again before calling anything slower. {remarks}"
     noted = blocks.table(
         "Notes",
@@ -103,9 +134,9 @@ def section(trends: dict[str, Any], targets: Mapping[str, Piece], lost: str) -> 
         bool(series)
         and {
             "is": "picker",
-            "caption": "Series",
-            "columns": COLUMNS,
-            "options": [(_row(trend), _chart(trend, trends["notes"], targets, lost)) for trend in series],
+            "caption": table.caption,
+            "columns": table.heads(),
+            "options": list(zip(cells, charts, strict=True)),
             "first": SHOWN,
             "placeholder": "test, stack, figure …",
         },
@@ -114,55 +145,37 @@ def section(trends: dict[str, Any], targets: Mapping[str, Piece], lost: str) -> 
     )
 
 
-def _row(trend: dict[str, Any]) -> list[Piece]:
-    more = f" ({len(trend['alarms'])} in all)" if len(trend["alarms"]) > 1 else ""
-    last = (f"{_change(alarm)} at {str(alarm['index'])[:12]}{more}{_noted(alarm)}" for alarm in trend["alarms"][-1:])
-    visible = trend["smallest_visible"]
-    return [
-        trend["name"],
-        len(trend["points"]) + trend["older"],
-        *units.human(trend["points"][-1][1], trend["unit"], trend["step"]),
-        next(last, None),
-        "too few points" if visible is None else units.percent(visible),
-    ]
-
-
-def _change(alarm: dict[str, Any]) -> str:
-    return f"{units.signed(alarm['ratio'] - 1)} {alarm['direction']}"
-
-
-def _noted(alarm: dict[str, Any]) -> str:
-    """The notes for the time of a change."""
-    return f", noted: {'; '.join(alarm['notes'])}" if alarm.get("notes") else ""
-
-
-def _chart(trend: dict[str, Any], notes: Sequence[Sequence[str]], targets: Mapping[str, Piece], lost: str) -> Block:
+def _chart(trend: Trend, notes: Sequence[Sequence[str]], targets: Mapping[str, Piece], lost: str) -> Block:
     """A dot for each session, a line at the median between two changes."""
-    times, values, records = zip(*trend["points"], strict=True)
-    factor, unit = units.scale(max(values), trend["unit"])
-    changes = {alarm["index"]: alarm for alarm in trend["alarms"]}
+    series, figure = trend.judged.series, trend.judged.series.key["figure"]
+    times, values, records = series.times, series.values, series.index
+    factor, unit = units.scale(max(values), series.unit or "")
+    changes = {alarm["index"]: alarm for alarm in trend.judged.alarms}
     ends = [0, *map(records.index, changes), len(values)]
     marks = [(place, text) for time, text in notes if (place := sum(at < time for at in times)) and place < len(times)]
-    return blocks.chart(
-        trend["name"],
-        f"{trend['better']} is better. A dot per session, a line at the median between changes."
-        + (f" {trend['older']} older points are left out." if trend["older"] else ""),
-        ["time", blocks.number(trend["key"]["figure"], unit), blocks.column("record", "code"), "change"],
+    table = Table[tuple[str, float, str]](
+        series.name,
         [
-            (
-                units.second(time),
-                units.digits(value / factor, trend["step"] / factor),
-                record,
-                _change(changes[record]) + _noted(changes[record]) if record in changes else None,
-            )
-            for time, value, record in trend["points"]
+            Column("time", lambda point: units.second(point[0])),
+            Column(figure, lambda point: units.digits(point[1] / factor, series.step / factor), "number", unit),
+            Column("record", lambda point: point[2], "code"),
+            Column(
+                "change",
+                lambda point: _change(changes[point[2]]) + _noted(changes[point[2]]) if point[2] in changes else None,
+            ),
         ],
+    )
+    return table.chart(
+        series.name,
+        f"{series.better} is better. A dot per session, a line at the median between changes."
+        + (f" {trend.older} older points are left out." if trend.older else ""),
+        list(zip(times, values, records, strict=True)),
         [(place, place, value / factor) for place, value in enumerate(values)],
         targets=[targets.get(record) for record in records],
         lost=lost,
         height=300,
         x={"name": "session", "labels": list(map(units.minute, times))},
-        y={"name": f"{trend['key']['figure']}, {unit}"},
+        y={"name": f"{figure}, {unit}"},
         levels=[
             [[at, statistics.median(values[begin:end]) / factor] for at in (begin, end - 1)]
             for begin, end in pairwise(ends)

@@ -5,25 +5,52 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from plumbline.records import naming
 from plumbline.records.figure import Figure
 from plumbline.records.model import Record
-from plumbline.show.pages import blocks, looks
-from plumbline.show.pages.blocks import Block, Piece, block, column, link, number, section
-from plumbline.show.report import figures
+from plumbline.show import record as parts
+from plumbline.show import summary
+from plumbline.show.columns import Column, Table
+from plumbline.show.pages import blocks
+from plumbline.show.pages.blocks import Block, Piece, block, link, section
 
 #: rows of one picture: a taller one is more than some browsers can draw
 ROWS = 60
-COLUMNS = ("variant", column("figure", "named"), number("median"), "unit", number("spread", "%"), number("launches"))
-#: a record, its entry, its name within its test, and a figure of it
-Row = tuple[Record, int, str, Figure]
+
+
+class Row(NamedTuple):
+    """A figure of a record, its entry, and its name within its test."""
+
+    record: Record
+    entry: int
+    label: str
+    figure: Figure
+
+    @property
+    def spread(self) -> float:
+        """Widest distance of two launches in percent."""
+        return 100 * (summary.spread(self.figure) or 0)
+
+
+STRIP = Table[Row](
+    "Launches",
+    [
+        Column("variant", lambda row: link(row.label, entry=row.entry)),
+        Column("figure", lambda row: row.figure.name, "named"),
+        Column("median", lambda row: row.figure.shown[0], "number"),
+        Column("unit", lambda row: row.figure.shown[1]),
+        Column("spread", lambda row: f"{row.spread:.1f}", "number", "%"),
+        Column("launches", lambda row: "  ".join(map(str, row.figure.samples)), "number"),
+    ],
+)
 
 
 def launches(usable: Sequence[tuple[Record, int]]) -> Block:
     """The pictures of the valid records ``usable``, each with the number of its entry."""
     shown = [(record, entry) for record, entry in usable if record.figures]
-    colours = looks.palette(record.stack.name for record, _ in usable)
+    colours = blocks.palette(record.stack.name for record, _ in usable)
     key: list[Piece] = [
         [block("icon", look="swatch round", colour=tint), f" {name}  "] for name, tint in colours.items()
     ]
@@ -47,13 +74,13 @@ def _pictures(shown: Sequence[tuple[Record, int]], colours: dict[str, str], ever
     pictures = []
     by_test = sorted(shown, key=lambda member: member[0].variant.test)
     for test, group in itertools.groupby(by_test, key=lambda member: member[0].variant.test):
-        rows: list[Row] = [
-            (record, entry, _label(record, figure if every else None), figure)
+        rows = [
+            Row(record, entry, _label(record, figure if every else None), figure)
             for record, entry in group
             for figure in (record.figures if every else record.figures[:1])
             if figure.value > 0
         ]
-        rows.sort(key=lambda row: -(figures.spread(row[3]) or 0))
+        rows.sort(key=lambda row: -row.spread)
         count = math.ceil(len(rows) / ROWS)
         for place in range(count):
             title = f"{test} ({place + 1} of {count})" if count > 1 else test
@@ -68,47 +95,30 @@ def _label(record: Record, figure: Figure | None) -> str:
 
 
 def _strip(title: str, rows: Sequence[Row], colours: dict[str, str], every: bool) -> Block:
-    names = ", ".join(dict.fromkeys(figure.name for *_, figure in rows))
+    names = ", ".join(dict.fromkeys(row.figure.name for row in rows))
     drawn = [
-        (record.stack.name, dot, (place, dot.far, len(rows) - 1 - place, dot.seen,
+        (row.record.stack.name, dot, (place, dot.far, len(rows) - 1 - place, dot.seen,
          f"{dot.launch.order}, {dot.launch.start[11:19]}", dot.causes))
-        for place, (record, _, _, figure) in enumerate(rows)
-        for dot in figures.dots(record, figure)
+        for place, row in enumerate(rows)
+        for dot in parts.dots(row.record, row.figure)
     ]  # fmt: skip
     series = [
-        figures.series(name, colours[name], [(dot, point) for stack, dot, point in drawn if stack == name])
+        parts.dot_series(name, colours[name], [(dot, point) for stack, dot, point in drawn if stack == name])
         for name in dict.fromkeys(stack for stack, _, _ in drawn)
     ]
     end = _end(max([1.0, *(abs(dot.far) for _, dot, _ in drawn)]))
-    return blocks.chart(
+    return STRIP.chart(
         title,
         "All figures." if every else f"First figure of each variant: {names}.",
-        COLUMNS,
-        [_row(row) for row in rows],
-        targets=[entry for _, entry, *_ in rows],
+        rows,
+        targets=[row.entry for row in rows],
         series=series,
         each=["measured", "launch", "disturbed"],
         height=62 + len(rows) * 19,
         wide=250,
         x={"name": "% from median", "told": True, "min": -end, "max": end, "interval": end / 2},
-        y={
-            "min": -0.5,
-            "max": len(rows) - 0.5,
-            "interval": 1,
-            "ticks": [(len(rows) - 1 - place, label) for place, (_, _, label, _) in enumerate(rows)],
-        },
+        y=blocks.lanes([row.label for row in reversed(rows)]),
     )
-
-
-def _row(row: Row) -> list[Piece]:
-    _, entry, label, figure = row
-    return [
-        link(label, entry=entry),
-        figure.name,
-        *figure.shown,
-        f"{100 * (figures.spread(figure) or 0):.1f}",
-        "  ".join(map(str, figure.samples)),
-    ]
 
 
 def _end(value: float) -> float:

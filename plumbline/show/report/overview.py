@@ -4,35 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from plumbline.base import group, units
 from plumbline.base.units import counted
 from plumbline.records import naming
-from plumbline.records.figure import Figure
 from plumbline.records.model import Record
 from plumbline.records.outcome import WITHOUT_FIGURES
 from plumbline.show import summary
 from plumbline.show.pages import blocks
-from plumbline.show.pages.blocks import Block, Piece, block, cell, column, link, number, section
-from plumbline.show.report import figures
-from plumbline.show.report.entry import SEVERITY
+from plumbline.show.pages.blocks import Block, Piece, block, column, link, number, section
+from plumbline.show.summary import SEVERITY, Line
 
 Numbered = Sequence[tuple[Record, int]]
-#: columns of the table of variants
-COLUMNS = (
-    column("verdict", "verdict"),
-    {**column("test", "test"), "head": True},
-    column("stack", "stack"),
-    column("placement", "placement"),
-    column("figure", "figure"),
-    column("median", "number median"),
-    column("unit", "unit"),
-    column("spread", "number spread", "%"),
-    column("of limit", "number limit", "%"),
-    column("to reference", "number reference", "%"),
-    column("disturbed", "number disturbed"),
-)
 ABOUT = (
     "spread: widest distance of two launches, in percent of the median. of limit: percent of the physical limit, or of "
     "what the letter stands for; – where none is known. to reference: how far above (+) or below (−) it."
@@ -80,6 +65,12 @@ def overview(site: str, entries: Numbered) -> Block:
     stacks, tests = (
         sorted(names) for names in ({r.stack.name for r, _ in entries}, {r.variant.test for r, _ in entries})
     )
+    lines = [
+        [Line(record, figure, naming.name(record.variant), entry) for figure in summary.shown(record)]
+        for record, entry in entries
+    ]
+    table, cells = summary.VARIANTS.of("page", list(chain.from_iterable(lines)))
+    each = iter(cells)
     unknown = block(
         "note",
         "No figure here has a limit or a ceiling. Limits are those of the memory channels and links in the facts of "
@@ -90,9 +81,12 @@ def overview(site: str, entries: Numbered) -> Block:
         "Overview",
         "",
         {
-            **blocks.table("Variants, worst first", COLUMNS, ()),
+            **blocks.table(table.caption, table.heads(), ()),
             "is": "listing",
-            "rows": [_row(record, entry) for record, entry in entries],
+            "rows": [
+                _row(record, [(next(each), table.keys(line)) for line in of], of[0].name)
+                for (record, _), of in zip(entries, lines, strict=True)
+            ],
             "id": "variants",
             "noun": counted(len(entries), "variant"),
             "placeholder": "test, placement, id, reason …",
@@ -113,42 +107,16 @@ def overview(site: str, entries: Numbered) -> Block:
     )
 
 
-def _row(record: Record, entry: int) -> dict[str, Any]:
-    """A record: its cells with their sort keys, and those of each line: a figure, or the reason for none."""
-    verdict, name, placed = record.final_verdict, naming.name(record.variant), naming.placement(record.placement)
-    hit = sum(launch.disturbed for launch in record.launches)
-    words = [record.id, record.variant.name, name, record.stack.name, placed, verdict, *record.nodes, *record.faults]
-    words += [figure.name for figure in record.figures]
-    last = (f"{hit} of {len(record.launches)}" if hit else "0", hit / max(1, len(record.launches)))
-    lines: list[list[Sequence[Piece]]] = [list(zip(*_cells(figure), last, strict=True)) for figure in record.figures]
-    if record.faults or not record.figures:
-        why = cell((record.faults or ["no figure"])[0], look="why", span=6, label="reason")
-        lines = [[[why, last[0]], ["", -1, "", -1, -1, 0, last[1]]]]
-    badge = block("badge", "" if verdict == "unreferenced" else verdict, verdict=verdict)
+def _row(record: Record, lines: Sequence[tuple[Sequence[Piece], Sequence[Any]]], name: str) -> dict[str, Any]:
+    """A record: the words that it is searched by, its keys in the filters, and cells with their sort keys of lines."""
+    verdict, placed = record.final_verdict, naming.placement(record.placement)
+    searched = [record.id, record.variant.name, name, record.stack.name, placed, verdict, *record.nodes]
+    searched += [*record.faults, *(figure.name for figure in record.figures)]
     return {
-        "words": " ".join(words).lower(),
+        "words": " ".join(searched).lower(),
         "tags": [verdict, record.variant.test, record.stack.name],
-        "cells": [badge, link(name, entry=entry), record.stack.name, placed],
-        "keys": [SEVERITY.index(verdict), name, record.stack.name, placed],
-        "lines": lines,
+        "lines": [list(line) for line in lines],
     }
-
-
-def _cells(figure: Figure) -> list[tuple[Piece, object]]:
-    """The cells of a figure, each with its sort key."""
-    value, unit = figure.shown
-    spread, reached = figures.spread(figure), figure.reached
-    change = figure.value / figure.reference.value - 1 if figure.reference else None
-    filled = min(100.0, max(0.0, reached.percent)) if reached else 0.0
-    bar = reached and block("bar", summary.percent(figure), share=filled, hint=figures.bound(figure))
-    return [
-        (figure.name, figure.name),
-        (cell(value, value=figure.value), figure.value),
-        (unit, figure.unit),
-        (None, -1) if spread is None else (f"{100 * spread:.1f}", spread),
-        (bar, reached.percent if reached else -1),
-        (None, 0) if change is None else (units.signed(change).removesuffix(" %"), change),
-    ]
 
 
 def left_out(

@@ -11,9 +11,10 @@ from plumbline.base.units import counted
 from plumbline.records import naming
 from plumbline.records.figure import Figure
 from plumbline.records.model import Record
-from plumbline.show.pages import blocks, looks
-from plumbline.show.pages.blocks import Block, block, column, link, number, section
-from plumbline.show.report import figures
+from plumbline.show import record as parts
+from plumbline.show.columns import Column, Table
+from plumbline.show.pages import blocks
+from plumbline.show.pages.blocks import Block, block, link, section
 
 #: rows of one picture: a taller one is more than some browsers can draw
 ROWS = 60
@@ -45,7 +46,7 @@ class Placed:
 
 def placements(usable: Sequence[tuple[Record, int]]) -> Block:
     """The section of the valid records ``usable``, each with the number of its entry: a choice of tests."""
-    colours = looks.palette(record.stack.name for record, _ in usable)
+    colours = blocks.palette(record.stack.name for record, _ in usable)
     tests = group((record.variant.test, (record, entry)) for record, entry in usable if record.figures)
     options = [(name, pieces) for name, entries in sorted(tests.items()) if (pieces := _test(entries, colours))]
     return section(
@@ -109,36 +110,32 @@ def _picture(title: str, labels: Sequence[str], rows: Sequence[Placed], colours:
         dots = [
             (dot, (place, dot.value / factor, y, f"{dot.launch.order}: {dot.seen}", dot.causes))
             for place, point, y in drawn
-            for dot in figures.dots(point.record, point.figure)
+            for dot in parts.dots(point.record, point.figure)
         ]
         bars = [(place, point.figure.value / factor, y) for place, point, y in drawn]
-        series.append(figures.series(name, colours[name], dots))
+        series.append(parts.dot_series(name, colours[name], dots))
         series.append(blocks.series(name, colours[name], bars, look={"symbol": "rect", "symbolSize": [3, 13]}))
     lines = [(place, bound / factor, labels.index(label)) for (label, bound), place in bounds.items() if bound]
     if lines:
         series.append(blocks.series(BOUND, "text", lines, look={"symbol": "rect", "symbolSize": [1.5, lane]}))
-    return blocks.chart(
+
+    def digits(value: float, of: Placed) -> str:
+        return units.digits(value / factor, of.figure.resolution / factor)
+
+    table = Table[Placed](
+        title,
+        [
+            Column("placement", lambda of: link(of.label, entry=of.entry)),
+            Column("stack", lambda of: of.record.stack.name, "named"),
+            Column("median", lambda of: digits(of.figure.value, of), "number named", unit),
+            Column(BOUND, lambda of: of.bound and units.digits(of.bound / factor), "number named", unit),
+            Column("launches", lambda of: "  ".join(digits(value, of) for value in of.figure.samples), "number", unit),
+        ],
+    )
+    return table.chart(
         title,
         f"{rows[0].figure.better} is better.",
-        [
-            "placement",
-            column("stack", "named"),
-            column("median", "number named", unit),
-            *([column(BOUND, "number named", unit)] if lines else []),
-            number("launches", unit),
-        ],
-        [
-            (
-                link(point.label, entry=point.entry),
-                point.record.stack.name,
-                units.digits(point.figure.value / factor, point.figure.resolution / factor),
-                *([point.bound and units.digits(point.bound / factor)] if lines else []),
-                "  ".join(
-                    units.digits(value / factor, point.figure.resolution / factor) for value in point.figure.samples
-                ),
-            )
-            for point in rows
-        ],
+        rows,
         targets=[point.entry for point in rows],
         series=series,
         each=["launch", "disturbed"],
@@ -146,7 +143,7 @@ def _picture(title: str, labels: Sequence[str], rows: Sequence[Placed], colours:
         wide=210,
         height=100 + len(labels) * lane,
         x={"name": unit, "type": "value", "min": 0, "boundaryGap": [0, "4%"]},
-        y={"min": -0.5, "max": len(labels) - 0.5, "interval": 1, "ticks": list(enumerate(labels))},
+        y=blocks.lanes(labels),
     )
 
 

@@ -9,8 +9,9 @@ from plumbline.base import group, units
 from plumbline.records.figure import Figure
 from plumbline.records.model import Record
 from plumbline.show import summary
-from plumbline.show.pages import blocks, looks
-from plumbline.show.pages.blocks import Block, Piece, absent, block, cell, link, number, section
+from plumbline.show.columns import Column, Table
+from plumbline.show.pages import blocks
+from plumbline.show.pages.blocks import Block, Piece, absent, block, cell, link, section
 
 #: the order of its figures
 KERNELS = ("triad", "copy", "scale", "add")
@@ -32,6 +33,10 @@ class Cell:
         """The stack's name."""
         return self.record.stack.name
 
+    def digits(self, factor: float) -> str:
+        """The value of the figure, divided by ``factor``."""
+        return units.digits(self.figure.value / factor, self.figure.resolution / factor)
+
     def param(self, name: str) -> int | None:
         """A parameter that is a number."""
         value = self.record.variant.params.get(name)
@@ -41,7 +46,7 @@ class Cell:
 def stream(usable: Sequence[tuple[Record, int]]) -> Block:
     """The section of the valid records ``usable``, each with the number of its entry."""
     entries = [(record, entry) for record, entry in usable if record.benchmark.suite == "stream" and record.figures]
-    colours = looks.palette(record.stack.name for record, _ in usable)
+    colours = blocks.palette(record.stack.name for record, _ in usable)
     cells = [
         Cell(record, entry, figure, colours[record.stack.name])
         for record, entry in entries
@@ -106,7 +111,7 @@ def _heat(point: Cell, factor: float, high: float) -> Block:
     figure, reached = point.figure, point.figure.reached
     bound = f", {reached.percent:.1f} % of {BOUNDS[reached.mark]}" if reached else ""
     return cell(
-        link(units.digits(figure.value / factor, figure.resolution / factor), entry=point.entry),
+        link(point.digits(factor), entry=point.entry),
         bool(reached) and block("small", f"{reached.percent:.0f} %{reached.mark}" if reached else ""),
         look="heat",
         value=figure.value,
@@ -128,28 +133,28 @@ def _threads(kernel: str, cells: Sequence[Cell]) -> Piece:
         return False
     factor, unit = units.scale(max(point.figure.value for point in cells), cells[0].figure.unit)
     names = list(dict.fromkeys(line[0].record.placement.name for line in lines))
-    drawn = [(f"{point.stack}, {point.record.placement.name}", point) for line in lines for point in line]
-    places = {id(point): place for place, (_, point) in enumerate(drawn)}
-    return blocks.chart(
+    drawn = [point for line in lines for point in line]
+    places = {id(point): place for place, point in enumerate(drawn)}
+    table = Table[Cell](
+        kernel,
+        [
+            Column("stack and placement", lambda point: f"{point.stack}, {point.record.placement.name}"),
+            Column("threads", lambda point: point.param("threads"), "number"),
+            Column(kernel, lambda point: point.digits(factor), "number", unit),
+            Column("launches", lambda point: summary.span(point.figure)),
+        ],
+    )
+    return table.chart(
         f"{kernel} over threads",
         "Median of the launches. Colour: stack; mark and dash: placement.",
-        ["stack and placement", number("threads"), number(kernel, unit), "launches"],
-        [
-            (
-                name,
-                point.param("threads"),
-                units.digits(point.figure.value / factor, point.figure.resolution / factor),
-                summary.span(point.figure),
-            )
-            for name, point in drawn
-        ],
-        targets=[point.entry for _, point in drawn],
+        drawn,
+        targets=[point.entry for point in drawn],
         series=[
             blocks.series(
                 f"{line[0].stack}, {line[0].record.placement.name}",
                 line[0].colour,
                 [(places[id(point)], point.param("threads"), point.figure.value / factor) for point in line],
-                look=looks.line(names.index(line[0].record.placement.name)),
+                look=blocks.line(names.index(line[0].record.placement.name)),
             )
             for line in lines
         ],

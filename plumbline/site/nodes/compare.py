@@ -5,9 +5,12 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec import Struct
 
 from plumbline import schedulers
 from plumbline.base import group, paths
@@ -15,9 +18,9 @@ from plumbline.base.errors import PlumbError
 from plumbline.base.units import cpu_ranges
 from plumbline.host.collector import without_serials
 from plumbline.schedulers import names
-from plumbline.site.nodes import read
+from plumbline.site.nodes import collection
+from plumbline.site.nodes.collection import Facts
 from plumbline.site.nodes.model import Hca, Nic, Node, NumaNode
-from plumbline.site.nodes.read import Facts
 
 #: sizes of memory that differ by less than this fraction are the same: firmware reserves a little more or less
 MEMORY = 0.01
@@ -26,33 +29,24 @@ CLOCK = 1.0
 Fingerprint = dict[str, str]
 
 
-@dataclass(frozen=True)
-class Difference:
-    """``quantity`` is ``here`` on these nodes, and ``usual`` on ``others`` nodes that answered."""
+class Difference(Struct, frozen=True, rename={"quantity": "what"}):
+    """``quantity`` is ``here`` on these nodes (``?``: no name is known), and ``usual`` on ``others`` that answered."""
 
     nodes: list[str]
     quantity: str
     here: str
-    usual: str
-    others: int
-
-    def document(self) -> dict[str, Any]:
-        """The JSON object of it."""
-        known = {"nodes": self.nodes, "what": self.quantity, "here": self.here}
-        return {**known, "usual": self.usual, "others": self.others}
+    usual: str = ""
+    others: int = 0
 
     def where(self) -> str:
-        """The nodes in one word; ``?`` where no name is known."""
+        """The nodes in one word."""
         return "?" if self.nodes == ["?"] else names.fold(self.nodes)
 
     def line(self) -> str:
         """The difference in one line for people."""
-        if not self.quantity:
-            return f"{self.where()}: {self.here}"
-        if not self.usual:
-            return f"{self.where()}: {self.quantity} {self.here}"
+        text = f"{self.where()}: {f'{self.quantity} ' if self.quantity else ''}{self.here}"
         verb = "other has" if self.others == 1 else "others have"
-        return f"{self.where()}: {self.quantity} {self.here}, {self.others} {verb} {self.usual}"
+        return f"{text}, {self.others} {verb} {self.usual}" if self.usual else text
 
 
 @dataclass
@@ -61,11 +55,11 @@ class Comparison:
 
     groups: list[list[str]]
     norm: Fingerprint
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[Difference]
     #: how far apart the nodes' time stamps of one job lie, in seconds
-    spread: float = 0.0
-    answered: int = 0
-    requested: int = 0
+    spread: float
+    answered: int
+    requested: int
 
     def differing(self) -> list[str]:
         """Every node that is named, those that did not answer included."""
@@ -75,7 +69,7 @@ class Comparison:
         """As ``plumb nodes compare --json`` prints it."""
         return {
             "asked": self.requested, "answered": self.answered, "groups": self.groups, "norm": self.norm,
-            "differences": [item.document() for item in self.differences], "clock_spread_s": round(self.spread, 3),
+            "differences": msgspec.to_builtins(self.differences), "clock_spread_s": round(self.spread, 3),
             "differing": self.differing(),
         }  # fmt: skip
 
@@ -86,9 +80,6 @@ def compare(facts: Facts) -> Comparison:
     members = group((tuple(fingerprint.values()), name) for name, fingerprint in prints.items())
     groups = sorted(map(sorted, members.values()), key=lambda alike: (-len(alike), alike))
     norm = prints[groups[0][0]]
-    unnamed = facts.unnamed()
-    result = Comparison(groups, norm, _absent(facts, unnamed), answered=len(facts.nodes))
-    result.requested = len(facts.nodes) + len(facts.damaged) + len(facts.silent) + unnamed
     counts = {quantity: Counter(fingerprint[quantity] for fingerprint in prints.values()) for quantity in norm}
     apart = group(
         ((quantity, here), name)
@@ -97,13 +88,16 @@ def compare(facts: Facts) -> Comparison:
         if here != norm[quantity]
         for name in alike
     )
+    differences = _absent(facts)
     for (quantity, here), others in sorted(apart.items(), key=lambda item: (len(item[1]), item[1], item[0])):
         usual = norm[quantity]
-        result.differences.append(Difference(sorted(others), quantity, here, usual, counts[quantity][usual]))
+        differences.append(Difference(sorted(others), quantity, here, usual, counts[quantity][usual]))
     times = {name: node.time for name, node in facts.nodes.items()}
-    result.spread = max(times.values()) - min(times.values())
-    result.differences += clocks(times, facts.job)
-    return result
+    differences += clocks(times, facts.job)
+    spread = max(times.values()) - min(times.values())
+    answered = len(facts.nodes)
+    requested = answered + len(facts.damaged) + len(facts.silent) + facts.unnamed()
+    return Comparison(groups, norm, differences, spread, answered, requested)
 
 
 def fingerprints(nodes: Mapping[str, Node]) -> dict[str, Fingerprint]:
@@ -151,21 +145,19 @@ def clocks(times: Mapping[str, float], job: Mapping[str, Any]) -> list[Differenc
         if job and not job["began"] - CLOCK <= when <= job["ended"] + CLOCK:
             off = when - job["ended"] if when > job["ended"] else when - job["began"]
             here = f"at least {abs(off):.1f} s {'ahead of' if off > 0 else 'behind'} the host that started the job"
-            differences.append(Difference([name], "clock", here, "", 0))
+            differences.append(Difference([name], "clock", here))
         elif at_once and len(times) >= 3 and abs(when - middle) > CLOCK:
             here = f"{abs(when - middle):.1f} s {'ahead of' if when > middle else 'behind'} the median"
             here += f" (or started then: starts of the job spread over {spread:.1f} s)"
-            differences.append(Difference([name], "clock", here, "", 0))
+            differences.append(Difference([name], "clock", here))
     return differences
 
 
 def summary(facts: Facts, comparison: Comparison) -> str:
     """One line about the nodes of a partition, for ``site.yaml``."""
     norm, like = comparison.norm, len(comparison.groups[0])
-    numa = len(facts.nodes[comparison.groups[0][0]].numa)
-    text = (
-        f"{like} like node{'s' * (like != 1)}: {norm['CPU']}, packages/cores/threads {norm['packages/cores/threads']}"
-    )
+    nodes, numa = f"{like} like node{'s' * (like != 1)}", len(facts.nodes[comparison.groups[0][0]].numa)
+    text = f"{nodes}: {norm['CPU']}, packages/cores/threads {norm['packages/cores/threads']}"
     text += f", NUMA nodes {numa}, memory {norm['memory']}"
     others = [name for group in comparison.groups[1:] for name in group]
     return f"{text}; {names.fold(others)} differ{'s' * (len(others) == 1)}" if others else text
@@ -186,33 +178,27 @@ class Captured:
 
 def captured(folder: Path) -> Captured:
     """The facts that ``plumb nodes facts`` wrote into ``folder``; raises :class:`PlumbError` if it has no topology."""
-    facts = read.folder(folder)
+    facts = collection.folder(folder)
     comparison = compare(facts)
     for name in comparison.groups[0]:
-        xml = read.topology(facts, name)
+        xml = collection.topology(facts, name)
         if xml is not None:
             limits = facts.nodes[name].limits
             return Captured(without_serials(xml), limits, len(facts.nodes), summary(facts, comparison))
     reason = facts.nodes[comparison.groups[0][0]].missing.get("topology", "no HOST.xml is there")
-    raise PlumbError(
-        f"no node of the largest group of equal nodes has a topology: {reason}",
-        str(folder),
-        f"{paths.setup()}, then again",
-    )
+    message = f"no node of the largest group of equal nodes has a topology: {reason}"
+    raise PlumbError(message, str(folder), f"{paths.setup()}, then again")
 
 
-def _absent(facts: Facts, unnamed: int) -> list[Difference]:
-    differences = []
-    for why in sorted(set(facts.silent.values())):
-        differences.append(Difference([name for name, reason in facts.silent.items() if reason == why], "", why, "", 0))
+def _absent(facts: Facts) -> list[Difference]:
+    silent = group((why, name) for name, why in facts.silent.items())
+    differences = [Difference(nodes, "", why) for why, nodes in sorted(silent.items())]
     for file, why in sorted(facts.damaged.items()):
         name = file.rsplit(".", 1)[0]
         # a damaged file may have any name; only a host name can be folded
-        differences.append(
-            Difference([name if names.HOST.fullmatch(name) else "?"], "", f"{file!r}: {why[:200]}", "", 0)
-        )
-    if unnamed:
-        differences.append(Difference(["?"], "", f"{unnamed} of the nodes that were asked for did not answer", "", 0))
+        differences.append(Difference([name if names.HOST.fullmatch(name) else "?"], "", f"{file!r}: {why[:200]}"))
+    if unnamed := facts.unnamed():
+        differences.append(Difference(["?"], "", f"{unnamed} of the nodes that were asked for did not answer"))
     return differences
 
 

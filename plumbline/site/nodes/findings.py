@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from plumbline.base import git, paths
 from plumbline.host import provenance
-from plumbline.host.links import Link
+from plumbline.host.devices import Link
 from plumbline.site.nodes.model import Node
 
 

@@ -15,8 +15,7 @@ import pytest
 
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
-from plumbline.commands import cli
-from plumbline.commands import list as listing
+from plumbline.commands import cli, records
 from plumbline.gate.setup import GATE
 from plumbline.measure import jobs, session
 
@@ -45,7 +44,7 @@ def used(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]], dict[str, str
 
     def ask(options: list[str]) -> dict[str, str]:
         seen: list[dict[str, str]] = []
-        monkeypatch.setattr(listing, "run", lambda _: seen.append(paths.variables()) or 0)
+        monkeypatch.setattr(records.run_list, "run", lambda _: seen.append(paths.variables()) or 0)
         assert cli.main([*options, "list"]) == 0
         return seen[0]
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 import yaml
 
-from plumbline.base import yaml_text
+from plumbline.base import schemas
 from plumbline.base.errors import PlumbError
 from plumbline.base.schemas import read_yaml
 
@@ -21,13 +21,13 @@ def bomb(levels, width):
     return "\n".join(lines) + "\n"
 
 
-@pytest.mark.parametrize("loader", [yaml_text._FAST, yaml_text._Plain])
+@pytest.mark.parametrize("loader", [schemas._FAST, schemas._Plain])
 def test_honest_merges_are_as_yaml_has_them(loader, monkeypatch):
-    monkeypatch.setattr(yaml_text, "_FAST", loader)
+    monkeypatch.setattr(schemas, "_FAST", loader)
     text = "a: &a {x: 1, y: 2}\nb: {<<: *a, y: 3}\nc: {<<: [*a, {z: 4}], x: 9}\nd: &d {<<: *a}\ne: {<<: *d}\n"
-    assert yaml_text.load(text) == yaml.safe_load(text)
+    assert schemas.parse_yaml(text) == yaml.safe_load(text)
     many = "a: &a {x: 1}\n" + "".join(f"b{n}: {{<<: *a, y: {n}}}\n" for n in range(5000))
-    assert len(yaml_text.load(many)) == 5001
+    assert len(schemas.parse_yaml(many)) == 5001
 
 
 @pytest.mark.parametrize("text", [bomb(9, 9), bomb(60, 2), bomb(3, 3000), "a: &a {<<: *a}\n"])
@@ -37,8 +37,8 @@ def test_merges_of_merges_end_in_one_line_and_little_memory(text, loader, tmp_pa
     file = tmp_path / "site.yaml"
     file.write_text(text)
     code = (
-        "import sys; from pathlib import Path; from plumbline.base import schemas, yaml_text\n"
-        f"yaml_text._FAST = yaml_text.{loader}\n"
+        "import sys; from pathlib import Path; from plumbline.base import schemas\n"
+        f"schemas._FAST = schemas.{loader}\n"
         "try: schemas.read_yaml(Path(sys.argv[1]), 'the site', 'x')\n"
         "except schemas.PlumbError as error: print(error)\n"
     )

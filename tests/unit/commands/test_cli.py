@@ -97,7 +97,7 @@ def test_an_unexpected_exception_is_invalid_and_one_line(pairs, monkeypatch, cap
 
 
 def test_an_unexpected_exception_elsewhere_is_bad_input(monkeypatch, capsys):
-    monkeypatch.setattr("plumbline.commands.list.run", lambda arguments: 1 // 0)
+    monkeypatch.setattr("plumbline.commands.records.run_list.run", lambda arguments: 1 // 0)
     assert cli.main(["list"]) == 2
     assert capsys.readouterr().err.startswith("plumb: ZeroDivisionError")
 
@@ -123,7 +123,7 @@ def test_a_verdict_that_nobody_could_read_is_no_pass(pairs, monkeypatch):
         raise BrokenPipeError
 
     monkeypatch.setattr(sys, "stderr", io.StringIO())  # main closes it
-    monkeypatch.setattr("plumbline.commands.gate._write_all", closed)
+    monkeypatch.setattr("plumbline.commands.options.write", closed)
     assert cli.main(pairs) == 3
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from samples import record
 
+from plumbline.base import paths
 from plumbline.commands import cli, completion
-from plumbline.commands.table import COMMANDS, GROUPS
+from plumbline.commands.table import COMMANDS, GROUPS, QUESTIONS
 
 #: the commands whose examples measure nothing, install nothing and need no more than two records
 DRY = ("list", "show", "diff", "topology", "lint", "history", "report", "compact", "ci")
@@ -33,7 +34,7 @@ def results(tmp_path, monkeypatch):
 
 def words(command):
     """The words of its example after ``plumb``."""
-    found = shlex.split(COMMANDS[command][1])
+    found = shlex.split(COMMANDS[command].example)
     assert found[0] == "plumb"
     return found[1:]
 
@@ -43,15 +44,33 @@ def test_help_ends_with_the_example(command, capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main([command, "--help"])
     assert ended.value.code == 0
-    assert capsys.readouterr().out.endswith(f"\nexample:\n  {COMMANDS[command][1]}\n")
+    assert capsys.readouterr().out.endswith(f"\nexample:\n  {COMMANDS[command].example}\n")
 
 
 def test_help_shows_the_commands_in_groups(capsys):
     with pytest.raises(SystemExit) as ended:
-        cli.main(["--help"])
+        cli.main(["help", "--all"])
     assert ended.value.code == 0
     shown = re.findall(r"^(?:  (\w[\w ]*):|    ([a-z]+) .*)$", capsys.readouterr().out, re.MULTILINE)
     assert [one or two for one, two in shown] == [word for name, own in GROUPS.items() for word in (name, *own)]
+
+
+def test_the_first_screen_answers_a_dozen_questions_and_names_the_rest(capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--help"])
+    assert ended.value.code == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.startswith("    plumb ")] == [
+        f"    {COMMANDS[name].example}" for name in QUESTIONS.values()
+    ]
+    assert len(QUESTIONS) <= 12
+    assert len(lines) <= 34
+    assert "plumb help --all" in lines[-1]
+
+
+def test_the_first_page_has_the_questions_of_the_first_screen():
+    page = (paths.root() / "docs/index.md").read_text()
+    assert dict(re.findall(r"^\| (.+\?) \| `plumb (\w+)` \|", page, re.MULTILINE)) == QUESTIONS
 
 
 @pytest.mark.parametrize("words", [["stack", "show"], ["gate"], []])

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import argparse
 import functools
+import importlib
 from collections import defaultdict
+from collections.abc import Iterator
 
 import pytest
 
 from plumbline.base import paths
-from plumbline.commands import cli, completion, ended, options
-from plumbline.commands.table import COMMANDS
+from plumbline.base.errors import PlumbError
+from plumbline.base.verdicts import GIT_ENDS
+from plumbline.commands import cli, completion, options
+from plumbline.commands.table import COMMANDS, ENDED
 
 #: what the options of the table in docs/records.md and CHANGELOG.md take, wherever they are
 TABLE = {
@@ -29,7 +33,6 @@ WHICH_TESTS = (
     "gate",
     "ci",
     "campaign",
-    "hybrid",
 )
 #: commands that print data that exist as objects
 AS_JSON = (
@@ -56,6 +59,79 @@ def meaning(action: argparse.Action) -> tuple[object, ...]:
     """What a person writes after the option, and how it is read."""
     kinds = action.type, action.metavar, tuple(action.choices) if action.choices is not None else None
     return (*kinds, action.nargs)
+
+
+def declared() -> Iterator[tuple[str, options.Command]]:
+    """All commands and actions."""
+    for name, entry in COMMANDS.items():
+        item = getattr(importlib.import_module(entry.module), f"run_{name}")
+        if isinstance(item, options.Actions):
+            yield from ((f"{name} {action}", command) for action, command in item.actions.items())
+        else:
+            yield name, item
+
+
+def test_a_rule_names_arguments_that_there_are() -> None:
+    for name, command in declared():
+        parser = argparse.ArgumentParser()
+        command.add_to(parser)
+        known = {action.dest for action in parser._actions}
+        for rule in command.rules:
+            assert {*rule.having, *rule.others, *rule.needed, *rule.unless} <= known, (name, rule)
+
+
+RULES = [
+    options.only_with("plot_it", "table", "{} draws a table", "add --table"),
+    options.goes_without("number", "table plot_it", "{} stands alone", "leave it out"),
+    options.needs("table", "no table", "name one", having="plot_it", unless="number"),
+    *options.one_of(
+        "table",
+        "number",
+        none="neither",
+        several="both",
+        cure="give one",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--table", "a"], None),
+        (["--table", "a", "--plot-it"], None),
+        (["--number", "0"], None),
+        (["--number", "7", "--plot-it"], "--plot-it draws a table (it): add --table"),
+        (["--number", "0", "--table", "a"], "--number stands alone (it): leave it out"),
+        (["--plot-it"], "--plot-it draws a table (it): add --table"),
+        ([], "neither (it): give one"),
+        (["--number", "5"], "neither (it): give one"),
+    ],
+)
+def test_rules_of_combinations(words: list[str], line: str | None) -> None:
+    """A default counts as absent, 0 does not."""
+    arguments = [
+        options.option("--number", "", type=int, default=5),
+        options.option("--table", ""),
+        options.flag("--plot-it", ""),
+    ]
+    command = options.command(*arguments, rules=RULES)(lambda _: 0)
+    parser = argparse.ArgumentParser("it")
+    command.add_to(parser)
+    args = parser.parse_args(words)
+    if line is None:
+        assert args.run(args) == 0
+        return
+    with pytest.raises(PlumbError) as raised:
+        args.run(args)
+    assert str(raised.value) == line
+
+
+@pytest.mark.parametrize("words", [["list", "--rank"], ["stack", "install", "--dry"], ["gate", "--for-git"]])
+def test_options_are_not_abbreviated(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(words)
+    assert ended.value.code == (GIT_ENDS if words[0] == "gate" else 2)  # git would call a commit bad for less
+    assert f"unrecognized arguments: {words[-1]}" in capsys.readouterr().err
 
 
 def test_an_option_has_one_meaning_everywhere() -> None:
@@ -91,7 +167,7 @@ def test_the_table(option: str) -> None:
 def test_what_chooses_is_where_something_is_chosen() -> None:
     assert [name for name in WHICH_TESTS if "--test" not in of(name)] == []
     records = {f"--{name}" for name in options.RECORDS}
-    for command in ("list", "compare", "hybrid", "history", "outliers", "export", "calibrate"):
+    for command in ("list", "compare", "history", "outliers", "export", "calibrate"):
         assert records <= of(command)
 
 
@@ -100,13 +176,13 @@ def test_json_is_a_flag(command: str) -> None:
     assert "--json" in of(command)
 
 
-@pytest.mark.parametrize(("command", "option"), [(name, option) for name, own in ended.ENDED.items() for option in own])
+@pytest.mark.parametrize(("command", "option"), [(name, option) for name, own in ENDED.items() for option in own])
 def test_an_option_that_has_ended_names_the_present_one(
     command: str, option: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert option == "--stacks" or option not in of(command.split()[0])
-    assert cli.main([*command.split(), option, "x"]) == (3 if command in cli.OF_VERDICTS else 2)
-    assert capsys.readouterr().err.endswith(f" has ended: write {ended.ENDED[command][option]}\n")
+    assert cli.main([*command.split(), option, "x"]) == COMMANDS[command.split()[0]].errors.get("", 2)
+    assert capsys.readouterr().err.endswith(f" has ended: write {ENDED[command][option]}\n")
 
 
 @pytest.mark.parametrize(
@@ -124,7 +200,7 @@ def test_what_a_program_gets_is_left_alone() -> None:
     folders, others = cli._take_folders(words, 2)
     assert (str(folders.stacks_folder), folders.results_folder) == ("a", None)
     assert others == ["profile", "--", "prog", "--results", "b", "--tests"]
-    ended.refuse(words)
+    cli._refuse_ended(words)
 
 
 @pytest.mark.parametrize(

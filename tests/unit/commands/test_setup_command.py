@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from plumbline import stacks
+from plumbline import site, stacks
 from plumbline.base import paths
-from plumbline.commands import cli, setup
+from plumbline.commands import cli, sites
 from plumbline.measure import ceilings
-from plumbline.site import site
 
 ROLE = "playbooks/roles/plumb_packages/defaults/main.yml"
 
@@ -23,7 +22,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     made: list[str] = []
     for name in ("sites", "stacks"):
         monkeypatch.setenv(f"PLUMB_{name.upper()}", str(tmp_path / name))
-    monkeypatch.setattr(setup, "missing", lambda names: [])
+    monkeypatch.setattr(sites, "missing", lambda names: [])
     monkeypatch.setattr(stacks, "install", lambda kind, name: made.append(f"{kind}:{name}"))
     return made
 
@@ -84,7 +83,7 @@ def test_without_a_compiler_nothing_is_made_and_the_packages_are_named(
 ) -> None:
     monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "stacks"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(setup.platform, "freedesktop_os_release", lambda: {"ID": "ubuntu", "ID_LIKE": "debian"})
+    monkeypatch.setattr(sites.platform, "freedesktop_os_release", lambda: {"ID": "ubuntu", "ID_LIKE": "debian"})
     assert cli.main(["setup"]) == 2
     said = capsys.readouterr().err
     assert len(said.splitlines()) == 1
@@ -96,8 +95,8 @@ def test_without_a_compiler_nothing_is_made_and_the_packages_are_named(
 def test_programs_that_are_only_wanted_are_a_line(
     host: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    monkeypatch.setattr(setup, "missing", lambda names: [name for name in names if name == "numactl"])
-    monkeypatch.setattr(setup.platform, "freedesktop_os_release", lambda: {"ID": "debian"})
+    monkeypatch.setattr(sites, "missing", lambda names: [name for name in names if name == "numactl"])
+    monkeypatch.setattr(sites.platform, "freedesktop_os_release", lambda: {"ID": "debian"})
     assert cli.main(["setup", "--no-ceilings", "--stack", "mpich"]) == 0
     assert "\nwanted: numactl; as root: apt-get install numactl\n" in capsys.readouterr().out
 
@@ -114,14 +113,14 @@ def test_programs_that_are_only_wanted_are_a_line(
 def test_packages_are_named_as_the_distribution_does(
     release: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(setup.platform, "freedesktop_os_release", lambda: release)
-    assert setup.packages(["gcc"]) == said
+    monkeypatch.setattr(sites.platform, "freedesktop_os_release", lambda: release)
+    assert sites.packages(["gcc"]) == said
 
 
 def test_the_packages_are_those_of_the_playbook() -> None:
     needs = yaml.safe_load((paths.root() / ROLE).read_text())["plumb_packages_needs"]
     for family, column in (("Debian", "debian"), ("RedHat", "rhel")):
-        for own, optional in ((setup.NEEDED, False), (setup.WANTED, True)):
+        for own, optional in ((sites.NEEDED, False), (sites.WANTED, True)):
             of_role = {package for need in needs if ("optional" in need) == optional for package in need[family]}
             assert {packages[column] for packages in own.values()} == of_role
 

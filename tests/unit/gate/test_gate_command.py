@@ -8,8 +8,8 @@ import pytest
 import samples
 
 from plumbline.commands import cli
-from plumbline.judge import from_records
 from plumbline.judge.decide import decide
+from plumbline.judge.pairs import pairs_of_records, read_pairs
 from plumbline.records import model
 from plumbline.statistics.paired import PairedRule
 
@@ -170,16 +170,16 @@ def session(tmp_path, records):
 
 
 def test_records_become_pairs(tmp_path):
-    (series,) = from_records.read(session(tmp_path, two_records(0.95)))
+    (series,) = read_pairs(session(tmp_path, two_records(0.95)))
     assert series.name == "stream_threads %placement=compact %threads=2: triad"
     assert series.better == "higher"
     assert decide([series], PairedRule())[0].state == "FAIL"
-    (series,) = from_records.read(session(tmp_path, two_records(0.95)), "222")
+    (series,) = read_pairs(session(tmp_path, two_records(0.95)), "222")
     assert decide([series], PairedRule())[0].state == "PASS"
 
 
 def pairs_of(*documents):
-    return from_records.pairs_of(*map(model.convert, documents))
+    return pairs_of_records(*map(model.convert, documents))
 
 
 def spoil_verified(_, second):

@@ -6,8 +6,9 @@ import pytest
 import samples
 
 from plumbline.commands import cli
-from plumbline.judge import disturbed, from_records
+from plumbline.judge import disturbed
 from plumbline.judge.decide import decide
+from plumbline.judge.pairs import pairs_of_records
 from plumbline.records import model, store
 from plumbline.statistics.paired import PairedRule
 
@@ -34,7 +35,7 @@ def both(flags, ratio=1.0, noise=0.002, beside=()):
 
 
 def verdict(flags, ratio=1.0, by_itself=False):
-    return decide(from_records.pairs_of(*map(model.convert, both(flags, ratio)), by_itself=by_itself), PairedRule())[0]
+    return decide(pairs_of_records(*map(model.convert, both(flags, ratio)), by_itself=by_itself), PairedRule())[0]
 
 
 FIGURES = [{"name": name, "metric": "triad", "where": {}} for name in ("one", "two")]
@@ -68,7 +69,7 @@ def test_who_ran_during_most_disturbed_launches_is_named():
         (["python 12 ms", "python 9 ms", "cc1 3 ms"], " (python ran during 60 of the 60 disturbed launches)"),
         (["the hypervisor 2.0 % (steal)"], " (the hypervisor ran during 60 of the 60 disturbed launches)"),
     ):
-        pairs = from_records.pairs_of(*map(model.convert, both([BOTH] * 30, beside=beside)))
+        pairs = pairs_of_records(*map(model.convert, both([BOTH] * 30, beside=beside)))
         assert decide(pairs, PairedRule())[0].reason == reason(said)
 
 
@@ -108,7 +109,7 @@ def series_of(*variants):
         records = both(flags)
         for record in records:
             record["variant"] = samples.variant(name=f"v{number}", figures=FIGURES)
-        found += from_records.pairs_of(*map(model.convert, records))
+        found += pairs_of_records(*map(model.convert, records))
     return [(item.state, item.reason) for item in decide(found, PairedRule())]
 
 
@@ -128,7 +129,7 @@ def test_one_variant_in_doubt_does_not_make_the_others_so():
 def test_invalid_stays_invalid():
     first, second = both([CANDIDATE] * 30)
     second["verified"] = False
-    (found,) = decide(from_records.pairs_of(*map(model.convert, (first, second))), PairedRule())
+    (found,) = decide(pairs_of_records(*map(model.convert, (first, second))), PairedRule())
     assert found.state == "INVALID"
 
 

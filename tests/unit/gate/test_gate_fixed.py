@@ -9,8 +9,8 @@ from gate_pairs import pairs_of
 from test_gate_sequential import series
 
 from plumbline.commands import cli
-from plumbline.judge import from_records
 from plumbline.judge.decide import decide
+from plumbline.judge.pairs import pairs_of_records
 from plumbline.records import model
 from plumbline.statistics import paired
 from plumbline.statistics.paired import FAIL, PASS, SCALE, PairedRule
@@ -110,5 +110,5 @@ def test_records_say_whether_their_number_was_fixed(is_gate, pairs, used):
         )
         for side in (0, 1)
     ]
-    (found,) = decide(from_records.pairs_of(*map(model.convert, both)), PairedRule())
+    (found,) = decide(pairs_of_records(*map(model.convert, both)), PairedRule())
     assert (found.state, found.count) == ("PASS", used)

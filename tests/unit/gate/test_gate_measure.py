@@ -19,7 +19,8 @@ from plumbline.commands import cli
 from plumbline.extras.search.why import offer
 from plumbline.gate import live, progress, rules, run, setup, sides
 from plumbline.gate import variants as gate_variants
-from plumbline.judge import decide, disturbed, from_records
+from plumbline.judge import decide, disturbed
+from plumbline.judge.pairs import pairs_of_records, read_pairs
 from plumbline.launch import signals
 from plumbline.launch.signals import Interrupted
 from plumbline.measure import driver, jobs, session
@@ -43,8 +44,8 @@ def gate(tmp_path, monkeypatch):
     def call(variants=1, resume=False, seed=1, minutes=None, first_fail=False, by_itself=False, folder="work", **bench):
         made, lines = [], []
 
-        def make(begun, _):
-            made.append(FakeBench(begun, **bench))
+        def make(begun, place):
+            made.append(FakeBench(begun, place, **bench))
             return made[0]
 
         where = tmp_path / folder
@@ -89,7 +90,7 @@ def test_a_slower_candidate_fails_and_a_faster_one_passes(gate):
 
 def test_the_records_judged_later_give_the_same_verdicts(gate, tmp_path):
     outcome, _, _ = gate(variants=3, ratio=[1.0, 1.06, 1.03], disturbed=lambda order: order % 10 == 4)
-    later = decide.decide(from_records.read(recorded(tmp_path)), PairedRule(0.3, 0.5))  # its own margins count
+    later = decide.decide(read_pairs(recorded(tmp_path)), PairedRule(0.3, 0.5))  # its own margins count
     assert later == outcome.verdicts
     assert [item.state for item in later[:2]] == ["PASS", "FAIL"]
     assert any(item.pairs.baseline.superseded for item in outcome.verdicts)
@@ -164,7 +165,7 @@ def test_a_host_that_is_always_disturbed_gets_no_verdict_and_stops_at_the_first_
     assert "13 of the 13 pairs that count were disturbed: measure on a quiet host" in outcome.verdicts[0].reason
     assert [line for line in lines if "INCONCLUSIVE: 13 of the 13 pairs that count were disturbed" in line]
     written = max((tmp_path / "results" / "local").glob("*-other.jsonl"))
-    assert decide.decide(from_records.read(written), PairedRule()) == outcome.verdicts
+    assert decide.decide(read_pairs(written), PairedRule()) == outcome.verdicts
 
 
 def test_pairs_measured_again_cost_half_as_much_again_at_most(gate):
@@ -190,8 +191,8 @@ def test_the_live_gate_says_so_and_so_do_its_records(gate, tmp_path):
     outcome, _, _ = gate(ratio=1.3, noise=0.002, flag=lambda side, index: side == 1 and index < 10)
     assert states(outcome) == ["INCONCLUSIVE"]
     assert "10 times the candidate alone was disturbed, 0 times the baseline" in outcome.verdicts[0].reason
-    assert decide.decide(from_records.read(recorded(tmp_path)), PairedRule()) == outcome.verdicts
-    claimed = decide.decide(from_records.read(recorded(tmp_path), by_itself=True), PairedRule())
+    assert decide.decide(read_pairs(recorded(tmp_path)), PairedRule()) == outcome.verdicts
+    claimed = decide.decide(read_pairs(recorded(tmp_path), by_itself=True), PairedRule())
     assert [item.state for item in claimed] == ["FAIL"]
     outcome, _, _ = gate(ratio=1.3, noise=0.002, flag=lambda side, index: side == 1, by_itself=True, folder="claimed")
     assert states(outcome) == ["FAIL"]
@@ -204,7 +205,7 @@ def test_which_pairs_are_measured_again_does_not_depend_on_values(gate):
     marks = []
     for number, (ratio, noise) in enumerate(((1.0, 0.2), (3.0, 0.2), (1.0, 0.4))):
         _, bench, _ = gate(ratio=ratio, noise=noise, disturbed=flags, folder=f"w{number}")
-        launches = bench.made[0][0].launches
+        launches = bench.all_records[0].launches
         marks.append([launch.superseded for launch in launches][: 2 * LOOKS[0]])
     count = min(map(len, marks))
     assert marks[0][:count] == marks[1][:count] == marks[2][:count]
@@ -218,7 +219,7 @@ def test_marks_that_the_rule_does_not_give_are_invalid(gate, tmp_path, index):
     for record in records:
         launch = record.launches[index]
         launch.superseded = not launch.superseded
-    found = decide.decide(from_records.pairs_of(*records), PairedRule())[0]
+    found = decide.decide(pairs_of_records(*records), PairedRule())[0]
     assert found.state == "INVALID"
     assert "against the rule" in found.reason
 
@@ -227,7 +228,7 @@ def test_a_mark_on_one_side_only_is_invalid(gate, tmp_path):
     gate(noise=0.002, disturbed=lambda order: order == 3)
     first, second = store.read(recorded(tmp_path))
     second.launches[1].superseded = False
-    assert decide.decide(from_records.pairs_of(first, second), PairedRule())[0].state == "INVALID"
+    assert decide.decide(pairs_of_records(first, second), PairedRule())[0].state == "INVALID"
 
 
 def test_an_unverified_launch_makes_its_variant_invalid_at_once(gate):
@@ -266,7 +267,7 @@ def test_interrupted_and_resumed_is_the_same_as_whole(gate, tmp_path, order, rat
     outcome, rest, lines = gate(resume=True, ratio=ratio)
     assert outcome.verdicts == whole.verdicts
     assert rest.started == bench.started[order // 2 * 2 :]
-    assert decide.decide(from_records.read(recorded(tmp_path)), PairedRule()) == whole.verdicts
+    assert decide.decide(read_pairs(recorded(tmp_path)), PairedRule()) == whole.verdicts
     if order > 1:
         assert f"{order // 2} pairs so far" in lines[0]
 
@@ -503,7 +504,7 @@ def test_what_is_left_is_no_more_than_the_time_it_was_given():
     def left(minutes, took):
         return (
             progress.Progress([contest], live.Stop(minutes))
-            .line(contest, state, 1, False, took)
+            .line(contest, state, 1, False, took)[1]
             .partition("≤ ")[2][:8]
             .strip()
         )
@@ -552,11 +553,11 @@ def driver_bench(tmp_path, monkeypatch):
     monkeypatch.setattr(driver, "prepare", prepare)
     monkeypatch.setattr(driver.pipeline, "launch", launch)
     couple = [samples.asked(stack="old"), samples.asked(stack="new")]
-    return live.DriverBench(SimpleNamespace(couples=[couple], name="s", terms=SimpleNamespace(seed=7)), tmp_path)
+    return live.GateBench(SimpleNamespace(couples=[couple], name="s", terms=SimpleNamespace(seed=7)), tmp_path)
 
 
 def test_a_gate_stays_on_its_nodes(driver_bench):
-    (baseline, _) = driver_bench.records(0, None)
+    (baseline, _) = driver_bench.couple(0)
     assert baseline.seed == 7
     for index in range(2):
         baseline.launches.append(driver_bench.launch(0, index, index))
@@ -568,27 +569,29 @@ def test_a_gate_stays_on_its_nodes(driver_bench):
 @pytest.mark.parametrize("part", ["plan", "command", "benchmark"])
 def test_what_is_resumed_must_be_the_same_program_and_plan(driver_bench, part):
     found = [model.convert(samples.record()) for _ in range(2)]
-    assert driver_bench.records(0, found) == found
+    store.write(live.pairs_file(driver_bench.folder, 0), found)
+    assert [item.id for item in driver_bench.couple(0)] == [item.id for item in found]
     benchmark = {**samples.record()["benchmark"], "sha256": "0" * 64}
     other = {"plan": samples.plan(placement="scatter"), "command": ["another"], "benchmark": benchmark}
     spoiled = [model.convert(samples.record(**changes)) for changes in ({}, {part: other[part]})]
+    store.write(live.pairs_file(driver_bench.folder, 0), spoiled)
     with pytest.raises(PlumbError, match=f"the {part} of .* is another one now"):
-        driver_bench.records(0, spoiled)
+        driver_bench.couple(0)
 
 
 def test_a_session_of_several_variants_is_read_in_twos(gate, tmp_path):
     gate(variants=2, noise=0.002)
     file = recorded(tmp_path)
-    assert len(from_records.read(file)) == 2
+    assert len(read_pairs(file)) == 2
     lines = file.read_text().splitlines(keepends=True)
     file.write_text("".join([lines[1], lines[0], lines[2], lines[3]]))
     with pytest.raises(PlumbError, match="comes before its baseline"):
-        from_records.read(file)
+        read_pairs(file)
     file.write_text("".join([lines[0], lines[2], lines[1], lines[3]]))
     with pytest.raises(PlumbError, match="are not the two sides of one variant"):
-        from_records.read(file)
+        read_pairs(file)
     with pytest.raises(PlumbError, match="names 1 of the records"):
-        from_records.read(file, json.loads(lines[0])["id"])
+        read_pairs(file, json.loads(lines[0])["id"])
 
 
 @pytest.fixture
@@ -603,7 +606,7 @@ def command_line(tmp_path, monkeypatch):
     monkeypatch.setattr(gate_variants, "list_variants", lambda *_: found)
     monkeypatch.setattr(rules, "load", lambda given, name: ([], ""))
     monkeypatch.setattr(setup, "partition_of", lambda begun: {"name": "default", "scheduler": "slurm"})
-    monkeypatch.setattr(live, "DriverBench", lambda begun, folder: FakeBench(begun, noise=0.002))
+    monkeypatch.setattr(live, "GateBench", lambda begun, folder: FakeBench(begun, folder, noise=0.002))
     in_a_job = []
 
     def call(*options):
@@ -638,7 +641,7 @@ def test_a_gate_that_submits_itself_prints_what_the_job_found(command_line, tmp_
 
 
 def test_the_cause_is_looked_for_with_the_application_in_a_job_too(command_line, tmp_path, monkeypatch):
-    monkeypatch.setattr(live, "DriverBench", lambda begun, folder: FakeBench(begun, noise=0.002, ratio=1.1))
+    monkeypatch.setattr(live, "GateBench", lambda begun, folder: FakeBench(begun, folder, noise=0.002, ratio=1.1))
     prepare, asked = setup.prepare, []  # without the application, whose programs would be built
     monkeypatch.setattr(setup, "prepare", lambda request, say: prepare(replace(request, application=None), say))
     monkeypatch.setattr(
@@ -675,7 +678,7 @@ BROKEN = {"verified": False, "reasons": ["wrong answer: 3, 4 expected"]}
 )
 def test_git_bisect_run_is_told_what_to_skip(command_line, tmp_path, monkeypatch, bench, status):
     """git calls a commit bad for any other status from 1 to 127, and ends at 128."""
-    monkeypatch.setattr(live, "DriverBench", lambda begun, folder: FakeBench(begun, **bench))
+    monkeypatch.setattr(live, "GateBench", lambda begun, folder: FakeBench(begun, folder, **bench))
     sides_ = ("--baseline", "old", "--candidate", "new", "--work", tmp_path / "work")
     assert command_line(*sides_, "--for-git-bisect") == status
 

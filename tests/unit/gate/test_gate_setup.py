@@ -19,7 +19,8 @@ from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.gate import page, rules, setup, sides, variants
-from plumbline.judge import decide, from_records
+from plumbline.judge import decide
+from plumbline.judge.pairs import pairs_of_records
 from plumbline.measure.reframe import settings
 from plumbline.records import model
 from plumbline.records.variant import checked
@@ -265,10 +266,14 @@ PI = stack_manifest.LEAST["benchmarks"]["pi"]
 OFFERS = [stack_manifest.made(benchmarks={"stream": PI | {"suite": "stream"}, "pi": PI})] * 2
 
 
+def pair_up(found, both, manifests_, common):
+    return setup.pair_up(*map(setup.offer_of, [found] * 2, both, manifests_), common)
+
+
 def test_variants_of_both_sides_are_paired(tmp_path):
     found = listing("a", "b", other=("c",))
     found.skips = {"old": {"d": "too few cores", "e": "too few cores"}, "new": {"d": "x", "e": "x"}}
-    couples, notes = setup.pair_up(found, BOTH, OFFERS, False)
+    couples, notes = pair_up(found, BOTH, OFFERS, False)
     assert [[variant.stack for variant in couple] for couple in couples] == [["old", "new"], ["old", "new"]]
     assert notes == ["not compared: c (only new can run it)", "skipped   2 x too few cores"]
 
@@ -277,8 +282,8 @@ def test_what_the_candidate_lost_is_an_error_unless_it_is_said_to_be_known():
     found = listing("a", "b")
     del found.variants["new"]["b"]
     with pytest.raises(PlumbError, match="new cannot run 1 of the 2 variants of old, such as b"):
-        setup.pair_up(found, BOTH, OFFERS, False)
-    couples, notes = setup.pair_up(found, BOTH, OFFERS, True)
+        pair_up(found, BOTH, OFFERS, False)
+    couples, notes = pair_up(found, BOTH, OFFERS, True)
     assert len(couples) == 1
     assert notes == ["not compared: b (only old can run it)"]
 
@@ -287,7 +292,7 @@ def test_of_two_commits_only_the_kernels_are_compared():
     found = listing("a")
     found.variants["old"]["b"] = samples.asked(name="b", benchmark="pi")
     commits = tuple(sides.Side(side.role, "old", digit * 40) for side, digit in zip(BOTH, "12", strict=True))
-    couples, notes = setup.pair_up(found, commits, OFFERS, False)
+    couples, notes = pair_up(found, commits, OFFERS, False)
     assert [[variant.stack for variant in couple] for couple in couples] == [["old@" + "1" * 12, "old@" + "2" * 12]]
     assert notes == ["not compared: 1 variants whose program is the stack's on both sides"]
     assert couples[0][0].name == "b"
@@ -295,11 +300,11 @@ def test_of_two_commits_only_the_kernels_are_compared():
 
 def test_nothing_in_common_and_two_partitions_are_errors():
     with pytest.raises(PlumbError, match="0 variants"):
-        setup.pair_up(listing("a"), BOTH, [replace(stack_manifest.made(), benchmarks={})] * 2, True)
+        pair_up(listing("a"), BOTH, [replace(stack_manifest.made(), benchmarks={})] * 2, True)
     found = listing("a", "b")
     found.variants["old"]["b"] = samples.asked(name="b", partition="other")
     with pytest.raises(PlumbError, match="--partition"):
-        setup.pair_up(found, BOTH, OFFERS, False)
+        pair_up(found, BOTH, OFFERS, False)
 
 
 def write_rules(folder, text):
@@ -343,9 +348,7 @@ def test_optional_figures_are_not_gated():
     found = rules.settle(samples.asked(figures=figures), [], "", PairedRule())
     assert [figure.name for figure in found.figures] == ["latency"]
     sides = [samples.record(id=ident, variant=samples.variant(figures=figures)) for ident in ("a" * 12, "b" * 12)]
-    assert [series.name.rpartition(": ")[2] for series in from_records.pairs_of(*map(model.convert, sides))] == [
-        "latency"
-    ]
+    assert [series.name.rpartition(": ")[2] for series in pairs_of_records(*map(model.convert, sides))] == ["latency"]
 
 
 def test_the_sites_rules_are_found(tmp_path, monkeypatch):
@@ -445,12 +448,12 @@ def test_the_page_shows_every_pair_and_escapes_names():
     assert sum(len(one["points"]) - len(one["hollow"]) for one in dots.values()) == 80
     fine = dots["fine"]
     assert [fine["points"][row] for row in fine["hollow"]] == [[20, 0.6, 1.1], [21, 7.6, 0.9]]
-    assert [drawn["fine"]["rows"][row][1] for row in fine["hollow"]] == ["1.1", "0.9"]
+    assert [drawn["fine"]["rows"][row][1] for row in fine["hollow"]] == ["1.100", "0.900"]
     rows = pieces.rows(pieces.section(shown, "series"))
     assert [row[5] for row in rows if row[0] == "fine"] == ["2"]
     assert "<script>alert('x')</script> & \"" in [row[0] for row in rows]
     assert [one["pieces"] for one in pieces.blocks(shown, "command")] == [["plumb gate --test 'a<b'"]]
-    assert "5 pairs: 13 are needed" in [row[7] for row in rows]
+    assert "5 pairs: 13 are needed" in [row[-1] for row in rows]
     assert "2.0 % tolerated, 10 % must be seen" in drawn["rates"]["about"]
     assert [row[1] for row in rows][:2] == ["INVALID", "FAIL"]
 
@@ -495,7 +498,8 @@ def test_margins_may_be_imposed():
         {"name": "triad", "metric": "triad", "where": {}, "tolerance": 0.1, "must_detect": 0.2},
         {"name": "steps", "metric": "steps", "where": {}, "optional": True},
     ]
-    (figure,) = rules.impose(samples.asked(figures=figures), PairedRule(0.02, 0.03)).figures
+    rule = PairedRule(0.02, 0.03)
+    (figure,) = rules.settle(samples.asked(figures=figures), *rules.imposed(rule), rule).figures
     assert (figure.name, figure.tolerance, figure.must_detect) == ("triad", 0.02, 0.03)
 
 

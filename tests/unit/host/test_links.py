@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.base import paths
-from plumbline.host import devices, links, provenance
+from plumbline.host import devices, provenance
 from plumbline.site.nodes import findings
 
 GPU, NIC, NVME, BRIDGE, SOUND = "0x030200", "0x020700", "0x010802", "0x060400", "0x040300"
@@ -37,7 +37,7 @@ def host(root: Path, chain: list[tuple[str, str, tuple[str, str, str, str] | Non
 
 def test_a_link_at_its_best(tmp_path: Path) -> None:
     root = host(tmp_path, [("0000:00:01.0", BRIDGE, FULL), ("0000:01:00.0", GPU, FULL)])
-    (link,) = links.read(root).values()
+    (link,) = devices.pci_links(root).values()
     assert (link.address, str(link), link.fault) == ("0000:01:00.0", "PCIe 16 GT/s x16", False)
     assert provenance.collect(root)["pci_links"] == {"0000:01:00.0": "PCIe 16 GT/s x16"}
 
@@ -55,7 +55,7 @@ def test_a_link_at_its_best(tmp_path: Path) -> None:
 def test_a_link_that_trained_down(tmp_path: Path, kind: str, now: tuple[str, str], shown: str, fault: bool) -> None:
     link = (*now, *FULL[2:])
     root = host(tmp_path, [("0000:00:01.0", BRIDGE, link), ("0000:01:00.0", kind, link)])
-    (found,) = links.read(root).values()
+    (found,) = devices.pci_links(root).values()
     assert (str(found), found.fault) == (shown, fault)
     (finding,) = findings.examine_links([found])
     assert (finding.name, finding.seen, finding.bad) == ("link of 0000:01:00.0", shown, fault)
@@ -64,7 +64,7 @@ def test_a_link_that_trained_down(tmp_path: Path, kind: str, now: tuple[str, str
 def test_a_wide_card_in_a_narrow_slot_is_at_its_best(tmp_path: Path) -> None:
     slot = ("16.0 GT/s PCIe", "8", "16.0 GT/s PCIe", "8")
     card = ("16.0 GT/s PCIe", "8", "32.0 GT/s PCIe", "16")
-    (found,) = links.read(host(tmp_path, [("0000:00:01.0", BRIDGE, slot), ("0000:01:00.0", NIC, card)])).values()
+    (found,) = devices.pci_links(host(tmp_path, [("0000:00:01.0", BRIDGE, slot), ("0000:01:00.0", NIC, card)])).values()
     assert (str(found), found.fault) == ("PCIe 16 GT/s x8", False)
 
 
@@ -73,7 +73,7 @@ def test_the_link_above_a_switch_counts(tmp_path: Path) -> None:
     up = ("16.0 GT/s PCIe", "4", "16.0 GT/s PCIe", "16")
     chain = [("0000:00:01.0", BRIDGE, up), ("0000:01:00.0", BRIDGE, up)]
     chain += [("0000:02:00.0", BRIDGE, FULL), ("0000:03:00.0", GPU, FULL)]
-    (found,) = links.read(host(tmp_path, chain)).values()
+    (found,) = devices.pci_links(host(tmp_path, chain)).values()
     assert (found.address, str(found), found.fault) == ("0000:03:00.0", "PCIe 16 GT/s x4 of 16 GT/s x16", True)
 
 
@@ -82,7 +82,7 @@ def test_a_fault_counts_before_a_slow_link(tmp_path: Path) -> None:
     up, card = ("16.0 GT/s PCIe", "8", "16.0 GT/s PCIe", "16"), ("2.5 GT/s PCIe", "1", "2.5 GT/s PCIe", "1")
     chain = [("0000:00:01.0", BRIDGE, up), ("0000:01:00.0", BRIDGE, up)]
     chain += [("0000:02:00.0", BRIDGE, FULL), ("0000:03:00.0", NIC, card)]
-    (found,) = links.read(host(tmp_path, chain)).values()
+    (found,) = devices.pci_links(host(tmp_path, chain)).values()
     assert str(found) == "PCIe 16 GT/s x8 of 16 GT/s x16"
 
 
@@ -98,9 +98,9 @@ def test_a_fault_counts_before_a_slow_link(tmp_path: Path) -> None:
 )
 def test_what_is_not_told_is_absent(tmp_path: Path, kind: str, link: tuple[str, str, str, str] | None) -> None:
     root = host(tmp_path, [("0000:00:03.0", kind, link)])
-    assert links.read(root) == {}
+    assert devices.pci_links(root) == {}
     assert "pci_links" not in provenance.collect(root)
-    assert links.read(tmp_path / "nothing") == {}
+    assert devices.pci_links(tmp_path / "nothing") == {}
 
 
 def kfd(root: Path, links_of: dict[tuple[int, int], int]) -> Path:
@@ -125,8 +125,8 @@ def kfd(root: Path, links_of: dict[tuple[int, int], int]) -> Path:
 def test_links_between_gpus_are_those_that_the_driver_calls_so(tmp_path: Path) -> None:
     root = kfd(tmp_path, {(1, 0): 2, (0, 1): 11, (1, 2): 11, (2, 1): 11, (2, 3): 2, (3, 1): 11})
     first, second, third = "0000:03:00.0", "0001:83:00.0", "0000:84:01.1"
-    assert links.xgmi(root) == {frozenset((first, second)), frozenset((third, first))}
-    assert links.xgmi(tmp_path / "nothing") == frozenset()
+    assert devices.xgmi(root) == {frozenset((first, second)), frozenset((third, first))}
+    assert devices.xgmi(tmp_path / "nothing") == frozenset()
 
 
 def test_such_a_link_stands_in_the_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +146,7 @@ def test_only_this_hosts_matrix_is_asked_of_its_driver(monkeypatch: pytest.Monke
     stored = devices.load(file)
     pair = frozenset(device.address for device in stored.devices[:2])
     text = devices._binder_document(file)
-    monkeypatch.setattr(links, "xgmi", lambda root: {pair})
+    monkeypatch.setattr(devices, "xgmi", lambda root: {pair})
     monkeypatch.setattr(devices, "_binder_document", lambda topology: text)
     assert devices.load(file) == stored
     assert devices.load().ways[0][1] == devices.document()["ways"][0][1] == "XGMI"

@@ -6,7 +6,7 @@ import pytest
 from node_facts import node
 
 from plumbline.base import schemas
-from plumbline.commands import doctor
+from plumbline.commands import sites
 from plumbline.host import collector, provenance
 from plumbline.host.collector import Reader
 from plumbline.site.nodes.findings import examine, examine_node
@@ -165,7 +165,7 @@ def test_missing_tools_are_named():
 
 
 def test_the_report_is_one_screen_with_the_count_last():
-    lines = doctor.report(examine(GOOD, which=lambda name: None)).splitlines()
+    lines = sites.report(examine(GOOD, which=lambda name: None)).splitlines()
     assert len(lines) <= 24
     assert "to fix" in lines[-1]
 

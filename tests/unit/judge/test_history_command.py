@@ -12,7 +12,7 @@ from samples import launch, record, variant
 from plumbline.base import paths
 from plumbline.commands import cli
 from plumbline.host import provenance
-from plumbline.judge import samples
+from plumbline.judge.history import series_of_records
 from plumbline.records import store
 from plumbline.records.model import convert
 
@@ -165,7 +165,7 @@ def test_records_make_series(results, capsys):
     assert line["key"]["nodes"] == ["node1"]
     assert plumb_history() == 1
     table = capsys.readouterr().out
-    assert "suspected: -10.0% worse since 000000000014" in table
+    assert "suspected: −10.0 % worse since 000000000014" in table
     assert "1 series, 1 suspected to have become worse" in table
     assert plumb_history("--test", "imb") == 3
     assert "no record of a test whose name begins with 'imb'" in capsys.readouterr().err
@@ -175,7 +175,7 @@ def test_records_make_series(results, capsys):
 def test_another_environment_is_another_series(part):
     first, second = session(0, 1.0), session(1, 1.0)
     second["host"] = {**second["host"], part: "other"}
-    one, two = samples.series([convert(first), convert(second)])
+    one, two = series_of_records([convert(first), convert(second)])
     assert one.name != two.name
     assert provenance.fingerprint(first["host"]) in {name.rsplit(" ", 1)[1] for name in (one.name, two.name)}
 
@@ -191,14 +191,14 @@ def test_another_environment_is_another_series(part):
     ],
 )
 def test_what_differs_is_another_series(change):
-    one, two = samples.series([convert(session(0, 1.0)), convert(session(1, 1.0, **change))])
+    one, two = series_of_records([convert(session(0, 1.0)), convert(session(1, 1.0, **change))])
     assert one.name != two.name
 
 
 def test_load_is_no_environment():
     second = session(1, 1.0)
     second["host"] = {**second["host"], "load": [9.0, 9.0, 9.0]}
-    assert len(samples.series([convert(session(0, 1.0)), convert(second)])) == 1
+    assert len(series_of_records([convert(session(0, 1.0)), convert(second)])) == 1
 
 
 def test_many_series_of_one_campaign_are_a_line(results, capsys):
@@ -235,7 +235,7 @@ def test_other_settings_of_a_program_are_another_series():
         convert(session(0, 1.0, variant=code)),
         convert(session(1, 1.0, variant=code | {"settings": {"eager": "8K"}})),
     ]
-    names = [one.name for one in samples.series(made)]
+    names = [one.name for one in series_of_records(made)]
     assert len(names) == 2
     assert "eager=8K" in names[1] or "eager=8K" in names[0]
 

@@ -238,7 +238,7 @@ def test_commits_of_an_application_are_measured_in_its_repository(place, tmp_pat
     confirmer = confirm.Confirmer(
         confirm.PairedRule(), lambda *_: outcome, lambda *told: asked.append(told), tmp_path / "plumb.yaml"
     )
-    assert confirmer.answer(confirm.Alarm("s", "triad", *records)).state == "confirmed"
+    assert confirmer.answer(*records, "triad").state == "confirmed"
     assert asked == [(*records, tmp_path / "plumb.yaml")]
     assert confirm.choose(records[0], records[0], tmp_path / "plumb.yaml") == confirm.UNCHANGED
     monkeypatch.setattr(git, "commit", lambda name, at=None: None)
@@ -271,16 +271,16 @@ def test_the_figures_of_one_variant_are_measured_once_and_a_fault_leaves_the_ala
 
     confirmer = confirm.Confirmer(confirm.PairedRule(), measure, offer.command)
     for figure in ("triad", "copy"):
-        assert confirmer.answer(confirm.Alarm("s", figure, *slower)).state == "refuted"
+        assert confirmer.answer(*slower, figure).state == "refuted"
     assert len(calls) == 1
 
-    optional = confirmer.answer(confirm.Alarm("s", "barrier_cycles", *slower))
+    optional = confirmer.answer(*slower, "barrier_cycles")
     assert optional.state == "open"
     assert "a gate does not judge this figure" in optional.text
 
     def broken(both, couple, rule):
         raise PlumbError("no program")
 
-    answer = confirm.Confirmer(confirm.PairedRule(), broken, offer.command).answer(confirm.Alarm("s", "triad", *slower))
+    answer = confirm.Confirmer(confirm.PairedRule(), broken, offer.command).answer(*slower, "triad")
     assert answer.state == "open"
     assert "no program" in answer.text

@@ -12,8 +12,8 @@ from samples import launch, record, settle, variant
 from scipy import stats
 
 from plumbline.commands import cli
-from plumbline.commands import outliers as command
-from plumbline.judge import evidence, from_csv, outliers, samples
+from plumbline.commands import judge as command
+from plumbline.judge import from_csv, members, outliers, samples
 from plumbline.judge.members import Matrix, Nodes
 from plumbline.judge.outliers import Margins
 from plumbline.records import store
@@ -101,14 +101,14 @@ def test_the_first_deviate_is_that_of_the_others():
 
 def test_two_odd_members_do_not_hide_one_another():
     values = np.r_[np.random.default_rng(2).normal(size=14), 30.0, 30.0]
-    odd, _ = evidence.suspects(values, 0.005)
+    odd, _ = members.suspects(values, 0.005)
     assert list(np.flatnonzero(odd)) == [14, 15]
 
 
 def test_one_bad_launch_moves_a_summary_little():
     values = np.random.default_rng(3).normal(0, 0.01, (16, 3))
     values[5, 1] += 0.5
-    summary = evidence.summarise(values, basic.spread_of_differences(values))
+    summary = members.summarise(values, basic.spread_of_differences(values))
     assert abs(summary[5]) < 0.02
 
 
@@ -737,7 +737,7 @@ def test_many_classes_with_one_reason_for_no_verdict_are_a_line(tmp_path, capsys
     assert plumb_outliers("--members", str(tmp_path / "nodes.csv"), "--better", "lower") == 2
     assert len(lines(capsys)) == 10  # a file's are JSON; one is of all classes together
     verdicts = outliers.decide(list(from_csv.nodes(tmp_path / "nodes.csv", "lower")), Margins(0.02, 0.1))
-    command.show(verdicts)
+    command.show_outliers(verdicts)
     shown = capsys.readouterr().out
     assert " classes are INCONCLUSIVE: 1 node: at least 5 are needed" in shown
     assert "class 3" not in shown

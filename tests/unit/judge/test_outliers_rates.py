@@ -187,7 +187,7 @@ def test_a_rule_that_errs_breaks_its_promise(monkeypatch):
     list(simulated.report(2, 1, SEED, promises))
     assert promises.broken == []
     monkeypatch.setattr("plumbline.judge.outliers.SIDE", 0.5)
-    monkeypatch.setattr("plumbline.judge.evidence.ALLOWED", -10.0)
+    monkeypatch.setattr("plumbline.judge.members.ALLOWED", -10.0)
     list(simulated.report(2, 1, SEED, promises))
     assert [line.partition(":")[0] for line in promises.broken] == ["report of healthy nodes, spread"]
 

@@ -6,7 +6,7 @@ import pytest
 from samples import barrier as measured
 
 from plumbline.judge import pivot
-from plumbline.judge.references.model import Entry, Published, Written
+from plumbline.judge.references.match import Entry, Published, Written
 from plumbline.records import model
 
 

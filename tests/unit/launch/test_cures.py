@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from plans import typed as plan_of
 from witnesses import typed
 
-from plumbline.launch import cures, witness
+from plumbline.launch.conclusions import with_cures
+from plumbline.launch.witness.compare import compare
 
 PLAN = plan_of(
     {
@@ -28,7 +31,11 @@ def said(*threads: tuple[list[int], float], binds: str = "threads") -> list[str]
             ],
         }
     )
-    return cures.added(witness.compare(PLAN, [seen], 1, binds=binds), [seen], binds, ended_well=True)
+    return with_cures(run([seen], binds), compare(PLAN, [seen], {"n1": 1}, binds=binds))
+
+
+def run(seen: list, binds: str, status: str = "ok") -> SimpleNamespace:
+    return SimpleNamespace(seen=seen, job=SimpleNamespace(binds=binds), ended=SimpleNamespace(status=status))
 
 
 @pytest.mark.parametrize(
@@ -50,7 +57,7 @@ def test_the_cure_is_chosen_by_the_threads_that_worked_and_said_once(threads, bi
 
 def test_reasons_without_a_cure_and_launches_that_failed_stay_as_they_are():
     reasons = ["input.txt was changed since the session began", "local rank 0 on n1 left no witness: it was killed"]
-    assert cures.added(reasons, [], "threads", ended_well=False) == reasons
-    first, second = cures.added(reasons, [], "threads", ended_well=True)
+    assert with_cures(run([], "threads", "failed"), reasons) == reasons
+    first, second = with_cures(run([], "threads"), reasons)
     assert first == reasons[0]
     assert second.startswith(f"{reasons[1]}; the launch ended well, so the ranks are linked statically, or")

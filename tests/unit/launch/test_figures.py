@@ -10,9 +10,9 @@ from samples import launch, plan, record
 
 from plumbline.base.errors import PlumbError
 from plumbline.base.schemas.site import Facts
-from plumbline.host.topology import machine
+from plumbline.host import machine
 from plumbline.judge.references import Match, References
-from plumbline.judge.references.model import Entry
+from plumbline.judge.references.match import Entry
 from plumbline.launch import figures
 from plumbline.records.model import convert, document
 

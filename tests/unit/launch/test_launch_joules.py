@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.host import energy
-from plumbline.launch import joules
+from plumbline.launch import hosts
 from plumbline.schedulers import slurm
 
 SOURCE = "Slurm's accounting (ipmi)"
@@ -19,8 +19,8 @@ OLD = "7|RUNNING|2|{T}|\n7.batch|RUNNING|1|{T}|\n7.extern|RUNNING|2|{T}|\n7.0|CO
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     slurm._energy_source.cache_clear()
-    monkeypatch.setattr(joules, "PAUSE_S", 0.0)
-    monkeypatch.setattr(joules, "LATE_S", 600)
+    monkeypatch.setattr(hosts, "PAUSE_S", 0.0)
+    monkeypatch.setattr(hosts, "LATE_S", 600)
 
 
 def cluster(
@@ -47,15 +47,15 @@ def cluster(
     return asked
 
 
-def used(nodes: int = 2) -> joules.Used:
-    return joules.Meter(nodes, {**os.environ, "SLURM_JOB_ID": "7"}).used()
+def used(nodes: int = 2) -> hosts.Used:
+    return hosts.Meter(nodes, {**os.environ, "SLURM_JOB_ID": "7"}).used()
 
 
 def test_the_step_that_is_new_is_the_launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It comes late, and is seen while it still runs."""
     new = [OLD, OLD, OLD + "7.1|RUNNING|2|{T}|\n", OLD + "7.1|COMPLETED|2|{T}|1234\n"]
     asked = cluster(tmp_path, monkeypatch, *new)
-    assert used() == joules.Used({SOURCE: 1234.0})
+    assert used() == hosts.Used({SOURCE: 1234.0})
     assert asked.read_text().splitlines() == ["-n -P -j 7 -o JobID,State,NNodes,Start,ConsumedEnergyRaw %s"] * 4
 
 
@@ -74,9 +74,9 @@ def test_the_step_that_is_new_is_the_launch(tmp_path: Path, monkeypatch: pytest.
 def test_what_is_not_the_whole_launch_is_no_energy_and_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new: str, said: str
 ) -> None:
-    monkeypatch.setattr(joules, "LATE_S", 0)
+    monkeypatch.setattr(hosts, "LATE_S", 0)
     cluster(tmp_path, monkeypatch, OLD, OLD + new)
-    assert used() == joules.Used(remarks=(f"no joules: {SOURCE} {said}",))
+    assert used() == hosts.Used(remarks=(f"no joules: {SOURCE} {said}",))
 
 
 def test_a_database_that_does_not_answer_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +88,7 @@ def test_a_database_that_does_not_answer_is_said(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize("plugin", ["acct_gather_energy/none", "(null)"])
 def test_without_a_plugin_nothing_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plugin: str) -> None:
     asked = cluster(tmp_path, monkeypatch, OLD, plugin=plugin)
-    assert used() == joules.Used()
+    assert used() == hosts.Used()
     assert not asked.exists()
 
 
@@ -97,5 +97,5 @@ def test_one_node_has_its_own_counters(tmp_path: Path, monkeypatch: pytest.Monke
     values = iter([5, 42_000_005])
     meter = energy.Meter("powercap", (energy.Counter("package-0", lambda: next(values), None),))
     monkeypatch.setattr(energy, "find", lambda: meter)
-    assert used(1) == joules.Used({"package-0": 42.0})
+    assert used(1) == hosts.Used({"package-0": 42.0})
     assert not asked.exists()

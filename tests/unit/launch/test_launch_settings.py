@@ -9,13 +9,13 @@ from witnesses import of_documents
 
 from plumbline import mpi
 from plumbline.base.errors import PlumbError
-from plumbline.launch import settings
+from plumbline.launch import environment
 from plumbline.launch.prepare import settings_of
 
 OPEN_MPI, MPICH, INTEL = (mpi.TABLE[name] for name in ("openmpi", "mpich", "intelmpi"))
 WORDS = "Variable to select an algorithm\nauto - Internal selection\nring   - Force ring\n  k_tree - Force tree\n"
 
-compare = of_documents(settings.compare)
+compare = of_documents(environment.compare_settings)
 
 
 def test_only_mpi_programs_take_settings():
@@ -100,7 +100,7 @@ class TestIntelMpi:
         assert len(reasons(INTEL, ADJUSTED, rank(I_MPI_ADJUST_BCAST=""), lines=[line])) == 1
 
     def test_it_is_made_to_tell(self):
-        assert settings.variables(INTEL, ADJUSTED) == {
+        assert environment.settings_variables(INTEL, ADJUSTED) == {
             "I_MPI_DEBUG": "5",
             "I_MPI_ADJUST_BCAST": "2:64-127",
             "PLUMB_WITNESS_SETTINGS": "I_MPI_ADJUST_BCAST",
@@ -109,7 +109,7 @@ class TestIntelMpi:
 
 def test_more_than_the_witness_has_room_for():
     with pytest.raises(PlumbError, match="65 settings are more"):
-        settings.variables(OPEN_MPI, {f"a{number}": "1" for number in range(65)})
+        environment.settings_variables(OPEN_MPI, {f"a{number}": "1" for number in range(65)})
 
 
 #: a library with MPI_T: variable 0 is a number, 1 a switch with words, 2 a text with an alias

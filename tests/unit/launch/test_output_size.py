@@ -7,10 +7,9 @@ import pytest
 from plumbline import mpi
 from plumbline.base import files
 from plumbline.base.errors import PlumbError
-from plumbline.launch import process, written
-from plumbline.launch.output import Output
-from plumbline.launch.written import Written
-from plumbline.parsers import application, bounded
+from plumbline.launch import output, process
+from plumbline.launch.output import Output, Written
+from plumbline.parsers import application
 from plumbline.parsers.measurement import ParseError
 
 FAMILY = mpi.TABLE["openmpi"]
@@ -29,16 +28,16 @@ def test_gigabytes_are_refused_and_only_their_end_is_read(tmp_path):
             stream.seek(1 << 40)
             stream.write(b"end")
     tracemalloc.start()
-    output = Output(tmp_path, FAMILY)
-    assert [text[-3:] for text in output.of_ranks()] == ["end", "end"]
+    kept = Output(tmp_path, FAMILY)
+    assert [text[-3:] for text in kept.of_ranks()] == ["end", "end"]
     with pytest.raises(PlumbError, match="it printed 2048 GiB, more than the 128 MiB that are read"):
-        output.refuse_excess()
+        kept.refuse_excess()
     assert tracemalloc.get_traced_memory()[1] < 8 * process.MOST_PRINTED
     tracemalloc.stop()
 
 
 def test_a_file_of_gigabytes_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(written, "MOST_PRINTED", 1000)
+    monkeypatch.setattr(output, "MOST_PRINTED", 1000)
     rules = application.Rules(figures={"time": application.FigureRule(json="t", file="out")})
     files.make_anew(tmp_path / "launch")
     made = Written(tmp_path / "launch", rules)
@@ -50,9 +49,9 @@ def test_a_file_of_gigabytes_is_refused(tmp_path, monkeypatch):
 def test_output_below_the_bound_is_whole(tmp_path):
     (tmp_path / "output").mkdir()
     (tmp_path / "output" / "0").write_text("whole\n")
-    output = Output(tmp_path, FAMILY)
-    assert output.of_ranks() == ["whole\n"]
-    output.refuse_excess()
+    kept = Output(tmp_path, FAMILY)
+    assert kept.of_ranks() == ["whole\n"]
+    kept.refuse_excess()
 
 
 @pytest.mark.parametrize("rules", [
@@ -60,7 +59,7 @@ def test_output_below_the_bound_is_whole(tmp_path):
     {**RULES, "checks": [{"pattern": "(a+)+$"}]},
 ])  # fmt: skip
 def test_a_pattern_that_never_ends_is_named(rules, monkeypatch):
-    monkeypatch.setattr(bounded, "MOST_S", 0.5)
+    monkeypatch.setattr(application, "MOST_S", 0.5)
     text = f"took 1.5\n{'a' * 64}!\ntook {'1' * 64}x\n"
     with pytest.raises(ParseError, match=r"more than 0\.5 s of CPU time") as error:
         application.parse(text, {"rules": rules})

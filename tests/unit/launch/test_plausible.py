@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from types import SimpleNamespace
 
 import pytest
 from msgspec import structs
 from samples import record
-from witnesses import of_documents
+from witnesses import of_documents, typed
 
-from plumbline.launch import plausible, program_files
+from plumbline.launch import conclusions, program_files
 from plumbline.parsers.measurement import Measurement
 from plumbline.records.launch import RankSeen
 from plumbline.records.model import convert
@@ -18,8 +19,21 @@ from plumbline.stacks.manifest import Loads
 MIB = 1 << 20
 PAGES = 20_000_000 * 24 // 4096
 
-claims, shortfalls = of_documents(plausible.claims), of_documents(plausible.shortfalls)
 note, other_library = of_documents(program_files.note), of_documents(program_files.other_library)
+
+
+def run(known, seen, measurements=(), arguments=()):
+    job = SimpleNamespace(record=SimpleNamespace(benchmark=known), variant=SimpleNamespace(arguments=arguments))
+    launch = SimpleNamespace(measurements=list(measurements))
+    return SimpleNamespace(job=job, seen=list(map(typed, seen)), launch=launch)
+
+
+def shortfalls(known, seen):
+    return conclusions.shortfalls(run(known, seen))
+
+
+def claims(known, measurements, seen, arguments=()):
+    return conclusions.claims(run(known, seen, measurements, arguments))
 
 
 def benchmark(suite="stream", **facts):

@@ -13,7 +13,7 @@ import processes
 import pytest
 
 from plumbline.host import proc
-from plumbline.launch import pipeline, process
+from plumbline.launch import conclusions, process
 
 #: starts a grandchild in a session of its own, as launcher daemons do, and writes its pid
 DAEMON = (
@@ -187,4 +187,4 @@ def test_over_nodes_ssh_is_the_launchers(nodes, left):
     """Open MPI's launcher may end before the ssh by which it started a node: no rank left that."""
     job = SimpleNamespace(ranks=SimpleNamespace(layout=SimpleNamespace(nodes=nodes)))
     orphans = [proc.Stat(40 + place, name, "Z", 1, 30, 5) for place, name in enumerate(("ssh", "daemon"))]
-    assert [orphan.name for orphan in pipeline.left_by_ranks(orphans, job)] == left
+    assert [orphan.name for orphan in conclusions.left_by_ranks(orphans, job)] == left

@@ -26,7 +26,8 @@ def test_garbled_output_names_the_variables_that_make_a_library_talk(variables, 
     printed = SimpleNamespace(of_ranks=lambda: ["==== Various sizes and limits ====\n"], refuse_excess=lambda: None)
     made = SimpleNamespace(measurements=[], remarks=[], work=None)
     run = SimpleNamespace(job=job, launch=made, output=printed, ended=SimpleNamespace(status="ok"), seen=[])
-    (reason,) = pipeline.parse(run)
+    pipeline.parse(run)
+    (reason,) = run.unread
     assert reason.startswith("kernel: not one JSON document")
     assert (ending in reason) if ending else ("library" not in reason)
 

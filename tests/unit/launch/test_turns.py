@@ -11,23 +11,23 @@ from collections.abc import Iterator
 
 import pytest
 
-from plumbline.launch import turns
+from plumbline.launch import hosts
 
 #: has the turn until its input ends, and says since when
 HOLDER = """
 import sys
-from plumbline.launch import turns
-with turns.held() as remarks:
+from plumbline.launch import hosts
+with hosts.turn() as remarks:
     print(remarks, flush=True)
     sys.stdin.read()
 """
 #: three turns, of which each is as long as two others may need to overlap it
 THREE = """
 import json, time
-from plumbline.launch import turns
+from plumbline.launch import hosts
 spans = []
 for _ in range(3):
-    with turns.held(patience_s=600):
+    with hosts.turn(patience_s=600):
         begin = time.monotonic()
         time.sleep(0.05)
         spans.append((begin, time.monotonic()))
@@ -39,14 +39,14 @@ print(json.dumps(spans))
 def own_address(monkeypatch: pytest.MonkeyPatch) -> str:
     """An address of this test alone: launches of other tests are measured meanwhile."""
     address = f"\0plumbline test {os.getpid()}"
-    monkeypatch.setattr(turns, "ADDRESS", address)
-    monkeypatch.setattr(turns, "_slow", set())
+    monkeypatch.setattr(hosts, "TURN", address)
+    monkeypatch.setattr(hosts, "_slow", set())
     return address
 
 
 def started(code: str) -> subprocess.Popen[str]:
     """A process that runs ``code`` with this test's address."""
-    head = f"from plumbline.launch import turns; turns.ADDRESS = {turns.ADDRESS!r}\n"
+    head = f"from plumbline.launch import hosts; hosts.TURN = {hosts.TURN!r}\n"
     return subprocess.Popen(
         [sys.executable, "-c", head + code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -72,31 +72,31 @@ def test_launches_of_several_commands_never_overlap():
 
 
 def test_one_that_waits_says_for_whom_and_goes_on_at_its_end(capsys, monkeypatch):
-    monkeypatch.setattr(turns, "TOLD_S", 0.0)
+    monkeypatch.setattr(hosts, "ANNOUNCED_S", 0.0)
     with held() as holder:
-        with turns.held(patience_s=0.3) as remarks:
+        with hosts.turn(patience_s=0.3) as remarks:
             (remark,) = remarks
         assert remark.startswith(f"measured beside another launch on this host: process {holder.pid} (python")
         assert f"waiting for another launch on this host: process {holder.pid} (python" in capsys.readouterr().err
         with monkeypatch.context() as patch:
-            patch.setattr(turns, "_waited", lambda *_: pytest.fail("waits again"))
-            with turns.held() as remarks:  # of which it is known that it keeps the turn
+            patch.setattr(hosts, "_waited", lambda *_: pytest.fail("waits again"))
+            with hosts.turn() as remarks:  # of which it is known that it keeps the turn
                 assert remarks == [remark]
         holder.kill()
         holder.wait()
-        with turns.held() as remarks:
+        with hosts.turn() as remarks:
             assert remarks == []
 
 
 #: of another user: has the turn until its input ends; its child works if it is asked to
 FOREIGN = """
 import os, subprocess, sys
-from plumbline.launch import turns
+from plumbline.launch import hosts
 if os.geteuid() == 0:
     os.setgroups([])
     os.setgid(65534)
     os.setuid(65534)
-with turns.held() as remarks:
+with hosts.turn() as remarks:
     print(remarks, flush=True)
     work = subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"]) if WORKS else None
     sys.stdin.read()
@@ -109,17 +109,17 @@ with turns.held() as remarks:
 def test_another_user_is_only_waited_for_while_work_is_done(works, monkeypatch):
     waits = []
 
-    def sleep(seconds, real=turns.time.sleep):
+    def sleep(seconds, real=hosts.time.sleep):
         waits.append(seconds)
         real(seconds)
 
-    monkeypatch.setattr(turns.time, "sleep", sleep)
-    monkeypatch.setattr(turns, "IDLE_S", 0.5)
+    monkeypatch.setattr(hosts.time, "sleep", sleep)
+    monkeypatch.setattr(hosts, "IDLE_S", 0.5)
     with started(FOREIGN.replace("WORKS", str(works))) as holder:
         assert holder.stdout
         assert holder.stdin
         assert holder.stdout.readline() == "[]\n"
-        with turns.held(patience_s=6.0) as remarks:
+        with hosts.turn(patience_s=6.0) as remarks:
             (remark,) = remarks
         assert remark.startswith(f"measured beside another launch on this host: process {holder.pid} (python")
         assert remark.endswith(" of user nobody")
@@ -130,16 +130,16 @@ def test_another_user_is_only_waited_for_while_work_is_done(works, monkeypatch):
 
 def test_who_has_the_turn_and_cannot_be_asked_is_not_waited_for_long(own_address, monkeypatch):
     waits = []
-    monkeypatch.setattr(turns.time, "sleep", lambda seconds, real=turns.time.sleep: waits.append(real(seconds)))
-    monkeypatch.setattr(turns, "IDLE_S", 0.2)
+    monkeypatch.setattr(hosts.time, "sleep", lambda seconds, real=hosts.time.sleep: waits.append(real(seconds)))
+    monkeypatch.setattr(hosts, "IDLE_S", 0.2)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:
         other.bind(own_address)  # and never listens
-        with turns.held(patience_s=600) as remarks:
+        with hosts.turn(patience_s=600) as remarks:
             assert remarks == ["measured beside another launch on this host"]
     assert waits
 
 
 def test_a_host_without_such_addresses_has_no_turns(monkeypatch):
-    monkeypatch.setattr(turns, "ADDRESS", "\0" + "x" * 200)  # longer than the kernel takes
-    with turns.held() as remarks:
+    monkeypatch.setattr(hosts, "TURN", "\0" + "x" * 200)  # longer than the kernel takes
+    with hosts.turn() as remarks:
         assert remarks == []

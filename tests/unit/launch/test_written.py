@@ -13,7 +13,7 @@ import pytest
 
 from plumbline.base import files
 from plumbline.base.errors import PlumbError
-from plumbline.launch.written import Written
+from plumbline.launch.output import Written
 from plumbline.parsers.application import Rules
 
 OLD = "t 9.87654321\n"

@@ -13,8 +13,8 @@ from samples import launch, record
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
-from plumbline.commands import compact as command
-from plumbline.records import compact, compacted, query, store
+from plumbline.commands import records as command
+from plumbline.records import compact, query, store
 from plumbline.records.sources import Sources
 from plumbline.records.store import Damage
 
@@ -45,8 +45,9 @@ def everything():
 
 def run(*arguments):
     parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    return command.run(parser.parse_args(arguments))
+    command.run_compact.add_to(parser)
+    args = parser.parse_args(arguments)
+    return args.run(args)
 
 
 def parts(results):
@@ -69,7 +70,7 @@ def test_every_record_survives_bit_for_bit(results, capsys):
     assert everything() == before
     assert query.find("eeee") == before[0][-2] or query.find("eeee").id == "e" * 12
     assert query.find("last") == before[0][-1]
-    found = compacted.lines(results / "local" / "compact" / "2026-01.0001.jsonl.gz", {"odd.jsonl"})
+    found = compact.lines(results / "local" / "compact" / "2026-01.0001.jsonl.gz", {"odd.jsonl"})
     assert [(number, line) for _, number, line in found] == lines
     assert capsys.readouterr().out.splitlines()[-1] == "site local: 7 sessions compacted, 7 of their files removed"
     assert run() == 0
@@ -255,8 +256,8 @@ def as_parquet(part):
 
     rows = [
         (source, number, text.decode())
-        for source in compacted.current(Sources([], [part]))[0][part]
-        for _, number, text in compacted.lines(part, {source})
+        for source in compact.current(Sources([], [part]))[0][part]
+        for _, number, text in compact.lines(part, {source})
     ]
     frame = polars.DataFrame(rows, schema=["source", "line", "json"], orient="row").with_columns(id=polars.lit("x"))
     frame.write_parquet(part.with_name(part.name.replace(".jsonl.gz", ".parquet")))
@@ -291,7 +292,7 @@ def test_parquet_that_is_damaged_or_another_stays(results, monkeypatch):
     part = results / "local" / "compact" / name
     old = part.with_name("2026-01.0001.parquet")
     as_parquet(part)
-    compacted.write(part, {"s0.jsonl": [(1, b"{}")]})
+    compact.write_part(part, {"s0.jsonl": [(1, b"{}")]})
     with pytest.raises(PlumbError, match=r"differs from 2026-01.0001.jsonl.gz"):
         run()
     old.write_bytes(b"PAR1 and no more")
@@ -310,7 +311,7 @@ def test_a_part_that_is_not_as_its_index_says_is_unreadable(results, content):
     part = write(0).parent / "compact" / "2026-01.0001.jsonl.gz"
     part.parent.mkdir()
     part.write_bytes(gzip.compress(content))
-    _, faults = compacted.current(Sources([], [part]))
+    _, faults = compact.current(Sources([], [part]))
     if not faults:
-        with pytest.raises(compacted.Unreadable, match="not those of its index"):
-            list(compacted.lines(part, {"s0.jsonl"}))
+        with pytest.raises(compact.Unreadable, match="not those of its index"):
+            list(compact.lines(part, {"s0.jsonl"}))

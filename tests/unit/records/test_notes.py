@@ -112,7 +112,7 @@ def test_notes_of_many_at_once_are_all_kept(results):
 
 
 def test_a_note_that_cannot_be_written_is_one_line(results):
-    (results / "local" / notes.NAME).mkdir()
+    (results / "local" / "notes.ndjson").mkdir()
     with pytest.raises(PlumbError, match="cannot read the notes"):
         notes.add("local", "x", notes.moment("2026-01-01"))
 

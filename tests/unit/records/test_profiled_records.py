@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from plumbline.base.errors import PlumbError
 from plumbline.base.schemas.site import Facts
-from plumbline.host.topology import machine
-from plumbline.judge import from_records
+from plumbline.host import machine
+from plumbline.judge.history import series_of_records
+from plumbline.judge.pairs import pairs_of_records
 from plumbline.judge.references import References, calibrate
-from plumbline.judge.samples import nodes, series
+from plumbline.judge.samples import nodes
 from plumbline.launch import figures
 from plumbline.records import model, store
 from plumbline.records.model import Record
@@ -39,9 +40,9 @@ def test_no_reader_takes_its_figures(values: list[float], verdict: str) -> None:
         assert not taken.is_valid
         assert taken.final_verdict == "invalid"
         assert calibrate.refusal(taken) is not None
-        assert series([taken]) == []
+        assert series_of_records([taken]) == []
         assert nodes([taken]) == []
-    assert series([record(values, verdict, profiled=False)])
+    assert series_of_records([record(values, verdict, profiled=False)])
 
 
 @given(VALUES, VERDICTS)
@@ -64,7 +65,7 @@ def test_no_side_of_a_gate(values: list[float], verdict: str, first: bool, secon
     for side, one in enumerate(sides):
         for launch in one.launches:
             launch.order = 2 * launch.index + side
-    for pairs in from_records.pairs_of(*sides):
+    for pairs in pairs_of_records(*sides):
         assert any("was profiled" in fault for fault in pairs.faults) == (first or second)
 
 

@@ -18,7 +18,11 @@ def selection():
     ("path", "chosen", "left"),
     [
         ("plumbline/gate/live.py", "tests/unit/gate/test_gate_measure.py", "tests/unit/parsers/test_parsers_imb.py"),
-        ("plumbline/judge/compare.py", "tests/unit/compare/test_compare.py", "tests/unit/bisect/test_search.py"),
+        (
+            "plumbline/judge/compare.py",
+            "tests/unit/show/compare/test_compare.py",
+            "tests/unit/host/topology/test_bind_exec.py",
+        ),
         ("plumbline/judge/compare.py", "tests/golden/test_commands.py", "tests/golden/test_plans.py"),
         ("plumbline/extras/accept/verdict.py", "tests/golden/test_commands.py", "tests/golden/test_plans.py"),
         ("plumbline/base/units.py", "tests/unit/judge/test_outliers.py", "tests/unit/repository/test_untouched.py"),

@@ -98,7 +98,7 @@ def test_test_files_have_names_of_their_own() -> None:
 
 
 #: modules of commands/ that are not commands
-SHARED = {"calibrate_nodes", "cli", "ended", "options", "table", "stack_of_spack"}
+SHARED = {"cli", "options", "table"}
 
 
 def test_no_command_takes_anything_from_another():

@@ -27,7 +27,7 @@ NAMES = re.compile(
 EXCEPTIONS = {
     "commands/table.py": "examples in the help",
     "stacks/wheel.py": "the packages of the registry and the programs in them",
-    "commands/stack.py": "examples in its help",
+    "commands/stacks.py": "examples in its help",
     "extras/__init__.py": "examples in the help",
     "extras/spack/environments.py": "the packages of Spack",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -35,10 +36,19 @@ def page(*records: Record) -> dict[str, Any]:
 
 def test_joules_are_divided_by_the_work_of_the_same_launch() -> None:
     item = measured(100.0, 300.0, 200.0, work={"flop": 4e9, "bytes": 5e10}, idle=IDLE)
-    found = spent.spent(item)
-    assert (found.joules, found.watts, found.per_gflop, found.per_gbyte) == (200.0, 200.0, 50.0, 4.0)
-    line = "energy     200 J a launch, 200 W, idle 55 W (node1, 2026-01-01); 50 J per GFlop; 4 J per GB"
-    assert line in show.text(item).splitlines()
+    assert spent.of(item).medians == {
+        "joules": 200.0,
+        "watts": 200.0,
+        "per_gflop": 50.0,
+        "per_gbyte": 4.0,
+        "gflop": 4.0,
+        "gbytes": 50.0,
+    }
+    header, _, line, idle = spent.text(item).splitlines()
+    assert re.split("  +", header.strip())[:4] == ["energy J", "power W", "per GFlop J", "per GB J"]
+    assert line.split()[:4] == ["200.0", "200.0", "50.00", "4.000"]
+    assert idle == "idle power of node1: 55 W (2026-01-01)"
+    assert spent.text(item) in show.text(item)
     work = pieces.section(page(item), "work")
     assert "idle power of node1: 55 W (2026-01-01)" in pieces.blocks(work, "bullets")[0]["pieces"]
     column = [one["title"] for one in pieces.blocks(work, "table")[0]["columns"]].index("per GFlop")
@@ -46,24 +56,26 @@ def test_joules_are_divided_by_the_work_of_the_same_launch() -> None:
 
 
 def test_a_model_without_flops_gives_no_joules_per_flop() -> None:
-    found = spent.spent(measured(100.0, work={"flop": 0, "bytes": 5e10}))
-    assert (found.per_gflop, found.gflop, found.per_gbyte) == (None, None, 2.0)
+    medians = spent.of(measured(100.0, work={"flop": 0, "bytes": 5e10})).medians
+    assert medians == {"joules": 100.0, "watts": 100.0, "gbytes": 50.0, "per_gbyte": 2.0}
 
 
 def test_superseded_launches_and_those_without_joules_do_not_count() -> None:
     item = measured(100.0, None, 900.0, work={"flop": 1e9, "bytes": 0})
     item.launches[2].superseded = True
-    assert spent.spent(item).joules == 100.0
+    assert spent.of(item).medians["joules"] == 100.0
 
 
 def test_counts_stand_beside_the_model() -> None:
     item = measured(None, work={"flop": 4e9, "bytes": 5e9, "counted": COUNTED})
-    found = spent.spent(item)
-    assert (found.instructions, found.per_cycle, found.missed_gbytes) == (6.0, 2.0, 6.4)
-    seen = "6 billion instructions, 2 a cycle, 6.4 GB not in the last cache"
-    assert f"work       4 GFlop, 5 GB by the model; counted: {seen}" in show.text(item).splitlines()
+    medians = spent.of(item).medians
+    assert [medians[name] for name in ("instructions", "per_cycle", "missed_gbytes")] == [6.0, 2.0, 6.4]
+    header, _, line = spent.text(item).splitlines()
+    names = ["model GFlop", "instructions 10⁹", "a cycle", "model GB", "not in the last cache GB"]
+    assert re.split("  +", header.strip()) == names
+    assert line.split() == ["4.000", "6.000", "2.000", "5.000", "6.400"]
     unknown = measured(None, work={"flop": 4e9, "bytes": 0, "counted": {**COUNTED, "line_bytes": 0}})
-    assert spent.spent(unknown).missed_gbytes is None
+    assert "missed_gbytes" not in spent.of(unknown).medians
 
 
 def test_what_is_absent_is_said_once() -> None:
@@ -72,7 +84,7 @@ def test_what_is_absent_is_said_once() -> None:
     items = [measured(None, work=work, host=host, id=f"{number:012x}") for number in range(3)]
     (said,) = pieces.blocks(pieces.section(page(*items), "work"), "bullets")
     assert list(said["pieces"]) == ["joules not read: only root may read it", f"not counted: {WHY}"]
-    assert f"work       4 GFlop by the model; not counted: {WHY}" in show.text(items[0]).splitlines()
+    assert f"not counted: {WHY}" in show.text(items[0]).splitlines()
 
 
 def test_a_record_of_an_earlier_version_has_neither() -> None:

@@ -13,10 +13,10 @@ import yaml
 from plumbline import site
 from plumbline.base.errors import PlumbError
 from plumbline.base.schemas.site import Facts
-from plumbline.commands import site as command
+from plumbline.commands import sites as command
 from plumbline.host import collector
 from plumbline.judge.references import References, match
-from plumbline.site import tests, write
+from plumbline.site import write
 
 TOPOLOGY = '<?xml version="1.0"?>\n<topology version="2.0"></topology>\n'
 
@@ -33,8 +33,9 @@ def sites(tmp_path, monkeypatch):
 
 def plumb_site(*arguments):
     parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    return command.run(parser.parse_args(arguments))
+    command.run_site.add_to(parser)
+    args = parser.parse_args(arguments)
+    return args.run(args)
 
 
 @pytest.fixture
@@ -62,8 +63,8 @@ def test_written_from_nothing(local):
     assert (local / part.topology).read_text() == TOPOLOGY
     assert site.partition(document, "default") == part
     made = {file.stem: match.read(file).references for file in match.files("local")}
-    assert made == {family: [] for family in tests.families()}
-    assert {"stream", "imb", "osu"} <= set(tests.families())
+    assert made == {family: [] for family in site.families()}
+    assert {"stream", "imb", "osu"} <= set(site.families())
 
 
 def test_hostname_is_matched_exactly(local, monkeypatch):
@@ -129,7 +130,7 @@ def test_another_partition_is_added(local):
 
 def test_dry_run_writes_nothing(sites, capsys):
     assert plumb_site("init", "--dry-run") == 0
-    assert f"{len(tests.families()) + 2} files would change" in capsys.readouterr().out
+    assert f"{len(site.families()) + 2} files would change" in capsys.readouterr().out
     assert not sites.exists()
 
 

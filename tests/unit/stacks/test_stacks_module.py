@@ -260,7 +260,7 @@ def builds(site, tmp_path, monkeypatch):
     archive.touch()
     monkeypatch.setattr(kernels, "refresh", refresh)
     monkeypatch.setattr(kernels, "stale", lambda name: None if "pi" in manifest.load(name).benchmarks else "none yet")
-    monkeypatch.setattr(module.fetch, "download", lambda *_, **__: {"reframe-hpc": archive})
+    monkeypatch.setattr(module.stream.fetch, "download", lambda *_, **__: {"reframe-hpc": archive})
     monkeypatch.setattr(module.stream, "install", install)
     return seen
 
@@ -284,7 +284,7 @@ def test_what_cannot_be_built_is_said_and_the_site_s_own_programs_stay(site, bui
 
     site()
     with monkeypatch.context() as offline:
-        offline.setattr(module.fetch, "download", refuse)
+        offline.setattr(module.stream.fetch, "download", refuse)
         stacks.install("module", "site-openmpi")
     assert "site-openmpi: pip cannot get the packages" in capsys.readouterr().out
     assert sorted(manifest.load("site-openmpi").benchmarks) == ["osu_latency", "pi"]

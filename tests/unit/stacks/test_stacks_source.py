@@ -182,7 +182,7 @@ class TestSides:
 
 def options(words):
     parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
+    command.run_bisect.add_to(parser)
     return parser.parse_args(words)
 
 

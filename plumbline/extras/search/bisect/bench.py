@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from plumbline.base import files, git, paths
 from plumbline.base.schemas.site import Partition
@@ -104,41 +105,32 @@ class TimeUp(Exception):
 class BisectionBench:
     """The gates of the bisection of ``folder``, which was begun or loaded by :data:`BISECTION`.
 
-    After ``minutes`` no pair is started: :class:`TimeUp`. ``make`` is that of :func:`plumbline.gate.run.resume`.
+    After ``minutes`` no pair is started: :class:`TimeUp`.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        state: BisectionState,
-        say: Say,
-        minutes: float | None = None,
-        make: run.MakeBench | None = None,
-    ) -> None:
-        self.folder, self.state, self.say, self.make = folder, state, say, make
-        self.request = state.request
+    def __init__(self, folder: Path, state: BisectionState, say: Say, minutes: float | None = None) -> None:
+        self.folder, self.state, self.say, self.request = folder, state, say, state.request
         self.until = None if minutes is None else time.monotonic() + 60 * minutes
-        self._known: dict[tuple[str, str, float, float, bool], Comparison] = {}
+        self._known: dict[tuple[str, str, PairedRule, bool], Comparison] = {}
         for comparison in state.comparisons:
-            key = comparison.baseline, comparison.candidate, comparison.rule
-            self._known[_key(*key, again=_key(*key) in self._known)] = comparison
+            first = comparison.baseline, comparison.candidate, comparison.rule, False
+            self._known[(*first[:3], True) if first in self._known else first] = comparison
 
     def series(self) -> str:
         """The series that is followed, as gates call it."""
-        if self.state.series is None:
-            return "the figures"
-        return ": ".join(self.state.series)
+        return ": ".join(self.state.series or ("the figures",))
 
     def partition(self) -> Partition:
         """Where it is measured; begins the gate of the ends, and measures nothing."""
-        request = self.request
-        folder = self._begun(0, request.good, request.bad, request.rule)
-        return setup.partition_of(GATE.peek(folder))
+        return setup.partition_of(self._ends())
 
     def nodes(self) -> int:
-        """On how many nodes it is measured, after :meth:`partition`."""
-        begun = GATE.peek(self._place(0, self.request.good, self.request.bad))
-        return max(couple[0].nodes for couple in begun.couples)
+        """On how many nodes it is measured."""
+        return max(couple[0].nodes for couple in self._ends().couples)
+
+    def _ends(self) -> setup.Session:
+        request = self.request
+        return GATE.peek(self._begun(0, request.good, request.bad, request.rule))
 
     def search(self, findings: BisectionFindings) -> None:
         """Measure and search until all is found; however it ends, ``findings`` and the logs have all results."""
@@ -155,18 +147,17 @@ class BisectionBench:
 
         Raises :class:`TimeUp`, and PlumbError where the fault is not that of a commit.
         """
-        key = _key(baseline, candidate, rule, again=again)
+        key = baseline, candidate, rule, again
         if key not in self._known:
-            comparison = self._measured(len(self.state.comparisons), baseline, candidate, rule)
+            number = len(self.state.comparisons)
+            comparison = decided(lambda attempt: self._gate(number, baseline, candidate, rule, attempt), not number)
             self.state.comparisons.append(comparison)
             BISECTION.save(self.folder, self.state)
             self._known[key] = comparison
         return self._known[key]
 
-    def _measured(self, number: int, baseline: str, candidate: str, rule: PairedRule) -> Comparison:
-        return decided(lambda attempt: self._gate(number, baseline, candidate, rule, attempt), ends=not number)
-
     def _gate(self, number: int, baseline: str, candidate: str, rule: PairedRule, attempt: int) -> Comparison:
+        both = {"baseline": baseline, "candidate": candidate}
         comparison = Comparison(
             baseline=baseline,
             candidate=candidate,
@@ -174,21 +165,22 @@ class BisectionBench:
             must_detect=rule.must_detect,
             state="INVALID",
         )
-        both = {"baseline": baseline, "candidate": candidate}
         try:
             folder = self._begun(number, baseline, candidate, rule, attempt)
         except Unusable as error:
             if not number:
                 raise  # an end: there is nothing to search
-            return msgspec.structs.replace(comparison, reason=str(error.fault), unusable=(both[error.side.role],))
+            return structs.replace(comparison, reason=str(error.fault), unusable=(both[error.side.role],))
         outcome = self._judged(folder)
         verdict = outcome.verdicts[0] if number else self._followed(outcome.verdicts)
         faulty = [both[side] for side in outcome.faulty] if verdict.state == "INVALID" else []
-        return msgspec.structs.replace(
+        couples = [live.kept_records(folder, place) or [] for place in range(len(GATE.peek(folder).couples))]
+        disturbed = verdict.pairs.disturbed
+        return structs.replace(
             comparison,
             state=verdict.state,
             pairs=verdict.count,
-            launches=_launches(folder),
+            launches=sum(len(record.launches) for couple in couples for record in couple),
             ratio=verdict.ratio,
             interval=verdict.interval,
             detectable=verdict.detectable,
@@ -196,7 +188,7 @@ class BisectionBench:
             reason=verdict.reason,
             unusable=tuple(faulty) if len(faulty) == 1 else (),
             folder=str(folder.relative_to(self.folder)),
-            in_doubt=_in_doubt(verdict),
+            in_doubt=verdict.state == "INCONCLUSIVE" and disturbed is not None and disturbed.doubt() is not None,
         )
 
     def _judged(self, folder: Path) -> run.GateOutcome:
@@ -204,7 +196,7 @@ class BisectionBench:
         left = None if self.until is None else (self.until - time.monotonic()) / 60
         if left is not None and left <= 0:
             raise TimeUp
-        outcome = run.resume(folder, live.Stop(left), self.say, self.make, f"plumb bisect --resume {self.folder}")
+        outcome = run.resume(folder, live.Stop(left), self.say, command=f"plumb bisect --resume {self.folder}")
         if outcome.open:
             raise TimeUp
         return outcome
@@ -212,7 +204,7 @@ class BisectionBench:
     def _followed(self, verdicts: Sequence[Verdict]) -> Verdict:
         """The verdict of the ends on the series to follow: the certain one that differs most, or else the worst."""
         failed = [item for item in verdicts if item.state == "FAIL"]
-        worst = max(failed or verdicts, key=lambda item: (severity(item.state), _slower(item)))
+        worst = max(failed or verdicts, key=lambda item: (severity(item.state), item.slower or 0.0))
         variant, _, figure = worst.subject.rpartition(": ")
         self.state.series = variant, figure
         self.state.others = [item.subject for item in failed if item is not worst]
@@ -228,11 +220,13 @@ class BisectionBench:
         request, series = self.request, self.state.series
         both = (self._side("baseline", baseline), self._side("candidate", candidate))
         seed = random.Random(f"{request.seed}/{number}/{attempt}").getrandbits(32)  # noqa: S311 - a design, not a secret
-        words = ["--baseline", both[0].spelling, "--candidate", both[1].spelling]
-        words += [] if request.library else ["--stack", request.stack]
-        words += ["--tolerance", f"{rule.tolerance:g}", "--must-detect", f"{rule.must_detect:g}"]
-        words += ["--application", request.application] if request.application else []
-        words += ["--test", request.test] if request.test else []
+        words = [
+            *("--baseline", both[0].spelling, "--candidate", both[1].spelling),
+            *([] if request.library else ["--stack", request.stack]),
+            *("--tolerance", f"{rule.tolerance:g}", "--must-detect", f"{rule.must_detect:g}"),
+            *(["--application", request.application] if request.application else []),
+            *(["--test", request.test] if request.test else []),
+        ]
         variant, figure = series if series and number else (None, request.figure)
         gate_request = GateRequest(
             both,
@@ -255,28 +249,3 @@ class BisectionBench:
         if self.request.library:
             return sides.resolve(role, f"stack:{self.request.stack}@{commit}", None, self.request.file)
         return sides.resolve(role, f"commit:{commit}", self.request.stack, self.request.file)
-
-
-def _key(
-    baseline: str, candidate: str, rule: PairedRule, *, again: bool = False
-) -> tuple[str, str, float, float, bool]:
-    return baseline, candidate, rule.tolerance, rule.must_detect, again
-
-
-def _in_doubt(verdict: Verdict) -> bool:
-    """Whether disturbance left it open."""
-    disturbed = verdict.pairs.disturbed
-    return verdict.state == "INCONCLUSIVE" and disturbed is not None and disturbed.doubt() is not None
-
-
-def _slower(verdict: Verdict) -> float:
-    """By which factor it is slower."""
-    if verdict.ratio is None:
-        return 0.0
-    return verdict.ratio if verdict.pairs.better == "lower" else 1 / verdict.ratio
-
-
-def _launches(folder: Path) -> int:
-    """How many launches the gate of ``folder`` made."""
-    every = (live.kept_records(folder, position) or [] for position in range(len(GATE.peek(folder).couples)))
-    return sum(len(record.launches) for couple in every for record in couple)

@@ -10,74 +10,69 @@ from msgspec import structs
 
 from plumbline.base import git, paths
 from plumbline.base.errors import PlumbError
+from plumbline.base.schemas.site import Partition
 from plumbline.base.terminal import say
 from plumbline.commands import options
-from plumbline.extras.search.bisect import page
+from plumbline.commands.options import command, flag, goes_without, needs, option
 from plumbline.extras.search.bisect.bench import BISECTION, BisectionBench, BisectionRequest, BisectionState, TimeUp
 from plumbline.extras.search.bisect.commits import require_range
 from plumbline.extras.search.bisect.model import MUST_DETECT, TOLERANCE, BisectionFindings
-from plumbline.extras.search.bisect.report import Report, plan
+from plumbline.extras.search.bisect.report import Report, page, plan
 from plumbline.launch.signals import Interrupted
 from plumbline.measure import jobs, session
 from plumbline.measure.application import model
-from plumbline.measure.reframe.built import first_stack
+from plumbline.measure.reframe.campaign import first_stack
 from plumbline.records import store
 from plumbline.show.pages.page import render
 from plumbline.stacks import source
 from plumbline.statistics.paired import PairedRule
 
 #: options of a new bisection, as argparse calls them; --resume takes the others
-BEGINNING = (
-    "good", "bad", "application", "stack", "test", "figure", "site", "partition", "tolerance", "must_detect",
-    "first_parent", "seed", "work", "dry_run",
-)  # fmt: skip
+BEGINNING = "good bad application stack test figure site partition tolerance must_detect first_parent seed work dry_run"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``plumb bisect``."""
-    parser.description = (
-        "Compares BAD with GOOD, and finds the commit between them that makes a figure slower: git bisect chooses the "
-        "commits, a gate judges each."
-    )
-    parser.add_argument("good", nargs="?", metavar="GOOD", help="a commit before the figure became slower")
-    parser.add_argument("bad", nargs="?", metavar="BAD", help="one after that")
-    options.add(parser, "--application", "its commits (default: the plumb.yaml here; without one those of this suite)")
-    text = "stack that commits are built with (default: the first that the site offers); source:NAME: its own commits"
-    options.add(parser, "--stack", text)
-    text = "tests whose name begins with what this regular expression matches; the slowest series is followed"
-    options.add(parser, "--test", text)
-    options.add(parser, "--figure", "only the figure of this name")
-    options.add(parser, "--site", "where (default: the site that claims this host)")
-    options.add(parser, "--partition", "default: the partitions of the site that have the tests")
-    options.add(
-        parser, "--tolerance", f"slowdown that is none (default: {TOLERANCE:g}, {TOLERANCE:.1%})".replace("%", " %%")
-    )
-    options.add(
-        parser,
+@command(
+    option("good", "a commit before the figure became slower", nargs="?", metavar="GOOD"),
+    option("bad", "one after that", nargs="?", metavar="BAD"),
+    option("--application", "its commits (default: the plumb.yaml here; without one those of this suite)"),
+    option(
+        "--stack",
+        "stack that commits are built with (default: the first that the site offers); source:NAME: its own commits",
+    ),
+    option(
+        "--test", "tests whose name begins with what this regular expression matches; the slowest series is followed"
+    ),
+    option("--figure", "only the figure of this name"),
+    option("--site", "where (default: the site that claims this host)"),
+    option("--partition", "default: the partitions of the site that have the tests"),
+    option("--tolerance", f"slowdown that is none (default: {TOLERANCE:g}, {TOLERANCE:.1%})".replace("%", " %%")),
+    option(
         "--must-detect",
         f"slowdown that must be found (default: {MUST_DETECT:g}, {MUST_DETECT:.0%})".replace("%", " %%"),
-    )
-    text = "of a merge, follow only the first parent: the answer is then the merge"
-    parser.add_argument("--first-parent", action="store_true", help=text)
-    options.add(parser, "--minutes", "start no pair after M minutes; --resume goes on")
-    options.add(parser, "--seed", "of the order of pairs (default: random, recorded)")
-    options.add(parser, "--work", "folder of a new bisection (default: build/bisect/SESSION)")
-    options.add(parser, "--resume", "continue the bisection of this folder")
-    parser.add_argument(
-        "--dry-run", action="store_true", help="how many commits, gates and launches; nothing is measured"
-    )
-    options.add_json(parser, "print all that was found as JSON, and the rest on standard error")
-    options.add_output(parser, "write all that was found to a file", ".json", ".md", ".html")
-
-
-def run(args: argparse.Namespace) -> int:
+    ),
+    flag("--first-parent", "of a merge, follow only the first parent: the answer is then the merge"),
+    option("--minutes", "start no pair after M minutes; --resume goes on"),
+    option("--seed", "of the order of pairs (default: random, recorded)"),
+    option("--work", "folder of a new bisection (default: build/bisect/SESSION)"),
+    option("--resume", "continue the bisection of this folder"),
+    flag("--dry-run", "how many commits, gates and launches; nothing is measured"),
+    options.as_json("print all that was found as JSON, and the rest on standard error"),
+    options.output("write all that was found to a file", ".json", ".md", ".html"),
+    description="Compares BAD with GOOD, and finds the commit between them that makes a figure slower: git bisect "
+    "chooses the "
+    "commits, a gate judges each.",
+    rules=[
+        goes_without(
+            BEGINNING,
+            "resume",
+            "--resume continues a bisection that was started",
+            "leave out all but --minutes, --json and --output",
+        ),
+        needs("good bad", "two commits are needed", "plumb bisect GOOD BAD, or --resume DIR", unless="resume"),
+    ],
+)
+def run_bisect(args: argparse.Namespace) -> int:
     """Search; returns 0 if every change is found, 1 if BAD is not slower, 2 if something is open, 3 for an error."""
-    new_options = [name for name in BEGINNING if getattr(args, name) not in (None, False)]
-    if args.resume and new_options:
-        message = "--resume continues a bisection that was started"
-        raise PlumbError(message, "plumb bisect", "leave out all but --minutes, --json and --output")
-    if not args.resume and not (args.good and args.bad):
-        raise PlumbError("two commits are needed", "plumb bisect", "plumb bisect GOOD BAD, or --resume DIR")
     if args.dry_run:
         request = _request(args)
         with session.passing_folder("bisect") as folder:
@@ -85,21 +80,17 @@ def run(args: argparse.Namespace) -> int:
             require_range(commits, request.good, request.bad, request.named)
             print(plan(len(commits.between(request.good, request.bad))))
         return 0
-    with options.progress(args.json):
-        folder = args.resume.resolve() if args.resume else _begun(args)
-        BISECTION.peek(folder)  # the lock would make a folder that is not there
-        with BISECTION.locked(folder):
-            bench = BisectionBench(folder, BISECTION.peek(folder), say, args.minutes)
-            part, nodes = bench.partition(), bench.nodes()
-        report = None if jobs.needed(part) else _measured(args, folder)
-    if report is None:
-        return options.in_job(args, ("minutes", "output"), BISECTION, folder, part, nodes)
-    if args.json:
-        print(report.document(), end="")
-    return report.status
+    return options.in_session(args, BISECTION, _begun, _place, _measured, ("minutes", "output"))
 
 
-def _measured(args: argparse.Namespace, folder: Path) -> Report:
+def _place(folder: Path) -> tuple[Partition, int]:
+    BISECTION.peek(folder)  # the lock would make a folder that is not there
+    with BISECTION.locked(folder):
+        bench = BisectionBench(folder, BISECTION.peek(folder), say)
+        return bench.partition(), bench.nodes()
+
+
+def _measured(args: argparse.Namespace, folder: Path) -> tuple[int, str]:
     """Measure, print the results and write them to files, also where the time ends before the search."""
     progress, why = BisectionFindings(), None
     with BISECTION.locked(folder):
@@ -114,13 +105,15 @@ def _measured(args: argparse.Namespace, folder: Path) -> Report:
             raise
         report = Report(folder, bench.state, progress, bench.request.commits(folder / "commits.git"), why)
         say(f"\n{report.text()}")
-        forms = {".json": report.document, ".md": report.markdown, ".html": lambda: render(page.document(report))}
+        forms = {".json": report.document, ".md": report.markdown, ".html": lambda: render(page(report))}
         options.write("what the bisection found", args.output, forms)
-    return report
+    return report.status, report.document()
 
 
 def _begun(args: argparse.Namespace) -> Path:
-    """The folder of a new bisection."""
+    """The folder of the bisection, which is begun unless it is resumed."""
+    if args.resume:
+        return Path(args.resume.resolve())
     request = _request(args)
     with session.passing_folder("bisect") as place:
         require_range(request.commits(place / "commits.git"), request.good, request.bad, request.named)

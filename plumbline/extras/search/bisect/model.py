@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from plumbline.base.units import Better, percent, significant
 from plumbline.extras.search.bisect.commits import Term
-from plumbline.judge.statement import Statement, nonempty, rounded
+from plumbline.judge.statement import nonempty, rounded
 from plumbline.statistics.paired import PairedRule
 
 #: margins of the whole: the tolerated slowdown, and the one to detect. A step of 3 % is found at 3 % noise
@@ -53,6 +53,11 @@ class Comparison(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return PairedRule(self.tolerance, self.must_detect)
 
     @property
+    def numbers(self) -> dict[str, Any]:
+        """Ratio, interval and what would have been seen, to six digits."""
+        return {name: rounded(getattr(self, name), 6) for name in ("ratio", "interval", "detectable")}
+
+    @property
     def slower(self) -> tuple[float, float, float]:
         """Lower bound, estimate and upper bound of the slowdown, as log ratios; without an interval nothing is known.
 
@@ -67,14 +72,13 @@ class Comparison(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def swapped(self) -> Comparison:
         """The same with the commits exchanged: where the baseline was slower, its candidate is faster."""
-        ends = (1 / self.interval[1], 1 / self.interval[0]) if self.interval else None
         return msgspec.structs.replace(
             self,
             baseline=self.candidate,
             candidate=self.baseline,
             state={"FAIL": "GAIN", "GAIN": "FAIL"}.get(self.state, self.state),
             ratio=None if self.ratio is None else 1 / self.ratio,
-            interval=ends,
+            interval=(1 / self.interval[1], 1 / self.interval[0]) if self.interval else None,
         )
 
     @property
@@ -83,23 +87,19 @@ class Comparison(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
         Noise hides little more where the interval is at most :data:`WIDEST` times as wide as ``must_detect``.
         """
-        low, _, high = self.slower
-        is_fine = high - low <= WIDEST * math.log1p(self.must_detect)
+        is_fine = self.slower[2] - self.slower[0] <= WIDEST * math.log1p(self.must_detect)
         return self.state == "INCONCLUSIVE" and (self.in_doubt or is_fine)
 
     @property
     def by(self) -> str:
         """The change for people: ``slower by 9.7 % (9.1 % to 10 %)``."""
-        low, centre, high = self.slower
+        low, centre, high = map(math.expm1, self.slower)
         if centre >= 0:
-            return (
-                f"slower by {percent(math.expm1(centre))} ({percent(math.expm1(low))} to {percent(math.expm1(high))})"
-            )
-        ends = (-math.expm1(change) for change in (centre, high, low))
-        return "faster by {} ({} to {})".format(*map(percent, ends))
+            return f"slower by {percent(centre)} ({percent(low)} to {percent(high)})"
+        return f"faster by {percent(-centre)} ({percent(-high)} to {percent(-low)})"
 
 
-def decided(gate: Callable[[int], Comparison], *, ends: bool = False) -> Comparison:
+def decided(gate: Callable[[int], Comparison], ends: bool = False) -> Comparison:
     """The last result of at most :data:`ATTEMPTS` gates, with the launches of all; ``gate`` takes a number, from 0.
 
     Each has pairs of its own and errs as seldom as any gate, so a commit that takes all of them is misjudged at most
@@ -163,13 +163,18 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Culprit(Statement):
+class Culprit:
     """A commit that makes the figure slower (FAIL) or faster (GAIN) than ``before`` it; of ``candidates`` it is one.
 
-    INCONCLUSIVE: the gate of both did not confirm it. ``subject`` is the commit for people, or all candidates;
-    ``series`` is the figure, ``part`` the range in which it was found. ``notes`` say why candidates were skipped.
+    INCONCLUSIVE: the gate of both, ``comparison``, did not confirm it for a ``reason``. ``subject`` is the commit for
+    people, or all candidates; ``series`` is the figure, ``part`` the range in which it was found. ``notes`` say why
+    candidates were skipped.
     """
 
+    subject: str
+    state: str
+    reason: str | None
+    notes: tuple[str, ...]
     series: str
     part: Part
     before: str
@@ -203,7 +208,6 @@ class Culprit(Statement):
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object that ``plumb bisect`` prints for it, numbers to six digits."""
-        numbers = {"ratio": self.ratio, "interval": self.interval, "detectable": self.detectable}
         return {
             "series": self.series,
             "verdict": self.state,
@@ -211,8 +215,8 @@ class Culprit(Statement):
             "label": self.subject,
             "before": self.before,
             "candidates": list(self.candidates),
-            "pairs": self.count,
-            **rounded(numbers, 6),
+            "pairs": self.comparison.pairs,
+            **self.comparison.numbers,
             **nonempty(reason=self.reason, notes=list(self.notes)),
         }
 

@@ -137,17 +137,12 @@ class Search:
             repeated = self._changed(part, before, after, self.rule, again=True)
             comparison = repeated if repeated.state == part.state else comparison
         is_it = comparison.state == part.state
-        why = None if is_it else comparison.reason or f"no change of {percent(self.rule.must_detect)} or more"
         skipped = [step for step in findings.steps if step.part == part and step.commit in left and step.why]
         return Culprit(
-            some([self.commits.label(commit) for commit in left]),
-            comparison.state if is_it else "INCONCLUSIVE",
-            comparison.pairs,
-            comparison.ratio,
-            comparison.interval,
-            comparison.detectable,
-            why,
-            tuple(f"{step.commit[:12]} is skipped: {step.why}" for step in skipped),
+            subject=some([self.commits.label(commit) for commit in left]),
+            state=comparison.state if is_it else "INCONCLUSIVE",
+            reason=None if is_it else comparison.reason or f"no change of {percent(self.rule.must_detect)} or more",
+            notes=tuple(f"{step.commit[:12]} is skipped: {step.why}" for step in skipped),
             series=self.series(),
             part=part,
             before=before,

@@ -1,7 +1,8 @@
-"""The answer of a search: which factors make how much of the difference, as one line, a table and JSON."""
+"""The answer of a search: which factors make how much of the difference, as one line, a table, JSON and a page."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Sequence
@@ -10,16 +11,22 @@ from typing import Any
 
 from plumbline.base.table import markdown, table
 from plumbline.base.units import counted, percent, signed
+from plumbline.extras.search.why.designs import bits
 from plumbline.extras.search.why.model import Fixed
 from plumbline.extras.search.why.run import WhyOutcome, broken
 from plumbline.extras.search.why.search import ACTS, Named
 from plumbline.judge.decide import Verdict
 from plumbline.judge.statement import Statement, nonempty, rounded
+from plumbline.records.naming import shorten
+from plumbline.show.pages import blocks
+from plumbline.show.pages.blocks import Block, block, section
 
 HEADER = ("cause", "A", "B", "put into A", "taken out of B", "share", "interval", "verdict")
 RIGHT = ("put into A", "taken out of B", "share")
 #: exit status of each kind of answer; 3 is that of what cannot be measured
 STATUS = {"explained": 0, "outside": 1, "undecided": 2}
+#: causes that are drawn one by one; all others that act are one step
+DRAWN = 10
 #: characters of a value in the table
 _WIDTH = 28
 
@@ -70,16 +77,13 @@ class Answer:
     """The answer that an outcome gives."""
 
     def __init__(self, outcome: WhyOutcome) -> None:
-        self.outcome = outcome
-        self.ends = outcome.request.ends
+        self.outcome, self.ends = outcome, outcome.request.ends
         self._sign = 1 if outcome.better == "lower" else -1
-        whole = outcome.attribution.whole if outcome.attribution and outcome.attribution.whole else outcome.ends
-        self.whole = whole
-        self._log = self._logs(whole)[0]
-        self.causes = (
-            claimed([self._cause(named) for named in outcome.attribution.named]) if outcome.attribution else []
-        )
+        attribution = outcome.attribution
+        self._log = self._logs((attribution and attribution.whole) or outcome.ends)[0]
+        self.causes = claimed([self._cause(named) for named in attribution.named]) if attribution else []
         self.causes.sort(key=lambda cause: -abs(cause.part[0]) if cause.part and cause.acts else math.inf)
+        self.acting = [cause for cause in self.causes if cause.acts]
 
     def _logs(self, verdict: Verdict) -> tuple[float, float, float]:
         """Log ratio and its ends, positive where B is worse than A."""
@@ -90,41 +94,32 @@ class Answer:
     def _cause(self, named: Named) -> Cause:
         factors = [self.ends.factors[member] for member in named.members]
         label = factors[0].label if len(factors) == 1 else _together([factor.label for factor in factors])
-        shown = tuple(
+        before, after = (
             ", ".join("not set" if value is None else value for value in side)
             for side in zip(*((factor.before, factor.after) for factor in factors), strict=True)
         )
-        share, parts = named.share, [self._fraction(verdict) for verdict in (named.put_in, named.taken_out)]
+        share = named.share
         if share is None:
-            why = self._why_not(named)
-            return Cause(label, "INVALID", 0, reason=why, before=shown[0], after=shown[1])
-        logs = self._logs(share)
-        low, high = sorted((logs[1] / self._log, logs[2] / self._log)) if self._log else (0.0, 0.0)
-        part = (logs[0] / self._log, low, high) if self._log else None
+            put_in, whole = bits(named.members), (1 << len(self.ends.factors)) - 1
+            every = (self.outcome.reasons.get(configuration) for configuration in (put_in, whole ^ put_in))
+            why = next((f"cannot be tried: {reason}" for reason in every if reason), "not measured: time was up")
+            return Cause(label, "INVALID", 0, reason=why, before=before, after=after)
+        centre, *bounds = (log / self._log if self._log else 0.0 for log in self._logs(share))
+        parts = [self._fraction(verdict) for verdict in (named.put_in, named.taken_out)]
         return Cause(
             label, share.state, share.count, share.ratio, share.interval, share.detectable, self._reason(share, named),
-            before=shown[0], after=shown[1], together=len(factors) > 1, put_in=parts[0], taken_out=parts[1], part=part,
+            before=before, after=after, together=len(factors) > 1, put_in=parts[0], taken_out=parts[1],
+            part=(centre, min(bounds), max(bounds)) if self._log else None,
         )  # fmt: skip
 
-    def _why_not(self, named: Named) -> str:
-        """The reason why a factor has no verdict."""
-        put_in = sum(1 << member for member in named.members)
-        whole = (1 << len(self.ends.factors)) - 1
-        reasons = [
-            self.outcome.reasons[configuration]
-            for configuration in (put_in, whole ^ put_in)
-            if configuration in self.outcome.reasons
-        ]
-        return f"cannot be tried: {reasons[0]}" if reasons else "not measured: time was up"
-
     def _reason(self, share: Verdict, named: Named) -> str:
-        attribution = self.outcome.attribution
-        alone = attribution is not None and bool(set(named.members) & set(attribution.alone))
-        together = "; in A and in B it makes different parts: it acts together with others" if alone else ""
         if len(named.members) > 1:
             return "act together"
         if share.state in ACTS:
-            return ("makes it " + ("slower" if self._logs(share)[0] > 0 else "faster")) + together
+            attribution = self.outcome.attribution
+            alone = attribution is not None and named.members[0] in attribution.alone
+            makes = "makes it slower" if self._logs(share)[0] > 0 else "makes it faster"
+            return makes + ("; in A and in B it makes different parts: it acts together with others" if alone else "")
         if share.state == "PASS" and share.detectable is not None:
             return f"makes less than {percent(share.detectable)}"
         return share.reason or f"undecided after {counted(share.count, 'round')}"
@@ -137,7 +132,7 @@ class Answer:
         """One of :data:`STATUS`."""
         if self.outcome.attribution is None:
             return "outside" if self.outcome.ends.state == "PASS" else "undecided"
-        if any(cause.acts for cause in self.causes):
+        if self.acting:
             return "explained"
         open_ones = any(cause.state == "INCONCLUSIVE" for cause in self.causes) or self.outcome.attribution.stopped
         return "undecided" if open_ones else "outside"
@@ -145,13 +140,8 @@ class Answer:
     @property
     def remainder(self) -> float | None:
         """The part of the difference that no named factor makes; None where none is named."""
-        parts = [cause.part[0] for cause in self.causes if cause.acts and cause.part]
+        parts = [cause.part[0] for cause in self.acting if cause.part]
         return 1 - sum(parts) if parts else None
-
-    def _is_left(self) -> bool:
-        """Whether the remainder is more than the intervals of the named causes allow."""
-        low, high = (1 - sum(cause.part[end] for cause in self._acting() if cause.part) for end in (2, 1))
-        return not low <= 0 <= high
 
     def closing(self) -> str:
         """The answer in one line."""
@@ -160,55 +150,53 @@ class Answer:
         if outcome.attribution is None:
             return f"why: {subject}: {self._not_reproduced()}"
         slower = "slower" if self._log > 0 else "faster"
-        whole = f"B is {slower} by {percent(math.expm1(abs(self._log)))}"
-        if self.kind != "explained":
-            conclusion = "nothing that could be set explains it"
-            if self.kind == "undecided":
-                conclusion = "no factor is certain yet; more rounds: plumb why --resume"
-            return f"why: {subject}: {whole}, and {conclusion}{self._cannot()}"
-        parts = [self._part(cause, first=not place) for place, cause in enumerate(self._acting())]
-        rest = self.remainder
-        left = f"; {_percent(rest)} of it is not explained" if rest is not None and self._is_left() else ""
-        return f"why: {subject}: {whole}; {'; '.join(parts)}{left}"
-
-    def _acting(self) -> list[Cause]:
-        return [cause for cause in self.causes if cause.acts]
+        whole = f"why: {subject}: B is {slower} by {percent(math.expm1(abs(self._log)))}"
+        if self.kind == "outside":
+            return f"{whole}, and nothing that could be set explains it{self._cannot()}"
+        if self.kind == "undecided":
+            return f"{whole}, and no factor is certain yet; more rounds: plumb why --resume{self._cannot()}"
+        named = [self._part(cause, first=not place) for place, cause in enumerate(self.acting)]
+        low, high = (1 - sum(cause.part[end] for cause in self.acting if cause.part) for end in (2, 1))
+        if self.remainder is not None and not low <= 0 <= high:  # more than the intervals of the causes allow
+            named.append(f"{_percent(self.remainder)} of it is not explained")
+        return "; ".join([whole, *named])
 
     def _part(self, cause: Cause, first: bool) -> str:
         value, low, high = cause.part or (0.0, 0.0, 0.0)
         if not first:
             return f"{cause.subject} {_percent(value)}"
         verb = "explain" if cause.together else "explains"
-        values = f"{_short(cause.before)} → {_short(cause.after)}"
+        values = f"{shorten(cause.before, _WIDTH)} → {shorten(cause.after, _WIDTH)}"
         return f"{cause.subject} ({values}) {verb} {_percent(value)} of it ({_percent(low)} to {_percent(high)})"
 
     def _not_reproduced(self) -> str:
         ends = self.outcome.ends
-        if ends.state == "PASS":
-            seen = f"slowdowns of {ends.ruled_out} and more are ruled out"
-            return (
-                f"B is not slower than A when both run here and now ({seen}): the difference is not in what can be set"
-                + self._cannot()
-            )
-        return f"whether B differs from A is not certain yet: {ends.explanation}"
+        if ends.state != "PASS":
+            return f"whether B differs from A is not certain yet: {ends.explanation}"
+        seen = f"slowdowns of {ends.ruled_out} and more are ruled out"
+        return (
+            f"B is not slower than A when both run here and now ({seen}): the difference is not in what can be set"
+            + self._cannot()
+        )
 
     def _cannot(self) -> str:
         fixed = [difference for difference in self.ends.fixed if difference.why != "in the stack"]
         if not fixed:
             return ""
-        shown = ", ".join(
-            f"{difference.key} {_short(difference.before)} → {_short(difference.after)}" for difference in fixed[:4]
-        )
+        shown = [
+            f"{difference.key} {shorten(difference.before, _WIDTH)} → {shorten(difference.after, _WIDTH)}"
+            for difference in fixed[:4]
+        ]
         more = f" and {len(fixed) - 4} more" if len(fixed) > 4 else ""
-        return f"; what differed and is not set here: {shown}{more}"
+        return f"; what differed and is not set here: {', '.join(shown)}{more}"
 
     def rows(self) -> list[tuple[str, ...]]:
         """The rows of the table."""
         return [
             (
                 cause.subject,
-                _short(cause.before),
-                _short(cause.after),
+                shorten(cause.before, _WIDTH),
+                shorten(cause.after, _WIDTH),
                 "–" if cause.put_in is None else signed(cause.put_in),
                 "–" if cause.taken_out is None else signed(cause.taken_out),
                 _percent(cause.part[0]) if cause.part else "–",
@@ -303,12 +291,74 @@ def _together(labels: Sequence[str]) -> str:
 
 def _fixed(difference: Fixed) -> str:
     can = {"root only": " (--root can)", "in the stack": " (a part of the stack)"}.get(difference.why, "")
-    return f"{difference.key} {_short(difference.before)} → {_short(difference.after)}{can}"
+    return f"{difference.key} {shorten(difference.before, _WIDTH)} → {shorten(difference.after, _WIDTH)}{can}"
 
 
 def _percent(fraction: float) -> str:
     return f"{round(100 * fraction)} %"
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
+def differences(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """The differences of two ends as a table, with long values cut."""
+    return table(header, [tuple(shorten(cell, 40) for cell in row) for row in rows])
+
+
+def page(answer: Answer) -> dict[str, Any]:
+    """The page: the difference as a waterfall of what each cause makes, the table, and what was measured."""
+    outcome = answer.outcome
+    facts = [
+        ("A", outcome.request.ends.labels[0]),
+        ("B", outcome.request.ends.labels[1]),
+        ("test", outcome.request.ends.first.name),
+        ("figure", f"{outcome.figure}, {outcome.better} is better"),
+        ("site", outcome.request.ends.first.site),
+    ]
+    columns = [*HEADER[:3], *map(blocks.number, HEADER[3:7]), blocks.column(HEADER[7], "notes")]
+    drawn = [cause for cause in answer.causes if cause.part]
+    return {
+        "title": "Why B differs from A",
+        "heading": ["Why B differs from A"],
+        "head": [blocks.facts("What was compared", facts), block("paragraph", answer.closing(), id="closing")],
+        "sections": [
+            section(
+                "causes",
+                "Causes",
+                "Each difference was put into A alone, and taken out of B alone. Its share is the mean of both, as a "
+                "part of the whole difference; the interval is right with 98 %.",
+                bool(drawn) and _waterfall(answer, drawn),
+                blocks.table("Causes", columns, [list(row) for row in answer.rows()]),
+                otherwise="The ends do not differ for certain, so no cause was looked for.",
+            ),
+            section("notes", "How it was measured", "", block("bullets", *answer.notes())),
+        ],
+    }
+
+
+def _waterfall(answer: Answer, causes: Sequence[Cause]) -> Block:
+    """From A to B: each cause that acts begins where the one before it ended."""
+    acting = [cause for cause in causes if cause.acts][:DRAWN]
+    values = [100 * (cause.part or (0.0,))[0] for cause in acting]
+    ends = [0.0, *itertools.accumulate(values)]
+    steps = [(cause.subject, *both) for cause, both in zip(acting, itertools.pairwise(ends), strict=True)]
+    steps += [("not explained", ends[-1], 100.0), ("B", 0.0, 100.0)]
+    names = [name for name, _, _ in steps][::-1]
+    low, high = min(0.0, *ends), max(100.0, *ends)
+    return blocks.chart(
+        "From A to B",
+        "What each cause makes of the difference, in percent of it; each begins where the one before it ended.",
+        ["cause", blocks.number("part of the difference", "%")],
+        [(name, f"{end - start:.1f}") for name, start, end in steps],
+        series=[
+            blocks.series(
+                "part",
+                None,
+                [(row, end, names.index(name), f"{end - start:.1f} %") for row, (name, start, end) in enumerate(steps)],
+                bars=[(names.index(name), start, end) for name, start, end in steps],
+                look={"type": "scatter", "symbolSize": 9},
+            )
+        ],
+        height=90 + 30 * len(steps),
+        wide=280,
+        x={"name": "part of the difference in %", "type": "value", "min": low, "max": 1.04 * high, "boundaryGap": 0},
+        y={"min": -0.5, "max": len(names) - 0.5, "interval": 1, "ticks": list(enumerate(names))},
+    )

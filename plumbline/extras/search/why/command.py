@@ -8,79 +8,68 @@ from pathlib import Path
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
+from plumbline.base.schemas.site import Partition
 from plumbline.base.terminal import say
 from plumbline.commands import options
+from plumbline.commands.options import command, flag, goes_without, only_with, option
 from plumbline.extras.search.why import ends as found_ends
-from plumbline.extras.search.why import page
 from plumbline.extras.search.why import run as searches
-from plumbline.extras.search.why.answer import STATUS, Answer
+from plumbline.extras.search.why.answer import STATUS, Answer, differences, page
 from plumbline.extras.search.why.model import WHY, Ends
 from plumbline.gate import setup, sides
 from plumbline.gate.rules import MARGINS
-from plumbline.measure import jobs
 from plumbline.measure.application import model as applications
 from plumbline.records import store
 from plumbline.show.pages.page import render
 from plumbline.statistics.paired import PairedRule
 
-#: options that a job of a search gets
-OF_A_JOB = ("minutes", "output")
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``plumb why``."""
-    parser.description = (
-        "Measures what each difference between A and B makes: each is put into A alone, and taken out of B alone. "
-        "Without A and B: those of the newest gate that ended with FAIL."
-    )
-    parser.add_argument("first", nargs="?", metavar="A", help="a record's id, or a side: stack, commit, placement:P,…")
-    parser.add_argument("second", nargs="?", metavar="B", help="the same; what is asked is why it differs from A")
-    options.add(parser, "--test", "of two sides: the test whose name begins with what this regular expression matches")
-    options.add(parser, "--figure", "of the test (default: the one that differs most)")
-    options.add(parser, "--stack", "of sides that name none")
-    options.add(parser, "--application", "its programs are measured (default: the plumb.yaml here)")
-    options.add(parser, "--site", "where (default: the site that claims this host)")
-    options.add(parser, "--partition", "default: the partition of the site that has the test")
-    options.add(parser, "--tolerance", "what a difference may make without being named (default: 0.01, 1 %%)")
-    options.add(parser, "--must-detect", "what a difference makes that has to be found (default: 0.05, 5 %%)")
-    text = "also change settings of this host that only root can (huge pages, governor, …), and set them back"
-    parser.add_argument("--root", action="store_true", help=text)
-    options.add_trust(parser)
-    options.add(parser, "--minutes", "begin no round of launches after M minutes")
-    options.add(parser, "--seed", "of the order of launches (default: random, recorded)")
-    options.add(parser, "--work", "folder of a new search (default: build/why/SESSION)")
-    options.add(parser, "--resume", "continue the search of this folder")
-    parser.add_argument("--dry-run", action="store_true", help="the differences, launches and minutes; nothing is run")
-    options.add_json(parser, "print the answer as JSON, and the rest on standard error")
-    options.add_output(parser, "write the answer to a file", ".json", ".md", ".html")
-
-
-def run(args: argparse.Namespace) -> int:
+@command(
+    option("first", "a record's id, or a side: stack, commit, placement:P,…", nargs="?", metavar="A"),
+    option("second", "the same; what is asked is why it differs from A", nargs="?", metavar="B"),
+    option("--test", "of two sides: the test whose name begins with what this regular expression matches"),
+    option("--figure", "of the test (default: the one that differs most)"),
+    option("--stack", "of sides that name none"),
+    option("--application", "its programs are measured (default: the plumb.yaml here)"),
+    option("--site", "where (default: the site that claims this host)"),
+    option("--partition", "default: the partition of the site that has the test"),
+    option("--tolerance", "what a difference may make without being named (default: 0.01, 1 %%)"),
+    option("--must-detect", "what a difference makes that has to be found (default: 0.05, 5 %%)"),
+    flag("--root", "also change settings of this host that only root can (huge pages, governor, …), and set them back"),
+    options.trust(),
+    option("--minutes", "begin no round of launches after M minutes"),
+    option("--seed", "of the order of launches (default: random, recorded)"),
+    option("--work", "folder of a new search (default: build/why/SESSION)"),
+    option("--resume", "continue the search of this folder"),
+    flag("--dry-run", "the differences, launches and minutes; nothing is run"),
+    options.as_json("print the answer as JSON, and the rest on standard error"),
+    options.output("write the answer to a file", ".json", ".md", ".html"),
+    description="Measures what each difference between A and B makes: each is put into A alone, and taken out of B "
+    "alone. "
+    "Without A and B: those of the newest gate that ended with FAIL.",
+    rules=[
+        goes_without(
+            "first test figure root dry_run",
+            "resume",
+            "--resume continues a search that was begun",
+            "leave out all but --minutes and files",
+        ),
+        only_with("first", "second", "one side alone", "name A and B, or neither: the newest gate that failed"),
+    ],
+)
+def run_why(args: argparse.Namespace) -> int:
     """Search; returns 0 where a cause is named, 1 if no setting is the cause, 2 if undecided, 3 for errors."""
-    _check(args)
-    with options.progress(args.json):
-        if args.dry_run:
+    if args.dry_run:
+        with options.progress(args.json):
             ends, _ = _ends(args)
             print(f"{_differences(ends)}\n\n{searches.plan(ends, _rule(args))}")
-            return 0
-        folder = _begun(args)
-        request = WHY.peek(folder)
-        part = searches.partition_of(request.ends)
-        answer = None if jobs.needed(part) else _measured(args, folder)
-    if answer is None:
-        return options.in_job(args, OF_A_JOB, WHY, folder, part, request.ends.first.nodes)
-    if args.json:
-        print(answer.json(), end="")
-    return STATUS[answer.kind]
+        return 0
+    return options.in_session(args, WHY, _begun, _place, _measured, ("minutes", "output"))
 
 
-def _check(args: argparse.Namespace) -> None:
-    if args.resume and (args.first or args.test or args.figure or args.root or args.dry_run):
-        raise PlumbError(
-            "--resume continues a search that was begun", "plumb why", "leave out all but --minutes and files"
-        )
-    if args.first and not args.second:
-        raise PlumbError("one side alone", "plumb why", "name A and B, or neither: the newest gate that failed")
+def _place(folder: Path) -> tuple[Partition, int]:
+    ends = WHY.peek(folder).ends
+    return searches.partition_of(ends), ends.first.nodes
 
 
 def _rule(args: argparse.Namespace) -> PairedRule:
@@ -136,22 +125,22 @@ def _differences(ends: Ends) -> str:
     ]
     rows += [(difference.key, difference.before, difference.after, difference.why) for difference in ends.fixed]
     header = ("difference", "A", "B", "can be set")
-    return page.differences(header, rows)
+    return differences(header, rows)
 
 
 def _value(text: str | None) -> str:
     return "not set" if text is None else text
 
 
-def _measured(args: argparse.Namespace, folder: Path) -> Answer:
+def _measured(args: argparse.Namespace, folder: Path) -> tuple[int, str]:
     """Measure, print and write the answer."""
     answer = Answer(searches.resume(folder, args.minutes, say))
     forms = {
         ".json": answer.json,
         ".md": answer.markdown,
-        ".html": lambda: render(page.document(answer)),
+        ".html": lambda: render(page(answer)),
     }
     options.write("the answer", args.output, forms)
     say(f"\n{answer.text()}")
     say(f"\n{answer.closing()}")
-    return answer
+    return STATUS[answer.kind], answer.json()

@@ -71,40 +71,30 @@ def bits(members: Iterable[int]) -> int:
 
 @dataclass(frozen=True)
 class Effect:
-    """How the effect of ``members``, one factor or several together, is measured among ``factors`` factors."""
+    """How the effect of ``members``, one factor or several together, is measured.
+
+    ``put_in``: the members alone put into A; ``taken_out``: B against B without them; ``share``: the mean of both;
+    ``disagreement``: how much more they make in A than in B.
+    """
 
     members: tuple[int, ...]
-    factors: int
+    put_in: Contrast
+    taken_out: Contrast
+    share: Contrast
+    disagreement: Contrast
 
-    @property
-    def _four(self) -> tuple[int, int, int, int]:
-        """A, A with the members of B, B with the members of A, B."""
-        whole, members = (1 << self.factors) - 1, bits(self.members)
-        return 0, members, whole ^ members, whole
 
-    @property
-    def put_in(self) -> Contrast:
-        """The members alone put into A."""
-        a, with_own, _, _ = self._four
-        return against([a], [with_own])
-
-    @property
-    def taken_out(self) -> Contrast:
-        """B against B without the members."""
-        _, _, without, b = self._four
-        return against([without], [b])
-
-    @property
-    def share(self) -> Contrast:
-        """The mean of both."""
-        a, with_own, without, b = self._four
-        return against([a, without], [with_own, b])
-
-    @property
-    def disagreement(self) -> Contrast:
-        """How much more they make in A than in B."""
-        a, with_own, without, b = self._four
-        return against([a, b], [with_own, without], scale=2.0)
+def effect_of(members: tuple[int, ...], factors: int) -> Effect:
+    """The effect of ``members`` among ``factors`` factors."""
+    a, b, a_with = 0, (1 << factors) - 1, bits(members)
+    b_without = b ^ a_with
+    return Effect(
+        members,
+        put_in=against([a], [a_with]),
+        taken_out=against([b_without], [b]),
+        share=against([a, b_without], [a_with, b]),
+        disagreement=against([a, b], [a_with, b_without], scale=2.0),
+    )
 
 
 def whole(factors: int) -> Contrast:
@@ -170,5 +160,5 @@ def launches_crossed(factors: int, noise: float, rule: PairedRule) -> int:
 
 def alone_configurations(factors: int) -> set[int]:
     """The configurations of a search with each factor alone."""
-    every = (Effect((factor,), factors).share.configurations for factor in range(factors))
+    every = (effect_of((factor,), factors).share.configurations for factor in range(factors))
     return set(itertools.chain.from_iterable(every))

@@ -8,7 +8,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -20,10 +20,11 @@ from plumbline.base.errors import PlumbError
 from plumbline.extras.search.why import factors
 from plumbline.extras.search.why.model import BASES, Ends, Factor
 from plumbline.gate import confirm, setup, sides
-from plumbline.gate.sides import KERNELS, Changes, Side
-from plumbline.judge import decide, from_records
-from plumbline.launch import brought, settings
-from plumbline.launch.prepare import APPLICATION, OWN, settings_of
+from plumbline.gate.sides import KERNELS, Changes, Parts, Side
+from plumbline.judge import decide
+from plumbline.judge.pairs import pairs_of_records, read_couples
+from plumbline.launch.environment import settings_variables
+from plumbline.launch.prepare import APPLICATION, OWN, TRUST, settings_of, variant_again
 from plumbline.measure.application import source
 from plumbline.measure.application.source import Variables
 from plumbline.measure.session import Say, passing_folder
@@ -40,25 +41,8 @@ MOST_GATES = 100
 _ID = re.compile(r"[0-9a-f]{4,12}|last")
 #: digits from which on git shortens commits
 _COMMIT_DIGITS = 7
-#: stack, code and variables of its build
-Parts: TypeAlias = tuple[str, str | None, Variables]
 #: a variant with other parts; None where they cannot be had together
 Make: TypeAlias = Callable[[Variant, Parts], Variant | None]
-
-
-@dataclass(frozen=True)
-class _Ran:
-    """The parts of an end: a stack, the state of the code (kernels or an application) and its build variables."""
-
-    stack: str
-    code: str | None
-    side: Side
-    build: Variables = ()
-
-    @property
-    def parts(self) -> Parts:
-        """In the order of :data:`BASES`."""
-        return self.stack, self.code, self.build
 
 
 def records_of(first: str, second: str, application: Path | None) -> tuple[Record, Record] | None:
@@ -94,7 +78,7 @@ def newest_fail(name: str | None) -> tuple[Record, Record, str]:
     gates = filter(None, map(_couples, sorted(sources.find(here).sessions, reverse=True)))
     for couples in itertools.islice(gates, MOST_GATES):
         for baseline, candidate in couples:
-            verdicts = decide.decide(from_records.pairs_of(baseline, candidate), PairedRule())
+            verdicts = decide.decide(pairs_of_records(baseline, candidate), PairedRule())
             failed = [verdict for verdict in verdicts if verdict.state == "FAIL" and verdict.ratio]
             if failed:
                 worst = max(failed, key=lambda verdict: max(verdict.ratio or 1, 1 / (verdict.ratio or 1)))
@@ -109,7 +93,7 @@ def _couples(file: Path) -> list[tuple[Record, Record]]:
     if not isinstance(first, Record) or first.side is None:
         return []
     try:
-        couples = from_records.couples(file)
+        couples = read_couples(file)
     except PlumbError:  # damaged
         return []
     return [both for both in couples if all(record.side for record in both)]
@@ -131,7 +115,7 @@ def of_records(
     if ran[0].stack == ran[1].stack:  # else they follow from the stack
         every = {**first.environment, **second.environment}
         differ = {name for name in every if first.environment.get(name) != second.environment.get(name)}
-    variants = [_repeated(record, run, differ, trusted) for record, run in zip(both, ran, strict=True)]
+    variants = [_repeated(record, parts, differ, trusted) for record, parts in zip(both, ran, strict=True)]
     settable = factors.of_host(first.host, second.host) if roots else []
     settable_keys = {f"host.{factor.name}" for factor in settable}
     fixed = [difference for difference in factors.fixed(first, second) if difference.key not in settable_keys]
@@ -158,42 +142,43 @@ def _refuse(both: tuple[Record, Record]) -> None:
         raise PlumbError(fault, COMMAND, cure)
 
 
-def _ran(record: Record) -> _Ran:
+def _is_own(variant: Variant) -> bool:
+    return variant.benchmark in (OWN, APPLICATION)
+
+
+def _ran(record: Record) -> Parts:
     """The parts here that stand for those of ``record``. Raises :class:`PlumbError` where they are gone."""
     state = record.variant.application
-    is_own = record.variant.benchmark in (OWN, APPLICATION)
-    name = confirm.installed(record, kernels=not is_own)
-    if name and is_own:
-        if state is None:
-            return _Ran(name, None, Side("end", name))
-        return _Ran(name, state.commit or state.digest, Side("end", name), state.variables)
-    if name:
+    is_own = _is_own(record.variant)
+    if name := confirm.installed(record, kernels=not is_own):
+        if is_own:
+            return Parts(name, state.commit or state.digest, state.variables) if state else Parts(name)
         base, _, digits = name.partition("@")
-        commit = git.commit(digits) if digits else None
-        return _Ran(base, commit, Side("end", base, commit))
+        return Parts(base, git.commit(digits) if digits else None)
     base_name = confirm.installed(record, kernels=False)
     commit = record.suite.commit
     if record.benchmark.suite == KERNELS and base_name and commit and not record.suite.dirty and git.commit(commit):
-        return _Ran(base_name, commit, Side("end", base_name, commit))
+        return Parts(base_name, commit)
     fault = f"the programs of record {record.id} are not installed any more: stack {record.stack.name}"
     cure = "install that state of it, or name two sides that are: plumb why stack:A stack:B --test NAME"
     raise PlumbError(fault, COMMAND, cure)
 
 
-def _repeated(record: Record, ran: _Ran, names: Collection[str], trusted: bool) -> Variant:
+def _repeated(record: Record, ran: Parts, names: Collection[str], trusted: bool) -> Variant:
     """The variant of ``record`` on the stack that is there, with those variables of its launches that are ``names``."""
     stack = manifests.load(ran.stack)
     requested = {**stack.settings, **record.variant.settings}
-    stack_variables = {*stack.environment, *settings.variables(stack.family, requested)}
+    stack_variables = {*stack.environment, *settings_variables(stack.family, requested)}
     variables = {
         name: value
         for name, value in record.environment.items()
         if name in names and name not in stack_variables and not name.startswith(factors.OWN)
     }
-    variant = brought.variant_of(record, trusted)
+    variant = variant_again(record, trusted)
     if not trusted:
-        loading.refuse(variables, f"record {record.id}", brought.CURE)
-    return structs.replace(variant, environment={**variables, **variant.environment}, stack=ran.side.measured)
+        loading.refuse(variables, f"record {record.id}", TRUST)
+    side = Side("end", ran.stack, None if _is_own(record.variant) else ran.code)
+    return structs.replace(variant, environment={**variables, **variant.environment}, stack=side.measured)
 
 
 def of_sides(request: setup.GateRequest, say: Say) -> Ends:
@@ -208,36 +193,26 @@ def of_sides(request: setup.GateRequest, say: Say) -> Ends:
             fault = f"{len(couples)} tests: {names}{', …' if len(couples) > 4 else ''}"
             raise PlumbError(fault, COMMAND, "choose one: --test with more of its name, parameters included")
         first, second = couples[0]
-        ran = [_Ran(side.stack, _code(side), side, side.code.variables if side.code else ()) for side in both]
 
         def make(first: Variant, parts: Parts) -> Variant | None:
-            return setup.offers([_side(parts, ran)], request, folder, say)[0].changed(differing).get(first.name)
+            side = next(side for side in both if side.parts.code == parts.code)
+            mixed = replace(
+                side,
+                stack=parts.stack,
+                code=side.code and replace(side.code, variables=parts.build),
+                changes=Changes(program=side.changes.program),
+                spelling=f"{side.spelling} on {parts.stack}",
+            )
+            return setup.offers([mixed], request, folder, say)[0].changed(differing).get(first.name)
 
+        ran = [side.parts for side in both]
         return _between((both[0].spelling, both[1].spelling), [first, second], ran, say, make)
-
-
-def _code(side: Side) -> str | None:
-    program = str(side.changes.program) if side.changes.program else None
-    return program or (side.code.identity if side.code else side.commit)
-
-
-def _side(parts: Parts, ran: Sequence[_Ran]) -> Side:
-    """The side that runs ``parts``, each of which one of ``ran`` has."""
-    stack, code, build = parts
-    side = next(run.side for run in ran if run.code == code)
-    return replace(
-        side,
-        stack=stack,
-        code=side.code and replace(side.code, variables=build),
-        changes=Changes(program=side.changes.program),
-        spelling=f"{side.spelling} on {stack}",
-    )
 
 
 def _between(
     labels: tuple[str, str],
     variants: Sequence[Variant],
-    ran: Sequence[_Ran],
+    ran: Sequence[Parts],
     say: Say,
     make: Make,
     settable: Sequence[Factor] = (),
@@ -245,57 +220,49 @@ def _between(
     ids: tuple[str, ...] = (),
 ) -> Ends:
     """The ends, their factors and the mixtures of what they run."""
-    variants, stacks = _without_tuning(variants, [run.stack for run in ran])
-    ran = [replace(run, stack=name) for run, name in zip(ran, stacks, strict=True)]
+    variants, ran = _without_tuning(variants, ran)
     first, second = variants
     between, runs = _mixtures(first, second, ran, make, say)
     differ = ran[0].stack != ran[1].stack
-    both = [manifests.load(name) for name in stacks]
+    both = [manifests.load(parts.stack) for parts in ran]
     libraries = factors.of_libraries(*both) if differ else []
     packages = factors.packages(both[0], both[1], libraries) if differ else []
     varied = [*runs, *libraries, *factors.of_variants(first, second), *settable]
     if not varied:
-        raise PlumbError("the ends do not differ in anything that can be set here", COMMAND, _differences(fixed))
+        shown = ", ".join(f"{difference.key} {difference.before} → {difference.after}" for difference in fixed[:6])
+        roots = ", ".join(difference.key for difference in fixed if difference.why == "root only")
+        cure = f"they differ in {shown or 'nothing'}{f'; with --root: {roots}' if roots else ''}"
+        raise PlumbError("the ends do not differ in anything that can be set here", COMMAND, cure)
     return Ends(labels, first, second, varied, between, [*packages, *fixed], ids)
 
 
-def _differences(fixed: Sequence[factors.Fixed]) -> str:
-    shown = ", ".join(f"{difference.key} {difference.before} → {difference.after}" for difference in fixed[:6])
-    roots = "; with --root: " + ", ".join(difference.key for difference in fixed if difference.why == "root only")
-    is_for_root = any(difference.why == "root only" for difference in fixed)
-    return f"they differ in {shown or 'nothing'}{roots if is_for_root else ''}"
-
-
-def _without_tuning(variants: Sequence[Variant], stacks: Sequence[str]) -> tuple[list[Variant], list[str]]:
+def _without_tuning(variants: Sequence[Variant], ran: Sequence[Parts]) -> tuple[list[Variant], list[Parts]]:
     """A tuned stack as the stack that it was made from, with settings: each of these is a factor then."""
-    untuned, base_stacks = [], []
-    for variant, name in zip(variants, stacks, strict=True):
-        stack = manifests.load(name)
+    untuned, bases = [], []
+    for variant, parts in zip(variants, ran, strict=True):
+        stack = manifests.load(parts.stack)
         if stack.tuned and stack.made_of in manifests.names():
-            tuned = settings_of(variant, stack)
-            variant = structs.replace(variant, stack=variant.stack.replace(name, stack.made_of), settings=tuned)
-            name = stack.made_of
+            base = variant.stack.replace(parts.stack, stack.made_of)
+            variant = structs.replace(variant, stack=base, settings=settings_of(variant, stack))
+            parts = parts._replace(stack=stack.made_of)
         untuned.append(variant)
-        base_stacks.append(name)
-    return untuned, base_stacks
+        bases.append(parts)
+    return untuned, bases
 
 
 def _mixtures(
-    first: Variant, second: Variant, ran: Sequence[_Ran], make: Make, say: Say
+    first: Variant, second: Variant, ran: Sequence[Parts], make: Make, say: Say
 ) -> tuple[dict[str, Variant], list[Factor]]:
     """Each mixture of the parts that differ, which are factors; they are one where a mixture cannot be made."""
-    both = [run.parts for run in ran]
-    places = [place for place in range(len(BASES)) if both[0][place] != both[1][place]]
+    places = [place for place in range(len(BASES)) if ran[0][place] != ran[1][place]]
     names = [BASES[place] for place in places]
-    shown = [[_short(parts[place]) for place in places] for parts in both]
+    shown = [[_short(parts[place]) for place in places] for parts in ran]
     between = {"0" * len(places): first, "1" * len(places): second} if places else {"": first}
     for digits in itertools.product((0, 1), repeat=len(places)):
         key = "".join(map(str, digits))
-        if key in between:
-            continue
         choice = dict(zip(places, digits, strict=True))
-        of_stack, of_code, of_build = (choice.get(place, 0) for place in range(len(BASES)))
-        mixed = make(first, (both[of_stack][0], both[of_code][1], both[of_build][2]))
+        stack, code, build = (ran[choice.get(place, 0)] for place in range(len(BASES)))
+        mixed = between.get(key) or make(first, Parts(stack.stack, code.code, build.build))
         if mixed is None:
             say(f"not every mixture can be built here: {' and '.join(names)} are one factor")
             before, after = (", ".join(value or "–" for value in values) for values in shown)
@@ -306,10 +273,9 @@ def _mixtures(
 
 def _again(application: Path | None, first: Variant, parts: Parts) -> Variant | None:
     """The variant of a record with other ``parts``; None where that cannot be made."""
-    stack, code, build = parts
     if first.application:
-        return _built(application, first, stack, code, build)
-    side = Side("end", stack, code)
+        return _built(application, first, *parts)
+    side = Side("end", parts.stack, parts.code)
     installed = sides.install_side(side)
     return structs.replace(first, stack=side.measured) if first.benchmark in installed.benchmarks else None
 

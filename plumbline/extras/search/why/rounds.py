@@ -124,7 +124,9 @@ class Rounds:
             for name, contrast in contrasts.items()
             if self.usable(contrast)
         }
-        while wanted := {name: contrasts[name] for name, state in states.items() if not self._done(state)}:
+        while wanted := {
+            name: contrasts[name] for name, state in states.items() if not state.decided and state.count < CAP
+        }:
             if self.launcher.stop():
                 raise Stopped
             started = self._round(sorted(set().union(*(contrast.configurations for contrast in wanted.values()))))
@@ -134,9 +136,6 @@ class Rounds:
                 else:
                     states[name] = self.state(name, contrast, len(contrasts))
             self.after(self.number - 1, states, started)
-
-    def _done(self, state: FigureState) -> bool:
-        return state.decided or state.count >= CAP
 
     def _round(self, configurations: Sequence[int]) -> int:
         order = [configuration for configuration in configurations if configuration not in self.broken]

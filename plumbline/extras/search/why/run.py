@@ -1,4 +1,8 @@
-"""A search from its beginning to its answer, here or in a job: the ends against one another, then the factors."""
+"""A search from its beginning to its answer, here or in a job: the ends against one another, then the factors.
+
+In its folder ``records/N.jsonl`` has the record of configuration N; the index of a launch is the number of its round.
+A search that is repeated takes the same way, and starts only what is missing.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import shlex
 import statistics
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,17 +22,18 @@ from plumbline.base.errors import PlumbError
 from plumbline.base.schemas.site import Partition
 from plumbline.base.units import Better, counted
 from plumbline.extras.search.why import designs
-from plumbline.extras.search.why.bench import ConfigurationBench
 from plumbline.extras.search.why.model import WHY, Ends, WhyRequest
-from plumbline.extras.search.why.rounds import Rounds
+from plumbline.extras.search.why.rounds import Rounds, Seen
 from plumbline.extras.search.why.search import ACTS, Attribution, Named, Search
 from plumbline.gate import live, rules, setup
 from plumbline.gate import run as gates
 from plumbline.host import change
 from plumbline.host.change import Host
+from plumbline.judge import disturbed
 from plumbline.judge.decide import Verdict
 from plumbline.judge.pairs import log_ratios
 from plumbline.measure import jobs, session
+from plumbline.measure.driver import KeptLaunches
 from plumbline.measure.session import Say
 from plumbline.records import query, store
 from plumbline.records.launch import Launch
@@ -39,6 +44,8 @@ from plumbline.statistics.paired import CAP, PairedRule
 
 #: noise of one launch (a log ratio) that a plan assumes
 USUAL_NOISE = 0.02
+#: the cure for what cannot be continued
+AGAIN = "start a new search"
 #: of the folder of a search, the gate of its ends
 ENDS = "ends"
 
@@ -72,6 +79,89 @@ class WhyOutcome:
     def launches(self) -> list[Launch]:
         """All launches, those of the ends included."""
         return [launch for record in self.records for launch in record.launches]
+
+
+class ConfigurationBench:
+    """The configurations of the search of ``folder``; ``figure`` is the name of the figure that is followed.
+
+    ``minutes``: no round begins after so many, None for no limit. ``host`` is where settings of the host are changed.
+    """
+
+    def __init__(
+        self, folder: Path, request: WhyRequest, figure: str, say: Say, host: Host, minutes: float | None = None
+    ) -> None:
+        self.folder, self.request, self.say, self.host = folder, request, say, host
+        self.reasons: dict[int, str] = {}
+        self._figure = next(wanted for wanted in request.ends.first.figures if wanted.name == figure)
+        self._launches: dict[int, KeptLaunches] = {}
+        self._ends = None if minutes is None else time.monotonic() + 60 * minutes
+        self._order = sum(len(record.launches) for record in self.records())
+
+    def _file(self, configuration: int) -> Path:
+        return self.folder / "records" / f"{configuration}.jsonl"
+
+    def stop(self) -> str | None:
+        """Why no further round may begin, or None."""
+        return "time is up" if self._ends is not None and time.monotonic() > self._ends else None
+
+    def records(self) -> list[Record]:
+        """The records of all configurations."""
+        files = sorted((self.folder / "records").glob("*.jsonl"))
+        return [record for file in files for record in store.whole(file, AGAIN)]
+
+    def launch(self, configuration: int, number: int) -> Seen | None:
+        """The figure of the launch of ``configuration`` in round ``number``, started unless it was before.
+
+        A launch that was disturbed is started again, within the limits of the gate. None: it failed, and
+        :attr:`reasons` says why. Raises :class:`PlumbError` where A or B cannot be measured.
+        """
+        try:
+            launches = self._prepared(configuration)
+        except PlumbError as error:
+            self._fail(configuration, error)
+            return None
+        [record] = launches.all_records
+        before = (each for each in record.launches if each.index == number and not each.superseded)
+        launch = next(before, None) or self._started(configuration, launches, number)
+        try:
+            if not launch.verified or launch.status != "ok":
+                raise PlumbError((launch.reasons or ["it failed"])[0], f"launch {launch.order}")
+            measurement = launch.measurement(self._figure)
+        except PlumbError as error:
+            self._fail(configuration, error)
+            return None
+        return Seen(measurement.value, launch.disturbed, measurement.step)
+
+    def _fail(self, configuration: int, error: PlumbError) -> None:
+        name = self.request.ends.mixture(configuration)
+        if configuration in (0, (1 << len(self.request.ends.factors)) - 1):
+            raise PlumbError(f"{name} cannot be measured: {error.message}", error.where, error.cure) from error
+        self.reasons[configuration] = error.message
+        self.say(f"left out: {name}: {error.message}")
+
+    def _prepared(self, configuration: int) -> KeptLaunches:
+        """The configuration, with the launches that it had before."""
+        if configuration not in self._launches:
+            self.host.set(self.request.ends.host(configuration))
+            kept = f"what was measured before is kept: plumb why --resume {self.folder}"
+            variant = self.request.ends.variant(configuration)
+            request = self.request
+            launches = KeptLaunches([variant], request.session, self.folder, request.seed, kept, AGAIN)
+            launches.records(self._file(configuration), [0])
+            self._launches[configuration] = launches
+        return self._launches[configuration]
+
+    def _started(self, configuration: int, launches: KeptLaunches, number: int) -> Launch:
+        self.host.set(self.request.ends.host(configuration))
+        [record] = launches.all_records
+        while True:
+            launch = launches.launch(0, number, self._order)
+            self._order += 1
+            kept = len(record.counting())
+            launch.superseded = disturbed.is_due(launch.verified, launch.disturbed, kept, len(record.launches) - kept)
+            launches.keep(self._file(configuration), {0: launch})
+            if not launch.superseded:
+                return launch
 
 
 def begin(folder: Path, ends: Ends, rule: PairedRule, seed: int, figure: str | None) -> None:
@@ -141,15 +231,11 @@ def resume(folder: Path, minutes: float | None, say: Say) -> WhyOutcome:
         left = None if minutes is None else max(0.0, minutes - (time.monotonic() - begun) / 60)
         bench = ConfigurationBench(folder, request, request.figure, say, host, left)
         attribution = _search(request, ends, bench, say) if ends.state in ACTS else None
-        records = [*_records_of_ends(folder), *bench.records()]
+        records = [*(live.kept_records(folder / ENDS, 0) or []), *bench.records()]
         return WhyOutcome(request, ends, attribution, others, bench.reasons, records)
 
 
-def _records_of_ends(folder: Path) -> list[Record]:
-    return live.kept_records(folder / ENDS, 0) or []
-
-
-class _BenchOfEnds(live.DriverBench):
+class _BenchOfEnds(live.GateBench):
     """The ends' launches, each with the settings of the host that it needs."""
 
     def __init__(self, begun: setup.Session, folder: Path, request: WhyRequest, host: Host) -> None:
@@ -202,27 +288,21 @@ def _only(variant: Variant, figure: str | None) -> Variant:
     return structs.replace(variant, figures=kept)
 
 
-def noise_of(ends: Verdict) -> float:
-    """The noise of one launch (a log ratio), as the pairs of the ends show it."""
-    logs = log_ratios(*ends.pairs.counting, ends.pairs.better)[None, :]
-    return float(paired.noise(logs)[0]) / paired.SCALE / math.sqrt(2)
-
-
 def _search(request: WhyRequest, ends: Verdict, bench: ConfigurationBench, say: Say) -> Attribution:
     factors = len(request.ends.factors)
     if factors == 1:  # the ends differ in nothing else
         return Attribution(ends, [Named((0,), ends, ends, ends)], "the ends alone")
-    worse_is_b = ends.state == "FAIL"
     opposite: dict[Better, Better] = {"lower": "higher", "higher": "lower"}
-    better = ends.pairs.better if worse_is_b else opposite[ends.pairs.better]
+    better = ends.pairs.better if ends.state == "FAIL" else opposite[ends.pairs.better]
     say("")
 
     def after(number: int, states: dict[str, live.FigureState], launches: int) -> None:
         done = sum(state.decided for state in states.values())
         say(f"round {number + 1:>3}  {launches:>3} launches  {done:>2} of {len(states)} decided")
 
-    rounds = Rounds(bench, better, replace(request.rule, gain=True), request.seed, after)
-    noise = noise_of(ends)
+    logs = log_ratios(*ends.pairs.counting, ends.pairs.better)[None, :]
+    noise = float(paired.noise(logs)[0]) / paired.SCALE / math.sqrt(2)  # of one launch, as the pairs of the ends show
+    rounds = Rounds(bench, better, request.rule, request.seed, after)
     return Search(factors, rounds, noise if np.isfinite(noise) and noise > 0 else USUAL_NOISE, say).run()
 
 

@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from plumbline.extras.search.why import delta, designs
+from plumbline.extras.search.why import designs
 from plumbline.extras.search.why.designs import Contrast, Effect
 from plumbline.extras.search.why.rounds import Rounds, Stopped
 from plumbline.judge.decide import Verdict
@@ -37,12 +37,7 @@ class Named:
     @property
     def acts(self) -> bool:
         """Whether it certainly makes a difference."""
-        return self.share is not None and self.share.state in ACTS
-
-    @property
-    def measured(self) -> bool:
-        """Whether there is any figure of it."""
-        return self.share is not None
+        return _acts(self.share)
 
 
 @dataclass(frozen=True)
@@ -73,44 +68,35 @@ class Search:
 
     def run(self) -> Attribution:
         """All stages; what was found before time was up counts."""
+        is_stopped = False
         try:
             self._stages()
         except Stopped:
-            return self._attribution(stopped=True)
-        return self._attribution()
+            is_stopped = True
+        return self._attribution(is_stopped)
 
     def _stages(self) -> None:
         singles = self._effects((factor,) for factor in range(self.factors))
-        if self._is_crossed():
-            acting = self._cross()
-            if acting is not None:
-                singles = self._effects((factor,) for factor in acting)
-        self.say(f"effects: {self._design}, {len(self._configurations(singles))} configurations")
+        acting = self._cross() if self._is_crossed() else None
+        if acting is not None:
+            singles = self._effects((factor,) for factor in acting)
+        configurations = set().union(*(effect.share.configurations for effect in singles))
+        self.say(f"effects: {self._design}, {len(configurations)} configurations")
         self._measure(singles)
         suspects = self._disagreeing(singles)
-        if len(suspects) > 1:
-            self._groups = self._together(suspects)
-            self._without_group = tuple(
-                factor for factor in suspects if not any(factor in group for group in self._groups)
-            )
-            self._measure(self._effects(self._groups))
-        else:
-            self._without_group = suspects
+        self._groups = self._together(suspects)
+        grouped = set().union(*self._groups)
+        self._without_group = tuple(factor for factor in suspects if factor not in grouped)
+        self._measure(self._effects(self._groups))
 
     def _effects(self, groups: Iterable[tuple[int, ...]]) -> list[Effect]:
-        return [Effect(members, self.factors) for members in groups]
-
-    @staticmethod
-    def _configurations(effects: Sequence[Effect]) -> set[int]:
-        return set().union(*(effect.share.configurations for effect in effects))
+        return [designs.effect_of(members, self.factors) for members in groups]
 
     def _is_crossed(self) -> bool:
         if not 4 <= self.factors <= designs.MOST_CROSSED:
             return False
-        rule = self.rounds.rule
-        return designs.launches_crossed(self.factors, self.noise, rule) < designs.launches_alone(
-            self.factors, self.noise, rule
-        )
+        terms = (self.factors, self.noise, self.rounds.rule)
+        return designs.launches_crossed(*terms) < designs.launches_alone(*terms)
 
     def _cross(self) -> list[int] | None:
         """The factors that a two-level design does not clear; None where one of its configurations fails."""
@@ -127,42 +113,30 @@ class Search:
 
     def _measure(self, effects: Sequence[Effect]) -> None:
         """Until each share is decided; a factor that fails in A or in B is measured in the other alone."""
-        contrasts = {_name("share", effect): effect.share for effect in effects}
-        self.rounds.run(contrasts)
-        rest: dict[str, Contrast] = {}
-        for effect in effects:
-            if not self.rounds.usable(effect.share):
-                name, contrast = self._usable(effect)
-                rest |= {name: contrast} if contrast else {}
-        if rest:
-            self.rounds.run(rest)
+        self.rounds.run({_name("share", effect): effect.share for effect in effects})
+        rest = dict(self._usable(effect) for effect in effects if not self.rounds.usable(effect.share))
+        self.rounds.run({name: contrast for name, contrast in rest.items() if contrast})
 
     def _usable(self, effect: Effect) -> tuple[str, Contrast | None]:
         """The share of an effect, or else the part of it that does not fail."""
-        ways = (("share", effect.share), ("in", effect.put_in), ("out", effect.taken_out))
-        way = next(((kind, contrast) for kind, contrast in ways if self.rounds.usable(contrast)), None)
-        return (_name(way[0], effect), way[1]) if way else ("", None)
+        for kind in ("share", "put_in", "taken_out"):
+            for name, contrast in self._contrasts(kind, [effect]).items():
+                return name, contrast
+        return "", None
+
+    def _contrasts(self, kind: str, effects: Iterable[Effect]) -> dict[str, Contrast]:
+        """The contrasts of ``effects`` of one kind, an attribute of theirs, none of whose configurations failed."""
+        every: dict[str, Contrast] = {_name(kind, effect): getattr(effect, kind) for effect in effects}
+        return {name: contrast for name, contrast in every.items() if self.rounds.usable(contrast)}
 
     def _disagreeing(self, effects: Sequence[Effect]) -> tuple[int, ...]:
         """Factors that certainly make another difference in A than in B; of those that act that is decided first."""
-        both = {
-            _name("differ", effect): effect.disagreement
-            for effect in effects
-            if self.rounds.usable(effect.disagreement)
-        }
-        shares = self.rounds.judge(
-            {_name("share", effect): effect.share for effect in effects if self.rounds.usable(effect.share)}
-        )
-        acting = [
-            effect for effect in effects if (verdict := shares.get(_name("share", effect))) and verdict.state in ACTS
-        ]
-        self.rounds.run({name: both[name] for effect in acting if (name := _name("differ", effect)) in both})
+        both = self._contrasts("disagreement", effects)
+        shares = self.rounds.judge(self._contrasts("share", effects))
+        names = [_name("disagreement", effect) for effect in effects if _acts(shares.get(_name("share", effect)))]
+        self.rounds.run({name: both[name] for name in names if name in both})
         verdicts = self.rounds.judge(both)
-        return tuple(
-            effect.members[0]
-            for effect in effects
-            if (verdict := verdicts.get(_name("differ", effect))) and verdict.state in ACTS
-        )
+        return tuple(effect.members[0] for effect in effects if _acts(verdicts.get(_name("disagreement", effect))))
 
     def _together(self, suspects: tuple[int, ...]) -> list[tuple[int, ...]]:
         """Groups of ``suspects`` that act together."""
@@ -170,7 +144,7 @@ class Search:
         group: tuple[int, ...]
         while len(left) > 1:
             if self._acts_together(left):
-                group = delta.smallest(left, self._acts_together)
+                group = smallest(left, self._acts_together)
             else:  # what two pairs make together may cancel
                 group = next((pair for pair in itertools.combinations(left, 2) if self._acts_together(pair)), ())
             if not group:
@@ -191,30 +165,24 @@ class Search:
         verdict = self.rounds.judge({name: contrast})[name]
         return {"FAIL": True, "GAIN": True, "PASS": False}.get(verdict.state)
 
-    def _attribution(self, stopped: bool = False) -> Attribution:
+    def _attribution(self, stopped: bool) -> Attribution:
         grouped = {factor for group in self._groups for factor in group}
         members = [*self._groups, *((factor,) for factor in range(self.factors) if factor not in grouped)]
         effects = self._effects(members)
         chosen = {effect.members: self._usable(effect) for effect in effects}
         shares = self.rounds.judge({name: contrast for name, contrast in chosen.values() if contrast})
-        parts = {}
-        for effect in effects:
-            for kind, contrast in (("in", effect.put_in), ("out", effect.taken_out)):
-                if self.rounds.usable(contrast):
-                    parts[_name(kind, effect)] = contrast
-        ends = self.rounds.judge(parts)
+        ends = self.rounds.judge(self._contrasts("put_in", effects) | self._contrasts("taken_out", effects))
         named = [
             Named(
                 effect.members,
                 shares.get(chosen[effect.members][0]) or self._crossed.get(f"crossed {effect.members[0]}"),
-                ends.get(_name("in", effect)),
-                ends.get(_name("out", effect)),
+                ends.get(_name("put_in", effect)),
+                ends.get(_name("taken_out", effect)),
             )
             for effect in effects
         ]
-        whole = designs.whole(self.factors)
         return Attribution(
-            self.rounds.judge({"whole": whole}).get("whole") if self.rounds.usable(whole) else None,
+            self.rounds.judge({"whole": designs.whole(self.factors)}).get("whole"),
             named,
             self._design,
             self._without_group,
@@ -225,3 +193,42 @@ class Search:
 
 def _name(kind: str, effect: Effect) -> str:
     return f"{kind} {' '.join(map(str, effect.members))}"
+
+
+def _acts(verdict: Verdict | None) -> bool:
+    return verdict is not None and verdict.state in ACTS
+
+
+def smallest(group: Sequence[int], test: Callable[[tuple[int, ...]], bool | None]) -> tuple[int, ...]:
+    """The smallest part of ``group`` that ``test`` is True of, such that no member can be left out of it.
+
+    ``group`` as a whole does it. What cannot be decided counts as not doing it, so that the answer may be larger than
+    it had to be, and is never a group that was not seen to do it. No group is tested twice. (Delta debugging: Zeller,
+    Hildebrandt, Simplifying and isolating failure-inducing input, IEEE Trans. Softw. Eng. 28 (2002) 183.)
+    """
+    known: dict[tuple[int, ...], bool] = {}
+
+    def does(part: tuple[int, ...]) -> bool:
+        if len(part) < 2:
+            return False  # one alone does nothing together
+        if part not in known:
+            known[part] = test(part) is True
+        return known[part]
+
+    current, pieces = tuple(sorted(group)), 2
+    while len(current) > 2:
+        cuts = [len(current) * place // pieces for place in range(pieces + 1)]
+        parts = [current[start:end] for start, end in itertools.pairwise(cuts)]
+        rests = [tuple(member for member in current if member not in part) for part in parts]
+        smaller = next((part for part in parts if does(part)), None)
+        if smaller is not None:
+            current, pieces = smaller, 2
+            continue
+        rest = next((rest for rest in rests if does(rest)), None) if pieces > 2 else None
+        if rest is not None:
+            current, pieces = rest, max(pieces - 1, 2)
+        elif pieces < len(current):
+            pieces = min(2 * pieces, len(current))
+        else:
+            break
+    return current

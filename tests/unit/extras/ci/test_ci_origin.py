@@ -12,7 +12,7 @@ import pytest
 import plumbline
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
-from plumbline.extras.ci import origin
+from plumbline.extras.ci import pipelines
 
 SUM = "0" * 64
 
@@ -23,7 +23,7 @@ SUM = "0" * 64
 )
 def test_a_name_is_not_installed(name):
     with pytest.raises(PlumbError, match="is not a file here, and what has that name elsewhere may not be ours"):
-        origin.fixed(name)
+        pipelines.fixed(name)
 
 
 @pytest.mark.parametrize(
@@ -32,9 +32,9 @@ def test_a_name_is_not_installed(name):
 )
 def test_an_address_has_a_hash(name):
     with pytest.raises(PlumbError, match="could become another file"):
-        origin.fixed(name)
+        pipelines.fixed(name)
     for good in (f"https://example.org/x.whl#sha256={SUM}", f"git+https://example.org/x@{SUM[:40]}"):
-        assert origin.fixed(good) == good
+        assert pipelines.fixed(good) == good
 
 
 def wheel(folder, name="own-1-py3-none-any.whl"):
@@ -49,7 +49,7 @@ def wheel(folder, name="own-1-py3-none-any.whl"):
 
 def test_pip_refuses_another_file_of_that_name(tmp_path):
     file = wheel(tmp_path / "a b")
-    address = origin.fixed(str(file))
+    address = pipelines.fixed(str(file))
     assert address == f"{file.as_uri()}#sha256={hashlib.sha256(file.read_bytes()).hexdigest()}"
     pip = [sys.executable, "-m", "pip", "--isolated", "install", "--quiet", "--no-index", "--no-deps", "--target"]
     assert subprocess.run([*pip, tmp_path / "one", "--", address], capture_output=True, check=False).returncode == 0
@@ -63,10 +63,10 @@ def test_a_checkout_has_the_wheel_of_its_version(tmp_path, monkeypatch):
     monkeypatch.setenv("PLUMB_BUILD", str(tmp_path))
     wheel(tmp_path / "dist", "plumbline_hpc-0.0.1-py3-none-any.whl")
     with pytest.raises(PlumbError, match="there is no wheel of this checkout") as error:
-        origin.fixed(None)
+        pipelines.fixed(None)
     assert "make wheel" in str(error.value)
     file = wheel(tmp_path / "dist", f"plumbline_hpc-{plumbline.__version__}-py3-none-any.whl")
-    assert origin.fixed(None).startswith(f"{file.as_uri()}#sha256=")
+    assert pipelines.fixed(None).startswith(f"{file.as_uri()}#sha256=")
 
 
 def test_a_wheel_is_what_pip_installed(tmp_path, monkeypatch):
@@ -80,11 +80,11 @@ def test_a_wheel_is_what_pip_installed(tmp_path, monkeypatch):
             return None if direct is None else json.dumps(direct)
 
     monkeypatch.setattr(paths, "is_installed", lambda: True)
-    monkeypatch.setattr(metadata, "distribution", {origin.DISTRIBUTION: Installed}.__getitem__)
-    assert origin.fixed(None) == f"{file.as_uri()}#sha256={known}"
+    monkeypatch.setattr(metadata, "distribution", {pipelines.DISTRIBUTION: Installed}.__getitem__)
+    assert pipelines.fixed(None) == f"{file.as_uri()}#sha256={known}"
     direct["url"] = "https://example.org/own.whl"
-    assert origin.fixed(None) == f"https://example.org/own.whl#sha256={known}"
+    assert pipelines.fixed(None) == f"https://example.org/own.whl#sha256={known}"
     for other in ({**direct, "archive_info": {}}, {"url": (tmp_path / "gone").as_uri()}, None):
         direct = other
         with pytest.raises(PlumbError, match="it is not known what this Plumbline was installed from"):
-            origin.fixed(None)
+            pipelines.fixed(None)

@@ -14,7 +14,7 @@ import pytest
 from samples import launch, record
 
 from plumbline.base import paths, units
-from plumbline.extras.exchange import openmetrics, rows
+from plumbline.extras.exchange import rows
 from plumbline.records.model import convert
 
 DASHBOARD = json.loads((paths.root() / "docs/grafana.json").read_text())
@@ -34,7 +34,7 @@ def exported():
             item["launches"] = [launch(0, 1.0)]
             item["figures"][0] |= {"unit": unit, "value": 10.0 * day, "samples": [10.0 * day] * 3, "name": f"f{number}"}
             found.append(convert(item).row())
-    return openmetrics.text(rows.figures(found))
+    return rows.as_openmetrics(rows.figures(found))
 
 
 def labels_of(selector):
@@ -45,13 +45,13 @@ def test_there_is_a_panel_for_each_metric_that_is_written():
     written = set(re.findall(r"^# TYPE (\S+)", exported(), re.MULTILINE))
     asked = [re.search(r"plumbline_\w+", expression).group() for expression in EXPRESSIONS]
     assert sorted(asked) == sorted(written)
-    assert written == {f"{openmetrics.PREFIX}_{unit}" for unit, _ in openmetrics.BASE.values()}
+    assert written == {f"{rows.PREFIX}_{unit}" for unit, _ in rows.BASE.values()}
 
 
 def test_its_labels_are_those_that_are_written():
     (line, *_) = [line for line in exported().splitlines() if not line.startswith("#")]
     written = labels_of(line)
-    assert written == set(openmetrics.LABELS)
+    assert written == set(rows.LABELS)
     for expression in EXPRESSIONS:
         assert labels_of(expression) == set(CHOICES)
     for name, query in CHOICES.items():

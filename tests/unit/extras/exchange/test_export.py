@@ -14,7 +14,7 @@ from samples import launch, record, variant
 
 from plumbline.base import units
 from plumbline.commands import cli
-from plumbline.extras.exchange import openmetrics
+from plumbline.extras.exchange import rows
 
 HOSTILE = 'a "b" \\ <c>,\nd'
 
@@ -93,7 +93,7 @@ def test_what_is_no_text_needs_a_file(results, capsys):
 
 
 def test_every_unit_has_a_base_unit():
-    assert set(openmetrics.BASE) == set(units.UNITS)
+    assert set(rows.BASE) == set(units.UNITS)
 
 
 def test_openmetrics_is_what_prometheus_reads(results, capsys):

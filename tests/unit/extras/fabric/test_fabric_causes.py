@@ -14,7 +14,6 @@ from witness_helper import compile_c
 
 from plumbline.base import paths
 from plumbline.extras.fabric import causes
-from plumbline.extras.fabric import node as nodes
 from plumbline.extras.fabric.causes import CAUSES, Case
 from plumbline.extras.fabric.smoke import SMALL_VOLUME
 from plumbline.mpi import ways
@@ -95,7 +94,7 @@ MADE: dict[str, tuple[Made, str]] = {
 @pytest.fixture(autouse=True)
 def addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     known = {"eth0": "10.0.0.1", "ib0": "10.1.0.1"}
-    monkeypatch.setattr(nodes.network, "address", known.get)
+    monkeypatch.setattr(causes, "address", known.get)
 
 
 def test_every_cause_has_a_test() -> None:

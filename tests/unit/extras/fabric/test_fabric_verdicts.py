@@ -8,8 +8,7 @@ import fabrics
 import pytest
 from fabrics import QUIET, adapter, facts, judge, smoke
 
-from plumbline.extras.fabric import audit
-from plumbline.extras.fabric import node as nodes
+from plumbline.extras.fabric import audit, causes
 from plumbline.extras.fabric.smoke import LARGE_MESSAGES, SMALL_VOLUME
 from plumbline.mpi import ways
 
@@ -18,7 +17,7 @@ NONE: dict[str, Any] = {"copies": 0}
 
 @pytest.fixture(autouse=True)
 def addresses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nodes.network, "address", {"eth0": "10.0.0.1"}.get)
+    monkeypatch.setattr(causes, "address", {"eth0": "10.0.0.1"}.get)
 
 
 def verdicts(found: Any) -> dict[str, bool | None]:
@@ -132,13 +131,13 @@ class TestBetweenNodes:
         ],
     )
     def test_networks_are_told_apart_and_a_port_that_is_down_is_none(self, hca: Any, network: str | None) -> None:
-        assert list(nodes.fabrics(facts(hcas=[hca]))) == ([network] if network else [])
-        assert bool(nodes.inactive(facts(hcas=[hca]), ways.INFINIBAND)) is (network is None)
+        assert list(causes.fabrics(facts(hcas=[hca]))) == ([network] if network else [])
+        assert bool(causes.inactive(facts(hcas=[hca]), ways.INFINIBAND)) is (network is None)
 
     def test_slingshot_is_known_by_the_driver_of_its_interface(self) -> None:
         card = {"name": "hsn0", "physical": True, "driver": "cxi_ss1", "speed_mbit": 200_000, "state": "up", "numa": 0}
         node = facts(hcas=[], nics=[card])
-        assert nodes.fabrics(node) == {ways.SLINGSHOT: "hsn0"}
+        assert causes.fabrics(node) == {ways.SLINGSHOT: "hsn0"}
         assert self.of(lines=("libfabric provider: cxi",), node=node)[ways.SLINGSHOT] is False
 
     def test_a_launch_that_fails_is_missed_with_what_it_says(self) -> None:

@@ -10,7 +10,7 @@ from witness_helper import compile_c
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
-from plumbline.extras.fabric import audit, doctor, yields
+from plumbline.extras.fabric import audit, doctor
 
 #: an MPI library that yields while it starts and ends
 MPI = r"""
@@ -69,13 +69,13 @@ class TestDoctor:
     @pytest.mark.parametrize(
         ("found", "bad", "seen"),
         [
-            (yields.Yields(0.0, 0.6, None), False, "0.0 an exchange"),
-            (yields.Yields(0.2, 0.6, 0.6), False, "0.2 an exchange"),
-            (yields.Yields(70.4, 1.33, 0.83), True, "70 calls of sched_yield an exchange of 16 B"),
+            (doctor.Yields(0.0, 0.6, None), False, "0.0 an exchange"),
+            (doctor.Yields(0.2, 0.6, 0.6), False, "0.2 an exchange"),
+            (doctor.Yields(70.4, 1.33, 0.83), True, "70 calls of sched_yield an exchange of 16 B"),
         ],
     )
     def test_a_call_an_exchange_is_too_many(self, monkeypatch, found, bad, seen):
-        monkeypatch.setattr(yields, "measure", lambda document: found)
+        monkeypatch.setattr(doctor, "measure_yields", lambda document: found)
         finding = doctor.examine_library(stack_manifest.made("mpich"))
         assert (finding.name, finding.bad, finding.seen) == ("yields of mpich", bad, seen)
         assert ("1.33 us, 0.83 us where the CPU is kept" in finding.effect) == bad
@@ -84,7 +84,7 @@ class TestDoctor:
         def fail(document):
             raise PlumbError("two ranks of mpich cannot be started: no room", "kernel", "cure")
 
-        monkeypatch.setattr(yields, "measure", fail)
+        monkeypatch.setattr(doctor, "measure_yields", fail)
         finding = doctor.examine_library(stack_manifest.made("mpich"))
         assert finding.bad is None
         assert finding.seen == "not readable: two ranks of mpich cannot be started: no room"

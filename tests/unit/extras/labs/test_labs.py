@@ -15,12 +15,11 @@ from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.base.table import escaped
 from plumbline.commands import cli
-from plumbline.extras.labs import evidence, forms, machine, model
+from plumbline.extras.labs import evidence, forms, model
 from plumbline.extras.labs.model import Lab, Lesson, Needs, Table
 from plumbline.judge.references import match
 from plumbline.measure.reframe import campaign
 from plumbline.records.model import Record
-from plumbline.site import tests
 
 #: a lab of one table: kinds of barriers by placement, beside what was published of a machine of the past
 LAB = Lab(
@@ -159,7 +158,7 @@ def test_the_last_line_says_what_is_missing_here() -> None:
     assert evidence.closing(LAB, found, "") == "not measured here yet: plumb lab R7"
     few = evidence.findings(LAB, several(5.0, 50.0, launches=3))
     assert evidence.closing(LAB, few, "") == "too few launches to say it: plumb lab R7"
-    lacks = machine.lacking(Needs(packages=2, cores=2), [Needs(cores=2)])
+    lacks = model.lacking(Needs(packages=2, cores=2), [Needs(cores=2)])
     assert evidence.closing(LAB, found, lacks) == "cannot be shown here: 2 packages needed, here 1"
 
 
@@ -184,8 +183,8 @@ def test_no_difference_where_none_could_be_seen_is_not_against_the_lesson() -> N
 
 def test_the_partition_that_lacks_least_counts() -> None:
     offers = [Needs(cores=1), Needs(cores=64, packages=2, nodes=1)]
-    assert machine.lacking(Needs(packages=2, nodes=2), offers) == "2 nodes needed, here 1"
-    assert machine.lacking(Needs(packages=2), offers) == ""
+    assert model.lacking(Needs(packages=2, nodes=2), offers) == "2 nodes needed, here 1"
+    assert model.lacking(Needs(packages=2), offers) == ""
 
 
 def test_what_was_published_and_what_was_measured_stand_in_one_table() -> None:
@@ -251,7 +250,7 @@ def test_a_lab_that_is_not_there_is_refused() -> None:
 def test_each_lab_is_of_tests_and_figures_that_there_are(name: str) -> None:
     lab = model.named(name)
     assert lab.name == name
-    known = tests.expected()
+    known = site.expected()
     for pattern in lab.tests:
         test = pattern.partition("[")[0].partition(".")[0].partition("%")[0].strip("^$")
         assert test in known, pattern

@@ -7,21 +7,21 @@ from pathlib import Path
 import pytest
 
 from plumbline.base import paths
-from plumbline.extras.labs import printed
+from plumbline.extras.labs import evidence
 from plumbline.extras.labs.evidence import HOLDS, MISSING, OPPOSITE
 from plumbline.extras.labs.model import Printed
 
 
 def output(
     monkeypatch: pytest.MonkeyPatch, folder: Path, script: str, shows: str | None = None, **lines: str
-) -> printed.Output:
+) -> evidence.Output:
     """Of a command that is this shell script; each line's text is what it says."""
     program = folder / "plumb"
     program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
     program.chmod(0o755)
     monkeypatch.setattr(paths, "program", lambda name: str(program))
     wanted = {pattern: says for says, pattern in lines.items()}
-    return printed.run(Printed(command=["plumb", "x"], shows=shows, lines=wanted))
+    return evidence.run_printed(Printed(command=["plumb", "x"], shows=shows, lines=wanted))
 
 
 def test_a_line_of_the_output_proves_what_is_said_of_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -60,6 +60,7 @@ def test_the_newest_record_of_the_lab_takes_its_place(monkeypatch: pytest.Monkey
     (tmp_path / "plumb").write_text('#!/bin/sh\necho "$@"\n', encoding="utf-8")
     (tmp_path / "plumb").chmod(0o755)
     monkeypatch.setattr(paths, "program", lambda name: str(tmp_path / "plumb"))
-    shown = printed.run(Printed(command=["plumb", "show", "RECORD"], lines={"^show 4f89ff$": "there"}), "4f89ff")
+    printed = Printed(command=["plumb", "show", "RECORD"], lines={"^show 4f89ff$": "there"})
+    shown = evidence.run_printed(printed, "4f89ff")
     assert (shown.command, shown.text) == ("plumb show 4f89ff", "show 4f89ff")
     assert [(one.state, one.planned) for one in shown.findings] == [(HOLDS, False)]

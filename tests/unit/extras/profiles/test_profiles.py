@@ -17,8 +17,8 @@ from profiled import call, place, profile, rank_document, sizes
 
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
-from plumbline.extras.profiles import difference, export, maps, text
-from plumbline.host.topology import machine
+from plumbline.extras.profiles import maps, text
+from plumbline.host import machine
 from plumbline.launch.profiles import read, sums
 from plumbline.launch.profiles.model import Profile, RankPlace, RankProfile
 from plumbline.records.launch import RankSeen
@@ -164,7 +164,7 @@ def test_a_difference_says_what_changed() -> None:
     """More calls of one size, other peers; the row whose time changed most comes first."""
     slower = call("Send", "send", sizes(4, 8, 12000), sizes(3, 4096, 90000))
     now = profile(TWO[0], rank_document(1, 2, [slower], {0: 12320}), places=[place(0), place(1, core=1)])
-    lines = difference.text(profile(*TWO, places=[place(0), place(1, core=1)]), now).splitlines()
+    lines = text.difference(profile(*TWO, places=[place(0), place(1, core=1)]), now).splitlines()
     rows = [line.split() for line in lines if line.startswith("MPI_")]
     assert [row[:4] for row in rows] == [["MPI_Send", "4096", "1", "3"]]
     assert ["L3", "2", "2", "4160", "12352"] in [line.split() for line in lines]
@@ -179,13 +179,13 @@ def test_ranks_without_a_call() -> None:
     """MPI_Init and MPI_Finalize alone: said, in each form."""
     bare = profile(rank_document(0, 1, [], {}))
     assert text.text(bare).splitlines()[-1] == "MPI: no call between MPI_Init and MPI_Finalize was counted"
-    assert "no call differs" in difference.text(bare, bare)
-    assert all(form(bare) for form in export.FORMS.values())
+    assert "no call differs" in text.difference(bare, bare)
+    assert all(form(bare) for form in text.EXPORTS.values())
 
 
 def test_export_for_hatchet_and_thicket() -> None:
     """A row for each rank and node, in their order; the root's own time is what was spent outside MPI."""
-    document = json.loads(export.caliper(profile(*TWO)))
+    document = json.loads(text.caliper(profile(*TWO)))
     names = [node["label"] for node in document["nodes"]]
     assert names == ["p", "MPI_Send", "MPI_Barrier"]
     assert {len(row) for row in document["data"]} == {len(document["columns"])} == {len(document["column_metadata"])}
@@ -199,7 +199,7 @@ def test_export_for_hatchet_and_thicket() -> None:
 
 def test_equal_profiles_differ_in_nothing() -> None:
     """And say so."""
-    shown = difference.text(profile(*TWO), profile(*TWO))
+    shown = text.difference(profile(*TWO), profile(*TWO))
     assert "no call differs" in shown
     assert "the same calls and sizes: only times differ" in shown
 

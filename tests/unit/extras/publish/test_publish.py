@@ -14,7 +14,7 @@ from samples import launch, record
 
 from plumbline.commands import cli
 from plumbline.extras.publish import documents
-from plumbline.records import compact, compacted, notes, outcome
+from plumbline.records import compact, notes, outcome
 from plumbline.show.pages import page
 
 CAMPAIGN = "20260105T000000Z-abcdef"
@@ -291,13 +291,13 @@ def test_of_compacted_records_only_those_of_the_campaign_are_read_again(results,
     for number in range(1, 4):
         put(results, f"s{number}", numbered(number))
     compact.compact("local", remove=True)
-    read, asked = compacted.lines, []
+    read, asked = compact.lines, []
 
     def lines(part, wanted):
         asked.append(sorted(wanted))
         return read(part, wanted)
 
-    monkeypatch.setattr(compacted, "lines", lines)
+    monkeypatch.setattr(compact, "lines", lines)
     assert publish(root) == 0
     every = ["s1.jsonl", "s2.jsonl", "s3.jsonl"]
     assert asked == [every, *([name] for name in every)]
@@ -312,9 +312,9 @@ def test_several_systems_are_side_by_side(results, root):
     assert publish(root) == 0
     together = shown(root / "compare.html")
     differs, figures = pieces.blocks(together, "table")
-    assert [column["title"] for column in figures["columns"][2:]] == ["local", "other"]
+    assert [column["title"] for column in figures["columns"][5:]] == ["local", "other"]
     assert pieces.rows(differs)[0] == ["newest campaign", "c1, 2026-01-01", "c2, 2026-01-02"]
-    assert [cell is not None for cell in figures["rows"][0][2:]] == [True, True]
+    assert [cell is not None for cell in figures["rows"][0][5:]] == [True, True]
     index = shown(root / "index.html")
     assert pieces.blocks(index, "link")[0]["href"] == "compare.html"
     assert pieces.text(pieces.blocks(index, "paragraph")).endswith(pieces.text(together["head"]))

@@ -9,7 +9,7 @@ import pytest
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.extras.spack import command, environments, lock
-from plumbline.extras.spack.difference import Difference, between
+from plumbline.extras.spack.lock import Difference, between
 
 
 def node(name, digest, needs=(), **members):

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from plumbline import stacks
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
-from plumbline.commands import stack as command
+from plumbline.commands import stacks as command
 from plumbline.extras import spack
 from plumbline.extras.spack import bootstrap, environments, programs, runner, sites
 from plumbline.extras.spack.lock import Architecture, Node, Target

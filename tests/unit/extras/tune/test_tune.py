@@ -19,7 +19,7 @@ from profiled import call, profile, rank_document, sizes
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.extras.tune import command as command
-from plumbline.extras.tune import confirm, emit, programs, race, report, rules, screen, target, weights
+from plumbline.extras.tune import confirm, emit, programs, race, report, rules, screen, target
 from plumbline.extras.tune import stages as tune
 from plumbline.extras.tune.bench import TUNING, TuningBench, TuningRequest, TuningState
 from plumbline.extras.tune.confirm import Confirmed
@@ -29,15 +29,15 @@ from plumbline.extras.tune.curves import (
     SIZES,
     Row,
     TuningPlace,
-    contest_variant,
     of_launch,
     rows,
-    variant,
+    sweep,
 )
+from plumbline.extras.tune.curves import variant as tuning_variant
 from plumbline.extras.tune.inventory import Inventory, Known
 from plumbline.extras.tune.programs import Point
 from plumbline.extras.tune.race import DEFAULT
-from plumbline.measure import session
+from plumbline.measure import driver, jobs, session
 from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
 
 #: us a message, and bytes a us
@@ -79,7 +79,7 @@ def of_kind(found, kind):
 
 def test_a_library_that_keeps_the_guidelines_is_not_suspected_of_its_messages():
     found = screen.findings(launches(), 2)
-    assert not [one for one in found if one.kind in ("monotony", "split", "knee")], [one.text for one in found]
+    assert not [one for one in found if one.kind in ("monotony", "split", "knee")], found
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_what_one_launch_does_not_show_is_no_finding():
     """Launches are bimodal: four with a hole and one without it are not a hole."""
     mixed = [*launches(4, allreduce_64=4.0), *launches(1)]
     assert "allreduce 64 B" not in of_kind(screen.findings(mixed, 2), "monotony")
-    assert screen.suspects(screen.findings(launches(pingpong_4096=5.0), 2))[0] == "p2p"
+    assert screen.findings(launches(pingpong_4096=5.0), 2)[0].row.moved_by == "p2p"
 
 
 @pytest.mark.parametrize(
@@ -351,7 +351,9 @@ def test_what_takes_turns_in_one_process():
     assert race.contest(knobs()[0], known) is None
     contest = race.contest(running, known)
     assert contest.numbers == {"1": "1", "b": "1"}, "a word that the library lacks is left out"
-    variant = contest_variant(TuningPlace("s", "p", "openmpi", "core"), contest, 3, {"x": "1"}, (8, 64))
+    variant = tuning_variant(
+        TuningPlace("s", "p", "openmpi", "core"), contest.setting, 3, {"x": "1"}, contest.program((8, 64))
+    )
     assert variant.arguments[:4] == ["--operation", "bcast", "--race", "bcast_algorithm=1,1"]
     assert (variant.arguments[-1], variant.launches, variant.settings) == ("8,64", 3, {"x": "1"})
     where = {"operation": "bcast", "bytes": 64, "in_place": "no", "bcast_algorithm": 1}
@@ -742,7 +744,7 @@ def test_where_a_scheduler_hands_out_the_nodes_a_job_does_it(tmp_path, monkeypat
     under(nodes="login", environment="e")
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     submitted = []
-    monkeypatch.setattr(command.jobs, "run", lambda submission, say: submitted.append(submission) or 5)
+    monkeypatch.setattr(jobs, "run", lambda submission, say: submitted.append(submission) or 5)
     folder = tmp_path / "work"
     words = ["tune", "s", "--site", "c", "--nodes", "2", "--screen", "--output", "x.json", "--work", str(folder)]
     assert cli.main(words) == 5
@@ -770,7 +772,7 @@ def test_each_number_of_ranks_is_a_place_the_largest_first(tmp_path):
     asked = TuningRequest("x", "p", "s", "openmpi", ("core", "l3"), (8,), 1, {}, rank_counts=(2, 3))
     places = TuningBench(tmp_path, TuningState(asked), print).places()
     assert [place.label for place in places] == ["core, 3 ranks", "core, 2 ranks", "l3, 3 ranks", "l3, 2 ranks"]
-    names = {variant(place, "default", 1, {}, (8,)).name for place in places}
+    names = {tuning_variant(place, "default", 1, {}, sweep((8,))).name for place in places}
     assert len(names) == 4
 
 
@@ -995,17 +997,17 @@ class TestWeights:
             Isend=[(8, 3)], Ssend=[(9, 1)], Sendrecv=[(4000, 2)], Iallreduce=[(2048, 5)], Allreduce_init=[(2048, 1)],
             Barrier=[(0, 7)], Recv=[(8, 4)], Bcast=[(0, 9)], Ibarrier=[(0, 1)],
         )  # fmt: skip
-        assert weights.counts(made, SIZES) == {
+        assert target.counts(made, SIZES) == {
             Row("pingpong", 8): 4, Row("exchange", 4096): 2, Row("allreduce", 2048): 6, Row("barrier", 0): 8,
         }  # fmt: skip
 
     def test_a_profile_without_such_calls_is_refused_with_what_it_has(self):
         with pytest.raises(PlumbError, match=r"no call that the tuner measures \(0123456789ab\): it has Put"):
-            weights.counts(profiled(Put=[(8, 3)]), SIZES)
+            target.counts(profiled(Put=[(8, 3)]), SIZES)
 
     def test_a_share_is_calls_times_time(self):
         counted = {Row("bcast", 8): 3, Row("alltoall", 8): 1, Row("gone", 8): 9}
-        found = weights.of(counted, {Row("bcast", 8): 1.0, Row("alltoall", 8): 9.0})
+        found = target.shares(counted, {Row("bcast", 8): 1.0, Row("alltoall", 8): 9.0})
         assert found == pytest.approx({Row("bcast", 8): 0.25, Row("alltoall", 8): 0.75})
 
     def test_what_the_program_does_not_do_is_neither_raced_nor_paid_for(self, tuned):
@@ -1029,13 +1031,13 @@ class TestForAProgram:
             monkeypatch.setattr(FakeBench, "program", (wanted,), raising=False)
             monkeypatch.setattr(tune.target, "calls", lambda bench: calls)
 
-            def by_program(bench, name, one):
+            def by_program(_bench, name, one):
                 state, ratio = states(one)
                 verdict = verdict_of("time", state, 19, ratio, (ratio - 0.02, ratio + 0.02), reason=f"{state} of heat")
                 key = ("core", Point("heat %placement=core", Row("time", 0)))
                 return Confirmed(one, {key: verdict}, ("session",), of_program=True)
 
-            monkeypatch.setattr(tune.confirm, "by_program", by_program)
+            monkeypatch.setattr(FakeBench, "confirm", staticmethod(by_program))
             return tuned(lambda one: {"bcast_64": 0.5 if one.settings else 1.0}, lambda one: pytest.fail("a kernel"))
 
         return run
@@ -1106,3 +1108,39 @@ def test_calls_of_a_program_are_counted_where_it_spends_time_in_mpi(monkeypatch)
     records[1].variant = SimpleNamespace(name="heat")
     with pytest.raises(PlumbError, match="the program cannot be profiled: launch 0: wrong answer"):
         target.calls(bench)
+
+
+def test_pairs_are_shown_without_their_figures_and_the_log_of_the_gate_has_all(tmp_path, monkeypatch):
+    def resume(folder, stop, say, pair):
+        for start, line in (("pair    1  0/1 decided", "pair    1  0/1 decided  tune x  1.0"), ("time is short",) * 2):
+            say(line)
+            pair(start, line)
+        say("table")
+        return SimpleNamespace(verdicts=[])
+
+    begun = SimpleNamespace(couples=[0], name="session")
+    monkeypatch.setattr(confirm.setup, "GATE", SimpleNamespace(file="state.json", peek=lambda folder: begun))
+    monkeypatch.setattr(confirm.run, "resume", resume)
+    place = tmp_path / "confirm 1"
+    place.mkdir()
+    (place / "state.json").touch()
+    for program, shown in (((), "pair    1  0/1 decided"), (("heat",), "pair    1  0/1 decided  tune x  1.0")):
+        lines = []
+        bench = SimpleNamespace(
+            folder=tmp_path, say=lines.append, request=SimpleNamespace(minutes=1.0, program=program)
+        )
+        assert confirm._measure(bench, "confirm 1", [], 1) == ([], "session")
+        assert lines[1:] == [shown, "time is short"]
+    assert (place / "gate.out").read_text().count("table") == 2
+
+
+def test_a_launch_of_a_stage_is_shown_without_the_test_and_what_disturbed_it():
+    launch = SimpleNamespace(
+        verified=True, start_errors=[], disturbed=True, disturbance=SimpleNamespace(short=lambda: "load 3")
+    )
+    record = SimpleNamespace(variant=samples.asked(test="tune", name="tune default", stack="openmpi"))
+    lines = [driver._progress(record, launch, "launch 1/5", 1.0, brief) for brief in (True, False)]
+    assert lines == [
+        "launch 1/5  default on openmpi  1.0 s  verified",
+        "launch 1/5  tune default on openmpi  1.0 s  verified (disturbed: load 3)",
+    ]

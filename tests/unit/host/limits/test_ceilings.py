@@ -12,14 +12,12 @@ import stack_manifest
 from plans import typed
 from samples import launch, plan, record, variant
 
-from plumbline import site
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.base.schemas.site import Facts
-from plumbline.commands import site as site_command
-from plumbline.host.limits import ceilings
-from plumbline.host.limits.ceilings import Ceiling, Measured
-from plumbline.host.topology import machine
+from plumbline.commands import sites as site_command
+from plumbline.host import ceilings, limits, machine
+from plumbline.host.ceilings import Ceiling, Measured
 from plumbline.judge.references import References
 from plumbline.launch import figures
 from plumbline.measure import ceilings as measuring
@@ -78,7 +76,7 @@ def taken(**changes):
     """One core of a machine with 32 KiB, 256 KiB and 25 MiB of caches."""
     known = {"cores": 1, "threads": 1, "ranks": 1, "nodes": 1, "numa_nodes": (0,), "pair": None}
     caches = {1: 32 << 10, 2: 256 << 10, 3: 25 << 20}
-    return ceilings.Taken(**{**known, "caches": caches, "own_caches": caches, **changes})
+    return ceilings.NodeUse(**{**known, "caches": caches, "own_caches": caches, **changes})
 
 
 def test_records_have_the_idle_power_that_was_measured_with_the_ceilings():
@@ -89,7 +87,7 @@ def test_records_have_the_idle_power_that_was_measured_with_the_ceilings():
 
 def bound(metric, unit="MB/s", directions=1, params=None, **changes):
     """The ceiling's value for a figure under a plan, and its words."""
-    asked = ceilings.Quantity(metric, unit, params or {}, directions)
+    asked = limits.Quantity(metric, unit, params or {}, directions)
     found = ceilings.of(asked, taken(**changes), measured())
     return found and (round(found.value, 3), found.method)
 
@@ -159,7 +157,7 @@ class TestTable:
         assert bound(metric, params=params, **changes) is None
 
     def test_what_was_not_measured_bounds_nothing(self):
-        asked = ceilings.Quantity("triad", "MB/s", {}, 1)
+        asked = limits.Quantity("triad", "MB/s", {}, 1)
         without = measured(memory_bandwidth_MB_per_s=[one(80_000.0, cores=20)])
         assert ceilings.of(asked, taken(), without) is None
 
@@ -223,8 +221,8 @@ class TestFigures:
         )
         assert "suspect: plumb site measure" in show.text(made)
         drawn = json.dumps(entry(made, Shared()))
-        assert "126.2 % of 8.000 GB/s (memory, 2 x one core)" in drawn
-        assert "the ceiling is suspect: plumb site measure" in drawn
+        assert "126.2 % of ceiling memory, 2 x one core" in drawn
+        assert "(8.000 GB/s); suspect: plumb site measure" in drawn
 
     @pytest.mark.parametrize(("spread", "suspect"), [(2.0, True), (30.0, False)])
     def test_the_spread_of_the_launches_is_no_cause_for_suspicion(self, host, spread, suspect):
@@ -364,9 +362,9 @@ class TestFile:
 
     def test_another_machine_has_none(self, sites):
         file_of.save("ulysses", measured())
-        assert site.ceilings_of("ulysses", "default", "a machine") == measured()
-        assert site.ceilings_of("ulysses", "default", "another machine") is None
-        assert site.ceilings_of("ulysses", "other", "a machine") is None
+        assert file_of.ceilings_of("ulysses", "default", "a machine") == measured()
+        assert file_of.ceilings_of("ulysses", "default", "another machine") is None
+        assert file_of.ceilings_of("ulysses", "other", "a machine") is None
 
     @pytest.mark.parametrize(
         ("old", "new", "said"),
@@ -399,8 +397,9 @@ class TestCommand:
         import argparse
 
         parser = argparse.ArgumentParser()
-        site_command.add_arguments(parser)
-        return site_command.run(parser.parse_args(["measure", "--site", "ulysses", *words]))
+        site_command.run_site.add_to(parser)
+        args = parser.parse_args(["measure", "--site", "ulysses", *words])
+        return args.run(args)
 
     @pytest.fixture
     def part(self, sites, monkeypatch):

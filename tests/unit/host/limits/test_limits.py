@@ -5,9 +5,7 @@ from plans import typed
 from samples import plan
 
 from plumbline.base.schemas.site import Facts
-from plumbline.host import limits
-from plumbline.host.limits import peaks
-from plumbline.host.topology import machine
+from plumbline.host import limits, machine
 
 TOPOLOGIES = __file__.rpartition("/unit/")[0] + "/data/topologies"
 #: 2 packages: 102400 MB/s; 20 cores: 3200 GFlop/s, 2560000 MB/s from first-level caches
@@ -23,8 +21,10 @@ FACTS = {
 CACHE = 50_000_000
 
 
-def limit(metric, facts=FACTS, packages=2.0, nodes=1, directions=1, **kind):
-    found = limits.of(metric, Facts(**facts), packages, nodes, directions, cores=20, cache_bytes=CACHE, **kind)
+def limit(metric, facts=FACTS, packages=2.0, nodes=1, directions=1, *, unit="MB/s", working_set=None, message=True):
+    params = {} if working_set is None else {"working_set": working_set}
+    used = limits.Resources(nodes, packages and packages * nodes, 20 * nodes, CACHE * nodes)
+    found = limits.of(limits.Quantity(metric, unit, params, directions, message), Facts(**facts), used)
     return found and (found.value, found.unit)
 
 
@@ -48,10 +48,12 @@ def test_what_a_metric_is_held_against(metric, unit, expected):
 
 
 def test_flops_of_the_facts_that_there_are():
-    assert peaks.flops(Facts(core_ghz=2.8, flops_per_cycle=8), 20).value == pytest.approx(448)  # Ulysses
-    both = peaks.flops(Facts(**FACTS, flops_per_cycle=8), 1)
-    assert both.value == 16.0
-    assert peaks.flops(Facts(**FACTS), 20).method == "20 cores x 2 FMA units x 8 x 2 flop/cycle x 2 GHz"
+    def peak(cores, **facts):
+        return limits.of(limits.Quantity("rate", "GFlop/s", {}), Facts(**facts), limits.Resources(1, 2.0, cores, CACHE))
+
+    assert peak(20, core_ghz=2.8, flops_per_cycle=8).value == pytest.approx(448)  # Ulysses
+    assert peak(1, **FACTS, flops_per_cycle=8).value == 16.0
+    assert peak(20, **FACTS).method == "20 cores x 2 FMA units x 8 x 2 flop/cycle x 2 GHz"
 
 
 @pytest.mark.parametrize(
@@ -94,15 +96,15 @@ def test_a_link_does_not_bound_memory_on_several_nodes():
 @pytest.mark.parametrize(
     ("params", "expected"),
     [
-        ({"bytes": 8}, {"working_set": None, "message": True}),  # IMB, OSU
-        ({"class": "pair:node"}, {"working_set": None, "message": True}),  # pairs
-        ({"class": "pair:l3", "bytes": 8}, {"working_set": None, "message": False}),
-        ({"kernel": "triad", "working_set": 7}, {"working_set": 7, "message": False}),  # membw
-        ({}, {"working_set": None, "message": False}),
+        ({"bytes": 8}, True),  # IMB, OSU
+        ({"class": "pair:node"}, True),  # pairs
+        ({"class": "pair:l3", "bytes": 8}, False),
+        ({"kernel": "triad", "working_set": 7}, False),  # membw
+        ({}, False),
     ],
 )
-def test_parameters_tell_what_a_figure_is_of(params, expected):
-    assert limits.kind(params) == expected
+def test_parameters_tell_whether_a_message_crosses_nodes(params, expected):
+    assert limits.crosses_nodes(params) is expected
 
 
 def test_more_nodes_have_more_memory_and_cores():
@@ -137,10 +139,10 @@ def test_what_fits_the_caches_has_no_limit_where_their_rate_is_not_known():
     assert limit("bandwidth", known, working_set=2 * CACHE) == (204800.0, "MB/s")
 
 
-def test_reach_counts_cores_and_the_caches_around_them():
+def test_resources_are_cores_and_the_caches_around_them():
     host = machine.load(f"{TOPOLOGIES}/rrze-nehalem.xml")  # 2 x 4 cores, hardware threads n and n + 8, 8 MiB of L3
     document = plan()
     document["ranks"][0]["cpus"] = [0, 8, 1]
-    assert limits.reach(typed(document), host) == {"cores": 2, "cache_bytes": 8 << 20}
+    assert limits.resources(typed(document), host, 1.5, 2) == (2, 3.0, 4, 16 << 20)
     document["ranks"][0]["cpus"] = [0, 4]
-    assert limits.reach(typed(document), host) == {"cores": 2, "cache_bytes": 16 << 20}
+    assert limits.resources(typed(document), host, None, 1) == (1, None, 2, 16 << 20)

@@ -13,8 +13,7 @@ from samples import record
 from test_ceilings import bound, host, measured, one, sites, taken
 
 from plumbline.base.schemas.site import Facts
-from plumbline.host.limits import ceilings, raising
-from plumbline.host.topology import binder
+from plumbline.host import binder, ceilings, limits
 from plumbline.judge.references import References
 from plumbline.launch import figures
 from plumbline.measure import driver
@@ -38,9 +37,9 @@ def known_placements():
 
 
 def after(value, metric="triad", unit="MB/s", params=None, better="higher", known=None, **plan):
-    reached = raising.Reached(value, better, "2026-11-23T00:00:00.000Z", RECORD)
-    figure = ceilings.Quantity(metric, unit, params or {}, 1)
-    return raising.raised(known or measured(), figure, taken(**plan), reached)
+    reached = ceilings.Reached(value, better, "2026-11-23T00:00:00.000Z", RECORD)
+    figure = limits.Quantity(metric, unit, params or {}, 1)
+    return ceilings.raised(known or measured(), figure, taken(**plan), reached)
 
 
 class TestWhichCeilings:
@@ -82,7 +81,7 @@ class TestSecondMeasurement:
             memory_bandwidth_MB_per_s=[one(11_000.0, cores=1), one(70_000.0, cores=20)],
             handover_latency_ns=[one(45.0, pair="pair:l3"), one(160.0, pair="pair:xsocket")],
         )
-        found = raising.best_of(measured(), again)
+        found = ceilings.best_of(measured(), again)
         assert [item.best for item in found.memory_bandwidth_MB_per_s] == [11_000.0, 80_000.0, 45_000.0, 44_000.0]
         assert [item.best for item in found.handover_latency_ns] == [45.0, 150.0]
         assert [item.launches for item in found.memory_bandwidth_MB_per_s] == [6, 6, 3, 3]
@@ -90,7 +89,7 @@ class TestSecondMeasurement:
         assert found.seconds == 100.0
 
     def test_what_was_not_measured_before_is_added(self):
-        found = raising.best_of(measured(peak_GFlop_per_s=[]), measured())
+        found = ceilings.best_of(measured(peak_GFlop_per_s=[]), measured())
         assert [(item.best, item.raised) for item in found.peak_GFlop_per_s] == [(20.0, []), (300.0, [])]
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
-from plumbline.host.topology import binder
-from plumbline.host.topology.plan import resolve
+from plumbline.host import binder
+from plumbline.host.binder import resolve
 
 RANGER = "tests/data/topologies/ranger-4x4.xml"
 NEHALEM = "tests/data/topologies/rrze-nehalem.xml"

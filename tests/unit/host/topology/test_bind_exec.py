@@ -16,11 +16,11 @@ from typing import Any
 import processes
 import pytest
 from kernel_stack import fake_cuda
-from plans import resolve, typed
-from witnesses import of_documents, read
+from plans import resolve
+from witness_helper import compare
+from witnesses import read
 
 from plumbline.base import paths
-from plumbline.launch import witness
 
 REPORT = """
 import json, os
@@ -193,7 +193,7 @@ def test_the_witness_sees_which_gpu_a_rank_was_left(tmp_path: Path, program: tup
     subprocess.run(command, check=True, env=env, timeout=60)
     plan = json.loads(next(folder.iterdir()).read_text(encoding="utf-8"))["plan"]
     found, faults = read(folder)
-    reasons = of_documents(witness.compare)(typed({"ranks": [plan]}), found, 1)
+    reasons = compare({"ranks": [plan]}, found, 1)
     assert not faults
     assert [line.startswith(reason.format(host=socket.gethostname())) for line in reasons] == [True] * bool(reason)
 
@@ -230,7 +230,7 @@ def test_the_witness_asks_the_driver_which_gpu_was_used(
     (seen,), faults = read(folder)
     assert not faults
     assert seen.get("gpu_address") == (address.lower() if "compute" in does else None)
-    reasons = of_documents(witness.compare)(typed({"ranks": [seen["plan"]]}), [seen], 1)
+    reasons = compare({"ranks": [seen["plan"]]}, [seen], 1)
     assert [line.partition("planned")[0] for line in reasons] == [
         text.format(host=socket.gethostname()) for text in said
     ]

@@ -12,7 +12,7 @@ from plans import resolve
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
-from plumbline.host.topology import binder
+from plumbline.host import binder
 
 TOPOLOGIES = paths.root() / "tests" / "data" / "topologies"
 RANGER = TOPOLOGIES / "ranger-4x4.xml"

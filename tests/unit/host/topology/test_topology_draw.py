@@ -11,11 +11,11 @@ import pytest
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
-from plumbline.commands import topology as command
+from plumbline.commands import sites as command
+from plumbline.host import binder
+from plumbline.host import machine as machines
+from plumbline.host.binder import resolve
 from plumbline.host.draw import draw
-from plumbline.host.topology import binder
-from plumbline.host.topology import machine as machines
-from plumbline.host.topology.plan import resolve
 
 FOLDER = paths.root() / "tests/data/topologies"
 TOPOLOGIES = sorted(FOLDER.glob("*.xml"))
@@ -162,8 +162,9 @@ def test_a_file_that_is_no_topology_is_named(tmp_path: Path, text: str) -> None:
 
 def run(*words: str) -> int:
     parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    return command.run(parser.parse_args(words))
+    command.run_topology.add_to(parser)
+    args = parser.parse_args(words)
+    return int(args.run(args))
 
 
 def test_the_command_prints_the_drawing(capsys: pytest.CaptureFixture[str]) -> None:

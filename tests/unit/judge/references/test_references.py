@@ -17,14 +17,12 @@ from samples import launch, record, variant
 
 from plumbline import site
 from plumbline.base.errors import PlumbError
-from plumbline.commands import calibrate as command
-from plumbline.commands import lint
+from plumbline.commands.judge import run_calibrate, run_lint
 from plumbline.judge.references import References, calibrate, judge, match
 from plumbline.judge.references.faults import faults
-from plumbline.judge.references.model import Calibrated, Entry
+from plumbline.judge.references.match import Calibrated, Entry
 from plumbline.records import store
 from plumbline.records.model import convert
-from plumbline.site import tests
 
 TOPOLOGIES = __file__.rpartition("/unit/")[0] + "/data/topologies"
 SITE = """\
@@ -131,10 +129,11 @@ def put(local, *entries, name="stream"):
     (local / "references" / f"{name}.yaml").write_text(yaml.safe_dump(document))
 
 
-def run(module, *arguments):
+def run(command, *arguments):
     parser = argparse.ArgumentParser()
-    module.add_arguments(parser)
-    return module.run(parser.parse_args([str(argument) for argument in arguments]))
+    command.add_to(parser)
+    args = parser.parse_args([str(argument) for argument in arguments])
+    return args.run(args)
 
 
 # --- matching and judging
@@ -312,10 +311,10 @@ def test_other_sites_and_tests_are_left_out(local, capsys):
     other = [session(number, site="elsewhere") for number in range(3)]
     assert propose(other, "local").changes == {}
     store_sessions(*(session(number) for number in range(3)))
-    assert run(command, "--until", "2000-01-01") == 1
+    assert run(run_calibrate, "--until", "2000-01-01") == 1
     assert "0 references changed, 0 stay as they are" in capsys.readouterr().out
     with pytest.raises(PlumbError, match="no record of a test whose name begins with 'imb'"):
-        run(command, "--test", "imb")
+        run(run_calibrate, "--test", "imb")
 
 
 def test_one_session_is_never_enough(local):
@@ -332,10 +331,10 @@ def test_calibrate_writes_once_and_keeps_comments_and_other_entries(local, capsy
     file = local / "references" / "stream.yaml"
     file.write_text(DECLARED)
     store_sessions(*(session(number) for number in range(3)))
-    assert run(command, "--dry-run") == 0
+    assert run(run_calibrate, "--dry-run") == 0
     assert file.read_text() == DECLARED
     assert "1 references would change" in capsys.readouterr().out
-    assert run(command) == 0
+    assert run(run_calibrate) == 0
     shown = capsys.readouterr().out
     assert "stream_threads placement=compact threads=2 triad openmpi default" in shown
     assert "±5.0%" in shown
@@ -345,7 +344,7 @@ def test_calibrate_writes_once_and_keeps_comments_and_other_entries(local, capsy
     assert [path.name for path in file.parent.iterdir()] == ["stream.yaml"]
     found = References.load("local").resolve(convert(session(9)), "triad")
     assert (found.entry.value, type(found.entry)) == (10100.0, Calibrated)
-    assert run(command) == 0
+    assert run(run_calibrate) == 0
     assert "0 references changed, 1 stay as they are" in capsys.readouterr().out
     assert file.read_text() == text
     assert faults("local", {"stream_threads", "stream_ranks"}) == []
@@ -353,12 +352,12 @@ def test_calibrate_writes_once_and_keeps_comments_and_other_entries(local, capsy
 
 def test_calibrate_moves_its_own_entry_in_place(local, capsys):
     store_sessions(*(session(number) for number in range(3)))
-    run(command)
+    run(run_calibrate)
     file = local / "references" / "stream.yaml"
     file.write_text(file.read_text().replace("    value: 10100.0", "    # look at this one\n    value: 10100.0 # MB/s"))
     store_sessions(*(session(number, 12120.0, 12120.0) for number in range(3, 8)))
     capsys.readouterr()
-    assert run(command) == 0
+    assert run(run_calibrate) == 0
     assert "+20.0%" in capsys.readouterr().out
     text = file.read_text()
     assert "# look at this one" in text
@@ -372,7 +371,7 @@ def test_calibrate_leaves_what_people_declared(local, capsys):
     placement = made[0]["placement"]
     put(local, entry(placement=placement, value=9000.0))
     before = (local / "references" / "stream.yaml").read_text()
-    assert run(command) == 0
+    assert run(run_calibrate) == 0
     assert "declared, left alone" in capsys.readouterr().out
     assert (local / "references" / "stream.yaml").read_text() == before
 
@@ -388,19 +387,19 @@ def test_a_declared_entry_that_says_less_of_the_placement_is_left_alone_too(loca
 def test_a_word_that_yaml_reads_as_something_else_survives(local):
     odd = variant(params={"placement": "compact", "mode": "on", "other": "no", "id": "0b1", "float": "1e3"})
     store_sessions(*(session(number, variant=odd) for number in range(3)))
-    assert run(command) == 0
+    assert run(run_calibrate) == 0
     assert References.load("local").resolve(convert(session(0, variant=odd)), "triad") is not None
 
 
 def test_a_missing_file_is_made(local):
     (local / "references" / "stream.yaml").unlink()
     store_sessions(*(session(number) for number in range(3)))
-    assert run(command) == 0
+    assert run(run_calibrate) == 0
     assert References.load("local").resolve(convert(session(0)), "triad") is not None
 
 
 def test_nothing_to_calibrate_is_status_1(local, capsys):
-    assert run(command) == 1
+    assert run(run_calibrate) == 1
     assert "0 references changed" in capsys.readouterr().out
 
 
@@ -408,7 +407,7 @@ def test_a_file_that_cannot_be_replaced_is_untouched(local, monkeypatch):
     store_sessions(*(session(number) for number in range(3)))
     monkeypatch.setattr("plumbline.base.files.os.fsync", full)
     with pytest.raises(PlumbError, match="No space left"):
-        run(command)
+        run(run_calibrate)
     assert (local / "references" / "stream.yaml").read_text() == FILE
     assert len(list((local / "references").iterdir())) == 1
 
@@ -422,7 +421,7 @@ def full(_):
 
 def test_sound_references_have_no_fault(local, capsys):
     put(local, entry())
-    assert run(lint) == 0
+    assert run(run_lint) == 0
     assert capsys.readouterr().out == "1 sites, 1 references, 0 faults\n"
 
 
@@ -431,11 +430,11 @@ def test_references_of_an_application_are_not_those_of_the_suite(local, capsys):
     mine = entry(test="heat_rate", figure="rate", unit="MLUP per day")
     file = local / "references" / "heat.yaml"
     file.write_text(json.dumps({"schema": 1, "test": "heat", "references": [mine]}))
-    assert run(lint) == 0
+    assert run(run_lint) == 0
     said = "not tests of the suite, but of applications, whose plumb.yaml has them: heat_rate\n"
     assert said in capsys.readouterr().out
     file.write_text(json.dumps({"schema": 1, "test": "other", "references": [{**mine, "partition": "gpu"}]}))
-    assert run(lint) == 1
+    assert run(run_lint) == 1
     said = capsys.readouterr().out
     assert "the file is for the tests of 'other'" in said
     assert "the site has no partition 'gpu'" in said
@@ -445,13 +444,13 @@ def test_an_application_that_is_called_as_tests_of_the_suite_is_known_beside_its
     local, tmp_path, monkeypatch, capsys
 ):
     put(local, entry(test="stream_mine", figure="rate", unit="MLUP per day"))
-    assert run(lint) == 1
+    assert run(run_lint) == 1
     assert "no test is called 'stream_mine'" in capsys.readouterr().out
     (tmp_path / "plumb.yaml").write_text(
         "application: stream\nprograms: {mine: {command: mine, figures: {rate: {wall: true}}}}\n"
     )
     monkeypatch.chdir(tmp_path)
-    assert run(lint) == 0
+    assert run(run_lint) == 0
     assert "whose plumb.yaml has them: stream_mine" in capsys.readouterr().out
 
 
@@ -484,7 +483,7 @@ def test_an_application_that_is_called_as_tests_of_the_suite_is_known_beside_its
 )
 def test_each_fault_is_found(local, capsys, change, fault):
     put(local, entry(**change))
-    assert run(lint) == 1
+    assert run(run_lint) == 1
     *found, last = capsys.readouterr().out.splitlines()
     assert any(fault in line for line in found), found
     assert all(line.startswith("FAULT ") and "stream.yaml" in line for line in found)
@@ -576,7 +575,7 @@ def test_a_file_that_is_no_yaml_is_a_fault_and_the_rest_is_checked(local):
 
 def test_the_shipped_references_are_sound(monkeypatch):
     for name in site.names():
-        assert faults(name, tests.expected()) == []
+        assert faults(name, site.expected()) == []
 
 
 def test_entries_overlap_where_one_record_can_match_both():

@@ -10,7 +10,7 @@ import pytest
 import samples
 from witnesses import of_documents
 
-from plumbline.host.topology import machine
+from plumbline.host import machine
 from plumbline.launch.witness import disturbance
 from plumbline.measure import driver
 from plumbline.records import model

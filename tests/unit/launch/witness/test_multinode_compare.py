@@ -9,14 +9,14 @@ from plans import typed
 from test_witness_compare import PLAN, seen
 from witnesses import of_documents
 
-from plumbline.launch.witness import compare_nodes as module
-from plumbline.launch.witness.compare_nodes import same_host
+from plumbline.launch.witness.compare import Nodes, same_host
+from plumbline.launch.witness.compare import compare_nodes as of_structs
 
 ONE = {**PLAN, "placement": "pair:node", "ranks": PLAN["ranks"][:1]}
 
 
 def compare_nodes(plan: dict, witnesses: list, *others) -> list[str]:
-    return of_documents(module.compare_nodes)(typed(plan), witnesses, *others)
+    return of_documents(of_structs)(typed(plan), witnesses, Nodes(*others))
 
 
 def ranks(hosts: list[str], plan: dict = PLAN) -> list[dict]:

@@ -144,12 +144,6 @@ def test_no_witness_at_all():
     assert all_of_them == "local ranks 0-1 on n1 left no witness: they were killed or crashed before their exit"
 
 
-def test_a_missing_host_shows_in_the_size_of_the_job(pair):
-    for item in pair:
-        item["size"] = 4
-    assert reason(PLAN, pair) == "the job had 4 ranks, but only 1 host(s) of 2 ranks left witnesses"
-
-
 def test_a_killed_rank(pair):
     assert "local rank 0 on n1 left no witness" in reason(PLAN, pair[1:])
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from plumbline.base import paths, schemas
 from plumbline.base.errors import PlumbError
-from plumbline.commands import cli, run
+from plumbline.commands import cli, measure
 from plumbline.judge import sides
 from plumbline.launch.prepare import entry_of
 from plumbline.measure.application import build, model, source
@@ -426,10 +426,10 @@ def test_options_of_run_that_do_not_go_together_are_one_line(repository, monkeyp
 def test_run_measures_on_the_partition_that_is_named(repository, monkeypatch):
     asked: list[Any] = []
     tests = campaign.Tests([repository], "heat", [], {})
-    monkeypatch.setattr(run, "prepared", lambda *_: tests)
-    monkeypatch.setattr(run.campaign, "measure", lambda tests: asked.append(tests.options) or 0)
-    monkeypatch.setattr(run.fastest, "gates", lambda *told: asked.append(told[2]))
-    monkeypatch.setattr(run.fastest, "find", lambda stacks, compare: ({}, 0))
+    monkeypatch.setattr(measure, "prepared", lambda *_: tests)
+    monkeypatch.setattr(measure.campaign, "measure", lambda tests: asked.append(tests.options) or 0)
+    monkeypatch.setattr(measure.fastest, "gates", lambda *told: asked.append(told[2]))
+    monkeypatch.setattr(measure.fastest, "find", lambda stacks, compare: ({}, 0))
     monkeypatch.chdir(repository)
     words = ["run", "--stack", "a", "--stack", "b", "--site", "here"]
     for more in ([], ["--partition", "cpu"], ["--any-mpi"], ["--any-mpi", "--partition", "cpu"]):

@@ -16,7 +16,7 @@ from samples import record
 
 from plumbline.base.errors import PlumbError
 from plumbline.base.schemas.site import Site
-from plumbline.measure.reframe import campaign, cases, selection
+from plumbline.measure.reframe import campaign, cases
 from plumbline.records import outcome, query, store
 from plumbline.records.model import convert
 
@@ -58,7 +58,7 @@ def start(reframe: Path, text: str) -> subprocess.Popen[str]:
 def test_a_test_that_the_suite_lacks_is_answered_by_the_most_similar_one(reframe: Path) -> None:
     """Before ReFrame is started, which takes seconds and names nothing."""
     with pytest.raises(PlumbError, match="no test begins with 'straem_numa'") as caught:
-        selection.files("straem_numa")
+        cases.files("straem_numa")
     assert caught.value.cure == "did you mean 'stream_numa'?"
 
 
@@ -128,7 +128,7 @@ def test_a_second_campaign_in_one_checkout_is_one_line(reframe: Path) -> None:
 
 def test_each_campaign_has_a_stage_of_its_own_and_the_last_ones_are_kept(reframe: Path) -> None:
     stages = []
-    mine = reframe.parents[2] / "build" / "reframe" / "stage" / "local"
+    mine = reframe.parents[1] / "build" / "reframe" / "stage" / "local"
     mine.mkdir(parents=True)
     for _ in range(campaign.STAGES_KEPT + 2):
         with start(reframe, '#!/bin/sh\necho "$RFM_STAGE_DIR" >"$0.stage"\n') as child:
@@ -195,7 +195,7 @@ def test_where_the_outcome_cannot_be_written_the_figures_and_the_failures_are_pr
 ) -> None:
     store.write(store.session_file("local", "s1"), [convert(record(campaign="c1"))])
     (row, *_), _ = query.records(query.Selection(campaign="c1"))
-    log = reframe.parents[2] / "build" / "reframe" / "campaign.out"
+    log = reframe.parents[1] / "build" / "reframe" / "campaign.out"
     log.parent.mkdir()
     log.write_text("", encoding="utf-8")
     monkeypatch.setattr(outcome, "file", lambda *_: Path("/proc/outcome.json"))

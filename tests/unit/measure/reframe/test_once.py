@@ -5,7 +5,7 @@ import pytest
 import samples
 
 from plumbline.base import paths
-from plumbline.host.topology.plan import resolve
+from plumbline.host.binder import resolve
 from plumbline.measure.reframe import tests
 from plumbline.records.variant import Variant
 

@@ -70,7 +70,7 @@ def checked(key, value, scheduler="local"):
     part = {"name": "default", "topology": "t.xml", "stacks": [], "scheduler": scheduler, key: value}
     document = {"schema": 1, "name": "here", "description": "", "hostnames": [".*"], "partitions": [part]}
     try:
-        site.site.check(document, "f")
+        site.check(document, "f")
     except PlumbError as error:
         return str(error).removeprefix("partitions[0]: ").replace(" (f)", "")
     return ""
@@ -80,7 +80,7 @@ def test_a_partition_takes_what_its_scheduler_has():
     """Hosts where no scheduler gives the nodes, a launcher of its own where the scheduler has one."""
     for name, found in schedulers.TABLE.items():
         assert checked("scheduler", name) == checked("launcher", "mpirun", name) == ""
-        assert bool(checked("hosts", ["n1"], name)) is not found.hosts_are_named
+        assert bool(checked("hosts", ["n1"], name)) is found.has_jobs
         for launcher in schedulers.RANK_LAUNCHERS:
             own = found.rank_launcher is not None and found.rank_launcher.name == launcher
             assert bool(checked("launcher", launcher, name)) is not own

@@ -20,11 +20,11 @@ from plumbline.extras.profiles import section as profiled
 from plumbline.launch.profiles import read
 from plumbline.records.model import convert
 from plumbline.show.pages import page
-from plumbline.show.ranks import rank_map
+from plumbline.show.record import Placed, rank_map
 from plumbline.show.report import data, history
 from plumbline.show.report.curves import curves
-from plumbline.show.report.entry import SEVERITY
 from plumbline.show.report.matrices import matrices
+from plumbline.show.summary import SEVERITY
 
 
 class Page(HTMLParser):
@@ -79,9 +79,7 @@ def listed(found):
     """The rows of the overview by the id of their record."""
     (listing,) = pieces.blocks(pieces.section(found, "overview"), "listing")
     return {
-        found["entries"][pieces.blocks(row["cells"], "link")[0]["entry"]]["id"]: [
-            [*row["cells"], *cells] for cells, _ in row["lines"]
-        ]
+        found["entries"][pieces.blocks(row["lines"], "link")[0]["entry"]]["id"]: [cells for cells, _ in row["lines"]]
         for row in listing["rows"]
     }
 
@@ -227,7 +225,8 @@ def test_what_osu_measures_is_said_by_its_version(version, words):
 def test_collectives_of_another_place_are_not_compared():
     items = reports.collectives()[:2]
     items[1]["placement"]["name"] = "numa"
-    assert all(row[6:8] == ["–", "–"] for row in pieces.rows(pieces.section(document(items), "collectives")))
+    (table,) = pieces.blocks(pieces.section(document(items), "collectives"), "table")
+    assert not {"OSU", "IMB"} & {column["title"] for column in table["columns"]}
     assert "No data" in pieces.text(pieces.section(document(items[1:]), "collectives"))
 
 
@@ -258,7 +257,7 @@ def test_a_launch_that_was_measured_again_counts_nowhere(campaign):
     item["figures"][0]["samples"] = item["figures"][0]["samples"][1:]
     shown = samples(document([item])["entries"][0])
     assert list(shown[item["figures"][0]["name"]]) == [None, *map(str, item["figures"][0]["samples"])]
-    assert pieces.text(shown["notes"][0]) == "does not count: its pair was measured again"
+    assert pieces.text(shown["notes"][0]) == "superseded: measured again"
     assert {len(values) for values in curves(convert(item), 0)[0]["y"]} == {len(item["launches"]) - 1}
 
 
@@ -361,11 +360,11 @@ def test_numbers_that_are_none_become_words():
 
 def test_history_finds_the_change():
     found = history.history(convert(item).row() for item in reports.history())
-    series = found["series"][0]
+    judged = found["series"][0].judged
     past = reports.history()
-    assert [id for _, _, id in series["points"]] == [item["id"] for item in past]
-    assert [value for _, value, _ in series["points"]] == [item["figures"][0]["value"] for item in past]
-    assert [(alarm["direction"], alarm["index"]) for alarm in series["alarms"]] == [("worse", past[25]["id"])]
+    assert judged.series.index == [item["id"] for item in past]
+    assert judged.series.values == [item["figures"][0]["value"] for item in past]
+    assert [(alarm["direction"], alarm["index"]) for alarm in judged.alarms] == [("worse", past[25]["id"])]
 
 
 def test_history_is_bounded_and_says_so(monkeypatch):
@@ -377,25 +376,23 @@ def test_history_is_bounded_and_says_so(monkeypatch):
     monkeypatch.setattr(history, "MAX_SERIES", 1)
     found = history.history([*rows, *other], most=30)
     assert found["left_out"] == 1
-    assert [len(series["points"]) for series in found["series"]] == [30]
-    assert found["series"][0]["older"] == 10
-    assert found["series"][0]["points"][-1][2] == rows[-1].id
+    (trend,) = found["series"]
+    assert (trend.judged.count, trend.older) == (30, 10)
+    assert trend.judged.series.index[-1] == rows[-1].id
     assert history.history(other[:1]) == {"series": [], "left_out": 0, "single": 1, "notes": []}
 
 
 def test_the_rank_map_is_planned_against_seen():
     item = record()
     found = rank_map(convert(item))
-    assert found == [{"rank": 0, "host": None, "planned": "0-1", "seen": None, "threads": [], "memory": {}}]
+    assert found == [Placed(0, None, "0-1", None)]
     seen = {
         "host": "node1", "rank": 0, "local_rank": 0, "usage": {},
         "threads": [{"name": "stream", "affinity": [cpu], "last_cpu": cpu} for cpu in (0, 1)],
         "memory": {"page_bytes": 4096, "nodes": {"0": 1000}, "freed_nodes": {"0": 1000, "1": 500}},
     }  # fmt: skip
     item["launches"][1]["ranks"] = [seen]
-    assert rank_map(convert(item)) == [
-        {"rank": 0, "host": "node1", "planned": "0-1", "seen": "0-1", "threads": ["0", "1"], "memory": {"0": 8, "1": 2}}
-    ]
+    assert rank_map(convert(item)) == [Placed(0, "node1", "0-1", "0-1", ["0", "1"], {"0": 8, "1": 2})]
 
 
 def test_what_records_share_is_in_the_page_once(campaign):
@@ -407,7 +404,7 @@ def test_what_records_share_is_in_the_page_once(campaign):
     assert len(found["shared"]) == len(hosts) + len(plans)
     for item in campaign:
         (facts,) = [one for one in pieces.blocks(drawer(found, item)["body"], "facts") if "more" in one]
-        assert item["stack"]["sha256"][:12] in dict(facts["rows"])["stack"]
+        assert item["stack"]["sha256"][:12] in dict(facts["rows"])["manifest"]
         assert ["cpus online", item["host"]["cpus_online"]] in [list(row) for row in found["shared"][facts["more"]]]
         (cpus,) = pieces.blocks(drawer(found, item)["body"], "shared")
         planned = {cpu for cpu, label in found["shared"][cpus["number"]]["cpus"] if label}

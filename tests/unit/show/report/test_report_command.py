@@ -28,8 +28,9 @@ def put(results, *records, site="local", name="20260101T000000Z-node1-abcdef"):
 
 def report(*arguments):
     parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    return command.run(parser.parse_args(arguments))
+    command.run_report.add_to(parser)
+    args = parser.parse_args(arguments)
+    return args.run(args)
 
 
 def shown(file):

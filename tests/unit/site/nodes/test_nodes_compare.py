@@ -8,8 +8,8 @@ import pytest
 from node_facts import node, typed, write
 
 from plumbline.base.errors import PlumbError
-from plumbline.commands import cli, doctor
-from plumbline.site.nodes import compare, read
+from plumbline.commands import cli, sites
+from plumbline.site.nodes import collection, compare
 from plumbline.site.nodes.findings import examine_node
 
 
@@ -18,7 +18,7 @@ def many(folder, count, *others, **options):
 
 
 def lines(folder):
-    return [item.line() for item in compare.compare(read.folder(folder)).differences]
+    return [item.line() for item in compare.compare(collection.folder(folder)).differences]
 
 
 def test_like_nodes(tmp_path, capsys):
@@ -98,7 +98,7 @@ def test_nodes_without_an_answer_come_first(tmp_path, capsys):
 
 def test_full_and_short_names_are_the_same_node(tmp_path):
     many(tmp_path, 1, node("node2.example"), asked=["node1", "node2"])
-    assert not read.folder(tmp_path).silent
+    assert not collection.folder(tmp_path).silent
 
 
 def test_count_without_names(tmp_path):
@@ -122,14 +122,14 @@ def test_damaged_files_are_named_and_the_rest_is_read(tmp_path, capsys):
     assert "'node3.json': not readable as JSON" in out
     assert "'nodeX.json': holds facts of node3" in out
     assert "'node5.json': not a valid node" in out
-    assert sorted(read.folder(tmp_path).nodes) == ["node1", "node2"]
+    assert sorted(collection.folder(tmp_path).nodes) == ["node1", "node2"]
 
 
 @pytest.mark.parametrize("host", ["-oProxyCommand=x", "../a", "a b", "a;id", "$(id)", "@all", ""])
 def test_hostile_host_in_a_file(tmp_path, host):
     many(tmp_path, 2)
     (tmp_path / "bad.json").write_text(json.dumps(node(host)))
-    found = read.folder(tmp_path)
+    found = collection.folder(tmp_path)
     assert sorted(found.nodes) == ["node1", "node2"]
     assert "bad.json" in found.damaged
 
@@ -139,15 +139,15 @@ def test_no_node_is_an_error(tmp_path, content):
     if content:
         (tmp_path / "a.json").write_text(content)
     with pytest.raises(PlumbError, match="no facts of any node"):
-        read.folder(tmp_path)
+        collection.folder(tmp_path)
     with pytest.raises(PlumbError, match="cannot read the facts"):
-        read.folder(tmp_path / "none")
+        collection.folder(tmp_path / "none")
 
 
 def test_hostile_note(tmp_path):
     many(tmp_path, 2, asked=["node1", "$(id)"])
     with pytest.raises(PlumbError, match="not the note of a collection"):
-        read.folder(tmp_path)
+        collection.folder(tmp_path)
 
 
 def test_json(tmp_path, capsys):
@@ -184,6 +184,6 @@ def test_doctor_over_nodes(tmp_path, capsys):
 def test_doctor_puts_few_before_many():
     found = {f"n{number}": examine_node(typed(f"n{number}", knobs={"thp": "never"})) for number in range(3)}
     found["n9"] = examine_node(typed("n9", knobs={"thp": "never", "numa_balancing": True}))
-    rows = doctor.nodes_report(found).splitlines()[2:4]
+    rows = sites.nodes_report(found).splitlines()[2:4]
     assert "NUMA balancing" in rows[0]
     assert "n[0-2,9]" in rows[1]

@@ -24,15 +24,15 @@ from plumbline.base.errors import PlumbError
 from plumbline.base.schemas.site import Facts
 from plumbline.commands import cli
 from plumbline.host import collector
-from plumbline.schedulers import names, program, ssh
-from plumbline.site.nodes import collect
+from plumbline.schedulers import hosts, names, program
+from plumbline.site.nodes import collection
 from plumbline.site.nodes.model import Node
 
 COLLECTOR = Path(collector.__file__)
 
 
 def asked(tmp_path, scheduler, **changes):
-    return collect.FactsRequest(scheduler, tmp_path / "out", collection="j", **changes)
+    return collection.FactsRequest(scheduler, tmp_path / "out", collection="j", **changes)
 
 
 def commands(request):
@@ -200,13 +200,13 @@ def test_a_job_that_fails_is_told_in_its_own_words(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setattr(program, "LOG_S", 600)
     (tmp_path / ".job.log").write_text("earlier\n")
-    done = collect.collect(collect.FactsRequest("pbs", tmp_path, nodes=["n1"]))
+    done = collection.collect(collection.FactsRequest("pbs", tmp_path, nodes=["n1"]))
     assert done.last() == f"{said} (exit status 254)"
 
 
 @pytest.mark.parametrize("scheduler", ["squeue", "pbs", "lsf", "flux", "sge"])
 def test_paths_that_a_scheduler_would_change_are_refused(scheduler):
-    request = collect.FactsRequest(scheduler, Path("/shared/a b;id"), nodes=["n1"])
+    request = collection.FactsRequest(scheduler, Path("/shared/a b;id"), nodes=["n1"])
     with pytest.raises(PlumbError, match="holds letters"):
         schedulers.named(scheduler).run_on_every_node(request.job(), request.program, 1)
 
@@ -222,7 +222,7 @@ def test_hostile_access_options(option):
 @pytest.mark.parametrize("name", ["--nodelist=x", "-oProxyCommand=id", "a b", "a;id", "$(id)", "@all", "a/b", "x\n"])
 def test_hostile_nodes(tmp_path, name, capsys):
     with pytest.raises(PlumbError, match="cannot be a host name"):
-        collect.collect(asked(tmp_path, "ssh", nodes=[name]))
+        collection.collect(asked(tmp_path, "ssh", nodes=[name]))
     with pytest.raises(PlumbError, match="cannot be host names"):
         names.expand(name, "--node")
     arguments = ["nodes", "facts", str(tmp_path / "out"), "--scheduler", "squeue"]
@@ -345,11 +345,11 @@ def test_by_ssh(fake, tmp_path, capsys):
 
 
 def test_ssh_hands_on_words_unchanged(fake):
-    assert ssh.each({"n1": ["printf", "%s|", "a b", "$(id)", "x;y"]}, 600)["n1"].stdout == "a b|$(id)|x;y|"
+    assert hosts.each({"n1": ["printf", "%s|", "a b", "$(id)", "x;y"]}, 600)["n1"].stdout == "a b|$(id)|x;y|"
 
 
 def test_ssh_time_limit(fake):
-    assert ssh.each({"n1": ["sleep", "600"]}, 0.2)["n1"].status is None
+    assert hosts.each({"n1": ["sleep", "600"]}, 0.2)["n1"].status is None
 
 
 def test_bad_numbers_and_programs(tmp_path, capsys):

@@ -11,7 +11,7 @@ from plumbline import schedulers
 from plumbline.base.errors import PlumbError
 from plumbline.measure.reframe import campaign, settings
 from plumbline.schedulers import Node
-from plumbline.site.nodes import pinned
+from plumbline.site.nodes import choice
 
 CPU = {"name": "cpu", "scheduler": "squeue", "access": ["--partition=main"]}
 GPU = {"name": "gpu", "scheduler": "squeue", "access": ["--partition=acc"]}
@@ -36,24 +36,24 @@ def a_site(*parts):
     ("asked", "nodes"), [("1/2", "node1 gpu1"), ("2/2", "node3 gpu2"), ("3/2", "node1 gpu1"), ("5/1", "node1 gpu1")]
 )
 def test_turns_go_over_the_nodes_that_can_be_used(asked, nodes):
-    assert list(pinned.turn(a_site(CPU, GPU), asked).values()) == nodes.split()
+    assert list(choice.turn(a_site(CPU, GPU), asked).values()) == nodes.split()
 
 
 def test_more_nodes_than_there_are_is_an_error():
     with pytest.raises(PlumbError, match=r"2 nodes can be used \(node\[1,3\]\), not 3") as error:
-        pinned.turn(a_site(CPU), "1/3")
+        choice.turn(a_site(CPU), "1/3")
     assert "partition cpu" in str(error.value)
 
 
 @pytest.mark.parametrize("asked", ["", "0/2", "2", "1/0", "-1/2", "a/b", "1/2/3", "1 /2"])
 def test_what_is_no_turn_is_one_line(asked):
     with pytest.raises(PlumbError, match="is not a turn"):
-        pinned.turn(a_site(CPU), asked)
+        choice.turn(a_site(CPU), asked)
 
 
 def test_nodes_by_name():
-    assert pinned.explicit(a_site(CPU), ["node3"]) == {"cpu": "node3"}
-    assert pinned.explicit(a_site(CPU, GPU), ["gpu=gpu2", "cpu=node1"]) == {"gpu": "gpu2", "cpu": "node1"}
+    assert choice.explicit(a_site(CPU), ["node3"]) == {"cpu": "node3"}
+    assert choice.explicit(a_site(CPU, GPU), ["gpu=gpu2", "cpu=node1"]) == {"gpu": "gpu2", "cpu": "node1"}
 
 
 @pytest.mark.parametrize(
@@ -67,17 +67,17 @@ def test_nodes_by_name():
 )
 def test_wrong_nodes_are_one_line(given, said):
     with pytest.raises(PlumbError, match=said):
-        pinned.explicit(a_site(CPU, GPU), [given])
+        choice.explicit(a_site(CPU, GPU), [given])
 
 
 @pytest.mark.parametrize("scheduler", ["pbs", "lsf", "flux", "sge", "local"])
 def test_schedulers_that_cannot_be_told_say_so(scheduler):
     with pytest.raises(PlumbError, match="cannot be put on a node"):
-        pinned.explicit(a_site({**CPU, "scheduler": scheduler}), ["node1"])
+        choice.explicit(a_site({**CPU, "scheduler": scheduler}), ["node1"])
 
 
 def for_reframe(part, chosen):
-    node = pinned.of(part["name"], chosen)
+    node = choice.pinned(part["name"], chosen)
     return schedulers.named(part["scheduler"]).reframe_partition([], part.get("hosts", []), node)
 
 
@@ -93,7 +93,7 @@ def test_jobs_get_the_node():
 @pytest.mark.parametrize("text", ["node1", "cpu=-x", "cpu=a b", "cpu="])
 def test_a_variable_that_is_wrong_is_one_line(text):
     with pytest.raises(PlumbError, match=r"is not PARTITION=NODE|cannot be a host name"):
-        pinned.of("cpu", {"PLUMB_PIN_JOBS": text})
+        choice.pinned("cpu", {"PLUMB_PIN_JOBS": text})
 
 
 def test_reframe_is_told(monkeypatch):

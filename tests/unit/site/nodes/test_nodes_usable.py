@@ -7,7 +7,7 @@ from plumbline import schedulers
 from plumbline.base.errors import PlumbError
 from plumbline.measure.reframe import campaign
 from plumbline.schedulers import Node
-from plumbline.site.nodes import usable
+from plumbline.site.nodes import choice
 
 
 @pytest.mark.parametrize(
@@ -15,13 +15,13 @@ from plumbline.site.nodes import usable
     [("", 4), ("2", 2), ("9", 4), ("cpu=1", 1), ("gpu=1", 4), ("gpu=1,cpu=3", 3), ("cpu=0", 0), ("3,cpu=2", 2)],
 )
 def test_the_variable_can_only_lower(text, expected):
-    assert usable.limit("cpu", 4, text) == expected
+    assert choice.limit("cpu", 4, text) == expected
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "two", "cpu=", "cpu=-1", "1.5", "²"])
 def test_what_is_no_number_is_one_line(text):
     with pytest.raises(PlumbError, match="not a number of nodes"):
-        usable.limit("cpu", 4, text)
+        choice.limit("cpu", 4, text)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def site(nodes, scheduler="squeue"):
 
 
 def test_nodes_out_of_work_are_named_and_tests_of_more_are_skipped(cluster):
-    counts, lines = usable.survey(site(3))
+    counts, lines = choice.survey(site(3))
     assert counts == {"cpu": 2}
     assert lines == [
         "node2 is drained: memory errors",
@@ -59,16 +59,16 @@ def test_of_hosts_that_are_named_those_that_do_not_answer_lower_it_too(monkeypat
     part = {"name": "cpu", "scheduler": "ssh", "hosts": ["n1", "n2"]}
     states = {"n1": Node("n1", "reachable", True), "n2": Node("n2", "unreachable", False, "No route to host")}
     monkeypatch.setattr(schedulers, "nodes", lambda scheduler, queue, hosts, access: [states[name] for name in hosts])
-    counts, (line, _) = usable.survey(samples.site(part))
+    counts, (line, _) = choice.survey(samples.site(part))
     assert (counts, line) == ({"cpu": 1}, "n2 is unreachable: No route to host")
 
 
 def test_where_enough_are_left_only_the_node_is_named(cluster):
-    assert usable.survey(site(2)) == ({}, ["node2 is drained: memory errors"])
+    assert choice.survey(site(2)) == ({}, ["node2 is drained: memory errors"])
 
 
 def test_a_site_without_a_scheduler_is_not_asked(cluster):
-    assert usable.survey(site(3, "local")) == ({}, [])
+    assert choice.survey(site(3, "local")) == ({}, [])
     assert cluster == []
 
 
@@ -82,6 +82,6 @@ def test_a_campaign_hands_it_to_reframe_unless_somebody_said_otherwise(cluster, 
 def test_a_scheduler_that_was_just_started_is_asked_again(monkeypatch):
     answers = [[Node("node1", "unknown", False)], [Node("node1", "unknown*", False)], [Node("node1", "idle", True)]]
     monkeypatch.setattr(schedulers, "nodes", lambda scheduler, queue, hosts, access: answers.pop(0))
-    monkeypatch.setattr(usable, "PATIENCE", (6, 0.0))
-    assert usable.survey(site(1)) == ({}, [])
+    monkeypatch.setattr(choice, "PATIENCE", (6, 0.0))
+    assert choice.survey(site(1)) == ({}, [])
     assert answers == []

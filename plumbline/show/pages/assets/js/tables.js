@@ -13,17 +13,15 @@ function headOf({ title, unit, kind }, sort) {
   return h('th', { scope: 'col', class: /^number/.test(kind) && 'number' }, button ?? shown);
 }
 
-/** A cell may be a block: its class, how many columns it spans, its value, its share of the scale of colours. */
+/** A cell may be a block: its class, its value, its share of the scale of colours. */
 function rowOf(columns, cells) {
   const head = Math.max(0, columns.findIndex((column) => column.head));
-  let place = 0;
-  const elements = cells.map((piece) => {
+  const elements = cells.map((piece, place) => {
     const { title, kind } = columns[place];
     const cell = piece?.is === 'cell' ? piece : { pieces: piece };
-    const { look = kind, span = 1, label = title, value, hint, share, pieces } = cell;
+    const { look = kind, value, hint, share, pieces } = cell;
     const named = place === head;
-    place += span;
-    const attributes = { scope: named && 'row', class: look, colspan: span > 1 && span, 'data-label': label, 'data-value': value };
+    const attributes = { scope: named && 'row', class: look, 'data-label': title, 'data-value': value };
     return h(named ? 'th' : 'td', { ...attributes, title: hint, style: share !== undefined && heatOf(share) }, draw(pieces));
   });
   return h('tr', null, elements);
@@ -72,9 +70,9 @@ function drawPicker({ caption, columns, options, placeholder, first }) {
 }
 
 /**
- * A table whose rows are searched, filtered and sorted. A row is {cells, keys, words, tags, lines}: what its columns are
- * sorted by, what is searched, its key in each filter; its lines go on with [cells, keys]: the first, or all where the
- * box of the name `more` is checked.
+ * A table whose rows are searched, filtered and sorted. A row is {words, tags, lines}: what is searched, its key in each
+ * filter, and [cells, what they are sorted by] of its lines: the first is shown, or all where the box of the name `more`
+ * is checked.
  */
 function drawListing({ noun, placeholder, filters, more, rows, ...table }) {
   const chosen = filters.map(() => new Set());
@@ -92,9 +90,8 @@ function drawListing({ noun, placeholder, filters, more, rows, ...table }) {
     words.every((word) => row.words.includes(word)) && chosen.every((keys, place) => !keys.size || keys.has(row.tags[place]));
   const fill = () => {
     const matching = rows.filter(wanted);
-    const whole = ({ cells, keys, lines }) =>
-      lines.slice(0, every ? lines.length : 1).map(([more, own]) => [[...keys, ...own][column], [...cells, ...more]]);
-    const shown = matching.flatMap(whole).map(([key, cells], place) => [key, place, cells]).sort(order);
+    const whole = ({ lines }) => lines.slice(0, every ? lines.length : 1);
+    const shown = matching.flatMap(whole).map(([cells, keys], place) => [keys[column], place, cells]).sort(order);
     element.querySelector('tbody').replaceChildren(...shown.map(([, , cells]) => rowOf(table.columns, cells)));
     count.textContent = `${matching.length} of ${noun} shown${matching.length ? '' : ': none matches the filters'}`;
     heads.forEach((head, place) =>

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from plumbline.base import paths
-from plumbline.extras.nodes.health import limits
+from plumbline.extras.nodes import limits
 
 sys.path.insert(0, str(paths.root() / "tests/rates"))
 import check as simulated

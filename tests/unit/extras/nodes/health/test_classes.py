@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 from check_runs import CPU, run
 
+from plumbline import site
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
-from plumbline.extras.nodes.health import classes, collect, model
-from plumbline.extras.nodes.health.model import Check, Figure
-from plumbline.host.topology import plan
-from plumbline.site import site
+from plumbline.extras.nodes import checks as node_checks
+from plumbline.extras.nodes import classes, model
+from plumbline.extras.nodes.model import Check, Figure
+from plumbline.host import binder
 
 #: figure -> usual value, unit and direction
 FIGURES = {"memory": (100.0, "GB/s", "higher"), "fma": (500.0, "GFlop/s", "higher"), "handover": (80.0, "ns", "lower")}
@@ -189,7 +190,7 @@ class TestPlan:
 
     def lines(self, topology: str) -> list[str]:
         file = paths.root() / "tests/data/topologies" / topology
-        return classes.plan_lines("a:b", plan.resolve("core", memory="local", topology=file))
+        return classes.plan_lines("a:b", binder.resolve("core", memory="local", topology=file))
 
     def test_each_core_once_and_neighbours_of_a_numa_node(self) -> None:
         lines = self.lines("epyc-2x64-smt2.xml")
@@ -233,7 +234,7 @@ class TestCommands:
             "memory",
             "fma",
         }
-        file = collect.class_file(site.here(), "default")
+        file = node_checks.class_file(site.here(), "default")
         assert f"written: {file}" in err
         assert "one day says nothing about others" in err
         assert len(model.read([file.with_suffix(".jsonl")])) == 20
@@ -246,7 +247,7 @@ class TestCommands:
     def test_checks_from_before_a_change_of_facts_are_counted(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert cli.main(["calibrate", "--nodes", "1", "--checks", "3"]) in (0, 1)
         assert "change of facts" not in capsys.readouterr().out
-        kept = collect.class_file(site.here(), "default").with_suffix(".jsonl")
+        kept = node_checks.class_file(site.here(), "default").with_suffix(".jsonl")
         before = [{**one, "facts": {"cpu.model": "another"}} for one in map(json.loads, kept.read_text().splitlines())]
         kept.write_text("".join(f"{json.dumps(one)}\n" for one in before))
         assert cli.main(["calibrate", "--nodes", "1", "--checks", "2"]) in (0, 1)
@@ -289,7 +290,7 @@ class TestCommands:
             assert ended.value.code == 3
 
     def test_a_kept_file_that_is_damaged(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        file = collect.class_file(site.here(), "default").with_suffix(".jsonl")
+        file = node_checks.class_file(site.here(), "default").with_suffix(".jsonl")
         file.parent.mkdir()
         file.write_text('{"schema": 1}\n')
         assert cli.main(["calibrate", "--nodes", "1", "--checks", "1"]) == 2

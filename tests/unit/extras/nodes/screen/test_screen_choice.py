@@ -12,10 +12,9 @@ import pytest
 from msgspec.structs import replace
 
 from plumbline.base.errors import PlumbError
-from plumbline.extras.nodes.health import model
-from plumbline.extras.nodes.health.model import Figure, Result
-from plumbline.extras.nodes.screen import choose, page, status
-from plumbline.extras.nodes.screen.choose import DAY, NO_HOURS, Choice, Terms
+from plumbline.extras.nodes import model, page, screening
+from plumbline.extras.nodes.model import Figure, Result
+from plumbline.extras.nodes.screening import DAY, NO_HOURS, Choice, Terms
 from plumbline.schedulers import Node
 
 NOW = 100 * DAY
@@ -50,31 +49,31 @@ class TestChoice:
     def test_the_order(self) -> None:
         """Never checked, then found bad once, then the oldest; what was checked lately is not due."""
         history = [result("a", 6), result("b", 5), result("c", 1), result("d", 0.5, "bad"), result("e", 9)]
-        assert choose.due("abcdef", history, TERMS) == ["f", "d", "e", "a", "b"]
+        assert screening.due("abcdef", history, TERMS) == ["f", "d", "e", "a", "b"]
 
     def test_a_node_found_bad_twice_waits_like_others(self) -> None:
         history = [result("a", 2), result("a", 1, "bad"), result("a", 0.5, "bad")]
-        assert choose.due("a", history, TERMS) == []
-        assert choose.due("a", history[:2], TERMS) == ["a"]
+        assert screening.due("a", history, TERMS) == []
+        assert screening.due("a", history[:2], TERMS) == ["a"]
 
     def test_a_check_of_a_wrong_clock_is_none(self) -> None:
         """Of a node that had the time of next year when it was checked; half a minute is a difference of clocks."""
         history = [result("a", -365), result("b", 6), result("b", -365), result("c", -30 / DAY)]
-        assert choose.due("abc", history, TERMS) == ["a", "b"]
-        assert [node.state for node in status.assess(["a", "b"], history, TERMS, 0.05).nodes] == ["due", "ok"]
+        assert screening.due("abc", history, TERMS) == ["a", "b"]
+        assert [node.state for node in screening.assess(["a", "b"], history, TERMS, 0.05).nodes] == ["due", "ok"]
 
     def test_half_of_the_period_is_left_for_it_to_become_idle(self) -> None:
-        assert choose.due("a", [result("a", 3.4)], TERMS) == []
-        assert choose.due("a", [result("a", 3.6)], TERMS) == ["a"]
+        assert screening.due("a", [result("a", 3.4)], TERMS) == []
+        assert screening.due("a", [result("a", 3.6)], TERMS) == ["a"]
 
     def test_what_was_busy_was_not_checked(self) -> None:
-        assert choose.due("a", [result("a", 0.1, "busy")], TERMS) == ["a"]
+        assert screening.due("a", [result("a", 0.1, "busy")], TERMS) == ["a"]
 
     def test_names_up_to_the_first_dot(self) -> None:
-        assert choose.due(["a.cluster", "b.cluster"], [result("a", 0.1)], TERMS) == ["b.cluster"]
+        assert screening.due(["a.cluster", "b.cluster"], [result("a", 0.1)], TERMS) == ["b.cluster"]
 
     def test_why_others_are_left_out(self) -> None:
-        found = choose.choose(nodes("a", "b", "c", down="b"), [], TERMS, lambda name: "job 7" if name == "c" else "")
+        found = screening.choose(nodes("a", "b", "c", down="b"), [], TERMS, lambda name: "job 7" if name == "c" else "")
         assert found.nodes == ["a"]
         assert found.left_out == {"b": "cannot be used: drained", "c": "busy: job 7"}
 
@@ -82,7 +81,7 @@ class TestChoice:
     def test_node_hours(self, hours: float, taken: float, count: int) -> None:
         """0.02 h are 72 s: two checks of 25 s; nobody is asked for jobs on a node that cannot be checked anyway."""
         asked: list[str] = []
-        found = choose.choose(
+        found = screening.choose(
             nodes(*"abcd"), [], Terms(7, hours, 25, NOW), lambda name: asked.append(name) or "", taken
         )
         assert (len(found.nodes), len(asked)) == (count, count)
@@ -90,8 +89,8 @@ class TestChoice:
 
     def test_the_hours_are_those_of_the_period(self) -> None:
         terms = Terms(7, 0.02, 25, NOW)
-        assert choose.choose(nodes("a", "b"), [result("x", 1), result("y", 2)], terms, free).nodes == []
-        assert choose.choose(nodes("a", "b"), [result("x", 8), result("y", 9)], terms, free).nodes == ["a", "b"]
+        assert screening.choose(nodes("a", "b"), [result("x", 1), result("y", 2)], terms, free).nodes == []
+        assert screening.choose(nodes("a", "b"), [result("x", 8), result("y", 9)], terms, free).nodes == ["a", "b"]
 
     def test_calls_in_turn_check_every_node_within_the_period(self) -> None:
         """Twice a day, a fifth of the nodes busy by chance, hours for no more than what is needed."""
@@ -101,10 +100,12 @@ class TestChoice:
             now = NOW + call * DAY / 2
             terms = Terms(7, 100 * 25 * 2 / 3600, 25, now)
             busy = set(random.choice(names, 20, replace=False))
-            found = choose.choose(nodes(*names), history, terms, lambda name, busy=busy: "job" * (name in busy))
+            found = screening.choose(nodes(*names), history, terms, lambda name, busy=busy: "job" * (name in busy))
             history += [result(name, (NOW - now) / DAY) for name in found.nodes]
-            assert choose.spent(history, terms) <= 3600 * terms.hours + 1e-6  # type: ignore[operator]
-            late += call >= 14 and any(one.state == "due" for one in status.assess(names, history, terms, 0.05).nodes)
+            assert screening.spent(history, terms) <= 3600 * terms.hours + 1e-6  # type: ignore[operator]
+            late += call >= 14 and any(
+                one.state == "due" for one in screening.assess(names, history, terms, 0.05).nodes
+            )
         assert late == 0
 
 
@@ -146,36 +147,37 @@ class TestSaid:
 
     def test_a_node_that_is_slower_than_the_others(self) -> None:
         """By the rule of plumb outliers; it is last by place."""
-        found = {one.name: one for one in status.assess(NODES, self.history("r1n2"), TERMS, 0.05).nodes}
+        found = {one.name: one for one in screening.assess(NODES, self.history("r1n2"), TERMS, 0.05).nodes}
         assert [name for name, one in found.items() if one.slower] == ["r1n2"]
         assert found["r1n2"].place == 0.0
         assert "memory is slower by" in found["r1n2"].line
         assert sorted(one.place for one in found.values()) == pytest.approx([number / 7 for number in range(8)])
 
     def test_nobody_among_equals(self) -> None:
-        assert [one.slower for one in status.assess(NODES, self.history(), TERMS, 0.05).nodes] == [None] * 8
+        assert [one.slower for one in screening.assess(NODES, self.history(), TERMS, 0.05).nodes] == [None] * 8
 
     def test_few_nodes_are_not_compared(self) -> None:
-        found = status.assess(NODES[:4], [one for one in self.history() if one.node in NODES[:4]], TERMS, 0.05)
+        found = screening.assess(NODES[:4], [one for one in self.history() if one.node in NODES[:4]], TERMS, 0.05)
         assert found.notes == ["4 nodes: at least 5 are compared with one another"]
 
     def test_rounds_beside_other_work_are_not_compared(self) -> None:
         history = [replace(one, others=[0.5] * 13) for one in self.history()]
-        found = status.assess(NODES, history, TERMS, 0.05)
+        found = screening.assess(NODES, history, TERMS, 0.05)
         wanted = "0 nodes with rounds that nothing disturbed: at least 5 are compared with one another"
         assert found.notes == [wanted]
         assert [one.slower for one in found.nodes] == [None] * 8
 
     def test_how_often_it_was_bad(self) -> None:
         own = [result("a", 3), result("a", 2, "bad"), result("a", 1, "bad")]
-        assert status.assess("a", own, TERMS, 0.05).bad[0].line == "it is bad; in 2 checks in a row"
+        assert screening.assess("a", own, TERMS, 0.05).bad[0].line == "it is bad; in 2 checks in a row"
         assert (
-            status.assess("a", own[:2], TERMS, 0.05).bad[0].line == "it is bad; found once: it is checked again first"
+            screening.assess("a", own[:2], TERMS, 0.05).bad[0].line
+            == "it is bad; found once: it is checked again first"
         )
 
     def test_the_closing_line(self) -> None:
         history = [*self.history(days=[1])[:5], result("r2n2", 1, "doubt"), result("r2n3", 1, "bad"), result("r2n4", 8)]
-        found = status.assess(NODES, history, TERMS, 0.05)
+        found = screening.assess(NODES, history, TERMS, 0.05)
         assert found.closing() == "screen: 7 of 8 nodes within 7 days: 5 ok, 1 in doubt, 1 bad"
 
     @pytest.mark.parametrize(
@@ -189,12 +191,12 @@ class TestSaid:
     )  # fmt: skip
     def test_when_it_is_through(self, days: list[float], hours: float | None, line: str) -> None:
         history = [result(name, ago) for name, ago in zip(NODES, days, strict=False)]
-        found = status.assess(NODES, history, Terms(7, hours, 25, NOW), 0.05)
-        assert status.outlook(found, history, Choice()) == [line]
+        found = screening.assess(NODES, history, Terms(7, hours, 25, NOW), 0.05)
+        assert screening.outlook(found, history, Choice()) == [line]
 
     def test_what_was_left_out(self) -> None:
-        found = status.assess(NODES, [], TERMS, 0.05)
-        lines = status.outlook(found, [], Choice([], {"a": "busy: job 1", "b": "busy: job 2", "c": NO_HOURS}))
+        found = screening.assess(NODES, [], TERMS, 0.05)
+        lines = screening.outlook(found, [], Choice([], {"a": "busy: job 1", "b": "busy: job 2", "c": NO_HOURS}))
         assert lines[:2] == ["left out: 2 nodes, busy: a, b", "left out: 1 node, no node hours are left: c"]
 
 
@@ -203,7 +205,7 @@ class TestPage:
 
     def document(self, racks: str = page.RACKS) -> dict[str, Any]:
         history = [result(name, ago, "bad" if name == "r1n2" else "ok") for name in NODES for ago in (2, 1)]
-        return page.document("Screen", status.assess([*NODES, "r2n5"], history, TERMS, 0.05), racks, ["a line"])
+        return page.document("Screen", screening.assess([*NODES, "r2n5"], history, TERMS, 0.05), racks, ["a line"])
 
     def tables(self, racks: str = page.RACKS) -> list[dict[str, Any]]:
         return list(self.document(racks)["sections"][0]["pieces"][1]["pieces"])
@@ -235,7 +237,7 @@ class TestPage:
 
     def test_a_long_rack_is_broken(self) -> None:
         names = [f"n{number}" for number in range(60)]
-        (one,) = page.document("t", status.assess(names, [], TERMS, 0.05), page.RACKS, [])["sections"][0]["pieces"][1][
-            "pieces"
-        ]
+        (one,) = page.document("t", screening.assess(names, [], TERMS, 0.05), page.RACKS, [])["sections"][0]["pieces"][
+            1
+        ]["pieces"]
         assert [len(row) - 1 for row in one["rows"]] == [24, 24, 12]

@@ -15,17 +15,15 @@ import pytest
 import samples
 from check_runs import FINE, class_file, rounds
 
-from plumbline import schedulers
+from plumbline import schedulers, site
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
-from plumbline.extras.nodes.health import collect, model
-from plumbline.extras.nodes.screen import links
+from plumbline.extras.nodes import checks, links, model
 from plumbline.measure import jobs
 from plumbline.records import model as records
 from plumbline.records import store
 from plumbline.schedulers import program as scheduler_program
-from plumbline.site import site
 
 SLOW = {"memory": 70.0}
 #: nodes by what sinfo says
@@ -50,7 +48,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("sites", "build", "tools", "results", "stacks"):
         monkeypatch.setenv(f"PLUMB_{name.upper()}", str(tmp_path / name))
     assert cli.main(["site", "init"]) == 0
-    made = collect.class_file(site.here(), "default")
+    made = checks.class_file(site.here(), "default")
     made.parent.mkdir()
     shutil.move(class_file(tmp_path, "jobs /usr/local/lib/plumbline/health.sh slurm jobs"), made)
     return tmp_path
@@ -75,7 +73,7 @@ def slow(place: Path, node: str) -> None:
 
 
 def history() -> Path:
-    return collect.class_file(site.here(), "default").with_suffix(".screen.jsonl")
+    return checks.class_file(site.here(), "default").with_suffix(".screen.jsonl")
 
 
 def again(place: Path, days: float) -> None:
@@ -222,7 +220,7 @@ class TestHere:
 
     @pytest.mark.parametrize("content", [b"\xff\xfe", b"budget \n", b""])
     def test_a_class_that_is_none(self, place: Path, content: bytes, capsys: pytest.CaptureFixture[str]) -> None:
-        file = collect.class_file(site.here(), "default")
+        file = checks.class_file(site.here(), "default")
         file.write_bytes(content)
         capsys.readouterr()
         assert cli.main(["screen", "--dry-run"]) == 2
@@ -230,7 +228,7 @@ class TestHere:
         assert capsys.readouterr().err == f"plumb: {said}"
 
     def test_without_a_class(self, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        collect.class_file(site.here(), "default").unlink()
+        checks.class_file(site.here(), "default").unlink()
         assert cli.main(["screen"]) == 2
         assert "plumb calibrate --nodes 8" in capsys.readouterr().err
 
@@ -267,7 +265,7 @@ class TestLinks:
     def links(self, say: Callable[[str], None] = lambda line: None, **changes: object) -> links.Links:
         import time
 
-        from plumbline.extras.nodes.screen.choose import Terms
+        from plumbline.extras.nodes.screening import Terms
 
         part = site.load(site.here()).partitions[0]
         terms = Terms(7, changes.pop("hours", None), 25, time.time())  # type: ignore[arg-type]

@@ -8,8 +8,7 @@ import sys
 import pytest
 
 from plumbline.base import paths
-from plumbline.extras.nodes.screen import links
-from plumbline.extras.nodes.screen.search import Answer, SearchReport, search
+from plumbline.extras.nodes.links import Answer, SearchReport, search
 from plumbline.judge.outliers import SIDE
 
 sys.path.insert(0, str(paths.root() / "tests/rates"))
@@ -111,7 +110,7 @@ class TestRates:
         assert all(sorted(search.nodes) == ([] if search.open else bad) for search in every)
 
     def test_a_good_node_is_named_no_more_often_than_declared(self) -> None:
-        assert links.RATE == 2 * SIDE == screening.WRONG
+        assert 2 * SIDE == screening.WRONG
 
     def test_what_the_rates_promise(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A guard broken on purpose: a search that always names the same node."""

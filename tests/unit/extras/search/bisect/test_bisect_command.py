@@ -55,7 +55,7 @@ class World:
                 raise sides.Unusable(side, "error: expected ';'", "heat.c", "correct it")
         variants = [samples.asked(name=name, environment={}) for name in ("heat", "study")]
         wanted = [one for one in variants if request.variant in (None, one.name)]
-        settled = [rules.impose(one, request.terms.rule) for one in wanted]
+        settled = [rules.settle(one, *rules.imposed(request.terms.rule), request.terms.rule) for one in wanted]
         name = f"20260101T000000Z-n-{request.folder.parent.parent.name}-{request.folder.name}"
         couples = [[one, replace(one, stack="mpich@other")] for one in settled]
         begun = setup.Session(name, *names, couples, request.terms, dict(CIRCUMSTANCES))
@@ -63,14 +63,14 @@ class World:
         return request.folder
 
     def bench(self, begun, folder):
-        """As :class:`plumbline.gate.live.DriverBench`."""
+        """As :class:`plumbline.gate.live.GateBench`."""
         names = [begun.baseline, begun.candidate]
         ratio = self.times[names[1]] / self.times[names[0]]
         ratios = [ratio if couple[0].name == "heat" else 1.0 for couple in begun.couples]
         wrong = {"verified": False, "reasons": ["wrong answer"]}
         spoil = {(0, side, 2): wrong for side, name in enumerate(names) if name in self.spoiled}
         is_disturbed = folder.name in self.disturbed
-        made = FakeBench(begun, ratios, self.noise, flag=lambda side, index: is_disturbed, spoil=spoil)
+        made = FakeBench(begun, folder, ratios, self.noise, flag=lambda side, index: is_disturbed, spoil=spoil)
         launch = made.launch
 
         def counted(*words):
@@ -96,7 +96,7 @@ def world(tmp_path, monkeypatch):
     monkeypatch.setattr(manifests, "load", lambda name: stack_manifest.made(name))
     monkeypatch.setattr(setup, "prepare", made.prepare)
     monkeypatch.setattr(setup, "partition_of", lambda begun: samples.partition())
-    monkeypatch.setattr(live, "DriverBench", made.bench)
+    monkeypatch.setattr(live, "GateBench", made.bench)
     return made
 
 

@@ -29,7 +29,7 @@ def test_a_step_is_found_with_few_gates(history, place):
     assert named(history, found) == [([str(place)], "FAIL")]
     assert found.is_complete
     (culprit,) = found.culprits
-    assert culprit.ratio == pytest.approx(1.1)
+    assert culprit.comparison.ratio == pytest.approx(1.1)
     assert re.fullmatch(
         rf"[0-9a-f]{{12}} \({place}, 20..-..-..\) makes heat: time slower by 10 % \(9.9 % to 10 %\)", culprit.line
     )
@@ -51,7 +51,7 @@ def test_a_gain_that_hides_a_part_of_a_loss_is_found(history, steps):
     )
     gain = next(culprit for culprit in found.culprits if culprit.state == "GAIN")
     assert gain.line.endswith("makes heat: time faster by 5.0 % (4.9 % to 5.1 %)")
-    assert gain.ratio == pytest.approx(0.95)
+    assert gain.comparison.ratio == pytest.approx(0.95)
     assert len(found.logs) == 2
 
 

@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from plumbline.extras.search.why import delta, designs
-from plumbline.extras.search.why.designs import Effect
+from plumbline.extras.search.why import designs, search
+from plumbline.extras.search.why.designs import effect_of
 from plumbline.statistics.paired import PairedRule
 
 SINGLE = {0: 0.1, 1: -0.02, 3: 0.3}
@@ -26,15 +26,15 @@ def effect(contrast, **truth):
 
 
 def test_shares_add_up_where_factors_interact_in_pairs():
-    shares = [effect(Effect((one,), 4).share) for one in range(4)]
+    shares = [effect(effect_of((one,), 4).share) for one in range(4)]
     assert sum(shares) == pytest.approx(effect(designs.whole(4)))
     assert shares[2] == pytest.approx(0.025)  # nothing alone, and half of what it makes together with factor 0
 
 
 def test_putting_in_and_taking_out_tell_what_acts_together():
-    assert effect(Effect((0,), 4).put_in) == pytest.approx(0.1)
-    assert effect(Effect((0,), 4).taken_out) == pytest.approx(0.15)
-    assert effect(Effect((0,), 4).disagreement) == pytest.approx(-0.05)
+    assert effect(effect_of((0,), 4).put_in) == pytest.approx(0.1)
+    assert effect(effect_of((0,), 4).taken_out) == pytest.approx(0.15)
+    assert effect(effect_of((0,), 4).disagreement) == pytest.approx(-0.05)
     assert effect(designs.excess((0, 2))) == pytest.approx(0.05)
     assert effect(designs.excess((0, 1, 2))) == pytest.approx(0.05)
 
@@ -48,12 +48,12 @@ def test_a_two_level_design_clears_main_effects_of_pairs(factors):
     for first, second, third in itertools.combinations(range(factors), 3):  # resolution IV
         assert (columns[:, first] * columns[:, second] * columns[:, third]).sum() == 0
     for place, contrast in enumerate(contrasts):
-        shares = effect(Effect((place,), factors).share)
+        shares = effect(effect_of((place,), factors).share)
         assert effect(contrast) == pytest.approx(shares)
 
 
 def test_margins_are_those_of_the_effect():
-    rule = Effect((0,), 3).disagreement.rule(PairedRule(0.01, 0.05))
+    rule = effect_of((0,), 3).disagreement.rule(PairedRule(0.01, 0.05))
     assert math.log1p(rule.must_detect) == pytest.approx(math.log1p(0.05) / 2)
 
 
@@ -71,9 +71,9 @@ def test_the_smallest_group_is_found(members):
         asked.append(part)
         return set(members) <= set(part)
 
-    assert delta.smallest(range(6), test) == members
+    assert search.smallest(range(6), test) == members
     assert len(asked) == len(set(asked))
 
 
 def test_what_cannot_be_decided_is_not_left_out():
-    assert delta.smallest(range(4), lambda part: None) == (0, 1, 2, 3)
+    assert search.smallest(range(4), lambda part: None) == (0, 1, 2, 3)

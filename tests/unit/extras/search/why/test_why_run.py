@@ -16,14 +16,14 @@ import stack_manifest
 from plumbline import site
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
-from plumbline.extras.search.why import ends, page, run
-from plumbline.extras.search.why.answer import Answer
+from plumbline.extras.search.why import ends, run
+from plumbline.extras.search.why.answer import Answer, page
 from plumbline.extras.search.why.model import WHY
 from plumbline.gate import confirm
 from plumbline.host import change
 from plumbline.launch.signals import Interrupted
 from plumbline.measure import driver, jobs, session
-from plumbline.records import model, query
+from plumbline.records import model, query, store
 from plumbline.records.launch import Launch
 from plumbline.stacks import manifest as manifests
 from plumbline.statistics.paired import PairedRule
@@ -141,7 +141,7 @@ def test_what_acts_is_named_with_what_it_makes(world, tmp_path):
     assert document["not_explained"] == pytest.approx(0, abs=0.02)
     assert [one["cause"] for one in document["causes"]] == ["setting a with variable X", "placement", "setting b"]
     assert "| setting b |" in answer.markdown()
-    shown = page.document(answer)
+    shown = page(answer)
     assert "bars" in json.dumps(shown)
 
 
@@ -173,6 +173,31 @@ def test_an_interrupted_search_goes_on_where_it_was(world, tmp_path):
     assert world.started == 0
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (r',"seal":"[0-9a-f]+"', "", "it has no seal any more"),
+        (r'"wall_s":1.0', '"wall_s":2.0', "damaged|changed"),
+    ],
+)
+def test_records_that_were_changed_end_the_search(world, tmp_path, before, after, said):
+    search(tmp_path)
+    file = tmp_path / "why" / "records" / "0.jsonl"
+    file.write_text(re.sub(before, after, file.read_text(), count=1))
+    with pytest.raises(PlumbError, match=said):
+        search(tmp_path)
+
+
+def test_a_program_that_is_another_one_ends_the_search(world, tmp_path):
+    search(tmp_path)
+    file = tmp_path / "why" / "records" / "0.jsonl"
+    (kept,) = store.whole(file, "")
+    kept.command = ["another"]
+    store.write(file, [kept])
+    with pytest.raises(PlumbError, match=r"the command of .* is another one now.*start a new search"):
+        search(tmp_path)
+
+
 def test_the_minutes_are_those_of_the_ends_and_of_all_rounds_together(world, tmp_path, monkeypatch):
     """Each launch takes a second: the ends need 26, and a round has 8."""
     monkeypatch.setattr(time, "monotonic", lambda: float(world.started))
@@ -199,7 +224,7 @@ def test_ends_for_which_time_is_up_are_undecided(world, tmp_path, monkeypatch, m
     assert said in answer.closing()
     assert f"time is up: plumb why --resume {tmp_path / 'why'} goes on" in told
     assert answer.markdown()
-    assert page.document(answer)
+    assert page(answer)
     world.is_disturbed = False
     assert search(tmp_path).kind == "explained"
 

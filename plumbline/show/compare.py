@@ -1,0 +1,269 @@
+"""Figures of several stacks, systems, campaigns, commits or periods in one table, by records that were not paired.
+
+A comparison is shown as a text, Markdown, CSV, JSON or a page.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from operator import attrgetter
+from types import MappingProxyType
+
+from plumbline.base import table, units
+from plumbline.judge.compare import MEMBERS, Comparison, Line
+from plumbline.records import naming
+from plumbline.show.columns import Column, Table
+from plumbline.show.pages.blocks import Block, Piece, block, link, section
+from plumbline.show.pages.page import render
+from plumbline.statistics import unpaired
+
+#: figures that are not compared, of which the legend tells
+NAMED = 3
+#: characters of a circumstance that a text shows
+WIDTH = 40
+
+
+def document(comparison: Comparison) -> Block:
+    """The page of a comparison."""
+    differs = section(
+        "differs",
+        "What differs too",
+        "Circumstances that are not the same on all sides, besides what the sides were chosen by.",
+        circumstances(comparison).block(comparison.circumstances),
+    )
+    figured = section(
+        "figures",
+        "Figures",
+        "The median over the sessions of each side, and its ratio to the first side that has the figure.",
+        *figures(comparison),
+    )
+    return {
+        "title": f"Comparison: {', '.join(comparison.sides)}",
+        "head": [block("paragraph", closing(comparison), id="closing")],
+        "sections": [differs, figured] if comparison.circumstances else [figured],
+    }
+
+
+def circumstances(comparison: Comparison) -> Table[tuple[str, Sequence[str]]]:
+    """What differs besides what the sides were chosen by."""
+    return Table(
+        "What differs too",
+        [
+            Column("differs too", lambda row: row[0]),
+            *(
+                Column(
+                    name, partial(_circumstance, side, WIDTH), "notes", page=partial(_circumstance, side, sys.maxsize)
+                )
+                for side, name in enumerate(comparison.sides)
+            ),
+        ],
+    )
+
+
+def _circumstance(side: int, width: int, row: tuple[str, Sequence[str]]) -> str:
+    return naming.shorten(row[1][side], width)
+
+
+def figures(comparison: Comparison, entries: Mapping[str, int] = MappingProxyType({})) -> list[Piece]:
+    """Each figure on each side, below what the marks mean; a value opens its record, if that is among ``entries``."""
+    return [block("bullets", *legend(comparison)), figures_table(comparison, entries).block(comparison.lines)]
+
+
+def figures_table(comparison: Comparison, entries: Mapping[str, int] = MappingProxyType({})) -> Table[Line]:
+    """A line for each figure with a column for each side; a value opens its record, if that is among ``entries``."""
+    # a member that is the same in all lines has no column
+    names = [name for name in MEMBERS if len({getattr(line.key, name) for line in comparison.lines}) > 1]
+    return Table(
+        "Figures by side",
+        [
+            Column("test", lambda line: line.key.variant, "test"),
+            Column("placement", lambda line: line.key.placement),
+            *(Column(name, attrgetter(f"key.{name}")) for name in names),
+            Column("figure", lambda line: line.key.figure),
+            Column("unit", lambda line: _scale(line)[1]),
+            Column("better", lambda line: line.better, forms="page"),
+            *(
+                Column(name, partial(_cell, side), "number", page=partial(_cell_of_page, side, entries))
+                for side, name in enumerate(comparison.sides)
+            ),
+        ],
+    )
+
+
+def _scale(line: Line) -> tuple[float, str]:
+    return units.scale(max(known.value for known in line.cells if known), line.unit)
+
+
+def _cell(side: int, line: Line, entries: Mapping[str, int] = MappingProxyType({})) -> Piece:
+    """The value of a side, marked if it is the best, and its ratio."""
+    known, (factor, _) = line.cells[side], _scale(line)
+    if known is None:
+        return None
+    shown = link(units.digits(known.value / factor, known.step / factor), entry=entries.get(known.records[-1]))
+    best = [block("glyph", "★ ", title="best"), block("strong", shown)] if side in line.best else [shown]
+    return [*best, *([block("small", text)] if (text := ratio(line, side)) else [])]
+
+
+def _cell_of_page(side: int, entries: Mapping[str, int], line: Line) -> Piece:
+    """The same, and how many sessions and launches it rests on, where no record is on the page."""
+    known, cell = line.cells[side], _cell(side, line, entries)
+    if known is None or entries:
+        return cell
+    disturbed = f", {known.disturbed} disturbed" if known.disturbed else ""
+    basis = f"{units.counted(len(known.sessions), 'session')}, {units.counted(known.launches, 'launch')}{disturbed}"
+    return [cell, block("small", basis)]
+
+
+def closing(comparison: Comparison) -> str:
+    """The summary line: in how many figures each side alone is best, and in how many no side is."""
+    best = [sum(line.best == (number,) for line in comparison.lines) for number in range(len(comparison.sides))]
+    counts = [f"{name} best in {count}" for name, count in zip(comparison.sides, best, strict=True)]
+    none = sum(len(line.best) != 1 for line in comparison.lines)
+    alone = f"; {units.counted(comparison.alone, 'figure')} of one side only" if comparison.alone else ""
+    return f"{units.counted(len(comparison.lines), 'figure')}: {', '.join(counts)}, no single best in {none}{alone}"
+
+
+def why(comparison: Comparison) -> str | None:
+    """The command that looks for the cause of the largest difference that is claimed; None where none is."""
+    claims = [
+        (abs(math.log(difference.ratio)), line, number)
+        for line in comparison.lines
+        for number, (difference, known) in enumerate(zip(line.differences, line.claimed, strict=True))
+        if known and difference and difference.ratio > 0 and line.key.site
+    ]
+    if not claims:
+        return None
+    _, line, number = max(claims, key=lambda claim: claim[0])
+    first, candidate = next(cell for cell in line.cells if cell), line.cells[number]
+    ids = [cell.records[-1] for cell in (first, candidate) if cell]
+    return f"the cause of the largest difference: plumb why {' '.join(ids)} --figure {shlex.quote(line.key.figure)}"
+
+
+def legend(comparison: Comparison) -> list[str]:
+    """The meaning of the marks of the table, and how small a difference would have been seen."""
+    lines = [
+        "ratio to the first side with the figure [interval]; ?: no difference seen; ★: best: none is better, some is "
+        "worse"
+    ]
+    differences = [
+        (difference, known)
+        for line in comparison.lines
+        for difference, known in zip(line.differences, line.claimed, strict=True)
+        if difference
+    ]
+    if any(difference.basis == "launches" for difference, _ in differences):
+        lines.append(
+            f"~: fewer than {unpaired.ENOUGH} sessions on a side: sessions are taken to differ by "
+            f"{100 * comparison.spread:.2g} % (standard deviation); the interval is from launch to launch"
+        )
+    unseen = [difference.visible for difference, known in differences if not known]
+    if unseen:
+        visible = sorted(math.inf if size is None else size for size in unseen)[len(unseen) // 2]
+        lines.append(
+            f"where none was seen, {units.percent(visible - 1)} would have been seen in every second case (median)"
+            if visible < math.inf
+            else "if no difference was seen, most figures have too few launches to show one in a table of this size: "
+            f"measure {unpaired.ENOUGH} sessions of each side"
+        )
+    zero = sum(any(cell and not cell.has_ratio for cell in line.cells) for line in comparison.lines)
+    if zero:
+        lines.append(f"{units.counted(zero, 'line')} with a figure of 0: it has no ratio, and no claim is made")
+    unsure = sum(line.doubtful for line in comparison.lines)
+    if unsure:
+        lines.append(
+            f"!: tests that measure the same quantity disagree ({units.counted(unsure, 'line')}): not compared"
+        )
+    if comparison.unlike:
+        lines.append(f"not compared, for unit, direction or arguments differ: {unlike(comparison)}")
+    return [*lines, "records of different sessions are not pairs: plumb gate decides what a change must not cost"]
+
+
+def unlike(comparison: Comparison) -> str:
+    """The figures that are not compared although several sides have them; the first :data:`NAMED` of them."""
+    more = len(comparison.unlike) - NAMED
+    return "; ".join(comparison.unlike[:NAMED]) + (f"; and {more} more" if more > 0 else "")
+
+
+def ratio(line: Line, side: int) -> str:
+    """``0.870 [0.850 to 0.900]``: ``~``: the weaker basis, ``?``: nothing is claimed, ``!`` alone: a doubtful line."""
+    difference = line.differences[side]
+    if difference is None:
+        return "!" if line.doubtful else ""
+    weak = "~" if difference.basis == "launches" else ""
+    unknown = "" if line.claimed[side] else "?"
+    bounded = difference.low is not None and difference.high is not None
+    interval = f" [{units.interval((difference.low, difference.high))}]" if bounded else ""
+    return f"{weak}{units.ratio(difference.ratio)}{interval}{unknown}"
+
+
+def text(comparison: Comparison) -> str:
+    """Circumstances that differ, the table, what its marks mean, and the closing line."""
+    blocks = []
+    if comparison.circumstances:
+        blocks.append(circumstances(comparison).text(comparison.circumstances))
+    blocks.append(figures_table(comparison).text(comparison.lines))
+    blocks.append("\n".join(legend(comparison)))
+    blocks += [cause] if (cause := why(comparison)) else []
+    blocks.append(closing(comparison))
+    return "\n\n".join(block for block in blocks if block)
+
+
+def markdown(comparison: Comparison) -> str:
+    """The table and the closing line for a page or a merge request."""
+    shown = figures_table(comparison).markdown(comparison.lines)
+    lines = [f"{line}  " for line in legend(comparison)]
+    return "\n".join([shown, "", *lines, "", f"**{closing(comparison)}**"])
+
+
+def as_csv(comparison: Comparison) -> str:
+    """A row for each figure and side; ratios are to the first side that has the figure."""
+    rows = []
+    for line in comparison.lines:
+        for number, (side, cell) in enumerate(zip(comparison.sides, line.cells, strict=True)):
+            if cell is None:
+                continue
+            key, known = line.key, line.differences[number]
+            row = {
+                "test": key.variant,
+                **{name: getattr(key, name) for name in ("placement", "figure", "site", "partition", "stack")},
+                "unit": line.unit,
+                "better": line.better,
+                "side": side,
+                "value": cell.value,
+                "sessions": len(cell.sessions),
+                **{name: getattr(known, name) if known else "" for name in ("ratio", "low", "high", "basis")},
+                "claimed": bool(line.claimed[number]),
+                "best": number in line.best,
+            }
+            rows.append(row)
+    return table.as_csv(rows[0], (row.values() for row in rows)).rstrip("\n")
+
+
+def as_json(comparison: Comparison) -> str:
+    """The whole comparison."""
+    return json.dumps(asdict(comparison), indent=1)
+
+
+def html(comparison: Comparison) -> str:
+    """The comparison as a page of its own."""
+    return render(document(comparison))
+
+
+def of(comparison: Comparison) -> dict[str, Callable[[], str]]:
+    """The function that makes the text of a file, by its ending."""
+    return {ending: lambda make=make: f"{make(comparison)}\n" for ending, make in FORMS.items()}  # type: ignore[misc]
+
+
+FORMS: dict[str, Callable[[Comparison], str]] = {
+    ".csv": as_csv,
+    ".html": html,
+    ".json": as_json,
+    ".md": markdown,
+    ".txt": text,
+}

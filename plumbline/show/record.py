@@ -1,0 +1,264 @@
+"""The parts of one record that its text and its drawer on a page both show: facts, figures, launches, ranks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from plumbline.base import units
+from plumbline.base.errors import PlumbError
+from plumbline.base.table import sparkline
+from plumbline.base.units import cpu_list
+from plumbline.records import naming
+from plumbline.records.figure import Figure
+from plumbline.records.launch import Launch, RankSeen
+from plumbline.records.model import Record
+from plumbline.show import summary
+from plumbline.show.columns import Column, Table
+from plumbline.show.pages import blocks
+from plumbline.show.pages.blocks import Block, Piece, block
+
+#: threads of a rank whose CPUs a text shows
+THREADS = 8
+
+
+def facts(record: Record) -> list[tuple[str, str]]:
+    """What the record is of, by name; without what is not known of it."""
+    stack, program, suite = record.stack, record.benchmark, record.suite
+    compiler = f"{stack.compiler.get('name', 'compiler')} {stack.compiler.get('version', 'unknown')}"
+    load = record.host.get("load")
+    seal = record.seal[:12] if record.seal else "none: written before records had one, a change would not show"
+    every = [
+        ("record", f"{record.id} ({record.state}), session {record.session}"),
+        ("variant", record.variant.name),
+        ("parameters", plain(record.variant.params) if record.variant.params else ""),
+        ("time", record.time),
+        ("partition", f"{record.site}:{record.partition} on {', '.join(record.nodes)}"),
+        ("stack", f"{stack.name}: {stack.mpi.family} {stack.mpi.version}, {compiler}, {stack.origin}"),
+        ("manifest", f"sha256 {stack.sha256[:12]}"),
+        ("program", naming.application(record.variant.application) if record.variant.application else ""),
+        ("benchmark", f"{program.suite} {program.version}, sha256 {program.sha256[:12]}"),
+        ("built", program.built),
+        ("suite", "; ".join(filter(None, (naming.suite(suite), suite.unknown)))),
+        ("placement", naming.placement(record.placement)),
+        ("transports", ", ".join(record.transports)),
+        ("load", plain(load) if load else "not recorded"),
+        ("seal", seal),
+    ]
+    return [(name, text) for name, text in every if text]
+
+
+def plain(value: Any) -> str:
+    """A value of a record's circumstances in words."""
+    if value is None:
+        return "not readable"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {plain(inner)}" for key, inner in value.items() if inner is not None) or "no limits"
+    return " ".join(map(plain, value)) if isinstance(value, list) else str(value)
+
+
+class Shown(NamedTuple):
+    """A figure by its name; None for an optional one that the program did not report."""
+
+    name: str
+    figure: Figure | None
+
+
+def figures(record: Record) -> list[Shown]:
+    """The rows of :data:`FIGURES`; none where the record has no figure."""
+    absent = [each.name for each in record.variant.figures if each.optional and record.figure(each.name) is None]
+    known = [Shown(figure.name, figure) for figure in record.figures]
+    return [*known, *(Shown(name, None) for name in absent)] if known else []
+
+
+def _reference(row: Shown) -> str:
+    if row.figure is None:
+        return ""
+    known = row.figure.reference
+    if known is None:
+        return "none"
+    change = units.signed(row.figure.value / known.value - 1)
+    return f"{' '.join(units.human(known.value, known.unit))} ({change}; {known.method}, {known.file})"
+
+
+FIGURES = Table[Shown](
+    "Figures of this record",
+    [
+        Column("figure", lambda row: row.name),
+        Column("median", lambda row: row.figure.shown[0] if row.figure else None, "number"),
+        Column("unit", lambda row: row.figure.shown[1] if row.figure else ""),
+        Column("better", lambda row: row.figure.better if row.figure else "", forms="page"),
+        Column("launches", lambda row: sparkline(row.figure.samples) if row.figure else "", forms="text"),
+        Column(
+            "range of launches",
+            lambda row: summary.span(row.figure) if row.figure else "not reported here",
+            "whole",
+        ),
+        Column("reference", _reference, "notes"),
+        Column("limit", lambda row: summary.bound(row.figure) if row.figure else "", "notes"),
+    ],
+)
+
+
+class Started(NamedTuple):
+    """A launch, with its value of each figure: None where it does not count."""
+
+    launch: Launch
+    values: Sequence[float | None]
+
+
+def launches(record: Record) -> tuple[Table[Started], list[Started]]:
+    """The launches in the order started, in a table that has a column for each figure on a page."""
+    samples = [[value for _, value in values_by_launch(record, figure)] for figure in record.figures]
+    rows = [Started(launch, values) for launch, *values in zip(record.launches, *samples, strict=True)]
+    columns: list[Column[Started]] = [
+        Column("launch", lambda row: row.launch.order, "number"),
+        Column("start", lambda row: row.launch.start[11:23]),
+        Column("wall", lambda row: f"{row.launch.wall_s:.2f}", "number", "s"),
+        Column("energy", lambda row: _whole(row.launch.energy_j), "number", "J"),
+        Column("energy of GPUs", lambda row: _whole(row.launch.gpu_energy_j), "number", "J"),
+        Column("status", lambda row: row.launch.status),
+        Column("verified", lambda row: "yes" if row.launch.verified else "NO"),
+        *(
+            Column(figure.name, partial(_value, place), "number", figure.unit, "page")
+            for place, figure in enumerate(record.figures)
+        ),
+        Column("notes", lambda row: _notes(row.launch, [row.launch.disturbance.short()]), "notes", page=_notes_of_page),
+    ]
+    return Table("Launches of this record, in the order started", columns), rows
+
+
+def values_by_launch(record: Record, figure: Figure) -> list[tuple[Launch, float | None]]:
+    """Every launch of the record with its value of the figure, None where it does not count."""
+    values = iter(figure.samples)
+    return [(launch, None if launch.superseded else next(values, None)) for launch in record.launches]
+
+
+def _whole(joules: dict[str, float] | None) -> str | None:
+    return f"{sum(joules.values()):.0f}" if joules else None
+
+
+def _value(place: int, row: Started) -> str | None:
+    return None if row.values[place] is None else str(row.values[place])
+
+
+def _notes(launch: Launch, causes: Sequence[str]) -> str:
+    ended = launch.status != "ok" and launch.exit_code is not None
+    marks = [f"exit status {launch.exit_code}"] if ended else []
+    marks += [*launch.reasons, *(["superseded: measured again"] if launch.superseded else [])]
+    marks += [f"started again: {error}" for error in launch.start_errors]
+    return "; ".join([*marks, *(f"disturbed: {cause}" for cause in causes if cause)])
+
+
+def _notes_of_page(row: Started) -> Piece:
+    disturbance = row.launch.disturbance
+    host = ", ".join(f"{name.replace('_', ' ')} {plain(value)}" for name, value in disturbance.figures.items())
+    return [
+        _notes(row.launch, disturbance.causes),
+        bool(host) and block("folded", host, title="host during the launch", look="small"),
+    ]
+
+
+class Placed(NamedTuple):
+    """A rank: CPU lists as the kernel writes them, ``threads`` with one for each thread.
+
+    ``memory``: NUMA node -> MB (10^6 bytes) of large mappings, those freed before the end included. Without witnesses
+    ``host`` and ``seen`` are None.
+    """
+
+    rank: int
+    host: str | None
+    planned: str | None
+    seen: str | None
+    threads: Sequence[str] = ()
+    memory: Mapping[str, int] = MappingProxyType({})
+
+
+def _threads(most: int | None, row: Placed) -> str | None:
+    more = " …" if len(row.threads[:most]) < len(row.threads) else ""
+    return "  ".join(row.threads[:most]) + more or None
+
+
+RANKS = Table[Placed](
+    "Ranks: planned and seen in the last launch",
+    [
+        Column("rank", lambda row: row.rank, "number"),
+        Column("host", lambda row: row.host),
+        Column("planned CPUs", lambda row: row.planned),
+        Column("seen CPUs", lambda row: row.seen or "no witness"),
+        Column("CPUs of each thread", partial(_threads, THREADS), "notes", page=partial(_threads, None)),
+        Column(
+            "large mappings by NUMA node",
+            lambda row: "  ".join(f"{node}: {size} MB" for node, size in row.memory.items()) or None,
+        ),
+    ],
+)
+
+
+def rank_map(record: Record) -> list[Placed]:
+    """A row per rank of the last launch that left witnesses, or of the plan if none did.
+
+    Raises :class:`PlumbError` for a damaged plan or witness.
+    """
+    try:
+        planned = {rank.local_rank: rank for rank in record.plan.ranks}
+        seen = next((launch.ranks for launch in reversed(record.launches) if launch.ranks), None)
+        if seen is None:
+            return [Placed(number, None, cpu_list(rank.cpus), None) for number, rank in sorted(planned.items())]
+        plans = ((rank, planned.get(rank.local_rank)) for rank in seen)
+        return [_placed(rank, cpu_list(plan.cpus) if plan else None) for rank, plan in plans]
+    except (TypeError, KeyError, AttributeError, ValueError) as error:  # a record's types leave their members open
+        message = f"the plan or a witness of record {record.id} is damaged: {type(error).__name__} {error}"
+        raise PlumbError(message, record.session, "restore the file") from error
+
+
+def _placed(rank: RankSeen, planned: str | None) -> Placed:
+    affinities = [thread.affinity for thread in rank.threads]
+    pages, size = dict(rank.memory["nodes"]), rank.memory["page_bytes"]
+    for node, count in rank.memory["freed_nodes"].items():
+        pages[node] = pages.get(node, 0) + count
+    return Placed(
+        rank.rank,
+        rank.host,
+        planned,
+        cpu_list(cpu for affinity in affinities for cpu in affinity),
+        [cpu_list(affinity) for affinity in affinities],
+        {node: count * size // 1_000_000 for node, count in sorted(pages.items())},
+    )
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A launch with its value of a figure, at its ``place`` in the record, and how far it is from the median, in %."""
+
+    launch: Launch
+    place: int
+    value: float
+    far: float
+    seen: str
+
+    @property
+    def causes(self) -> str:
+        """The causes that disturbed the launch."""
+        return "; ".join(self.launch.disturbance.causes)
+
+
+def dots(record: Record, figure: Figure) -> list[Dot]:
+    """The launches of the record that can be drawn."""
+    return [
+        Dot(launch, place, value, far, " ".join(units.human(value, figure.unit, figure.resolution)))
+        for place, (launch, value) in enumerate(values_by_launch(record, figure))
+        if value is not None and math.isfinite(far := 100 * (value / figure.value - 1) if figure.value else math.nan)
+    ]
+
+
+def dot_series(name: str, colour: str, drawn: Sequence[tuple[Dot, Sequence[object]]]) -> Block:
+    """Dots with their points: those of disturbed launches are open."""
+    hollow = [place for place, (dot, _) in enumerate(drawn) if dot.launch.disturbed]
+    return blocks.series(name, colour, [point for _, point in drawn], hollow=hollow)

@@ -1,0 +1,137 @@
+"""The size of the house is declared: statements by room, files, commands, words of documentation, useless names.
+
+A commit that raises a number says why.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from plumbline.base import paths
+from plumbline.commands.table import COMMANDS
+
+ROOT = paths.root()
+#: statements (without imports and docstrings) of each room, and of each extra
+STATEMENTS = {
+    "__init__.py": 1,
+    "base": 1010,
+    "commands": 1130,
+    "extras": 3,
+    "extras/accept": 614,
+    "extras/ci": 254,
+    "extras/exchange": 276,
+    "extras/fabric": 441,
+    "extras/labs": 470,
+    "extras/nodes": 861,
+    "extras/profiles": 423,
+    "extras/publish": 278,
+    "extras/search": 1587,
+    "extras/spack": 917,
+    "extras/tune": 1221,
+    "gate": 852,
+    "host": 1384,
+    "judge": 1642,
+    "launch": 2088,
+    "measure": 1456,
+    "mpi": 570,
+    "parsers": 800,
+    "records": 972,
+    "schedulers": 792,
+    "show": 1440,
+    "site": 718,
+    "stacks": 1719,
+    "statistics": 589,
+}
+FILES = 313
+WORDS_OF_DOCS = 100_000
+COMMANDS_AT_MOST = 37
+#: words that do not say what a name holds; and how often names of the package may be such
+NO_NAMES = {"found", "one", "own", "other", "what", "told", "said", "asked", "given", "taken", "made"}
+USES = 50
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    """The room, or extra, of each module, and its tree."""
+    package = ROOT / "plumbline"
+    for file in sorted(package.rglob("*.py")):
+        parts = file.relative_to(package).parts
+        room = "/".join(parts[:2]) if parts[0] == "extras" and len(parts) > 2 else parts[0]
+        yield room, ast.parse(file.read_text(encoding="utf-8"))
+
+
+def statements(tree: ast.Module) -> int:
+    """How many there are without imports and docstrings."""
+    return sum(
+        isinstance(node, ast.stmt)
+        and not isinstance(node, ast.Import | ast.ImportFrom)
+        and not (
+            isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        )
+        for node in ast.walk(tree)
+    )
+
+
+@pytest.fixture(scope="module")
+def counted() -> Counter[str]:
+    count: Counter[str] = Counter()
+    for room, tree in modules():
+        count[room] += statements(tree)
+    return count
+
+
+def test_statements_are_counted():
+    assert (
+        statements(ast.parse('"""Text."""\nimport os\n\ndef f(a):\n    """Text."""\n    if a:\n        return 1\n'))
+        == 3
+    )
+
+
+@pytest.mark.parametrize("room", sorted(STATEMENTS))
+def test_no_room_grows_unseen(counted, room):
+    assert counted[room] <= STATEMENTS[room]
+
+
+def test_every_room_has_a_budget(counted):
+    assert sorted(counted) == sorted(STATEMENTS)
+
+
+def test_files_commands_and_words_of_docs():
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    assert sum(1 for _ in modules()) <= FILES
+    assert len(COMMANDS) <= COMMANDS_AT_MOST
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= WORDS_OF_DOCS
+
+
+def names(tree: ast.AST) -> Iterator[tuple[str, bool]]:
+    """The names in a tree, and whether each is one of a parameter, function or class."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg):
+            yield node.arg, True
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name, True
+        elif isinstance(node, ast.Name):
+            yield node.id, False
+        elif isinstance(node, ast.Attribute):
+            yield node.attr, False
+
+
+def test_names_say_what_they_hold():
+    used = [item for _, tree in modules() for item in names(tree) if item[0].lower() in NO_NAMES]
+    assert [name for name, declared in used if declared] == []
+    assert len(used) <= USES
+
+
+def test_modules_have_such_names_too():
+    stems = {file.stem for file in Path(ROOT / "plumbline").rglob("*.py")}
+    assert stems & NO_NAMES == set()
+
+
+def test_a_name_that_says_nothing_is_seen():
+    assert list(names(ast.parse("def f(found): return found.one"))) == [
+        ("f", True), ("found", True), ("one", False), ("found", False),
+    ]  # fmt: skip

@@ -1,0 +1,65 @@
+"""The core works without the extras: in a copy of the package from which their folder was removed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from samples import record
+
+from plumbline.base import paths
+from plumbline.commands import table
+
+EXTRAS = {name for name, entry in table.COMMANDS.items() if entry.module.startswith("plumbline.extras.")}
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the package alone, without extras, and results with a record."""
+    folder = tmp_path_factory.mktemp("core")
+    kept = shutil.ignore_patterns("extras", "__pycache__", "tools", "suite")
+    shutil.copytree(paths.package(), folder / "plumbline", ignore=kept)
+    (folder / "results/local").mkdir(parents=True)
+    (folder / "results/local/s.jsonl").write_text(json.dumps(record()) + "\n")
+    rows = "".join(f"a,{10 + place % 7 / 100},{10 + (place + 3) % 7 / 100}\n" for place in range(90))
+    (folder / "pairs.csv").write_text(f"series,baseline,candidate\n{rows}")
+    return folder
+
+
+def plumb(core: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    code = "import sys; from plumbline.commands import cli; sys.exit(cli.main(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, "--results", "results", *words]
+    return subprocess.run(command, cwd=core, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "output"),
+    [
+        ("--help", "plumb help --all"),
+        ("help --all", "the records, oldest first"),
+        ("list", "1 variant"),
+        ("show last", "launches"),
+        ("compare openmpi openmpi", ""),
+        ("report --output report.html", "report.html"),
+        ("gate --pairs pairs.csv --better lower", "PASS"),
+        ("stack list", "wheel"),
+        ("doctor", "to fix"),
+    ],
+)
+def test_commands_of_the_core_need_no_extra(core, words, output):
+    done = plumb(core, *words.split())
+    assert "error in Plumbline" not in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
+    assert output in done.stdout + done.stderr
+
+
+def test_commands_of_extras_are_not_there(core):
+    assert {"tune", "why", "lab"} <= EXTRAS
+    text = plumb(core, "help", "--all").stdout
+    shown = {line.split()[0] for line in text.splitlines() if line.startswith("    ") and line.split()}
+    assert shown & EXTRAS == set()
+    assert plumb(core, "tune", "openmpi").returncode == 2
