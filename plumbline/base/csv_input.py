@@ -101,7 +101,7 @@ def table(file: Path, label: str, forms: tuple[tuple[str, ...], ...]) -> Iterato
             raise PlumbError(f"no {empty}", where, "fill the cell, or remove the row")
         yield where, cells
     if not where:
-        raise PlumbError("the table has no rows", f"{file}:1", "nothing was measured, so nothing can be said")
+        raise PlumbError("the table has no rows", f"{file}:1", "add a row for each measurement")
 
 
 def _form(names: list[str], forms: tuple[tuple[str, ...], ...], file: Path) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from plumbline.stacks import manifest
 SHELLS = ("bash", "zsh", "fish")
 
 
-@command(option("shell", "which shell asks", choices=SHELLS))
+@command(option("shell", "shell of the completion code", choices=SHELLS))
 def run_completion(args: argparse.Namespace) -> int:
     """Print the code for the shell to run; returns 0."""
     import argcomplete  # here and below: the other commands do not need it

@@ -18,7 +18,6 @@ from plumbline import site
 from plumbline.base import paths, units
 from plumbline.base.errors import PlumbError
 from plumbline.base.extensions import Extension
-from plumbline.base.table import table
 from plumbline.base.terminal import say
 from plumbline.base.units import counted, percent
 from plumbline.base.verdicts import EXIT
@@ -35,6 +34,7 @@ from plumbline.judge.statement import nonempty
 from plumbline.measure.application import model
 from plumbline.records import notes, query, store
 from plumbline.show import notes as notes_shown
+from plumbline.show.columns import Column, Table
 from plumbline.show.report.history import SERIES, Trend
 from plumbline.statistics.changes import Settings
 
@@ -43,26 +43,66 @@ if TYPE_CHECKING:
 
 #: above this number of INCONCLUSIVE rows with one reason, one line stands for all of these
 MOST_ALIKE = 5
-OUTLIERS = ("class", "members", "launches", "noise", "detectable", "verdict", "what")
+
+
+def _notes(item: Verdict) -> str:
+    notes = [note for finding in item.findings for note in finding.notes][:2]
+    return f"{item.explanation} ({'; '.join(notes)})" if notes else item.explanation
+
+
+OUTLIERS = Table[Verdict](
+    "Classes",
+    [
+        Column("class", lambda item: item.subject),
+        Column("members", lambda item: ", ".join(counted(count, kind) for kind, count in item.members.items())),
+        Column("launches", lambda item: item.count, "number"),
+        Column("noise", lambda item: percent(item.noise), "number"),
+        Column(
+            "detectable",
+            lambda item: (
+                ", ".join("none" if value is None else percent(value) for value in item.seen.values()) or "none"
+            ),
+            "number",
+        ),
+        Column("verdict", lambda item: item.state),
+        Column("what", _notes),
+    ],
+)
 
 
 @command(
     exclusive(
-        option("id", "judge the links of this record of the pairs kernel (last: the newest)", nargs="?"),
+        option("id", "judge the links in this record of the kernel pairs (last: the newest)", nargs="?"),
         option(
-            "--members", "CSV with the columns node,class,value or node,series,index,value", type=Path, metavar="FILE"
+            "--members",
+            "judge the nodes in a CSV file with the columns node,class,value or node,series,index,value",
+            type=Path,
+            metavar="FILE",
         ),
-        option("--matrix", "CSV with the columns first,second,class,value (and launch)", type=Path, metavar="FILE"),
+        option(
+            "--matrix",
+            "judge the links in a CSV file with the columns first,second,class,value (and launch)",
+            type=Path,
+            metavar="FILE",
+        ),
     ),
     options.better("a file"),
-    option("--tolerance", "smallest difference that counts (default: 0.02, 2 %%)", default=0.02),
-    option("--must-detect", "INCONCLUSIVE if this is hidden (default: 0.1, 10 %%)", default=0.10),
+    option("--tolerance", "ignore differences below this (default: 0.02, 2 %%)", default=0.02),
+    option(
+        "--must-detect",
+        "smallest difference that must be detected, else INCONCLUSIVE (default: 0.1, 10 %%)",
+        default=0.10,
+    ),
     options.records(),
+    options.experiments(),
     option("--figure", "only figures of this name, such as triad"),
-    options.as_json("print JSON of records too: a line for each class"),
+    options.as_json("print JSON, one line per class (always with a file)"),
     rules=[
         goes_without(
-            f"{' '.join(options.RECORDS)} figure", "members matrix id", "{} chooses among all records", "leave it out"
+            f"{' '.join(options.RECORDS)} experiments figure",
+            "members matrix id",
+            "{} chooses among all records",
+            "leave it out",
         ),
         needs("better", "the direction is missing", "say --better lower or --better higher", having="members matrix"),
         only_with("better", "members matrix", "--better goes with a file", "records know their direction"),
@@ -83,8 +123,8 @@ def show_outliers(verdicts: Sequence[Verdict]) -> None:
     """Print the table, in which classes that are undecided for one reason are a line."""
     counts = Counter(item.explanation for item in verdicts if item.state == "INCONCLUSIVE")
     alike = {reason: count for reason, count in counts.items() if count > MOST_ALIKE}
-    if rows := [_class_row(item) for item in verdicts if item.explanation not in alike]:
-        print(f"{table(OUTLIERS, rows, right=OUTLIERS[2:5])}\n")
+    if rows := [item for item in verdicts if item.explanation not in alike]:
+        print(f"{OUTLIERS.text(rows)}\n")
     for reason, count in alike.items():
         print(f"{count} classes are INCONCLUSIVE: {reason}\n")
     print(closing(verdicts))
@@ -105,31 +145,44 @@ def _classes(args: argparse.Namespace) -> list[Nodes | Matrix]:
     return [*classes]
 
 
-def _class_row(item: Verdict) -> tuple[str, ...]:
-    members = ", ".join(counted(count, kind) for kind, count in item.members.items())
-    seen = ", ".join("none" if value is None else percent(value) for value in item.seen.values()) or "none"
-    notes = [note for finding in item.findings for note in finding.notes][:2]
-    return (
-        item.subject,
-        members,
-        str(item.count),
-        percent(item.noise),
-        seen,
-        item.state,
-        f"{item.explanation} ({'; '.join(notes)})" if notes else item.explanation,
-    )
-
-
 #: classes of nodes: options, and what they ask for; None where it was not asked for
 OPTIONS: Extension[[], Sequence[Group]] = Extension("calibrate.options")
 RUN: Extension[[argparse.Namespace], int | None] = Extension("calibrate.run")
-CHANGES = ("reference", "old", "new", "unit", "change", "within", "sessions", "")
+
+
+def _old(change: Change) -> str | None:
+    if change.old is None:
+        return None
+    number, unit = units.human(change.old.value, change.old.unit)
+    return number if unit == units.human(change.new.value, change.new.unit)[1] else f"{number} {unit}"
+
+
+def _moved(change: Change) -> str:
+    if change.old is None:
+        return "new"
+    return f"{change.new.value / change.old.value - 1:+.1%}" if change.old.unit == change.new.unit else "unit"
+
+
+CHANGES = Table[Change](
+    "References",
+    [
+        Column("reference", lambda change: str(change.new)),
+        Column("old", _old, "number"),
+        Column("new", lambda change: units.human(change.new.value, change.new.unit)[0], "number"),
+        Column("unit", lambda change: units.human(change.new.value, change.new.unit)[1]),
+        Column("change", _moved, "number"),
+        Column("within", lambda change: f"±{change.new.upper:.1%}", "number"),
+        Column("sessions", lambda change: change.new.source.sessions, "number"),
+        Column("", lambda change: change.kept or ""),
+    ],
+)
 
 
 @command(
-    options.records(site="the site (default: the one that claims this host)"),
-    option("--min-sessions", "sessions needed (default: 3)", type=int, default=3, metavar="N"),
-    flag("--dry-run", "show what would change and write nothing"),
+    options.records(site="site (default: the site of this host)"),
+    options.experiments(),
+    option("--min-sessions", "sessions required for a reference (default: 3)", type=int, default=3, metavar="N"),
+    flag("--dry-run", "show the changes and write nothing"),
     options.as_json(),
     added=OPTIONS,
 )
@@ -151,8 +204,7 @@ def run_calibrate(args: argparse.Namespace) -> int:
     changed = sum(change.kept is None and change.old != change.new for change in changes)
     with options.progress(args.json):
         if changes and not args.json:
-            cells = [_change_row(change) for change in changes]
-            print(table(CHANGES, cells, right=("old", "new", "change", "within", "sessions")) + "\n")
+            print(CHANGES.text(changes) + "\n")
         for reason, count in sorted(outcome.refused.items()):
             print(f"refused: {count} {reason}")
         for file in [] if args.dry_run else calibrate.write(name, outcome):
@@ -164,19 +216,9 @@ def run_calibrate(args: argparse.Namespace) -> int:
     return 0 if changes else 1
 
 
-def _change_row(change: Change) -> tuple[str, ...]:
-    new, old = change.new, change.old
-    value, unit = units.human(new.value, new.unit)
-    before, moved = "–", "new"
-    if old is not None:
-        number, old_unit = units.human(old.value, old.unit)
-        before = number if old_unit == unit else f"{number} {old_unit}"
-        moved = f"{new.value / old.value - 1:+.1%}" if old.unit == new.unit else "unit"
-    return str(new), before, value, unit, moved, f"±{new.upper:.1%}", str(new.source.sessions), change.kept or ""
-
-
 @command(
-    option("sites", "default: all", nargs="*", metavar="SITE"), options.as_json("print JSON: a line for each fault")
+    option("sites", "sites to check (default: all)", nargs="*", metavar="SITE"),
+    options.as_json("print JSON, one line per fault"),
 )
 def run_lint(args: argparse.Namespace) -> int:
     """Print a line per fault; 1 if there is one."""
@@ -211,21 +253,24 @@ MOST_SHORT, FEWEST = 20, 3
 
 
 @command(
-    option("--series", "judge the columns series, index and value of a CSV file", type=Path, metavar="FILE"),
+    option("--series", "judge a CSV file with the columns series,index,value", type=Path, metavar="FILE"),
     options.better("--series"),
-    option("--tolerance", "smallest change that counts (default: 0.05, 5 %%)", default=0.05),
-    option("--persist", "points that a change must last (default: 5)", type=int, default=5, metavar="N"),
+    option("--tolerance", "ignore changes below this (default: 0.05, 5 %%)", default=0.05),
+    option(
+        "--persist", "smallest number of points that a change must last (default: 5)", type=int, default=5, metavar="N"
+    ),
     options.records(),
-    flag("--confirm", "measure what the newest change of a series may have made slower, in pairs"),
-    option("--application", "with --confirm: its commits are measured (default: the plumb.yaml here)"),
-    option("--cause-minutes", f"after a confirmed change {options.CAUSE}"),
-    options.as_json("print JSON of records too: a line for each series"),
+    options.experiments(),
+    flag("--confirm", "confirm the newest slowdown of each series by paired measurements"),
+    option("--application", "with --confirm: plumb.yaml of the application to measure (default: the one here)"),
+    option("--cause-minutes", f"after a confirmed change, {options.CAUSE}"),
+    options.as_json("print JSON, one line per series (always with a file)"),
     rules=[
         goes_without(
             "confirm", "series", "--confirm goes with the records", "numbers cannot be measured again", OF_FILE
         ),
         goes_without(
-            f"{' '.join(options.RECORDS)} application cause_minutes json",
+            f"{' '.join(options.RECORDS)} experiments application cause_minutes json",
             "series",
             "{} goes with the records",
             "leave it out",

@@ -15,12 +15,17 @@ from plumbline.records.variant import Variant, checked
 
 @command(
     option(
-        "variant", "descriptions (JSON); several are alternated in random order", nargs="+", type=Path, metavar="FILE"
+        "variant",
+        "JSON description of a variant; the launches of several variants alternate in random order",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
     ),
     option("--records", "also copy the session's records to this file", type=files.Copy, metavar="FILE"),
-    option("--seed", "of the order of launches (default: random, recorded)"),
-    option("--campaign", "the campaign that the records belong to"),
-    option("--work", "folder for outputs of the launches (default: here)", default=Path()),
+    option("--seed", "seed of the launch order (default: random, recorded)"),
+    option("--campaign", "campaign of the records"),
+    option("--experiment", "experiment of the records, which excludes them from history", metavar="NAME"),
+    option("--work", "working folder of the launches (default: the current folder)", default=Path()),
 )
 def run_launch(args: argparse.Namespace) -> int:
     """Run the launches; returns 0 if all records are valid, 1 if one is not."""
@@ -30,7 +35,9 @@ def run_launch(args: argparse.Namespace) -> int:
     if args.campaign:
         process.leave_group()
     variants = [read(file) for file in args.variant]
-    file, records = driver.run(variants, args.work.resolve(), args.seed, terminal.say, campaign=args.campaign)
+    file, records = driver.run(
+        variants, args.work.resolve(), args.seed, terminal.say, campaign=args.campaign, experiment=args.experiment
+    )
     if args.records:
         shutil.copyfile(file, args.records)
     bad = [record for record in records if record.reasons]

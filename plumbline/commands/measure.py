@@ -19,25 +19,25 @@ from plumbline.measure.application import model, source
 from plumbline.measure.reframe import campaign, settings
 from plumbline.measure.reframe.campaign import offered_stacks, prepared
 from plumbline.measure.session import passing_folder
-from plumbline.records import query
+from plumbline.records import outcome, query
 from plumbline.show import diff
 from plumbline.stacks import manifest as manifests
 from plumbline.statistics.paired import PairedRule
 
 
 @command(
-    options.profile("the tests with this tag (default: quick)"),
-    option("--test", "only those whose name begins with what this regular expression matches"),
+    options.profile("run the tests with this tag (default: quick)"),
+    option("--test", "only tests whose names match this regular expression from the start"),
     exclusive(
         option(
             "--node",
-            "jobs run on this node, repeated; PARTITION=NODE where several partitions have it",
+            "run all jobs on this node; PARTITION=NODE for one partition; repeatable",
             action="append",
             default=[],
         ),
-        option("--turn", "jobs run on the I-th of the first K nodes that can be used", metavar="I/K"),
+        option("--turn", "run all jobs on the I-th of the first K usable nodes", metavar="I/K"),
     ),
-    option("reframe", "passed on to ReFrame", nargs="*", metavar="-- REFRAME OPTION"),
+    option("reframe", "options for ReFrame", nargs="*", metavar="-- REFRAME OPTION"),
 )
 def run_campaign(args: argparse.Namespace) -> int:
     """Run the tests tagged with the profile, with ReFrame's own options as given, and print the summary.
@@ -49,15 +49,20 @@ def run_campaign(args: argparse.Namespace) -> int:
 
 
 @command(
-    option("programs", "of plumb.yaml (default: all)", nargs="*", metavar="PROGRAM"),
-    option("--stack", "with this stack, repeated (default: all that the site offers)", action="append", default=[]),
-    option("--commit", "a commit of the repository (default: the files as they are now)"),
-    option("--application", "default: the plumb.yaml here, or above"),
-    option("--site", "where (default: the site that claims this host)"),
-    option("--partition", "default: the partitions of the site that have the stacks"),
-    option("--launches", "of each variant (default: as plumb.yaml says)", type=int, metavar="N"),
-    option("-S", "variable of the tests, repeated", action="append", default=[], metavar="NAME=VALUE"),
-    flag("--any-mpi", "say with which stack the programs are fastest, by gates of the stacks against one another"),
+    option("programs", "programs of plumb.yaml (default: all)", nargs="*", metavar="PROGRAM"),
+    option(
+        "--stack",
+        "build and run with this stack; repeatable (default: all stacks of the site)",
+        action="append",
+        default=[],
+    ),
+    option("--commit", "commit to measure (default: the working tree)"),
+    option("--application", "plumb.yaml to use (default: the one here or in a folder above)"),
+    option("--site", "site (default: the site of this host)"),
+    option("--partition", "partition (default: all partitions of the site with the stacks)"),
+    option("--launches", "launches per variant (default: as in plumb.yaml)", type=int, metavar="N"),
+    option("-S", "set a variable of the tests; repeatable", action="append", default=[], metavar="NAME=VALUE"),
+    flag("--any-mpi", "find the fastest stack for the programs, by gates between the stacks"),
     option("--minutes", "with --any-mpi: start no pair after M minutes"),
     rules=[
         only_with("minutes", "any_mpi", "--minutes goes with --any-mpi", "--launches N limits the launches"),
@@ -89,7 +94,7 @@ def run_run(args: argparse.Namespace) -> int:
     if system := options.system(args):
         chosen.append(f"--system={system}")
     print(f"{application.application}: {state.label}, {file}", flush=True)
-    return campaign.measure(replace(tests, options=chosen))
+    return campaign.measure(replace(tests, options=chosen, part=outcome.CHOSEN if args.programs else None))
 
 
 def _any_mpi(args: argparse.Namespace, file: Path) -> int:
@@ -103,7 +108,7 @@ def _any_mpi(args: argparse.Namespace, file: Path) -> int:
     return status
 
 
-@command(option("id", "beginning of the record's id"), options.trust())
+@command(option("id", "id of the record, or a prefix of it"), options.trust())
 def run_reproduce(args: argparse.Namespace) -> int:
     """Run it and print the differences and both sets of figures; 1 if the new record is not verified.
 
@@ -122,7 +127,7 @@ def run_reproduce(args: argparse.Namespace) -> int:
         terminal.say(f"note: {variant.benchmark} is another program now: sha256 {digest[:12]}, then {before[:12]}")
     with passing_folder("reproduce") as folder:
         seed = old.seed or int(old.environment.get("PLUMB_SEED", "0"))
-        _, (new,) = driver.run([variant], folder, seed=seed, say=terminal.say)
+        _, (new,) = driver.run([variant], folder, seed=seed, say=terminal.say, experiment=old.row().experiment)
     print(f"\n{diff.text(old, new)}")
     print(f"\n{'verified' if new.verified else 'NOT VERIFIED'}: plumb show {new.id}")
     return 0 if new.verified else 1
@@ -141,13 +146,11 @@ def _example() -> int:
 
 
 @command(
-    option("--name", "of the application (default: that of the folder)"),
-    flag("--example", "write a small code in C and one in Python with their plumb.yaml, to try all this with"),
-    help="write a plumb.yaml that explains itself",
+    option("--name", "name of the application (default: that of the folder)"),
+    flag("--example", "write an example: a small C and a small Python program with their plumb.yaml"),
+    help="write a commented plumb.yaml",
     rules=[
-        goes_without(
-            "example", "name", "--name is that of a file of your own", "leave out one of the two", where="--example"
-        )
+        goes_without("example", "name", "--example does not take --name", "leave out one of the two", where="--example")
     ],
 )
 def _application_init(args: argparse.Namespace) -> int:
@@ -166,8 +169,8 @@ def _application_init(args: argparse.Namespace) -> int:
 
 
 @command(
-    option("--application", "default: the plumb.yaml here, or above"),
-    help="say what is wrong in plumb.yaml, one line each",
+    option("--application", "plumb.yaml to use (default: the one here or in a folder above)"),
+    help="report the faults of plumb.yaml, one per line",
 )
 def _application_check(args: argparse.Namespace) -> int:
     """Print a line for each fault; returns 1 if there is one."""

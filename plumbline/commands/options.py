@@ -10,7 +10,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,9 +31,9 @@ _TIME = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d(\.\d+)?)?)?Z?)?)?)?")
 RECORDS = {
     "site": "only records of this site",
     "partition": "only records of this partition",
-    "test": "only tests whose name begins with what this regular expression matches",
+    "test": "only tests whose names match this regular expression from the start",
     "stack": "only records of this stack",
-    "campaign": "only campaigns whose id begins so",
+    "campaign": "only the campaign with this id or id prefix",
     "since": "only records from this time on, in UTC, such as 2026-11 or 2026-11-21T10:30",
     "until": "only records before this time",
 }
@@ -111,7 +111,7 @@ VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
 }
 
 #: help text of --cause-minutes
-CAUSE = "look for the cause for at most M minutes, by plumb why or plumb bisect"
+CAUSE = "search for the cause for at most M minutes, with plumb why or plumb bisect"
 
 
 class Argument(NamedTuple):
@@ -283,48 +283,59 @@ def add_folders(parser: argparse.ArgumentParser) -> None:
 def records(*names: str, **texts: str) -> Group:
     """The options that choose records: all, or those with these ``names``; ``texts`` replace their help texts."""
     chosen = (option(f"--{name}", texts.get(name, RECORDS[name])) for name in names or RECORDS)
-    return group("which records", *chosen)
+    return group("selection of records", *chosen)
+
+
+def experiments() -> Argument:
+    """``--experiments``, of commands that leave out the records of experiments."""
+    return flag("--experiments", "include the records of experiments: gate, bisect, why, tune, lab (default: excluded)")
 
 
 def better(of: str) -> Argument:
     """The direction of values in a file."""
-    return option("--better", f"which values are better (with {of})", choices=("lower", "higher"))
+    return option("--better", f"direction of better values (with {of})", choices=("lower", "higher"))
 
 
 def placement(text: str) -> tuple[Argument, ...]:
     """A placement (docs/placements.md) and the numbers that it leaves open."""
     return (
         option("--placement", text),
-        option("--ranks", "on each node (default: as many as the placement has room for)"),
-        option("--threads", "of a rank (default: what fills its object)"),
-        option("--memory", "local, interleave, node:N, remote or firsttouch (default: the placement's)"),
+        option("--ranks", "ranks per node (default: as many as the placement has room for)"),
+        option("--threads", "threads per rank (default: as many as fill its object, such as a NUMA node)"),
+        option(
+            "--memory",
+            "memory policy: local, interleave, node:N, remote or firsttouch (default: that of the placement)",
+        ),
     )
 
 
 def scheduler(default: str | None = "local") -> Argument:
     """The scheduler option; None stands for the scheduler of the site."""
-    text = f"default: {default or 'that of the site that claims this host, else local'}"
+    text = f"scheduler of the nodes (default: {default or 'that of the site of this host, else local'})"
     return option("--scheduler", text, default=default, choices=schedulers.TABLE)
 
 
-def profile(text: str) -> Argument:
+def profile(text: str, default: str | None = "quick") -> Argument:
     """The profile of a campaign."""
-    return option("--profile", text, choices=("quick", "full"), default="quick")
+    return option("--profile", text, choices=("quick", "full"), default=default)
 
 
 def trust() -> Argument:
     """``--trust``, of commands that run the program of a record again."""
-    return flag("--trust", "run what records name: programs that were not built here, and what variables load")
+    return flag(
+        "--trust",
+        "trust the records: run programs that were not built here, and load libraries that their variables name",
+    )
 
 
-def as_json(text: str = "print JSON: a line for each row") -> Argument:
+def as_json(text: str = "print JSON, one line per row") -> Argument:
     """``--json``, the flag."""
     return flag("--json", text)
 
 
 def output(text: str, *endings: str) -> Argument:
     """``--output``, repeated: the ending of a file says its form. ``plumb`` checks them before the command begins."""
-    more = option("--output", f"{text}: {', '.join(endings)}; repeated", action="append", default=[])
+    more = option("--output", f"{text} ({', '.join(endings)}; repeatable)", action="append", default=[])
     return more._replace(endings=endings)
 
 
@@ -393,13 +404,15 @@ def selection(args: argparse.Namespace, **more: Any) -> query.Selection:
     """The records that the options choose."""
     from plumbline.records import query  # here and below: plumb launch does not need it
 
-    return query.Selection(**{name: getattr(args, name) for name in RECORDS if name in args}, **more)
+    chosen = {name: getattr(args, name) for name in RECORDS if name in args}
+    return query.Selection(**chosen, plain=not getattr(args, "experiments", True), **more)
 
 
 def rows(args: argparse.Namespace, **more: Any) -> tuple[list[Row], list[Damage]]:
     """The chosen records, and the damaged ones.
 
-    Raises :class:`PlumbError` for a site without records, and for a test, stack, partition or campaign that none has.
+    Raises :class:`PlumbError` for a site without records, for a test, stack, partition or campaign that none has, and
+    where only experiments have records that are left out.
     """
     from plumbline.records import query, sources
 
@@ -409,6 +422,10 @@ def rows(args: argparse.Namespace, **more: Any) -> tuple[list[Row], list[Damage]
         sources.require_site(where.site)
     if not chosen:
         query.require(where)
+        if where.plain and query.records(replace(where, plain=False))[0]:
+            raise PlumbError(
+                "there are only records of experiments", str(paths.results()), "--experiments takes their records"
+            )
     return chosen, damages
 
 

@@ -27,16 +27,16 @@ PARTS = ("rows", "columns", "figures")
 
 @command(
     options.records(),
-    flag("--ranked", "of each test and stack the best first figure first"),
+    flag("--ranked", "sort by the first figure, best first, within each test and stack"),
     option(
         "--table",
-        "print a table of all figures: rows=A,B columns=C by parameters of tests, placement, memory, threads, nodes, "
-        "stack, test or figure; figures=PATTERN chooses some by name, and its groups (?P<NAME>…) are more of these",
+        "print a pivot table of all figures: rows=A,B columns=C, each a test parameter, placement, memory, threads, "
+        "nodes, stack, test or figure; figures=PATTERN selects figures by name, its groups (?P<NAME>…) are parameters",
         nargs="+",
-        metavar="WHAT=NAMES",
+        metavar="PART=NAMES",
     ),
-    flag("--plot", "draw each row of the table, too"),
-    options.as_json("print JSON: a line for each record, without its launches"),
+    flag("--plot", "also plot each row of the table"),
+    options.as_json("print JSON, one line per record, without its launches"),
     rules=[only_with("plot", "table", "--plot draws the rows of a table", "add --table rows=… columns=…")],
 )
 def run_list(args: argparse.Namespace) -> int:
@@ -75,7 +75,9 @@ def _pivot(words: Sequence[str], records: Sequence[AnyRecord]) -> pivot.Pivot:
 
 
 @command(
-    option("id", "beginning of a record's id (default: the newest record)", nargs="?", default="last"),
+    option(
+        "id", "id of a record, or a prefix of it (default: the newest outside experiments)", nargs="?", default="last"
+    ),
     options.as_json("print the whole record as JSON"),
 )
 def run_show(args: argparse.Namespace) -> int:
@@ -90,9 +92,9 @@ SECTIONS: Extension[[AnyRecord, AnyRecord], str] = Extension("diff.sections")
 
 
 @command(
-    option("first", "beginning of the first record's id, or last", metavar="ID"),
-    option("second", "beginning of the second record's id, or last", metavar="ID"),
-    options.as_json("print circumstances that differ, and all figures, as JSON"),
+    option("first", "id of the first record, a prefix of it, or last", metavar="ID"),
+    option("second", "id of the second record, a prefix of it, or last", metavar="ID"),
+    options.as_json("print the differing circumstances and all figures as JSON"),
 )
 def run_diff(args: argparse.Namespace) -> int:
     """Print the differences; always 0."""
@@ -107,11 +109,11 @@ def run_diff(args: argparse.Namespace) -> int:
 
 
 @command(
-    option("text", "what happened (left out: list the notes)", nargs="?", metavar="TEXT"),
-    option("--site", "where (default: the only one that has records)"),
-    option("--time", "when, in UTC, such as 2026-11-22T10:30 (default: now)", metavar="TIME"),
-    option("--remove", "remove the note whose id begins so", metavar="ID"),
-    options.as_json("print the notes as JSON, a line for each"),
+    option("text", "the event, in one line (default: list the notes)", nargs="?", metavar="TEXT"),
+    option("--site", "site of the event (default: the only site with records)"),
+    option("--time", "time of the event in UTC, such as 2026-11-22T10:30 (default: now)", metavar="TIME"),
+    option("--remove", "remove the note with this id or id prefix", metavar="ID"),
+    options.as_json("print JSON, one line per note"),
     rules=[
         goes_without("text", "remove", "a note and --remove", "do one after the other"),
         only_with("time", "text", "--time goes with a note", "say what happened"),
@@ -151,7 +153,7 @@ def _list_notes(sites: list[str], as_json: bool) -> int:
     options.records(
         "site", "until", site="only this site (default: all)", until="only sessions that ended before this time"
     ),
-    flag("--remove-sessions", "remove session files whose records are compacted, bit for bit"),
+    flag("--remove-sessions", "remove session files after comparing their records with the compacted ones bit for bit"),
 )
 def run_compact(args: argparse.Namespace) -> int:
     """Compact the records; returns 1 if some are damaged, else 0."""

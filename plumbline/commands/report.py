@@ -22,21 +22,25 @@ from plumbline.show.report import compose
     option(
         "sides",
         "a stack, site, SITE:PARTITION, node, campaign, commit, or period FROM..TO (2026-10..2026-11); "
-        "KIND=VALUE[,KIND=VALUE] says which is meant, tag=NAME a tag of git; "
-        "the others are compared with the first; with --hybrid PROGRAMs of plumb.yaml, which must be there",
+        "KIND=VALUE[,KIND=VALUE] names the kind, also placement=NAME and tag=NAME (a git tag); "
+        "all are compared with the first; with --hybrid: PROGRAMs of plumb.yaml",
         nargs="*",
         metavar="SIDE",
     ),
-    flag("--hybrid", "the best hybrid code against the best pure MPI code, of the newest campaign that has both"),
-    option("--application", "with --hybrid: where the programs are (default: the plumb.yaml here, or above)"),
+    flag("--hybrid", "compare the best hybrid code with the best pure MPI code, in the newest campaign with both"),
+    option("--application", "with --hybrid: plumb.yaml of the programs (default: the one here or in a folder above)"),
     options.records(),
-    flag("--all-figures", "not only the first figure of each test"),
+    options.experiments(),
+    flag("--all-figures", "compare all figures of each test (default: the first)"),
     options.as_json("print the whole comparison as JSON"),
     options.output("write the comparison to a file", *forms.FORMS),
     rules=[
         options.only_with("application", "hybrid", "{} goes with --hybrid", "add --hybrid"),
         options.goes_without(
-            "hybrid", "json output all_figures", "{} is a text of first figures", "leave the others out"
+            "hybrid",
+            "json output all_figures",
+            "{} does not take --json, --output or --all-figures",
+            "leave the others out",
         ),
     ],
 )
@@ -50,6 +54,8 @@ def run_compare(args: argparse.Namespace) -> int:
     if not rows:
         raise PlumbError("no valid record to compare", str(paths.results()), "plumb list shows what there is")
     named = [sides.parse(text, rows) for text in args.sides]
+    if len({frozenset(side.conditions) for side in named}) < len(named):
+        raise PlumbError("a side is named twice", "plumb compare", "give sides that differ")
     doubtful = agreement.doubtful_of([row for row in rows if any(side.has(row) for side in named)])
     comparison = compare.compare(rows, named, args.all_figures, doubtful)
     if not comparison.lines:
@@ -73,7 +79,7 @@ def _hybrid(args: argparse.Namespace) -> int:
     records, damages = options.rows(args, valid=True)
     if args.campaign and not records:
         message = f"no valid record of campaign '{args.campaign}'"
-        raise PlumbError(message, str(paths.results()), "plumb show ID says of which campaign a record is")
+        raise PlumbError(message, str(paths.results()), "plumb show ID prints the campaign of a record")
     campaigns = group((record.campaign, record) for record in records).values()
     newest_first = sorted(campaigns, key=lambda members: members[-1].time, reverse=True)
     verdicts = next(filter(None, map(hybrid.verdicts, newest_first)), [])
@@ -86,11 +92,13 @@ def _hybrid(args: argparse.Namespace) -> int:
 
 
 @command(
-    option("--output", "the page (default: results/SITE/report.html)"),
+    option("--output", "HTML file to write (default: results/SITE/report.html)"),
+    options.profile("report the newest complete campaign of this profile (default: of either)", default=None),
+    options.experiments(),
     options.records(
         *("site", "campaign", "since", "until"),
-        site="the site (default: the only one that has records)",
-        campaign="the campaign that is shown in full, by the beginning of its id (default: the newest)",
+        site="site (default: the only site with records)",
+        campaign="id of the campaign to report, or a prefix of it (default: the newest complete one)",
         since="history from this time on, in UTC, such as 2026-11 or 2026-11-21T10:30",
     ),
 )
@@ -99,10 +107,14 @@ def run_report(args: argparse.Namespace) -> int:
     site = args.site or sources.only_site("plumb report")
     stored, damages = query.records(query.Selection(site=site, until=args.until))
     rows = [row for row in stored if not row.is_imported]
-    campaign, chosen = compose.choose(rows, args.campaign or "last", site)
-    past = [row for row in rows if args.since is None or row.time >= args.since]
+    campaign, chosen = compose.choose(rows, args.campaign or "last", site, args.profile)
+    history = query.Selection(since=args.since, plain=not args.experiments)
+    past = [row for row in rows if history.admits(row)]
+    shown = {row.id for row in chosen}
+    others = [row for row in rows if row.id not in shown]
     noted, spoilt = notes.read(site)
-    composed = compose.compose(site, campaign, chosen, outcome.read(site, campaign), past, [*damages, *spoilt], noted)
+    ended, unread = outcome.read(site, campaign), [*damages, *spoilt]
+    composed = compose.compose(site, campaign, chosen, ended, past, unread, noted, others)
     target = args.output or paths.results() / site / "report.html"
     text = page.render(composed.document)
     files.write("the report", target, text)
@@ -112,6 +124,9 @@ def run_report(args: argparse.Namespace) -> int:
             f"the {composed.left_out} oldest records of the campaign are left out: a page holds {compose.MAX_RECORDS}"
         )
     print(f"campaign {campaign or 'none'}: {summary.closing(composed.records)}")
+    newer = [row.campaign for row in others if row.campaign and row.time > chosen[-1].time]
+    if newer and not args.campaign:
+        print(f"newer: {outcome.standing(site, newer[-1])}: plumb report --campaign {newer[-1]}")
     print(f"history: {composed.document['history']} series from {len(past)} records")
     print(f"report: {target} ({len(text.encode()) / 1e6:.1f} MB)")
     return 1 if composed.damages else 0

@@ -8,12 +8,13 @@ import platform
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
 from plumbline import schedulers, site, stacks
-from plumbline.base import files, group, paths, terminal
+from plumbline.base import files, group, pace, paths, terminal, units
 from plumbline.base.errors import PlumbError
 from plumbline.base.extensions import Extension
 from plumbline.base.table import table
@@ -33,16 +34,19 @@ from plumbline.site.nodes import collection, compare, findings
 from plumbline.site.nodes.findings import ORDER, NodeFinding
 from plumbline.stacks import manifest
 
+#: seconds of set-up on two cores: what is downloaded is in pip's cache
+SETUP_S = {"stack": 25.0, "ceilings": 66.0}
+
 
 @command(
-    option("--site", "its name, and that of its folder below site-configs/ (default: local)", default="local"),
-    option("--partition", "the partition that this host is of (default: default)", default="default"),
+    option("--site", "name of the site and of its folder below site-configs/ (default: local)", default="local"),
+    option("--partition", "partition of this host (default: default)", default="default"),
     options.scheduler(),
-    option("--description", "one line for people", default="", metavar="TEXT"),
-    option("--access", "scheduler option of every job, repeated", action="append", default=[]),
-    option("--nodes", "how many nodes one test may use"),
+    option("--description", "description of the site, in one line", default="", metavar="TEXT"),
+    option("--access", "scheduler option of every job; repeatable", action="append", default=[]),
+    option("--nodes", "maximum number of nodes per test"),
     option(
-        "--launcher", "what starts ranks in a job (default: mpirun)", choices=("mpirun", *schedulers.RANK_LAUNCHERS)
+        "--launcher", "launcher of ranks in a job (default: mpirun)", choices=("mpirun", *schedulers.RANK_LAUNCHERS)
     ),
     *(
         option(
@@ -50,17 +54,25 @@ from plumbline.stacks import manifest
         )
         for name in schedulers.RANK_LAUNCHERS
     ),
-    option("--env", "variable of every launch, repeated", action="append", default=[], metavar="NAME=VALUE"),
-    option("--hosts", "the nodes by name, where no scheduler gives them", action="append", default=[]),
-    option("--max-pending", "longest wait of a job for its nodes, in seconds", type=int, metavar="S"),
-    option("--max-job", "longest job (default: as the scheduler says)", type=int, metavar="S"),
-    option("--offer", "the stacks of the partition (default: those that are installed)", metavar="A,B"),
-    option("--offer-also", "a partition that is there already gets these stacks too", metavar="A,B"),
-    option("--facts", "topology and facts of the nodes, which plumb nodes facts put into this folder"),
-    option("--hostname", "a login host, repeated (default: this host)", action="append", default=[], metavar="REGEX"),
+    option(
+        "--env", "environment variable of every launch; repeatable", action="append", default=[], metavar="NAME=VALUE"
+    ),
+    option("--hosts", "names of the nodes, for a scheduler without a node list", action="append", default=[]),
+    option("--max-pending", "maximum pending time of a job in seconds", type=int, metavar="S"),
+    option("--max-job", "maximum run time of a job in seconds (default: the scheduler's limit)", type=int, metavar="S"),
+    option("--offer", "stacks of the partition (default: all installed ones)", metavar="A,B"),
+    option("--offer-also", "add these stacks to an existing partition", metavar="A,B"),
+    option("--facts", "read topology and facts of the nodes from this folder (plumb nodes facts)"),
+    option(
+        "--hostname",
+        "login hosts of the site; repeatable (default: this host)",
+        action="append",
+        default=[],
+        metavar="REGEX",
+    ),
     flag("--recapture", "capture the topology again"),
-    flag("--dry-run", "show what would change and write nothing"),
-    help="make a site folder for this host, or add what is missing to one",
+    flag("--dry-run", "show the changes and write nothing"),
+    help="write the site folder of this host, or complete an existing one",
 )
 def _site_init(args: argparse.Namespace) -> int:
     for name, value in (("--site", args.site), ("--partition", args.partition)):
@@ -124,7 +136,7 @@ def _stack_names(specs: str | None) -> list[str]:
     return [stacks.label(*stacks.split(spec)) for spec in options.names_of(specs)]
 
 
-@command(options.as_json("print JSON: a line for each partition"), help="configured sites and their partitions")
+@command(options.as_json("print JSON, one line per partition"), help="list the configured sites and their partitions")
 def _site_list(args: argparse.Namespace) -> int:
     names = site.names()
     parts = [(name, part) for name in names for part in site.load(name).partitions]
@@ -139,8 +151,8 @@ def _site_list(args: argparse.Namespace) -> int:
 
 
 @command(
-    option("sites", "default: all", nargs="*", metavar="SITE"),
-    help="are site.yaml, topologies and references in order?",
+    option("sites", "sites to check (default: all)", nargs="*", metavar="SITE"),
+    help="verify site.yaml, topologies and references",
 )
 def _site_check(args: argparse.Namespace) -> int:
     for name in options.sites_of(args):
@@ -152,12 +164,12 @@ def _site_check(args: argparse.Namespace) -> int:
 
 
 @command(
-    option("--site", "default: the one that claims this host"),
-    option("--partition", "default: all partitions of the site"),
-    option("--stack", "whose kernels (default: the first of the partition's)"),
-    flag("--add", "keep what was measured before where it is better"),
-    flag("--if-needed", "only if there are no ceilings, or those of another machine"),
-    help="measure the ceilings of a partition's machine: ceilings.yaml",
+    option("--site", "site (default: the site of this host)"),
+    option("--partition", "partition (default: all partitions of the site)"),
+    option("--stack", "stack of the kernels (default: the first of the partition)"),
+    flag("--add", "keep earlier ceilings that are better"),
+    flag("--if-needed", "measure only if ceilings are missing or belong to another machine"),
+    help="measure the ceilings of a partition and write ceilings.yaml",
 )
 def _site_measure(args: argparse.Namespace) -> int:
     name = args.site or site.here()
@@ -174,14 +186,14 @@ run_site = Actions({"init": _site_init, "list": _site_list, "check": _site_check
 #: arguments of what asks the scheduler for its nodes
 OF_SCHEDULER = (
     options.scheduler(None),
-    option("--partition", "the scheduler's partition or queue, unless an --access option names it"),
-    option("--access", "scheduler option, repeated", action="append", default=[]),
+    option("--partition", "partition or queue of the scheduler, unless an --access option names it"),
+    option("--access", "scheduler option; repeatable", action="append", default=[]),
     option("--hosts", f"hosts of scheduler {schedulers.REMOTE.name}", action="append", default=[]),
 )
 #: arguments of what changes nodes
 OF_NODES = (
     options.scheduler(None),
-    option("--node", "this node, repeated; node[1-4] too", action="append", required=True),
+    option("--node", "node, or nodes such as node[1-4]; repeatable", action="append", required=True),
 )
 
 
@@ -205,14 +217,14 @@ def _take_from_site(args: argparse.Namespace) -> None:
 
 @command(
     *OF_SCHEDULER,
-    option("folder", "where the facts go: the nodes share it", type=files.OutputFolder, metavar="FOLDER"),
+    option("folder", "output folder, shared by the nodes", type=files.OutputFolder, metavar="FOLDER"),
     exclusive(
-        option("--nodes", "any N nodes (default: all that can be used)"),
-        option("--node", "this node, repeated; node[1-4] too", action="append", default=[]),
+        option("--nodes", "any N nodes (default: all usable nodes)"),
+        option("--node", "node, or nodes such as node[1-4]; repeatable", action="append", default=[]),
     ),
     option("--python", "Python 3.6 or newer on the nodes (default: python3)", default="python3", metavar="PROGRAM"),
     option("--time-limit", "give up after S seconds (default: 900)", default=900),
-    help="collect the facts of nodes, by one job: FOLDER/HOST.json and HOST.xml",
+    help="collect the facts of nodes in one job: FOLDER/HOST.json and HOST.xml",
 )
 def _node_facts(args: argparse.Namespace) -> int:
     _take_from_site(args)
@@ -255,7 +267,9 @@ def _node_facts(args: argparse.Namespace) -> int:
 
 
 @command(
-    *OF_SCHEDULER, options.as_json("print the nodes as JSON"), help="the nodes of a partition, usable or not, and why"
+    *OF_SCHEDULER,
+    options.as_json("print the nodes as JSON"),
+    help="list the nodes of a partition with their states and reasons",
 )
 def _node_states(args: argparse.Namespace) -> int:
     _take_from_site(args)
@@ -273,9 +287,9 @@ def _node_states(args: argparse.Namespace) -> int:
 
 
 @command(
-    option("folder", "where plumb nodes facts put the facts", type=Path, metavar="FOLDER"),
+    option("folder", "folder of the facts (plumb nodes facts)", type=Path, metavar="FOLDER"),
     options.as_json("print all differences as JSON"),
-    help="nodes that differ from the largest group of like nodes",
+    help="find nodes that differ from the largest group of equal nodes",
 )
 def _compare_nodes(args: argparse.Namespace) -> int:
     facts = collection.folder(args.folder)
@@ -328,11 +342,11 @@ run_nodes = Actions(
         "compare": _compare_nodes,
         "drain": Command(
             _change_nodes,
-            (*OF_NODES, option("--reason", "why, for whoever looks at the node", required=True, metavar="TEXT")),
-            help="keep new jobs away from nodes; what is out of work stays as it is",
+            (*OF_NODES, option("--reason", "reason, shown by the scheduler", required=True, metavar="TEXT")),
+            help="drain nodes: keep new jobs away; nodes that are out of service already stay unchanged",
         ),
         "resume": Command(
-            _change_nodes, OF_NODES, help="let jobs on nodes again, if this or a health check has drained them"
+            _change_nodes, OF_NODES, help="resume nodes that plumb nodes drain or a health check has drained"
         ),
     }
 )
@@ -345,9 +359,9 @@ MARKS = {True: "!!", None: "??", False: "ok"}
 
 
 @command(
-    flag("--mpi", "also measure the MPI libraries of the installed stacks"),
-    option("--facts", "of all nodes whose facts plumb nodes facts put into this folder"),
-    options.as_json("print JSON: a line for each finding"),
+    flag("--mpi", "also run and check the MPI libraries of the installed stacks"),
+    option("--facts", "read the facts of all nodes from this folder (plumb nodes facts)"),
+    options.as_json("print JSON, one line per finding"),
 )
 def run_doctor(args: argparse.Namespace) -> int:
     """Print the findings on this host, or on all nodes; 1 if anything is wrong, else 0."""
@@ -432,8 +446,8 @@ SITE, PARTITION = "local", "default"
 
 
 @command(
-    option("--stack", "this stack, repeated (default: all that plumb stack names lists)", action="append", default=[]),
-    flag("--no-ceilings", "do not measure what this machine reaches; plumb site measure does it later"),
+    option("--stack", "stack to install; repeatable (default: all of plumb stack names)", action="append", default=[]),
+    flag("--no-ceilings", "skip measuring the ceilings (later: plumb site measure)"),
 )
 def run_setup(args: argparse.Namespace) -> int:
     """Do the steps in order and print a line for each; the exit status is returned."""
@@ -448,9 +462,17 @@ def run_setup(args: argparse.Namespace) -> int:
     print(f"compiler: {shutil.which('gcc')}, and all that is built with it", flush=True)
     if absent := missing(WANTED):
         print(f"wanted: {', '.join(absent)}; {packages(absent)}", flush=True)
+    there, took = {known.name for known in manifest.load_all()}, list[tuple[str, float]]()
+    lacking = [origin for origin in dict.fromkeys(wanted) if stacks.label(*origin) not in there]
     with terminal.bar():
-        for kind, name in dict.fromkeys(wanted):
-            stacks.install(kind, name)
+        for origin in dict.fromkeys(wanted):
+            if origin in lacking:
+                waiting = {"stack": len(lacking) - len(took), "ceilings": int(not args.no_ceilings)}
+                left = units.human_seconds(pace.left(took, waiting, SETUP_S))
+                print(f"{stacks.label(*origin)}: to be installed, about {left} left", flush=True)
+            begun = time.monotonic()
+            stacks.install(*origin)
+            took += [("stack", time.monotonic() - begun)] if origin in lacking else []
     here = _claimed_site([stacks.label(kind, name) for kind, name in wanted])
     if not args.no_ceilings:
         try:
@@ -499,10 +521,10 @@ def _claimed_site(offered: list[str]) -> str:
 
 
 @command(
-    option("file", "hwloc XML file or synthetic description; left out: this host", nargs="?"),
+    option("file", "hwloc XML file or synthetic description (default: this host)", nargs="?"),
     *options.placement("draw the ranks of this placement, such as numa or ways:4"),
-    options.as_json("print its devices, their links and ways as JSON"),
-    flag("--caches", "show which CPUs share which cache, of every level"),
+    options.as_json("print the devices, their links and their paths as JSON"),
+    flag("--caches", "show the caches of every level and the CPUs that share them"),
     option("--allowed", "use these CPUs only, such as 0-6,8", metavar="LIST"),
     rules=[
         goes_without(

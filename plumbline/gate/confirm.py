@@ -230,16 +230,15 @@ def measure_here(say: Say) -> Measure:
         part = site.partition(site.load(couple[0].site), couple[0].partition)
         jobs.refuse(part, "plumb history --confirm")
         if both[0].code:
-            request = setup.GateRequest(
-                both, setup.Terms(rule), application=both[0].code.folder / FILE, variant=couple[0].name, imposed=True
-            )
+            terms, file = setup.Terms(rule, purpose="history"), both[0].code.folder / FILE
+            request = setup.GateRequest(both, terms, application=file, variant=couple[0].name, imposed=True)
             return run.resume(setup.prepare(request, say), live.Stop(), say)
         name = store.new_session()
         for side in both:
             sides.install_side(side)
         old, new = (side.measured for side in both)
         repeat = ("plumb", "gate", "--baseline", old, "--candidate", new, "--test", couple[0].test)
-        terms = setup.Terms(rule, command=repeat)
+        terms = setup.Terms(rule, command=repeat, purpose="history")
         begun = setup.Session(name, old, new, [couple], terms, circumstances(sorted({old, new})))
         setup.GATE.begin(folder := paths.build() / "gate" / name, begun)
         return run.resume(folder, live.Stop(), say)

@@ -89,7 +89,9 @@ def gates(file: Path, tests: str, system: str | None, rule: PairedRule, minutes:
             sides.resolve(role, f"stack:{name}", None, file)
             for role, name in zip(run.SIDES, (first, second), strict=True)
         )
-        request = setup.GateRequest((both[0], both[1]), setup.Terms(rule), tests, system, common=True, application=file)
+        request = setup.GateRequest(
+            (both[0], both[1]), setup.Terms(rule, purpose="run"), tests, system, common=True, application=file
+        )
         folder = setup.prepare(request, say)
         jobs.refuse(setup.partition_of(setup.GATE.peek(folder)), "plumb run --any-mpi")
         left = None if end is None else max((end - time.monotonic()) / 60, 0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from plumbline.base import terminal, units
+from plumbline.base import pace, terminal, units
 from plumbline.base.units import counted, human_seconds
 from plumbline.gate.live import Contest, FigureState, Stop
 from plumbline.judge.decide import Verdict
@@ -39,6 +39,7 @@ class Progress:
         self.figures = len(names)
         self.decided = {item.position: _decided(item.figure_states()) for item in contests}
         self.pairs, self.seconds = 0, 0.0
+        self.took: list[tuple[str, float]] = []
         self.is_warned = False
 
     def line(
@@ -48,6 +49,7 @@ class Progress:
         self.decided[contest.position] = _decided(figures)
         self.pairs += 1
         self.seconds += seconds
+        self.took.append((str(contest.position), seconds))
         cells = "  ".join(self._figure(figure) for figure in figures)
         name = naming.shorten(self.names[contest.position], self.width)
         decided = f"{sum(self.decided.values()):>{len(str(self.figures))}}/{self.figures} decided"
@@ -79,9 +81,9 @@ class Progress:
         return f"{figure.subject:<{self.figure_width}} {numbers} {state:<12}"
 
     def _left(self) -> str:
-        pairs = sum(CAP - item.kept for item in self.contests if self._is_open(item))
-        left = min(pairs * self.seconds / self.pairs, max(self.most_s - self.seconds, 0.0))
-        return f"≤ {human_seconds(left)}" if pairs else ""
+        pairs = {str(item.position): CAP - item.kept for item in self.contests if self._is_open(item)}
+        left = min(pace.left(self.took, pairs, {}), max(self.most_s - self.seconds, 0.0))
+        return f"≤ {human_seconds(left)}" if any(pairs.values()) else ""
 
     def _is_open(self, contest: Contest) -> bool:
         return self.decided[contest.position] < len(contest.records[0].variant.figures)

@@ -80,7 +80,7 @@ def _measure(
     for position in range(len(begun.couples)):
         couple = bench.couple(position)
         for record, side in zip(couple, SIDES, strict=True):
-            record.state, record.side = "running", side
+            record.state, record.side, record.experiment = "running", side, begun.terms.purpose
         contests.append(live.Contest(position, couple, total, begun.terms.rule, begun.terms.by_itself))
     file = store.session_file(begun.site, begun.name)
     records = [record for contest in contests for record in contest.records]

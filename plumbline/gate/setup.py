@@ -32,13 +32,14 @@ class Terms:
     """The terms of every pair of a gate: margins, seed (drawn), the command that measures the same again, if any.
 
     ``rule`` is that of every figure without its own margins. ``by_itself`` claims that the candidate disturbs
-    itself.
+    itself. ``purpose`` is the command that the gate is for.
     """
 
     rule: PairedRule = field(default_factory=PairedRule)
     seed: int = field(default_factory=lambda: secrets.randbits(32))
     command: Sequence[str] = ()
     by_itself: bool = False
+    purpose: str = "gate"
 
 
 @dataclass(frozen=True)

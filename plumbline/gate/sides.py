@@ -67,7 +67,8 @@ class Changes:
         placing = {name: getattr(self, name) for name in self.params}
         context = variant.context
         if self.program:
-            context = {**context, "program": str(self.program), "command": [str(self.program)]}
+            name = str(self.program)
+            context = {**context, "program": name, "command": [name], "replaced": [name]}
         return structs.replace(
             variant,
             **placing,
@@ -158,7 +159,7 @@ def resolve(role: str, spelling: str, stack: str | None, file: Path | None = Non
     changes = _changes(named, file is not None, where)
     if file is None and "build" in named:
         cure = "variable:NAME=VALUE"
-        raise PlumbError("variables of a build need a plumb.yaml, whose build they are for", where, cure)
+        raise PlumbError("variables of a build need a plumb.yaml with a build", where, cure)
     if file is None:
         return Side(role, stack, commit, changes, spelling, install=makes)
     variables = tuple(_assigned(named, "build", where).items())

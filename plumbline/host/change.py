@@ -117,7 +117,7 @@ def _write(file: Path, value: str) -> None:
     try:
         file.write_text(value, encoding="utf-8")
     except OSError as error:
-        raise PlumbError(f"the host does not take '{value}': {error.strerror}", str(file), "run it as root") from error
+        raise PlumbError(f"the host rejects '{value}': {error.strerror}", str(file), "run it as root") from error
 
 
 def _read(journal: Path) -> Changed | None:

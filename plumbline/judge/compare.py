@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -50,7 +51,8 @@ class Key:
 class Cell:
     """The value of a side: ``value`` is the median over ``sessions`` of the medians of their launches.
 
-    ``records`` are their ids, oldest first. ``step`` is how finely the figures are known.
+    ``records`` are their ids, oldest first. ``step`` is how finely the figures are known. ``names`` are the sessions: a
+    session of both sides measured them in turn, launch by launch.
     """
 
     value: float
@@ -59,6 +61,12 @@ class Cell:
     disturbed: int
     launches: int
     step: float
+    names: tuple[str, ...]
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether half of its launches, or more, were disturbed."""
+        return 0 < self.launches <= 2 * self.disturbed
 
     @property
     def has_ratio(self) -> bool:
@@ -91,7 +99,8 @@ class Comparison:
 
     ``spread``: how much sessions are taken to differ where a side has few (standard deviation of logarithms).
     ``alone``: how many figures only one side has; ``unlike`` names those of them that several sides have, in units
-    that are not multiples of one another, with other directions or with other arguments.
+    that are not multiples of one another, with other directions or with other arguments. ``more`` is how many sessions
+    a side lacks, if it can have more.
     """
 
     sides: tuple[str, ...]
@@ -100,6 +109,7 @@ class Comparison:
     alone: int
     spread: float
     unlike: tuple[str, ...] = ()
+    more: int = 0
 
 
 def compare(
@@ -133,9 +143,12 @@ def compare(
     )
     unlike = [[key for key in keys if key not in shared] for keys in named.values()]
     spread = session_spread(rows)
+    lines = tuple(_judged([(key, *_cells(on_sides[key], key.unit)) for key in shared], doubtful, spread))
+    fewest = min((len(cell.sessions) for line in lines for cell in line.cells if cell), default=unpaired.ENOUGH)
+    can_grow = not any(kind in ("campaign", "period") for side in sides for kind, _ in side.conditions)
     return Comparison(
         tuple(side.name for side in sides),
-        tuple(_judged([(key, *_cells(on_sides[key], key.unit)) for key in shared], doubtful, spread)),
+        lines,
         tuple(_circumstances(chosen, loose)),
         len(measured) - len(shared),
         spread,
@@ -144,7 +157,31 @@ def compare(
             for keys in unlike
             if len({number for key in keys for number, *_ in measured[key]}) > 1
         ),
+        max(unpaired.ENOUGH - fewest, 0) if can_grow else 0,
     )
+
+
+def difference(first: Cell, second: Cell, better: Better, tests: int, spread: float) -> unpaired.Difference:
+    """The difference of two cells without a figure of 0, as one of ``tests``.
+
+    Disturbance makes slower: a side that is worse from few sessions, and alone was disturbed, shows nothing.
+    """
+    steps = (first.step, second.step)
+    between = unpaired.compare(first.sessions, second.sessions, steps, tests, spread, _pairs(first, second))
+    worse, other_side = (second, first) if (between.ratio > 1) == (better == "lower") else (first, second)
+    explained = between.basis == "launches" and worse.is_disturbed and not other_side.is_disturbed
+    return replace(between, p=1.0) if explained else between
+
+
+def _pairs(first: Cell, second: Cell) -> list[float]:
+    """The ratios (logarithms) of launches that were measured in turn: those of one number in one session."""
+    counterparts = dict(zip(second.names, second.sessions, strict=True))
+    return [
+        math.log(later / earlier)
+        for name, samples in zip(first.names, first.sessions, strict=True)
+        if len(counterparts.get(name, ())) == len(samples)
+        for earlier, later in zip(samples, counterparts[name], strict=True)
+    ]
 
 
 def session_spread(rows: Sequence[AnyRecord]) -> float:
@@ -167,6 +204,9 @@ def _key(row: AnyRecord, figure: Figure, loose: set[str], called: str) -> Key:
     kept = {member: "" if member in loose else value for member, value in known.items()}
     unit, _ = multiple(figure.unit)
     placed = naming.placement(row.placement)
+    if "placement" in loose:
+        # without one nothing is bound, and memory is where it was first touched: the own node's where ranks are bound
+        placed = placed.partition(" ")[2].removesuffix(" local").removesuffix(" firsttouch")
     return Key(row.variant.test, called, placed, figure.name, **kept, unit=unit, better=figure.better)
 
 
@@ -181,7 +221,7 @@ def cell(measured: Sequence[Sequence[Any]], unit: str) -> Cell:
     """The cell of (record, figure) pairs of one kind, in ``unit``."""
     factors = [1.0 if figure.unit == unit else multiple(figure.unit)[1] for _, figure in measured]
     sessions = group(
-        (row.session, sample * factor)
+        (row.id if row.is_imported else row.session, sample * factor)
         for (row, figure), factor in zip(measured, factors, strict=True)
         for sample in figure.samples
     )
@@ -192,6 +232,7 @@ def cell(measured: Sequence[Sequence[Any]], unit: str) -> Cell:
         sum(row.disturbed_count for row, _ in measured),
         sum(row.launch_count for row, _ in measured),
         step_of((figure, factor) for (_, figure), factor in zip(measured, factors, strict=True)),
+        tuple(sessions),
     )
 
 
@@ -213,13 +254,13 @@ def _judged(
         if first and second and first.has_ratio and second.has_ratio
     ]
     differences = [
-        unpaired.compare(first.sessions, second.sessions, (first.step, second.step), len(couples), spread)
-        for *_, first, second in couples
+        difference(first, second, measured[number][0].better, len(couples), spread)
+        for number, _, _, first, second in couples
     ]
-    kept = holm(np.array([difference.p for difference in differences]), len(couples), unpaired.ERROR)
+    kept = holm(np.array([between.p for between in differences]), len(couples), unpaired.ERROR)
     claims = group(
-        (number, ((i, j), (difference, bool(is_claimed))))
-        for (number, i, j, *_), difference, is_claimed in zip(couples, differences, kept, strict=True)
+        (number, ((i, j), (between, bool(is_claimed))))
+        for (number, i, j, *_), between, is_claimed in zip(couples, differences, kept, strict=True)
     )
     return [_line(*entry, dict(claims.get(number, ())), unsure[number]) for number, entry in enumerate(measured)]
 
@@ -228,15 +269,15 @@ def _line(key: Key, unit: str, cells: tuple[Cell | None, ...], pairs: Pairs, dou
     first = next(number for number, cell in enumerate(cells) if cell)
     to_first = [pairs.get((first, number), (None, False)) for number in range(len(cells))]
     worse = {
-        i if (difference.ratio > 1) == (key.better == "higher") else j
-        for (i, j), (difference, is_claimed) in pairs.items()
+        i if (between.ratio > 1) == (key.better == "higher") else j
+        for (i, j), (between, is_claimed) in pairs.items()
         if is_claimed
     }
     best = tuple(
         number for number in sorted({side for pair in pairs for side in pair}) if worse and number not in worse
     )
     differences, claimed = (
-        tuple(difference for difference, _ in to_first),
+        tuple(between for between, _ in to_first),
         tuple(is_claimed for _, is_claimed in to_first),
     )
     return Line(key, unit, key.better, cells, differences, claimed, best, doubtful)

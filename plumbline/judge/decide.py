@@ -69,7 +69,11 @@ def decide(series: Sequence[Pairs], rule: PairedRule) -> list[Verdict]:
     survive likewise; one that does not is a PASS if its pairs rule out what must be detected.
     """
     if not series:
-        raise PlumbError("0 series to judge", "plumb gate", "nothing measured is not a PASS: see why nothing was")
+        raise PlumbError(
+            "0 series to judge",
+            "plumb gate",
+            "an empty comparison is not a PASS: find the reason for the missing series",
+        )
     names = Counter(item.name for item in series)
     reasons = [["more than one series has this name"] * (names[item.name] > 1) + faults(item) for item in series]
     judged = iter(_decide([item for item, why in zip(series, reasons, strict=True) if not why], rule))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: parts of a series' key that are part of its name where they differ between series
 LABELS = ("site", "partition", "nodes", "environment", "provenance")
 #: ... and those that are part of it where two series would have one name
-UNLIKE = ("arguments", "settings", "unit", "better")
+UNLIKE = ("arguments", "settings", "variables", "build", "program", "unit", "better")
 
 
 @dataclass
@@ -58,7 +58,8 @@ def series_of_records(records: Iterable[AnyRecord]) -> list[Series]:
     """The series of valid and of imported ``records`` (rows or whole ones, oldest first), sorted by name.
 
     A series is of one site, partition, node set, environment (:func:`plumbline.host.provenance.fingerprint`),
-    provenance, stack, settings, test variant, arguments, figure, unit and direction. Its index is the records' ids.
+    provenance, stack, test variant, arguments, figure, unit, direction, and the variant's own circumstances
+    (:attr:`plumbline.records.variant.Variant.circumstances`). Its index is the records' ids.
     """
     usable = group(
         (json.dumps(_key(*item), sort_keys=True), item) for item in measured(records) if 0 < item[1].value < math.inf
@@ -84,7 +85,6 @@ def series_of_records(records: Iterable[AnyRecord]) -> list[Series]:
 
 
 def _key(row: AnyRecord, figure: Figure) -> dict[str, Any]:
-    settings = row.variant.settings if row.variant.application else {}  # a gate of two settings is of one variant
     return {
         "test": row.variant.test,
         "variant": row.variant.name,
@@ -98,7 +98,7 @@ def _key(row: AnyRecord, figure: Figure) -> dict[str, Any]:
         "nodes": sorted(row.nodes),
         "environment": provenance.fingerprint(row.host),
         "provenance": row.provenance,
-        **({"settings": [f"{name}={value}" for name, value in settings.items()]} if settings else {}),
+        **row.variant.circumstances,
     }
 
 

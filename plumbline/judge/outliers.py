@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, to_builtins
 
 from plumbline.base import group
 from plumbline.base.errors import PlumbError
@@ -52,8 +53,7 @@ class Margins:
             raise PlumbError(fault, "plumb outliers", "--must-detect has to be the larger one")
 
 
-@dataclass(frozen=True)
-class OddMember:
+class OddMember(Struct, frozen=True, omit_defaults=True):
     """A member that differs. ``ratio`` is its value over the class's usual one; ``p`` before Holm's procedure."""
 
     kind: str
@@ -70,8 +70,7 @@ class OddMember:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object that ``plumb outliers`` prints for it."""
-        known = {"kind": self.kind, "name": self.name, "ratio": significant(self.ratio, 6)}
-        return known | {"direction": self.direction, "p": significant(self.p, 2)} | nonempty(notes=list(self.notes))
+        return to_builtins(self) | {"ratio": significant(self.ratio, 6), "p": significant(self.p, 2)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +119,9 @@ def decide(classes: Sequence[Nodes | Matrix], margins: Margins) -> list[Verdict]
     """
     if not classes:
         raise PlumbError(
-            "0 classes to judge", "plumb outliers", "nothing measured is not a PASS: see why there is none"
+            "0 classes to judge",
+            "plumb outliers",
+            "an empty comparison is not a PASS: find the reason for the missing classes",
         )
     floor = math.log1p(margins.min_effect)
     joined = members.joined(classes, floor)

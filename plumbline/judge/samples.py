@@ -11,6 +11,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeAlias, TypeVar
 
 from plumbline.base import group
@@ -76,24 +77,31 @@ def measured(records: Iterable[AnyRecord], figure: str | None = None) -> Iterato
 def nodes(records: Iterable[AnyRecord], figure: str | None = None) -> list[Nodes]:
     """Classes of the single-node ``records`` (rows or whole ones) that count, sorted by name.
 
-    A class is of one site, partition, stack, variant and figure. A node's values are the samples of its launches; those
-    of one campaign were measured together. ``figure`` keeps the figures of that name.
+    A class is of one site, partition, stack, variant with its own circumstances, and figure. A node's values are the
+    samples of its launches; those of one campaign were measured together. ``figure`` keeps the figures of that name.
     """
     usable = group(
-        (" ".join((row.site, row.partition, row.stack.name, row.variant.name, wanted.name)), (row, wanted))
+        (
+            (
+                " ".join((row.site, row.partition, row.stack.name, row.variant.name, wanted.name)),
+                " ".join(chain.from_iterable(row.variant.circumstances.values())),
+            ),
+            (row, wanted),
+        )
         for row, wanted in measured(records, figure)
         if len(row.nodes) == 1 and row.is_valid and all(0 < sample < math.inf for sample in wanted.samples)
     )
+    names = Counter(name for name, _ in usable)
     return [
         Nodes(
-            name,
+            f"{name} {circumstances}".rstrip() if names[name] > 1 else name,
             entries[0][1].better,
             group((row.nodes[0], (row.campaign, sample)) for row, wanted in entries for sample in wanted.samples),
             max((float(wanted.step) for _, wanted in entries if wanted.step is not None), default=0.0)
             or limiting_step(repr(sample) for _, wanted in entries for sample in wanted.samples),
             _remarks([row for row, _ in entries]),
         )
-        for name, entries in sorted(usable.items())
+        for (name, circumstances), entries in sorted(usable.items())
     ]
 
 

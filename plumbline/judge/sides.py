@@ -38,6 +38,7 @@ KINDS = {
     "commit": Kind(_of_commit, ()),
     "version": Kind(lambda row, value: row.stack.mpi.version == value, ("stack",)),
     "period": Kind(_in_period, ()),
+    "placement": Kind(lambda row, value: row.placement.name == value, ("placement",)),
 }
 #: a tag of this checkout stands for its commit
 TAG = "tag"

@@ -21,9 +21,9 @@ from plumbline.records.launch import SettingsSeen
 #: the table of all variables that reach us: that of every host, MPI libraries, schedulers
 TABLE = (
     *surroundings.TABLE,
-    surroundings.Row(schedulers.STEP_SETTINGS, "kept", "stated", "how a scheduler's own launcher runs ranks"),
-    surroundings.Row(schedulers.JOB_VARIABLES, "kept", "kept", "a scheduler's job"),
-    surroundings.Row(mpi.VARIABLES, "kept", "named", "MPI libraries, and what they are made of"),
+    surroundings.Row(schedulers.STEP_SETTINGS, "kept", "stated", "settings of the scheduler's launcher"),
+    surroundings.Row(schedulers.JOB_VARIABLES, "kept", "kept", "job of the scheduler"),
+    surroundings.Row(mpi.VARIABLES, "kept", "named", "MPI libraries and their components"),
 )
 #: Where the libraries below MPI write their log: UCX takes standard output, where the figures are. Every launch gets
 #: them, as it gets its HOME.
@@ -80,7 +80,7 @@ def settings_variables(family: Family, requested: Mapping[str, str]) -> dict[str
     names = ",".join(requested)
     if len(requested) > MOST_SETTINGS or len(names) > MOST_BYTES:
         raise PlumbError(
-            f"{len(requested)} settings are more than a launch can prove", "settings", f"{MOST_SETTINGS} at most"
+            f"{len(requested)} settings are more than a launch can verify", "settings", f"{MOST_SETTINGS} at most"
         )
     assignments = {family.setting_variable(name): value for name, value in requested.items()}
     return {**family.telling, **assignments, SETTINGS_VARIABLE: names}

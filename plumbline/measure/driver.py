@@ -9,12 +9,13 @@ import contextlib
 import random
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from plumbline.base import files, terminal
+from plumbline.base import files, pace, terminal
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import human_seconds
 from plumbline.judge.references import References
@@ -140,13 +141,15 @@ def run(
     seed: int | None = None,
     say: Callable[[str], None] = lambda line: None,
     campaign: str | None = None,
+    experiment: str | None = None,
     into: Path | None = None,
     brief: bool = False,
 ) -> tuple[Path, list[Record]]:
     """Run all launches of some variants, in random order if there are several, with ``folder`` as work space.
 
-    Returns the session file and its records. ``seed`` makes the order repeatable; it is kept in the record, as is the
-    ``campaign`` that the records belong to. The session file is among the site's results, or in the folder ``into``.
+    Returns the session file and its records. ``seed`` makes the order repeatable; it is kept in the record, as are the
+    ``campaign`` that the records belong to, and the ``experiment`` that they are for. The session file is among the
+    site's results, or in the folder ``into``.
     ``say`` gets a line after each launch, with neither its test nor what disturbed it if ``brief``.
 
     Raises :class:`PlumbError` as :class:`Launches` does, for a launch folder that Plumbline did not make, and where
@@ -161,7 +164,7 @@ def run(
         records = launches.all_records
         file = into / f"{session}.jsonl" if into else store.session_file(records[0].site, session)
         for record in records:
-            record.campaign = campaign
+            record.campaign, record.experiment = campaign, experiment
         _measure(launches, schedule([record.variant.launches for record in records], seed), file, say, brief)
         if into is None and any([_raise_ceilings(job, launches.expected, say) for job in launches.jobs]):
             with held_back():
@@ -181,7 +184,7 @@ def _measure(
         say(f"the records do not name this checkout's commit: {unknown}")
     if removed := records[0].removed_variables:
         say(f"not given to the launches: {', '.join(removed)}; declare in site.yaml what they need (environment)")
-    begin = time.monotonic()
+    took: list[tuple[str, float]] = []
     with recording(file, records):
         for position, (which, index) in enumerate(order):
             record = records[which]
@@ -191,12 +194,13 @@ def _measure(
                 record.launches.append(launch)
                 launches.settle(which)
                 store.write(file, records)
-            now, done = time.monotonic(), position + 1
-            say(_progress(record, launch, f"launch {done}/{len(order)}", now - began, brief))
+            done = position + 1
+            took.append((str(which), time.monotonic() - began))
+            say(_progress(record, launch, f"launch {done}/{len(order)}", took[-1][1], brief))
             earlier = [previous.last_lines() for previous in record.launches[:-1]]
             if (last_lines := launch.last_lines()) and last_lines not in earlier:
                 say("\n".join(f"    {line}" for line in last_lines))
-            left = human_seconds((now - begin) / done * (len(order) - done))
+            left = human_seconds(pace.left(took, Counter(str(place) for place, _ in order[done:]), {}))
             terminal.progress(done, len(order), f"launches, about {left} left")
     if unseen := _unseen(records):
         say(unseen)

@@ -160,7 +160,7 @@ def _sizes(rules: list[Rule]) -> dict[int, int]:
     for rule in sorted(rules, key=lambda rule: rule.from_bytes):
         if not rule.algorithm.isdigit():
             fault = f"'{rule.algorithm}' is not an algorithm of {rule.collective}"
-            raise PlumbError(fault, "rules", "Open MPI wants its number")
+            raise PlumbError(fault, "rules", "Open MPI needs its number")
         numbers[rule.from_bytes] = int(rule.algorithm)
         if rule.to_bytes is not None:
             numbers[rule.to_bytes] = 0

@@ -119,7 +119,9 @@ class _Common(Struct, gc=False, kw_only=True):
     ``time`` is the start of the session (UTC, ISO 8601). ``campaign`` is the same for all records of one ``plumb
     campaign`` or ReFrame run. ``provenance``: figures that are ``imported`` come from another program, and nothing
     about them was witnessed; such a record is never verified. ``reasons`` say why a record is not verified or not
-    valid. ``host`` has the facts of the node that ran the driver.
+    valid. ``host`` has the facts of the node that ran the driver. ``experiment`` is the command that measured it to
+    compare or to show something (gate, bisect, why, tune, history, run, lab); None for campaigns and runs, whose
+    figures are history.
     """
 
     schema: Literal[1] = 1
@@ -141,6 +143,12 @@ class _Common(Struct, gc=False, kw_only=True):
     verdict: Verdict
     figures: list[Figure]
     provenance: Provenance = "measured"
+    experiment: str | None = None
+
+    @property
+    def is_experiment(self) -> bool:
+        """Whether an experiment measured it, whose figures are no history of the machine."""
+        return self.experiment is not None
 
     @property
     def is_imported(self) -> bool:
@@ -261,6 +269,11 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
         )
 
     @property
+    def is_experiment(self) -> bool:
+        """Whether an experiment measured it; early records say it by their ``side`` alone."""
+        return self.experiment is not None or self.side is not None
+
+    @property
     def is_slow_on_purpose(self) -> bool:
         """Whether it shows what is lost, so that no limit is expected of it: its test says so, or nothing is bound."""
         return self.variant.slow_on_purpose or self.plan.bound is False
@@ -304,6 +317,7 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
         common = {name: getattr(self, name) for name in _Common.__struct_fields__}
         common["host"] = {name: value for name, value in self.host.items() if name not in FLEETING}
         common["verified"] = self.is_verified
+        common["experiment"] = self.experiment or ("gate" if self.side else None)
         return Row(**common, launch_count=self.launch_count, disturbed_count=self.disturbed_count)
 
 

@@ -39,7 +39,8 @@ class Selection:
 
     ``test`` is a regular expression that a test's name, with its parameters but without blanks, begins with, and
     ``campaign`` the beginning of an id; ``since`` is included, ``until`` is not; ``valid`` keeps only records that are
-    complete, verified and not invalid, ``comparable`` only these and imported ones.
+    complete, verified and not invalid, ``comparable`` only these and imported ones; ``plain`` leaves out the records of
+    experiments.
     """
 
     site: str | None = None
@@ -52,6 +53,7 @@ class Selection:
     stack: str | None = None
     valid: bool = False
     comparable: bool = False
+    plain: bool = False
 
     def admits(self, record: AnyRecord) -> bool:
         """Whether ``record`` is wanted (``site`` apart, which is the folder that is read)."""
@@ -65,6 +67,7 @@ class Selection:
             and (self.stack is None or record.stack.name == self.stack)
             and (not self.valid or record.is_valid)
             and (not self.comparable or record.is_comparable)
+            and (not self.plain or not record.is_experiment)
         )
 
 
@@ -155,15 +158,15 @@ def of_rows(rows: Sequence[AnyRecord]) -> tuple[list[Record], list[Damage]]:
 
 
 def find(prefix: str) -> Record:
-    """The record whose id begins with ``prefix``, or the newest for ``last``.
+    """The record whose id begins with ``prefix``, or for ``last`` the newest, of no experiment if there is one.
 
     Raises :class:`PlumbError` if there is none, or several.
     """
     if prefix == "last":
-        ids, _ = collect(lambda record: record.id)
+        ids, _ = collect(lambda record: (not record.is_experiment, record.time, record.id))
         if not ids:
             raise sources.none_yet()
-        prefix = ids[-1]
+        prefix = max(ids)[-1]
     candidates, damages = collect(lambda record: record if record.id.startswith(prefix) else None, mention=f'"{prefix}')
     matches = [record for record in candidates if record is not None]
     if not matches and damages:

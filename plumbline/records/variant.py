@@ -81,6 +81,17 @@ class Variant(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     profiled: bool = False
     application: ApplicationState | None = None
 
+    @property
+    def circumstances(self) -> dict[str, list[str]]:
+        """Its settings, variables, and those of the build, and the file run in place of the program: those it has.
+
+        Records that differ in these are of different series.
+        """
+        build = self.application.build if self.application else {}
+        by_name = {"settings": self.settings, "variables": self.environment, "build": build}
+        shown = {name: [f"{key}={value}" for key, value in sorted(pairs.items())] for name, pairs in by_name.items()}
+        return {name: words for name, words in {**shown, "program": self.context.get("replaced", [])}.items() if words}
+
     @classmethod
     def create(
         cls, *, test: str, name: str, site: str, partition: str, stack: str, benchmark: str, placement: str,

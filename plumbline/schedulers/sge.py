@@ -73,7 +73,7 @@ class Sge(Scheduler):
         Raises :class:`PlumbError` where no hosts are named.
         """
         if not job.hosts:
-            raise PlumbError("under sge the nodes have to be named", WHERE_FACTS, "give --node A for each")
+            raise PlumbError("scheduler sge needs the names of the nodes", WHERE_FACTS, "give --node A for each")
         begin = ["qsub", "-sync", "y", *CHECKED, "-b", "y", "-N", job.name, "-j", "y", "-o", str(job.log)]
         words = [*self.in_queue(job.queue), *_slots(job.access, 1), *command]
         return [[*begin, "-l", f"hostname={name}", *words] for name in job.hosts]

@@ -51,16 +51,21 @@ class Column(Generic[Row]):
 
 @dataclass(frozen=True)
 class Table(Generic[Row]):
-    """Columns below a caption, which pages show. A column in which no row has anything is left out of every form."""
+    """Columns below a caption, which pages show.
+
+    A column in which no row has anything is left out of every form, unless the table is shown ``whole``.
+    """
 
     caption: str
     columns: Sequence[Column[Row]]
+    whole: bool = False
 
     def of(self, form: str, rows: Sequence[Row]) -> tuple[Table[Row], list[list[Piece]]]:
         """The table with the columns that it has in this form for these rows, and the pieces of each row."""
         columns = [column for column in self.columns if form in column.forms.split()]
         pieces = [[column.piece(form, row) for row in rows] for column in columns]
-        kept = [place for place, cells in enumerate(pieces) if not rows or any(cell not in EMPTY for cell in cells)]
+        keeps = self.whole or not rows
+        kept = [place for place, cells in enumerate(pieces) if keeps or any(cell not in EMPTY for cell in cells)]
         shown = replace(self, columns=[columns[place] for place in kept])
         return shown, list(map(list, zip(*(pieces[place] for place in kept), strict=True)))
 

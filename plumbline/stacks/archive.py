@@ -107,7 +107,7 @@ def _parse(text: str, source: Path) -> dict[str, Any]:
         raise PlumbError(f"the archive has schema {schema}, not {SCHEMA}", str(source), "pack it with this Plumbline")
     wrong = next((key for key, types in KEYS.items() if not isinstance(document.get(key, ...), types)), None)
     if wrong is not None:
-        raise PlumbError(f"{INDEX}: '{wrong}' is missing or of no use", str(source), cure)
+        raise PlumbError(f"{INDEX}: '{wrong}' is missing or invalid", str(source), cure)
     return dict(document)
 
 

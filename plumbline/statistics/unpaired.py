@@ -7,7 +7,8 @@ Of two sides the session is the unit (:func:`compare`). Launches of one session 
 that many launches of one session are still one observation. Welch's t-test (Biometrika 34 (1947) 28) compares the
 sessions' medians (logarithms). Its degrees of freedom are for normal noise: with tails and sides of unequal size they
 are too many, so that they are no more than two sides of the smaller one's size have. One or two sessions say too little
-about how sessions differ, and are compared by :func:`of_launches`, which is weaker and says so.
+about how sessions differ, and are compared by :func:`of_launches`, which is weaker and says so. Launches of both sides
+that were measured in turn in one session are pairs, and :func:`of_pairs` takes them as such.
 
 The best of some things is chosen partly by chance, and :func:`best_ratio` allows for the choice. Of groups with centres
 a_1 … a_m and b_1 … b_n the ratio of the largest ones is max_i min_j a_i / b_j. Bounds of each a_i / b_j, from the
@@ -21,7 +22,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -102,7 +103,9 @@ FLOOR = 0.003
 ENOUGH = 3
 #: where the sessions are too few to show it: how much they are taken to differ (standard deviation of logarithms), if
 #: nothing is known of their machine
-SESSIONS = 0.05
+SESSIONS = 0.15
+#: the same of sessions of one campaign, where the claim is a remark
+OF_A_CAMPAIGN = 0.05
 #: ... and what two single sessions do not differ by without a cause, in standard deviations of their difference
 APART = 3.2
 #: so many series, each of so many sessions, tell how much sessions of a machine differ
@@ -117,16 +120,16 @@ OF_MEDIAN = math.pi / 2
 class Difference:
     """``ratio`` is the second side over the first, with an interval; ``p`` that of a test for no difference.
 
-    ``basis`` says what the interval is of: ``sessions`` (95 %), or ``launches`` (from the worst to the best pair of
-    launches; None with fewer than :data:`ENOUGH` on a side). ``visible`` is the smallest ratio above 1 that would have
-    been claimed with a probability of one half; None where none would.
+    ``basis`` says what the interval is of: ``sessions`` (95 %), ``pairs`` measured in turn (95 %), or ``launches``
+    (from the worst to the best pair of launches; None with fewer than :data:`ENOUGH` on a side). ``visible`` is the
+    smallest ratio above 1 that would have been claimed with a probability of one half; None where none would.
     """
 
     ratio: float
     low: float | None
     high: float | None
     p: float
-    basis: Literal["sessions", "launches"]
+    basis: Literal["sessions", "launches", "pairs"]
     visible: float | None
 
 
@@ -142,7 +145,7 @@ def session_spread(series: Iterable[Sequence[float]]) -> float:
     return max(FLOOR, float(np.quantile(known, LEARNT_SHARE)))
 
 
-def allowance(spread: float = SESSIONS) -> float:
+def allowance(spread: float = OF_A_CAMPAIGN) -> float:
     """The ratio above 1 that single sessions of two sides do not reach without a cause."""
     return math.exp(APART * math.sqrt(2) * spread)
 
@@ -153,18 +156,24 @@ def compare(
     steps: tuple[float, float] = (0.0, 0.0),
     tests: int = 1,
     spread: float = SESSIONS,
+    pairs: Sequence[float] = (),
 ) -> Difference:
     """The difference between two sides, each with the figures of its launches by session; all figures above 0.
 
     ``steps`` say how finely the figures of each side are known (0: unknown). A figure may be off by half a step of its
     side, and all of a side alike: this is not a difference. ``tests`` is how many comparisons are judged together,
-    ``spread`` how much sessions of the machine differ (:func:`session_spread`).
+    ``spread`` how much sessions of the machine differ (:func:`session_spread`). ``pairs`` are the ratios (logarithms)
+    of launches that were measured in turn; with few sessions the clearer one of two tests counts, twice its p.
     """
     sides = [np.log([float(np.median(session)) for session in side]) for side in (first, second)]
     shift = float(sides[1].mean() - sides[0].mean())
     halves = [basic.half(math.exp(float(side.mean())), step) for side, step in zip(sides, steps, strict=True)]
     if min(len(side) for side in sides) < ENOUGH:
-        return of_launches(shift, first, second, sum(halves), tests, spread)
+        by_launch = of_launches(shift, first, second, sum(halves), tests, spread)
+        if len(pairs) < ENOUGH:
+            return by_launch
+        clearer = min(of_pairs(pairs, sum(halves), tests), by_launch, key=lambda difference: difference.p)
+        return replace(clearer, p=min(1.0, 2 * clearer.p))
     floors = [max(FLOOR, half) for half in halves]
     errors = [max(float(side.var(ddof=1)), floor**2) / len(side) for side, floor in zip(sides, floors, strict=True)]
     error = math.sqrt(sum(errors))
@@ -177,8 +186,22 @@ def compare(
 
 
 def exceeds_sessions(ratio: float) -> bool:
-    """Whether ``ratio`` is farther from 1 than sessions may differ without a cause, where nothing is known of them."""
+    """Whether ``ratio`` is farther from 1 than sessions of a campaign may differ without a cause."""
     return abs(math.log(ratio)) > math.log(allowance())
+
+
+def of_pairs(pairs: Sequence[float], rounding: float, tests: int) -> Difference:
+    """A difference by launches that were measured in turn: Student's t-test of their ratios (logarithms).
+
+    Beside the scatter of these, the sides are taken to differ as sessions do that agree best.
+    """
+    logs = np.asarray(pairs)
+    shift, error = float(logs.mean()), math.sqrt(float(logs.var(ddof=1)) / logs.size + 2 * FLOOR**2)
+    freedom = logs.size - 1
+    reach, seen = (float(-special.stdtrit(freedom, ERROR / 2 / many)) * error + rounding for many in (1, tests))
+    p = 2 * float(special.stdtr(freedom, -max(abs(shift) - rounding, 0.0) / error))
+    ratio, low, high = (math.exp(value) for value in (shift, shift - reach, shift + reach))
+    return Difference(ratio, low, high, p, "pairs", math.exp(min(seen, 50.0)))
 
 
 def of_launches(
@@ -189,10 +212,10 @@ def of_launches(
     tests: int,
     spread: float,
 ) -> Difference:
-    """A difference (``shift``: of logarithms) where the sessions are too few; its p is the larger one of two tests.
+    """A difference (``shift``: of logarithms) where the sessions are too few: one cannot show how sessions differ.
 
-    One asks the launches alone (rank sum, exact). The other takes sessions to differ by ``spread``, beside what their
-    launches differ by: one session cannot show how sessions differ.
+    They are taken to differ by ``spread``, beside what their launches differ by. The launches must differ, too (rank
+    sum, exact); so few that they cannot show it count if even the nearest two are as far apart as sessions are not.
     """
     first_values, second_values = (
         np.concatenate([np.asarray(session, dtype=np.float64) for session in side]) for side in (first, second)
@@ -205,15 +228,21 @@ def of_launches(
         for value, sign in zip(ratios(second_values, first_values, 0), (-1, 1), strict=True)
     )
     ranked = 2 * min(p_not_larger(first_values, second_values), p_not_larger(second_values, first_values))
-    error = math.sqrt(_error(first, spread) + _error(second, spread))
-    apart = 2 * float(special.ndtr(-max(abs(shift) - rounding, 0.0) / error))
-    visible = None
+    variance = _error(first, spread) + _error(second, spread)
+    # three launches show little of how launches differ: what they show of it counts twice for the nearest two
+    error, of_nearest = math.sqrt(variance), math.sqrt(2 * variance - spread**2 * (1 / len(first) + 1 / len(second)))
+    gap = math.log(low) if shift > 0 else -math.log(high)
+    apart, clear = (
+        2 * float(special.ndtr(-max(size, 0.0) / deviation))
+        for size, deviation in ((abs(shift) - rounding, error), (gap, of_nearest))
+    )
+    quantile = float(-special.ndtri(ERROR / 2 / tests))
+    seen, visible = math.exp(quantile * error), math.exp(quantile * of_nearest) * max(high / ratio, ratio / low)
     place = critical(first_values.size, second_values.size, ERROR / 2 / tests)
     if place >= 0:
         lower, upper = ratios(second_values, first_values, place)
-        seen = math.exp(float(-special.ndtri(ERROR / 2 / tests)) * error + rounding)
-        visible = max(seen, math.exp(rounding) * max(upper / ratio, ratio / lower))
-    return Difference(ratio, low, high, min(1.0, max(ranked, apart)), "launches", visible)
+        visible = min(visible, math.exp(rounding) * max(seen, upper / ratio, ratio / lower))
+    return Difference(ratio, low, high, min(1.0, max(ranked, apart), clear), "launches", visible)
 
 
 def _error(side: Sequence[Sequence[float]], spread: float) -> float:

@@ -8,7 +8,7 @@ import pytest
 import samples
 
 from plumbline.base import files
-from plumbline.records import notes, store
+from plumbline.records import store
 
 NOTES = "notes.ndjson"
 #: of ReFrame
@@ -36,7 +36,7 @@ def plumb(*words):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        (notes.LOCK, ["note", "text", "--site", "local"]),
+        (".notes.lock", ["note", "text", "--site", "local"]),
         (NOTES, ["note", "text", "--site", "local"]),
         (NOTES, ["history", "--site", "local"]),
         (NOTES, ["publish", "PAGES"]),

@@ -42,9 +42,9 @@ def test_joules_of_each_launch_are_in_its_record(
     iterations = 2 * ELEMENTS
     assert [launch.work for launch in record.launches] == [Work(flop=4 * iterations, bytes=80 * iterations)] * 2
     lines = show.text(record).splitlines()
-    assert "energy J  power W\n" in show.text(record)
+    assert any(re.match(r" *energy J +power W", line) for line in lines)
     assert "42.00" in show.text(record)
-    assert any(line.split()[:5] == ["launch", "start", "wall", "s", "J"] for line in lines)
+    assert any(line.split()[:5] == ["launch", "start", "wall", "s", "energy"] for line in lines)
     rows = [line.split() for line in lines if re.match(r" +\d  \d\d:", line)]
     assert [row[3] for row in rows] == ["42", "42"]
 

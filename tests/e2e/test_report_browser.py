@@ -15,6 +15,7 @@ from playwright.sync_api import expect
 from samples import launch, record
 
 from plumbline.base import paths, units
+from plumbline.extras.profiles import section as profiled
 from plumbline.host import devices
 from plumbline.records.model import convert
 from plumbline.show.pages import page
@@ -45,7 +46,9 @@ INK = """drawing => {
 def render(folder, records, past=(), outcome=None, damages=(), profiles=()):
     scope = data.Scope("local", reports.CAMPAIGN, outcome, damages, left_out=3, left_out_invalid=2)
     rows = [convert(item).row() for item in past]
-    document = data.document(scope, [convert(item) for item in records], rows, profiles)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(profiled, "stored", lambda _: list(profiles))
+        document = data.document(scope, [convert(item) for item in records], rows)
     file = folder / "report.html"
     file.write_text(page.render(document), encoding="utf-8")
     return file
@@ -173,7 +176,9 @@ def test_numbers_are_rounded_as_elsewhere(visit, tmp_path):
     tab = visit(render(tmp_path, items))
     cells = tab.locator("#variants td.median")
     texts = cells.evaluate_all("all => all.map((cell) => [cell.dataset.value, cell.textContent])")
-    assert {float(value): text for value, text in texts} == {value: units.human(value, "us")[0] for value in values}
+    assert {float(value): text for value, text in texts} == {
+        figure.value: figure.shown[0] for figure in (convert(item).figures[0] for item in items)
+    }
 
 
 def test_search_and_filters(visit, report, campaign):

@@ -23,7 +23,7 @@ from plumbline.measure import session
 from plumbline.measure.reframe import campaign, cases, settings
 from plumbline.measure.reframe.campaign import INTERRUPTED
 from plumbline.measure.session import Kind, Say
-from plumbline.records import store
+from plumbline.records import outcome, store
 from plumbline.records.variant import Variant
 from plumbline.site.nodes import choice
 
@@ -148,7 +148,7 @@ def measure(
         chosen = [*campaign.named(f"(?:{pattern})$"), "-p", f"^{re.escape(settings.environment_name(stack))}$"]
         chosen += ["--system", f"{state.site}:{part.name}", "-S", f"launches={launches}"]
         try:
-            status = campaign.measure(campaign.Tests(cases.files(pattern), "accept", chosen), on)
+            status = campaign.measure(campaign.Tests(cases.files(pattern), "accept", chosen, part=outcome.CHOSEN), on)
         except PlumbError as error:  # such as of a node that is down: the others are measured, and it will be missing
             say(f"not measured: {error}")
             continue

@@ -4,31 +4,66 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from plumbline import __version__
-from plumbline.base.table import table
 from plumbline.base.units import counted, digits, percent
 from plumbline.extras.accept.evidence import Evidence
 from plumbline.extras.accept.model import NODE, Clause, Contract
-from plumbline.extras.accept.verdict import MISSED, SHOWN, WORDS, Judged, closing
+from plumbline.extras.accept.verdict import MISSED, SHOWN, WORDS, Judged, Part, closing
 from plumbline.judge.statement import overall
 from plumbline.show.columns import Column, Table
 from plumbline.show.pages import blocks
 from plumbline.show.pages.blocks import Block, block, section
+from plumbline.statistics.acceptance import AcceptanceRule
 
 #: the member of a document that says which version of Plumbline made it
 VERSION = "plumbline"
 #: standard deviation of launches where nothing was measured yet, as a fraction
 SPREAD = 0.02
-PLAN = ("clause", "members", "launches", "minutes", "shown by", "missed by", "passes from", "finds", "buyer", "vendor")
-OFFER = ("clause", "promise", "offered", "delivered", "ratio", "offer", "delivery")
+#: a clause, its rule, and what was measured for it
+Planned: TypeAlias = tuple[Clause, AcceptanceRule, Evidence]
 
 
 def _value(value: float | None) -> str:
     return "–" if value is None else digits(value)
 
 
+def _minutes(row: Planned) -> str:
+    clause, rule, measured = row
+    runs = rule.members if clause.over == NODE else 1
+    return "?" if measured.seconds is None else digits(runs * rule.launches * measured.seconds / 60)
+
+
+def _by(deviations: float | None, measured: Evidence) -> str:
+    spread, mark = (SPREAD, "?") if measured.spread is None else (measured.spread, "")
+    return "never" if deviations is None else percent(max(0.0, deviations) * spread) + mark
+
+
+PLAN = Table[Planned](
+    "Plan",
+    [
+        Column("clause", lambda row: row[0].name),
+        Column(
+            "members",
+            lambda row: f"{counted(row[1].members, row[0].over.split()[-1])}, {row[1].allowed} may miss it",
+        ),
+        Column("launches", lambda row: row[1].launches, "number"),
+        Column("minutes", _minutes, "number"),
+        Column(
+            "shown by",
+            lambda row: f"{row[1].meeting} of {row[1].launches}, {row[1].members - row[1].allowed}",
+            "number",
+        ),
+        Column(
+            "missed by", lambda row: f"{row[1].missing} of {row[1].launches}, {row[1].failing or 'never'}", "number"
+        ),
+        Column("passes from", lambda row: _by(row[1].margin(), row[2]), "number"),
+        Column("finds", lambda row: _by(row[1].detection_margin(), row[2]), "number"),
+        Column("buyer", lambda row: percent(row[1].buyer), "number"),
+        Column("vendor", lambda row: percent(row[1].vendor), "number"),
+    ],
+)
 CLAUSES = Table[Judged](
     "Clauses",
     [
@@ -46,12 +81,26 @@ CLAUSES = Table[Judged](
         ),
         Column("what", lambda verdict: verdict.explanation, "notes"),
     ],
+    whole=True,
+)
+#: a clause in an offer and at its delivery, and the values of both with their ratio
+OFFER = Table[tuple[Judged, Judged, tuple[str, str, str]]](
+    "Offer",
+    [
+        Column("clause", lambda row: row[1].subject),
+        Column("promise", lambda row: row[1].clause.promise),
+        Column("offered", lambda row: row[2][0], "number"),
+        Column("delivered", lambda row: row[2][1], "number"),
+        Column("ratio", lambda row: row[2][2], "number"),
+        Column("offer", lambda row: row[0].word),
+        Column("delivery", lambda row: row[1].word),
+    ],
 )
 
 
 def plan(contract: Contract, evidence: Sequence[Evidence]) -> str:
     """The launches and limits of each clause, and the probability with which each fault is detected."""
-    rows = [_planned(clause, contract, measured) for clause, measured in zip(contract.clauses, evidence, strict=True)]
+    rules = [clause.rule(contract.node_count) for clause in contract.clauses]
     notes = [
         "shown by: launches of a member that must meet the limit, and members; missed by: launches that must miss it, "
         "and members, for the machine to fail",
@@ -62,29 +111,8 @@ def plan(contract: Contract, evidence: Sequence[Evidence]) -> str:
     ]
     if any(measured.spread is None for measured in evidence):
         notes.append(f"?: not measured yet: launches are taken to vary by {percent(SPREAD)} (standard deviation)")
-    return "\n".join([table(PLAN, rows, right=PLAN[2:]), "", *notes, *_single(contract)])
-
-
-def _planned(clause: Clause, contract: Contract, measured: Evidence) -> tuple[str, ...]:
-    rule = clause.rule(contract.node_count)
-    spread, mark = (SPREAD, "?") if measured.spread is None else (measured.spread, "")
-    runs = rule.members if clause.over == NODE else 1
-    minutes = "?" if measured.seconds is None else digits(runs * rule.launches * measured.seconds / 60)
-
-    def by(deviations: float | None) -> str:
-        return "never" if deviations is None else percent(max(0.0, deviations) * spread) + mark
-
-    return (
-        clause.name,
-        f"{counted(rule.members, clause.over.split()[-1])}, {rule.allowed} may miss it",
-        str(rule.launches),
-        minutes,
-        f"{rule.meeting} of {rule.launches}, {rule.members - rule.allowed}",
-        f"{rule.missing} of {rule.launches}, {rule.failing or 'never'}",
-        by(rule.margin()),
-        by(rule.detection_margin()),
-        percent(rule.buyer),
-        percent(rule.vendor),
+    return "\n".join(
+        [PLAN.text(list(zip(contract.clauses, rules, evidence, strict=True))), "", *notes, *_single(contract)]
     )
 
 
@@ -165,33 +193,40 @@ def _clause(verdict: Judged, contract: Contract) -> Block:
     about = (
         f"{' '.join(subject)}: {clause.promise}, {clause.over}, confidence {clause.confidence:g}. {clause.note}".strip()
     )
-    members = [
-        (part.name, part.state, f"{part.met} of {part.count}", _value(part.bound), part.left_out)
-        for part in sorted(verdict.parts, key=lambda part: (part.state == SHOWN, part.state != MISSED, part.name))
-    ]
+    members = Table[Part](
+        f"Members of {clause.name}",
+        [
+            Column("member", lambda part: part.name),
+            Column("state", lambda part: part.state),
+            Column("meet the limit", lambda part: f"{part.met} of {part.count}", "number"),
+            Column("bound", lambda part: _value(part.bound), "number", clause.unit),
+            Column("left out", lambda part: part.left_out),
+        ],
+        whole=True,
+    )
+    parts = sorted(verdict.parts, key=lambda part: (part.state == SHOWN, part.state != MISSED, part.name))
     rules = (
         f"A member is shown by {rule.meeting} of {rule.launches} launches that meet the limit, and shown to miss it by "
         f"{rule.missing} that do not; {rule.allowed} of {rule.members} may miss it."
     )
-    columns = ["member", "state", blocks.number("meet the limit"), blocks.number("bound", clause.unit), "left out"]
     return section(
         f"clause-{contract.clauses.index(clause)}",
         clause.name,
         about,
         block("paragraph", rules),
-        blocks.table(f"Members of {clause.name}", columns, members, first=50, empty="nothing was measured"),
+        members.block(parts, first=50, empty="nothing was measured"),
         block("note", f"records: {', '.join(verdict.measured.records)}") if verdict.measured.records else "",
     )
 
 
 def beside(offered: Sequence[Judged], delivered: Sequence[Judged]) -> str:
     """The offer beside the delivery, by the machine's bound, or where one has none by the usual value."""
-    rows = []
-    for then, now in zip(offered, delivered, strict=True):
-        first, second, kind = then.bound, now.bound, ""
-        if first is None or second is None:
-            first, second, kind = then.usual, now.usual, " (usual)"
-        ratio = "–" if not first or second is None else digits(second / first)
-        values = [_value(first) + kind, _value(second) + kind]
-        rows.append((now.subject, now.clause.promise, *values, ratio, then.word, now.word))
-    return table(OFFER, rows, right=OFFER[2:5])
+    return OFFER.text([(then, now, _compared(then, now)) for then, now in zip(offered, delivered, strict=True)])
+
+
+def _compared(then: Judged, now: Judged) -> tuple[str, str, str]:
+    first, second, kind = then.bound, now.bound, ""
+    if first is None or second is None:
+        first, second, kind = then.usual, now.usual, " (usual)"
+    ratio = second / first if first and second is not None else None
+    return _value(first) + kind, _value(second) + kind, _value(ratio)

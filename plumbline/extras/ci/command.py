@@ -27,39 +27,50 @@ def _application(named: Path | None) -> str:
 
 
 @command(
-    option("kind", "which pipeline", choices=tuple(pipelines.FILES)),
-    option("--tags", "the runner's tags (GitHub: labels)", required=True, metavar="A,B"),
-    option("--site", "where (default: the site that claims the runner)", default=""),
-    option("--partition", "default: the partitions of the site that have the tests", default=""),
-    option("--stack", "stack that both sides of a gate run on", default=""),
-    option("--test", "tests of the gate: a regular expression that their names begin with", default=""),
-    option("--baseline", "stack or commit (default: where the change left its branch)", default="", metavar="SIDE"),
-    options.profile("of nightly jobs (default: quick)"),
-    option("--minutes", "of the gate (default: 60)", default=60),
+    option("kind", "CI system", choices=tuple(pipelines.FILES)),
+    option("--tags", "tags of the runner (GitHub: labels)", required=True, metavar="A,B"),
+    option("--site", "site (default: the site of the runner)", default=""),
+    option("--partition", "partition (default: all partitions of the site with the tests)", default=""),
+    option("--stack", "stack of both sides of a gate", default=""),
+    option("--test", "tests of the gate whose names match this regular expression from the start", default=""),
+    option(
+        "--baseline",
+        "baseline of the gate: stack or commit (default: merge base of the change)",
+        default="",
+        metavar="SIDE",
+    ),
+    options.profile("profile of nightly campaigns (default: quick)"),
+    option("--minutes", "time limit of the gate in minutes (default: 60)", default=60),
     option(
         "--cause-minutes",
-        "look for the cause of a FAIL, and of a change that the nightly job confirms, for M minutes (default: not)",
+        "search for the cause of a FAIL, and of a change confirmed at night, for M minutes (default: no search)",
         default=0,
     ),
-    option("--cron", "GitHub: when the nightly job runs (default: 17 2 * * *)", default="17 2 * * *", metavar="C"),
-    option("--inconclusive", "what a job with status 2 is (default: warn)", choices=("warn", "fail"), default="warn"),
-    flag("--comment", "post the gate's table under the merge request"),
+    option("--cron", "GitHub: schedule of the nightly job (default: 17 2 * * *)", default="17 2 * * *", metavar="C"),
+    option(
+        "--inconclusive",
+        "result of a job with status 2, INCONCLUSIVE (default: warn)",
+        choices=("warn", "fail"),
+        default="warn",
+    ),
+    flag("--comment", "post the table of the gate as a comment of the merge request"),
     option(
         "--comment-tags",
-        "of a runner that posts it and runs nothing of a merge request (default: GitHub's own, GitLab's without tags)",
+        "tags of the runner that posts the comment and runs no code of the merge request "
+        "(default: GitHub's own, GitLab's without tags)",
         default="",
         metavar="A,B",
     ),
-    flag("--pages", "publish all campaigns after the nightly one"),
-    option("--application", "default: the plumb.yaml here, or above"),
+    flag("--pages", "publish all campaigns as pages after each nightly campaign"),
+    option("--application", "plumb.yaml to use (default: the one here or in a folder above)"),
     option(
         "--install",
-        "of an application: a wheel, or an address with its SHA-256 (default: what this Plumbline came from)",
-        metavar="WHAT",
+        "application: wheel of Plumbline, or its URL with SHA-256 (default: the source of this installation)",
+        metavar="WHEEL",
     ),
     option(
         "--home",
-        "of an application: its stacks and sites on the runner (default: in the user's data folder)",
+        "application: folder of stacks and sites on the runner (default: in the user's data folder)",
         type=Path,
         metavar="FOLDER",
     ),
@@ -69,7 +80,7 @@ def _application(named: Path | None) -> str:
         type=files.OutputFolder,
         metavar="FOLDER",
     ),
-    description="Writes the pipelines that gate merge requests and measure every night, in a checkout of this "
+    description="Write the pipelines that gate merge requests and measure every night, in a checkout of this "
     "suite or in a "
     "repository with a plumb.yaml. --results names the folder that keeps the nightly records.",
 )

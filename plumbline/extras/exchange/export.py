@@ -20,9 +20,10 @@ DATABASE = "reframe"
 
 
 @command(
-    option("--format", "what is made of the figures", choices=[*TEXTS, DATABASE], required=True),
-    option("--output", "a file (default for csv and openmetrics: standard output)"),
+    option("--format", "output format", choices=[*TEXTS, DATABASE], required=True),
+    option("--output", "file to write (default for csv and openmetrics: standard output)"),
     options.records(),
+    options.experiments(),
 )
 def run_export(args: argparse.Namespace) -> int:
     """Write the figures; 1 if some records are damaged."""

@@ -13,13 +13,19 @@ from plumbline.extras.exchange import imported
 @command(
     option(
         "logs",
-        "performance logs of ReFrame, with headers, its results databases and run reports",
+        "ReFrame performance log with a header, results database or run report",
         nargs="+",
         type=Path,
         metavar="FILE",
     ),
-    option("--site", "the site that they are of (default: the system that the log names)"),
-    option("--lower", "less is better in it (times are known)", action="append", default=[], metavar="FIGURE"),
+    option("--site", "site of the figures (default: the system in the log)"),
+    option(
+        "--lower",
+        "figure whose lower values are better (times are recognized)",
+        action="append",
+        default=[],
+        metavar="FIGURE",
+    ),
 )
 def run_import(args: argparse.Namespace) -> int:
     """Import all logs, or nothing if a line of one is wrong; 0."""

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from plumbline.base.errors import PlumbError
 from plumbline.base.schemas.site import Partition
-from plumbline.base.table import table
 from plumbline.extras.fabric import causes, smoke
 from plumbline.extras.fabric.causes import MULTI, NOT_THERE, THREADLESS, Case, Why
 from plumbline.extras.fabric.smoke import Smoke
 from plumbline.host import devices
 from plumbline.measure.session import passing_folder
 from plumbline.mpi import ways
+from plumbline.show.columns import Column, Table
 from plumbline.site.nodes import collection, findings
 from plumbline.site.nodes.findings import NodeFinding
 from plumbline.site.nodes.model import Node
@@ -241,11 +241,23 @@ def unlaunched(stack: str, error: PlumbError) -> Use:
     )  # fmt: skip
 
 
+USES = Table[Use](
+    "Ways",
+    [
+        Column("stack", lambda use: use.stack),
+        Column("between", lambda use: use.between),
+        Column("way", lambda use: use.name),
+        Column("could be used", lambda use: use.could),
+        Column("used", lambda use: use.seen),
+        Column("verdict", lambda use: use.verdict),
+    ],
+    whole=True,
+)
+
+
 def text(uses: Sequence[Use]) -> str:
     """A row for each way, then a line for each that was missed."""
-    header = ("stack", "between", "way", "could be used", "used", "verdict")
-    rows = [(use.stack, use.between, use.name, use.could, use.seen, use.verdict) for use in uses]
     lines = [f"{use.stack}: {use.name}: {why}" for use in uses for why in use.why]
     missed = sum(use.bad is True for use in uses)
     last = f"{missed} of {len(uses)} missed" if missed else "nothing that could be used is missed"
-    return "\n".join([table(header, rows), "", *lines, *([""] if lines else []), last])
+    return "\n".join([USES.text(uses), "", *lines, *([""] if lines else []), last])

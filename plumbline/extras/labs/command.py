@@ -7,15 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from plumbline import site
-from plumbline.base import files, table, terminal, units
+from plumbline.base import files, terminal, units
 from plumbline.base.errors import PlumbError
 from plumbline.commands import options
 from plumbline.commands.options import command, flag, option
 from plumbline.extras.labs import evidence, forms, model
 from plumbline.extras.labs.forms import Done
 from plumbline.extras.labs.model import RECORD, Lab
-from plumbline.records import query
+from plumbline.records import outcome, query
 from plumbline.records.store import Damage
+from plumbline.show.columns import Column, Table
 from plumbline.show.pages import page
 
 #: launches of each variant: enough for three comparisons on each of three stacks to claim a difference
@@ -23,13 +24,13 @@ LAUNCHES = 6
 
 
 @command(
-    option("labs", "such as R7; all: every lab (default: list them)", nargs="*", metavar="LAB"),
-    flag("--recorded", "measure nothing, use the records that there are"),
-    option("--minutes", "begin no lab that would end after so many minutes"),
+    option("labs", "labs to run, such as R7, or all (default: list the labs)", nargs="*", metavar="LAB"),
+    flag("--recorded", "use existing records without measuring"),
+    option("--minutes", "start no lab whose estimated end is after M minutes"),
     options.output("write the lab to a file", ".html", ".json", ".md", ".txt"),
     option(
         "--handout",
-        "write a page for a class: question, commands, empty table, and the solution on a new sheet",
+        "write a handout for a class: question, commands, empty table, and the solution on a separate page",
         type=files.Output,
         metavar="FILE",
     ),
@@ -58,25 +59,30 @@ def run_lab(args: argparse.Namespace) -> int:
         shown.append(done)
         terminal.page(forms.text(done) + ("\n" if len(labs) > 1 else ""))
     if len(labs) > 1:
-        print("\n" + forms.summary(shown, table.table))
+        print("\n" + forms.SUMMARY.text(shown))
     _write(shown, args)
     return status
 
 
 def listing(lacks: Callable[[Lab], str]) -> str:
     """The labs by document: minutes, and the needs that this host lacks."""
-    header = ("lab", "experiment", "min", "needs", "here")
+    shown = Table[Lab](
+        "Labs",
+        [
+            Column("lab", lambda lab: lab.name),
+            Column("experiment", lambda lab: lab.title),
+            Column("min", lambda lab: f"{lab.minutes:g}", "number"),
+            Column("needs", lambda lab: model.words(lab.needs)),
+            Column("here", lambda lab: f"no: {lacks(lab)}" if lacks(lab) else "yes"),
+        ],
+        whole=True,
+    )
     parts = []
     for letter, document in model.DOCUMENTS.items():
         labs = [lab for lab in model.every().values() if lab.name.startswith(letter)]
-        rows = [(lab.name, lab.title, f"{lab.minutes:g}", model.words(lab.needs), _here(lacks(lab))) for lab in labs]
-        parts.append(f"{document}\n{table.table(header, rows, right=('min',))}")
+        parts.append(f"{document}\n{shown.text(labs)}")
     count = units.counted(len(model.every()), "lab")
     return "\n\n".join([*parts, f"{count}; plumb lab R7 measures one, plumb lab R7 --recorded uses the records"])
-
-
-def _here(lacks: str) -> str:
-    return f"no: {lacks}" if lacks else "yes"
 
 
 def _lacking() -> Callable[[Lab], str]:
@@ -98,7 +104,9 @@ def _measure(lab: Lab) -> int:
     if not any(option.startswith("launches=") for option in lab.options):
         chosen += ["-S", f"launches={LAUNCHES}"]
     print(f"{lab.name}: {lab.question}", flush=True)
-    status = campaign.measure(campaign.Tests(cases.files(lab.pattern), "lab", chosen))
+    status = campaign.measure(
+        campaign.Tests(cases.files(lab.pattern), outcome.LAB, chosen, part=outcome.CHOSEN, experiment=outcome.LAB)
+    )
     if status == campaign.INTERRUPTED:  # the next lab is not begun
         raise KeyboardInterrupt
     return status
@@ -108,6 +116,7 @@ def _done(lab: Lab, lacks: str, args: argparse.Namespace) -> tuple[Done, list[Da
     """A lab with the records that the options choose, by default those of this host's site; and the damages."""
     where = options.selection(args, test=f"(?:{lab.pattern})" if lab.tests else "(?!)")
     rows, damages = query.records(where if where.site else replace(where, site=site.here()))
+    rows = [row for row in rows if row.experiment in (None, outcome.LAB)]
     if not rows:
         query.require(replace(where, test=None))
     newest = rows[-1].id if rows else ""
@@ -129,7 +138,7 @@ def _write(shown: Sequence[Done], args: argparse.Namespace) -> None:
     options.write("the lab", args.output, {
         ".html": lambda: page.render(forms.document(done)),
         ".json": lambda: forms.as_json(done),
-        ".md": lambda: f"{forms.summary(shown, table.markdown)}\n",
+        ".md": lambda: f"{forms.SUMMARY.markdown(shown)}\n",
         ".txt": lambda: f"{forms.text(done)}\n",
     })  # fmt: skip
     if args.handout:

@@ -20,7 +20,7 @@ from plumbline.base import group, paths, units
 from plumbline.base.units import Better
 from plumbline.extras.labs.model import RECORD, Lab, Lesson, Printed, Table
 from plumbline.judge import pivot
-from plumbline.judge.compare import Cell, cell
+from plumbline.judge.compare import Cell, cell, difference, session_spread
 from plumbline.judge.pivot import Item, Pivot
 from plumbline.judge.references import match
 from plumbline.judge.references.match import Entry
@@ -45,8 +45,14 @@ class LessonFinding(Statement):
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of it."""
-        members = {"lesson": self.subject, "state": self.state, "launches": self.count, "reason": self.reason}
-        return {**members, "ratio": self.ratio, "interval": self.interval}
+        return {
+            "lesson": self.subject,
+            "state": self.state,
+            "launches": self.count,
+            "reason": self.reason,
+            "ratio": self.ratio,
+            "interval": self.interval,
+        }
 
 
 @dataclass(frozen=True)
@@ -117,7 +123,8 @@ def findings(lab: Lab, rows: Sequence[AnyRecord]) -> list[LessonFinding]:
     """The findings of the records on each lesson of a lab, one for each stack, machine and further parameter."""
     compared = [lesson for lesson in lab.seen if lesson.better]
     couples = [couple for lesson in compared for couple in _couples(lesson, lab.tables[lesson.table], rows)]
-    differences = [_difference(couple, len(couples)) for couple in couples]
+    spread = session_spread(rows)
+    differences = [_difference(couple, len(couples), spread) for couple in couples]
     claimed = holm(np.array([p for *_, p in differences]), max(len(couples), 1), unpaired.ERROR)
     judged = group(
         (couple.lesson.says, _finding(couple, ratio, interval, bool(sure), _is_enough(couple, len(couples))))
@@ -168,7 +175,7 @@ def _rest(item: Item, point: dict[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((name, value) for name, value in item.parameters.items() if name not in {*point, "test"}))
 
 
-def _difference(couple: Couple, tests: int) -> tuple[float | None, tuple[float, float] | None, float]:
+def _difference(couple: Couple, tests: int, spread: float) -> tuple[float | None, tuple[float, float] | None, float]:
     """How many times better, with its interval, and p; only p where a figure is 0, no interval where it is counted."""
     than_cell, better_cell, higher = couple.than, couple.better, couple.direction == "higher"
     has_ratio = than_cell.has_ratio and better_cell.has_ratio
@@ -179,7 +186,7 @@ def _difference(couple: Couple, tests: int) -> tuple[float | None, tuple[float, 
         worse, better = (_values(side.sessions) * (1 if higher else -1) for side in (than_cell, better_cell))
         ranked = 2 * unpaired.p_not_larger(better, worse)
         return None, None, min(1.0, ranked)
-    comparison = unpaired.compare(than_cell.sessions, better_cell.sessions, (than_cell.step, better_cell.step), tests)
+    comparison = difference(than_cell, better_cell, couple.direction, tests, spread)
     bounds = None if comparison.low is None or comparison.high is None else (comparison.low, comparison.high)
     if higher:
         return comparison.ratio, bounds, comparison.p
@@ -195,7 +202,10 @@ def _is_enough(couple: Couple, tests: int) -> bool:
     sides = (couple.than, couple.better)
     if couple.exact or min(len(side.sessions) for side in sides) >= unpaired.ENOUGH:
         return True
-    return unpaired.critical(*(sum(map(len, side.sessions)) for side in sides), unpaired.ERROR / 2 / tests) >= 0
+    launches = [sum(map(len, side.sessions)) for side in sides]
+    if all(side.has_ratio for side in sides):
+        return min(launches) >= unpaired.ENOUGH
+    return unpaired.critical(*launches, unpaired.ERROR / 2 / tests) >= 0
 
 
 def _finding(

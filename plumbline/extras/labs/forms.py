@@ -6,11 +6,11 @@ import itertools
 import json
 import shlex
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from plumbline.base import terminal, units
-from plumbline.base.table import table
 from plumbline.extras.labs import evidence, model
 from plumbline.extras.labs.evidence import Filled, LessonFinding, Output, finding_line
 from plumbline.extras.labs.model import Lab
@@ -18,6 +18,8 @@ from plumbline.judge import pivot as pivots
 from plumbline.judge.pivot import Pivot, Shown, Values
 from plumbline.records import query
 from plumbline.records.model import AnyRecord, Row
+from plumbline.records.outcome import LAB
+from plumbline.show.columns import Column, Table
 from plumbline.show.pages import blocks
 from plumbline.show.pages.blocks import Block, Piece, block, section
 
@@ -43,24 +45,38 @@ class Done:
         return [filled for filled in self.filled if filled.measured.cells or filled.published]
 
 
+SUMMARY = Table[Done](
+    "Labs",
+    [
+        Column("lab", lambda done: done.lab.name),
+        Column("experiment", lambda done: done.lab.title),
+        Column("here", lambda done: done.last),
+    ],
+)
+#: labs of a campaign, each with its closing line
+OF_CAMPAIGN = Table[tuple[Lab, str]](
+    "Experiments of the documents",
+    [
+        Column("lab", lambda row: f"{row[0].name}  {row[0].title}"),
+        Column("the lesson", lambda row: row[1], "notes"),
+        Column("as a table", lambda row: block("code", f"plumb lab {row[0].name} --recorded"), "whole"),
+    ],
+)
+
+
 def text(done: Done) -> str:
     """Question, tables, lesson, the finding of each comparison, and the closing line."""
     lab = done.lab
     parts = [f"{lab.name}  {lab.title}\n{lab.document}", _wrapped(lab.question)]
     parts += [f"$ {output.command}\n{output.text}" for output in done.outputs]
     for filled in done.tables:
-        header, rows = cells(filled)
+        shown, rows = cells(filled)
         unit = _unit(filled)
         of = f", {unit}" if unit and unit != units.RATIO else ""
-        parts.append(f"{filled.table.title}{of}\n" + table(header, rows, right=header[-len(_columns(filled)) :]))
+        parts.append(f"{filled.table.title}{of}\n" + shown.text(rows))
     parts += [_wrapped(lab.lesson), _wrapped(lab.elsewhere)]
     parts += ["\n".join(map(finding_line, done.findings))] if len(done.findings) > 1 else []
     return "\n\n".join(filter(None, [*parts, done.last]))
-
-
-def summary(shown: Sequence[Done], drawn: Callable[..., str]) -> str:
-    """A row for each lab with its closing line, ``drawn`` for a terminal or in Markdown."""
-    return drawn(("lab", "experiment", "here"), [(done.lab.name, done.lab.title, done.last) for done in shown])
 
 
 def _wrapped(sentences: str) -> str:
@@ -71,7 +87,8 @@ def as_json(done: Done) -> str:
     """Name, findings and closing line, and the tables as they are printed."""
     tables = []
     for filled in done.tables:
-        header, rows = cells(filled)
+        shown, rows = cells(filled)
+        header = [column.title for column in shown.columns]
         tables.append({"title": filled.table.title, "unit": _unit(filled), "header": header, "rows": rows})
     known = {"lab": done.lab.name, "findings": [finding.to_dict() for finding in done.findings], "closing": done.last}
     return json.dumps({**known, "tables": tables}, indent=1, ensure_ascii=False) + "\n"
@@ -95,8 +112,8 @@ def _pivots(filled: Filled) -> list[Pivot]:
     return [pivot for pivot in (*filled.published.values(), filled.measured) if pivot.cells]
 
 
-def cells(filled: Filled, empty: bool = False) -> tuple[list[str], list[tuple[str, ...]]]:
-    """Header and rows: each row as published, as measured here, and the ratio of both.
+def cells(filled: Filled, empty: bool = False) -> tuple[Table[tuple[str, ...]], list[tuple[str, ...]]]:
+    """The table and its rows: each row as published, as measured here, and the ratio of both.
 
     ``empty``: to be filled by hand, so that nothing measured is in it.
     """
@@ -111,7 +128,13 @@ def cells(filled: Filled, empty: bool = False) -> tuple[list[str], list[tuple[st
         for source, values in _lines(filled, row, columns, empty):
             rows.append((*start, *([source] if has_sources else []), *values))
             start = ("",) * len(start)
-    return [*filled.table.rows, *([""] if has_sources else []), *names], rows
+    heads = [*filled.table.rows, *([""] if has_sources else [])]
+    kinds = ["test", *["notes"] * (len(heads) - 1), *["number"] * len(names)]
+    shown: list[Column[tuple[str, ...]]] = [
+        Column(title, itemgetter(place), kind)
+        for place, (title, kind) in enumerate(zip([*heads, *names], kinds, strict=True))
+    ]
+    return Table(filled.table.title, shown, whole=True), rows
 
 
 def _lines(filled: Filled, row: Values, columns: Sequence[Values], empty: bool) -> Iterator[tuple[str, list[str]]]:
@@ -182,11 +205,8 @@ def _figure(number: int, filled: Filled) -> Block:
 
 
 def _as_block(filled: Filled, empty: bool = False) -> Block:
-    header, rows = cells(filled, empty)
-    heads = len(header) - len(_columns(filled))
-    kinds = ("test", *["notes"] * (heads - 1))
-    columns = [*map(blocks.column, header[:heads], kinds), *map(blocks.number, header[heads:])]
-    return blocks.table(filled.table.title, columns, rows)
+    shown, rows = cells(filled, empty)
+    return shown.block(rows)
 
 
 def _curve(filled: Filled) -> Block:
@@ -245,20 +265,20 @@ def _scale(values: Sequence[float]) -> Block:
     return {"type": "value", "scale": False, "boundaryGap": 0}
 
 
-def of_campaign(usable: Sequence[AnyRecord], _rows: Sequence[Row] = ()) -> Block:
-    """The section of a report: the labs that valid records fill, and whether their lessons hold."""
+def of_campaign(usable: Sequence[AnyRecord], site_rows: Sequence[Row] = ()) -> Block:
+    """The section of a report: the labs that valid records fill, those of labs too, and whether their lessons hold."""
+    known = {row.id: row for row in (*(row for row in site_rows if row.experiment == LAB and row.is_valid), *usable)}
     rows = []
     for lab in model.every().values():
-        records = [row for row in usable if lab.tests and query.begins(row.variant, f"(?:{lab.pattern})")]
+        records = [row for row in known.values() if lab.tests and query.begins(row.variant, f"(?:{lab.pattern})")]
         if records:
             last = evidence.closing(lab, evidence.findings(lab, records), "")
-            rows.append((f"{lab.name}  {lab.title}", last, block("code", f"plumb lab {lab.name} --recorded")))
-    columns = ["lab", blocks.column("the lesson", "notes"), blocks.column("as a table", "whole")]
+            rows.append((lab, last))
     return section(
         "labs",
         "Experiments of the documents",
-        "Published experiments that this campaign repeats, and whether their lesson holds in its figures alone.",
-        bool(rows) and blocks.table("Experiments of the documents", columns, rows),
+        "Published experiments that this campaign repeats, or that labs measured, and whether their lesson holds.",
+        bool(rows) and OF_CAMPAIGN.block(rows),
         otherwise=blocks.absent("plumb lab"),
     )
 

@@ -8,38 +8,61 @@ from collections.abc import Sequence
 from plumbline import schedulers, site
 from plumbline.base import files
 from plumbline.base.errors import PlumbError
-from plumbline.base.table import table
 from plumbline.base.units import counted, percent
 from plumbline.commands import options
 from plumbline.commands.options import Group, group, option
 from plumbline.extras.nodes import checks, classes
 from plumbline.extras.nodes.classes import Class
+from plumbline.extras.nodes.limits import Limit
 from plumbline.records import store
 from plumbline.schedulers import names
+from plumbline.show.columns import Column, Table
 
 #: the most that plumb-check takes
 MOST_CHECKS = 1000
-HEADER = ("seconds", "rounds", "figures judged", "on other nodes", "found from", "missing")
+
+
+def _judged(values: Sequence[float | None]) -> str:
+    return f"{sum(value is not None for value in values)} of {len(values)}"
+
+
+def _detectable(limits: Sequence[Limit]) -> str | None:
+    known = [limit.detectable for limit in limits if limit.detectable is not None]
+    return percent(max(known)) if known else None
+
+
+#: seconds and rounds of a budget, its limits, and the most rounds that any of them lacks
+BUDGETS = Table[tuple[int, int, Sequence[Limit], int]](
+    "Budgets",
+    [
+        Column("seconds", lambda row: row[0], "number"),
+        Column("rounds", lambda row: row[1], "number"),
+        Column("figures judged", lambda row: _judged([limit.member for limit in row[2]]), "number"),
+        Column("on other nodes", lambda row: _judged([limit.non_member for limit in row[2]]), "number"),
+        Column("found from", lambda row: _detectable(row[2]), "number"),
+        Column("missing", lambda row: counted(row[3], "round") if row[3] else ""),
+    ],
+)
 
 
 def arguments() -> Sequence[Group]:
     """Options of ``plumb calibrate --nodes``."""
     return [
         group(
-            "a class of nodes, for plumb check",
-            option("--nodes", "measure N nodes of the partition that can be used, and make its class"),
-            option("--node", "measure this node, repeated; node[1-4] too", action="append", default=[]),
-            option("--checks", "checks of each node (default: 8)", type=int, default=8, metavar="N"),
-            option("--seconds", "that a check may take (default: 25)", default=25),
-            option("--tolerance", "slowdowns up to this are never bad (default: 0.05, 5 %%)", default=0.05),
+            "node class, for plumb check",
+            option("--nodes", "measure N usable nodes of the partition and write its class"),
+            option("--node", "measure this node, or nodes such as node[1-4]; repeatable", action="append", default=[]),
+            option("--checks", "checks per node (default: 8)", type=int, default=8, metavar="N"),
+            option("--seconds", "time budget of a check in seconds (default: 25)", default=25),
+            option("--tolerance", "tolerated slowdown (default: 0.05, 5 %%)", default=0.05),
             option(
                 "--rate",
-                "the share of checks of a healthy node that may end as bad (default: 1e-5)",
+                "false alarm rate: share of the checks of a healthy node that may report it as bad (default: 1e-5)",
                 type=float,
                 default=1e-5,
                 metavar="X",
             ),
-            option("--time-limit", "give the job up after S seconds (default: 7200)", default=7200),
+            option("--time-limit", "time limit of the job in seconds (default: 7200)", default=7200),
         )
     ]
 
@@ -72,26 +95,17 @@ def run(args: argparse.Namespace) -> int | None:
         print(f"written: {request.file}")
     if args.json:
         options.print_lines(_lines(node_class))
-    return 0 if any(_judged(node_class, seconds) == len(node_class.figures) for seconds in node_class.rounds) else 1
-
-
-def _judged(node_class: Class, seconds: int) -> int:
-    return sum(limit.member is not None for limit in node_class.limits[seconds].values())
+    judged = (all(limit.member is not None for limit in limits.values()) for limits in node_class.limits.values())
+    return 0 if any(judged) else 1
 
 
 def _show(node_class: Class) -> None:
     """The budgets, and the limits that the class lacks so far."""
-    rows = []
-    for seconds, rounds in node_class.rounds.items():
-        limits = list(node_class.limits[seconds].values())
-        detectable = [limit.detectable for limit in limits if limit.detectable is not None]
-        others = sum(limit.non_member is not None for limit in limits)
-        missing = max(limit.missing for limit in limits)
-        rows.append((
-            str(seconds), str(rounds), f"{_judged(node_class, seconds)} of {len(limits)}", f"{others} of {len(limits)}",
-            percent(max(detectable)) if detectable else "–", counted(missing, "round") if missing else "",
-        ))  # fmt: skip
-    print(table(HEADER, rows, right=HEADER[:5]) + "\n")
+    rows = [
+        (seconds, node_class.rounds[seconds], [*limits.values()], max(limit.missing for limit in limits.values()))
+        for seconds, limits in node_class.limits.items()
+    ]
+    print(BUDGETS.text(rows) + "\n")
     for node, why in sorted(node_class.refused.items()):
         print(f"refused: {node}: {why}")
     if node_class.outdated:

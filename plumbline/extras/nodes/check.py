@@ -18,33 +18,33 @@ NAGIOS_UNKNOWN = 3
 
 @command(
     group(
-        "which class",
-        option("--site", "the site (default: the one that claims this host)"),
-        option("--partition", "the partition whose class is taken (default: the site's first)"),
-        option("--class", "a class file instead", type=Path, metavar="FILE", dest="class_file"),
+        "node class",
+        option("--site", "site (default: the site of this host)"),
+        option("--partition", "partition of the node class (default: the first of the site)"),
+        option("--class", "class file to use instead", type=Path, metavar="FILE", dest="class_file"),
     ),
-    option("--seconds", "that the check may take: 10, 25, 55, 120 or 900 (default: 25)", default=25),
+    option("--seconds", "time budget of the check in seconds: 10, 25, 55, 120 or 900 (default: 25)", default=25),
     option(
         "--form",
-        "of the result (default: text; nhc is silent unless the node is bad)",
+        "output format (default: text; nhc is silent unless the node is bad)",
         choices=("text", "nhc", "nagios", "json", "openmetrics"),
         default="text",
     ),
     exclusive(
-        flag("--plan", "what is measured, and from which slowdown on it is found"),
-        flag("--last", "the last result at once, with its age"),
-        flag("--detach", "begin in the background; the last result at once"),
+        flag("--plan", "print the measurements and the smallest detectable slowdown of each"),
+        flag("--last", "print the last result and its age without measuring"),
+        flag("--detach", "start the check in the background and print the last result"),
     ),
-    flag("--beside-jobs", "measure although jobs are on the node"),
-    option("--node", "this node, as the class calls it (default: this host)", action="append", default=[]),
-    option("--state", "where the last result is kept", type=Path, metavar="FOLDER"),
+    flag("--beside-jobs", "measure even with jobs on the node"),
+    option("--node", "name of this node in the class (default: host name)", action="append", default=[]),
+    option("--state", "folder of the last result", type=Path, metavar="FOLDER"),
     option(
         "--write",
-        "write the result to FILE in one step, such as NAME.prom of node_exporter",
+        "write the result to FILE atomically, such as NAME.prom for node_exporter",
         type=files.Output,
         metavar="FILE",
     ),
-    option("--measured", "measure nothing: take rounds from FILE", type=Path, metavar="FILE"),
+    option("--measured", "judge the rounds in FILE without measuring", type=Path, metavar="FILE"),
 )
 def run_check(args: argparse.Namespace) -> int:
     """Check; the exit status is plumb-check's: 0 fine or in doubt, 1 bad."""

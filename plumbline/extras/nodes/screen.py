@@ -32,24 +32,26 @@ WAIT = 300
 
 
 @command(
-    option("--site", "the site (default: the one that claims this host)"),
-    option("--partition", "its partition (default: the site's first)"),
-    option("--within", "days in which every node is to be checked (default: 7)", default=7),
-    option("--node-hours", "node hours that checks may take in that time (default: as many as they need)"),
-    option("--seconds", "that a check may take: 10, 25, 55, 120 or 900 (default: 25)", default=25),
-    option("--time-limit", "give a job up after S seconds, waiting or running (default: 300, and the time of a check)"),
-    option("--tolerance", "slowdowns up to this do not count (default: 0.05, 5 %%)", default=0.05),
-    flag("--links", "measure the links between nodes, too"),
-    option("--group", "nodes of a group of links; a slow group is halved (default: 2, pairs)", default=2),
-    option("--stack", "whose kernels measure links (default: the first of the partition's)"),
-    flag("--dry-run", "only say what would be checked, and how far it is"),
-    option("--history", "judge this history, measure nothing; it ends with its last check", type=Path, metavar="FILE"),
+    option("--site", "site (default: the site of this host)"),
+    option("--partition", "partition (default: the first of the site)"),
+    option("--within", "period in days for checking every node (default: 7)", default=7),
+    option("--node-hours", "budget of node hours per period (default: unlimited)"),
+    option("--seconds", "time budget of a check in seconds: 10, 25, 55, 120 or 900 (default: 25)", default=25),
+    option(
+        "--time-limit", "time limit of a job in seconds, pending and running (default: 300 plus the time of a check)"
+    ),
+    option("--tolerance", "tolerated slowdown (default: 0.05, 5 %%)", default=0.05),
+    flag("--links", "also measure the links between nodes"),
+    option("--group", "nodes per group in link checks; slow groups are bisected (default: 2, pairs)", default=2),
+    option("--stack", "stack of the link kernels (default: the first of the partition)"),
+    flag("--dry-run", "print the pending checks and the progress, and start nothing"),
+    option("--history", "judge this history, up to its last check, without measuring", type=Path, metavar="FILE"),
     option(
         "--racks",
-        "regular expression of a node's name, whose first group is its rack (default: the name up to its last number)",
+        "regular expression for node names; its first group is the rack (default: the name up to its last number)",
     ),
-    options.output("also write the page of the machine", ".html"),
-    options.as_json("print JSON: a line for each node"),
+    options.output("also write the results as a page", ".html"),
+    options.as_json("print JSON, one line per node"),
 )
 def run_screen(args: argparse.Namespace) -> int:
     """Check the nodes that are due and report progress; 1 if a node is bad, or a link, else 0."""

@@ -31,24 +31,33 @@ from plumbline.stacks import manifest
 @command(
     option(
         "words",
-        "programs of plumb.yaml where there is one; otherwise tests whose name begins with what one of these "
-        "regular expressions matches; or a program with arguments",
+        "programs of plumb.yaml, if there is one; otherwise regular expressions for the beginnings of test names; "
+        "or a program with arguments",
         nargs="*",
         metavar="PROGRAM | PATTERN | -- PROGRAM ARG",
     ),
-    option("--stack", "an installed stack: its launcher and library are used (with plumb.yaml: the first)"),
-    option("--application", "its programs are profiled (default: the plumb.yaml here, or above)"),
-    *options.placement("of a program's ranks (docs/placements.md)"),
-    option("--partition", "default: the site's first"),
-    option("--time-limit", "of a program (default: 600)", default=600.0),
-    flag("--wait", "split waiting from transfer: a barrier before collectives"),
-    option("--show", "run nothing: the profile of this record", metavar="ID"),
-    option("--compare", "profile what two records ran, such as a gate's, and say what differs", nargs=2, metavar="ID"),
+    option("--stack", "installed stack of launcher and MPI library (default with plumb.yaml: the first)"),
+    option("--application", "plumb.yaml of the programs to profile (default: the one here or in a folder above)"),
+    *options.placement("placement of a program's ranks (docs/placements.md)"),
+    option("--partition", "partition (default: the first of the site)"),
+    option("--time-limit", "time limit of a program in seconds (default: 600)", default=600.0),
+    flag("--wait", "separate waiting time from transfer time, by a barrier before each collective"),
+    option("--show", "show the profile of this record without running anything", metavar="ID"),
+    option(
+        "--compare",
+        "profile the programs of two records, such as those of a gate, and show the differences",
+        nargs=2,
+        metavar="ID",
+    ),
     options.trust(),
-    option("--against", "what changed since the profile of this record", metavar="ID"),
-    option("--on", "what its messages would cross there, by placement (hwloc XML or synthetic)", metavar="MACHINE"),
-    option("--nodes", "of a program, or of the machine --on (default: 1)"),
-    option("--export", "as Hatchet and Thicket read it", choices=list(text.EXPORTS)),
+    option("--against", "compare with the profile of this record", metavar="ID"),
+    option(
+        "--on",
+        "predict the traffic of each placement on this machine (hwloc XML file or synthetic description)",
+        metavar="MACHINE",
+    ),
+    option("--nodes", "nodes of a program, or of the machine of --on (default: 1)"),
+    option("--export", "export the profile for Hatchet or Thicket", choices=list(text.EXPORTS)),
     options.as_json("print the profile as JSON"),
     usage="plumb profile PROGRAM [--stack NAME] [--json]\n"
     "       plumb profile PATTERN --stack NAME [--json]\n"
@@ -121,7 +130,7 @@ def _show_stored(args: argparse.Namespace, profile: Profile, old: Profile | None
     """Print a stored profile as ``args`` ask for it."""
     if args.export:
         if not profile.ranks:
-            raise PlumbError("no rank left a profile", f"record {profile.record}", "plumb profile --show says why")
+            raise PlumbError("no rank left a profile", f"record {profile.record}", "see plumb profile --show")
         print(text.EXPORTS[args.export](profile))
     elif args.on:
         rank_maps = maps.elsewhere(profile, args.on, _nodes(args), args.threads or 1)

@@ -12,7 +12,7 @@ from plumbline.extras.profiles import maps, text
 from plumbline.launch.profiles import read, sums
 from plumbline.launch.profiles.model import Profile
 from plumbline.records.model import Record, Row
-from plumbline.show.pages.blocks import Block, Piece, absent, block, chart, choice, facts, number, scale, section, table
+from plumbline.show.pages.blocks import Block, Piece, absent, block, chart, choice, facts, number, scale, section
 
 #: most profiles that a page shows, the newest of each variant and stack
 MAX_PROFILES = 12
@@ -74,19 +74,19 @@ def _shown(profile: Profile) -> list[Piece]:
         block("command", shlex.join(profile.command), label="command"),
         missing and block("bullets", *missing),
         block("pictures", _pairs(profile), _sizes(profile)),
-        _titled("The smallest object that holds both ranks of a message", text.traffic(profile)),
-        rank_maps and _titled("A rank map that would send less far, in bytes", text.crossings(rank_maps)),
+        _titled(text.traffic(profile)),
+        rank_maps and _titled(text.crossings(rank_maps)),
         rank_maps
         and block(
             "folded", block("paragraph", " ".join(map(str, rank_maps[-1].ranks))), title="The rank in each place"
         ),
-        _titled("Calls", text.calls(profile)),
+        _titled(text.calls(profile)),
     ]
 
 
-def _titled(title: str, content: text.Table) -> Piece:
-    header, rows = content
-    return rows and [block("heading", title), table(title, [header[0], *map(number, header[1:])], rows)]
+def _titled(content: text.Filled) -> Piece:
+    shown, rows = content
+    return rows and [block("heading", shown.caption), shown.block(rows)]
 
 
 def _pairs(profile: Profile) -> Block:

@@ -9,16 +9,17 @@ import json
 import shlex
 import statistics
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 from plumbline.base import units
-from plumbline.base.table import table
 from plumbline.base.units import cpu_list
 from plumbline.extras.profiles import maps
 from plumbline.launch.profiles import read, sums
 from plumbline.launch.profiles.model import Profile, RankMap, RankProfile, Traffic
 from plumbline.launch.profiles.sums import Total, mpi_share
 from plumbline.records.model import AnyRecord
+from plumbline.show.columns import Column, Table
 
 #: ranks up to which each has a line, and a row of the matrix
 RANKS_SHOWN = 32
@@ -29,8 +30,51 @@ SHARE_POINTS = 1.0
 #: pairs of ranks whose bytes changed that have a line
 PEERS_SHOWN = 8
 _SHADES = " ░▒▓█"
-#: a header and its rows, of which all columns but the first are numbers
-Table: TypeAlias = tuple[Sequence[str], Sequence[Sequence[str]]]
+#: a table and its rows
+Filled: TypeAlias = tuple[Table[Any], Sequence[Any]]
+#: where, which is empty for all sizes together, and the sums of a call
+Timed: TypeAlias = tuple[str, Total]
+TIMES: list[Column[Timed]] = [
+    Column("count", lambda row: str(row[1].count), "number"),
+    Column("total s", lambda row: f"{row[1].time_ns / 1e9:.6f}", "number"),
+    Column("mean us", lambda row: f"{row[1].mean_ns / 1e3:.3f}", "number"),
+    Column("min us", lambda row: f"{(row[1].least_ns or 0) / 1e3:.3f}", "number"),
+    Column("max us", lambda row: f"{row[1].most_ns / 1e3:.3f}", "number"),
+]
+#: a call and a size that differ: sums of both profiles, how many calls, and percent of the wall time
+CHANGES = Table[tuple[tuple[str, int], Sequence[Total | None], Sequence[int], Sequence[float]]](
+    "Calls",
+    [
+        Column("call", lambda row: f"MPI_{row[0][0]}"),
+        Column("size B", lambda row: next(total.most_bytes for total in row[1] if total), "number"),
+        Column("count", lambda row: row[2][0], "number"),
+        Column("count now", lambda row: row[2][1], "number"),
+        Column("mean us", lambda row: row[1][0] and f"{row[1][0].mean_ns / 1e3:.3f}", "number"),
+        Column("us now", lambda row: row[1][1] and f"{row[1][1].mean_ns / 1e3:.3f}", "number"),
+        Column("%wall", lambda row: f"{row[3][0]:.2f}", "number"),
+        Column("%wall now", lambda row: f"{row[3][1]:.2f}", "number"),
+    ],
+    whole=True,
+)
+TRAFFIC_CHANGES = Table[tuple[str, Traffic, Traffic]](
+    "Messages",
+    [
+        Column("sent inside", lambda row: row[0]),
+        Column("messages", lambda row: row[1].messages, "number"),
+        Column("messages now", lambda row: row[2].messages, "number"),
+        Column("bytes", lambda row: row[1].bytes, "number"),
+        Column("bytes now", lambda row: row[2].bytes, "number"),
+    ],
+)
+PEERS = Table[tuple[int, int, int, int]](
+    "Pairs",
+    [
+        Column("from rank", lambda row: row[0], "number"),
+        Column("to rank", lambda row: row[1], "number"),
+        Column("bytes", lambda row: row[2], "number"),
+        Column("bytes now", lambda row: row[3], "number"),
+    ],
+)
 
 
 def text(profile: Profile) -> str:
@@ -38,8 +82,8 @@ def text(profile: Profile) -> str:
     lines = read.shortfalls(profile.ranks, len(profile.ranks) + len(profile.missing))
     if not profile.ranks:
         return "\n".join(lines)
-    sent = _numbers(traffic(profile)) or "no message from one rank to another: collective calls alone, or none"
-    blocks = [_banner(profile), _numbers(calls(profile)), _sizes(profile), sent, _matrix(profile)]
+    sent = _text(traffic(profile)) or "no message from one rank to another: collective calls alone, or none"
+    blocks = [_banner(profile), _text(calls(profile)), _sizes(profile), sent, _matrix(profile)]
     seats = maps.here(profile)
     blocks += [map_table(seats) if seats else "", _ranks(profile)]
     return "\n\n".join(block for block in [*blocks, "\n".join([*lines, _cost(profile)]), _last(profile)] if block)
@@ -64,65 +108,72 @@ def _banner(profile: Profile) -> str:
         "sent MB": [rank.sent_bytes / 1e6 for rank in ranks],
         "calls": [rank.calls for rank in ranks],
     }
-    figures = [
-        (
-            name,
-            "" if name == "%MPI" else _number(sum(values)),
-            *(_number(value) for value in (statistics.fmean(values), min(values), max(values))),
-        )
-        for name, values in columns.items()
-    ]
-    header = (f"{len(ranks)} ranks", "total", "mean", "min", "max")
-    return "\n".join([*(f"{name:<10} {value}" for name, value in rows), "", table(header, figures, right=header[1:])])
-
-
-def _numbers(content: Table) -> str:
-    header, rows = content
-    return table(header, rows, right=header[1:]) if rows else ""
-
-
-def calls(profile: Profile) -> Table:
-    """The calls of all ranks, those with most time first."""
-    mpi, wall = _times(profile)
-    split = any(rank.waiting_split for rank in profile.ranks)
-    header = ["call", "count", "total s", "mean us", "min us", "max us", "COV", "bytes", "%MPI", "%wall"]
-    header += ["waiting s"] if split else []
-    rows = [
+    figures = Table[tuple[str, list[float]]](
+        "Ranks",
         [
-            f"MPI_{total.call}", str(total.count), f"{total.time_ns / 1e9:.6f}", *_microseconds(total),
-            f"{total.variation:.2f}", str(total.bytes), *_shares(total, mpi, wall),
-            *([f"{total.waited_ns / 1e9:.6f}"] if split else []),
-        ]
-        for total in sums.per_call(profile.ranks)
-    ]  # fmt: skip
-    return header, rows
+            Column(f"{len(ranks)} ranks", lambda row: row[0]),
+            Column("total", lambda row: "" if row[0] == "%MPI" else _number(sum(row[1])), "number"),
+            Column("mean", lambda row: _number(statistics.fmean(row[1])), "number"),
+            Column("min", lambda row: _number(min(row[1])), "number"),
+            Column("max", lambda row: _number(max(row[1])), "number"),
+        ],
+    )
+    return "\n".join([*(f"{name:<10} {value}" for name, value in rows), "", figures.text(list(columns.items()))])
+
+
+def _text(content: Filled) -> str:
+    shown, rows = content
+    return shown.text(rows) if rows else ""
+
+
+def calls(profile: Profile) -> Filled:
+    """The calls of all ranks, those with most time first."""
+    split = any(rank.waiting_split for rank in profile.ranks)
+    shown = Table[Timed](
+        "Calls",
+        [
+            Column("call", lambda row: f"MPI_{row[1].call}"),
+            *TIMES,
+            Column("COV", lambda row: f"{row[1].variation:.2f}", "number"),
+            Column("bytes", lambda row: str(row[1].bytes), "number"),
+            *_shares(profile),
+            Column("waiting s", lambda row: f"{row[1].waited_ns / 1e9:.6f}" if split else "", "number"),
+        ],
+    )
+    return shown, [("", total) for total in sums.per_call(profile.ranks)]
 
 
 def _sizes(profile: Profile) -> str:
-    mpi, wall = _times(profile)
-    header = ("call", "size B", "on", "count", "total s", "mean us", "min us", "max us", "done us", "%MPI", "%wall")
-    totals = sums.per_size(profile)
-    rows = [
-        (
-            f"MPI_{total.call}", _size(total), on, str(total.count), f"{total.time_ns / 1e9:.6f}",
-            *_microseconds(total), _done(total), *_shares(total, mpi, wall),
-        )
-        for on, total in totals[:SIZES_SHOWN]
-    ]  # fmt: skip
-    more = len(totals) - SIZES_SHOWN
-    return table(header, rows, right=[name for name in header[1:] if name != "on"]) + (
-        f"\n{more} more rows, of less time: --json has all" if more > 0 else ""
+    shown = Table[Timed](
+        "Sizes",
+        [
+            Column("call", lambda row: f"MPI_{row[1].call}"),
+            Column("size B", lambda row: _size(row[1]), "number"),
+            Column("on", lambda row: row[0]),
+            *TIMES,
+            Column("done us", lambda row: _done(row[1]), "number"),
+            *_shares(profile),
+        ],
     )
+    totals = sums.per_size(profile)
+    more = len(totals) - SIZES_SHOWN
+    return shown.text(totals[:SIZES_SHOWN]) + (f"\n{more} more rows, of less time: --json has all" if more > 0 else "")
 
 
-def traffic(profile: Profile) -> Table:
+def traffic(profile: Profile) -> Filled:
     """Messages by the smallest object that holds both ranks."""
     classes = sums.traffic(profile)
-    total = sum(sent.bytes for sent in classes.values())
-    return ("sent inside", "messages", "bytes", "% of bytes"), [
-        (name, str(sent.messages), str(sent.bytes), f"{100 * sent.bytes / total if total else 0:.1f}")
-        for name, sent in classes.items()
-    ]
+    total = sum(sent.bytes for sent in classes.values()) or 1
+    shown = Table[tuple[str, Traffic]](
+        "The smallest object that holds both ranks of a message",
+        [
+            Column("sent inside", lambda row: row[0]),
+            Column("messages", lambda row: str(row[1].messages), "number"),
+            Column("bytes", lambda row: str(row[1].bytes), "number"),
+            Column("% of bytes", lambda row: f"{100 * row[1].bytes / total:.1f}", "number"),
+        ],
+    )
+    return shown, list(classes.items())
 
 
 def _matrix(profile: Profile) -> str:
@@ -137,12 +188,16 @@ def _matrix(profile: Profile) -> str:
     return "\n".join([f"bytes from rank (row) to rank (column); █ is {most} B", *body])
 
 
-def crossings(seats: Sequence[RankMap]) -> Table:
+def crossings(seats: Sequence[RankMap]) -> Filled:
     """Bytes by what they cross under each map."""
     sizes = [{traffic.inside: traffic.bytes for traffic in each.traffic} for each in seats]
     kinds = [name for name in sums.CLASSES if any(name in size for size in sizes)]
     rows = [(each.name, *(str(size.get(name, 0)) for name in kinds)) for each, size in zip(seats, sizes, strict=True)]
-    return ("bytes sent inside", *kinds), rows
+    columns = [
+        Column[tuple[str, ...]](name, itemgetter(place), "number" if place else "")
+        for place, name in enumerate(("bytes sent inside", *kinds))
+    ]
+    return Table("A rank map that would send less far, in bytes", columns), rows
 
 
 def map_table(seats: Sequence[RankMap]) -> str:
@@ -151,7 +206,7 @@ def map_table(seats: Sequence[RankMap]) -> str:
     shown = " ".join(map(str, last.ranks[:RANKS_SHOWN])) + (
         " …: --json has all" if len(last.ranks) > RANKS_SHOWN else ""
     )
-    lines = [_numbers(crossings(seats)), f"{last.name}, the rank in each place: {shown}"]
+    lines = [_text(crossings(seats)), f"{last.name}, the rank in each place: {shown}"]
     return "\n".join([*lines, *(_saved(old, last) for old in seats[:-1] if maps.distance(last) < maps.distance(old))])
 
 
@@ -171,17 +226,22 @@ def _ranks(profile: Profile) -> str:
         shown = sorted(shown, key=mpi_share)
         shown = [*shown[: RANKS_SHOWN // 2], *shown[-RANKS_SHOWN // 2 :]]
         note = f"\nthe {RANKS_SHOWN} ranks with least and most of their time in MPI, of {len(profile.ranks)}"
-    header = ("rank", "host", "CPUs", "wall s", "MPI s", "%MPI", "waiting s", "sent MB", "calls", "threads")
-    rows = []
-    for rank in shown:
-        place = places.get(rank.rank)
-        cpus = cpu_list(place.cpus) if place else "?"
-        rows.append((
-            str(rank.rank), rank.host, cpus, f"{rank.wall_ns / 1e9:.4f}", f"{rank.mpi_ns / 1e9:.4f}",
-            f"{100 * mpi_share(rank):.1f}", f"{_waiting(rank) / 1e9:.4f}", f"{rank.sent_bytes / 1e6:.3f}",
-            str(rank.calls), str(rank.threads),
-        ))  # fmt: skip
-    return table(header, rows, right=[name for name in header if name not in ("host", "CPUs")]) + note
+    ranks = Table[RankProfile](
+        "Ranks",
+        [
+            Column("rank", lambda rank: rank.rank, "number"),
+            Column("host", lambda rank: rank.host),
+            Column("CPUs", lambda rank: cpu_list(places[rank.rank].cpus) if rank.rank in places else "?"),
+            Column("wall s", lambda rank: f"{rank.wall_ns / 1e9:.4f}", "number"),
+            Column("MPI s", lambda rank: f"{rank.mpi_ns / 1e9:.4f}", "number"),
+            Column("%MPI", lambda rank: f"{100 * mpi_share(rank):.1f}", "number"),
+            Column("waiting s", lambda rank: f"{_waiting(rank) / 1e9:.4f}", "number"),
+            Column("sent MB", lambda rank: f"{rank.sent_bytes / 1e6:.3f}", "number"),
+            Column("calls", lambda rank: rank.calls, "number"),
+            Column("threads", lambda rank: rank.threads, "number"),
+        ],
+    )
+    return ranks.text(shown) + note
 
 
 def _waiting(rank: RankProfile) -> int:
@@ -225,12 +285,12 @@ def _times(profile: Profile) -> tuple[int, int]:
     return sum(rank.mpi_ns for rank in profile.ranks), sum(rank.wall_ns for rank in profile.ranks)
 
 
-def _shares(total: Total, mpi: int, wall: int) -> Sequence[str]:
-    return [f"{100 * total.time_ns / whole if whole else 0:.2f}" for whole in (mpi, wall)]
-
-
-def _microseconds(total: Total) -> Sequence[str]:
-    return [f"{value / 1e3:.3f}" for value in (total.mean_ns, total.least_ns or 0, total.most_ns)]
+def _shares(profile: Profile) -> list[Column[Timed]]:
+    mpi, wall = (whole or 1 for whole in _times(profile))
+    return [
+        Column("%MPI", lambda row: f"{100 * row[1].time_ns / mpi:.2f}", "number"),
+        Column("%wall", lambda row: f"{100 * row[1].time_ns / wall:.2f}", "number"),
+    ]
 
 
 def _size(total: Total) -> str:
@@ -266,13 +326,9 @@ def difference(old: Profile, new: Profile) -> str:
         counts = [total.count if total else 0 for total in pair]
         shares = [100 * (total.time_ns if total else 0) / wall for total, wall in zip(pair, walls, strict=True)]
         if counts[0] != counts[1] or abs(shares[1] - shares[0]) >= SHARE_POINTS:
-            means = [f"{total.mean_ns / 1e3:.3f}" if total else "–" for total in pair]
-            size = next(total for total in pair if total).most_bytes
-            wall = [f"{share:.2f}" for share in shares]
-            rows.append((f"MPI_{key[0]}", str(size), *map(str, counts), *means, *wall))
-    header = ("call", "size B", "count", "count now", "mean us", "us now", "%wall", "%wall now")
+            rows.append((key, pair, counts, shares))
     head = f"before: {old.record}, {old.stack}, {old.placement}\nnow:    {new.record}, {new.stack}, {new.placement}"
-    shown = table(header, rows, right=header[1:]) if rows else "no call differs in number or clearly in its share"
+    shown = CHANGES.text(rows) if rows else "no call differs in number or clearly in its share"
     same = {key: total.count for key, total in before.items()} == {key: total.count for key, total in after.items()}
     return "\n\n".join([head, shown, _changed_traffic(old, new), _last_change(old, new, same, changes)])
 
@@ -285,10 +341,9 @@ def _changed_traffic(old: Profile, new: Profile) -> str:
     both = [sums.traffic(profile) for profile in (old, new)]
     rows = []
     for name in (name for name in sums.CLASSES if any(name in of for of in both)):
-        pair = [of.get(name, Traffic(inside=name, messages=0, bytes=0)) for of in both]
-        rows.append((name, *(str(sent.messages) for sent in pair), *(str(sent.bytes) for sent in pair)))
-    header = ("sent inside", "messages", "messages now", "bytes", "bytes now")
-    shown = table(header, rows, right=header[1:]) if rows else "no message from one rank to another"
+        before, after = (of.get(name, Traffic(inside=name, messages=0, bytes=0)) for of in both)
+        rows.append((name, before, after))
+    shown = TRAFFIC_CHANGES.text(rows) if rows else "no message from one rank to another"
     peers = _peers(sums.matrix(old), sums.matrix(new))
     return "\n\n".join(part for part in (shown, peers) if part)
 
@@ -306,10 +361,7 @@ def _peers(before: list[list[int]], after: list[list[int]]) -> str:
     if not changed:
         return ""
     changed.sort(key=lambda pair: -abs(pair[3] - pair[2]))
-    header = ("from rank", "to rank", "bytes", "bytes now")
-    rows = [tuple(map(str, pair)) for pair in changed[:PEERS_SHOWN]]
-    pairs = units.counted(len(changed), "pair")
-    return table(header, rows, right=header) + f"\nbytes differ between {pairs} of ranks"
+    return f"{PEERS.text(changed[:PEERS_SHOWN])}\nbytes differ between {units.counted(len(changed), 'pair')} of ranks"
 
 
 def _last_change(old: Profile, new: Profile, same: bool, changes: dict[tuple[str, int], int]) -> str:

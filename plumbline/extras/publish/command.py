@@ -8,13 +8,17 @@ from collections.abc import Sequence
 
 from plumbline.base import files
 from plumbline.base.units import counted
+from plumbline.commands import options
 from plumbline.commands.options import command, option
 from plumbline.extras.publish import documents, folder, system
 from plumbline.records import sources
 
 
 @command(
-    option("folder", "where the pages go: new, empty, or published before", type=files.OutputFolder, metavar="DIR")
+    option(
+        "folder", "output folder: new, empty, or of an earlier plumb publish", type=files.OutputFolder, metavar="DIR"
+    ),
+    options.experiments(),
 )
 def run_publish(args: argparse.Namespace) -> int:
     """Make the pages whose inputs changed; returns 1 if something could not be read or made, which is named, else 0."""
@@ -22,15 +26,15 @@ def run_publish(args: argparse.Namespace) -> int:
     if not names:
         raise sources.none_yet()
     with folder.opened(args.folder) as pages:
-        return _publish(names, pages)
+        return _publish(names, pages, args.experiments)
 
 
-def _publish(names: Sequence[str], pages: folder.Folder) -> int:
+def _publish(names: Sequence[str], pages: folder.Folder, experiments: bool) -> int:
     lines, problems = [], list[str]()
     newest: dict[str, list[system.Known]] = {}
     try:
         for name in names:
-            machine = system.System(name, pages)
+            machine = system.System(name, pages, experiments)
             line = machine.publish()
             lines += [line] if line else []
             problems += machine.problems

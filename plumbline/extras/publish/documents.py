@@ -45,6 +45,8 @@ SYSTEMS = (
 MOST_POINTS = 1000
 #: changes that a system's page lists, and states of hosts that its machine's page shows: the newest
 MOST_CHANGES, MOST_STATES = 50, 8
+#: name and title of the section of campaigns that are not whole
+PARTS = ("parts", "Labs, parts and interrupted campaigns")
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
 
 
@@ -206,13 +208,14 @@ def _line(line: dict[str, Any]) -> list[Piece]:
     ]  # fmt: skip
 
 
-def system(name: str, known: dict[str, Any], sections: Sequence[Block], campaigns: Sequence[Any]) -> dict[str, Any]:
-    """The page of a system: ``sections`` below its ``known`` facts and the answer of its newest campaign."""
-    newest = [
-        block("paragraph", block("strong", campaign["answer"]), " ", link("The newest campaign", campaign["href"]), ".")
-        for campaign in campaigns[:1]
-        if campaign["answer"]
-    ]
+def system(
+    name: str, known: dict[str, Any], sections: Sequence[Block], campaigns: Sequence[Any], last: dict[str, Any] | None
+) -> dict[str, Any]:
+    """The page of a system: ``sections`` below its ``known`` facts and the answer of its ``last`` campaign."""
+    newest = []
+    if last and last["answer"]:
+        answer = block("strong", last["answer"])
+        newest.append(block("paragraph", answer, " ", link("The newest campaign", last["href"]), "."))
     rows = [
         ("processor", "; ".join(known["processors"]) or "unknown"),
         ("node" if len(known["nodes"]) == 1 else "nodes", some(known["nodes"])),
@@ -287,19 +290,20 @@ def tests(lines: Sequence[dict[str, Any]]) -> Block:
     )
 
 
-def campaigns(lines: Sequence[dict[str, Any]]) -> Block:
-    """The campaigns of a system, the newest first."""
+def campaigns(lines: Sequence[dict[str, Any]], name: str = "campaigns", title: str = "Campaigns") -> Block:
+    """Campaigns of a system."""
     return section(
-        "campaigns",
-        "Campaigns",
+        name,
+        title,
         "The newest first; each leads to its report.",
         table(
-            "Campaigns",
-            (TIME | {"title": "began"}, column("campaign", "code"), "stacks", *map(number, CAMPAIGN)),
+            title,
+            (TIME | {"title": "began"}, column("campaign", "code"), "for", "stacks", *map(number, CAMPAIGN)),
             [
                 (
                     link(minute(line["time"]), line["href"]),
                     line["name"],
+                    line["kind"],
                     ", ".join(line["stacks"]),
                     line["variants"],
                     _not_valid(line),

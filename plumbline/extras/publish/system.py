@@ -16,6 +16,7 @@ from plumbline.records import notes, outcome, query
 from plumbline.records.model import Row
 from plumbline.records.notes import Note
 from plumbline.show.report.compose import compose, without_odd
+from plumbline.show.report.overview import others
 
 #: a record's row, and its seal or the SHA-256 of its content
 Known = tuple[Row, str]
@@ -27,11 +28,12 @@ class System:
     """A site whose pages are made.
 
     ``problems`` are unreadable records and failed pages, in words; ``newest`` are the records of its newest campaign
-    whose figures may be compared.
+    whose figures may be compared. ``experiments``: their records are history too.
     """
 
     name: str
     folder: Folder
+    experiments: bool = False
     problems: list[str] = field(default_factory=list)
     newest: list[Known] = field(default_factory=list)
 
@@ -48,8 +50,9 @@ class System:
         self.problems += [f"damaged note: {damage}" for damage in spoilt]
         if not known:
             return None
-        campaigns = self._campaigns(known)
-        tests = self._tests(known, noted)
+        lines = self._campaigns(known)
+        campaigns, parts = ([line for line in lines if (line["rank"] > 1) == part] for part in (False, True))
+        tests = self._tests([item for item in known if self.experiments or not item[0].is_experiment], noted)
         rows = [row for row, _ in known]
         try:
             machine, odd = without_odd(lambda some, _: documents.machine(self.name, some, self._trail("")), rows)
@@ -58,7 +61,7 @@ class System:
             machine = documents.machine(self.name, [], self._trail(""))
             self._name([error])
         self.folder.show(f"{self.path}/machine.html", machine)
-        newest = campaigns[0] if campaigns else None
+        newest = min(lines, key=lambda line: line["rank"], default=None)
         if newest:
             self.newest = [(row, total) for row, total in known if row.campaign == newest["name"] and row.is_comparable]
         changes = sorted((change for test in tests for change in test.pop("changes")), key=_when, reverse=True)
@@ -71,10 +74,12 @@ class System:
             "worse": sum(test["worse"] for test in tests),
             "better": sum(test["better"] for test in tests),
         }
-        listed = documents.campaigns(campaigns)
-        sections = [documents.changes(changes[: documents.MOST_CHANGES]), documents.tests(tests), listed]
+        sections = [documents.changes(changes[: documents.MOST_CHANGES]), documents.tests(tests)]
+        sections += [documents.campaigns(campaigns), *([documents.campaigns(parts, *documents.PARTS)] if parts else [])]
+        alone = [row for row in rows if not row.campaign]
+        sections += [others(self.name, alone)] if alone else []
         sections += [documents.noted(noted)] if noted else []
-        page = documents.system(self.name, facts, sections, campaigns)
+        page = documents.system(self.name, facts, sections, campaigns, newest)
         self.folder.show(f"{self.path}/index.html", {**page, "trail": [[TOP, "../../index.html"]]})
         line = {"name": self.name, "href": f"{self.path}/index.html", "campaigns": len(campaigns), **facts}
         if newest:
@@ -88,7 +93,9 @@ class System:
             rows = [row for row, _ in records]
             path = f"campaigns/{slug(name)}.html"
             facts = self._made(path, *self._campaign(name, records))
-            lines.append(documents.campaign_line(name, rows, *((path, facts["answer"]) if facts else (None, None))))
+            line = documents.campaign_line(name, rows, *((path, facts["answer"]) if facts else (None, None)))
+            known_as = outcome.standing(self.name, name)
+            lines.append({**line, "rank": known_as.rank, "kind": str(known_as)})
         return sorted(lines, key=_when, reverse=True)
 
     def _campaign(self, name: str, records: list[Known]) -> tuple[Any, Callable[[], Made]]:

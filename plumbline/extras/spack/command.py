@@ -34,8 +34,8 @@ def _of_spack(specs: list[str], action: str) -> list[str]:
 
 
 @command(
-    option("stacks", "the environments", nargs="+", metavar="spack:NAME"),
-    flag("--check", "change nothing; status 1 if a lock would change"),
+    option("stacks", "environments to lock", nargs="+", metavar="spack:NAME"),
+    flag("--check", "change nothing; exit with status 1 if a lock would change"),
     help="concretize Spack environments and write the site's locks",
 )
 def _lock(args: argparse.Namespace) -> int:
@@ -53,9 +53,9 @@ def _lock(args: argparse.Namespace) -> int:
 
 
 @command(
-    option("stacks", "an environment of the site, or any file NAME.lock", nargs=2, metavar="spack:NAME|LOCK"),
-    options.as_json("print JSON: a line for each package"),
-    help="the packages in which the locks of two Spack stacks differ",
+    option("stacks", "environment of the site, or a file NAME.lock", nargs=2, metavar="spack:NAME|LOCK"),
+    options.as_json("print JSON, one line per package"),
+    help="list the packages that differ between the locks of two Spack stacks",
 )
 def _diff(args: argparse.Namespace) -> int:
     differences = between(*map(_read, args.stacks))
@@ -81,10 +81,10 @@ def _read(spec: str) -> Lock:
 @command(
     option("stacks", "installed stacks", nargs="+", metavar="spack:NAME"),
     option(
-        "--to", "the buildcache, made where it is not there", type=files.OutputFolder, required=True, metavar="FOLDER"
+        "--to", "folder of the buildcache, created if missing", type=files.OutputFolder, required=True, metavar="FOLDER"
     ),
-    option("--key", "sign with this secret key of your GnuPG; default: unsigned", metavar="KEY"),
-    help="put installed Spack stacks into a buildcache that others install from",
+    option("--key", "GnuPG secret key for signing (default: unsigned)", metavar="KEY"),
+    help="push installed Spack stacks to a buildcache",
 )
 def _push(args: argparse.Namespace) -> int:
     place = args.to.resolve()
@@ -99,8 +99,8 @@ def _push(args: argparse.Namespace) -> int:
 
 @command(
     option("stacks", "installed stacks", nargs="+", metavar="NAME"),
-    option("--site", "the Spack site to write (default: local)", default="local"),
-    help="give the MPI of installed stacks to Spack",
+    option("--site", "Spack site to write (default: local)", default="local"),
+    help="register the MPI libraries of installed stacks as externals of Spack",
 )
 def _externals(args: argparse.Namespace) -> int:
     file = sites.write_externals(args.stacks, args.site)

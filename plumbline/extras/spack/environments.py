@@ -169,7 +169,9 @@ def packages(scope: Path) -> dict[str, Any]:
     document = schemas.read_yaml(file, "the site's list of packages", "correct it")
     entries = document.get("packages", document.get("packages:")) or {}
     if not isinstance(entries, dict) or any(not isinstance(entry, dict | None) for entry in entries.values()):
-        raise PlumbError("`packages` is no mapping of packages", str(file), "write them as Spack's documentation says")
+        raise PlumbError(
+            "`packages` is not a mapping of packages", str(file), "write them as Spack's documentation says"
+        )
     return entries
 
 

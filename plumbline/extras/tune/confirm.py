@@ -152,7 +152,7 @@ def _measure(bench: TuningBench, name: str, couples: Couples, series: int) -> tu
     request = bench.request
     if not (folder / setup.GATE.file).exists():
         settled = [[rules.settle(variant, [], "", RULE) for variant in couple] for couple in couples]
-        terms = setup.Terms(RULE, request.seed, ("plumb", "tune", request.stack))
+        terms = setup.Terms(RULE, request.seed, ("plumb", "tune", request.stack), purpose="tune")
         sides = request.stack, request.stack + tuned.suffix(request.nodes)
         under = circumstances([request.stack])
         setup.GATE.begin(folder, setup.Session(store.new_session(), *sides, settled, terms, under))

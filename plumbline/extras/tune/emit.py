@@ -50,7 +50,7 @@ def brought(file: Path, stack: Manifest) -> tuple[Configuration, str]:
     except (ValueError, msgspec.ValidationError) as error:
         raise PlumbError(f"not what plumb tune wrote: {error}", str(file), cure) from error
     if document.tuned is None:
-        raise PlumbError("that tuning proved no settings", str(file), "its `result` says why")
+        raise PlumbError("that tuning proved no settings", str(file), "see its `result`")
     if document.family != stack.family.name:
         mismatch = f"settings of {document.family}, and stack {stack.name} is {stack.family.name}"
         raise PlumbError(mismatch, str(file), "MPI libraries have no settings in common")

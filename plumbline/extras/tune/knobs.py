@@ -5,30 +5,63 @@ from __future__ import annotations
 import argparse
 import json
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
 from plumbline.base import group, units
 from plumbline.base.errors import PlumbError, suggest
-from plumbline.base.table import table
 from plumbline.commands import options
 from plumbline.commands.options import command, flag, goes_without, option
 from plumbline.extras.tune import inventory
 from plumbline.extras.tune.inventory import Inventory, Known
 from plumbline.mpi.base import Family
 from plumbline.mpi.settings import Knob
+from plumbline.show.columns import Column, Table
 from plumbline.stacks import manifest
 
 #: characters of a cell that may be long
 WIDE = 40
 
 
+def _when(item: Known) -> str:
+    return "running" if item.running else "start"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= WIDE else text[: WIDE - 1] + "…"
+
+
+KNOBS = Table[tuple[Knob, Known]](
+    "Settings worth a try",
+    [
+        Column("setting", lambda row: row[0].name),
+        Column("default", lambda row: row[1].default or "–", "number"),
+        Column("now", lambda row: row[1].now or "–", "number"),
+        Column("worth a try", lambda row: _cut(" ".join(row[0].values))),
+        Column("when", lambda row: row[0].when),
+        Column("ranks", lambda row: row[0].scope),
+        Column("moves", lambda row: " ".join(row[0].operations) or "all"),
+    ],
+)
+SETTINGS = Table[Known](
+    "Settings",
+    [
+        Column("setting", lambda item: item.name),
+        Column("type", lambda item: item.type),
+        Column("default", lambda item: _cut(item.default or "–")),
+        Column("now", lambda item: _cut(item.now or "–")),
+        Column("when", _when),
+        Column("values", lambda item: _cut(item.allowed)),
+    ],
+)
+
+
 @command(
-    option("stack", "an installed stack", metavar="NAME"),
-    option("names", "settings to describe in full; part of a name will do", nargs="*", metavar="SETTING"),
-    flag("--all", "every setting that the library has"),
-    options.as_json("print everything as JSON"),
+    option("stack", "installed stack", metavar="NAME"),
+    option("names", "settings to describe in full, by name or part of it", nargs="*", metavar="SETTING"),
+    flag("--all", "list every setting of the library"),
+    options.as_json("print all settings as JSON"),
     rules=[goes_without("json", "names all", "--json has every setting in full", "leave out --all and the names")],
 )
 def run_knobs(args: argparse.Namespace) -> int:
@@ -47,20 +80,12 @@ def run_knobs(args: argparse.Namespace) -> int:
         print("\n\n".join(_described(item, listing, family) for item in chosen))
         return 0
     print(f"{args.stack}: {listing.library}, {len(listing.settings)} settings\n")
-    print(_everything(listing.settings.values()) if args.all else _curated(args.stack, listing, family))
+    print(SETTINGS.text(list(listing.settings.values())) if args.all else _curated(args.stack, listing, family))
     return 0
 
 
 def _curated(stack: str, listing: Inventory, family: Family) -> str:
-    rows = []
-    for knob in listing.knobs:
-        known = listing.settings[knob.name]
-        rows.append((
-            knob.name, known.default or "–", known.now or "–", _cut(" ".join(knob.values)), knob.when, knob.scope,
-            " ".join(knob.operations) or "all",
-        ))  # fmt: skip
-    header = ("setting", "default", "now", "worth a try", "when", "ranks", "moves")
-    lines = [table(header, rows, right=("default", "now"))]
+    lines = [KNOBS.text([(knob, listing.settings[knob.name]) for knob in listing.knobs])]
     notes = group((_note(knob), knob.name) for knob in listing.knobs)
     lines.append("\n".join(f"{', '.join(names)}: {note}" for note, names in notes.items() if note))
     if listing.lacking:
@@ -74,14 +99,6 @@ def _note(knob: Knob) -> str:
     needs = [f"needs {need.name}={need.value}" for need in knob.needs]
     needs += [f"needs {name} of its size" for name in knob.at_least]
     return "; ".join([*needs, *([knob.note] if knob.note else [])])
-
-
-def _everything(settings: Iterable[Known]) -> str:
-    rows = [
-        (item.name, item.type, _cut(item.default or "–"), _cut(item.now or "–"), _when(item), _cut(item.allowed))
-        for item in settings
-    ]
-    return table(("setting", "type", "default", "now", "when", "values"), rows)
 
 
 def _described(item: Known, listing: Inventory, family: Family) -> str:
@@ -113,11 +130,3 @@ def _memory(item: Known, listing: Inventory, family: Family) -> Iterator[str]:
         f"{units.human_bytes(each)} for each peer that a rank often sends to, {peers} at most ({most.name}): "
         f"{rank} a rank, {node} for {peers + 1} ranks that all send to all"
     )
-
-
-def _when(item: Known) -> str:
-    return "running" if item.running else "start"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= WIDE else text[: WIDE - 1] + "…"

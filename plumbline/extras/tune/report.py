@@ -6,6 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -35,6 +36,13 @@ STATES: tuple[VerdictState, ...] = ("GAIN", "PASS", "INCONCLUSIVE", "FAIL", "INV
 #: operations that the closing line names; more are counted
 NAMED = 3
 NO_GAIN = "no significant gain: the settings that this stack has now stay"
+
+
+def _counted(state: str, row: tuple[str, str, Sequence[tuple[int, Verdict]]]) -> str:
+    count = sum(verdict.state == state for _, verdict in row[2])
+    return str(count) if count else ""
+
+
 FINDINGS = Table[CurveFinding](
     "Findings",
     [
@@ -54,6 +62,28 @@ FIGURES = Table[tuple[Point, Verdict]](
         Column("tuned, to default", lambda row: target.improvement(row[1])),
         Column("", lambda row: row[1].explanation),
     ],
+)
+#: an operation, a protocol, and the verdict on each size
+PROTOCOLS = Table[tuple[str, str, Sequence[tuple[int, Verdict]]]](
+    "Protocols",
+    [
+        Column("operation", lambda row: row[0]),
+        Column("protocol", lambda row: row[1]),
+        Column("sizes", lambda row: _range([size for size, _ in row[2]])),
+        Column("ratio", lambda row: _span(verdict for _, verdict in row[2]), "number"),
+        *(Column(state, partial(_counted, state), "number") for state in STATES),
+    ],
+    whole=True,
+)
+GAINS = Table[tuple[str, Sequence[Row], Sequence[tuple[Point, Verdict]]]](
+    "Gains",
+    [
+        Column("gains", lambda row: row[0]),
+        Column("sizes", lambda row: ", ".join(human_bytes(each.size) for each in sorted(row[1]) if each.size)),
+        Column("of the default's time", lambda row: _span(verdict for _, verdict in row[2])),
+        Column("by", lambda row: _protocols(dict.fromkeys(point.way for point, _ in row[2]))),
+    ],
+    whole=True,
 )
 SCORES = Table[Score](
     "Scores",
@@ -144,11 +174,10 @@ def _of_placement(result: Confirmed, placement: str, marked: Container[str]) -> 
         if point.row.operation in marked
     )
     others = Counter(verdict.state for point, verdict in points if point.row.operation not in marked)
-    cells = [(operation, way, *_counted(verdicts)) for (operation, way), verdicts in lines.items()]
-    header = ("operation", "protocol", "sizes", "ratio", *STATES)
+    rows = [(operation, way, verdicts) for (operation, way), verdicts in lines.items()]
     text = (
-        f"tuned / default, placement {placement}\n{table(header, cells, right=('ratio', *STATES))}"
-        if cells
+        f"tuned / default, placement {placement}\n{PROTOCOLS.text(rows)}"
+        if rows
         else (f"placement {placement}: no row is a GAIN or a FAIL")
     )
     if others:
@@ -156,17 +185,8 @@ def _of_placement(result: Confirmed, placement: str, marked: Container[str]) -> 
     return text
 
 
-def _counted(verdicts: Sequence[tuple[int, Verdict]]) -> tuple[str, ...]:
-    sizes = [size for size, _ in verdicts]
-    states = Counter(verdict.state for _, verdict in verdicts)
-    return (
-        _range(min(sizes), max(sizes)),
-        _span(verdict for _, verdict in verdicts),
-        *(str(states[name]) if states[name] else "" for name in STATES),
-    )
-
-
-def _range(low: int, high: int) -> str:
+def _range(sizes: Sequence[int]) -> str:
+    low, high = min(sizes), max(sizes)
     return human_bytes(low) if low == high else f"{human_bytes(low)} to {human_bytes(high)}"
 
 
@@ -188,7 +208,7 @@ def closing(tuning: Tuning) -> str:
     operations = list(dict.fromkeys(row.operation for row in rows))
     subject = ", ".join(operations) if len(operations) <= NAMED else counted(len(operations), "operation")
     if sizes := [row.size for row in rows if row.size]:
-        subject += f" of {_range(min(sizes), max(sizes))}"
+        subject += f" of {_range(sizes)}"
     undecided = len(winner.keys("INCONCLUSIVE"))
     open_points = f"; {undecided} of {len(winner.verdicts)} rows are undecided" if undecided else ""
     return (
@@ -199,13 +219,8 @@ def closing(tuning: Tuning) -> str:
 
 def gains(winner: Confirmed) -> str:
     """The gains: sizes, ratios and protocols of each operation. No protocol of a gaining row is slower."""
-    lines = []
-    for operation, rows in group((row.operation, row) for row in dict.fromkeys(winner.gaining)).items():
-        points = _points(winner, rows)
-        sizes = ", ".join(human_bytes(row.size) for row in sorted(rows) if row.size)
-        ways = dict.fromkeys(point.way for point, _ in points)
-        lines.append((operation, sizes, _span(verdict for _, verdict in points), _protocols(ways)))
-    return table(("gains", "sizes", "of the default's time", "by"), lines)
+    by_operation = group((row.operation, row) for row in dict.fromkeys(winner.gaining))
+    return GAINS.text([(operation, rows, _points(winner, rows)) for operation, rows in by_operation.items()])
 
 
 def _points(winner: Confirmed, rows: Container[Row]) -> list[tuple[Point, Verdict]]:

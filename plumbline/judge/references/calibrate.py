@@ -66,7 +66,8 @@ def propose(records: Sequence[AnyRecord], site_name: str, min_sessions: int = 3)
     """The references of a site by its ``records`` (oldest first); nothing is written.
 
     Refused are records that are not complete, verified, valid or below their physical limit, and those with most
-    launches disturbed. For each variant, stack and placement only the records of the newest stack manifest count.
+    launches disturbed. For each variant, stack and placement only the records of the newest stack manifest count, and
+    of those only what was measured with the newest one's settings, variables, build and program.
     Raises :class:`PlumbError` for ``min_sessions`` below 2.
     """
     if min_sessions < 2:
@@ -130,7 +131,9 @@ def entry(figures: Sequence[tuple[AnyRecord, Figure]], min_sessions: int) -> Cal
     same = [
         (record, item)
         for record, item in figures
-        if record.stack.sha256 == newest.stack.sha256 and (item.unit, item.better) == (figure.unit, figure.better)
+        if record.stack.sha256 == newest.stack.sha256
+        and (item.unit, item.better) == (figure.unit, figure.better)
+        and record.variant.circumstances == newest.variant.circumstances
     ]
     sessions = group((record.session, sample) for record, item in same for sample in item.samples)
     medians = [statistics.median(values) for values in sessions.values()]

@@ -8,17 +8,20 @@ import re
 import secrets
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 import msgspec
 
 from plumbline import schedulers, site
-from plumbline.base import files, paths, surroundings, terminal, units
+from plumbline.base import files, group, pace, paths, surroundings, terminal, units
 from plumbline.base.errors import PlumbError
 from plumbline.base.schemas.site import Site
 from plumbline.host import proc
@@ -30,11 +33,15 @@ from plumbline.measure.reframe import cases
 from plumbline.measure.reframe.cases import Case
 from plumbline.records import naming, outcome, query
 from plumbline.records.model import Row
-from plumbline.show import show, summary
+from plumbline.show import brief, show, summary
+from plumbline.show.report import answer
+from plumbline.show.report.findings import Campaign, below_reference, far_from_reach, ranked
 from plumbline.site.nodes import choice
 from plumbline.stacks import abi
 from plumbline.stacks import manifest as manifests
 
+#: how ReFrame's options begin that choose among the tests of a profile
+SELECTING = ("-n", "-x", "-t", "-T", "-p", "-E", "--name", "--ex", "--tag", "--prgenv", "--filter", "--failed")
 #: exit status of a shell command that Ctrl-C ended
 INTERRUPTED = 130
 #: how many campaigns keep the stage folders of their failed cases
@@ -43,6 +50,17 @@ STAGES_KEPT = 5
 REASON_LENGTH = 240
 #: failed variants whose last output is printed
 OUTPUTS = 3
+#: the cases of the quick campaign that run on two cores with three stacks, of so many in all
+QUICK = {
+    "dgemm_node": 1, "barrier_pair": 1, "sharing_pair": 1, "suite_integrity": 1, "osu_pair": 9, "osu_collective": 9,
+    "osu_barrier": 3, "stream_threads": 4, "stream_numa": 1, "stream_ranks": 2, "daxpy_touch": 1, "membw_triad": 1,
+    "imb_pair": 4, "imb_window": 2, "imb_collective": 6, "imb_barrier": 2, "pairs_cores": 5, "deadlock_fixed": 3,
+    "pi_sum": 5, "heat1d_steps": 3, "pingpong_threads": 3, "overlap_fraction": 3, "jacobi_modes": 3,
+}  # fmt: skip
+QUICK_CASES = 204
+#: seconds of a case there: the campaign took 239 s, its slowest case 12 s
+USUAL_S = 3.2
+SLOW = {"dgemm_node": 12.0}
 
 
 def run(
@@ -60,20 +78,24 @@ def run(
     the machine can hold ended verified, 1 when one did not or there was none, 130 if interrupted.
     """
     chosen = [*(named(test) if test else []), "-t", profile, "-S", f"profile={profile}", *options]
-    return measure(Tests(cases.files(test), profile, chosen), nodes, turn)
+    selected = test or any(word.startswith(SELECTING) for word in options)
+    return measure(Tests(cases.files(test), profile, chosen, part=outcome.CHOSEN if selected else None), nodes, turn)
 
 
 @dataclass(frozen=True)
 class Tests:
     """The tests of a campaign: those of ``files``, selected by ``options`` of ReFrame, under a ``profile``'s name.
 
-    ``variables`` are for ReFrame on this host alone: a job has the files of its stage folder.
+    ``variables`` are for ReFrame on this host alone: a job has the files of its stage folder. ``part`` says why these
+    are not all tests of the profile, ``experiment`` which experiment they are for, if they are for one.
     """
 
     files: Sequence[Path]
     profile: str
     options: Sequence[str]
     variables: Mapping[str, str] = field(default_factory=dict)
+    part: str | None = None
+    experiment: str | None = None
 
 
 def measure(tests: Tests, nodes: Sequence[str] = (), turn: str | None = None) -> int:
@@ -88,15 +110,16 @@ def measure(tests: Tests, nodes: Sequence[str] = (), turn: str | None = None) ->
         # where there is one host, one case after the other: ReFrame would end a case only after the next has run
         if all(schedulers.named(part.scheduler).is_one_host for part in (here.partitions if here else [])):
             command.append("--exec-policy=serial")
+        command += ["-S", f"experiment={tests.experiment}"] if tests.experiment else []
         command += [*_nodes_now(here, tests.options), *tests.options]
         print(f"campaign {campaign}: {' '.join(command)}", flush=True)
         # The end of a job or of a terminal is an interrupt too; a process in a shell's background ignores SIGINT.
         for number in signals.handled():
             signal.signal(number, signal.default_int_handler)
         begin = time.monotonic()
-        code, ended = _follow(command, environment)
+        code, ended = _follow(command, environment, here.name if here else "", tests)
         print()
-        return _report(campaign, tests.profile, code, ended, time.monotonic() - begin)
+        return _report(campaign, tests.profile, code, ended, time.monotonic() - begin, tests.part)
 
 
 def named(test: str) -> list[str]:
@@ -171,10 +194,15 @@ def environment_of_reframe(variables: Mapping[str, str]) -> dict[str, str]:
     return {**os.environ, **paths.variables(), **reframe_settings, **variables}
 
 
-def _follow(command: list[str], environment: dict[str, str]) -> tuple[int, list[Case]]:
-    """Run ReFrame, print a line per test case with the time left, and return its exit status and the cases."""
+def _follow(command: list[str], environment: dict[str, str], here: str, tests: Tests) -> tuple[int, list[Case]]:
+    """Run ReFrame, print a line per test case with the time left, and return its exit status and the cases.
+
+    ``here`` is the name of this host's site, whose earlier campaigns say how long a case takes.
+    """
     ended: list[Case] = []
-    begin = time.monotonic()
+    earlier: list[list[tuple[str, float]]] | None = None
+    is_quick = tests.profile == "quick" and tests.part is None
+    before = time.monotonic()
     with (
         _log().open("w", encoding="utf-8") as stream,
         subprocess.Popen(
@@ -186,14 +214,18 @@ def _follow(command: list[str], environment: dict[str, str]) -> tuple[int, list[
         try:
             for line in child.stdout or ():
                 stream.write(line)
+                if cases.LOADED in line:
+                    before = time.monotonic()
                 if progress := cases.ended(line):
                     case, number, total = progress
-                    ended.append(case)
+                    ended.append(replace(case, seconds=time.monotonic() - before))
+                    before += ended[-1].seconds
                     if case.state != "SKIP":
-                        seconds = (time.monotonic() - begin) * _left(ended, total)
-                        left = f"about {units.human_seconds(seconds)} left"
-                        print(f"{number:>4}/{total} {case.state:<4} {case.label}  ({left})", flush=True)
-                        terminal.progress(number, total, left)
+                        if earlier is None:
+                            earlier = outcome.earlier(here, tests.profile, total, case.test)
+                        text = f"about {units.human_seconds(left(ended, total, earlier, is_quick))} left"
+                        print(f"{number:>4}/{total} {case.state:<4} {case.label}  ({text})", flush=True)
+                        terminal.progress(number, total, text)
             return child.wait(), ended
         except KeyboardInterrupt:
             print("\ninterrupted: ending the running launches", flush=True)
@@ -216,42 +248,47 @@ def _end_jobs(reframe: int, environment: Mapping[str, str]) -> None:
                 os.kill(pid, signal.SIGTERM)
 
 
-def _left(ended: Sequence[Case], total: int) -> float:
-    """The rest of ``total`` cases, as a multiple of the time taken so far, after a case that ran.
+def left(ended: Sequence[Case], total: int, earlier: Sequence[Sequence[tuple[str, float]]], is_quick: bool) -> float:
+    """Seconds that the rest of ``total`` cases take, after a case that ran.
 
-    Skips take no time. Where jobs run beside one another they all come first, else they are mixed with the others.
+    ``earlier`` campaigns of the same cases say which run and how long they take. Before the first one a campaign that
+    ``is_quick`` has :data:`QUICK`; without either the rest is like the cases that ended. Skips take no time: where jobs
+    run beside one another they all come first, else they are mixed with the others.
 
-    >>> skipped, done = Case("SKIP", ""), Case("OK", "")
-    >>> _left([skipped, skipped, done], 5), _left([done, skipped, done], 6)
-    (2.0, 1.0)
+    >>> skipped, done = Case("SKIP", "a"), Case("OK", "b", seconds=3)
+    >>> left([skipped, skipped, done], 5, [], False), left([done, skipped, done], 6, [], False)
+    (6.0, 6.0)
     """
-    mixed = ended[next(place for place, case in enumerate(ended) if case.state != "SKIP") :]
-    return (total - len(ended)) / len(mixed)
+    ran = [(case.test, case.seconds) for case in ended if case.state != "SKIP"]
+    usual = {test: statistics.median(seconds) for test, seconds in group(chain.from_iterable(earlier)).items()}
+    count: Mapping[str, float] = Counter(test for test, _ in earlier[0]) if earlier else {}
+    if is_quick and not earlier:
+        usual = dict.fromkeys(QUICK, USUAL_S) | SLOW
+        count = {test: number * total / QUICK_CASES for test, number in QUICK.items()}
+    done = Counter(test for test, _ in ran)
+    waiting = {test: max(0, number - done[test]) for test, number in count.items()}
+    if not count:
+        mixed = ended[next(place for place, case in enumerate(ended) if case.state != "SKIP") :]
+        waiting = {"": (total - len(ended)) * len(ran) / len(mixed)}
+    return pace.left(ran, waiting, usual)
 
 
-def _report(campaign: str, profile: str, code: int, ended: list[Case], seconds: float) -> int:
+def _report(campaign: str, profile: str, code: int, ended: list[Case], seconds: float, part: str | None = None) -> int:
     """Print the results, why the other cases have no figures, the closing line and the next step."""
     output = _log().read_text(encoding="utf-8", errors="replace")
     ended = cases.explained(ended, output)
     mine, damages = query.records(query.Selection(campaign=campaign))
     for damage in damages:
         print(f"plumb: damaged record: {damage}", file=sys.stderr)
-    if mine:
-        print("\n".join([summary.lines(mine), *summary.legend(mine)]))
     skips = cases.skip_reasons(ended)
     failed = [case for case in ended if case.failed]
-    if mine and (skips or failed):
-        print()
-    for reason, count in skips.most_common():
-        print(f"skipped {count:>3} x {reason}")
-    for case in failed:
-        print(f"failed {case.describe()}: {naming.shorten(case.reason or 'ReFrame gives no reason', REASON_LENGTH)}")
     invalid = [row for row in mine if not row.is_valid]
-    for record in query.of_rows(invalid[:OUTPUTS])[0]:  # the last lines of its launches before they failed
-        if lines := show.output(record):
-            print(f"\n{record.variant.name} on {record.stack.name} ({record.id}), {lines}")
+    is_brief = bool(mine) and terminal.width() is not None
+    if not is_brief:
+        _print_whole(mine, invalid, failed, skips)
     for name in sorted({row.site for row in mine}):
-        outcome.write(name, campaign, profile, ((case.state, case.label, case.reason) for case in ended))
+        kept = ((case.state, case.label, case.reason, round(case.seconds, 3)) for case in ended)
+        outcome.write(name, campaign, profile, kept, outcome.INTERRUPTED if code == INTERRUPTED else part)
     if not ended and code == INTERRUPTED:
         return code
     if not ended:
@@ -260,17 +297,40 @@ def _report(campaign: str, profile: str, code: int, ended: list[Case], seconds: 
             listed = "reframe -c reframe-tests -l lists the tests, plumb stack list the stacks"
             cure = "--profile full selects among all tests" if profile == "quick" else listed
         raise PlumbError(f"no test ran: {why}", str(_log()), cure)
+    launches, disturbed = sum(row.launch_count for row in mine), sum(row.disturbed_count for row in mine)
+    known = Campaign([(record, place) for place, record in enumerate(query.of_rows(mine)[0])])
     took = units.human_seconds(seconds)
-    print(
-        f"\n{summary.closing(mine)}; {sum(skips.values())} skipped, {len(failed)} failed, in {took}"
-        f"\nplumb show ID shows all of a line, plumb report makes a page of them; ReFrame's output: {_log()}"
-    )
+    end = [f"{summary.closing(mine)}; {sum(skips.values())} skipped, {len(failed)} failed, in {took}"]
+    if mine and profile in outcome.PROFILES and not part:
+        end.append(f"Is this machine fine? {answer.sentence(known)}")
+    elif 2 * disturbed > launches:
+        end.append(f"{disturbed} of {units.counted(launches, 'launch')} were disturbed: the figures say little")
+    end.append(f"plumb report makes a page of it, plumb show ID shows all of a line; ReFrame's output: {_log()}")
     measured = bool(mine or any(case.state == "OK" for case in ended))  # a check of the suite itself leaves no record
-    if step := _next(mine, failed):
-        print(f"next: {step}")
+    if step := _next(mine, failed, 2 * disturbed > launches):
+        end.append(f"next: {step}")
+    faults = [f"{case.describe()}: {case.reason or 'ReFrame gives no reason'}" for case in failed]
+    faults += [f"{row.variant.name} on {row.stack.name}: {', '.join(row.faults) or row.verdict}" for row in invalid]
+    faults += [finding.text for rule in (below_reference, far_from_reach) for finding in ranked(rule(known))]
+    print(brief.text(mine, faults, end) if is_brief else "\n".join(["", *end]))
     if why := _why(failed, len(invalid), measured, skips):
         print(why, file=sys.stderr)
     return code or (1 if why else 0)
+
+
+def _print_whole(mine: Sequence[Row], invalid: Sequence[Row], failed: Sequence[Case], skips: Counter[str]) -> None:
+    """The table of all variants, the other cases, and the last lines of launches that failed."""
+    if mine:
+        print("\n".join([summary.lines(mine), *summary.legend(mine)]))
+    if mine and (skips or failed):
+        print()
+    for reason, count in skips.most_common():
+        print(f"skipped {count:>3} x {reason}")
+    for case in failed:
+        print(f"failed {case.describe()}: {naming.shorten(case.reason or 'ReFrame gives no reason', REASON_LENGTH)}")
+    for record in query.of_rows(invalid[:OUTPUTS])[0]:  # the last lines of its launches before they failed
+        if lines := show.output(record):
+            print(f"\n{record.variant.name} on {record.stack.name} ({record.id}), {lines}")
 
 
 def _why(failed: Sequence[Case], invalid: int, measured: bool, skips: Mapping[str, int]) -> str:
@@ -284,7 +344,7 @@ def _why(failed: Sequence[Case], invalid: int, measured: bool, skips: Mapping[st
     return "; ".join(reasons)
 
 
-def _next(mine: Sequence[Row], failed: Sequence[Case]) -> str | None:
+def _next(mine: Sequence[Row], failed: Sequence[Case], disturbed: bool) -> str | None:
     """The most useful step after a campaign; None where there is nothing to do."""
     invalid = next((row for row in mine if not row.is_valid), None)
     if invalid:
@@ -296,8 +356,10 @@ def _next(mine: Sequence[Row], failed: Sequence[Case]) -> str | None:
         return (
             f"all that ReFrame says of it, which has no job with words of its own: grep -A 20 'FAILURE INFO' {_log()}"
         )
+    if disturbed:
+        return "plumb campaign when nothing else runs; plumb doctor says what disturbs"
     if any(row.verdict == "unreferenced" for row in mine):
-        return "plumb calibrate makes expected values of these figures, once they were measured in 3 sessions"
+        return "two more campaigns; then plumb calibrate makes references of all three"
     return None
 
 

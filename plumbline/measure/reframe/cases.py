@@ -19,6 +19,8 @@ from plumbline.schedulers.program import last_line
 
 #: ``[       OK ] (12/80) stream_threads %threads=2 /1a2b3c4d @local:default+mpich``
 _DONE = re.compile(r"\[\s*(OK|FAIL|SKIP|ABORT)\s*\]\s*\(\s*(\d+)/(\d+)\)\s*(.*)")
+#: in the line before the first case: the tests are loaded
+LOADED = "start processing checks"
 #: ReFrame's closing report of a case that failed: its name, partition, environment, stage folder and the reason
 _FAILURE = re.compile(
     r"^FAILURE INFO for ([^\n]*) \(run: .*?^  \* System partition: (\S+)$.*?^  \* Environment: (\S+)$"
@@ -49,13 +51,20 @@ _PART = re.compile(r"\\.|\[\^?\]?[^]]*\]|.", re.DOTALL)
 class Case:
     """A test case that ended: OK, FAIL, SKIP or ABORT, and why if it has no figures.
 
-    ``label`` is ``TEST %PARAMETERS /HASH @SYSTEM:PARTITION+STACK``; ``stage`` is the folder of a failed one's job.
+    ``label`` is ``TEST %PARAMETERS /HASH @SYSTEM:PARTITION+STACK``; ``stage`` is the folder of a failed one's job,
+    ``seconds`` the time since the end of the case before.
     """
 
     state: str
     label: str
     reason: str | None = None
     stage: str | None = None
+    seconds: float = 0.0
+
+    @property
+    def test(self) -> str:
+        """The name of its test, without parameters."""
+        return self.label.partition(" ")[0]
 
     @property
     def failed(self) -> bool:

@@ -97,6 +97,8 @@ class PlumbTest(RecordShown, WaitingTest):
     launches = variable(int, value=0)
     #: campaign that the records belong to; ``plumb campaign`` gives it
     campaign = variable(str, value="")
+    #: experiment that the records are for, such as a lab
+    experiment = variable(str, value="")
     #: seconds after which one launch is ended
     launch_time_limit = variable(float, value=60.0)
     #: whether the MPI library affects the figures; if not, the quick campaign runs the first stack's build only
@@ -260,6 +262,7 @@ class PlumbTest(RecordShown, WaitingTest):
         words = [*paths.options(), "launch", str(stage / "variant.json"), "--records", str(stage / "records.jsonl")]
         words += ["--work", str(stage)]
         words += ["--campaign", self.campaign] if self.campaign else []
+        words += ["--experiment", self.experiment] if self.experiment else []
         self.executable_opts = [shlex.quote(word) for word in words]
 
     def variant(self) -> Variant:

@@ -39,7 +39,7 @@ def section(name: str, title: str, about: str, *pieces: Piece, otherwise: Piece 
 
 def absent(command: str) -> Piece:
     """The text of a section without data: the command that gives some."""
-    return ["No data in this campaign. This gives it: ", block("code", command)]
+    return ["Not measured in this campaign. This gives it: ", block("code", command)]
 
 
 def cell(*pieces: Piece, **parts: Any) -> Block:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from plumbline.base.errors import PlumbError
-from plumbline.records import query, sources, store
+from plumbline.records import outcome, query, sources, store
 from plumbline.records.model import AnyRecord, Record, Row
 from plumbline.records.notes import Note
 from plumbline.records.store import Damage
@@ -37,14 +37,15 @@ def compose(
     site: str,
     campaign: str | None,
     chosen: Sequence[Row],
-    outcome: dict[str, Any] | None,
+    ended: dict[str, Any] | None,
     past: Sequence[Row] | None = None,
     damages: Sequence[Damage] = (),
     notes: Sequence[Note] = (),
+    others: Sequence[Row] = (),
 ) -> Composed:
     """The page of the ``campaign`` whose rows are ``chosen``, with ``past`` as its history and the profiles of both.
 
-    Without ``past`` it has no history.
+    Without ``past`` it has no history. ``others`` are listed by what they were measured for.
     """
     left_out, kept = chosen[:-MAX_RECORDS], chosen[-MAX_RECORDS:]
     records, more = query.of_rows(kept)
@@ -55,16 +56,18 @@ def compose(
         scope = data.Scope(
             site,
             campaign,
-            outcome,
+            ended,
             # without the path of this machine before the results folder
             damages=[f"{item.file.name}:{item.line}: {item.reason}" for item in (*distinct_damages, *odd)],
             left_out=len(left_out),
             left_out_invalid=sum(not row.is_valid for row in left_out),
             notes=notes,
+            others=others,
         )
         history = None if past is None else [row for row in past if row.id in there]
         whole = [record for record in records if record.id in there]
-        return data.document(scope, whole, history, [*(past or ()), *chosen])
+        every = {row.id: row for row in (*(past or ()), *others, *chosen)}
+        return data.document(scope, whole, history, sorted(every.values(), key=lambda row: row.time))
 
     items: list[AnyRecord] = [*(past or ()), *records]
     document, odd = without_odd(page_of, list({item.id: item for item in items}.values()))
@@ -108,22 +111,30 @@ def _odd(
     return {}
 
 
-def choose(rows: Sequence[Row], wanted: str, site: str) -> tuple[str | None, list[Row]]:
-    """The campaign whose id begins with ``wanted`` and its rows; ``last`` is that of the newest record of any campaign.
+def choose(rows: Sequence[Row], wanted: str, site: str, profile: str | None = None) -> tuple[str | None, list[Row]]:
+    """The campaign whose id begins with ``wanted`` and its rows; ``last`` is the newest whole one of ``profile``.
 
-    Records of no campaign (``plumb launch`` by hand) are taken when there is no campaign at all. Raises
-    :class:`PlumbError` unless exactly one campaign matches.
+    Without a profile that is one of the suite, or where there is none of an application, or of an unknown profile; or
+    else the newest part, or the newest lab. Records of no campaign (``plumb launch`` by hand) are taken when there is
+    no campaign at all. Raises :class:`PlumbError` unless exactly one campaign matches.
     """
     if not rows:
         raise sources.none_of(site)
+    known = list(dict.fromkeys(row.campaign for row in reversed(rows) if row.campaign))  # the newest first
     if wanted == "last":
-        name = next((row.campaign for row in reversed(rows) if row.campaign), None)
+        standings = {name: outcome.standing(site, name) for name in known}
+        whole = [name for name in known if profile is None or standings[name] == (profile, None)]
+        if profile and not whole:
+            some = "; ".join(dict.fromkeys(map(str, standings.values()))) or "none"
+            raise PlumbError(f"no whole campaign of profile '{profile}'", f"site {site}", f"there are: {some}")
+        name = min(whole, key=lambda name: standings[name].rank, default=None)
     else:
-        known = list(dict.fromkeys(row.campaign for row in rows if row.campaign))
+        known.reverse()
         matches = [item for item in known if item.startswith(wanted)]
         if len(matches) != 1:
             some = ", ".join((matches or known)[-3:]) or "none"
             message = f"'{wanted}' begins {len(matches)} campaigns" if matches else f"no campaign '{wanted}'"
             raise PlumbError(message, f"site {site}", f"the newest are {some}")
         name = matches[0]
-    return name, [row for row in rows if row.campaign == name]
+    chosen = [row for row in rows if row.campaign == name]
+    return name, [row for row in chosen if name or not row.is_experiment] or chosen

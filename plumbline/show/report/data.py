@@ -21,7 +21,7 @@ from plumbline.show.report.curves import messages
 from plumbline.show.report.entry import Shared, entry, severity
 from plumbline.show.report.findings import Campaign, findings, stacks
 from plumbline.show.report.launches import launches
-from plumbline.show.report.overview import head, left_out, overview
+from plumbline.show.report.overview import head, left_out, others, overview
 from plumbline.show.report.placements import placements
 from plumbline.show.report.stream import stream
 
@@ -35,7 +35,7 @@ class Scope:
 
     ``outcome`` comes from :mod:`plumbline.records.outcome`; ``damages`` name lines of the results that could not be
     read; ``left_out`` counts records of the campaign beyond the room of a page, ``left_out_invalid`` those of them that
-    are not valid; ``notes`` are those of the site.
+    are not valid; ``notes`` are those of the site, ``others`` its records that were measured for something else.
     """
 
     site: str
@@ -45,6 +45,7 @@ class Scope:
     left_out: int = 0
     left_out_invalid: int = 0
     notes: Sequence[Note] = ()
+    others: Sequence[Row] = ()
 
 
 def document(
@@ -80,6 +81,7 @@ def document(
         work(usable),
         launches(usable),
         *([] if trends is None else [history.section(trends, numbers, "is of another campaign: plumb show")]),
+        *([others(scope.site, scope.others)] if scope.others else []),
         devices(records),
         circumstances(shared.parts),
     ]

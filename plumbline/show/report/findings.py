@@ -24,7 +24,7 @@ from plumbline.records.launch import kind as kind_of
 from plumbline.records.model import Record
 from plumbline.show import maps
 from plumbline.show.compare import figures
-from plumbline.show.pages.blocks import Block, absent, block, link, section
+from plumbline.show.pages.blocks import Block, block, link, section
 
 #: findings of one rule that a page shows: the largest
 MOST = 5
@@ -111,7 +111,7 @@ def stacks(campaign: Campaign) -> Block:
         "Stacks side by side",
         "The first figure of each test on each stack, and its ratio to the first stack that has it.",
         comparison and figures(comparison, {record.id: number for record, number in campaign.usable}),
-        otherwise=absent("make campaign"),
+        otherwise="No test of this campaign ran with two stacks; plumb stack install makes more.",
     )
 
 

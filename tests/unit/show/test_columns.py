@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
@@ -81,3 +82,12 @@ def test_one_more_column_is_one_more_line() -> None:
 def test_words_of_pieces() -> None:
     assert words([block("strong", "a", False, None), "b", ["c", 1]]) == "a b c 1"
     assert (words(None), words(""), words(0.5)) == ("–", "", "0.5")
+
+
+def test_a_whole_table_keeps_columns_in_which_no_row_has_anything() -> None:
+    empty = [Node("n1", None)]
+    titles = [column["title"] for column in TABLE.block(empty)["columns"]]
+    assert "power" not in titles
+    assert [column["title"] for column in replace(TABLE, whole=True).block(empty)["columns"]] == [
+        column.title for column in TABLE.columns
+    ]

@@ -230,7 +230,7 @@ class BisectionBench:
         variant, figure = series if series and number else (None, request.figure)
         gate_request = GateRequest(
             both,
-            Terms(rule, seed, ("plumb", "gate", *words)),
+            Terms(rule, seed, ("plumb", "gate", *words), purpose="bisect"),
             request.test,
             request.system,
             folder=folder,

@@ -33,32 +33,33 @@ BEGINNING = "good bad application stack test figure site partition tolerance mus
 
 @command(
     option("good", "a commit before the figure became slower", nargs="?", metavar="GOOD"),
-    option("bad", "one after that", nargs="?", metavar="BAD"),
-    option("--application", "its commits (default: the plumb.yaml here; without one those of this suite)"),
+    option("bad", "a later commit, at which it is slower", nargs="?", metavar="BAD"),
+    option(
+        "--application",
+        "plumb.yaml in the repository to bisect (default: the one here; without one, this suite is bisected)",
+    ),
     option(
         "--stack",
-        "stack that commits are built with (default: the first that the site offers); source:NAME: its own commits",
+        "stack for building the commits (default: the first of the site); source:NAME: bisect the library itself",
     ),
-    option(
-        "--test", "tests whose name begins with what this regular expression matches; the slowest series is followed"
-    ),
-    option("--figure", "only the figure of this name"),
-    option("--site", "where (default: the site that claims this host)"),
-    option("--partition", "default: the partitions of the site that have the tests"),
-    option("--tolerance", f"slowdown that is none (default: {TOLERANCE:g}, {TOLERANCE:.1%})".replace("%", " %%")),
+    option("--test", "tests whose names match this regular expression from the start; the slowest series is followed"),
+    option("--figure", "follow only this figure"),
+    option("--site", "site (default: the site of this host)"),
+    option("--partition", "partition (default: all partitions of the site with the tests)"),
+    option("--tolerance", f"tolerated slowdown (default: {TOLERANCE:g}, {TOLERANCE:.1%})".replace("%", " %%")),
     option(
         "--must-detect",
-        f"slowdown that must be found (default: {MUST_DETECT:g}, {MUST_DETECT:.0%})".replace("%", " %%"),
+        f"smallest slowdown that must be detected (default: {MUST_DETECT:g}, {MUST_DETECT:.0%})".replace("%", " %%"),
     ),
-    flag("--first-parent", "of a merge, follow only the first parent: the answer is then the merge"),
-    option("--minutes", "start no pair after M minutes; --resume goes on"),
-    option("--seed", "of the order of pairs (default: random, recorded)"),
+    flag("--first-parent", "follow only the first parent of merges, so that the answer may be a merge"),
+    option("--minutes", "start no pair of launches after M minutes; --resume continues"),
+    option("--seed", "seed of the pair order (default: random, recorded)"),
     option("--work", "folder of a new bisection (default: build/bisect/SESSION)"),
     option("--resume", "continue the bisection of this folder"),
-    flag("--dry-run", "how many commits, gates and launches; nothing is measured"),
-    options.as_json("print all that was found as JSON, and the rest on standard error"),
-    options.output("write all that was found to a file", ".json", ".md", ".html"),
-    description="Compares BAD with GOOD, and finds the commit between them that makes a figure slower: git bisect "
+    flag("--dry-run", "print the numbers of commits, gates and launches without measuring"),
+    options.as_json("print the results as JSON, progress on standard error"),
+    options.output("write the results to a file", ".json", ".md", ".html"),
+    description="Compare BAD with GOOD and find the commit between them that makes a figure slower: git bisect "
     "chooses the "
     "commits, a gate judges each.",
     rules=[

@@ -11,21 +11,18 @@ from typing import Any
 
 import msgspec
 
-from plumbline.base.table import escaped, markdown, table
+from plumbline.base.table import escaped
 from plumbline.base.units import counted, percent, some
 from plumbline.extras.search.bisect.bench import BisectionState
 from plumbline.extras.search.bisect.commits import Commits
 from plumbline.extras.search.bisect.model import ATTEMPTS, BisectionFindings, Comparison, Step
 from plumbline.judge.statement import nonempty
 from plumbline.records import naming
+from plumbline.show.columns import Column, Table
 from plumbline.show.pages import blocks
 from plumbline.show.pages.blocks import Block, block, section
 from plumbline.statistics.paired import CAP, LOOKS
 
-HEADER = ("commit", "date", "subject", "against", "verdict", "ratio", "interval", "pairs", "launches", "therefore")
-RIGHT = ("ratio", "pairs", "launches")
-#: the columns of the table of gates
-_COLUMNS = tuple(blocks.number(name) if name in (*RIGHT, "interval") else name for name in HEADER)
 #: characters of a commit's subject in a table
 WIDTH = 32
 #: exit statuses
@@ -128,35 +125,37 @@ class Report:
             yield from (Row(comparison, "") for comparison in before)
             yield Row(last, step.term)
 
-    def cells(self, row: Row) -> tuple[str, ...]:
-        """A row of :data:`HEADER`."""
-        comparison = row.comparison
-        subject, date = self.commits.subject(comparison.candidate)
-        return (
-            comparison.candidate[:12],
-            date,
-            naming.shorten(subject, WIDTH),
-            comparison.baseline[:12],
-            comparison.state,
-            "–" if comparison.ratio is None else f"{comparison.ratio:.4f}",
-            "–" if comparison.interval is None else "{:.4f} to {:.4f}".format(*comparison.interval),
-            str(comparison.pairs),
-            str(comparison.launches),
-            row.therefore,
+    @property
+    def table(self) -> Table[Row]:
+        """The table of gates."""
+        subject = self.commits.subject
+        return Table(
+            "Gates",
+            [
+                Column("commit", lambda row: row.comparison.candidate[:12]),
+                Column("date", lambda row: subject(row.comparison.candidate)[1], spare=1),
+                Column("subject", lambda row: naming.shorten(subject(row.comparison.candidate)[0], WIDTH), spare=3),
+                Column("against", lambda row: row.comparison.baseline[:12]),
+                Column("verdict", lambda row: block("badge", row.comparison.state, verdict=row.comparison.state)),
+                Column("ratio", lambda row: row.comparison.ratio and f"{row.comparison.ratio:.4f}", "number"),
+                Column("interval", lambda row: _interval(row.comparison), "number"),
+                Column("pairs", lambda row: row.comparison.pairs, "number"),
+                Column("launches", lambda row: row.comparison.launches, "number", spare=2),
+                Column("therefore", lambda row: row.therefore),
+            ],
         )
 
     def text(self) -> str:
         """For people: the table, the answer, notes."""
-        rows = [self.cells(row) for row in self.rows()]
-        shown = [table(HEADER, rows, RIGHT, spare=("date", "launches", "subject")), ""] if rows else []
+        rows = list(self.rows())
+        shown = [self.table.text(rows), ""] if rows else []
         return "\n".join([*shown, *self.notes, "", *(f"bisect: {line}" for line in self.lines)])
 
     def markdown(self) -> str:
         """The answer, the table, the notes."""
         first, *rest = self.lines
-        cells = [self.cells(row) for row in self.rows()]
         bullets = [f"- {escaped(line)}" for line in (*rest, *self.notes)]
-        return "\n".join([f"**{escaped(first)}**", "", markdown(HEADER, cells, RIGHT), "", *bullets]) + "\n"
+        return "\n".join([f"**{escaped(first)}**", "", self.table.markdown(list(self.rows())), "", *bullets]) + "\n"
 
     def document(self) -> str:
         """All of it as JSON."""
@@ -198,6 +197,10 @@ class Report:
         return [*named, ("figure", ": ".join(self.state.series or ())), ("stack", request.stack), ("margins", margins)]
 
 
+def _interval(comparison: Comparison) -> str | None:
+    return comparison.interval and "{:.4f} to {:.4f}".format(*comparison.interval)
+
+
 def _plain(comparison: Comparison) -> dict[str, Any]:
     """The JSON object of it: numbers to six digits, without what is as it usually is."""
     return {
@@ -224,9 +227,6 @@ def plan(commits: int) -> str:
 def page(report: Report) -> dict[str, Any]:
     """The page: the answer, every step, and the commits of the range by their ratio to the good one."""
     first, *rest = report.lines
-    rows = [list(report.cells(row)) for row in report.rows()]
-    for row in rows:
-        row[4] = block("badge", row[4], verdict=row[4])  # type: ignore[call-overload]
     return {
         "title": "Bisection",
         "heading": ["Bisection"],
@@ -244,7 +244,7 @@ def page(report: Report) -> dict[str, Any]:
                 "Gates",
                 "Every gate, range by range. Ratio: commit / what it stands against; each end of an interval is right "
                 "with 99 %.",
-                blocks.table("Gates", _COLUMNS, rows),
+                report.table.block(list(report.rows())),
             ),
             section("notes", "Notes", "", block("bullets", *report.notes)),
         ],

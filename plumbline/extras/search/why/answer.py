@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from plumbline.base.table import markdown, table
 from plumbline.base.units import counted, percent, signed
 from plumbline.extras.search.why.designs import bits
 from plumbline.extras.search.why.model import Fixed
@@ -18,11 +17,10 @@ from plumbline.extras.search.why.search import ACTS, Named
 from plumbline.judge.decide import Verdict
 from plumbline.judge.statement import Statement, nonempty, rounded
 from plumbline.records.naming import shorten
+from plumbline.show.columns import Column, Table
 from plumbline.show.pages import blocks
 from plumbline.show.pages.blocks import Block, block, section
 
-HEADER = ("cause", "A", "B", "put into A", "taken out of B", "share", "interval", "verdict")
-RIGHT = ("put into A", "taken out of B", "share")
 #: exit status of each kind of answer; 3 is that of what cannot be measured
 STATUS = {"explained": 0, "outside": 1, "undecided": 2}
 #: causes that are drawn one by one; all others that act are one step
@@ -71,6 +69,21 @@ class Cause(Statement):
         """The end that it could be tried in, where the other one fails; empty where both were."""
         ends = [name for name, seen in (("A", self.put_in), ("B", self.taken_out)) if seen is not None]
         return ends[0] if len(ends) == 1 else ""
+
+
+CAUSES = Table[Cause](
+    "Causes",
+    [
+        Column("cause", lambda cause: cause.subject),
+        Column("A", lambda cause: shorten(cause.before, _WIDTH)),
+        Column("B", lambda cause: shorten(cause.after, _WIDTH)),
+        Column("put into A", lambda cause: None if cause.put_in is None else signed(cause.put_in), "number"),
+        Column("taken out of B", lambda cause: None if cause.taken_out is None else signed(cause.taken_out), "number"),
+        Column("share", lambda cause: cause.part and _percent(cause.part[0]), "number"),
+        Column("interval", lambda cause: cause.part and " to ".join(map(_percent, cause.part[1:])), "number"),
+        Column("verdict", lambda cause: cause.reason, "notes"),
+    ],
+)
 
 
 class Answer:
@@ -190,27 +203,11 @@ class Answer:
         more = f" and {len(fixed) - 4} more" if len(fixed) > 4 else ""
         return f"; what differed and is not set here: {', '.join(shown)}{more}"
 
-    def rows(self) -> list[tuple[str, ...]]:
-        """The rows of the table."""
-        return [
-            (
-                cause.subject,
-                shorten(cause.before, _WIDTH),
-                shorten(cause.after, _WIDTH),
-                "–" if cause.put_in is None else signed(cause.put_in),
-                "–" if cause.taken_out is None else signed(cause.taken_out),
-                _percent(cause.part[0]) if cause.part else "–",
-                f"{_percent(cause.part[1])} to {_percent(cause.part[2])}" if cause.part else "–",
-                cause.reason or "",
-            )
-            for cause in self.causes
-        ]
-
     def text(self) -> str:
         """The table, how it was measured, and what cannot be set."""
         if self.outcome.attribution is None:
             return "\n".join(self.notes())
-        return "\n".join([table(HEADER, self.rows(), right=RIGHT), "", *self.notes()])
+        return "\n".join([CAUSES.text(self.causes), "", *self.notes()])
 
     def notes(self) -> list[str]:
         """Notes on the search for its reader."""
@@ -259,7 +256,7 @@ class Answer:
 
     def markdown(self) -> str:
         """The line, the table and the notes for a merge request."""
-        shown = [markdown(HEADER, self.rows(), RIGHT), ""] if self.causes else []
+        shown = [CAUSES.markdown(self.causes), ""] if self.causes else []
         return "\n".join([f"**{self.closing()}**", "", *shown, *(f"- {note}" for note in self.notes())]) + "\n"
 
 
@@ -298,11 +295,6 @@ def _percent(fraction: float) -> str:
     return f"{round(100 * fraction)} %"
 
 
-def differences(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """The differences of two ends as a table, with long values cut."""
-    return table(header, [tuple(shorten(cell, 40) for cell in row) for row in rows])
-
-
 def page(answer: Answer) -> dict[str, Any]:
     """The page: the difference as a waterfall of what each cause makes, the table, and what was measured."""
     outcome = answer.outcome
@@ -313,7 +305,6 @@ def page(answer: Answer) -> dict[str, Any]:
         ("figure", f"{outcome.figure}, {outcome.better} is better"),
         ("site", outcome.request.ends.first.site),
     ]
-    columns = [*HEADER[:3], *map(blocks.number, HEADER[3:7]), blocks.column(HEADER[7], "notes")]
     drawn = [cause for cause in answer.causes if cause.part]
     return {
         "title": "Why B differs from A",
@@ -326,7 +317,7 @@ def page(answer: Answer) -> dict[str, Any]:
                 "Each difference was put into A alone, and taken out of B alone. Its share is the mean of both, as a "
                 "part of the whole difference; the interval is right with 98 %.",
                 bool(drawn) and _waterfall(answer, drawn),
-                blocks.table("Causes", columns, [list(row) for row in answer.rows()]),
+                CAUSES.block(answer.causes),
                 otherwise="The ends do not differ for certain, so no cause was looked for.",
             ),
             section("notes", "How it was measured", "", block("bullets", *answer.notes())),

@@ -14,39 +14,40 @@ from plumbline.commands import options
 from plumbline.commands.options import command, flag, goes_without, only_with, option
 from plumbline.extras.search.why import ends as found_ends
 from plumbline.extras.search.why import run as searches
-from plumbline.extras.search.why.answer import STATUS, Answer, differences, page
+from plumbline.extras.search.why.answer import STATUS, Answer, page
 from plumbline.extras.search.why.model import WHY, Ends
 from plumbline.gate import setup, sides
 from plumbline.gate.rules import MARGINS
 from plumbline.measure.application import model as applications
 from plumbline.records import store
+from plumbline.records.naming import shorten
+from plumbline.show.columns import Column, Table
 from plumbline.show.pages.page import render
 from plumbline.statistics.paired import PairedRule
 
 
 @command(
-    option("first", "a record's id, or a side: stack, commit, placement:P,…", nargs="?", metavar="A"),
-    option("second", "the same; what is asked is why it differs from A", nargs="?", metavar="B"),
-    option("--test", "of two sides: the test whose name begins with what this regular expression matches"),
-    option("--figure", "of the test (default: the one that differs most)"),
-    option("--stack", "of sides that name none"),
-    option("--application", "its programs are measured (default: the plumb.yaml here)"),
-    option("--site", "where (default: the site that claims this host)"),
-    option("--partition", "default: the partition of the site that has the test"),
-    option("--tolerance", "what a difference may make without being named (default: 0.01, 1 %%)"),
-    option("--must-detect", "what a difference makes that has to be found (default: 0.05, 5 %%)"),
-    flag("--root", "also change settings of this host that only root can (huge pages, governor, …), and set them back"),
+    option("first", "faster side: id of a record, stack, commit, placement:P,… (docs/why.md)", nargs="?", metavar="A"),
+    option("second", "slower side, named like A", nargs="?", metavar="B"),
+    option("--test", "test of two sides whose name matches this regular expression from the start"),
+    option("--figure", "figure of the test (default: the one that differs most)"),
+    option("--stack", "stack of sides that do not name one"),
+    option("--application", "plumb.yaml of the programs to measure (default: the one here)"),
+    option("--site", "site (default: the site of this host)"),
+    option("--partition", "partition (default: the partition of the site with the test)"),
+    option("--tolerance", "ignore effects below this (default: 0.01, 1 %%)"),
+    option("--must-detect", "smallest effect that must be detected (default: 0.05, 5 %%)"),
+    flag("--root", "also vary host settings that need root (huge pages, governor, …), and restore them"),
     options.trust(),
-    option("--minutes", "begin no round of launches after M minutes"),
-    option("--seed", "of the order of launches (default: random, recorded)"),
+    option("--minutes", "start no round of launches after M minutes; --resume continues"),
+    option("--seed", "seed of the launch order (default: random, recorded)"),
     option("--work", "folder of a new search (default: build/why/SESSION)"),
     option("--resume", "continue the search of this folder"),
-    flag("--dry-run", "the differences, launches and minutes; nothing is run"),
-    options.as_json("print the answer as JSON, and the rest on standard error"),
+    flag("--dry-run", "print the differences and the numbers of launches and minutes without running anything"),
+    options.as_json("print the answer as JSON, progress on standard error"),
     options.output("write the answer to a file", ".json", ".md", ".html"),
-    description="Measures what each difference between A and B makes: each is put into A alone, and taken out of B "
-    "alone. "
-    "Without A and B: those of the newest gate that ended with FAIL.",
+    description="Measure the effect of each difference between A and B: add it alone to A, and remove it alone from B. "
+    "Default: both sides of the newest gate that ended with FAIL.",
     rules=[
         goes_without(
             "first test figure root dry_run",
@@ -118,14 +119,25 @@ def _begun(args: argparse.Namespace) -> Path:
     return Path(folder)
 
 
+DIFFERENCES = Table[tuple[str, str, str, str]](
+    "Differences",
+    [
+        Column("difference", lambda row: shorten(row[0], 40)),
+        Column("A", lambda row: shorten(row[1], 40)),
+        Column("B", lambda row: shorten(row[2], 40)),
+        Column("can be set", lambda row: shorten(row[3], 40)),
+    ],
+    whole=True,
+)
+
+
 def _differences(ends: Ends) -> str:
     """The table of differences."""
     rows = [
         (difference.label, _value(difference.before), _value(difference.after), "here") for difference in ends.factors
     ]
     rows += [(difference.key, difference.before, difference.after, difference.why) for difference in ends.fixed]
-    header = ("difference", "A", "B", "can be set")
-    return differences(header, rows)
+    return DIFFERENCES.text(rows)
 
 
 def _value(text: str | None) -> str:

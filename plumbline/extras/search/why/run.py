@@ -20,7 +20,7 @@ from msgspec import structs
 from plumbline import site
 from plumbline.base.errors import PlumbError
 from plumbline.base.schemas.site import Partition
-from plumbline.base.units import Better, counted
+from plumbline.base.units import Better, counted, human_seconds
 from plumbline.extras.search.why import designs
 from plumbline.extras.search.why.model import WHY, Ends, WhyRequest
 from plumbline.extras.search.why.rounds import Rounds, Seen
@@ -214,7 +214,7 @@ def _minutes(ends: Ends, launches: int) -> str:
     known = [launch.wall_s for record_id in ends.ids for launch in query.find(record_id).launches]
     seconds = statistics.median(known) if known else session.USUAL_LAUNCH_S
     why = f"as the launches of {' and '.join(ends.ids)}" if known else "if a launch takes as long"
-    return f"about {launches * seconds / 60:.0f} min of launches of {seconds:.1f} s, {why}"
+    return f"about {human_seconds(launches * seconds)} of launches of {seconds:.1f} s, {why}"
 
 
 def resume(folder: Path, minutes: float | None, say: Say) -> WhyOutcome:
@@ -259,7 +259,7 @@ def _compare_ends(
             rules.settle(_only(variant, request.figure), [], "", request.rule)
             for variant in (request.ends.first, request.ends.second)
         ]
-        terms = setup.Terms(request.rule, request.seed)
+        terms = setup.Terms(request.rule, request.seed, purpose="why")
         under = dict(request.circumstances)
         setup.GATE.begin(place, setup.Session(request.session, *request.ends.labels, [both], terms, under))
     say(f"the ends: {request.ends.labels[1]} (B) against {request.ends.labels[0]} (A)")

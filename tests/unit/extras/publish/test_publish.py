@@ -88,6 +88,7 @@ def test_pages_hold_what_the_records_say(results, root):
     assert pieces.rows(campaigns)[0] == [
         min(item["time"] for item in reports.campaign())[:16].replace("T", " "),
         CAMPAIGN,
+        "full",
         ", ".join(reports.STACKS),
         str(len(reports.campaign())),
         "3",
@@ -102,6 +103,25 @@ def test_pages_hold_what_the_records_say(results, root):
     assert pieces.blocks(pieces.section(report, "left-out"), "heading")[1]["pieces"] == [
         "5 of 8 cases without a valid record"
     ]
+
+
+def test_labs_and_gates_have_lists_of_their_own_and_are_no_history(results, root, capsys):
+    put(results, "s1", numbered(1))
+    put(results, "s2", numbered(2, experiment="lab"))
+    put(results, "s3", {**numbered(3), "campaign": None, "side": "baseline"})
+    outcome.write("local", "c1", "quick", [("OK", "a", None)])
+    outcome.write("local", "c2", outcome.LAB, [("OK", "a", None)], outcome.CHOSEN)
+    assert publish(root) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "1 system, 1 campaign"
+    assert pieces.rows(shown(root / "index.html"))[0][2] == "2026-01-01 00:00"
+    system = shown(root / "systems/local/index.html")
+    kinds = {name: pieces.rows(pieces.section(system, name))[0][1:3] for name in ("campaigns", "parts", "others")}
+    assert kinds == {"campaigns": ["c1", "quick"], "parts": ["c2", "lab"], "others": ["gate", "s3"]}
+    assert (root / "systems/local/campaigns/c2.html").is_file()
+    for words, points in (([], 1), (["--experiments"], 3)):
+        assert cli.main(["publish", str(root), *words]) == 0
+        series = pieces.blocks(shown(root / "systems/local/tests/stream_threads.html"), "picker")[0]["options"]
+        assert series[0][0][1] == points
 
 
 def test_after_the_first_campaign_every_page_has_values(results, root):
@@ -158,7 +178,7 @@ def test_what_did_not_change_is_not_made_again(results, root, capsys):
     ("change", "made"),
     [
         (lambda results: notes.add("local", "x", notes.moment("2026-01-01")), {"tests/stream_threads", "index"}),
-        (lambda results: outcome.write("local", "c1", "quick", []), {"campaigns/c1"}),
+        (lambda results: outcome.write("local", "c1", "quick", []), {"campaigns/c1", "index"}),
         (
             lambda results: put(results, "s1", numbered(1, verdict="invalid", reasons=["why"], figures=[])),
             {"campaigns/c1", "tests/stream_threads", "index"},

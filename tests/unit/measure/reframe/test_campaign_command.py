@@ -256,3 +256,22 @@ def test_a_build_folder_with_a_blank_is_named_before_reframe_splits_its_name(
     monkeypatch.setattr(campaign, "environment_of_reframe", lambda _: pytest.fail("went on"))
     with pytest.raises(PlumbError if refused else pytest.fail.Exception, match="has a blank" if refused else "went on"):
         campaign.measure(campaign.Tests([], "quick", []))
+
+
+@pytest.mark.parametrize(
+    ("test", "options", "part"),
+    [
+        (None, [], None),
+        (None, ["-S", "launches=2"], None),
+        ("stream", [], outcome.CHOSEN),
+        (None, ["-n", "stream"], outcome.CHOSEN),
+        (None, ["--exclude=imb"], outcome.CHOSEN),
+    ],
+)
+def test_chosen_tests_are_no_whole_campaign(
+    monkeypatch: pytest.MonkeyPatch, test: str | None, options: list[str], part: str | None
+) -> None:
+    begun: list[campaign.Tests] = []
+    monkeypatch.setattr(campaign, "measure", lambda tests, nodes, turn: begun.append(tests) or 0)
+    campaign.run("quick", test, options)
+    assert [tests.part for tests in begun] == [part]

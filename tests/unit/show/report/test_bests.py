@@ -139,7 +139,7 @@ def test_the_report_has_the_verdict():
         if "the best hybrid code (vector node 1x8 local) is 1.181 [" in pieces.text(item)
     ]
     assert found["entries"][finding["entry"]]["id"] == items[1].id
-    assert "No data" in pieces.text(pieces.section(document(Scope(site="local"), items[:1]), "hybrids"))
+    assert "Not measured" in pieces.text(pieces.section(document(Scope(site="local"), items[:1]), "hybrids"))
 
 
 def of_program(threads, values, commit="a" * 40):

@@ -257,4 +257,4 @@ def test_stacks_side_by_side_have_the_entry_of_each_cell():
     assert pieces.text(pieces.blocks(second, "small")[0]).startswith("~0.333 [")
     assert "?" not in pieces.text(second)
     alone = findings.Campaign(records[:1])
-    assert "No data" in pieces.text(findings.stacks(alone))
+    assert "two stacks" in pieces.text(findings.stacks(alone))

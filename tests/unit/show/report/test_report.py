@@ -227,7 +227,7 @@ def test_collectives_of_another_place_are_not_compared():
     items[1]["placement"]["name"] = "numa"
     (table,) = pieces.blocks(pieces.section(document(items), "collectives"), "table")
     assert not {"OSU", "IMB"} & {column["title"] for column in table["columns"]}
-    assert "No data" in pieces.text(pieces.section(document(items[1:]), "collectives"))
+    assert "Not measured" in pieces.text(pieces.section(document(items[1:]), "collectives"))
 
 
 def test_a_pair_that_names_its_ranks_only():
@@ -470,4 +470,12 @@ def test_experiments_that_the_records_repeat_are_there_with_what_they_say():
     assert row[0].startswith("R7 ")
     assert row[1] == "not measured here yet: plumb lab R7"
     assert row[2] == "plumb lab R7 --recorded"
-    assert "No data" in pieces.text(pieces.section(data.document(data.Scope(site="local"), []), "labs"))
+    assert "Not measured" in pieces.text(pieces.section(data.document(data.Scope(site="local"), []), "labs"))
+
+
+def test_a_lab_is_in_the_report_of_a_campaign_that_does_not_repeat_it():
+    row = convert(barrier(267.0, "spin_cycles", placement="pair:l3")).row()
+    for experiment, shown in (("lab", True), ("gate", False), (None, False)):
+        rows = [msgspec.structs.replace(row, experiment=experiment)]
+        text = pieces.text(pieces.section(data.document(data.Scope(site="local"), [], None, rows), "labs"))
+        assert ("R7 " in text) == shown

@@ -160,7 +160,7 @@ def test_a_damaged_outcome_is_an_error(results):
 
 def test_an_outcome_is_of_this_site_only(results):
     outcome.write("local", "A", "quick", [])
-    assert outcome.read("local", "A") == {"profile": "quick", "cases": []}
+    assert outcome.read("local", "A") == {"profile": "quick", "cases": [], "part": None}
     assert outcome.read("local", "../local/A") is None
     assert outcome.read("local", None) is None
     outcome.file("local", "B").mkdir(parents=True)

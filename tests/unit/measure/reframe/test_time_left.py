@@ -1,0 +1,124 @@
+"""The time left of a campaign, by replays of durations in the order that a dry run of the quick campaign showed."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from plumbline.measure.reframe import campaign
+from plumbline.measure.reframe.cases import Case
+from plumbline.records import outcome
+
+#: test, cases that run, cases that are skipped: two cores, three stacks
+ORDER = [
+    ("dgemm_node", 1, 2), ("barrier_pair", 1, 11), ("sharing_pair", 1, 11), ("suite_integrity", 1, 2),
+    ("osu_pair", 9, 36), ("osu_collective", 9, 0), ("osu_barrier", 3, 0), ("stream_threads", 4, 2),
+    ("stream_numa", 1, 2), ("stream_ranks", 2, 4), ("daxpy_touch", 1, 2), ("membw_triad", 1, 2), ("imb_pair", 4, 26),
+    ("imb_window", 2, 13), ("imb_collective", 6, 3), ("imb_barrier", 2, 1), ("pairs_cores", 5, 1),
+    ("deadlock_fixed", 3, 0), ("pi_sum", 5, 1), ("heat1d_steps", 3, 0), ("pingpong_threads", 3, 0),
+    ("overlap_fraction", 3, 12), ("jacobi_modes", 3, 0),
+]  # fmt: skip
+
+
+def cases(seed: int, pace: float, first: str) -> list[Case]:
+    """A campaign ``pace`` times as slow as the shipped table, whose cases scatter.
+
+    ``first``: skipped cases come "mixed" with the others, or all "before" them, where jobs run beside one another.
+    """
+    draw = random.Random(seed)  # noqa: S311 - a simulation, not a secret
+    usual = {name: campaign.SLOW.get(name, campaign.USUAL_S) * draw.uniform(0.8, 1.25) for name, *_ in ORDER}
+    made = []
+    for name, ran, skipped in ORDER:
+        states = ["OK"] * ran + ["SKIP"] * skipped
+        draw.shuffle(states)
+        made += [
+            Case(
+                state,
+                f"{name} /1 @s:p+e",
+                seconds=pace * usual[name] * draw.uniform(0.9, 1.1) if state == "OK" else 0.01,
+            )
+            for state in states
+        ]
+    return sorted(made, key=lambda case: case.state == "OK") if first == "before" else made
+
+
+def factor(run: list[Case], earlier: list[list[tuple[str, float]]], is_quick: bool = True) -> float:
+    """How far the worst estimate after the first tenth is from the time that was left, above five seconds."""
+    total = sum(case.seconds for case in run)
+    worst, passed = 1.0, 0.0
+    for number, case in enumerate(run, 1):
+        passed += case.seconds
+        rest = total - passed
+        if case.state == "OK" and passed > total / 10 and rest > max(5.0, total / 50):
+            known = campaign.left(run[:number], len(run), earlier, is_quick)
+            worst = max(worst, known / rest, rest / known)
+    return worst
+
+
+@pytest.mark.parametrize("first", ["mixed", "before"])
+@pytest.mark.parametrize("pace", [0.5, 1.0, 14.0])
+def test_the_first_campaign_is_within_a_factor_of_one_and_a_half(pace: float, first: str) -> None:
+    for seed in range(20):
+        assert factor(cases(seed, pace, first), []) <= 1.5, seed
+
+
+@pytest.mark.parametrize("first", ["mixed", "before"])
+def test_a_later_campaign_has_the_medians_of_the_earlier_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str
+) -> None:
+    """With large caches, where STREAM takes ten times as long as the table has it; and three times as slow as then."""
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path))
+    (tmp_path / "local").mkdir()
+
+    def slow(run: list[Case]) -> list[Case]:
+        return [
+            Case(case.state, case.label, seconds=case.seconds * (10 if case.test.startswith("stream") else 1))
+            for case in run
+        ]
+
+    for seed in range(4):
+        run = slow(cases(seed, 1.0, first))
+        kept = ((case.state, case.label, case.reason, case.seconds) for case in run)
+        outcome.write("local", f"2026010{seed}T000000Z-aaaaaa", "quick", kept)
+    earlier = outcome.earlier("local", "quick", 204, "dgemm_node")
+    assert len(earlier) == outcome.EARLIER
+    for seed in range(10, 20):
+        assert factor(slow(cases(seed, 3.0, first)), earlier, is_quick=False) <= 1.5
+
+
+def test_the_first_line_of_the_newcomers_campaign() -> None:
+    """It said 40 min 12 s, which is 12 s times the other 203 cases, and the campaign took 3 min 59 s."""
+    done = Case("OK", "dgemm_node /1 @s:p+e", seconds=12.0)
+    assert campaign.left([done], 204, [], True) == pytest.approx(239 - 12, rel=0.05)
+
+
+def test_without_any_table_skips_cost_nothing() -> None:
+    """The slowest case is the first of all."""
+    assert all(factor(cases(seed, 1.0, "before"), [], is_quick=False) <= 2 for seed in range(10))
+
+
+def test_outcomes_of_others_and_damaged_ones_are_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path))
+    (tmp_path / "local").mkdir()
+    assert outcome.earlier("local", "quick", 1, "a") == []
+    for name, cases_kept, profile in [
+        ("1", [{"state": "OK", "case": "a /1", "reason": None}], "quick"),  # an earlier version's
+        ("2", [{"state": "OK", "case": "a /1", "reason": None, "seconds": -1}], "quick"),
+        ("3", [{"state": "OK", "case": 7, "reason": None, "seconds": 1}], "quick"),
+        ("4", [{"state": "OK", "case": "a /1", "reason": None, "seconds": 1}], "full"),
+        ("5", [{"state": "OK", "case": "b /1", "reason": None, "seconds": 1}], "quick"),
+    ]:
+        text = json.dumps({"campaign": name, "profile": profile, "cases": cases_kept})
+        outcome.file("local", name).write_text(text, encoding="utf-8")
+    outcome.file("local", "6").write_text("{", encoding="utf-8")
+    assert outcome.earlier("local", "quick", 1, "a") == []
+    assert outcome.earlier("local", "full", 1, "a") == [[("a", 1.0)]]
+    assert outcome.earlier("", "quick", 1, "a") == []
+
+
+def test_the_table_is_that_of_a_whole_quick_campaign() -> None:
+    assert {name: ran for name, ran, _ in ORDER} == campaign.QUICK
+    assert sum(ran + skipped for _, ran, skipped in ORDER) == campaign.QUICK_CASES
