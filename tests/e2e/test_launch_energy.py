@@ -57,4 +57,4 @@ def test_a_node_without_counters_has_no_column(bench: Bench, tmp_path: Path, mon
     assert [launch.energy_j for launch in record.launches] == [None] * len(record.launches)
     shown = show.text(record)
     assert " J " not in shown
-    assert shown.count("not read: no counter of energy") == 1
+    assert shown.count("joules not read: no counter of energy") == 1

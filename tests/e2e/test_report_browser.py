@@ -105,7 +105,8 @@ def test_findings_and_stacks_come_first_and_open_their_records(visit, report, ca
     expect(tab.locator("#details")).to_be_visible()
     tab.keyboard.press("Escape")
     heads = tab.locator("#stacks thead th").all_inner_texts()
-    assert heads == ["test", "figure", *reports.STACKS]
+    assert heads[:3] == ["test", "placement", "figure"]
+    assert heads[-len(reports.STACKS) :] == list(reports.STACKS)
     assert tab.locator("#stacks tbody tr").count() > 0
     assert tab.locator("#stacks .glyph[title=best]").count() > 0
 
@@ -133,7 +134,7 @@ def test_the_policy_holds_against_code_and_network(browser, report):
 def test_overview_shows_the_figures_of_the_records(visit, report, campaign):
     tab = visit(report)
     tab.locator("#overview").get_by_label("every figure").check()
-    cells = tab.locator("#variants td.median").evaluate_all(
+    cells = tab.locator("#variants td.median[data-value]").evaluate_all(
         """cells => cells.map((cell) => [cell.closest('tr').querySelector('.opener').dataset.record,
             cell.previousSibling.textContent, cell.dataset.value, cell.textContent, cell.nextSibling.textContent])"""
     )
@@ -206,7 +207,9 @@ def test_sorting_by_a_column_of_numbers(visit, report):
     expect(head).to_have_attribute("aria-sort", "descending")
     values = [
         float(value)
-        for value in tab.locator("#variants td.median").evaluate_all("cells => cells.map((cell) => cell.dataset.value)")
+        for value in tab.locator("#variants td.median[data-value]").evaluate_all(
+            "cells => cells.map((cell) => cell.dataset.value)"
+        )
     ]
     assert values == sorted(values, reverse=True)
 
@@ -410,7 +413,7 @@ def test_history_shows_points_and_the_change(visit, report):
     assert shown[: len(past)] == [item["id"] for item in past]
     assert marks == [25]
     expect(tab.locator("#history > div > .scroll tbody tr, #history > .scroll tbody tr").first).to_contain_text(
-        f"worse at {past[25]['id']}"
+        f"worse since {past[25]['id']}"
     )
 
 
@@ -445,7 +448,7 @@ def test_the_drawer_tells_all_about_a_record(visit, report, campaign):
         " ".join(shown(figure["value"], "MB/s")),
         "90.00 GB/s",
         "calibrated, local/references/stream.yaml",
-        f"{figure['limit']['percent']:.1f} % of 76.80 GB/s ({figure['limit']['method']})",
+        f"{figure['limit']['percent']:.1f} % of {figure['limit']['method']} (76.80 GB/s)",
         "disturbed: steal 2.0 % of the time",
         *(str(value) for value in figure["samples"]),
         f"plumb reproduce {item['id']}",
@@ -465,7 +468,7 @@ def test_the_drawer_of_a_record_that_is_not_verified(visit, report, campaign):
     tab = visit(report, fragment=f"#record-{item['id']}")
     drawer = tab.get_by_role("dialog")
     expect(drawer).to_contain_text("launch 0: rank 1 on node1 left no witness")
-    expect(drawer).to_contain_text("failed, exit status 1")
+    expect(drawer.get_by_role("row", name="failed")).to_contain_text("exit status 1")
     drawer.get_by_text("End of the output of launch 0").click()
     expect(drawer).to_contain_text("stream: out of memory")
 

@@ -123,7 +123,7 @@ def test_history_names_what_happened_at_a_change(results, capsys):
     notes.add("local", "new kernel", notes.moment("2026-01-14T12:00"))
     assert cli.main(["history"]) == 1
     out = capsys.readouterr().out
-    assert "-10.0% worse since 00000000000e, noted: new kernel" in out
+    assert "−10.0 % worse since 00000000000e, noted: new kernel" in out
     assert "before it all" in out.partition("what happened")[2]
     assert cli.main(["history", "--json"]) == 1
     (alarm,) = json.loads(capsys.readouterr().out)["alarms"]
