@@ -93,8 +93,8 @@ def test_a_list_of_packages_may_be_empty(root, text):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("packages: [mpich]\n", "`packages` is no mapping"),
-        ("packages: {mpich: true}\n", "`packages` is no mapping"),
+        ("packages: [mpich]\n", "`packages` is not a mapping"),
+        ("packages: {mpich: true}\n", "`packages` is not a mapping"),
         ("packages: {mpich: {\n", "is not YAML"),
         ("mpich\n", "not a mapping"),
     ],

@@ -185,7 +185,7 @@ def test_lsf_flux_sge(tmp_path):
     assert {"--requires=host:n[1-2]", "--queue=debug"} <= set(words)
     jobs = commands(asked(tmp_path, "sge", nodes=["n1", "n2"]))
     assert [job[job.index("-l") + 1] for job in jobs] == ["hostname=n1", "hostname=n2"]
-    with pytest.raises(PlumbError, match="have to be named"):
+    with pytest.raises(PlumbError, match="needs the names of the nodes"):
         commands(asked(tmp_path, "sge"))
 
 
