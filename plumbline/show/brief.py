@@ -39,7 +39,7 @@ class Line:
 
 def lines(records: Sequence[AnyRecord]) -> list[Line]:
     """A line for each test that has a figure; values are in the order of the placements."""
-    call, made = naming.naming(record.variant for record in records), []
+    call, shown = naming.naming(record.variant for record in records), []
     usable = [record for record in records if record.figures and not record.faults]
     for alike in group((record.variant.test, record) for record in usable).values():
         named = group((call(record.variant), record) for record in alike)
@@ -55,8 +55,8 @@ def lines(records: Sequence[AnyRecord]) -> list[Line]:
             for stack in sorted({stack for _, stack in figures})
         }
         measure = f"{naming.shorten(first[0].figures[0].name, FIGURE - len(unit))} {unit}"
-        made.append(Line(name, f" +{more}" if more else "", naming.shorten("/".join(placed), PLACED), measure, values))
-    return made
+        shown.append(Line(name, f" +{more}" if more else "", naming.shorten("/".join(placed), PLACED), measure, values))
+    return shown
 
 
 def _value(figure: Figure | None, divisor: float) -> str:
