@@ -95,9 +95,10 @@ def test_a_stack_against_its_copy_interrupted_and_resumed(tmp_path, twins):
 
 
 def test_what_cannot_be_measured_is_one_line(tmp_path, twins):
+    sides = ("--baseline", "mpich", "--candidate")
     for options, said in (
-        (("--baseline", "mpich", "--candidate", "mpich-copy", "--test", "no_such_test"), "no test begins with 'no_such_test'"),
-        (("--baseline", "mpich", "--candidate", "mpch"), "'mpch' is neither an installed stack nor a commit"),
+        ((*sides, "mpich-copy", "--test", "no_such_test"), "no test begins with 'no_such_test'"),
+        ((*sides, "mpch"), "'mpch' is neither an installed stack nor a commit"),
     ):
         answer = plumb_gate(twins, *options, "--work", tmp_path / "work")
         assert answer.returncode == 3, answer.stdout + answer.stderr
