@@ -24,7 +24,7 @@ FOLDERS = {
     "build": "builds",
 }
 #: the cure for a package that only campaigns need
-CAMPAIGN = "pip install 'plumbline-hpc[campaign]'; in a checkout, make venv"
+CAMPAIGN = "install the wheel with its extra, pip install 'WHEEL[campaign]'; in a checkout, make venv"
 _named: dict[str, Path] = {}
 
 
