@@ -147,7 +147,11 @@ def _commands(line: str, values: Values) -> list[str]:
     # -I: not what lies in the checkout
     run = f"{ENVIRONMENT}/bin/python -I -m plumbline.extras.ci {line.removeprefix(JOB)}"
     pip = f"{ENVIRONMENT}/bin/python -I -m pip install --quiet --no-input --disable-pip-version-check"
-    return [f"python3 -I -m venv --clear {ENVIRONMENT}", f'{pip} -- "{DISTRIBUTION}[campaign] @ $PLUMB_CI_INSTALL"', run]
+    return [
+        f"python3 -I -m venv --clear {ENVIRONMENT}",
+        f'{pip} -- "{DISTRIBUTION}[campaign] @ $PLUMB_CI_INSTALL"',
+        run,
+    ]
 
 
 def gitlab(values: Values) -> str:
