@@ -11,6 +11,8 @@ import importlib.util
 from collections.abc import Mapping
 from typing import Any, Generic, ParamSpec, TypeVar
 
+from plumbline.base.errors import PlumbError
+
 Parameters = ParamSpec("Parameters")
 Added = TypeVar("Added")
 EXTRAS = "plumbline.extras"
@@ -40,3 +42,10 @@ class Extension(Generic[Parameters, Added]):
     def __call__(self, *arguments: Parameters.args, **keywords: Parameters.kwargs) -> list[Added]:
         """The additions for these arguments; an extra is loaded only now."""
         return [load(place)(*arguments, **keywords) for place in table("ADDITIONS").get(self.name, ())]
+
+    def first(self, *arguments: Parameters.args, **keywords: Parameters.kwargs) -> Added:
+        """The addition of the first extra; raises :class:`PlumbError` where none is installed that adds it."""
+        for place in table("ADDITIONS").get(self.name, ()):
+            added: Added = load(place)(*arguments, **keywords)
+            return added
+        raise PlumbError(f"no extra for {self.name}", EXTRAS, "install the whole package")

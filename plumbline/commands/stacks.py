@@ -113,7 +113,7 @@ def _check(args: argparse.Namespace) -> int:
     if not names:
         raise PlumbError("no stack is installed", str(paths.stacks()), "plumb stack install --all")
     if args.smoke:
-        return CHECK(args, names)[0]
+        return CHECK.first(args, names)
     for name in names:
         stack = manifest.load(name)
         manifest.check(stack)

@@ -19,4 +19,4 @@ def command(first: Record, second: Record, application: Path | None = None) -> s
 
 def search(command: str, minutes: float, folder: Path, say: Say, trusted: bool = False) -> str:
     """The answer of ``command`` within ``minutes`` in one line; all of it is in ``folder``."""
-    return _SEARCH(command, minutes, folder, say, trusted)[0]
+    return _SEARCH.first(command, minutes, folder, say, trusted)

@@ -61,7 +61,8 @@ def lines(records: Sequence[AnyRecord]) -> list[Line]:
 
 def _value(figure: Figure | None, divisor: float) -> str:
     value = figure.value / divisor if figure else math.nan
-    return "–" if math.isnan(value) else f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    digits = f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return units.dashed(None if math.isnan(value) else digits)
 
 
 def _values(line: Line, stack: str) -> str | None:

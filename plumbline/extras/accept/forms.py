@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from plumbline import __version__
-from plumbline.base.units import counted, digits, percent
+from plumbline.base.units import counted, dashed, digits, percent
 from plumbline.extras.accept.evidence import Evidence
 from plumbline.extras.accept.model import NODE, Clause, Contract
 from plumbline.extras.accept.verdict import MISSED, SHOWN, WORDS, Judged, Part, closing
@@ -26,7 +26,7 @@ Planned: TypeAlias = tuple[Clause, AcceptanceRule, Evidence]
 
 
 def _value(value: float | None) -> str:
-    return "–" if value is None else digits(value)
+    return dashed(None if value is None else digits(value))
 
 
 def _minutes(row: Planned) -> str:

@@ -39,7 +39,7 @@ NODES = Table[tuple[int, NodeStatus]](
 
 
 def _faster(node: NodeStatus) -> str:
-    return "–" if node.faster is None else f"{node.faster} %"
+    return units.dashed(None if node.faster is None else f"{node.faster} %")
 
 
 def _badge(node: NodeStatus) -> Block:

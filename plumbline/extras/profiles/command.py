@@ -14,11 +14,10 @@ from plumbline import site
 from plumbline.base.errors import PlumbError
 from plumbline.commands import options
 from plumbline.commands.options import command, flag, goes_without, only_with, option
-from plumbline.extras.profiles import maps, text
+from plumbline.extras.profiles import launches, maps, text
 from plumbline.gate.variants import list_variants, of_application
 from plumbline.launch.profiles import read
 from plumbline.launch.profiles.model import Profile, RankMap
-from plumbline.measure import profiled
 from plumbline.measure.application import model, source
 from plumbline.measure.reframe.campaign import first_stack
 from plumbline.measure.session import passing_folder
@@ -96,7 +95,7 @@ def run_profile(args: argparse.Namespace) -> int:
         raise PlumbError("nothing to run, or no stack to run it on", "plumb profile", cure)
     known = site.load(site.here())
     partition = site.partition(known, args.partition or known.partitions[0].name)
-    profiled.refuse_other_nodes(partition, args.stack)
+    launches.refuse_other_nodes(partition, args.stack)
     good = True
     with passing_folder("profile") as folder:
         wanted = (
@@ -104,16 +103,16 @@ def run_profile(args: argparse.Namespace) -> int:
         )
         for variant in wanted:
             more = {"PLUMB_PROFILE_WAIT": "1"} if args.wait else {}
-            (record,) = profiled.measure([replace(variant, environment={**variant.environment, **more})], folder)
+            (record,) = launches.measure([replace(variant, environment={**variant.environment, **more})], folder)
             good = _show(record, old, args.json) and good
     return 0 if good else 1
 
 
 def _compare(idents: Sequence[str], trusted: bool) -> int:
     """Profile the variants of two records, in one session, and say what differs; 0 if both profiles are whole."""
-    variants = [profiled.again(old, trusted) for old in map(query.find, idents)]
+    variants = [launches.again(old, trusted) for old in map(query.find, idents)]
     with passing_folder("profile") as folder:
-        records = profiled.measure(variants, folder)
+        records = launches.measure(variants, folder)
     stored_profiles = [read.load(read.file_of(record.site, record.id)) for record in records]
     good = [_whole(record, profile) for record, profile in zip(records, stored_profiles, strict=True)]
     print(text.difference(*stored_profiles))
@@ -198,4 +197,4 @@ def _program(args: argparse.Namespace, name: str, partition: str) -> list[Varian
         "site": name, "partition": partition, "stack": args.stack, "placement": args.placement, "memory": args.memory,
         "threads": args.threads, "ranks_per_node": args.ranks, "nodes": _nodes(args), "time_limit_s": args.time_limit,
     }  # fmt: skip
-    return [profiled.program(args.words, settings)]
+    return [launches.program(args.words, settings)]

@@ -48,6 +48,7 @@ def plumb(core: Path, *words: str) -> subprocess.CompletedProcess[str]:
         ("gate --pairs pairs.csv --better lower", "PASS"),
         ("stack list", "wheel"),
         ("doctor", "to fix"),
+        ("stack check openmpi --run", "no extra for stack.check"),
     ],
 )
 def test_commands_of_the_core_need_no_extra(core, words, output):
