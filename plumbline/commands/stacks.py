@@ -6,6 +6,7 @@ import argparse
 import json
 import re
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,8 +17,9 @@ from plumbline.base.extensions import Extension
 from plumbline.base.table import table
 from plumbline.commands import options
 from plumbline.commands.options import Actions, Command, command, flag, group, only_with, option
-from plumbline.stacks import archive, engines, kernels, manifest, overview, pack, tuned
+from plumbline.stacks import adopt, archive, engines, kernels, manifest, overview, pack, tuned
 
+_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_.-]*")
 #: further actions of ``plumb stack``; the check of ``plumb stack check --run`` and its exit status
 ACTIONS: Extension[[], Mapping[str, Command]] = Extension("stack.actions")
 CHECK: Extension[[argparse.Namespace, Sequence[str]], int] = Extension("stack.check")
@@ -56,7 +58,7 @@ def _install(args: argparse.Namespace) -> int:
     overrides = {"called": args.called, "engine": args.engine, "mode": args.mode, "launcher": args.stack}
     chosen = {name: value for name, value in overrides.items() if value is not None}
     stacks.check(wanted, **chosen)
-    if args.called is not None and (len(wanted) != 1 or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", args.called)):
+    if args.called is not None and (len(wanted) != 1 or not _NAME.fullmatch(args.called)):
         raise PlumbError(f"--as {args.called}", "plumb stack install", "name one stack, and a name such as openmpi-new")
     if args.archive:
         take, done = (archive.check, "would be") if args.dry_run else (archive.unpack, "was")
@@ -126,6 +128,41 @@ def _check(args: argparse.Namespace) -> int:
     return 0
 
 
+@command(
+    option("places", "prefix, view, Spack environment, or module", nargs="+", metavar="FOLDER|MODULE"),
+    option("--as", "name of the stack (default: FAMILY-VERSION)", dest="called", metavar="NAME"),
+    flag("--yes", "write the manifest without a question"),
+    group(
+        "parts that are not found",
+        option("--mpicc", "compiler wrapper", type=Path, metavar="FILE"),
+        option("--launcher", "launcher of ranks", type=Path, metavar="FILE"),
+        option("--osu", "folder with OSU's programs", type=Path, metavar="FOLDER"),
+        option("--imb", "folder with IMB's programs", type=Path, metavar="FOLDER"),
+        option("--stream", "program STREAM (default: compiled with gcc)", type=Path, metavar="FILE"),
+        option("--env", "variable that the programs need", action="append", default=[], metavar="NAME=VALUE"),
+    ),
+    help="take an MPI library and benchmarks that are installed as a stack",
+)
+def _adopt(args: argparse.Namespace) -> int:
+    parts = ("mpicc", "launcher", "osu", "imb", "stream")
+    words = {part: getattr(args, part) for part in parts if getattr(args, part)}
+    named = {part: Path(shutil.which(word) or word).absolute() for part, word in words.items()}
+    if absent := next((file for file in named.values() if not file.exists()), None):
+        raise PlumbError("no such file or folder", str(absent), "name one that is there")
+    described, rows = adopt.describe(args.places, named, dict(text.partition("=")[::2] for text in args.env))
+    name = args.called or f"{described.mpi.family}-{described.mpi.version}"
+    if not _NAME.fullmatch(name):
+        raise PlumbError(f"'{name}' cannot be the name of a stack", "plumb stack adopt", "--as NAME")
+    print(table(["PART", "VERSION", "PLACE"], rows, ruled=False))
+    if args.yes or (
+        sys.stdin.isatty() and input(f"adopt it as stack '{name}'? [y/N] ").strip().lower() in ("y", "yes")
+    ):
+        adopt.write(name, described)
+    else:
+        print(f"nothing is written; --yes adopts it as stack '{name}'")
+    return 0
+
+
 @command(option("stacks", "installed stack", nargs="+", metavar="NAME"), help="delete installed stacks")
 def _remove(args: argparse.Namespace) -> int:
     for name in args.stacks:
@@ -162,6 +199,7 @@ run_stack = Actions(
         "install": _install,
         "show": _show,
         "check": _check,
+        "adopt": _adopt,
         "remove": _remove,
         "pack": _pack,
     },

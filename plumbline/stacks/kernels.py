@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
+from plumbline.mpi import Family
 from plumbline.stacks import Work, abi, blas, fetch, libraries, locked, manifest, staged, tuned
 from plumbline.stacks.manifest import Benchmark, Loads, Manifest
 from plumbline.stacks.stream import Compiler
@@ -82,7 +83,7 @@ def stale(name: str) -> str | None:
     """Why the kernels of installed stack ``name`` must be built (again); None when they need not."""
     stack = manifest.load(name)
     mark = fetch.mark(paths.stacks() / name / "kernels" / MARK)
-    if "sources" not in mark:
+    if "sources" not in mark or all(entry.suite != "kernels" for entry in stack.benchmarks.values()):
         return "there are none yet"
     if mark["sources"] != fingerprint(paths.suite() / FOLDER, stack):
         return "their sources, the compiler or the library changed"
@@ -114,13 +115,18 @@ def build(stack: Manifest, source: Path, prefix: Path) -> dict[str, Benchmark]:
 def wrapper(stack: Manifest) -> Path:
     """The stack's compiler wrapper; raises :class:`PlumbError` if it has none."""
     folder = Path(stack.prefix) / "bin"
-    names = stack.family.compiler_wrappers
-    # Debian has several families in one folder, and one of them has the plain name
-    files = (folder / text for name in names for text in (f"{name}.{stack.family.name}", name))
-    compiler = next((file for file in files if file.exists()), None)
+    compiler = wrapper_in(folder, stack.family)
     if compiler is None:
-        raise PlumbError(f"stack '{stack.name}' has no compiler wrapper", str(folder), f"one of {', '.join(names)}")
+        cure = f"one of {', '.join(stack.family.compiler_wrappers)}"
+        raise PlumbError(f"stack '{stack.name}' has no compiler wrapper", str(folder), cure)
     return compiler
+
+
+def wrapper_in(folder: Path, family: Family) -> Path | None:
+    """The compiler wrapper of ``family`` in ``folder``; None without one."""
+    # Debian has several families in one folder, and one of them has the plain name
+    files = (folder / text for name in family.compiler_wrappers for text in (f"{name}.{family.name}", name))
+    return next((file for file in files if file.exists()), None)
 
 
 def fingerprint(source: Path, stack: Manifest | str) -> str:

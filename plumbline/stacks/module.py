@@ -47,6 +47,7 @@ class Program(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Description(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A stack that a site has.
 
+    ``prefix`` is the MPI library's: by default that of the launcher, or of a compiler wrapper that the modules bring.
     ``accelerator``: whose memory the MPI library and its OSU programs take as buffers. Without ``benchmarks`` there
     are STREAM and our kernels, and programs of people (plumb.yaml).
     """
@@ -54,10 +55,12 @@ class Description(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     modules: list[Annotated[str, schemas.whole("[A-Za-z0-9][A-Za-z0-9_./+=-]*")]] = []
     mpi: manifest.Version
     launcher: manifest.Launcher
+    prefix: str | None = None
     compiler: manifest.Compiler
     environment: dict[manifest.Variable, str] = {}
     accelerator: manifest.Accelerator | None = None
     benchmarks: dict[manifest.BenchmarkId, Program] = {}
+    sources: list[manifest.Source] = []
 
 
 class Descriptions(Struct, frozen=True, forbid_unknown_fields=True):
@@ -96,7 +99,6 @@ def work(name: str, force: bool) -> Work | None:
     def make(_: None) -> None:
         manifest.check(stack)
         manifest.save(stack)
-        (paths.stacks() / name / "kernels" / kernels.MARK).unlink(missing_ok=True)
         if _compiles(stack):
             _build(stack)
         print(f"{name}: {len(manifest.load(name).benchmarks)} benchmarks", flush=True)
@@ -106,15 +108,16 @@ def work(name: str, force: bool) -> Work | None:
 
 def _is_made_of(present: manifest.Manifest, stack: manifest.Manifest) -> bool:
     """Whether an installed stack is what its description makes now, beside what was built for it."""
-    built = {ident for ident, entry in present.benchmarks.items() if entry.suite == "kernels"}
-    built = {*built, *({"stream"} if present.sources else ())} - stack.benchmarks.keys()
+    built = {ident for ident, entry in present.benchmarks.items() if entry.suite in ("kernels", "stream")}
+    built -= stack.benchmarks.keys()
     described = {ident: entry for ident, entry in present.benchmarks.items() if ident not in built}
     before, now = present.loads or manifest.NOT_RECORDED, stack.loads or manifest.NOT_RECORDED
     if now.library not in (None, before.library) or not now.files.items() <= before.files.items():
         return False
     if "stream" in built and (stream.outgrown(present) or stream.unfit(present)):
         return False
-    same = replace(present, benchmarks=described, sources=stack.sources, loads=stack.loads) == stack
+    sources = present.sources[: len(stack.sources)]
+    same = replace(present, benchmarks=described, sources=sources, loads=stack.loads) == stack
     return same and not manifest.problems(present, leave_out="kernels")
 
 
@@ -145,7 +148,7 @@ def _add_stream(name: str) -> None:
         return
     origin, entry = stream.add(name, stream.Compiler.find())
     benchmarks = dict(sorted({**present.benchmarks, "stream": entry}.items()))
-    manifest.save(replace(present, benchmarks=benchmarks, sources=[origin]))
+    manifest.save(replace(present, benchmarks=benchmarks, sources=[*present.sources, origin]))
 
 
 def _descriptions() -> dict[str, tuple[Path, Description]]:
@@ -159,12 +162,12 @@ def _descriptions() -> dict[str, tuple[Path, Description]]:
 
 
 def of_sites(name: str, kind: str, read: Callable[[Path], Mapping[str, Entry]]) -> dict[str, tuple[Path, Entry]]:
-    """The entries of the files ``name`` of all sites, by their names: the file, and the entry as ``read`` returns it.
+    """The entries of the files ``name`` of sites and adopted stacks: the file, and the entry as ``read`` returns it.
 
     Raises :class:`PlumbError` for an entry, of this ``kind``, that is described twice.
     """
     described: dict[str, tuple[Path, Entry]] = {}
-    for file in sorted(paths.sites().glob(f"*/{name}")):
+    for file in sorted((*paths.sites().glob(f"*/{name}"), *paths.stacks().glob(f"*/{name}"))):
         for called, entry in read(file).items():
             if called in described:
                 where = f"{described[called][0]} and {file}"
@@ -174,11 +177,15 @@ def of_sites(name: str, kind: str, read: Callable[[Path], Mapping[str, Entry]]) 
 
 
 def _manifest(name: str, file: Path, entry: Description) -> manifest.Manifest:
-    loaded = _loaded(name, entry.modules)
+    loaded = loaded_by(name, entry.modules)
     search = loaded.pop("PATH")
     command = _find(entry.launcher.command, search, file)
     family = mpi.TABLE[entry.mpi.family]
     programs = sorted(entry.benchmarks.items())
+    present = os.environ.get("PATH", "").split(":")
+    added = [Path(folder) for folder in search.split(":") if folder not in ("", *present)]
+    folders = (folder for folder in (command.parent, *added) if kernels.wrapper_in(folder, family))
+    prefix = entry.prefix or str(next(folders, command.parent).parent)
     how = f"by the site, modules {' '.join(entry.modules) or 'none'}"
     stack = manifest.Manifest(
         schema=1,
@@ -187,12 +194,12 @@ def _manifest(name: str, file: Path, entry: Description) -> manifest.Manifest:
         mpi=manifest.Mpi(family=family.name, version=entry.mpi.version, abi=family.abi),
         compiler=entry.compiler,
         launcher=replace(entry.launcher, command=str(command)),
-        prefix=str(command.parent.parent),
+        prefix=prefix,
         environment=loaded | {name: _insert(value, loaded) for name, value in entry.environment.items()},
         modules=entry.modules,
         accelerator=entry.accelerator,
         benchmarks={ident: program.entry(_find(program.program, search, file), how) for ident, program in programs},
-        sources=[],
+        sources=entry.sources,
     )
     library = None if stack.benchmarks else libraries.of_family(stack, file)
     return replace(stack, loads=libraries.loads(stack, library))
@@ -204,8 +211,10 @@ def _find(program: str, search: str, file: Path) -> Path:
     return Path(executable).absolute()
 
 
-def _loaded(name: str, modules: list[str]) -> dict[str, str]:
+def loaded_by(name: str, modules: list[str]) -> dict[str, str]:
     """The variables that the modules set, and PATH with them loaded; only a login shell knows the command ``module``.
+
+    ``name`` is the stack that they are for.
 
     For a variable that they prepend or append to, the value is what they add.
     """

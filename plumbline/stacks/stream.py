@@ -169,6 +169,18 @@ def unfit(stack: Manifest) -> str | None:
     return f"STREAM was compiled for instructions that not all nodes have: {compiler.aim()} from now on"
 
 
+def version_of(program: str) -> str | None:
+    """The version that a compiler prints, None if it cannot be run; gcc, clang and icx have these options."""
+    for option in ("-dumpfullversion", "-dumpversion"):
+        try:
+            done = subprocess.run([program, option], capture_output=True, text=True, check=False, timeout=60)
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        if done.returncode == 0 and done.stdout.strip():
+            return done.stdout.strip()
+    return None
+
+
 def _ask(command: list[str]) -> str:
     """Standard output of a command; empty when it fails."""
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()

@@ -25,7 +25,6 @@ FILES = {
         "libexec/osu-micro-benchmarks/mpi/collective/blocking/osu_bcast": "bench",
     },
     "intel-mpi-benchmarks": {f"bin/IMB-{name}": "bench" for name in ("MPI1", "NBC", "RMA", "MT", "P2P")},
-    "plumbline-kernels": {"bin/pi": "bench", "bin/heat1d": "bench"},
 }
 
 
@@ -74,7 +73,7 @@ class Spack:
 
     def rehash(self, lock):
         """What spack-env/rehash.py prints; hashes are not computed but looked up among the committed locks."""
-        files = lock, self.state / "locks" / lock.name
+        files = lock, self.state / "locks" / lock.parent.name / lock.name
         here, committed = (json.loads(file.read_text())["concrete_specs"] for file in files)
         file = self.state / "archives"
         archives = [line.split(" ", 1) for line in file.read_text().splitlines()] if file.exists() else []
@@ -126,11 +125,6 @@ class Spack:
             self.keep({*self.words("installed")} - {command[-1].lstrip("/")})
         if command[0] == "python":
             yield from self.rehash(Path(command[2]))
-        if command[:2] == ["external", "find"]:
-            file = folder / "spack.yaml"
-            spec = f"{command[4]}@5.0.2+hydra netmod=ofi"
-            external = f"      externals:\n      - {{spec: {spec}, prefix: {command[3]}}}\n"
-            file.write_text(f"{file.read_text()}  packages:\n    {command[4]}:\n{external}")
         if command[0] == "concretize":
             shutil.copy(folder / "spack.yaml", self.state / "concretized.yaml")
             shutil.copy(self.state / "fresh.lock", lock)
@@ -145,7 +139,8 @@ class Spack:
             for digest in (word.lstrip("/") for word in hashes):
                 self.push(nodes[digest], digest, Path(cache), key)
         if command[0] == "providers":
-            file = Path(self.variables["PLUMB_SPACK_HOME"]) / "cache/providers/builtin-specfile_v5-index.json"
+            home = Path(self.variables["SPACK_USER_CONFIG_PATH"]).parent
+            file = home / "cache/providers/builtin-specfile_v5-index.json"
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text("the index of all packages\n")
         return 0

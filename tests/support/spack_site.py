@@ -13,9 +13,8 @@ import fake_spack
 import yaml
 
 from plumbline.base import paths
-from plumbline.extras import spack
 from plumbline.extras.spack import bootstrap, environments, runner, sites
-from plumbline.stacks import fetch, libraries, stream
+from plumbline.stacks import fetch, kernels, libraries, stream
 
 REAL = paths.root()
 VARIABLES = (
@@ -35,6 +34,11 @@ def foreign_paths(lock):
     return sorted({text for text in texts if not re.match("/(usr|bin|lib|lib64|etc|opt)(/|$)", text)})
 
 
+def node(lock, package):
+    """Hash and element of ``package`` in a lock."""
+    return next((digest, element) for digest, element in lock.concrete_specs.items() if element.name == package)
+
+
 def git(folder, *arguments):
     command = ["git", "-c", "user.name=test", "-c", "user.email=test@localhost", "-C", str(folder), *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
@@ -51,11 +55,9 @@ def repository(folder, tag):
 
 def copy_environments(root):
     """The environments and the default site that every checkout has, in ``root``."""
-    site = Path("sites") / environments.DEFAULT_SITE / "packages.yaml"
-    for part in (Path(environments.FILE), site):
-        copied = root / "spack-env" / part
-        copied.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(REAL / "spack-env" / part, copied)
+    place = Path("spack-env") / "environments"
+    left_out = shutil.ignore_patterns(environments.LOCK, "ci", "debian12-*")
+    shutil.copytree(REAL / place, root / place, ignore=left_out, dirs_exist_ok=True)
 
 
 #: in place of the folder with the fake MPI library, in the program that was linked once for all tests
@@ -117,7 +119,6 @@ def registry(arguments, lock, _):
 
 
 BUILD, START = stream.build, runner.start
-kernel_sources = functools.cache(spack._kernel_sources)
 
 
 @functools.cache
@@ -161,7 +162,8 @@ def suit_any_machine(set_attribute):
     set_attribute(sites, "target_options", lambda *_: ["-DTARGET"])
     for check in ("check_target", "check_system", "check_compilers"):
         set_attribute(sites, check, lambda *_, **__: None)
-    set_attribute(spack, "_kernel_sources", kernel_sources)
+    set_attribute(kernels, "refresh", lambda _: True)
+    set_attribute(kernels, "stale", lambda _: None)
     set_attribute(stream, "build", build)
     set_attribute(libraries, "of", once(libraries.of))
     set_attribute(libraries, "linked", once(libraries.linked))
@@ -204,7 +206,7 @@ def make(folder, monkeypatch):
         file.chmod(mode)
     (root / "custom-kernels").symlink_to(REAL / "custom-kernels")
     programs(state / "programs")
-    shutil.copytree(root / "spack-env" / "sites" / environments.DEFAULT_SITE, state / "locks")
+    shutil.copytree(root / "spack-env" / "environments", state / "locks")
     for name in (*VARIABLES, "PLUMB_SPACK_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(paths, "root", lambda: root)
@@ -232,5 +234,5 @@ def start_processes(monkeypatch):
 def agree(root):
     """The locks name the commit that is pinned now."""
     commit = versions(root)["spack"]["commit"]
-    for file in (root / "spack-env" / "sites").glob("*/*.lock"):
+    for file in (root / "spack-env" / "environments").rglob(environments.LOCK):
         file.write_text(file.read_text().replace("2e907202bcc8209a6a62243aab50c179b524cc3b", commit))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import graphlib
 import hashlib
+import json
 import os
 import re
 import time
@@ -17,21 +18,22 @@ from pathlib import Path
 from plumbline.base import files, paths, terminal, units
 from plumbline.base.errors import PlumbError
 from plumbline.extras.spack import bootstrap, buildcache, environments, programs, sites
-from plumbline.extras.spack.buildcache import KERNELS
 from plumbline.extras.spack.lock import Lock
 from plumbline.extras.spack.programs import Package
 from plumbline.extras.spack.runner import Spack
-from plumbline.stacks import Work, archive, kernels, manifest, stream
+from plumbline.stacks import Work, archive, blas, kernels, libraries, manifest, stream
+from plumbline.stacks.manifest import Source
 
+CHANGED = "the lock, its variables or its place changed"
 #: Increased when the manifest is composed differently: installed stacks are then made again.
-RECIPE = 5
+RECIPE = 6
 _COMPILED = re.compile(r"==> No binary for (\S+)-([a-z0-9]{32}) found")
 _INSTALLING = re.compile(r"==> Installing (\S+)-[a-z0-9]{32} \[(\d+)/(\d+)\]")
 
 
 def names() -> tuple[str, ...]:
     """The environments that become stacks."""
-    return tuple(name for name, environment in environments.known().items() if not environment.roots)
+    return tuple(name for name, environment in environments.known().items() if environment.package)
 
 
 def stack(name: str) -> str:
@@ -41,27 +43,28 @@ def stack(name: str) -> str:
 
 def work(name: str, force: bool) -> Work | None:
     """How the stack of environment ``name`` is made; None if it is complete and of the present lock."""
-    environments.named(name, "plumb stack install")
+    wanted = environments.named(name, "plumb stack install")
     # refused, before an hour of building: a lock whose target, system or compiler does not fit this machine
     document, file = environments.read(name), str(environments.lock(name))
     node = document.concrete_specs[document.roots[0].hash]
     sites.check_target(node, file)
     sites.check_system(node, file)
     sites.check_compilers(document, file)
-    if name in names():
+    if wanted.package:
         archive.pip_options(stream.LOCK)  # refuses an unpacked archive without STREAM's source
-    reason = "asked for" if force else _stale(name)
-    return Work(reason, lambda ready: _install(name, *ready), lambda fetch: _checked(name, fetch)) if reason else None
+    if reason := "asked for" if force else _stale(name):
+        return Work(reason, lambda ready: _install(name, *ready), lambda fetch: _checked(name, fetch))
+    return kernels.work(stack(name)) if wanted.package else None
 
 
 def _stale(name: str) -> str | None:
     """Why environment ``name`` must be installed (again); None when it is complete and of the present lock."""
     if name in names():
-        reason = manifest.stale(stack(name), fingerprint(name), "the lock, the kernels or its place changed")
+        reason = manifest.stale(stack(name), fingerprint(name), CHANGED, leave_out="kernels")
         return reason or stream.outgrown(manifest.load(stack(name)))
     if not (environments.view(name) / "bin").is_dir():
         return "not there"
-    return None if files.holds(_mark(name), fingerprint(name)) else "the lock or its place changed"
+    return None if files.holds(_mark(name), fingerprint(name)) else CHANGED
 
 
 def _mark(name: str) -> Path:
@@ -70,15 +73,11 @@ def _mark(name: str) -> Path:
 
 
 def fingerprint(name: str) -> str:
-    """SHA-256 that changes when the lock, the kernels' sources or the folders of stacks, Spack and site change."""
-    settings = sorted(environments.known()[name].settings.items())
+    """SHA-256 that changes when the lock, the variables or the folders of stacks, Spack and site change."""
+    settings = sorted(environments.known()[name].env_vars.set.items())
     made_of = f"{RECIPE} {paths.stacks()} {environments.home()} {environments.site()} {settings}"
     locks = environments.lock(name).read_bytes() + stream.LOCK.read_bytes()
-    return hashlib.sha256(made_of.encode() + locks + _kernel_sources().encode()).hexdigest()
-
-
-def _kernel_sources() -> str:
-    return kernels.fingerprint(paths.suite() / kernels.FOLDER, "Spack")
+    return hashlib.sha256(made_of.encode() + locks).hexdigest()
 
 
 def _checked(name: str, fetch: bool) -> tuple[Spack, sites.Content] | None:
@@ -92,7 +91,7 @@ def _checked(name: str, fetch: bool) -> tuple[Spack, sites.Content] | None:
     if not fetch and not bootstrap.is_there():
         print(f"{label}: its lock is compared with its hashes once Spack is there", flush=True)
         return None
-    spack = Spack(bootstrap.prepare(), environments.workplace(name), label)
+    spack = Spack(bootstrap.prepare(), environments.copy(name), label)
     spack.log.unlink(missing_ok=True)
     content = sites.check_content(spack, name)
     buildcache.check_unpacked()
@@ -111,15 +110,15 @@ def _install(name: str, spack: Spack, content: sites.Content) -> None:
         installed = ", ".join(f"{item.name} {item.version}" for item in packages.values() if item.hash in roots)
         print(f"{spack.owner}: {installed}; programs in {environments.view(name)}/bin", flush=True)
         return
-    files.replace(_kernel_mark(packages[KERNELS].hash), _kernel_sources() + "\n")
     print(f"{spack.owner}: STREAM", flush=True)
     # not a package of the lock: the size of its arrays would differ between machines that share the lock
     stream_build = stream.add(spack.owner, programs.stream_compiler(packages), bootstrap.wheel_options())
-    result = programs.compose(name, spack.owner, packages, _kernel_sources(), content.archives, stream_build)
+    result = programs.compose(name, spack.owner, packages, content.archives, stream_build)
     files.replace(mark, fingerprint(name) + "\n")
     manifest.check(result)
     manifest.save(result)
-    mpi, count = result.mpi, len(result.benchmarks)
+    kernels.refresh(spack.owner)
+    mpi, count = result.mpi, len(manifest.load(spack.owner).benchmarks)
     seconds = time.monotonic() - started
     print(f"{spack.owner}: {mpi.family} {mpi.version}; {count} benchmarks ({seconds:.0f} s)", flush=True)
 
@@ -150,33 +149,11 @@ def _built(name: str, spack: Spack, absent: Mapping[str, str]) -> dict[str, Pack
     if wanted:
         print(f"{label}: fetching the sources of {units.counted(len(wanted), 'package')}", flush=True)
         spack.run("fetch", *(f"/{digest}" for digest in wanted))
-    if name in names():
-        _drop_old_kernels(spack, document)
     output = spack.run("install", line=progress)  # each mirror says whether its binaries must be signed
     compiled = {digest: package for package, digest in _COMPILED.findall(output)}
     if refused := [compiled[digest] for digest in missing if digest in compiled and digest not in wanted]:
         print(f"{label}: Spack refused these binaries and built from source: {', '.join(refused)}", flush=True)
     return _packages(spack, document)
-
-
-def _kernel_mark(digest: str) -> Path:
-    """The file that names the sources of the kernels with this hash."""
-    return environments.home() / "kernels" / digest
-
-
-def _drop_old_kernels(spack: Spack, document: Lock) -> None:
-    """Spack knows the kernels by recipe, not by source: those built from other sources are removed and built again."""
-    digest, _ = document.node(KERNELS)
-    mark = _kernel_mark(digest)
-    if files.holds(mark, _kernel_sources()):
-        return
-    mark.unlink(missing_ok=True)
-    listed = ("--no-groups", "--format", "{hash}")
-    if digest in spack.run("find", "--install-tree", "local", *listed):
-        spack.run("uninstall", "--yes-to-all", "--force", f"/{digest}")
-    elif digest in spack.run("find", *listed):
-        message = f"an upstream store has {KERNELS}, from unknown sources"
-        raise PlumbError(message, f"stack {spack.owner}", f"uninstall {KERNELS} there: each checkout builds its own")
 
 
 def _packages(spack: Spack, document: Lock) -> dict[str, Package]:
@@ -211,14 +188,40 @@ def push(name: str, place: Path, key: str | None) -> int:
     with files.writing("the buildcache", place):
         place.mkdir(parents=True, exist_ok=True)
         variables = {"SPACK_GNUPGHOME": secret_keys} if key else {}
-        spack = Spack(bootstrap.prepare(), environments.workplace(name), label, variables)
+        spack = Spack(bootstrap.prepare(), environments.copy(name), label, variables)
         signed = ("--key", key) if key else ("--unsigned",)
         return buildcache.push(spack, environments.read(name), place, *signed)
 
 
 def pack_locks(_stacks: Iterable[str]) -> dict[Path, list[str]]:
-    """The locks of Spack's own packages and of STREAM, with options of pip."""
-    return dict.fromkeys((environments.requirements(), stream.LOCK), bootstrap.wheel_options())
+    """The locks of Spack's own packages, of STREAM and of the kernels' BLAS, with options of pip."""
+    locks = dict.fromkeys((environments.requirements(), stream.LOCK), bootstrap.wheel_options())
+    return {**{lock: [] for lock in blas.lock_files()}, **locks}
+
+
+def adopt(folder: Path) -> tuple[list[Path], list[Source]] | None:
+    """The view of a person's Spack environment, and the packages of its lock; None for another ``folder``.
+
+    Raises :class:`PlumbError` for one that is not installed, has no view, or has one that is of another lock.
+    """
+    if not (folder / environments.LOCK).is_file():
+        return None
+    document, view = environments.load(folder / environments.LOCK), folder / ".spack-env" / "view"
+    if not (view / "bin").is_dir():
+        cure = f"spack -e {folder} install, with view: true; or adopt the prefixes that spack location -i prints"
+        raise PlumbError("this Spack environment has no view of installed packages", str(view), cure)
+    linked = {file.resolve().parents[1] for file in (view / "bin").iterdir()}
+    records = (json.loads(file.read_bytes()) for place in linked if (file := place / ".spack" / "spec.json").is_file())
+    for name, digest in ((node["name"], node["hash"]) for record in records for node in record["spec"]["nodes"][:1]):
+        if digest not in document.concrete_specs:
+            cure = f"spack -e {folder} install"
+            raise PlumbError(f"the view has another {name} than the lock (/{digest[:7]})", str(view), cure)
+    packages = document.concrete_specs.items()
+    mpis = (node.external for node in document.nodes if node.name in environments.MPIS)
+    outside = [Path(mpi.path) for mpi in mpis if mpi and mpi.path]  # a view has no external
+    return [view, *outside], [
+        Source(name=node.name, version=node.version, hash=libraries.SPACK_HASH + digest) for digest, node in packages
+    ]
 
 
 def fill(stacks: list[str], folder: Path) -> None:

@@ -56,7 +56,7 @@ def is_there() -> bool:
 
 
 def cache() -> Path:
-    """Where Spack keeps what it can make again (``misc_cache`` in ``spack-env/common/config.yaml``)."""
+    """Where Spack keeps what it can make again (``misc_cache``)."""
     return environments.home() / "cache"
 
 
@@ -158,7 +158,18 @@ def _configure(base: Base) -> None:
     for name, folder in buildcache.folders("PLUMB_SPACK_MIRROR", "mirror").items():
         mirrors[f"{name}-sources"] = {"url": f"file://{folder}", "binary": False, "source": True}
     bootstrapping = {"enable": True, "root": str(home / "bootstrap"), "sources:": [], "trusted:": {}}
+    config = {
+        # room for a longer prefix where a buildcache is unpacked
+        "install_tree": {"root": str(home / "store"), "padded_length": 128},
+        "build_stage": [str(home / "stage")],
+        "test_stage": str(home / "test"),
+        "source_cache": str(home / "sources"),
+        "misc_cache": str(cache()),
+        # progress and causes of failures are read from its lines; Spack 1.2 has another installer by default
+        "installer": "old",
+    }
     scope = {
+        "config": {"config": config},
         "bootstrap": {"bootstrap": bootstrapping},
         "mirrors": {f"mirrors{':' if buildcache.airgap() else ''}": mirrors},
         "repos": {"repos": {"builtin": str(base.packages / "repos" / "spack_repo" / "builtin")}},
@@ -182,7 +193,7 @@ def fill(names: list[str], folder: Path) -> None:
         fetch.call(command, f"cannot copy {checkout}", OWNER)
         shutil.rmtree(bare / "hooks", ignore_errors=True)
     for name in names:
-        spack = Spack(base, environments.workplace(name), f"spack-{name}")
+        spack = Spack(base, environments.copy(name), f"spack-{name}")
         print(f"{spack.owner}: sources", flush=True)
         output = spack.run("mirror", "create", "--all", "--directory", str(folder / "mirror"))
         failed = re.search(r"(\d+)\s+failed to fetch", output)

@@ -24,8 +24,6 @@ from plumbline.stacks import archive, fetch
 
 PLACE = "PLUMB_SPACK_BUILDCACHE"
 VARIABLE = "PLUMB_SPACK_KEYS"
-#: Our own kernels, which each checkout compiles from its sources.
-KERNELS = "plumbline-kernels"
 
 
 def airgap() -> Path | None:
@@ -84,12 +82,8 @@ def check_unpacked() -> None:
 
 
 def push(spack: Spack, document: Lock, place: Path, *signed: str) -> int:
-    """Push the installed packages of a lock into a folder; returns how many.
-
-    The kernels are left out: their sources are in the checkout. ``signed`` are Spack's options for signing.
-    """
-    nodes = document.concrete_specs.items()
-    hashes = [f"/{digest}" for digest, node in nodes if node.external is None and node.name != KERNELS]
+    """Push the installed packages of a lock into a folder; returns how many. ``signed``: Spack's options for it."""
+    hashes = [f"/{digest}" for digest, node in document.concrete_specs.items() if node.external is None]
     spack.run("buildcache", "push", *signed, "--only", "package", str(place), *hashes)
     spack.run("buildcache", "update-index", str(place))
     return len(hashes)

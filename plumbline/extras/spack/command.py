@@ -1,4 +1,4 @@
-"""``plumb stack lock``, ``diff``, ``push`` and ``externals``: actions of Spack stacks only."""
+"""``plumb stack lock``, ``diff`` and ``push``: actions of Spack stacks only."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _lock(args: argparse.Namespace) -> int:
 
 
 @command(
-    option("stacks", "environment of the site, or a file NAME.lock", nargs=2, metavar="spack:NAME|LOCK"),
+    option("stacks", "environment of the site, or a file such as spack.lock", nargs=2, metavar="spack:NAME|LOCK"),
     options.as_json("print JSON, one line per package"),
     help="list the packages that differ between the locks of two Spack stacks",
 )
@@ -97,17 +97,6 @@ def _push(args: argparse.Namespace) -> int:
     return 0
 
 
-@command(
-    option("stacks", "installed stacks", nargs="+", metavar="NAME"),
-    option("--site", "Spack site to write (default: local)", default="local"),
-    help="register the MPI libraries of installed stacks as externals of Spack",
-)
-def _externals(args: argparse.Namespace) -> int:
-    file = sites.write_externals(args.stacks, args.site)
-    print(f"{file}: then PLUMB_SPACK_SITE={args.site} plumb stack lock spack:NAME")
-    return 0
-
-
 def actions() -> Mapping[str, Command]:
     """The actions of ``plumb stack`` that are about Spack."""
-    return {"lock": _lock, "diff": _diff, "push": _push, "externals": _externals}
+    return {"lock": _lock, "diff": _diff, "push": _push}

@@ -12,8 +12,6 @@ from typing import Any
 
 import msgspec
 
-from plumbline.base.errors import PlumbError
-
 #: A need of every package that Spack compiles: it adds the flags of the target, and the paths of libraries.
 WRAPPER = "compiler-wrapper"
 #: virtual packages that are compilers
@@ -115,13 +113,6 @@ class Lock(msgspec.Struct, frozen=True):
     def nodes(self) -> tuple[Node, ...]:
         """All packages."""
         return tuple(self.concrete_specs.values())
-
-    def node(self, package: str) -> tuple[str, Node]:
-        """Hash and element of ``package``; raises :class:`PlumbError` if it is not there."""
-        for digest, element in self.concrete_specs.items():
-            if element.name == package:
-                return digest, element
-        raise PlumbError(f"the lock lacks {package}", "spack.lock", "plumb stack lock writes a new one")
 
     def absent(self) -> str | None:
         """A root or dependency that is not in the lock, with what needs it; None for a complete lock."""

@@ -10,14 +10,15 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from plumbline.base.errors import PlumbError
-from plumbline.extras.spack import buildcache, environments, sites
+from plumbline.extras.spack import environments, sites
 from plumbline.extras.spack.lock import Node
 from plumbline.mpi import TABLE as FAMILIES
 from plumbline.mpi import Family
-from plumbline.stacks import libraries, manifest, stream
+from plumbline.stacks import adopt, libraries, manifest, stream
 from plumbline.stacks.manifest import Benchmark, Compiler, Launcher, Manifest, Mpi, Source
 
-OSU = "osu-micro-benchmarks"
+#: suite -> its package
+BENCHMARKS = {"osu": "osu-micro-benchmarks", "imb": "intel-mpi-benchmarks"}
 
 
 @dataclass(frozen=True)
@@ -41,36 +42,31 @@ def compose(
     name: str,
     label: str,
     packages: Mapping[str, Package],
-    sources: str,
     archives: Mapping[str, str],
     stream_build: tuple[Source, Benchmark],
 ) -> Manifest:
     """The stack manifest: MPI, launcher and environment from Spack's MPI, or from the stack that is its external.
 
-    ``sources`` is the SHA-256 of those of the kernels, because the recipe's version does not say which they are;
-    ``archives`` has sources from elsewhere (:func:`~plumbline.extras.spack.sites.check_content`);
-    ``stream_build`` is STREAM, which is not a package, behind the source that it was built from.
+    ``archives`` has sources from elsewhere (:func:`~plumbline.extras.spack.sites.check_content`); ``stream_build`` is
+    STREAM, which is not a package, behind the source that it was built from.
     """
     wanted = environments.known()[name]
-    family, mpi = FAMILIES[environments.MPIS[wanted.package]], packages[wanted.package]
-    base = _external_stack(mpi)
-    prefix = Path(base.prefix) if base else mpi.prefix
-    variables = base.environment if base else family.home_variables(mpi.prefix)
-    merged = {**os.environ, **{name: manifest.expand(value, os.environ) for name, value in variables.items()}}
+    mpi = packages[str(wanted.package)]
+    family, base = FAMILIES[environments.MPIS[mpi.name]], _external_stack(mpi)
+    settings, others = wanted.variables(family)
+    launcher = base.launcher if base else _launcher(family, mpi)
     stack = Manifest(
         schema=1,
         name=label,
         provider="spack",
         mpi=Mpi(family=family.name, version=mpi.version, abi=family.abi),
         compiler=compiler(packages),
-        launcher=base.launcher if base else _launcher(family, mpi),
-        prefix=str(prefix),
-        environment=variables,
+        launcher=launcher,
+        prefix=base.prefix if base else str(Path(launcher.command).parents[1]),
+        environment={**(base.environment if base else family.home_variables(mpi.prefix)), **others},
         modules=[],
         accelerator=_accelerator(packages),
-        benchmarks=dict(
-            sorted((_benchmarks(packages, merged, prefix, sources[:12]) | {"stream": stream_build[1]}).items())
-        ),
+        benchmarks={},
         sources=[
             *(
                 Source(
@@ -83,29 +79,57 @@ def compose(
             ),
             stream_build[0],
         ],
-        settings={**(base.settings if base else {}), **wanted.settings},
+        settings={**(base.settings if base else {}), **settings},
     )
+    benchmarks = dict(sorted({**_benchmarks(stack, packages), "stream": stream_build[1]}.items()))
+    stack = replace(stack, benchmarks=benchmarks)
     return replace(stack, loads=libraries.loads(stack), tuned=base.tuned if base else None)
+
+
+def _benchmarks(stack: Manifest, packages: Mapping[str, Package]) -> dict[str, Benchmark]:
+    """The programs of OSU and IMB; each must get the MPI library of the stack."""
+    suites = {suite: packages[name] for suite, name in BENCHMARKS.items() if name in packages}
+    library = libraries.of_family(stack, environments.site()).resolve()
+    search = adopt.Search(
+        [str(package.prefix) for package in suites.values()], {}, manifest.environment(stack, os.environ)
+    )
+    programs = search.programs(library)
+    if absent := suites.keys() - {program.suite for program in programs.values()}:
+        prefix = suites[min(absent)].prefix
+        raise PlumbError(f"no benchmark of {min(absent).upper()} is installed", str(prefix), "install it with --force")
+    return {
+        ident: replace(
+            program.entry(Path(program.program), suites[program.suite].built(stack.compiler)),
+            version=suites[program.suite].version,
+        )
+        for ident, program in programs.items()
+    }
+
+
+def _built(packages: Mapping[str, Package]) -> Package:
+    """The last of the packages that a C compiler made; raises :class:`PlumbError` if there is none."""
+    for package in reversed(list(packages.values())):
+        if package.node.compiler("c"):
+            return package
+    raise PlumbError("the lock names no C compiler", "spack.lock", "make the lock again: plumb stack lock")
 
 
 def _accelerator(packages: Mapping[str, Package]) -> str | None:
     """The manifest's ``accelerator``: the one that the OSU programs were built for, if any."""
-    built = packages[OSU].node.parameters if OSU in packages else {}
+    built = packages[BENCHMARKS["osu"]].node.parameters if BENCHMARKS["osu"] in packages else {}
     return next((name for name in ("cuda", "rocm") if built.get(name) is True), None)
 
 
 def _external_stack(mpi: Package) -> Manifest | None:
-    """The manifest of the stack that the MPI was taken from (:func:`~plumbline.extras.spack.sites.write_externals`)."""
+    """The manifest of the stack that the MPI was taken from, which ``plumb_stack`` of the external names."""
     name = mpi.node.external and mpi.node.external.attributes.plumb_stack
     return manifest.load(name) if name else None
 
 
 def compiler(packages: Mapping[str, Package]) -> Compiler:
     """The C compiler of the benchmarks; raises :class:`PlumbError` if the lock names none."""
-    digest = packages[buildcache.KERNELS].node.compiler("c")
-    chosen = next((package for package in packages.values() if package.hash == digest), None)
-    if chosen is None:
-        raise PlumbError("the lock names no C compiler", buildcache.KERNELS, "make the lock again: plumb stack lock")
+    digest = _built(packages).node.compiler("c")
+    chosen = next(package for package in packages.values() if package.hash == digest)
     path = chosen.node.external and chosen.node.external.attributes.compilers.get("c")
     default = chosen.prefix / "bin" / {"llvm": "clang", "intel-oneapi-compilers": "icx"}.get(chosen.name, chosen.name)
     return Compiler(name=chosen.name, version=chosen.version, path=str(path or default))
@@ -114,7 +138,7 @@ def compiler(packages: Mapping[str, Package]) -> Compiler:
 def stream_compiler(packages: Mapping[str, Package]) -> stream.Compiler:
     """That compiler for STREAM, with the options for the target of the lock."""
     chosen = compiler(packages)
-    target = sites.target_options(packages[buildcache.KERNELS].node, chosen.name, chosen.version)
+    target = sites.target_options(_built(packages).node, chosen.name, chosen.version)
     program = str(chosen.path)
     folders = (Path(program).parents[1] / name for name in ("lib", "lib64"))
     runtime_folders = [folder for folder in folders if folder.is_dir() and not libraries.is_of_system(folder)]
@@ -129,42 +153,3 @@ def _launcher(family: Family, mpi: Package) -> Launcher:
         wanted = ", ".join(family.launcher_programs)
         raise PlumbError(f"{family.name} {mpi.version} has no launcher", str(mpi.prefix), f"one of {wanted}")
     return Launcher(family=family.launcher_kind(mpi.version), command=str(program))
-
-
-def _benchmarks(
-    packages: Mapping[str, Package], environment: dict[str, str], mpi: Path, sources: str
-) -> dict[str, Benchmark]:
-    """The manifest's MPI ``benchmarks``; every program must get the library below ``mpi``.
-
-    The version of the kernels is that of their ``sources``.
-    """
-    how = {name: package.built(compiler(packages)) for name, package in packages.items()}
-    entries: dict[str, Benchmark] = {}
-    for ident, suite, package, file in _programs(packages):
-        version = sources if suite == "kernels" else package.version
-        needed = libraries.of(file, file.name, "spack", environment)
-        library = next((needed[name] for name in needed if name.startswith("libmpi.so")), None)
-        if library is None:
-            raise PlumbError(f"{ident} is not linked with an MPI library", str(file), "install the stack with --force")
-        if not library.is_relative_to(mpi.resolve()):
-            raise PlumbError(f"{ident} gets another MPI library: {library}", str(file), "unset LD_PRELOAD")
-        facts = {"library": str(library), "library_sha256": manifest.sha256(library)}
-        entries[ident] = manifest.benchmark(suite, version, file, how[package.name], facts=facts)
-    return entries
-
-
-def _programs(packages: Mapping[str, Package]) -> list[tuple[str, str, Package, Path]]:
-    """(benchmark id, suite, package, program) of all MPI programs in the environment's packages."""
-    imb, kernels = (packages[name] for name in ("intel-mpi-benchmarks", buildcache.KERNELS))
-    programs, where = list[tuple[str, str, Package, Path]](), ""
-    if osu := packages.get(OSU):  # a site's own template may lack them
-        osu_programs = sorted((osu.prefix / "libexec/osu-micro-benchmarks/mpi").rglob("osu_*"))
-        programs += [
-            (file.name, "osu", osu, file) for file in osu_programs if file.is_file() and os.access(file, os.X_OK)
-        ]
-        where = "" if programs else str(osu.prefix)
-    programs += [(ident, "imb", imb, imb.prefix / "bin" / name) for ident, name in manifest.IMB_PROGRAMS.items()]
-    programs += [(file.name, "kernels", kernels, file) for file in sorted((kernels.prefix / "bin").iterdir())]
-    if missing := next((str(file) for *_, file in programs if not file.is_file()), where):
-        raise PlumbError("a benchmark was not installed", missing, "install the stack with --force")
-    return programs

@@ -50,9 +50,6 @@ def environment(base: Base) -> dict[str, str]:
         "SPACK_SYSTEM_CONFIG_PATH": str(home / "no-system-config"),
         "SPACK_GNUPGHOME": str(keyring()),
         "SPACK_USER_CACHE_PATH": str(home / "user"),
-        "PLUMB_SPACK_HOME": str(home),
-        "PLUMB_SPACK_ENV": str(environments.folder()),
-        "PLUMB_SPACK_SITE_FOLDER": str(environments.site()),
     }
 
 

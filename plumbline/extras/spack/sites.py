@@ -1,28 +1,23 @@
-"""The files of a Spack site that Plumbline writes, locks and externals; whether a lock is whole and fits this host."""
+"""Locks: how they are made, and whether one is whole and fits this host."""
 
 from __future__ import annotations
 
 import json
 import platform
-import re
 import shutil
-import subprocess
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import yaml
 from archspec import cpu
 from archspec.cpu import detect
 
-from plumbline.base import files, paths, schemas, units
+from plumbline.base import files, paths, units
 from plumbline.base.errors import PlumbError
 from plumbline.extras.spack import bootstrap, environments
 from plumbline.extras.spack.lock import LANGUAGES, WRAPPER, Difference, Lock, Node, between, decode
 from plumbline.extras.spack.runner import Spack
-from plumbline.stacks import locked, manifest
-from plumbline.stacks.manifest import Manifest
+from plumbline.stacks import locked, stream
 
 #: Spack's package of a compiler -> archspec's name
 _COMPILERS = {"llvm": "clang", "intel-oneapi-compilers": "oneapi"}
@@ -76,23 +71,11 @@ def check_compilers(document: Lock, where: str, *, absent: bool = True) -> None:
         for language, program in node.external.attributes.compilers.items() if node.external else ():
             if (digest, language) not in used:
                 continue
-            installed = _version(Path(program))
+            installed = stream.version_of(program)
             if installed != node.version and (installed or absent):
                 has = f"is {installed}" if installed else "is not there"
                 message = f"the lock is for {node.name} {node.version}, {program} {has}"
                 raise PlumbError(message, where, "correct packages.yaml of the site, then make the lock again")
-
-
-def _version(program: Path) -> str | None:
-    """The version that a compiler prints, None if it cannot be run; gcc, clang and icx have these options."""
-    for option in ("-dumpfullversion", "-dumpversion"):
-        try:
-            done = subprocess.run([program, option], capture_output=True, text=True, check=False, timeout=60)
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-        if done.returncode == 0 and done.stdout.strip():
-            return done.stdout.strip()
-    return None
 
 
 @dataclass(frozen=True)
@@ -156,22 +139,21 @@ def lock(name: str, *, check: bool = False) -> list[Difference]:
     result that cannot be built.
     """
     environments.named(name, "plumb stack lock")
-    environments.check_externals(name)
     label = f"spack-{name}"
     with files.writing(f"the lock of '{name}'", paths.stacks()), locked(label):
         base = bootstrap.prepare()
-        place = environments.workplace(name, locked=False)
+        place = environments.copy(name, locked=False)
         # Spack keeps what it found out of a compiler, also that it does not run
         shutil.rmtree(bootstrap.cache() / "compilers", ignore_errors=True)
         Spack(base, place, label).run("concretize", "--force", "--fresh")
-        text = (place / "spack.lock").read_text(encoding="utf-8")
+        text = (place / environments.LOCK).read_text(encoding="utf-8")
         fresh = decode(text)
         if without := sorted(fresh.without_wrapper()):  # the wrapper adds the target's flags: Spack cannot build it
             message = (
                 f"{units.counted(len(without), 'package')} would be compiled without {WRAPPER}, {without[0]} first"
             )
             cure = "its compiler does not run here: make the lock where it does"
-            raise PlumbError(message, str(environments.site() / "packages.yaml"), cure)
+            raise PlumbError(message, str(environments.site() / name / environments.DESCRIPTION), cure)
         file = environments.lock(name)
         differing = _differences(file, fresh)
         if differing and not check:
@@ -194,61 +176,3 @@ def _differences(file: Path, fresh: Lock) -> list[Difference]:
     alone = [", ".join(sorted(first - second)) or "-" for first, second in (roots, reversed(roots))]
     changed = [Difference("roots", {"specs": alone[0]}, {"specs": alone[1]})] if roots[0] != roots[1] else []
     return between(old, fresh) + changed
-
-
-def write_externals(names: list[str], site: str) -> Path:
-    """Write ``packages.yaml`` of ``site``: the default site's, with the MPIs of the named stacks as externals.
-
-    An existing site keeps what it says about other packages. Returns the file. Raises :class:`PlumbError` for a name
-    that cannot be a site's, and for a stack whose MPI cannot be an external.
-    """
-    file = environments.folder() / "sites" / site / "packages.yaml"
-    if site == environments.DEFAULT_SITE or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", site):
-        raise PlumbError(
-            f"'{site}' cannot be the name of a site with externals", str(file.parent), "choose another, such as local"
-        )
-    base = file.parent if file.exists() else file.parents[1] / environments.DEFAULT_SITE
-    packages = dict(environments.packages(base))
-    for name in names:
-        package, entry = _external(manifest.load(name))
-        packages.pop(package, None)
-        packages[f"{package}:"] = entry  # the colon replaces what spack-env/common says
-    text = "# Written by `plumb stack externals`; the compiler and the tools are those of the site it was begun from.\n"
-    files.replace(file, text + yaml.safe_dump({"packages": packages}, sort_keys=False))
-    return file
-
-
-def _external(stack: Manifest) -> tuple[str, dict[str, Any]]:
-    """Spack's package and its entry in ``packages.yaml`` for the MPI of a stack."""
-    package = next(package for package, family in environments.MPIS.items() if family == stack.mpi.family)
-    name, version, prefix = stack.name, stack.mpi.version, Path(stack.prefix)
-    if not any((prefix / "bin" / wrapper).exists() for wrapper in stack.family.compiler_wrappers):
-        raise PlumbError(f"stack '{name}' has no compiler wrapper", f"{prefix}/bin", "its MPI cannot be an external")
-    if package == environments.ONEAPI:  # Spack finds it in a full installation of oneAPI only
-        link = environments.home() / "oneapi" / name / "mpi" / ".".join(version.split(".")[:2])
-        link.parent.mkdir(parents=True, exist_ok=True)
-        for old in link.parent.iterdir():
-            old.unlink()
-        link.symlink_to(prefix)
-        prefix, spec = link.parents[1], f"{package}@{version}+generic-names~envmods"
-    else:
-        spec = _external_spec(stack, package, prefix)
-    modules = {"modules": stack.modules} if stack.modules else {}
-    external = {"spec": spec, "prefix": str(prefix), **modules, "extra_attributes": {"plumb_stack": name}}
-    return package, {"buildable": False, "externals": [external]}
-
-
-def _external_spec(stack: Manifest, package: str, prefix: Path) -> str:
-    """The spec of an MPI library by ``spack external find``, which asks the library how it was built."""
-    place = environments.home() / "environments" / "externals" / stack.name
-    files.replace(place / "spack.yaml", "spack:\n  specs: []\n")
-    spack = Spack(bootstrap.prepare(), place, f"externals-{stack.name}", manifest.around(stack))
-    spack.run("external", "find", "--path", str(prefix), package)
-    described = schemas.parse_yaml((place / "spack.yaml").read_text(encoding="utf-8"))["spack"]
-    externals = ((described.get("packages") or {}).get(package) or {}).get("externals") or []
-    version = stack.mpi.version
-    spec = next((str(item["spec"]) for item in externals if Path(item["prefix"]).resolve() == prefix.resolve()), None)
-    if spec is None or not spec.startswith(f"{package}@{version}"):
-        message = f"Spack does not find {package} {version} in stack '{stack.name}'"
-        raise PlumbError(message, str(prefix), f"its output is in {spack.log}")
-    return spec

@@ -25,7 +25,13 @@ from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.commands import stacks as command
 from plumbline.host.collector import CPUS
-from plumbline.stacks import fetch, kernels, manifest, stream, wheel
+from plumbline.stacks import fetch, kernels, manifest, osu, stream, wheel
+
+
+@pytest.fixture(autouse=True)
+def _no_place_has_osu(monkeypatch):
+    monkeypatch.delenv(osu.VARIABLE, raising=False)
+    monkeypatch.setattr(osu, "PLACES", ())
 
 
 @pytest.fixture
@@ -327,6 +333,7 @@ class TestAnotherName:
 
         monkeypatch.setattr(wheel.Installation, "run", run)
         monkeypatch.setattr(kernels, "refresh", lambda name: found.append(name))
+        monkeypatch.setattr(osu, "refresh", lambda name: None)
         return found
 
     def test_it_is_made_from_the_same_lock_beside_the_other(self, made, folder):
@@ -542,20 +549,20 @@ def test_installed_stack_is_sound(name):
 
 @pytest.mark.e2e
 @pytest.mark.parametrize("name", wheel.names())
-def test_osu_runs_on_the_stacks_own_library(name, tmp_path):
-    """The benchmark's own process, started as the manifest says, maps the recorded library and no other MPI."""
+def test_the_port_of_osu_runs_on_the_stacks_own_library(name, tmp_path):
+    """Its process maps the recorded library and no other MPI."""
     document = manifest.load(name)
     entry = document.benchmarks["osu_barrier"]
     script = tmp_path / "maps.py"
     script.write_text(
-        Path(entry.file).read_text()
+        Path(document.prefix, "share/osu/osu_barrier.py").read_text()
         + "\nfor line in sorted({l.split()[-1] for l in open('/proc/self/maps') if '/libmpi.so' in l}):\n"
         "    print('MAPPED', line, flush=True)\n"
     )
     environment = {**os.environ, **manifest.environment(document, os.environ)}
     if os.geteuid() == 0:
         environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    start = [document.launcher.command, "-n", "2", *entry.command[:-1], str(script)]
+    start = [document.launcher.command, "-n", "2", f"{document.prefix}/bin/python", "-I", str(script)]
     done = subprocess.run(start, capture_output=True, text=True, env=environment, timeout=120, check=True)
     mapped = {line.split()[1] for line in done.stdout.splitlines() if line.startswith("MAPPED")}
     assert {str(Path(file).resolve()) for file in mapped} == {entry.facts["library"]}

@@ -89,7 +89,7 @@ def test_an_accelerator_is_what_the_site_says(site):
     site(accelerator="rocm")
     stacks.install("module", "site-openmpi")
     assert manifest.load("site-openmpi").accelerator == "rocm"
-    assert settings._environment(manifest.load("site-openmpi"))["extras"]["accelerator"] == "rocm"
+    assert settings._environment(manifest.load("site-openmpi"))["extras"]["plumb"]["accelerator"] == "rocm"
     site(accelerator="metal")
     with pytest.raises(PlumbError, match="accelerator"):
         stacks.install("module", "site-openmpi")
@@ -109,7 +109,7 @@ def modules(tmp_path, monkeypatch):
     """A login shell, with a banner, whose module openmpi/4 has a program and sets variables."""
     profile = tmp_path / "home" / ".bash_profile"
     profile.parent.mkdir()
-    load = f"PATH={tmp_path}/loaded:$PATH; export UCX_TLS=rc LD_LIBRARY_PATH=/opt/ompi/lib:$LD_LIBRARY_PATH"
+    load = f"PATH={tmp_path}/loaded/bin:$PATH; export UCX_TLS=rc LD_LIBRARY_PATH=/opt/ompi/lib:$LD_LIBRARY_PATH"
     unload = "unset UCX_TLS; export LD_LIBRARY_PATH=${LD_LIBRARY_PATH#/opt/ompi/lib:}"
     # a module system of this host would come back by BASH_ENV
     profile.write_text(
@@ -119,8 +119,8 @@ def modules(tmp_path, monkeypatch):
         }}
         """
     )
-    program = tmp_path / "loaded" / "osu_only_there"
-    program.parent.mkdir()
+    program = tmp_path / "loaded" / "bin" / "osu_only_there"
+    program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     monkeypatch.setenv("HOME", str(profile.parent))
@@ -145,6 +145,23 @@ def test_modules_are_loaded_and_recorded(site, modules):
     site(modules=["openmpi/5"])
     with pytest.raises(PlumbError, match="cannot load openmpi/5"):
         stacks.install("module", "site-openmpi")
+
+
+def test_the_compiler_wrapper_of_a_module_builds_the_kernels_though_the_launcher_is_elsewhere(
+    site, modules, monkeypatch
+):
+    """Such as srun; otherwise the stack would have no benchmark."""
+    built = []
+    monkeypatch.setattr(kernels, "refresh", built.append)
+    monkeypatch.setattr(module, "_add_stream", built.append)
+    program = modules.pop("program")
+    site(modules=["openmpi/4"], **modules)
+    stacks.install("module", "site-openmpi")
+    assert (manifest.load("site-openmpi").prefix, built) == ("/", [])
+    program.with_name("mpicc").hardlink_to(program)
+    stacks.install("module", "site-openmpi")
+    assert manifest.load("site-openmpi").prefix == str(program.parents[1])
+    assert built == ["site-openmpi"] * 2
 
 
 def test_a_damaged_manifest_is_written_again_if_it_is_asked_for(site, modules):

@@ -14,7 +14,7 @@ from plumbline import stacks
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.extras.search.bisect import command
-from plumbline.extras.search.why import offer
+from plumbline.extras.search.why.command import cause_command
 from plumbline.gate import sides
 from plumbline.measure.reframe import settings
 from plumbline.records import model
@@ -193,8 +193,8 @@ def test_a_gate_of_two_commits_offers_to_look_between_them():
         for name in ("0123456789ab", "ba9876543210")
     ]
     wanted = "plumb bisect 0123456789ab ba9876543210 --stack source:ompi --test "
-    assert offer.command(*both).startswith(wanted)
-    assert offer.command(both[0], replace(both[1], variant=replace(ours.variant, threads=7))).startswith("plumb why ")
+    assert cause_command(*both).startswith(wanted)
+    assert cause_command(both[0], replace(both[1], variant=replace(ours.variant, threads=7))).startswith("plumb why ")
 
 
 def test_the_example_in_the_documentation_is_valid():

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
-from plumbline.extras.tune.emit import emit
+from plumbline.extras.tune.command import emit
 from plumbline.measure.reframe import settings
 from plumbline.mpi.settings import Configuration, Rule, Setting
 from plumbline.stacks import manifest, tuned
@@ -219,4 +219,4 @@ def test_reframe_takes_its_name(base, tmp_path, monkeypatch):
     monkeypatch.setenv("PLUMB_SITES", str(tmp_path / "sites"))
     emitted(base)
     named = {item["name"]: item.get("extras") for item in settings.configuration()["environments"]}
-    assert named["one_tuned"]["stack"] == "one+tuned"
+    assert named["one_tuned"]["plumb"]["stack"] == "one+tuned"

@@ -77,7 +77,7 @@ def test_the_command_compares_environments_and_files(capsys, monkeypatch):
     table = capsys.readouterr().out.splitlines()
     assert table[0].split() == ["PACKAGE", "WHAT", "spack:openmpi", "spack-mpich"]
     assert any(line.split() == ["openmpi", "version", "5.0.10", "-"] for line in table)
-    file = environments.folder() / "sites" / "debian12-sapphirerapids" / "openmpi.lock"
+    file = environments.folder() / "environments" / "debian12-sapphirerapids" / "openmpi" / "spack.lock"
     assert cli.main(["stack", "diff", "--json", "spack:openmpi", str(file)]) == 0
     found = {item["name"]: item for item in map(json.loads, capsys.readouterr().out.splitlines())}
     assert found["ucx"] == {"name": "ucx", "before": {}, "after": {"version": "1.20.1"}}
@@ -92,7 +92,7 @@ def test_the_command_compares_environments_and_files(capsys, monkeypatch):
     [
         ("openmpi", "'openmpi' is not a Spack stack"),
         ("spack:lam", "no Spack environment 'lam'"),
-        ("absent.lock", "environment 'absent' has no lock"),
+        ("absent/spack.lock", "environment 'absent' has no lock"),
         ("bad.lock", "cannot read the lock"),
         ("other.lock", "cannot read the lock"),
     ],

@@ -1,4 +1,4 @@
-"""Named environments: what is required of Spack, what a site adds, and two stacks of one MPI library side by side."""
+"""Named environments: plain ones of Spack; what a site adds, and two stacks of one MPI library side by side."""
 
 import json
 import shutil
@@ -10,163 +10,97 @@ import yaml
 from plumbline import stacks
 from plumbline.base.errors import PlumbError
 from plumbline.extras import spack
-from plumbline.extras.spack import environments, sites
+from plumbline.extras.spack import environments
 from plumbline.stacks import manifest
+
+REAL = environments.folder() / "environments"
+DESCRIPTIONS = sorted([*REAL.rglob(environments.DESCRIPTION), *REAL.parent.glob("templates/*/*/spack.yaml")])
 
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
-    """See :mod:`spack_site`, with a site of its own that has all that the default one has."""
+    """See :mod:`spack_site`, with a site of its own that has the default one's Open MPI and tools."""
     spack_site.suit_any_machine(monkeypatch.setattr)
     root = spack_site.make(tmp_path, monkeypatch)
-    sites = root / "spack-env" / "sites"
-    shutil.copytree(sites / environments.DEFAULT_SITE, sites / "own")
+    place = root / "spack-env" / "environments"
+    for name in ("openmpi", "tools"):
+        shutil.copytree(place / name, place / "own" / name)
     monkeypatch.setenv("PLUMB_SPACK_SITE", "own")
     return root
 
 
-def describe(entries):
-    """Write the site's own environments."""
-    (environments.site() / environments.FILE).write_text(yaml.safe_dump(entries))
+def described(name):
+    return yaml.safe_load((environments.site() / name / environments.DESCRIPTION).read_text())["spack"]
 
 
-def rendered(name):
-    return yaml.safe_load(environments.render(name))["spack"]
+def describe(name, text):
+    file = environments.site() / name / environments.DESCRIPTION
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text)
 
 
-def test_versions_are_requirements_and_the_template_has_the_rest(root):
-    for name, wanted in environments.known().items():
-        described = rendered(name)
-        assert described["packages"]["mpi"] == {"require": [wanted.mpi]}
-        assert "@" in wanted.mpi, "a version that is not required may give way silently"
-        assert described["include"] == ["${PLUMB_SPACK_SITE_FOLDER}", "${PLUMB_SPACK_ENV}/common"]
-    specs = rendered("openmpi")["specs"]
-    assert specs[0] == "openmpi~fortran fabrics=cma"
-    assert [rendered(name)["specs"][1:] for name in spack.names()] == [specs[1:]] * len(spack.names())
-    assert "tools" not in spack.names()
-
-
-@pytest.mark.parametrize("key", ["openmpi", "openmpi:"])
-def test_what_the_site_has_is_taken_as_it_is(root, key):
-    """Of an external without `fabrics` Spack says that none satisfies `fabrics=cma`."""
-    file = environments.site() / "packages.yaml"
-    document = yaml.safe_load(file.read_text())
-    document["packages"][key] = {"buildable": False, "externals": [{"spec": "openmpi@5.0.11", "prefix": "/opt/mpi"}]}
-    file.write_text(yaml.safe_dump(document))
-    assert rendered("openmpi")["packages"]["mpi"] == {"require": ["openmpi"]}
-    assert rendered("openmpi")["specs"][0] == "openmpi"
-    assert rendered("mpich")["packages"]["mpi"] == {"require": [environments.known()["mpich"].mpi]}
-
-
-EXTERNAL = [{"spec": "mpich@4.1.2", "prefix": "/usr"}]
+@pytest.mark.parametrize("file", DESCRIPTIONS, ids=lambda file: "-".join(file.parts[-3:-1]))
+def test_an_environment_needs_nothing_of_ours(file):
+    """Spack reads it as it is: no variable, and what it includes is there."""
+    document = yaml.safe_load(file.read_text())["spack"]
+    assert "$" not in file.read_text()
+    assert document["include"] == [".."]
+    scope = file.parents[1] / "include.yaml"
+    assert all((scope.parent / entry).is_dir() for entry in yaml.safe_load(scope.read_text())["include"])
+    assert not any(spec.startswith("plumbline") for spec in document["specs"])
+    site_files = [*file.parents[1].glob("*.yaml"), *(REAL.parent / "common").iterdir()]
+    assert not any("${" in each.read_text() for each in site_files)
 
 
 @pytest.mark.parametrize(
-    ("described", "external"),
-    [
-        ({"mpi": {"buildable": False}, "mpich": {"externals": EXTERNAL}}, True),
-        ({"mpi:": {"buildable": False}, "mpich:": {"externals": EXTERNAL}}, True),
-        ({"all": {"buildable": False}, "mpich": {"externals": EXTERNAL}}, True),
-        ({"all": {"buildable": False}, "mpi": {"buildable": True}, "mpich": {"externals": EXTERNAL}}, False),
-        ({"mpi": {"buildable": False}, "mpich": {"buildable": True, "externals": EXTERNAL}}, False),
-        ({"mpi": {"buildable": False}, "mpich": {"buildable": False, "externals": EXTERNAL}}, True),
-        ({"mpi": {"buildable": False}, "mpich": None}, False),
-        ({"mpi": {"buildable": False}}, False),
-        ({"mpich": {"externals": EXTERNAL}}, False),
-        ({}, False),
-        (None, False),
-    ],
+    "file", sorted(REAL.rglob(environments.DESCRIPTION)), ids=lambda file: "-".join(file.parts[-3:-1])
 )
-def test_what_may_be_built_is_said_of_the_package_of_mpi_or_of_all(root, described, external):
-    (environments.site() / "packages.yaml").write_text(yaml.safe_dump({"packages": described}))
-    wanted = "mpich" if external else environments.known()["mpich"].mpi
-    assert rendered("mpich")["packages"]["mpi"] == {"require": [wanted]}
+def test_versions_are_requirements(file):
+    """A version that is not required may give way silently."""
+    required = yaml.safe_load(file.read_text())["spack"]["packages"]["mpi"]["require"]
+    assert all("@" in spec for spec in required)
 
 
-@pytest.mark.parametrize("text", ["", "# nothing yet\n", "---\n", "packages:\n", "packages: {}\n", "packages:: {}\n"])
-def test_a_list_of_packages_may_be_empty(root, text):
-    (environments.site() / "packages.yaml").write_text(text)
-    assert rendered("mpich")["packages"]["mpi"] == {"require": [environments.known()["mpich"].mpi]}
-    environments.check_externals("mpich")
+def test_a_copy_includes_the_same_folders(root):
+    environments.copy("openmpi")
+    copied = yaml.safe_load((environments.workplace("openmpi") / environments.DESCRIPTION).read_text())["spack"]
+    assert copied == {**described("openmpi"), "include": [str(environments.site())]}
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("packages: [mpich]\n", "`packages` is not a mapping"),
-        ("packages: {mpich: true}\n", "`packages` is not a mapping"),
-        ("packages: {mpich: {\n", "is not YAML"),
-        ("mpich\n", "not a mapping"),
-    ],
-)
-def test_a_list_of_packages_that_is_none_is_one_line(root, text, told):
-    (environments.site() / "packages.yaml").write_text(text)
-    with pytest.raises(PlumbError, match=told):
-        environments.render("mpich")
-
-
-@pytest.mark.parametrize(
-    ("required", "told"),
-    [
-        ("openmpi@5.0.10", r"requires openmpi@5\.0\.10 of mpi, and the site has only openmpi@5\.0\.11~fortran"),
-        ("openmpi@=5.0.1", r"requires openmpi@=5\.0\.1 of mpi, and the site has only openmpi@5\.0\.11~fortran"),
-        *(("openmpi@5.0", None), ("openmpi@5.0.11", None), ("openmpi@5.0.12:", None), ("openmpi", None)),
-        ("mpich@5.0.1", None),
-    ],
-)
-def test_a_version_that_the_site_cannot_have_is_named_before_it_is_concretized(root, required, told):
-    """Of this Spack says only, after a minute, that no external satisfies the request."""
-    file = environments.site() / "packages.yaml"
-    document = yaml.safe_load(file.read_text())
-    external = {"spec": "openmpi@5.0.11~fortran", "prefix": "/opt/mpi"}
-    document["packages"]["openmpi"] = {"buildable": False, "externals": [external]}
-    file.write_text(yaml.safe_dump(document))
-    described = {"spack": {"specs": ["openmpi"], "packages": {"mpi": {"require": [required]}}}}
-    (environments.site() / "openmpi.yaml").write_text(yaml.safe_dump(described))
-    if told is None:
-        environments.check_externals("openmpi")
-    else:
-        with pytest.raises(PlumbError, match=told) as error:
-            sites.lock("openmpi")
-        assert "own/openmpi.yaml" in str(error.value)
-        assert not (root.parent / "fake" / "calls").exists()
-
-
-def test_a_site_adds_environments_and_their_packages(root):
-    compilers = {"c": {"require": ["gcc@14"]}, "cxx": {"require": ["gcc@14"]}}
-    describe({"mpich-gcc14": {"mpi": "mpich@5.0.1", "variants": "device=ch3", "packages": compilers}})
-    described = rendered("mpich-gcc14")
-    assert described["specs"][0] == "mpich device=ch3"
-    assert described["packages"] == {"mpi": {"require": ["mpich@5.0.1"]}, **compilers}
+def test_a_site_adds_environments(root):
+    text = "spack:\n  specs: [mpich@5.0.1 device=ch3]\n  packages: {c: {require: [gcc@14]}}\n"
+    describe("mpich-gcc14", text)
     assert "mpich-gcc14" in spack.names()
-    with pytest.raises(PlumbError, match="environment 'mpich-gcc14' has no lock at site own"):
+    with pytest.raises(PlumbError, match="environment 'mpich-gcc14' has no lock"):
         stacks.install("spack", "mpich-gcc14")
 
 
 @pytest.mark.parametrize(
-    ("entry", "told"),
+    ("text", "message"),
     [
-        ({"mpi": "lam@7"}, "environment 'x' has no MPI library"),
-        ({"mpi": "mpich@5.0.1", "variant": "+x"}, "x.variant: there is no such key: did you mean 'variants'"),
-        ({"variants": "~fortran"}, "x: Object missing required field `mpi`"),
-        ({"mpi": "mpich@5.0.1", "roots": "hwloc"}, "x.roots: Expected `array`, got `str`"),
+        ("spack:\n  specs: openmpi\n", "specs: Expected `array`, got `str`"),
+        ("spack: {}\n", "missing required field `specs`"),
+        ("specs: [openmpi]\n", "Expected `object`, got `null`"),
+        ("spack: {\n", "is not YAML"),
     ],
 )
-def test_a_wrong_entry_is_named(root, entry, told):
-    describe({"x": entry})
-    with pytest.raises(PlumbError, match=told) as error:
+def test_an_environment_that_is_none_is_named(root, text, message):
+    describe("x", text)
+    with pytest.raises(PlumbError, match=message) as error:
         environments.known()
-    assert str(environments.site()) in str(error.value)
+    assert str(environments.site() / "x") in str(error.value)
 
 
 def test_two_stacks_of_one_mpi_stand_side_by_side(root):
-    describe({"openmpi-ucx": {"mpi": "openmpi@5.0.10", "variants": "~fortran fabrics=cma,ucx"}})
+    describe("openmpi-ucx", yaml.safe_dump({"spack": described("openmpi")}).replace("fabrics=cma", "fabrics=cma,ucx"))
     document = json.loads(environments.lock("openmpi").read_text())
     for entry in document["roots"]:
         entry["spec"] = entry["spec"].replace("fabrics=cma", "fabrics=cma,ucx")
     text = json.dumps(document)
     environments.lock("openmpi-ucx").write_text(text)
-    (root.parent / "fake" / "locks" / "openmpi-ucx.lock").write_text(text)
+    committed = root.parent / "fake" / "locks" / "openmpi-ucx" / environments.LOCK
+    committed.parent.mkdir()
+    committed.write_text(text)
     for name in ("openmpi", "openmpi-ucx"):
         stacks.install("spack", name)
     assert set(manifest.names()) == {"spack-openmpi", "spack-openmpi-ucx"}
@@ -180,39 +114,32 @@ def test_two_stacks_of_one_mpi_stand_side_by_side(root):
 def test_settings_of_an_environment_are_those_of_its_stack_and_do_not_change_the_lock(root):
     stacks.install("spack", "openmpi")
     assert manifest.load("spack-openmpi").settings == {}
-    describe({"openmpi": {"mpi": "openmpi@5.0.10", "variants": "~fortran fabrics=cma", "settings": {"pml": "ucx"}}})
-    assert spack._stale("openmpi") == "the lock, the kernels or its place changed"
+    variables = {"set": {"OMPI_MCA_pml": "ucx", "UCX_TLS": "all"}}
+    describe("openmpi", yaml.safe_dump({"spack": {**described("openmpi"), "env_vars": variables}}))
+    assert spack._stale("openmpi") == spack.CHANGED
     stacks.install("spack", "openmpi")
-    assert manifest.load("spack-openmpi").settings == {"pml": "ucx"}
-
-
-def test_a_site_may_have_a_template_of_its_own_and_takes_that_of_a_site_that_it_includes(root):
-    own = environments.folder() / "sites" / "other" / environments.TEMPLATE
-    own.parent.mkdir()
-    own.write_text((environments.folder() / environments.TEMPLATE).read_text().replace("@7.5.2", "@7.4"))
-    assert "osu-micro-benchmarks@7.5.2" in rendered("openmpi")["specs"]
-    (environments.site() / "include.yaml").write_text("include:\n- ${PLUMB_SPACK_ENV}/sites/other\n")
-    (own.parent / "packages.yaml").write_text("packages: {}\n")
-    assert "osu-micro-benchmarks@7.4" in rendered("openmpi")["specs"]
+    installed = manifest.load("spack-openmpi")
+    assert installed.settings == {"pml": "ucx"}
+    assert installed.environment["UCX_TLS"] == "all"
 
 
 def test_tools_are_installed_into_a_folder_and_are_no_stack(root, capsys):
     """The fake Spack makes no view: what it links there is put there by hand."""
     calls = root.parent / "fake" / "calls"
-    assert rendered("tools")["view"]["default"] == {"root": "${PLUMB_SPACK_HOME}/views/tools", "link": "roots"}
+    view = environments.view("tools")
     stacks.install("spack", "tools")
     told = capsys.readouterr().out.splitlines()[-1]
     assert "likwid 5.5.1" in told
     assert "mpip 3.5" in told
     assert "ncurses" not in told
-    assert told.endswith(f"programs in {environments.home()}/views/tools/bin")
+    assert told.endswith(f"programs in {view}/bin")
     assert manifest.names() == []
     stacks.install("spack", "tools", dry_run=True)
     assert capsys.readouterr().out == "spack-tools: would be installed (not there)\n"
-    (environments.view("tools") / "bin").mkdir(parents=True)
+    (view / "bin").mkdir(parents=True)
     before = calls.read_text()
     stacks.install("spack", "tools")
     assert capsys.readouterr().out == "spack-tools: up to date\n"
     assert calls.read_text() == before
     environments.lock("tools").write_text(environments.lock("tools").read_text() + "\n")
-    assert spack._stale("tools") == "the lock or its place changed"
+    assert spack._stale("tools") == spack.CHANGED

@@ -19,10 +19,9 @@ from plumbline import stacks
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.commands import stacks as command
-from plumbline.extras import spack
 from plumbline.extras.spack import bootstrap, environments, programs, runner, sites
 from plumbline.extras.spack.lock import Architecture, Node, Target
-from plumbline.stacks import fetch, manifest, overview, stream
+from plumbline.stacks import fetch, kernels, manifest, overview, stream
 from plumbline.stacks.manifest import Compiler, Launcher, Mpi
 
 
@@ -75,8 +74,6 @@ def test_it_ends_in_a_valid_manifest(root, state, monkeypatch, capsys):
         "osu_latency",
         "osu_bcast",
         "stream",
-        "pi",
-        "heat1d",
         "imb-mpi1",
         "imb-nbc",
         "imb-rma",
@@ -84,7 +81,7 @@ def test_it_ends_in_a_valid_manifest(root, state, monkeypatch, capsys):
         "imb-p2p",
     }
     assert set(document.benchmarks) == expected
-    digest, _ = environments.read("openmpi").node("osu-micro-benchmarks")
+    digest, _ = spack_site.node(environments.read("openmpi"), "osu-micro-benchmarks")
     latency = document.benchmarks["osu_latency"]
     assert digest in latency.built
     assert latency.sha256 == manifest.sha256(Path(latency.file))
@@ -97,7 +94,7 @@ def test_it_ends_in_a_valid_manifest(root, state, monkeypatch, capsys):
     both = [(digest, needed) for digest, needed in needs if digest in place and needed in place]
     assert both
     assert all(place[needed] < place[digest] for digest, needed in both)
-    assert "[1/36]" in capsys.readouterr().out
+    assert "[1/33]" in capsys.readouterr().out
 
 
 def test_a_source_from_elsewhere_is_in_the_manifest_and_so_in_records(root, state):
@@ -129,23 +126,15 @@ def test_a_changed_program_is_seen_and_a_dry_run_only_says_so(root, state, capsy
     assert "would be installed (stack spack-openmpi: osu_latency is not the program" in capsys.readouterr().out
 
 
-def test_kernels_of_other_sources_are_built_again(root, state, monkeypatch):
+def test_kernels_are_built_for_its_library_as_for_every_stack(root, state, monkeypatch):
+    built = []
+    monkeypatch.setattr(kernels, "refresh", built.append)
     stacks.install("spack", "openmpi")
-    assert not [call for call in calls(state) if call.startswith("uninstall")]
-    digest, _ = environments.read("openmpi").node("plumbline-kernels")
-    monkeypatch.setattr(spack, "_kernel_sources", lambda: "other sources")
+    assert built == ["spack-openmpi"]
+    monkeypatch.setattr(kernels, "stale", lambda _: "other sources")
     stacks.install("spack", "openmpi")
-    assert f"uninstall --yes-to-all --force /{digest}" in calls(state)
-    assert len(installs(state)) == 2
-
-
-def test_kernels_of_an_upstream_store_are_refused(root, state):
-    """Spack would take them for built, whatever their sources were."""
-    kernels, _ = environments.read("openmpi").node("plumbline-kernels")
-    (state / "upstream").write_text(kernels)
-    with pytest.raises(PlumbError, match="an upstream store has plumbline-kernels, from unknown sources"):
-        stacks.install("spack", "openmpi")
-    assert not any("uninstall" in call for call in calls(state))
+    assert built == ["spack-openmpi"] * 2
+    assert len(installs(state)) == 1
 
 
 def test_stream_is_made_for_the_caches_of_the_machine_and_the_lock_stays(root, state, monkeypatch, capsys):
@@ -373,7 +362,7 @@ def test_a_program_with_another_mpi_library_is_refused(root, state, tmp_path):
     source.write_text("int fake_mpi(void); int main(void) { return fake_mpi(); }\n")
     subprocess.run(["gcc", "-o", str(program), str(source), str(library), rpath], check=True)
     (tmp_path / "elsewhere" / library.name).write_bytes(library.read_bytes())
-    with pytest.raises(PlumbError, match=r"gets another MPI library: .*/elsewhere/libmpi"):
+    with pytest.raises(PlumbError, match=r"is linked with another MPI library: .*/elsewhere/libmpi"):
         stacks.install("spack", "openmpi")
 
 
@@ -444,22 +433,23 @@ def test_a_lock_without_spacks_compiler_wrapper_is_refused(root, state):
 def test_a_lock_does_not_depend_on_what_was_done_before(root, state):
     """What Spack found out of the compilers is forgotten, and it sees an empty store and no upstream."""
     (state / "fresh.lock").write_text(environments.lock("openmpi").read_text())
-    (environments.site() / "openmpi.yaml").write_text(environments.render("openmpi") + "  config: {build_jobs: 1}\n")
+    with (environments.site() / "openmpi" / environments.DESCRIPTION).open("a") as file:
+        file.write("  config: {build_jobs: 1}\n")
     remembered = bootstrap.cache() / "compilers" / "compilers.json"
     remembered.parent.mkdir(parents=True)
     remembered.write_text('{"gcc": {"c_compiler_output": null}}')
     assert sites.lock("openmpi", check=True) == []
     assert not remembered.exists()
     described = yaml.safe_load((state / "concretized.yaml").read_text())["spack"]
-    store = environments.home() / "environments" / environments.DEFAULT_SITE / "openmpi" / "no-store"
+    store = environments.home() / "unlocked" / "environments" / "openmpi" / "no-store"
     assert described["config"] == {"build_jobs": 1, "install_tree": {"root": str(store)}}
     assert described["upstreams:"] == {}
 
 
 def test_a_changed_recipe_is_not_built_under_the_locked_hash(root, state):
-    (state / "recipes").write_text("plumbline-kernels")
+    (state / "recipes").write_text("osu-micro-benchmarks")
     for dry_run in (True, False):
-        with pytest.raises(PlumbError, match="the recipe of plumbline-kernels is not that of the lock"):
+        with pytest.raises(PlumbError, match="the recipe of osu-micro-benchmarks is not that of the lock"):
             stacks.install("spack", "openmpi", dry_run=dry_run)
     assert not installs(state)
 
@@ -509,17 +499,15 @@ def test_a_source_that_cannot_be_had_ends_it_before_anything_is_built(root, stat
     assert not installs(state)
     (state / "unreachable").unlink()
     stacks.install("spack", "openmpi")
-    (fetched,) = (call for call in calls(state)[-6:] if call.startswith("fetch"))
+    (fetched,) = (call for call in calls(state)[-5:] if call.startswith("fetch"))
     external = [digest for digest, node in environments.read("openmpi").concrete_specs.items() if node.external]
     assert not any(digest in fetched for digest in external)
 
 
 def test_hints_keep_the_chosen_site(root, monkeypatch):
-    monkeypatch.setenv("PLUMB_SPACK_SITE", environments.DEFAULT_SITE)
+    monkeypatch.setenv("PLUMB_SPACK_SITE", "ci")
     environments.lock("openmpi").unlink()
-    with pytest.raises(
-        PlumbError, match=f"PLUMB_SPACK_SITE={environments.DEFAULT_SITE} plumb stack lock spack:openmpi"
-    ):
+    with pytest.raises(PlumbError, match="PLUMB_SPACK_SITE=ci plumb stack lock spack:openmpi"):
         stacks.install("spack", "openmpi")
 
 
@@ -528,48 +516,6 @@ def test_unknown_names(root):
         stacks.install("spack", "lam")
     with pytest.raises(PlumbError, match="no Spack environment 'lam'"):
         sites.lock("lam")
-
-
-def wheel(root, name="mpich", family="mpich"):
-    """A stack of another provider with a compiler wrapper."""
-    prefix = root / "stacks" / name
-    (prefix / "bin").mkdir(parents=True)
-    for program in ("mpicc", "mpirun", "bench"):
-        (prefix / "bin" / program).write_text("#!/bin/sh\n")
-        (prefix / "bin" / program).chmod(0o755)
-    file = prefix / "bin" / "bench"
-    entry = {"suite": "osu", "version": "1", "command": [str(file)], "file": str(file), "built": "by hand"}
-    stack_manifest.save(
-        {
-            "schema": 1,
-            "name": name,
-            "provider": "wheel",
-            "mpi": {"family": family, "version": "5.0.2", "abi": "mpich"},
-            "compiler": {"name": "gcc", "version": "12.2.0"},
-            "launcher": {"family": "hydra", "command": str(prefix / "bin" / "mpirun")},
-            "prefix": str(prefix),
-            "environment": {},
-            "modules": [],
-            "benchmarks": {"osu_latency": {**entry, "sha256": manifest.sha256(file)}},
-            "loads": {"library": None, "files": {}},
-            "sources": [],
-        }
-    )
-    return prefix
-
-
-def test_an_external_replaces_what_the_common_policy_says(root):
-    prefix = wheel(root)
-    file = sites.write_externals(["mpich"], "local")
-    packages = yaml.safe_load(file.read_text())["packages"]
-    assert packages["mpich:"]["buildable"] is False
-    (external,) = packages["mpich:"]["externals"]
-    assert external == {
-        "spec": "mpich@5.0.2+hydra netmod=ofi",
-        "prefix": str(prefix),
-        "extra_attributes": {"plumb_stack": "mpich"},
-    }
-    assert packages["all"] == {"require": ["target=x86_64_v3"]}
 
 
 def test_settings_of_a_tuned_external_are_carried(root, state, monkeypatch):
@@ -595,25 +541,6 @@ def test_the_accelerator_is_what_osus_programs_were_built_for(tmp_path, paramete
     node = Node("osu-micro-benchmarks", "7.5", Architecture("debian12", "x86_64_v3"), parameters=parameters)
     package = programs.Package(node.name, node.version, "abc", tmp_path, node)
     assert programs._accelerator({package.name: package}) == found
-
-
-def test_a_second_external_keeps_the_first(root):
-    wheel(root)
-    wheel(root, "intelmpi", "intelmpi")
-    sites.write_externals(["mpich"], "local")
-    packages = yaml.safe_load(sites.write_externals(["intelmpi"], "local").read_text())["packages"]
-    (external,) = packages["intel-oneapi-mpi:"]["externals"]
-    assert (Path(external["prefix"]) / "mpi" / "5.0").resolve() == root / "stacks" / "intelmpi"
-    assert "mpich:" in packages
-
-
-def test_externals_that_cannot_be(root):
-    prefix = wheel(root)
-    with pytest.raises(PlumbError, match="cannot be the name of a site"):
-        sites.write_externals(["mpich"], environments.DEFAULT_SITE)
-    (prefix / "bin" / "mpicc").unlink()
-    with pytest.raises(PlumbError, match="has no compiler wrapper"):
-        sites.write_externals(["mpich"], "local")
 
 
 @pytest.fixture

@@ -16,15 +16,18 @@ from plumbline.stacks import manifest
 
 ROOT = environments.folder()
 TEMPLATES = sorted(path.parent for path in ROOT.glob("templates/*/packages.yaml"))
-PLACES = [*sorted(path.parent for path in ROOT.glob("sites/debian12-*/packages.yaml")), *TEMPLATES]
+SITES = ROOT / "environments"
+PLACES = [SITES, *sorted(path.parent for path in SITES.glob("debian12-*/packages.yaml")), *TEMPLATES]
 
 
 @pytest.fixture(params=PLACES, ids=lambda place: place.name)
-def packages(request, monkeypatch):
+def packages(request):
     """What the site says of packages, with what it includes."""
-    monkeypatch.setenv("PLUMB_SPACK_SITE", str(request.param))
-    found = {}
-    for scope in reversed(environments.scopes()):
+    scopes, found = [request.param], {}
+    while (file := scopes[-1] / "include.yaml").exists():
+        (entry,) = yaml.safe_load(file.read_text())["include"]
+        scopes.append((scopes[-1] / entry).resolve())
+    for scope in reversed(scopes):
         own = yaml.safe_load((scope / "packages.yaml").read_text())["packages"]
         found |= {name.rstrip(":"): entry for name, entry in own.items()}
     return found
@@ -72,15 +75,12 @@ def test_zlib_is_not_taken_from_below_usr(packages):
 @pytest.mark.parametrize("place", TEMPLATES, ids=lambda place: place.name)
 def test_the_environments_of_a_template_are_whole_and_told(place, monkeypatch):
     monkeypatch.setenv("PLUMB_SPACK_SITE", str(place))
-    own = yaml.safe_load((place / environments.FILE).read_text())
+    own = environments.known()
     page = (ROOT / "README.md").read_text()
     row = next(line for line in page.splitlines() if line.startswith(f"| `templates/{place.name}` |"))
     assert set(re.findall("`([^`]+)`", row.split("|")[3])) == set(own)
-    assert list(place.glob("*.lock")) == [], "its externals are of another machine than the one that made the lock"
-    for name in own:
-        described = yaml.safe_load(environments.render(name))["spack"]
-        assert described["specs"][0].startswith(environments.known()[name].package)
-        environments.check_externals(name)
+    assert list(place.rglob("*.lock")) == [], "its externals are of another machine than the one that made the lock"
+    assert all(environment.package for environment in own.values())
 
 
 def test_cray_mpich_is_started_as_the_stack_of_its_modules_says(tmp_path, monkeypatch):
@@ -89,7 +89,7 @@ def test_cray_mpich_is_started_as_the_stack_of_its_modules_says(tmp_path, monkey
     root = spack_site.make(tmp_path, monkeypatch)
     place = root / "spack-env" / "templates" / "cray-ex"
     monkeypatch.setenv("PLUMB_SPACK_SITE", str(place))
-    text = (root / "spack-env" / "sites" / environments.DEFAULT_SITE / "openmpi.lock").read_text()
+    text = (root / "spack-env" / "environments" / "openmpi" / environments.LOCK).read_text()
     document = json.loads(
         text.replace('"openmpi"', '"cray-mpich"').replace("openmpi~fortran fabrics=cma", "cray-mpich")
     )
@@ -100,11 +100,14 @@ def test_cray_mpich_is_started_as_the_stack_of_its_modules_says(tmp_path, monkey
         "extra_attributes": {"plumb_stack": "cray-mpich"},
     }
     environments.lock("cray-mpich").write_text(json.dumps(document))
-    (root.parent / "fake" / "locks" / "cray-mpich.lock").write_text(json.dumps(document))
+    committed = root.parent / "fake" / "locks" / "cray-mpich" / environments.LOCK
+    committed.parent.mkdir()
+    committed.write_text(json.dumps(document))
     state = root.parent / "fake"
     library = state / "store" / "openmpi" / "lib" / "libmpi.so.40"
     library.parent.mkdir(parents=True)
     shutil.copy(state / "programs" / library.name, library)
+    library.with_name("libmpi.so.12").symlink_to(library)
     base = stack_manifest.made(
         name="cray-mpich",
         prefix=str(library.parents[1]),
