@@ -1,13 +1,15 @@
 """OSU Micro-Benchmarks: point-to-point by the distance of the two ranks, collectives by placement.
 
-The programs' own defaults for sizes and iterations are kept, so that the C suite and its port to Python (provider
-``wheel``) run from the same lines. Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``osu``.
+The programs' own defaults for sizes and iterations are kept, so that the C suite and its port to Python run from the
+same lines. A stack without OSU's programs has the port, whose variants have the parameter ``program=mpi4py``.
+Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``osu``.
 """
 
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
 from plumbline.measure.reframe import PlumbTest, node_counts
+from plumbline.records.variant import of_program
 
 from .placements import GPU_PAIRS, GROUPS, PAIRS, PUBLISHED_GPU_PAIRS, QUICK_PAIRS
 
@@ -25,13 +27,18 @@ class OsuTest(PlumbTest):
         self.benchmark = f"osu_{self.operation}"
         self.context = {"benchmark": self.benchmark, "last_bytes": self.last_bytes}
 
+    def variant(self):
+        """Named by its program where that is the port."""
+        versions = self.stack_facts["benchmarks"] or {}
+        return of_program(super().variant(), versions.get(self.benchmark, ""))
+
 
 @rfm.simple_test
 class osu_pair(OsuTest):
     """Two ranks by their distance: latency, bandwidth one way and both ways (experiments R6, U2, U3, D7)."""
 
-    operation = parameter(["latency", "bw", "bibw"])
-    placement = parameter(PAIRS)
+    operation = parameter(["latency", "bw", "bibw"], type=str)
+    placement = parameter(PAIRS, type=str)
     quick_placements = QUICK_PAIRS
     last_bytes = 1 << 22
 
@@ -50,9 +57,9 @@ class osu_device(OsuTest):
     ``H H`` on the same cores is what messages take that stay on the host. A C suite built for the GPUs is needed.
     """
 
-    operation = parameter(["latency", "bw", "bibw"])
-    placement = parameter([*GPU_PAIRS, *PUBLISHED_GPU_PAIRS])
-    buffers = parameter(["D D", "D H", "H D", "H H"])
+    operation = parameter(["latency", "bw", "bibw"], type=str)
+    placement = parameter([*GPU_PAIRS, *PUBLISHED_GPU_PAIRS], type=str)
+    buffers = parameter(["D D", "D H", "H D", "H H"], type=str)
     on_devices = True
     ranks_per_node = 2
     threads = 1
@@ -76,8 +83,8 @@ class osu_device(OsuTest):
 class osu_device_nodes(osu_device):
     """Two ranks on two nodes, each with the same GPU of its node, near to it or on another socket (experiment D7)."""
 
-    placement = parameter(["gpu:0", "gpu:far:0", "gpu:2", "gpu:far:2"], inherit_params=False)
-    node_count = parameter(node_counts()[:1])
+    placement = parameter(["gpu:0", "gpu:far:0", "gpu:2", "gpu:far:2"], type=str, inherit_params=False)
+    node_count = parameter(node_counts()[:1], type=int)
     ranks_per_node = 1
     launch_time_limit = 300.0
 
@@ -87,7 +94,7 @@ class osu_multi_pair(OsuTest):
     """Half of the ranks with the other half, all at once (experiment R6 under load)."""
 
     operation = "multi_lat"
-    placement = parameter(GROUPS)
+    placement = parameter(GROUPS, type=str)
     quick_placements = ()
     threads = 1
     last_bytes = 1 << 22
@@ -102,7 +109,7 @@ class osu_message_rate(OsuTest):
     """
 
     operation = "mbw_mr"
-    placement = parameter(GROUPS)
+    placement = parameter(GROUPS, type=str)
     quick_placements = ()
     threads = 1
     last_bytes = 1 << 22
@@ -113,13 +120,14 @@ class osu_message_rate(OsuTest):
 class osu_collective(OsuTest):
     """All ranks of a placement, one thread each: time of 8 bytes and of the largest message (experiment D5).
 
-    The port to Python has no reductions: with the wheels' stacks they are skipped (:class:`collective_start` has them).
+    The port to Python has no reductions: they are skipped with it (:class:`collective_start` has them).
     """
 
     operation = parameter(
-        ["bcast", "allgather", "alltoall", "alltoallv", "gather", "scatter", "reduce", "allreduce", "reduce_scatter"]
+        ["bcast", "allgather", "alltoall", "alltoallv", "gather", "scatter", "reduce", "allreduce", "reduce_scatter"],
+        type=str,
     )
-    placement = parameter(GROUPS)
+    placement = parameter(GROUPS, type=str)
     quick_operations = ("bcast", "allgather", "alltoall")
     threads = 1
     last_bytes = 1 << 20
@@ -130,9 +138,9 @@ class osu_collective(OsuTest):
 class osu_nodes(OsuTest):
     """Collectives over nodes, a rank a core or a node: time of 8 bytes and of the largest message (experiment D5)."""
 
-    operation = parameter(["bcast", "allgather", "alltoall"])
-    placement = parameter(["core", "node", "roundrobin"])
-    node_count = parameter(node_counts())
+    operation = parameter(["bcast", "allgather", "alltoall"], type=str)
+    placement = parameter(["core", "node", "roundrobin"], type=str)
+    node_count = parameter(node_counts(), type=int)
     threads = 1
     quick_placements = ()
     last_bytes = 1 << 20
@@ -144,7 +152,7 @@ class osu_barrier(OsuTest):
     """Barrier over all ranks of a placement (experiments D5, R7)."""
 
     operation = "barrier"
-    placement = parameter(GROUPS)
+    placement = parameter(GROUPS, type=str)
     threads = 1
     last_bytes = 0
     figures = [("time", "latency", {})]
@@ -154,8 +162,8 @@ class osu_barrier(OsuTest):
 class osu_persistent(OsuTest):
     """Two ranks that start one persistent request again and again (experiment R6; a program of the C suite)."""
 
-    operation = parameter(["latency_persistent", "bw_persistent", "bibw_persistent"])
-    placement = parameter(PAIRS)
+    operation = parameter(["latency_persistent", "bw_persistent", "bibw_persistent"], type=str)
+    placement = parameter(PAIRS, type=str)
     quick_placements = ()
     last_bytes = 1 << 22
 
@@ -172,9 +180,9 @@ class osu_one_sided(OsuTest):
     """One-sided transfers and atomic operations of two ranks by their distance (experiment R6; of the C suite)."""
 
     operation = parameter(
-        ["put_latency", "get_latency", "acc_latency", "get_acc_latency", "put_bw", "get_bw", "put_bibw"]
+        ["put_latency", "get_latency", "acc_latency", "get_acc_latency", "put_bw", "get_bw", "put_bibw"], type=str
     )
-    placement = parameter(PAIRS)
+    placement = parameter(PAIRS, type=str)
     quick_placements = ()
     last_bytes = 1 << 22
 
@@ -190,8 +198,8 @@ class osu_one_sided(OsuTest):
 class osu_atomic(OsuTest):
     """One operand fetched and changed in the other rank's window, by distance (a program of the C suite)."""
 
-    operation = parameter(["fop_latency", "cas_latency"])
-    placement = parameter(PAIRS)
+    operation = parameter(["fop_latency", "cas_latency"], type=str)
+    placement = parameter(PAIRS, type=str)
     quick_placements = ()
     last_bytes = 0
     figures = [("time", "latency", {})]
@@ -202,9 +210,10 @@ class osu_overlap(OsuTest):
     """Non-blocking collectives beside computation: how much is hidden (experiment R5; programs of the C suite)."""
 
     operation = parameter(
-        ["ibcast", "igather", "iscatter", "iallgather", "ialltoall", "ialltoallv", "ireduce", "iallreduce", "ibarrier"]
+        ["ibcast", "igather", "iscatter", "iallgather", "ialltoall", "ialltoallv", "ireduce", "iallreduce", "ibarrier"],
+        type=str,
     )
-    placement = parameter(GROUPS)
+    placement = parameter(GROUPS, type=str)
     quick_placements = ()
     threads = 1
     last_bytes = 1 << 20
@@ -220,8 +229,10 @@ class osu_overlap(OsuTest):
 class osu_neighbour(OsuTest):
     """Exchanges of each rank with those beside it in a ring, from three ranks on (experiment S4; of the C suite)."""
 
-    operation = parameter(["neighbor_allgather", "neighbor_allgatherv", "neighbor_alltoall", "neighbor_alltoallv"])
-    placement = parameter(GROUPS)
+    operation = parameter(
+        ["neighbor_allgather", "neighbor_allgatherv", "neighbor_alltoall", "neighbor_alltoallv"], type=str
+    )
+    placement = parameter(GROUPS, type=str)
     quick_placements = ()
     threads = 1
     min_ranks = 3
@@ -234,7 +245,7 @@ class osu_start(OsuTest):
     """Time of MPI_Init by the number of ranks, in whole milliseconds (a program of the C suite)."""
 
     operation = "init"
-    placement = parameter(GROUPS)
+    placement = parameter(GROUPS, type=str)
     quick_placements = ()
     threads = 1
     last_bytes = 0

@@ -20,13 +20,19 @@ from plumbline.stacks import archive
 LOCKS = Path(__file__).parent / "wheels"
 
 
-def call(command: list[str], complaint: str, owner: str, environment: Mapping[str, str] | None = None) -> str:
-    """Standard output of a command; raises :class:`PlumbError` if the command fails.
+def call(
+    command: list[str],
+    complaint: str,
+    owner: str,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> str:
+    """Standard output of a command, run in ``folder``; raises :class:`PlumbError` if the command fails.
 
     The error quotes the first line with ``error:``, or else the last line of the error output. The whole output of a
     command that failed is kept in ``OWNER.log`` beside the stacks.
     """
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=folder)
     if done.returncode != 0:
         log = paths.stacks() / f"{owner}.log"
         log.write_text(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}", encoding="utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 from plumbline import stacks
 from plumbline.base import files, git, paths, sealed
 from plumbline.base.errors import PlumbError, suggest
-from plumbline.stacks import archive, fetch, manifest
+from plumbline.stacks import archive, fetch, manifest, osu
 
 #: the providers whose stacks are made of packages that can be packed
 PACKED = ("wheel", "spack")
@@ -54,6 +55,9 @@ def pack(wanted: list[tuple[str, str]], target: Path) -> str:
             for kind, members in names.items():
                 locks |= stacks.provider(kind).pack_locks(members) if members else {}
             needed = _wheels(locks, Path(scratch), folder / archive.WHEELS)
+            if names["wheel"] and osu.kept().exists():
+                shutil.copy(osu.kept(), folder / archive.WHEELS)
+                needed[f"{archive.WHEELS}/{osu.ARCHIVE}"] = names["wheel"]
             if names["spack"]:
                 stacks.provider("spack").fill(names["spack"], folder / archive.SPACK)
                 content = (file for file in (folder / archive.SPACK).rglob("*") if file.is_file())

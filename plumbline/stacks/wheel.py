@@ -1,8 +1,9 @@
 """Provider ``wheel``: stacks made of packages of the Python registry.
 
 Each stack is one virtual environment, ``stacks/NAME``, with an MPI wheel and mpi4py. STREAM is compiled from the source
-that ReFrame's archive carries, the OSU benchmarks are the ports in mpi4py's archive, IMB's programs come with the Intel
-MPI wheel and run on MPICH too (same ABI). Everything is pinned by version and SHA-256 in ``wheels/*.txt``.
+that ReFrame's archive carries, IMB's programs come with the Intel MPI wheel and run on MPICH too (same ABI), the OSU
+benchmarks are those of OSU (:mod:`plumbline.stacks.osu`), or without its archive the ports in mpi4py's. Everything is
+pinned by version and SHA-256 in ``wheels/*.txt``.
 
 A stack is made in ``stacks/.NAME.new`` and then replaces the present one, which is kept until the new one and its
 kernels are complete. The manifest is written last and marks the stack as complete; the remains of an interrupted
@@ -30,7 +31,7 @@ from msgspec.structs import replace
 from plumbline import mpi
 from plumbline.base import files, paths, terminal
 from plumbline.base.errors import PlumbError, suggest
-from plumbline.stacks import Work, blas, fetch, kernels, libraries, manifest, stream
+from plumbline.stacks import Work, blas, fetch, kernels, libraries, manifest, osu, stream
 from plumbline.stacks.archive import pip_options
 from plumbline.stacks.manifest import Benchmark, Compiler, Launcher, Manifest, Mpi, Source
 
@@ -124,14 +125,19 @@ def work(name: str, force: bool, called: str | None = None) -> Work | None:
     if name not in names():
         raise PlumbError(f"stack '{name}' does not exist for {platform.machine()}", where, "leave it out")
     reason = "asked for" if force else stale(name, called)
+
+    def complete(_: None) -> None:
+        osu.refresh(called)
+        kernels.refresh(called)
+
     if reason is None:
-        return kernels.work(called)
+        return kernels.work(called, osu.stale(called), complete)
     for lock in lock_files(name):
         pip_options(lock)  # refuses an unpacked archive without this stack before the old stack is removed
 
     def make(_: None) -> None:
         with Installation(name, called).run():
-            kernels.refresh(called)
+            complete(None)
 
     return Work(reason, make)
 

@@ -13,7 +13,7 @@ import stack_manifest
 
 from plumbline.base import files
 from plumbline.base.errors import PlumbError
-from plumbline.stacks import install, kernels, manifest, stream, wheel
+from plumbline.stacks import install, kernels, manifest, osu, stream, wheel
 from plumbline.stacks.wheel import Installation
 
 #: the steps of an installation, in order; ``kernels`` is what follows when the stack is in its place
@@ -47,6 +47,7 @@ def stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(Installation, "finish", finish)
     monkeypatch.setattr(stream.Compiler, "find", staticmethod(lambda: None))
     monkeypatch.setattr(kernels, "refresh", lambda _: True)
+    monkeypatch.setattr(osu, "refresh", lambda _: None)
     return tmp_path
 
 

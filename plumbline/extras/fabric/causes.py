@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
+from plumbline.base import group
 from plumbline.extras.fabric.smoke import Smoke
 from plumbline.mpi import ways
 from plumbline.site.nodes import findings
@@ -131,13 +132,8 @@ def _not_built(case: Case) -> list[str]:
     return [f"none of its {len(case.files)} libraries has {ways.WAYS[case.way].mark.decode()}"] if is_absent else []
 
 
-def _without_library(case: Case) -> list[str]:
-    return [f"{file.name} lacks {', '.join(missing)}" for file, missing in case.broken.items()]
-
-
 def _single_threaded(case: Case) -> list[str]:
-    is_reported = any(NO_THREADS in line for line in case.smoke.lines)
-    return [f"the library says that UCX {NO_THREADS}"] if is_reported else []
+    return [f"the library says that UCX {NO_THREADS}"] if any(NO_THREADS in line for line in case.smoke.lines) else []
 
 
 def _apart(case: Case) -> list[str]:
@@ -180,10 +176,6 @@ def _not_reached(case: Case) -> Iterator[str]:
         yield case.smoke.failed
 
 
-def _busy(case: Case) -> list[str]:
-    return [case.smoke.beside] if case.smoke.late and case.smoke.beside else []
-
-
 #: the causes by which a library cannot use a way, whatever it is told
 NOT_THERE = ("provider not built", "plugin without its library")
 THREADLESS = Cause(
@@ -193,7 +185,11 @@ THREADLESS = Cause(
 CAUSES = (
     Cause("turned off by a setting", (*ways.WAYS, ways.SHARED), _turned_off, "take it out there"),
     Cause(NOT_THERE[0], tuple(ways.WAYS), _not_built, "a build with it ({build}), or the site's own module"),
-    Cause(NOT_THERE[1], tuple(ways.WAYS), _without_library, "install the package with the library on all nodes"),
+    Cause(
+        NOT_THERE[1], tuple(ways.WAYS),
+        lambda case: [f"{file.name} lacks {', '.join(missing)}" for file, missing in case.broken.items()],
+        "install the package with the library on all nodes",
+    ),
     THREADLESS,
     Cause(
         "ranks in user namespaces of their own", (*ways.SINGLE_COPY, ways.SHARED), _apart,
@@ -215,7 +211,11 @@ CAUSES = (
         "peer not reached: firewall or wrong interface", (ways.TCP,), _not_reached,
         "let the nodes' firewall pass all TCP ports between them, and name the common interface by {interface}",
     ),
-    Cause("too slow beside other work", (ways.SHARED, ways.TCP), _busy, "run the check on nodes without other work"),
+    Cause(
+        "too slow beside other work", (ways.SHARED, ways.TCP),
+        lambda case: [case.smoke.beside] if case.smoke.late and case.smoke.beside else [],
+        "run the check on nodes without other work",
+    ),
 )  # fmt: skip
 
 
@@ -245,8 +245,7 @@ def of(case: Case) -> list[Why]:
 
 def threads_of_ucx(case: Case) -> int | None:
     """The level of threads that the stack's UCX was built for, :data:`MULTI` for any; None without UCX."""
-    library = next((file for file in case.files if file.name.startswith("libucp.so")), None)
-    if library is None:
+    if (library := next((file for file in case.files if file.name.startswith("libucp.so")), None)) is None:
         return None
     command = [sys.executable, "-I", "-c", _THREADS, str(library)]
     done = subprocess.run(command, env=manifests.around(case.stack), capture_output=True, text=True, check=False)
@@ -264,17 +263,17 @@ def _has(file: Path, mark: bytes) -> bool:
 
 def fabrics(node: Node) -> dict[str, str]:
     """Network of a fabric with an active port -> its ports: ``mlx5_0 port 1, 200 Gbit/s``."""
-    ports: dict[str, list[str]] = {}
-    for adapter in node.hcas:
-        for port in adapter.ports:
-            if port.state == "ACTIVE":
-                rate = f", {port.rate_gbit:g} Gbit/s" if port.rate_gbit else ""
-                of_network = ports.setdefault(_network(adapter.name, port.link_layer), [])
-                of_network.append(f"{adapter.name} port {port.port}{rate}")
-    for card in node.nics:
-        if (card.driver or "").startswith("cxi") and card.state == "up":
-            ports.setdefault(ways.SLINGSHOT, []).append(card.name)
-    return {way: "; ".join(texts) for way, texts in ports.items()}
+    active = [(adapter, port) for adapter in node.hcas for port in adapter.ports if port.state == "ACTIVE"]
+    ports = [
+        (
+            _network(adapter.name, port.link_layer),
+            f"{adapter.name} port {port.port}" + (f", {port.rate_gbit:g} Gbit/s" if port.rate_gbit else ""),
+        )
+        for adapter, port in active
+    ]
+    drivers = [(card.driver or "", card) for card in node.nics if card.state == "up"]
+    cards = [(ways.SLINGSHOT, card.name) for driver, card in drivers if driver.startswith("cxi")]
+    return {way: "; ".join(texts) for way, texts in group([*ports, *cards]).items()}
 
 
 def inactive(node: Node, way: str) -> str:

@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 
 from plumbline import mpi, parsers
@@ -28,15 +29,17 @@ ARGUMENTS = (
     *("--mode", "serial", "--level", "funneled", "--threads", "1", "--messages", "2"),
     *("--bytes", str(BYTES), "--repetitions", str(EXCHANGES), "--json"),
 )
-#: launches of each kind, in turn; the best time counts, because the effect is shown and nothing is decided by it
+#: launches of each kind, in turn; the best time counts: what disturbs a launch makes it slower
 LAUNCHES = 3
+#: a library is slow that takes so many times as long as the fastest one on the same two cores
+SLOW = 2.0
 TIME_LIMIT_S = 60.0
 
 
 def examine_libraries() -> list[NodeFinding]:
     """Costs of the MPI libraries of the installed stacks, and the means of this host that they leave unused."""
     stacks = manifest.load_all()
-    library_findings = [examine_library(stack) for stack in stacks]
+    library_findings = examine_costs(stacks)
     try:
         known = sites.load(sites.here())
         partition = known.partitions[0]
@@ -48,24 +51,21 @@ def examine_libraries() -> list[NodeFinding]:
     return library_findings + [use.of_stack for use in used if use.could != audit.NOT_HERE and use.name != audit.HUGE]
 
 
-def examine_library(stack: Manifest) -> NodeFinding:
-    """Whether the MPI library of a stack gives the CPU away at every poll that finds nothing, counted here.
+def examine_costs(stacks: Sequence[Manifest]) -> list[NodeFinding]:
+    """Of each stack's library, how often it gives the CPU away while it waits, and its latency beside the others'.
 
-    MPICH does so where it is built with ``--enable-thread-cs=per-vci``, its default (``MPIDI_PROGRESS_YIELD`` in its
-    ``src/mpid/ch4/src/ch4_progress.h``).
+    MPICH yields at every poll that finds nothing from version 5.0 on.
     """
-    name = f"yields of {stack.name}"
-    try:
-        cost = measure_yields(stack)
-    except PlumbError as error:
-        return NodeFinding(name, f"{UNREADABLE}: {error.message}", None)
-    if cost.kept_us is None or cost.calls < 1:
-        return NodeFinding(name, f"{cost.calls:.1f} an exchange", False)
-    return NodeFinding(
-        name, f"{cost.calls:.0f} calls of sched_yield an exchange of {BYTES} B", True,
-        f"a round trip takes {cost.time_us:.2f} us, {cost.kept_us:.2f} us where the CPU is kept",
-        "no setting changes that; docs/tuning.md says which option of its configure may",
-    )  # fmt: skip
+    costs: dict[str, Yields] = {}
+    unknown = []
+    for stack in stacks:
+        try:
+            costs[stack.name] = measure_yields(stack)
+        except PlumbError as error:
+            unknown.append(NodeFinding(f"yields of {stack.name}", f"{UNREADABLE}: {error.message}", None))
+    fastest = min(costs, key=lambda name: costs[name].time_us, default="")
+    both = ((cost.finding(name), cost.beside(name, fastest, costs[fastest].time_us)) for name, cost in costs.items())
+    return [*unknown, *chain.from_iterable(both)]
 
 
 def check_stacks(args: argparse.Namespace, names: Sequence[str]) -> int:
@@ -100,6 +100,26 @@ class Yields:
     time_us: float
     kept_us: float | None
 
+    def finding(self, name: str) -> NodeFinding:
+        """Of the stack ``name``: a call an exchange is too many."""
+        title = f"yields of {name}"
+        if self.kept_us is None or self.calls < 1:
+            return NodeFinding(title, f"{self.calls:.1f} an exchange", False)
+        return NodeFinding(
+            title, f"{self.calls:.0f} calls of sched_yield an exchange of {BYTES} B", True,
+            f"a round trip takes {self.time_us:.2f} us, {self.kept_us:.2f} us where the CPU is kept",
+            "no setting changes that; docs/tuning.md names the versions that do not yield",
+        )  # fmt: skip
+
+    def beside(self, name: str, fastest: str, best_us: float) -> NodeFinding:
+        """Of the stack ``name``: its latency, as a finding if it is far from that of the ``fastest`` stack."""
+        times = self.time_us / best_us
+        return NodeFinding(
+            f"latency of {name}", f"{self.time_us:.2f} us a round trip of {BYTES} B", times >= SLOW,
+            f"{times:.1f} times that of {fastest} on the same two cores",
+            f"use {fastest}, or see what else is found for {name} here",
+        )  # fmt: skip
+
 
 def measure_yields(stack: Manifest) -> Yields:
     """Measure two ranks of ``stack``, on cores of their own.
@@ -108,14 +128,14 @@ def measure_yields(stack: Manifest) -> Yields:
     """
     if KERNEL not in stack.benchmarks:
         raise PlumbError(f"stack {stack.name} has no {KERNEL}", "its manifest", "install it again")
-    calls, time_us = _launch(stack, keep=False)
-    if calls == 0:
-        return Yields(0.0, time_us, None)
-    times, kept = [time_us], [_launch(stack, keep=True)[1]]
-    for _ in range(LAUNCHES - 1):
-        times.append(_launch(stack, keep=False)[1])
-        kept.append(_launch(stack, keep=True)[1])
-    return Yields(calls / EXCHANGES, min(times), min(kept))
+    calls, times, kept = 0, [], []
+    for _ in range(LAUNCHES):
+        seen, time_us = _launch(stack, keep=False)
+        calls = max(calls, seen)
+        times.append(time_us)
+        if calls:
+            kept.append(_launch(stack, keep=True)[1])
+    return Yields(calls / EXCHANGES, min(times), min(kept, default=None))
 
 
 def _launch(stack: Manifest, keep: bool) -> tuple[int, float]:
@@ -125,15 +145,15 @@ def _launch(stack: Manifest, keep: bool) -> tuple[int, float]:
         for inner in ("yields", "output"):
             (folder / inner).mkdir()
         around = {**inherit(os.environ).kept, **manifest.environment(stack, os.environ)}
-        launcher = stack.launcher_on(None, around)
-        start = launcher.command(mpi.Layout(nodes=1, ranks_per_node=2), bound=True, environment=around)
-        variables = {name: value for name, value in around.items() if name not in start.removed}
+        start = stack.launcher_on(None, around).command(
+            mpi.Layout(nodes=1, ranks_per_node=2), bound=True, environment=around
+        )
+        variables = {name: value for name, value in around.items() if name not in start.removed} | start.environment
         preload = ["env", f"LD_PRELOAD={paths.yields_library()}", f"PLUMB_YIELDS_DIR={folder / 'yields'}"]
         preload += ["PLUMB_YIELDS_SPIN=1"] if keep else []
         bind = [str(paths.binder()), "--placement", "compact", "--threads", "1", "--output", "output", "--"]
         command = [*start.arguments, *bind, *preload, *stack.benchmarks[KERNEL].command, *ARGUMENTS]
-        ended = process.run(command, at_home({**variables, **start.environment}, folder), folder, TIME_LIMIT_S)
-        if ended.status != "ok":
+        if (ended := process.run(command, at_home(variables, folder), folder, TIME_LIMIT_S)).status != "ok":
             lines = process.printed(folder / "stderr").strip().splitlines() or [ended.status]
             message = f"two ranks of {stack.name} cannot be started: {lines[-1]}"
             raise PlumbError(message, KERNEL, "plumb stack check")

@@ -117,11 +117,7 @@ def _figures(texts: list[str]) -> dict[str, float]:
     text = "".join(texts)
     document, _ = json.JSONDecoder().raw_decode(text[text.index('{"schema"') :])
     measurements = parsers.parse("kernel", json.dumps(document), {"kernel": KERNEL, "ranks": 2, "threads": 1})
-    return {
-        measurement.metric: float(measurement.value)
-        for measurement in measurements
-        if measurement.metric in ("latency", "bandwidth")
-    }
+    return {item.metric: float(item.value) for item in measurements if item.metric in ("latency", "bandwidth")}
 
 
 def sources(stack: Manifest, partition: Partition, smoke: Smoke, root: Path = Path("/")) -> dict[str, tuple[str, str]]:
@@ -133,9 +129,7 @@ def sources(stack: Manifest, partition: Partition, smoke: Smoke, root: Path = Pa
         origins[name if known else family.setting_variable(name)] = value, str(file)
     declared = manifests.environment(stack, {})
     for name, value in smoke.variables.items():
-        if name in partition.environment:
-            where = f"environment of partition {partition.name} in site.yaml"
-        else:
-            where = f"the manifest of stack {stack.name}" if name in declared else "the launch"
-        origins[name] = value, where
+        where = f"the manifest of stack {stack.name}" if name in declared else "the launch"
+        of_site = f"environment of partition {partition.name} in site.yaml"
+        origins[name] = value, of_site if name in partition.environment else where
     return origins
