@@ -219,6 +219,7 @@ static void *begin_thread(void *context) {
     void *argument = slot->argument;
     atomic_store(&slot->taken, false);
     pthread_setspecific(end_of_thread, beginnings); /* any value: at_thread_end is called for it */
+    threads_begin();
     return begin(argument);
 }
 

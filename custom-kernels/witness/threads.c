@@ -17,12 +17,14 @@
 #define LARGEST_MASK_BYTES ((size_t)1 << 17) /* a million CPUs */
 #define SPARE_THREADS 64                     /* may start between counting and listing */
 #define ENDED_THREADS 1024                   /* of different bindings */
+#define WORKED_US 10000                      /* of CPU time, of a thread whose waits are worth the call */
 
 struct thread {
     pid_t tid;
     int last_cpu;
-    long migrations; /* from CPU to CPU; -1: the kernel does not report it */
-    long long cpu;   /* microseconds of CPU time */
+    long migrations;  /* from CPU to CPU; -1: the kernel does not report it */
+    long long cpu;    /* microseconds of CPU time */
+    long long waited; /* microseconds for a CPU, of threads that have ended; -1: not asked */
     struct scheduling scheduling;
     char name[32];
     size_t mask_used; /* bytes of the mask that the kernel filled */
@@ -41,7 +43,8 @@ static size_t start_mask_used;
 static struct table remembered;
 static struct table ended;
 static atomic_flag ended_busy = ATOMIC_FLAG_INIT;
-static long first_migrations; /* of the thread that began, when the witness did */
+static long first_migrations;            /* of the thread that began, when the witness did */
+static atomic_int started, started_most; /* threads that were created and have not ended: now, at most */
 
 static size_t get_mask(pid_t tid, unsigned char *mask, size_t size) {
     long got = syscall(SYS_sched_getaffinity, tid, size, mask);
@@ -130,6 +133,7 @@ static void add_thread(const char *tid, void *context) {
     thread->mask_used = get_mask(thread->tid, thread->mask, mask_bytes);
     thread->migrations = read_migrations(tid);
     thread->cpu = cpu_of_thread(thread->tid);
+    thread->waited = -1;
     thread->scheduling = scheduling_of(thread->tid);
     if (thread->tid == getpid() && thread->migrations >= first_migrations)
         thread->migrations -= first_migrations;
@@ -145,6 +149,7 @@ static void add_caller(struct table *table) {
     thread->mask_used = get_mask(0, thread->mask, mask_bytes);
     thread->migrations = -1;
     thread->cpu = cpu_of_thread(0);
+    thread->waited = -1;
     thread->scheduling = scheduling_of(0);
     memcpy(thread->name, "?", 2);
     table->count = 1;
@@ -175,6 +180,8 @@ void threads_remember(void) {
 
 void threads_forget(void) {
     remembered = (struct table){0, 0, NULL};
+    atomic_store(&started, 0);
+    atomic_store(&started_most, 0);
     ended.count = 0;
     atomic_flag_clear(&ended_busy);
     threads_count_from_here();
@@ -202,6 +209,8 @@ static void write_thread(struct json *out, const struct thread *thread) {
     if (thread->migrations >= 0)
         json_int(out, "migrations", thread->migrations);
     json_seconds(out, "cpu_s", thread->cpu);
+    if (thread->waited >= 0)
+        json_seconds(out, "waited_s", thread->waited);
     scheduling_write(out, thread->scheduling);
     json_close(out, '}');
 }
@@ -223,9 +232,17 @@ static bool holds(const struct table *table, const struct thread *wanted) {
     return false;
 }
 
+void threads_begin(void) {
+    int now = atomic_fetch_add(&started, 1) + 1;
+    int most = atomic_load(&started_most);
+    while (now > most && !atomic_compare_exchange_weak(&started_most, &most, now))
+        ;
+}
+
 /* Called in a thread at its end. It is recorded unless one with the same binding has been already. */
 void threads_end(void) {
     int saved = errno;
+    atomic_fetch_sub(&started, 1);
     while (atomic_flag_test_and_set(&ended_busy))
         sched_yield();
     long long cpu = usage_thread_ended();
@@ -239,6 +256,7 @@ void threads_end(void) {
         thread->last_cpu = sched_getcpu();
         thread->migrations = -1;
         thread->cpu = cpu;
+        thread->waited = cpu < WORKED_US ? 0 : window_waited(thread->tid);
         thread->scheduling = scheduling_of(0);
         thread->mask_used = get_mask(0, thread->mask, mask_bytes);
         memset(thread->name, 0, sizeof thread->name);
@@ -247,8 +265,10 @@ void threads_end(void) {
         for (size_t i = 0; i < ended.count && !known; i++) {
             struct thread *other = thread_at(&ended, i);
             known = alike(other, thread);
-            if (known)
+            if (known) {
                 other->cpu += cpu;
+                other->waited += thread->waited;
+            }
         }
         ended.count += !known;
     }
@@ -280,4 +300,5 @@ void threads_write(struct json *out) {
     for (size_t i = 0; i < ended.count; i++)
         write_thread(out, thread_at(&ended, i));
     json_close(out, ']');
+    json_int(out, "started_at_once", atomic_load(&started_most));
 }

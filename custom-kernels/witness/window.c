@@ -94,6 +94,14 @@ static void read_schedstat(const char *tid, long long *running, long long *waiti
     *waiting = strtoll(at, &at, 10);
 }
 
+long long window_waited(pid_t tid) {
+    long long running, waiting;
+    char text[24];
+    snprintf(text, sizeof text, "%ld", (long)tid);
+    read_schedstat(text, &running, &waiting);
+    return waiting / 1000;
+}
+
 static void look_at_caller(struct moment *moment) {
     struct rusage usage = {0};
     long long running;

@@ -1,7 +1,9 @@
 /* Start and end of the witness.
  *
  * The process that the binder became is the root of its rank; the programs that it starts inherit the library
- * and write their own documents, as do children that fork without exec.
+ * and write their own documents, as do children that fork without exec. Without PLUMB_WITNESS_PID nothing of
+ * ours started the processes: each writes a document, without a root, and the library keeps off their signals
+ * and their stderr.
  *
  * The constructor of a preloaded library runs after those of the libraries that the program is linked with,
  * its destructor before theirs: at that moment the workers of an OpenMP library are still parked. The
@@ -19,7 +21,7 @@
 #include <unistd.h>
 
 static pid_t parent;
-static pid_t root; /* the process that the binder became: this one, or an ancestor */
+static pid_t root; /* the process that the binder became: this one, or an ancestor; 0: there was no binder */
 static bool forked;
 static const char *plan = "null";
 static struct json document;
@@ -30,7 +32,7 @@ static bool is_chosen(void) {
     const char *pid = getenv("PLUMB_WITNESS_PID");
     const char *folder = getenv("PLUMB_WITNESS_DIR");
     root = pid == NULL ? 0 : (pid_t)strtol(pid, NULL, 10);
-    return root > 0 && folder != NULL && folder[0] != '\0';
+    return (pid == NULL || root > 0) && folder != NULL && folder[0] != '\0';
 }
 
 /* Copied, because the program may change its environment. */
@@ -137,6 +139,10 @@ static __attribute__((destructor)) void finish(void) {
     if (!preload_is_mine() || atomic_flag_test_and_set(&written))
         return;
     int saved = errno;
+    if (root == 0 && access(preload.directory, W_OK) != 0) { /* on another host, or after the command's end */
+        errno = saved;
+        return;
+    }
     freed_stop();
     preload_name(path, ".json");
     preload_name(temporary, ".json.part");

@@ -147,7 +147,8 @@ void threads_write_start(struct json *out);
 void threads_remember(void);
 /* In a forked child: forgets the threads that were remembered, which are the parent's. */
 void threads_forget(void);
-/* The calling thread is about to end. */
+/* The calling thread begins, and is about to end. */
+void threads_begin(void);
 void threads_end(void);
 /* Counts the migrations of the first thread from now on: MPI libraries move it while they examine the
  * machine. */
@@ -174,6 +175,8 @@ void window_begin(void);
 /* Only the first call after each window_begin counts. */
 void window_end(void);
 void window_write(struct json *out);
+/* Microseconds that a thread of this process has waited for a CPU. */
+long long window_waited(pid_t tid);
 
 /* transports.c: one key of the document */
 

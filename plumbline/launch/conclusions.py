@@ -1,5 +1,7 @@
 """What a launch can observe, and what may be concluded from one launch: a table of rules (:data:`RULES`).
 
+What may be concluded from ranks that nothing of ours started is in :mod:`plumbline.launch.observed`.
+
 A launch without a reason is verified. Each rule says which launches it is about, finds the reasons in what was observed
 of one, and may have cures: what to change in plumb.yaml, or in the program, where a launch of an application is not
 verified. The limits on work that figures imply are far below what an honest program does: they find a program that did
@@ -10,7 +12,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TypeAlias
@@ -21,6 +23,7 @@ from plumbline.base.units import US, human_bytes
 from plumbline.host import proc
 from plumbline.host.limits import WORKING_SET
 from plumbline.launch import environment, process, program_files
+from plumbline.launch.observed import Rule, always, worked
 from plumbline.launch.output import IMPROPERLY, Output, Written
 from plumbline.launch.prepare import MPI_SUITES, Prepared
 from plumbline.launch.witness import disturbance, processes
@@ -43,8 +46,6 @@ TIME_RUN = 0.5
 #: fraction of the same time that the ranks together must have used a CPU, even on a crowded machine: STREAM never
 #: waits, and MPI libraries poll
 TIME_ON_CPU = 0.05
-#: a thread that used less of the busiest thread's CPU time did not do the work: MPI libraries have threads of their own
-WORKED = 0.1
 
 
 @dataclass
@@ -94,10 +95,6 @@ class Run:
 Cure: TypeAlias = str | Callable[[Run], str]
 
 
-def _always(_: Run) -> bool:
-    return True
-
-
 def _ended_well(run: Run) -> bool:
     return run.ended.status == "ok"
 
@@ -108,15 +105,6 @@ def _failed(run: Run) -> bool:
 
 def _is_bound(run: Run) -> bool:
     return bool(run.job.plan.bound)
-
-
-@dataclass(frozen=True)
-class Rule:
-    """For launches that fulfil ``condition``, ``evidence`` gives the reasons, ``cures`` words of one -> its cure."""
-
-    condition: Callable[[Run], bool]
-    evidence: Callable[[Run], list[str]]
-    cures: Mapping[str, Cure] = field(default_factory=dict)
 
 
 def _misplaced(run: Run) -> list[str]:
@@ -172,14 +160,10 @@ def _settings(run: Run) -> list[str]:
 def _unbound(run: Run) -> str:
     if run.job.binds == "itself":
         return _BY_ITSELF
-    worked = []
-    for rank in run.seen:
-        threads = [*rank.threads, *rank.ended]
-        most = max((thread.cpu_s for thread in threads), default=0.0)
-        worked.append([thread.affinity for thread in threads if thread.cpu_s > WORKED * most])
-    if all(len(threads) <= 1 for threads in worked):
+    bound = [[thread.affinity for thread in worked(rank)] for rank in run.seen]
+    if all(len(threads) <= 1 for threads in bound):
         return "write threads: 1 in plumb.yaml, as one thread of each rank worked"
-    if any(len(cpus) == 1 for threads in worked for cpus in threads):
+    if any(len(cpus) == 1 for threads in bound for cpus in threads):
         return _ITSELF
     return "write binds: ranks in plumb.yaml if these are not threads of OpenMP"
 
@@ -318,21 +302,21 @@ def _has_figures(run: Run) -> bool:
     return bool(run.launch.measurements) and not run.unread
 
 
-_FAILURE = Rule(_failed, Run.why_ended, {IMPROPERLY: "let each rank call MPI_Finalize"})
+_FAILURE: Rule[Run] = Rule(_failed, Run.why_ended, {IMPROPERLY: "let each rank call MPI_Finalize"})
 #: in the order of the reasons: how the launch ended, the places and libraries of its ranks, their work, their figures
-RULES = (
-    Rule(_always, attrgetter("changed")),
+RULES: tuple[Rule[Run], ...] = (
+    Rule(always, attrgetter("changed")),
     _FAILURE,
-    Rule(_always, _degraded),
-    Rule(_always, attrgetter("damaged")),
-    Rule(_always, _misplaced, _PLACES),
+    Rule(always, _degraded),
+    Rule(always, attrgetter("damaged")),
+    Rule(always, _misplaced, _PLACES),
     Rule(_is_bound, _daemons, _HELPERS),
-    Rule(_always, _scheduled),
-    Rule(_always, _libraries, _WORLD),
-    Rule(_always, _files),
-    Rule(_always, _settings),
+    Rule(always, _scheduled),
+    Rule(always, _libraries, _WORLD),
+    Rule(always, _files),
+    Rule(always, _settings),
     Rule(_ended_well, shortfalls, {WITHOUT_MPI: "write mpi: false in plumb.yaml if it does not use MPI"}),
-    Rule(_always, attrgetter("unread")),
+    Rule(always, attrgetter("unread")),
     Rule(_has_figures, claims),
 )
 

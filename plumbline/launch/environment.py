@@ -94,7 +94,10 @@ def compare_settings(
     ``lines`` are the output of the ranks: a library that does not report the value of a text setting by MPI_T prints it
     in the lines of its first rank.
     """
-    printed, refused = _printed_settings(family, lines)
+    matches = [re.match(family.startup, line) for line in lines] if family.startup else []
+    texts = [match.string[match.end() :].strip() for match in matches if match]
+    refused = [text for text in texts if family.refusal and re.search(family.refusal, text)]
+    printed = dict(text.split("=", 1) for text in texts if "=" in text)
     seen: dict[str, str] = {}
     reasons = [f"{family.name} reports: {line}" for line in refused]
     for witness in witnesses:
@@ -113,13 +116,6 @@ def compare_settings(
                 reasons.append(f"setting {setting}={value} was not taken: {name} has {has or 'nothing'}")
                 seen[setting] = has
     return SettingsSeen(dict(requested), seen), list(dict.fromkeys(reasons))
-
-
-def _printed_settings(family: Family, lines: Iterable[str]) -> tuple[dict[str, str], list[str]]:
-    matches = [re.match(family.startup, line) for line in lines] if family.startup else []
-    texts = [match.string[match.end() :].strip() for match in matches if match]
-    refused = [text for text in texts if family.refusal and re.search(family.refusal, text)]
-    return dict(text.split("=", 1) for text in texts if "=" in text), refused
 
 
 def _same(family: Family, requested: str, has: str, known: Setting) -> bool:

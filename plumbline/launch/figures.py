@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import statistics
 
@@ -37,39 +36,18 @@ def settle(record: Record, facts: Facts, host: Machine, expected: References, me
         reasons = ["no launch finished"]
     elif not record.counting():
         reasons = reasons or ["every launch was disturbed and measured again"]
-    figures: list[Figure] = []
     verdict: Verdict = "unreferenced"
-    record.verified = not reasons
+    record.verified, record.figures, record.idle = not reasons, [], idle_of(measured)
     if not reasons and not record.is_profiled:
+        wanted, launches = record.variant.figures, record.counting()
+        reported = [each for each in wanted if not each.optional or any(launch.find(each) for launch in launches)]
         try:
-            figures = [_figure(wanted, record, facts, host, measured) for wanted in _reported(record)]
-            reasons = _faults(figures) + _repetition(record)
-            verdict = _judge(figures, record, expected)
+            record.figures = [_figure(each, record, facts, host, measured) for each in reported]
+            reasons = _faults(record.figures) + _repetition(record)
+            verdict = _judge(record.figures, record, expected)
         except PlumbError as error:
             reasons = [str(error)]
-    record.figures = figures
-    record.idle = idle_of(measured)
-    record.reasons = reasons
-    record.verdict = "invalid" if reasons else verdict
-
-
-def raised(record: Record, host: Machine, measured: Measured) -> Measured:
-    """``measured`` with the ceilings raised that the undisturbed launches of ``record`` exceed in the median.
-
-    It is the same object where none is exceeded, for a record that is not valid, and for an application: nobody has
-    checked what it counts as work.
-    """
-    if not record.is_valid or record.variant.application:
-        return measured
-    undisturbed = [not launch.disturbed for launch in record.counting()]
-    for figure, wanted in zip(record.figures, _reported(record), strict=True):
-        samples = list(itertools.compress(figure.samples, undisturbed))
-        if not samples or figure.ceiling is None or figure.ceiling.measured is None:
-            continue
-        reached = ceilings.Reached(statistics.median(samples), figure.better, record.time, record.id)
-        about = _about(record, wanted, figure)
-        measured = ceilings.raised(measured, about, ceilings.use_of(record.plan, host, record.placement.nodes), reached)
-    return measured
+    record.reasons, record.verdict = reasons, "invalid" if reasons else verdict
 
 
 def idle_of(measured: Measured | None) -> Idle | None:
@@ -79,19 +57,17 @@ def idle_of(measured: Measured | None) -> Idle | None:
     return Idle(power_w=measured.idle_W, host=measured.host, measured=measured.measured)
 
 
-def _reported(record: Record) -> list[WantedFigure]:
-    wanted, launches = record.variant.figures, record.counting()
-    return [each for each in wanted if not each.optional or any(launch.find(each) for launch in launches)]
-
-
 def _figure(wanted: WantedFigure, record: Record, facts: Facts, host: Machine, measured: Measured | None) -> Figure:
     chosen = [launch.measurement(wanted) for launch in record.counting()]
     figure = Figure.of(wanted.name, chosen)
-    about = _about(record, wanted, figure)
-    if record.variant.application and "work" not in about.params:
+    variant, program, params = record.variant, record.benchmark, chosen[0].params
+    if variant.application and "work" not in params:
         return figure  # its name says nothing: a user's "triad" may be anything, in any unit
+    mix = ceilings.mix(variant.benchmark, program.suite, program.built, wanted.metric, params)
+    directions = variant.context.get("directions", 1)
+    about = limits.Quantity(wanted.metric, figure.unit, params, directions, limits.crosses_nodes(params), mix)
     used = limits.resources(record.plan, host, packages_used(record.plan, host), record.placement.nodes)
-    limit = None if record.variant.application else limits.of(about, facts, used)
+    limit = None if variant.application else limits.of(about, facts, used)
     model = _model(figure, chosen)
     if limit is not None:
         figure.limit = replace(limit, percent=round(100 * figure.value / limit.value, 2))
@@ -103,11 +79,6 @@ def _figure(wanted: WantedFigure, record: Record, facts: Facts, host: Machine, m
     if limit is None and figure.ceiling is None:
         figure.ceiling = model
     return figure
-
-
-def _about(record: Record, wanted: WantedFigure, figure: Figure) -> limits.Quantity:
-    params, directions = record.counting()[0].measurement(wanted).params, record.variant.context.get("directions", 1)
-    return limits.Quantity(wanted.metric, figure.unit, params, directions, limits.crosses_nodes(params))
 
 
 def _model(figure: Figure, chosen: list[Measurement]) -> Ceiling | None:
@@ -182,8 +153,7 @@ def _repetition(record: Record) -> list[str]:
         for items, values in every
         if items[0].unit not in counted and is_measured(items[0].unit, values)
     ]
-    places = digits.repeated([(values, step) for _, values, step in series])
-    if not places:
+    if not (places := digits.repeated([(values, step) for _, values, step in series])):
         return []
     item, values, _ = series[places[0]]
     if len(places) == len(series) and len(set(values)) == 1:
@@ -199,8 +169,7 @@ def packages_used(plan: Plan, host: Machine) -> float | None:
     A NUMA node counts as its share of its package. None if a page may lie on memory that is not on a package's channels
     (a memory-only node, high-bandwidth memory): the channels are not a limit there.
     """
-    wanted = plan.memory_nodes
-    if not wanted:  # no policy: pages lie wherever a thread touched them
+    if not (wanted := plan.memory_nodes):  # no policy: pages lie wherever a thread touched them
         return float(len(host.packages))
     share: dict[int, float] = {}
     for package in host.packages:
@@ -216,8 +185,7 @@ def check_stream_rule(benchmark: Benchmark, host: Machine) -> None:
     Source: https://www.cs.virginia.edu/stream/ref.html. Raises :class:`PlumbError` for smaller arrays, and for arrays
     whose size is not recorded.
     """
-    elements = benchmark.facts.get("array_elements")
-    if elements is None:
+    if (elements := benchmark.facts.get("array_elements")) is None:
         raise PlumbError("STREAM's array size is not recorded", "stack manifest", "install the stack again")
     if elements * 8 < LARGER * host.last_level_cache_bytes:
         raise PlumbError(

@@ -68,8 +68,7 @@ def chosen(partition: Partition, nodes: int) -> tuple[str, ...]:
             cure = "name them in site.yaml: hosts: [node1, node2]"
             raise PlumbError(f"{nodes} nodes asked, and neither a scheduler nor hosts gives them", where, cure)
         return ()
-    ordered = _this_first(schedulers.named(partition.scheduler).hosts(os.environ)) or _this_first(named)
-    if not ordered:
+    if not (ordered := _this_first(schedulers.named(partition.scheduler).hosts(os.environ)) or _this_first(named)):
         cure = f"its hosts are {', '.join(named)}: start it on one of them, or set scheduler: {schedulers.REMOTE.name}"
         raise PlumbError(f"this host, {socket.gethostname()}, is none of the partition's", where, cure)
     if nodes > len(ordered):
@@ -130,17 +129,15 @@ def collect(ranks: Ranks, folder: Path) -> list[dict[str, Any]]:
     single = replace(layout, ranks_per_node=1, round_robin=False)
     start = ranks.launcher.command(single, bound=True, exported=ranks.exported, environment=environment)
     command = [*start.arguments, *paths.python(), "-m", "plumbline.launch.hosts", str(folder)]
-    around = at_home({**environment, **start.environment}, folder)
-    ended = process.run(command, around, folder, PATIENCE_S)
+    ended = process.run(command, at_home({**environment, **start.environment}, folder), folder, PATIENCE_S)
     nodes = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]
-    lost = layout.nodes - len(nodes)
-    if lost <= 0:
+    if (lost := layout.nodes - len(nodes)) <= 0:
         shutil.rmtree(folder)
         return nodes
     seen = [item["hostname"] for item in nodes]
-    names: list[str | None] = list(unseen(layout.hosts or schedulers.current(environment).hosts(environment), seen))
+    names = unseen(layout.hosts or schedulers.current(environment).hosts(environment), seen)
     why = f"no answer: {_why(ended, folder)}"
-    return nodes + [{"hostname": name, "missing": why} for name in (names + [None] * lost)[:lost]]
+    return nodes + [{"hostname": name, "missing": why} for name in [*names, *[None] * lost][:lost]]
 
 
 def unseen(known: tuple[str, ...], seen: list[str]) -> list[str]:
@@ -262,8 +259,7 @@ class Meter:
         return Used(processors, gpus)
 
     def _by_steps(self) -> Used:
-        source = self._scheduler.energy_source()
-        if source is None:
+        if (source := self._scheduler.energy_source()) is None:
             return Used()
         deadline = time.monotonic() + LATE_S
         while not (new := self._new()) and not self._missing and time.monotonic() < deadline:

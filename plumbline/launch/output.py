@@ -83,35 +83,33 @@ class Output:
             message = f"it printed {human_bytes(size)}, more than the {human_bytes(MOST_PRINTED)} that are read"
             raise PlumbError(message, "the standard output", "let it print less, or write what is not read to a file")
 
-    def _of_all(self) -> list[str]:
+    def of_all(self) -> list[str]:
+        """The output of each rank, and both of the launcher."""
         return [*self.of_ranks(), *(printed(self.folder / name) for name in ("stdout", "stderr"))]
 
     def tail(self) -> str:
         """The end of all output, from the start of a line on."""
-        whole = "\n".join(text for text in self._of_all() if text)
+        whole = "\n".join(filter(None, self.of_all()))
         return whole if len(whole) <= TAIL else whole[-TAIL:].partition("\n")[2] or whole[-TAIL:]
 
     def cause(self, ended: Ended, kernel: str | None) -> str:
         """Why it failed: an error of plumb-bind (too few CPUs), our ``kernel`` or a scheduler's launcher, or a line."""
         names = [BINDER, *([f"{kernel}: "] if kernel else []), *mpi.ERRORS]
-        return self.line(*names) or cause_of(ended, self._of_all())
+        return self.line(*names) or cause_of(ended, self.of_all())
 
-    def _stderr(self) -> list[str]:
+    def stderr(self) -> list[str]:
+        """The lines of standard error."""
         return printed(self.folder / "stderr").splitlines()
-
-    def complaint(self) -> str:
-        """The line of stderr that names a cause, of a launch that ended well; empty if there is none."""
-        return complaint(self._stderr())
 
     def degraded(self) -> list[str]:
         """The MPI library's own report that it does without something and is slower for it."""
-        lines = self._stderr()
+        lines = self.stderr()
         reports = [line for pattern in self.family.degraded for line in lines if re.match(pattern, line)]
         return [f"{self.family.name} reports: {report.strip()}" for report in reports[:1]]
 
     def line(self, *names: str) -> str | None:
         """The first line of stderr that has one of ``names``, from the name on; earlier names have priority."""
-        lines = self._stderr()
+        lines = self.stderr()
         return next((line[line.index(name) :] for name in names for line in lines if name in line), None)
 
 
@@ -223,8 +221,7 @@ class Written:
         return texts
 
     def _matches(self, name: str) -> list[Path]:
-        exact = self._folder / name
-        if exact.is_file():
+        if (exact := self._folder / name).is_file():
             return [exact.resolve()]
         matching = glob.glob(name, root_dir=self._folder)  # noqa: PTH207  # pathlib's takes no absolute pattern
         return sorted({path.resolve() for path in map(self._folder.joinpath, matching) if path.is_file()})

@@ -10,18 +10,17 @@ from pathlib import Path
 import msgspec
 
 from plumbline import mpi, parsers
-from plumbline.base import files, group
+from plumbline.base import files
 from plumbline.base.errors import PlumbError
-from plumbline.launch import conclusions, environment, figures, hosts, process
+from plumbline.launch import conclusions, environment, figures, hosts, process, profile_files
 from plumbline.launch.conclusions import Run
-from plumbline.launch.output import BINDER, Output, Written
+from plumbline.launch.output import BINDER, Output, Written, complaint
 from plumbline.launch.prepare import APPLICATION, MPI_SUITES, Prepared
-from plumbline.launch.profiles import read as read_profiles
 from plumbline.launch.witness import disturbance, processes
-from plumbline.launch.witness.model import RankWitness, transports_between
+from plumbline.launch.witness.model import transports_between
 from plumbline.parsers.measurement import Measurement
 from plumbline.records import store
-from plumbline.records.launch import Disturbance, Launch, RankSeen
+from plumbline.records.launch import Disturbance, Launch
 from plumbline.stacks import engines
 
 #: how often a launch is started whose launcher starts no rank, and the seconds between
@@ -50,7 +49,10 @@ def launch(job: Prepared, index: int, position: int, folder: Path) -> Launch:
     launched.start_errors = errors
     launched.output_tail = run.output.tail() if reasons else None
     if job.variant.profiled:
-        reasons += _keep_profile(run, folder)
+        ranks, faults = profile_files.ranks(folder / "profile")
+        profile = profile_files.profile_of(job.record, launched.ranks, ranks, job.host)
+        profile_files.save(job.variant.site, profile)
+        reasons += faults
     launched.reasons, launched.verified = reasons, not reasons
     if launched.verified and launched.status == "ok":
         shutil.rmtree(folder)
@@ -88,8 +90,7 @@ def _start(job: Prepared, index: int, position: int, folder: Path) -> Run:
     free, begin = process.shared_free(), store.now()
     meter = hosts.Meter(layout.nodes, os.environ)
     before = disturbance.snapshot(cpus)
-    around = environment.at_home(job.ranks.environment, folder)
-    ended = process.run(command, around, folder, job.variant.time_limit_s)
+    ended = process.run(command, environment.at_home(job.ranks.environment, folder), folder, job.variant.time_limit_s)
     after = disturbance.snapshot(cpus)
     spent = meter.used()
     begun = Launch(
@@ -121,12 +122,14 @@ def observe(run: Run) -> None:
     launch, (before, after) = run.launch, run.snapshots
     is_own = run.job.record.variant.application is not None
     assessed = disturbance.assess(before, after, run.seen, run.job.host, may_sleep=is_own)
-    if short := _without_room(run.job, launch.shm_free_bytes):
+    layout, uses_mpi = run.job.ranks.layout, run.job.record.benchmark.suite in MPI_SUITES
+    family, ranks = run.job.ranks.launcher.family, layout.ranks_per_node if uses_mpi else 1
+    if ranks > 1 and (short := process.shared_shortage(family, ranks, launch.shm_free_bytes)):
         assessed |= {"disturbed": True, "causes": [*assessed["causes"], *short]}
     launch.disturbance = msgspec.convert(assessed, Disturbance)
     launch.disturbed = launch.disturbance.disturbed
     launch.transports = transports_between(run.seen)
-    launch.ranks = [_rank(item) for item in sorted(run.seen, key=lambda item: item.rank)]
+    launch.ranks = [processes.rank_seen(item) for item in sorted(run.seen, key=lambda item: item.rank)]
 
 
 def parse(run: Run) -> None:
@@ -141,20 +144,12 @@ def parse(run: Run) -> None:
             remarks = parsers.remarks(job.variant.parser, "".join(texts))
             launch.work = parsers.work(job.variant.parser, texts)
         except PlumbError as error:
-            words = run.output.complaint() if job.variant.benchmark == APPLICATION else ""
+            words = complaint(run.output.stderr()) if job.variant.benchmark == APPLICATION else ""
             reason = f"{error}; it printed: {words}" if words else str(error)
             if talking := ", ".join(mpi.talking(job.record.environment)):
                 reason += f"; {talking} may have made a library print among the figures: leave it out"
             run.unread = [reason]
     launch.remarks = [*job.remarks, *remarks, *launch.remarks]
-
-
-def _keep_profile(run: Run, folder: Path) -> list[str]:
-    job = run.job
-    ranks, faults = read_profiles.ranks(folder / "profile")
-    profile = read_profiles.profile_of(job.record, run.launch.ranks, ranks, job.host)
-    read_profiles.save(job.variant.site, profile)
-    return faults
 
 
 def _worth_another_start(run: Run, errors: list[str]) -> bool:
@@ -166,25 +161,6 @@ def _worth_another_start(run: Run, errors: list[str]) -> bool:
     if len(errors) + 1 >= STARTS or run.ended.status == "ok" or began or run.output.line(BINDER):
         return False
     return run.ended.status == "failed" or not any(launch.start_errors for launch in run.job.record.launches)
-
-
-def _rank(witness: RankWitness) -> RankSeen:
-    """The rank of a witness. Its other processes are summed up by program: a wrapper may start hundreds of them."""
-    others = group((item.program, processes.cpu_s(item)) for item in witness.others)
-    summed = [
-        {"program": program, "processes": len(times), "cpu_s": round(sum(times), 6)}
-        for program, times in sorted(others.items())
-    ]
-    fields = msgspec.to_builtins(witness, str_keys=True)
-    scheduling = processes.scheduling_at_start(witness)
-    return msgspec.convert({**fields, "others": summed, "scheduling": scheduling}, RankSeen)
-
-
-def _without_room(job: Prepared, free_bytes: int | None) -> list[str]:
-    ranks = job.ranks.layout.ranks_per_node
-    if job.record.benchmark.suite not in MPI_SUITES or ranks == 1:
-        return []
-    return process.shared_shortage(job.ranks.launcher.family, ranks, free_bytes)
 
 
 def _measurements(run: Run, texts: list[str]) -> list[Measurement]:

@@ -28,7 +28,7 @@ from plumbline.launch.witness.compare import Binds
 from plumbline.mpi import loading
 from plumbline.records import store
 from plumbline.records.model import Benchmark, Placement, Record, Stack, Suite
-from plumbline.records.variant import Variant, checked
+from plumbline.records.variant import PORT, PROGRAM, Variant, checked
 from plumbline.site import ceilings_file
 from plumbline.stacks import engines, instructions, tuned
 from plumbline.stacks import manifest as manifests
@@ -121,15 +121,6 @@ class _Environment:
         return tuple({"HOME": "", **environment.LOGS, **self.stack, **self.stated})
 
 
-@dataclass(frozen=True)
-class _Command:
-    """How the ranks are started: the command, and the variables of the launch that are not as inherited."""
-
-    words: list[str]
-    changes: dict[str, str]
-    ranks: hosts.Ranks
-
-
 def prepare(variant: Variant, session: str) -> Prepared:
     """Resolve ``variant`` for ``session``.
 
@@ -138,14 +129,14 @@ def prepare(variant: Variant, session: str) -> Prepared:
     plan = _plan(checked(msgspec.to_builtins(variant), "variant description"))
     around = _environment(plan)
     host = machine.load()
-    command = _command(plan, around, host)
+    command, changes, ranks = _command(plan, around, host)
     return Prepared(
-        _new_record(plan, session, around, command),
+        _new_record(plan, session, around, command, changes),
         plan.manifest,
         plan.partition.facts,
         ceilings_file.ceilings_of(variant.site, variant.partition, words(host)),
         host,
-        command.ranks,
+        ranks,
         plan.files,
         around.settings,
     )
@@ -181,7 +172,8 @@ def _environment(plan: _Plan) -> _Environment:
     )
 
 
-def _command(plan: _Plan, around: _Environment, host: machine.Machine) -> _Command:
+def _command(plan: _Plan, around: _Environment, host: machine.Machine) -> tuple[list[str], dict[str, str], hosts.Ranks]:
+    """How the ranks are started: the command, and the variables of the launch that are not as inherited."""
     variant, manifest, node = plan.variant, plan.manifest, plan.node
     launcher = manifest.launcher_on(plan.partition, around.all)
     knows_hosts = plan.named or launcher.reaches(os.environ)
@@ -207,7 +199,7 @@ def _command(plan: _Plan, around: _Environment, host: machine.Machine) -> _Comma
     changes = {**around.stack, **start.environment, **around.stated}
     kept = {name: value for name, value in around.inherited.kept.items() if name not in start.removed}
     ranks = hosts.Ranks(launcher, layout, around.exported, {**kept, **changes})
-    return _Command(manifest.command(start.arguments, program, len(node.ranks)), changes, ranks)
+    return manifest.command(start.arguments, program, len(node.ranks)), changes, ranks
 
 
 def _binds(variant: Variant) -> Binds:
@@ -218,8 +210,8 @@ def entry_of(variant: Variant, manifest: manifests.Manifest) -> manifests.Benchm
     """The benchmark of ``variant``: of the stack's manifest, or a person's own program that is profiled."""
     if variant.benchmark in (OWN, APPLICATION):
         if manifest.container:
-            message = f"stack {variant.stack} runs the programs of its image only"
-            raise PlumbError(message, variant.benchmark, "build the program with a stack of this host")
+            fault = f"stack {variant.stack} runs the programs of its image only"
+            raise PlumbError(fault, variant.benchmark, "build the program with a stack of this host")
         suite = APPLICATION if variant.context.get("mpi") else OWN
         state = variant.application
         version = (state.commit or state.digest)[:12] if state else ""
@@ -232,7 +224,11 @@ def entry_of(variant: Variant, manifest: manifests.Manifest) -> manifests.Benchm
         offered = ", ".join(sorted(manifest.benchmarks))
         message = f"stack {variant.stack} has no benchmark '{variant.benchmark}'"
         raise PlumbError(message, "its manifest", f"it has {offered}")
-    return manifest.benchmarks[variant.benchmark]
+    entry = manifest.benchmarks[variant.benchmark]
+    if PROGRAM in variant.params and not entry.version.startswith(PORT):
+        message = f"stack {variant.stack} has OSU's own {variant.benchmark} in place of mpi4py's port"
+        raise PlumbError(message, variant.name, "measure it anew: they are different programs")
+    return entry
 
 
 def settings_of(variant: Variant, manifest: manifests.Manifest) -> dict[str, str]:
@@ -248,7 +244,7 @@ def settings_of(variant: Variant, manifest: manifests.Manifest) -> dict[str, str
     return {}
 
 
-def _new_record(plan: _Plan, session: str, around: _Environment, command: _Command) -> Record:
+def _new_record(plan: _Plan, session: str, around: _Environment, command: list[str], changes: dict[str, str]) -> Record:
     variant, manifest, node = plan.variant, plan.manifest, plan.node
     name = json.dumps([session, variant.stack, variant.name, secrets.token_hex(4)])
     return Record(
@@ -279,9 +275,9 @@ def _new_record(plan: _Plan, session: str, around: _Environment, command: _Comma
         figures=[],
         verdict="invalid",
         host=provenance.measured(),
-        command=command.words,
-        environment={**around.inherited.stated, **command.changes},
-        removed_variables=around.inherited.removed(command.changes),
+        command=command,
+        environment={**around.inherited.stated, **changes},
+        removed_variables=around.inherited.removed(changes),
     )
 
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import fnmatch
+import mmap
 import os
 import resource
 import select
 import signal
+import struct
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,8 +30,8 @@ from plumbline.launch import waiting
 from plumbline.launch.signals import Interrupted, handled
 from plumbline.stacks import engines
 
-PR_SET_PDEATHSIG = 1
-PR_SET_CHILD_SUBREAPER = 36
+#: of prctl(2)
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 #: seconds between SIGTERM and SIGKILL
 GRACE_S = 1.0
 STDOUT = 1
@@ -46,6 +48,7 @@ class Ended:
 
     ``orphans``: processes of this host that ended after their parent had, with the CPU time that they used.
     ``peak_bytes``: memory of the largest process of those that this one started so far, and that have ended here.
+    ``ran_s``: seconds from the start of the program until its process ended; ``wall_s`` has what came before and after.
     """
 
     status: Literal["ok", "failed", "timeout"]
@@ -54,12 +57,22 @@ class Ended:
     waiting: list[str] = field(default_factory=list)
     orphans: list[proc.Stat] = field(default_factory=list)
     peak_bytes: int = 0
+    ran_s: float = 0.0
 
 
-def run(command: Sequence[str], environment: Mapping[str, str], folder: Path, time_limit_s: float) -> Ended:
+def run(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    folder: Path,
+    time_limit_s: float,
+    at: Path | None = None,
+    observed: bool = False,
+) -> Ended:
     """Run ``command`` in ``folder`` (stdout and stderr to the files of that name there) and leave no process behind.
 
     The launch is ended after ``time_limit_s`` seconds. If it did not end well, its files of shared memory are removed.
+    The program works in the folder ``at`` instead, if there is one. If it is ``observed`` without plumb-bind, it gets
+    its own number, which the witness asks for.
 
     Raises :class:`Interrupted` after ending the tree when this process gets a signal that interrupts, or nobody is
     left to read its output, and OSError when the program cannot be started or the output files cannot be written.
@@ -68,24 +81,34 @@ def run(command: Sequence[str], environment: Mapping[str, str], folder: Path, ti
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     before = _shared_files()
     begin = time.monotonic()
+    started = mmap.mmap(-1, 8)  # shared with the child: a fork of this process takes longer than many a program
+
+    def become() -> None:
+        die_with_parent()
+        if observed:
+            os.environ.clear()
+            os.environ.update({**environment, "PLUMB_WITNESS_PID": str(os.getpid())})
+        started[:] = struct.pack("d", time.monotonic())
+
     with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err, _signals() as wakeup:
         child = subprocess.Popen(
             list(command),
-            env=dict(environment),
-            cwd=folder,
+            env=None if observed else dict(environment),
+            cwd=at or folder,
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
             start_new_session=True,
-            preexec_fn=die_with_parent,
+            preexec_fn=become,
         )
-        began, status = 0, "interrupted"
+        began, status, ran_s = 0, "interrupted", 0.0
         processes: list[str] = []
         orphans: list[proc.Stat] = []
         try:
             with contextlib.suppress(OSError):  # no /proc
                 began = proc.stat(proc.PROC / str(child.pid)).began
             status = _wait(child, time_limit_s, wakeup)
+            ran_s = time.monotonic() - struct.unpack("d", started)[0]
             if status == "timeout":
                 processes = waiting.ask(descendants(os.getpid()), folder)
         finally:
@@ -98,7 +121,7 @@ def run(command: Sequence[str], environment: Mapping[str, str], folder: Path, ti
     if status == "timeout":
         return Ended("timeout", None, wall, waiting.calls(folder) + processes, orphans)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
-    return Ended("failed" if child.returncode else "ok", child.returncode, wall, orphans=orphans, peak_bytes=peak)
+    return Ended("failed" if child.returncode else "ok", child.returncode, wall, [], orphans, peak, ran_s)
 
 
 def sleep_until_end(pid: int, limit_s: float | None) -> None:
@@ -187,8 +210,7 @@ def _end_tree(child: subprocess.Popen[bytes], folder: Path, orphans: list[proc.S
         below = descendants(os.getpid())
         return below if child.poll() == 0 else [*below, *strays(folder, below)]
 
-    was_ended = child.poll() is None or child.returncode < 0
-    watched = time.monotonic() + (GRACE_S if was_ended else 0)
+    watched = time.monotonic() + (GRACE_S if child.poll() is None or child.returncode < 0 else 0)
     for number, patience in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, 5.0)):
         deadline = time.monotonic() + patience
         victims = victims_now()

@@ -82,8 +82,7 @@ class Files:
 
         Take it before the recorded ones are compared with the manifest: so a change meanwhile is noticed.
         """
-        known = {**dict.fromkeys(ours), **recorded}
-        present = {file: digest for file, digest in known.items() if file.is_file()}
+        present = {file: digest for file, digest in {**dict.fromkeys(ours), **recorded}.items() if file.is_file()}
         states = {file: files.state(file) for file in present}
         return cls({file: digest or files.sha256_once(file) for file, digest in present.items()}, states)
 
@@ -93,8 +92,7 @@ class Files:
 
     def _change(self, file: Path) -> str | None:
         try:
-            state = files.state(file)
-            if state == self.states[file]:
+            if (state := files.state(file)) == self.states[file]:
                 return None
             if files.sha256(file) != self.recorded[file]:
                 return f"{file} was changed since the session began"

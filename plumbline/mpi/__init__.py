@@ -23,10 +23,12 @@ __all__ = [
     "SHARED_FILES",
     "TABLE",
     "VARIABLES",
+    "WORDS",
     "Command",
     "Family",
     "Launcher",
     "Layout",
+    "identify",
     "launcher",
     "rank",
     "talking",
@@ -58,6 +60,11 @@ _RANK_LAUNCHERS: dict[str, tuple[RankLauncher, Scheduler]] = {
     scheduler.rank_launcher.name: (scheduler.rank_launcher, scheduler)
     for scheduler in schedulers.TABLE.values()
     if scheduler.rank_launcher
+}
+#: launcher, as the kernel names its program -> what to write for it
+WORDS = {
+    **{program: words for family in TABLE.values() for program, words in family.launcher_options.items()},
+    **{rank_launcher.name: rank_launcher.options for rank_launcher, _ in _RANK_LAUNCHERS.values()},
 }
 #: the launchers that a stack manifest may name
 KINDS = (*_MAKERS, *_RANK_LAUNCHERS)
@@ -138,6 +145,12 @@ def launcher(native: Launcher, stack: str, partition: Partition | None, environm
         )
         raise PlumbError(f"{stack} needs {name} --mpi={plugin}, which is not offered here", where, cure)
     return Launcher(family, name, name, plugin, family.step_variables(rank_launcher, plugin, environment, where))
+
+
+def identify(text: str) -> tuple[Family, str] | None:
+    """Family and version of the library or launcher that names itself in ``text``; None: of no family."""
+    matches = ((family, re.search(family.identity, text)) for family in TABLE.values())
+    return next(((family, match[1]) for family, match in matches if match), None)
 
 
 def without_log(text: str) -> str:

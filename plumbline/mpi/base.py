@@ -17,7 +17,7 @@ from plumbline import schedulers
 from plumbline.base.errors import PlumbError
 from plumbline.mpi.settings import Configuration, Knob, Rule, Setting, complete, refuse_overlaps
 from plumbline.mpi.ways import SINGLE_COPY, SWITCHES, Switch
-from plumbline.schedulers import RankLauncher, RankVariables, Scheduler
+from plumbline.schedulers import RankLauncher, RankVariables, Scheduler, Words
 
 #: how the variables begin that change what the libraries below MPI do: transports, network cards, collectives
 TRANSPORTS = ("UCX_", "UCC_", "FI_", "PSM2_", "PSM3_", "RDMAV_", "IBV_", "MLX4_", "MLX5_", "HCOLL_", "SHARP_", "CXI_")
@@ -95,8 +95,12 @@ class Family(ABC):
     library: str
     #: names that programs of the same binary interface ask for it by
     other_names: tuple[str, ...] = ()
+    #: how the library and its launcher name themselves; the group is the version
+    identity: str
     #: launcher kind -> the function that makes its command
     launchers: Mapping[str, Callable[[LaunchRequest], Command]]
+    #: launcher, as the kernel names its program -> what to write for it
+    launcher_options: Mapping[str, Words]
     #: launcher programs below the prefix of an installation, patterns, the preferred one first
     launcher_programs: tuple[str, ...]
     #: compiler wrappers below ``bin``, the preferred one first

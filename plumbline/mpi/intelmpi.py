@@ -69,7 +69,9 @@ class IntelMpi(Family):
     abi = Mpich.abi
     library = Mpich.library
     other_names = Mpich.other_names
+    identity = r"Intel\(R\) MPI Library.*?(\d{4}[\d.]*)"
     launchers = MappingProxyType({"intel-hydra": intel_hydra})
+    launcher_options = Mpich.launcher_options
     launcher_programs = ("mpi/*/bin/mpiexec.hydra", "bin/mpiexec.hydra")
     #: its ``mpicc`` asks for Intel's compiler, which may not be there
     compiler_wrappers = ("mpigcc", "mpicc")

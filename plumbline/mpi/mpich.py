@@ -17,7 +17,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.mpi import ways
 from plumbline.mpi.base import Command, Family, LaunchRequest
 from plumbline.mpi.settings import Knob, Rule, Setting
-from plumbline.schedulers import SSH_OPTIONS, RankVariables
+from plumbline.schedulers import SSH_OPTIONS, RankVariables, Words
 
 #: the variables that every Hydra sets, and those that it sets with -pmi-port
 HYDRA_RANKS = (
@@ -174,7 +174,13 @@ class Mpich(Family):
     library = "libmpi.so.12"
     #: as Debian has it
     other_names = ("libmpich.so.12",)
+    identity = r"(?:\bMPICH Version:|CRAY MPICH version|HYDRA build details:\s+Version:)\s+(\S+)"
     launchers = MappingProxyType({"hydra": hydra})
+    launcher_options = MappingProxyType(
+        dict.fromkeys(
+            ("mpiexec.hydra", "mpiexec", "mpirun"), Words("mpiexec -genvlist NAME,…", "mpiexec -bind-to core:THREADS")
+        )
+    )
     by_port = True
     launcher_programs = ("bin/mpiexec.hydra", "bin/mpiexec")
     rank_variables: tuple[RankVariables, ...] = (
@@ -234,6 +240,7 @@ class Mvapich(Mpich):
     """MVAPICH2, and MVAPICH from version 3 on, whose variables have another prefix."""
 
     name = "mvapich"
+    identity = r"MVAPICH2? Version\s*:\s*(\S+)"
     #: the library binds its ranks itself in MPI_Init
     unbound = MappingProxyType({"MV2_ENABLE_AFFINITY": "0", "MVP_ENABLE_AFFINITY": "0"})
     rank_variables = (

@@ -15,7 +15,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.mpi import ways
 from plumbline.mpi.base import Command, Family, LaunchRequest, Layout
 from plumbline.mpi.settings import Knob, Rule, Setting, of_files
-from plumbline.schedulers import SSH_OPTIONS, RankLauncher, RankVariables, Scheduler
+from plumbline.schedulers import SSH_OPTIONS, RankLauncher, RankVariables, Scheduler, Words
 from plumbline.schedulers.program import answer, run
 
 #: the components for messages between two processes
@@ -173,7 +173,11 @@ class OpenMpi(Family):
     name = "openmpi"
     abi = "openmpi"
     library = "libmpi.so.40"
+    identity = r"Open MPI\)? v?(\d[\w.]*)"
     launchers = MappingProxyType({"prrte": prrte, "orte": orte})
+    launcher_options = MappingProxyType(
+        dict.fromkeys(("prterun", "orterun"), Words("mpirun -x NAME", "mpirun --map-by slot:PE=THREADS --bind-to core"))
+    )
     launcher_programs = ("bin/mpirun",)
     rank_variables = (
         RankVariables(

@@ -11,15 +11,12 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import msgspec
-import yaml
 
 from plumbline.base.errors import PlumbError, suggest
 
 T = TypeVar("T")
 #: where an error is in a document: keys and indices
 Steps = list[str | int]
-#: most keys that merges (``<<``) copy in a file: merges of merges grow by powers
-MOST_MERGED = 100_000
 #: ends patterns of types, as an error has it: Python's ``$`` alone also passes over a line's end
 END_OF_TEXT = r"$(?!\\n)"
 #: an index, a name, or a key that msgspec does not name
@@ -59,44 +56,15 @@ def parse_json(text: str | bytes) -> Any:
         raise ValueError("nested too deeply") from None
 
 
-class _Bounded(yaml.constructor.SafeConstructor):
-    """A safe constructor that copies no more than :data:`MOST_MERGED` keys."""
-
-    _merged = 0
-
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Put the keys that are merged into ``node`` among its own; raises YAMLError."""
-        for key, value in node.value:
-            if key.tag != "tag:yaml.org,2002:merge":
-                continue
-            for mapping in value.value if isinstance(value, yaml.SequenceNode) else [value]:
-                if isinstance(mapping, yaml.MappingNode):
-                    self.flatten_mapping(mapping)  # after this it has all its keys itself
-                    self._merged += len(mapping.value)
-                    if self._merged > MOST_MERGED:
-                        message = f"merges copy more than {MOST_MERGED} keys"
-                        raise yaml.constructor.ConstructorError(None, None, message, key.start_mark)
-        super().flatten_mapping(node)
-
-
-class _Plain(_Bounded, yaml.SafeLoader):
-    """By PyYAML alone."""
-
-
-#: PyYAML may have been built without libyaml
-_FAST = type("_Fast", (_Bounded, yaml.CSafeLoader), {}) if hasattr(yaml, "CSafeLoader") else _Plain
-
-
 def parse_yaml(text: str) -> Any:
-    """The document that ``text`` is, of YAML's plain types, by libyaml: about ten times as fast as PyYAML alone.
+    """The document that ``text`` is, of YAML's plain types.
 
     Raises YAMLError in the words of PyYAML, RecursionError for what is nested too deeply, and ValueError, LookupError,
     AttributeError or TypeError for values and tags that cannot be read.
     """
-    try:
-        return yaml.load(text, _FAST)  # noqa: S506 (it is a safe loader)
-    except yaml.YAMLError:
-        return yaml.load(text, _Plain)  # noqa: S506
+    from plumbline.base.schemas import bounded_yaml  # plans and witnesses are read without PyYAML
+
+    return bounded_yaml.load(text)
 
 
 def faults(document: Any, kind: Any) -> list[str]:
@@ -139,6 +107,8 @@ def read_yaml(file: Path, label: str, cure: str) -> dict[str, Any]:
 
     ``label`` names the file in errors; ``cure`` is what to do if it does not exist.
     """
+    import yaml  # not above: see parse_yaml
+
     try:
         document = parse_yaml(file.read_text(encoding="utf-8"))
         check_values(document, finite=False)

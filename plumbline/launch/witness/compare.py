@@ -6,7 +6,6 @@ On several nodes: which rank was to be on which host, and whether every host is 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -19,9 +18,10 @@ from plumbline.host.binder import Pages, Plan, PlannedRank
 from plumbline.launch.witness import processes
 from plumbline.launch.witness.model import Memory, RankWitness, Thread
 
-#: What is bound: each thread to its CPU, as OpenMP's are; the ranks, whose threads stay on the CPUs of their rank; or
-#: each thread to its CPU by the program ``itself``, which is started on all CPUs.
-Binds: TypeAlias = Literal["threads", "ranks", "itself"]
+#: What is bound: each thread to its CPU, as OpenMP's are; the ranks, whose threads stay on the CPUs of their rank; each
+#: thread to its CPU by the program ``itself``, which is started on all CPUs; or the ranks by the ``site``, without
+#: plumb-bind: threads that work stay on the CPUs of their rank.
+Binds: TypeAlias = Literal["threads", "ranks", "itself", "site"]
 #: words by which reasons are known
 UNBOUND, OUTSIDE, MOVED = "but no thread is bound there", "outside the rank's", "was moved between CPUs"
 MISSING = "left no witness"
@@ -76,25 +76,25 @@ def _compare_host(plan: Plan, witnesses: list[RankWitness], host: str, ranks: in
 
 
 def local_rank_of(witness: RankWitness) -> int:
-    """The rank on its node, by the launcher, else by the binder's plan; 0 for a program started without a launcher."""
-    planned = witness.plan.local_rank if witness.plan else 0
+    """The rank on its node, by the launcher, else by the binder's plan, else its rank; 0 for one without a launcher."""
+    planned = witness.plan.local_rank if witness.plan else max(0, witness.rank)
     return witness.local_rank if witness.local_rank >= 0 else planned
 
 
 def _name(witness: RankWitness) -> str:
-    rank = witness.rank if witness.rank >= 0 else local_rank_of(witness)
-    return f"rank {rank} on {witness.host}"
+    return f"rank {witness.rank if witness.rank >= 0 else local_rank_of(witness)} on {witness.host}"
 
 
 def _compare_rank(rank: PlannedRank, witness: RankWitness, binds: Binds) -> list[str]:
-    name, itself = _name(witness), binds == "itself"
+    name, itself = _name(witness), binds in ("itself", "site")
     # threads that a library starts before the program binds itself stay where they are; they must not work
     bound = [*witness.threads, *(witness.ended if itself else [])]
     idle_s = processes.allowed_s(processes.ELSEWHERE, witness) if itself else -1.0
-    worked = [thread for thread in (*witness.threads, *witness.ended) if thread.cpu_s > idle_s]
+    threads = (*witness.threads, *witness.ended)
+    worked = [thread for thread in threads if thread.cpu_s > idle_s] or [max(threads, key=lambda each: each.cpu_s)]
     return [
-        *_compare_plan(started(rank, binds), witness, name),
-        *(_compare_places(rank, bound, name) if binds != "ranks" else []),
+        *(_compare_plan(started(rank, binds), witness, name) if binds != "site" else []),
+        *(_compare_places(rank, bound, name) if binds in ("threads", "itself") else []),
         *(_compare_threads(rank, worked, name, moved=itself) if rank.places else []),
         *_compare_devices(rank, witness, name),
         *_compare_clocks(witness, name),
@@ -124,9 +124,7 @@ def started(rank: PlannedRank, binds: Binds) -> PlannedRank:
 def _compare_plan(rank: PlannedRank, witness: RankWitness, name: str) -> list[str]:
     if witness.plan is None:
         return [f"{name} had no plan: it was not started through plumb-bind"]
-    members = [
-        f"{key} {_shown(actual)} instead of {_shown(wanted)}" for key, actual, wanted in differing(rank, witness)
-    ]
+    members = [f"{key} {_shown(seen)} instead of {_shown(wanted)}" for key, seen, wanted in differing(rank, witness)]
     return [f"{name} was started with another plan: {', '.join(members)}"] if members else []
 
 
@@ -246,20 +244,23 @@ def compare_nodes(plan: Plan, witnesses: list[RankWitness], nodes: Nodes, *, bin
 
     ``binds`` is that of :func:`compare`.
     """
-    every = range(nodes.count * nodes.ranks_per_node)
-    if not witnesses:
-        return [_missing(every, nodes.count, nodes, nodes.known)]
-    hosts = _hosts(witnesses)
+    shorter = sorted({witness.host for witness in witnesses}, key=len)
+    # without a domain and with one it is one host, which the shorter name stands for
+    hosts = {name: next(stand_in for stand_in in shorter if same_host(stand_in, name)) for name in shorter}
     if wrong := _wrong_map(witnesses, hosts, nodes):
         return [wrong]
     reasons = []
     if absent := set(range(nodes.count)) - {nodes.position(witness.rank) for witness in witnesses}:
-        names = tuple(name for name in nodes.known if not any(same_host(name, host) for host in hosts.values()))
-        reasons.append(_missing([r for r in every if nodes.position(r) in absent], len(absent), nodes, names))
+        names = [name for name in nodes.known if not any(same_host(name, host) for host in hosts.values())]
+        which = f" ({', '.join(names[:SHOWN])}{', …' if len(names) > SHOWN else ''})" if names else ""
+        ranks = (rank for rank in range(nodes.count * nodes.ranks_per_node) if nodes.position(rank) in absent)
+        reasons.append(
+            f"{numbered('rank', ranks)}, all of {len(absent)} of {nodes.count} nodes{which}, left no witness: "
+            "they were never started there or were killed, or the node died"
+        )
     for host in sorted(set(hosts.values())):
         here = [witness for witness in witnesses if hosts[witness.host] == host]
-        difference = None if same_host(host, nodes.home) else _other_plan(plan, here, binds)
-        if difference:
+        if difference := None if same_host(host, nodes.home) else _other_plan(plan, here, binds):
             reasons.append(
                 f"node {host} is another machine than {nodes.home}, where the plan was made: there {plan.placement} is "
                 f"{difference}; the nodes of a launch must be equal"
@@ -267,12 +268,6 @@ def compare_nodes(plan: Plan, witnesses: list[RankWitness], nodes: Nodes, *, bin
         else:
             reasons += compare(plan, here, {here[0].host: nodes.ranks_per_node}, binds=binds)
     return reasons
-
-
-def _hosts(witnesses: list[RankWitness]) -> dict[str, str]:
-    """Every host's name as witnessed -> the name that stands for it: without a domain and with one it is one host."""
-    names = sorted({witness.host for witness in witnesses}, key=len)
-    return {name: next(stand_in for stand_in in names if same_host(stand_in, name)) for name in names}
 
 
 def same_host(first: str, second: str) -> bool:
@@ -299,19 +294,10 @@ def _wrong_map(witnesses: list[RankWitness], hosts: dict[str, str], nodes: Nodes
     return f"the rank map is not as planned ({planned}): {', '.join(shown[:SHOWN])}{more}"
 
 
-def _missing(ranks: Iterable[int], lost: int, nodes: Nodes, names: tuple[str, ...]) -> str:
-    which = f" ({', '.join(names[:SHOWN])}{', …' if len(names) > SHOWN else ''})" if names else ""
-    return (
-        f"{numbered('rank', ranks)}, all of {lost} of {nodes.count} nodes{which}, left no witness: "
-        "they were never started there or were killed, or the node died"
-    )
-
-
 def _other_plan(plan: Plan, here: list[RankWitness], binds: Binds) -> str | None:
     """How the plan that plumb-bind made on this host differs, shown by one rank; None if it does not."""
     planned = {rank.local_rank: started(rank, binds) for rank in plan.ranks}
-    ranks = [(witness, local_rank_of(witness)) for witness in here]
-    for witness, local_rank in ranks:
+    for witness, local_rank in ((witness, local_rank_of(witness)) for witness in here):
         for key, actual, wanted in differing(planned[local_rank], witness) if local_rank in planned else ():
             if key == "cpus":
                 key, actual, wanted = "CPUs", cpu_list(actual), cpu_list(wanted)

@@ -176,8 +176,7 @@ def _between(before: Look, after: Look, ranks_s: float) -> Meanwhile:
     others = sum(seconds for seconds, _, _ in ran) - housekeeping
     named = [(seconds, name) for seconds, name, _ in ran if seconds >= NAMED_S]
     if before.busy_s is not None and after.busy_s is not None:
-        launched = max(after.own_s - before.own_s, ranks_s)
-        ended = after.busy_s - before.busy_s - launched - housekeeping - others
+        ended = after.busy_s - before.busy_s - max(after.own_s - before.own_s, ranks_s) - housekeeping - others
         if ended > TICKS_OFF_S * after.cpus**0.5:
             others += ended
             named.append((ended, "processes that have ended"))
@@ -228,8 +227,7 @@ def _assess_host(
         return []
     where, wall = f" on {ranks[0].host}", window.wall_s
     busy, stolen = window.host.busy_s, window.host.steal_s
-    planned = {cpu for rank in ranks if rank.plan for cpu in rank.plan.cpus} & busy.keys()
-    if not planned:
+    if not (planned := {cpu for rank in ranks if rank.plan for cpu in rank.plan.cpus} & busy.keys()):
         return []
     resolution, named = TICKS_OFF_S / wall, numbered("CPU", planned)
     figures["cpu_resolution"] = max(figures.get("cpu_resolution", 0.0), _rounded(resolution))
@@ -316,8 +314,7 @@ def _stopped(witnesses: Sequence[RankWitness], figures: dict[str, float]) -> lis
     rank waits for it.
     """
     known = [rank for rank in witnesses if rank.window.idle_s is not None and rank.window.wall_s > 0]
-    ranks = [rank for rank in known if rank.gpu_address is None]
-    if not ranks:
+    if not (ranks := [rank for rank in known if rank.gpu_address is None]):
         return []
     worst = max(ranks, key=lambda rank: _idle_s(rank) / rank.window.wall_s)
     idle, sleeps = _idle_s(worst), max(1, worst.window.sleeps or 0)

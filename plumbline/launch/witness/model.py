@@ -37,7 +37,8 @@ class Start(Struct, frozen=True, gc=False, kw_only=True):
 class Thread(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """A thread at its end or that of the process. ``policy`` is that of scheduling: SCHED_OTHER is 0.
 
-    ``migrations`` counts since MPI_Init or its start, and is absent where the kernel does not tell.
+    ``migrations`` counts since MPI_Init or its start, and is absent where the kernel does not tell. ``waited_s``: what
+    threads that ended had waited for a CPU, where they worked.
     """
 
     tid: int
@@ -46,6 +47,7 @@ class Thread(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     last_cpu: int
     migrations: int | None = None
     cpu_s: Seconds
+    waited_s: Seconds | None = None
     policy: int
     nice: int
 
@@ -155,10 +157,11 @@ class Witness(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """The account of one process of a rank, written by libplumbwitness.so at its exit.
 
     ``parent`` started it; ``ancestors`` are its parent at its end, the parent of that and so on; ``root`` is what
-    plumb-bind became: this process, or an ancestor. ``forked``: started by fork without exec. ``plan`` is this rank's,
-    as plumb-bind exported it. ``device_variables`` choose GPUs, as the process had them when it began, or gave them to
-    itself. ``gpu_address``: PCI address of the GPU of the thread that called MPI_Finalize, says the CUDA driver.
-    ``ended``: threads that ended while the program ran, one for each binding and scheduling, with the CPU time of all.
+    plumb-bind became: this process, or an ancestor; 0 without plumb-bind. ``forked``: started by fork without exec.
+    ``plan`` is this rank's, as plumb-bind exported it. ``device_variables`` choose GPUs, as the process had them when
+    it began, or gave them to itself. ``gpu_address``: PCI address of the GPU of the thread that called MPI_Finalize,
+    says the CUDA driver. ``ended``: threads that ended while the program ran, one for each binding and scheduling, with
+    the CPU time of all; ``started_at_once``: the most threads that the program had at once beside its first one.
     ``personality`` is that at its end. ``mpi``: MPI_Init was called, says the process's own MPI library, whose file is
     ``mpi_library``. ``world``: ranks in MPI_COMM_WORLD when MPI_Init returned, where it could be asked. ``settings``:
     of those that PLUMB_WITNESS_SETTINGS names, the ones that the library knows, as it had them when MPI_Finalize was
@@ -184,6 +187,7 @@ class Witness(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     start: Start
     threads: Annotated[list[Thread], Meta(min_length=1)]
     ended: list[Thread]
+    started_at_once: int | None = None
     memory: Memory
     personality: int
     mpi: bool

@@ -22,7 +22,7 @@ from plumbline.base.units import cpu_list
 from plumbline.host import proc
 from plumbline.host.binder import PlannedRank
 from plumbline.launch.witness.model import RankWitness, Witness
-from plumbline.records.launch import Scheduling
+from plumbline.records.launch import RankSeen, Scheduling
 
 #: CPU time that processes elsewhere than planned may take, as a fraction of the working one's, and in seconds: below a
 #: campaign's margin of 1 %, and one tick of a kernel that counts in 1/100 s
@@ -62,6 +62,25 @@ def by_rank(documents: list[Witness]) -> tuple[list[RankWitness], list[str]]:
     return witnesses, reasons
 
 
+def observed(documents: list[Witness]) -> list[RankWitness]:
+    """One witness for each rank of what plumb-bind did not start; what starts ranks is none.
+
+    Processes of a host with the same number are one rank. Without numbers, all that ran on a host counts as one.
+    """
+    known = {(document.host, document.pid): document for document in documents}
+    above = {
+        place
+        for document in documents
+        for place in ((document.host, pid) for pid in document.ancestors)
+        if place in known and (document.mpi or known[place].rank != document.rank)
+    }
+    below = [document for place, document in known.items() if place not in above]
+    numbered = any(document.rank >= 0 for document in below)
+    ranks = group(((item.host, item.rank), item) for item in below if item.rank >= 0 or not numbered)
+    trees = [(max(tree, key=lambda item: item.usage.children_s).pid, tree) for tree in ranks.values()]
+    return by_rank([structs.replace(item, root=head) for head, tree in trees for item in tree])[0]
+
+
 def everyone(witness: RankWitness) -> list[Witness]:
     """All processes of the rank of ``witness``, the working one first."""
     return [witness, *witness.others]
@@ -87,7 +106,7 @@ def faults(rank: PlannedRank, witness: RankWitness, name: str) -> list[str]:
     callers = [document for document in everyone(witness) if document.mpi]
     several = f"{len(callers)} processes of {name} called MPI_Init: {', '.join(map(_label, callers))}"
     reasons = [several] if len(callers) > 1 else []
-    return reasons + (_elsewhere(set(rank.cpus), witness, name) + _unseen(witness, name) if rank.places else [])
+    return reasons + (_elsewhere(set(rank.cpus), witness, name) + unseen(witness, name) if rank.places else [])
 
 
 def _elsewhere(cpus: set[int], witness: RankWitness, name: str) -> list[str]:
@@ -100,7 +119,7 @@ def _elsewhere(cpus: set[int], witness: RankWitness, name: str) -> list[str]:
     return [reason] if used > allowed_s(ELSEWHERE, witness) else []
 
 
-def _unseen(witness: RankWitness, name: str) -> list[str]:
+def unseen(witness: RankWitness, name: str) -> list[str]:
     """CPU time that nobody saw, each with its limit.
 
     That of the root's ended children, by the root's account, beyond what their documents report; that of threads that
@@ -152,6 +171,13 @@ def read(folder: Path | str) -> tuple[list[RankWitness], list[str]]:
 
     Also returns a reason for each document that is damaged, and for each process that left children's documents only.
     """
+    documents, reasons = documents_in(folder)
+    witnesses, orphans = by_rank(documents)
+    return witnesses, reasons + orphans
+
+
+def documents_in(folder: Path | str) -> tuple[list[Witness], list[str]]:
+    """The documents in ``folder``, ordered by host and rank, and a reason for each that is damaged."""
     if not Path(folder).is_dir():
         return [], [f"no witness folder {folder}"]
     documents: list[Witness] = []
@@ -162,8 +188,7 @@ def read(folder: Path | str) -> tuple[list[RankWitness], list[str]]:
         except PlumbError as error:
             reasons.append(str(error))
     documents.sort(key=lambda item: (item.host, item.rank, item.local_rank, item.pid))
-    witnesses, orphans = by_rank(documents)
-    return witnesses, reasons + orphans
+    return documents, reasons
 
 
 def _load(file: Path) -> Witness:
@@ -183,13 +208,12 @@ def _load(file: Path) -> Witness:
 
 
 POLICIES = {0: "SCHED_OTHER", 1: "SCHED_FIFO", 2: "SCHED_RR", 3: "SCHED_BATCH", 5: "SCHED_IDLE", 6: "SCHED_DEADLINE"}
-ASK_ONLY = 0xFFFFFFFF
 
 
 def scheduling_here() -> Scheduling:
     """How the kernel schedules this process."""
     policy = os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK
-    personality = ctypes.CDLL(None).personality(ctypes.c_ulong(ASK_ONLY))
+    personality = ctypes.CDLL(None).personality(ctypes.c_ulong(0xFFFFFFFF))  # which only asks
     return Scheduling(policy=_policy(policy), nice=os.getpriority(os.PRIO_PROCESS, 0), personality=personality)
 
 
@@ -198,6 +222,17 @@ def scheduling_at_start(document: Witness) -> Scheduling:
     start = document.start
     inherited = ", ".join(start.inherited)
     return Scheduling(policy=_policy(start.policy), nice=start.nice, personality=start.personality, inherited=inherited)
+
+
+def rank_seen(witness: RankWitness) -> RankSeen:
+    """The rank of a witness. Its other processes are summed up by program: a wrapper may start hundreds of them."""
+    others = group((item.program, cpu_s(item)) for item in witness.others)
+    summed = [
+        {"program": program, "processes": len(times), "cpu_s": round(sum(times), 6)}
+        for program, times in sorted(others.items())
+    ]
+    fields = msgspec.to_builtins(witness, str_keys=True)
+    return msgspec.convert({**fields, "others": summed, "scheduling": scheduling_at_start(witness)}, RankSeen)
 
 
 def scheduling_faults(witnesses: Sequence[RankWitness], driver: Scheduling) -> list[str]:

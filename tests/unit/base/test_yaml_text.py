@@ -9,7 +9,7 @@ import yaml
 
 from plumbline.base import schemas
 from plumbline.base.errors import PlumbError
-from plumbline.base.schemas import read_yaml
+from plumbline.base.schemas import bounded_yaml, read_yaml
 
 BYTES = 2 << 30
 
@@ -21,9 +21,9 @@ def bomb(levels, width):
     return "\n".join(lines) + "\n"
 
 
-@pytest.mark.parametrize("loader", [schemas._FAST, schemas._Plain])
+@pytest.mark.parametrize("loader", [bounded_yaml.FAST, bounded_yaml.Plain])
 def test_honest_merges_are_as_yaml_has_them(loader, monkeypatch):
-    monkeypatch.setattr(schemas, "_FAST", loader)
+    monkeypatch.setattr(bounded_yaml, "FAST", loader)
     text = "a: &a {x: 1, y: 2}\nb: {<<: *a, y: 3}\nc: {<<: [*a, {z: 4}], x: 9}\nd: &d {<<: *a}\ne: {<<: *d}\n"
     assert schemas.parse_yaml(text) == yaml.safe_load(text)
     many = "a: &a {x: 1}\n" + "".join(f"b{n}: {{<<: *a, y: {n}}}\n" for n in range(5000))
@@ -31,14 +31,15 @@ def test_honest_merges_are_as_yaml_has_them(loader, monkeypatch):
 
 
 @pytest.mark.parametrize("text", [bomb(9, 9), bomb(60, 2), bomb(3, 3000), "a: &a {<<: *a}\n"])
-@pytest.mark.parametrize("loader", ["_FAST", "_Plain"])
+@pytest.mark.parametrize("loader", ["FAST", "Plain"])
 def test_merges_of_merges_end_in_one_line_and_little_memory(text, loader, tmp_path):
     """In a process of its own with little memory."""
     file = tmp_path / "site.yaml"
     file.write_text(text)
     code = (
         "import sys; from pathlib import Path; from plumbline.base import schemas\n"
-        f"schemas._FAST = schemas.{loader}\n"
+        "from plumbline.base.schemas import bounded_yaml\n"
+        f"bounded_yaml.FAST = bounded_yaml.{loader}\n"
         "try: schemas.read_yaml(Path(sys.argv[1]), 'the site', 'x')\n"
         "except schemas.PlumbError as error: print(error)\n"
     )

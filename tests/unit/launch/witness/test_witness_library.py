@@ -635,6 +635,30 @@ def test_without_its_pid_the_library_is_silent(tmp_path, programs):
     assert [file.name for file in tmp_path.iterdir()] == []
 
 
+def test_without_a_binder_each_process_writes_and_nothing_else_changes(tmp_path, programs):
+    around = {"LD_PRELOAD": str(library()), "PATH": os.environ["PATH"]}
+    shell = ["sh", "-c", f"{programs['ends']} return; {programs['ends']} return; trap", "sh"]
+    for folder, documents in ((tmp_path / "w", 3), (tmp_path / "gone", 0)):
+        if documents:
+            folder.mkdir()
+        done = subprocess.run(
+            shell, env={**around, "PLUMB_WITNESS_DIR": str(folder)}, capture_output=True, text=True, check=True
+        )
+        assert "plumbwitness" not in done.stderr
+        seen = [json.loads(file.read_text()) for file in folder.glob("*.json")]
+        assert [document["root"] for document in seen] == [0] * documents
+    caught = "import signal; print(signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGRTMIN + 12))"
+    for folder in ("", str(tmp_path / "w")):
+        around["PLUMB_WITNESS_DIR"] = folder
+        assert subprocess.check_output([sys.executable, "-c", caught], env=around) == b"0 0\n"
+
+
+def test_the_most_threads_at_once_are_counted(tmp_path, programs, plan):
+    first, second = cpus(2)
+    run(tmp_path / "w", plan, [programs["pthreads"], first, second])
+    assert only(tmp_path / "w")["started_at_once"] == 2
+
+
 def test_a_folder_that_is_gone_is_one_line_and_no_other_harm(tmp_path, programs, plan):
     (tmp_path / "file").write_text("")
     for folder in (tmp_path / "gone", tmp_path / "file"):

@@ -11,9 +11,9 @@ import msgspec
 from plumbline.base import files, paths, units
 from plumbline.base.errors import PlumbError
 from plumbline.host.machine import Machine
-from plumbline.launch.profiles.model import Profile, RankPlace, RankProfile
+from plumbline.launch.profiles import Profile, RankPlace, RankProfile
 from plumbline.records.launch import RankSeen
-from plumbline.records.model import Record
+from plumbline.records.model import AnyRecord, Record
 
 _DECODER = msgspec.json.Decoder(RankProfile)
 _WHOLE = msgspec.json.Decoder(Profile)
@@ -117,6 +117,11 @@ def profile_of(record: Record, seen: Sequence[RankSeen], measured: Sequence[Rank
 def file_of(site: str, record: str) -> Path:
     """Where the profile of the record with the id ``record`` is kept."""
     return paths.results() / site / "profiles" / f"{record}.json"
+
+
+def of_record(record: AnyRecord) -> Profile:
+    """The profile of ``record``. Raises :class:`PlumbError`."""
+    return load(file_of(record.site, record.id))
 
 
 def save(site: str, profile: Profile) -> Path:

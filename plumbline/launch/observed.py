@@ -1,0 +1,174 @@
+"""What is wrong with the places of ranks without any plan: a table of rules (:data:`UNPLANNED`), as launches have one.
+
+A rule is silent on a host of which it is not known which CPUs the command may use and how they lie.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from operator import attrgetter
+from typing import Generic, NamedTuple, TypeVar
+
+from plumbline import mpi
+from plumbline.base.units import counted, cpu_list, human_bytes, numbered
+from plumbline.host.machine import Machine
+from plumbline.launch.witness.model import RankWitness, Thread
+
+Subject = TypeVar("Subject")
+#: a thread that used less of the busiest thread's CPU time did not do the work: MPI libraries have threads of their own
+WORKED = 0.1
+#: Threads meet if they want more CPUs at once than this multiple of those that they have: by what they used, on
+#: hardware threads too, and waited for. Those that take turns, as Python's do, want one.
+MORE = 1.05
+#: part of a rank's memory, and bytes, from which on it matters where its pages lie
+FAR, FAR_BYTES = 0.1, 16 << 20
+
+
+@dataclass(frozen=True)
+class Rule(Generic[Subject]):
+    """For subjects that fulfil ``condition``, ``evidence`` gives the reasons, ``cures`` words of one -> its cure."""
+
+    condition: Callable[[Subject], bool]
+    evidence: Callable[[Subject], list[str]]
+    cures: Mapping[str, str | Callable[[Subject], str]] = field(default_factory=dict)
+
+
+def always(_: object) -> bool:
+    """The condition that every subject fulfils."""
+    return True
+
+
+class Team(NamedTuple):
+    """The threads of a rank that did its work: how many, their CPUs, the cores of those, CPUs ``wanted`` on average."""
+
+    rank: RankWitness
+    threads: int
+    cpus: frozenset[int]
+    cores: frozenset[int]
+    wanted: float
+
+
+def worked(rank: RankWitness) -> list[Thread]:
+    """The threads of the rank that did its work."""
+    threads = [*rank.threads, *rank.ended]
+    most = max(thread.cpu_s for thread in threads)
+    return [thread for thread in threads if thread.cpu_s >= WORKED * most]
+
+
+@dataclass(frozen=True)
+class Host:
+    """The ranks of a command on a host. ``allowed``: the CPUs that it may use there; ``bound``: they are to be bound.
+
+    ``launchers``: their names.
+    """
+
+    name: str
+    ranks: Sequence[RankWitness]
+    machine: Machine
+    allowed: frozenset[int]
+    bound: bool = True
+    launchers: Sequence[str] = ()
+
+    @property
+    def binding(self) -> str:
+        """What binds the ranks, in the words of their launcher."""
+        known = " or ".join(dict.fromkeys(mpi.WORDS[name].binding for name in self.launchers))
+        most = max(team.threads for team in self.teams)
+        return known.replace("THREADS", str(most)) or f"{counted(most, 'core')} for {counted(most, 'thread')}"
+
+    def cores(self, cpus: Iterable[int]) -> frozenset[int]:
+        """The cores of ``cpus``, each by its first CPU."""
+        first = {cpu: core.cpus[0] for core in self.machine.cores for cpu in core.cpus}
+        return frozenset(first.get(cpu, cpu) for cpu in cpus)
+
+    def nodes(self, cpus: Iterable[int]) -> set[int]:
+        """The NUMA nodes of ``cpus``."""
+        return {home.index for cpu in cpus if (home := self.machine.home_node(cpu))}
+
+    @cached_property
+    def teams(self) -> list[Team]:
+        """The working threads of each rank."""
+        return list(map(self._team, self.ranks))
+
+    def _team(self, rank: RankWitness) -> Team:
+        threads, window = worked(rank), rank.window
+        ended = [thread for thread in threads if thread in rank.ended]
+        alive = len(threads) - len(ended)
+        # of ended threads with one binding there is one entry; the first thread may have waited for them
+        count = max(alive, rank.started_at_once or 1 if ended else 0)
+        cpus = frozenset(cpu for thread in threads for cpu in thread.affinity)
+        waited = alive * window.delay_s + sum(thread.waited_s or 0 for thread in ended)
+        return Team(rank, count, cpus, self.cores(cpus), (window.cpu_s + waited) / max(window.wall_s, 1e-9))
+
+    def those(self, teams: Iterable[Team]) -> str:
+        """The ranks of ``teams`` for people."""
+        ranks = [team.rank for team in teams]
+        names = numbered("rank", (rank.rank for rank in ranks))
+        return f"{names if ranks[0].rank >= 0 else ranks[0].program.rpartition('/')[2]} on {self.name}"
+
+
+def _shared(host: Host) -> list[str]:
+    """Of ranks that have cores in common, those with more threads than cores, while other cores have nothing to do."""
+    groups: list[list[Team]] = []
+    for team in host.teams:
+        touching = [each for each in groups if any(member.cores & team.cores for member in each)]
+        groups = [each for each in groups if each not in touching] + [[*itertools.chain(*touching), team]]
+    free = host.cores(host.allowed).difference(*(team.cores for team in host.teams))
+    reasons = []
+    for teams in groups if free else ():
+        cores = frozenset(core for team in teams for core in team.cores)
+        cpus = frozenset(cpu for team in teams for cpu in team.cpus)
+        threads = sum(team.threads for team in teams)
+        wanted = sum(team.wanted for team in teams)
+        if len(teams) > len(cores) or (threads > len(cores) and wanted > MORE * len(cores)):
+            on = f"{counted(len(cores), 'core')} ({numbered('CPU', cpus)}), while no rank uses {numbered('CPU', free)}"
+            reasons.append(f"{counted(threads, 'thread')} of {host.those(teams)} share {on}")
+    return reasons
+
+
+def _short(host: Host) -> list[str]:
+    threads = sum(team.threads for team in host.teams)
+    if threads <= len(host.allowed) or sum(team.wanted for team in host.teams) <= MORE * len(host.allowed):
+        return []
+    cpus = f"{counted(len(host.allowed), 'CPU')} ({cpu_list(host.allowed)})"
+    return [f"{counted(threads, 'thread')} of {host.those(host.teams)} worked on {cpus}, all that the command may use"]
+
+
+def _unbound(host: Host) -> list[str]:
+    several = len(host.ranks) > 1 or len(host.nodes(host.allowed)) > 1
+    cores = len(host.cores(host.allowed))
+    free = [team for team in host.teams if several and host.allowed <= team.cpus and team.threads < cores]
+    if not free:
+        return []
+    moves = sum(thread.migrations or 0 for team in free for thread in team.rank.threads)
+    moved = f"; threads moved {counted(moves, 'time')}" if moves else ""
+    return [f"{host.those(free)} may run on every CPU of the command ({cpu_list(host.allowed)}): no binding{moved}"]
+
+
+def _far(host: Host) -> list[str]:
+    homes = host.nodes(host.machine.cpus)
+    reasons = []
+    for team in host.teams:
+        memory, near = team.rank.memory, host.nodes(team.cpus)
+        pages = Counter(memory.nodes) + Counter(memory.freed_nodes)
+        far = {node: count * memory.page_bytes for node, count in pages.items() if near and node in homes - near}
+        size, total = sum(far.values()), sum(pages.values()) * memory.page_bytes
+        if size >= max(FAR * total, FAR_BYTES):
+            lies = f"{human_bytes(size)} ({size / total:.0%}) of {host.those([team])}"
+            reasons.append(f"{lies} lie on {numbered('NUMA node', far)}, its threads run on {numbered('node', near)}")
+    return reasons
+
+
+#: of the ranks on each host: shared cores, too few CPUs, nothing bound, far memory
+UNPLANNED: tuple[Rule[Host], ...] = (
+    Rule(always, _shared, {"": lambda host: f"give each thread a core: {host.binding}"}),
+    Rule(always, _short, {"": "ask the scheduler for a CPU per thread, or start fewer threads (OMP_NUM_THREADS)"}),
+    Rule(attrgetter("bound"), _unbound, {
+        "": lambda host: f"bind the ranks: {host.binding}; and threads: OMP_PLACES=cores OMP_PROC_BIND=close"
+    }),
+    Rule(always, _far, {"": "let each thread write first what it will read, or take local memory: numactl -l PROGRAM"}),
+)  # fmt: skip

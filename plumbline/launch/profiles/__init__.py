@@ -1,1 +1,0 @@
-"""Profiles: what the ranks of a launch spent in MPI, as ``libplumbprofile.so`` wrote it."""

@@ -1,0 +1,225 @@
+"""Proof of where any command's ranks, threads and pages were: nothing of ours but the witness is in it.
+
+The functions and types of this module are stable (docs/api.md). Importing it needs msgspec and no other package;
+:class:`Proven`, for tests of ReFrame, needs ReFrame.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import tempfile
+import textwrap
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from plumbline import mpi, schedulers
+from plumbline.base import group, paths, surroundings
+from plumbline.base.errors import PlumbError
+from plumbline.base.units import cpu_list, numbered
+from plumbline.host import binder, machine
+from plumbline.host.binder import Plan
+from plumbline.host.machine import Machine
+from plumbline.launch.observed import UNPLANNED, Host
+from plumbline.launch.witness import compare, processes
+from plumbline.launch.witness.model import RankWitness
+from plumbline.records.launch import RankSeen
+
+if TYPE_CHECKING:
+    from plumbline.proof.reframe import Proven as Proven
+
+#: most reasons of a proof, and most characters of one
+REASONS, CHARACTERS = 3, 200
+#: signals that go to the command, and those of them that the keys of a terminal send
+_KEYS = (signal.SIGINT, signal.SIGQUIT)
+_SIGNALS = (*_KEYS, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+#: the variables that the witness needs in each rank
+VARIABLES = ("LD_PRELOAD", "PLUMB_WITNESS_DIR")
+
+
+class Proof(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where the ranks of a command ran, and whether that is right.
+
+    ``status`` is the exit status of the command, below 0 the signal that ended it. ``verdict``: ``right``, ``wrong``,
+    or ``not known`` where processes left no account. ``reasons``, at most three of 200 characters, say why it is not
+    right, ``cures`` what to do. ``ranks`` are as in records, CPU and node numbers the operating system's; ``plan`` is
+    that of ``placement`` on this host, None where there was none to compare with. ``id`` is made from all the rest.
+    """
+
+    command: list[str]
+    status: int
+    verdict: Literal["right", "wrong", "not known"]
+    reasons: list[str] = []
+    cures: list[str] = []
+    placement: str | None = None
+    plan: Plan | None = None
+    ranks: list[RankSeen] = []
+    id: str = ""
+
+    @property
+    def verified(self) -> bool:
+        """Whether the verdict is ``right``."""
+        return self.verdict == "right"
+
+    @property
+    def rank_map(self) -> str:
+        """``RANK HOST CPUS`` of each rank, such as ``0 n1 0-7; 1 n1 8-15``; rank -1 is a program without a launcher."""
+        cpus = ({cpu for thread in rank.threads for cpu in thread.affinity} for rank in self.ranks)
+        return "; ".join(f"{rank.rank} {rank.host} {cpu_list(on)}" for rank, on in zip(self.ranks, cpus, strict=True))
+
+
+def __getattr__(name: str) -> Any:
+    if name != "Proven":
+        raise AttributeError(f"module {__name__} has no attribute {name}")
+    from plumbline.proof.reframe import Proven
+
+    return Proven
+
+
+def run(
+    command: Sequence[str | os.PathLike[str]],
+    placement: str | None = None,
+    *,
+    threads: int | None = None,
+    memory: str | None = None,
+    work: Path | None = None,
+) -> Proof:
+    """Run ``command``, a launch line with its launcher or a program alone, and return the proof of where it ran.
+
+    It has the variables, standard input and output, folder and signals of this process. With ``placement`` (a name of
+    docs/placements.md) its ranks are compared with the plan of that; without, only what is wrong under any plan is
+    found. ``threads`` per rank, ``memory``: those of the plan, by default the placement's. ``work``: where the witness
+    writes, a folder that every node sees; default: the present folder in a job of a scheduler, else that of temporary
+    files.
+
+    Raises :class:`PlumbError` for a placement that does not exist, a command that cannot be started, and without tools;
+    OSError where ``work`` cannot be written.
+    """
+    if placement and (fault := binder.fault(placement, memory)):
+        raise PlumbError(fault)
+    this, allowed = machine.load(), frozenset(os.sched_getaffinity(0))
+    words = [os.fspath(word) for word in command]
+    place = work or (Path.cwd() if schedulers.current(os.environ).has_jobs else None)
+    with tempfile.TemporaryDirectory(prefix=".plumb-prove-", dir=place, ignore_cleanup_errors=True) as folder:
+        status = _run(words, Path(folder).absolute())
+        documents, damaged = processes.documents_in(folder)
+    launchers = sorted({Path(document.program).name for document in documents} & mpi.WORDS.keys())
+    # without them: nothing that a launcher started left an account
+    ranks = [rank for rank in processes.observed(documents) if Path(rank.program).name not in launchers]
+    unknown = [(reason, "") for reason in damaged] or list(_unknown(ranks, launchers, status))
+    plan, wrong = None, []
+    if ranks and placement:
+        plan, differing = _compared(ranks, this, allowed, placement, threads, memory)
+        wrong = [(reason, "") for reason in differing]
+    wrong = [*_unplanned(ranks, launchers, this, allowed, plan), *wrong]
+    cut = ((textwrap.shorten(reason, CHARACTERS, placeholder=" …"), cure) for reason, cure in wrong or unknown)
+    findings = list(dict.fromkeys(cut))[:REASONS]
+    proof = Proof(
+        command=words,
+        status=status,
+        verdict="wrong" if wrong else "not known" if unknown else "right",
+        reasons=[reason for reason, _ in findings],
+        cures=list(dict.fromkeys(cure for _, cure in findings if cure)),
+        placement=placement,
+        plan=plan,
+        ranks=[processes.rank_seen(rank) for rank in sorted(ranks, key=lambda rank: rank.rank)],
+    )
+    return replace(proof, id=hashlib.sha256(msgspec.json.encode(proof)).hexdigest()[:12])
+
+
+def _run(command: Sequence[str], folder: Path) -> int:
+    """Exit status of the command, below 0 the signal that ended it."""
+    environment = surroundings.of_user()
+    environment.pop("PLUMB_WITNESS_PID", None)  # of a rank that this is itself
+    preloaded = filter(None, (str(paths.witness_library()), environment.get("LD_PRELOAD")))
+    environment |= dict(zip(VARIABLES, (":".join(preloaded), str(folder)), strict=True))
+    try:
+        child = subprocess.Popen(command, env=environment)
+    except OSError as error:
+        raise PlumbError(f"cannot start {command[0]}: {error.strerror}", None, "name the program or its path") from None
+
+    def pass_on(number: int, _: Any) -> None:
+        if number not in _KEYS:  # those come from the terminal, for the command too
+            child.send_signal(number)
+
+    numbers = _SIGNALS if threading.current_thread() is threading.main_thread() else ()
+    previous = {number: signal.signal(number, pass_on) for number in numbers}
+    try:
+        return child.wait()
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _unknown(ranks: list[RankWitness], launchers: list[str], status: int) -> Iterator[tuple[str, str]]:
+    """Why it is not known where all of the command ran, each with a cure."""
+    option = " or ".join(dict.fromkeys(mpi.WORDS[name].passing for name in launchers))
+    variables = (
+        f"hand {' and '.join(VARIABLES)} on by {option}, and name a --work folder of all nodes" if option else ""
+    )
+    ended = ", and the command failed" if status else ""
+    if not ranks:
+        reason = (
+            f"no {'rank' if launchers else 'process'} left an account: linked statically, killed, or without LD_PRELOAD"
+        )
+        yield reason + ended, variables
+        return
+    # in a job script the scheduler's variables tell every process that it is one of many
+    sizes = () if mpi.rank(os.environ) is not None else (rank.size for rank in ranks)
+    size = max((*sizes, *(rank.world or 0 for rank in ranks)), default=0)
+    if missing := set(range(size)) - {rank.rank for rank in ranks if rank.rank >= 0}:
+        yield f"{numbered('rank', missing)} of {size} left no account{ended}", "" if ended else variables
+    for rank in ranks:
+        for doubt in processes.unseen(rank, f"rank {rank.rank}" if rank.rank >= 0 else "the command"):
+            yield doubt, "link the program dynamically, and command it itself rather than a script around it"
+
+
+def _unplanned(
+    ranks: list[RankWitness], launchers: list[str], this: Machine, allowed: frozenset[int], plan: Plan | None
+) -> list[tuple[str, str]]:
+    """What is wrong without a plan, on this host and those like it."""
+    here, whole = os.uname().nodename, frozenset(this.cpus)
+    findings = []
+    for name, every in group((rank.host, rank) for rank in ranks).items():
+        online = {cpu for rank in every if rank.window.host for cpu in rank.window.host.busy_s}
+        used = {cpu for rank in every for thread in rank.threads for cpu in thread.affinity}
+        if name == here or allowed == whole == online:
+            host = Host(name, every, this, allowed | used, plan is None or plan.bound is not False, launchers)
+            findings += [
+                (reason, cure if isinstance(cure := rule.cures[""], str) else cure(host))
+                for rule in UNPLANNED
+                if rule.condition(host)
+                for reason in rule.evidence(host)
+            ]
+    return findings
+
+
+def _compared(
+    ranks: list[RankWitness],
+    this: Machine,
+    allowed: frozenset[int],
+    placement: str,
+    threads: int | None,
+    memory: str | None,
+) -> tuple[Plan | None, list[str]]:
+    """The plan of a host, and what differs from it."""
+    hosts = group((rank.host, rank) for rank in ranks)
+    most = max(map(len, hosts.values()))
+    try:
+        plan = binder.resolve(placement, threads=threads, memory=memory, ranks=most, allowed=sorted(allowed))
+    except binder.Refusal as error:
+        return None, [error.message]
+    # a launcher that binds to a core gives it whole, a plan names its first hardware thread
+    cores = {cpu: core.cpus for core in this.cores for cpu in core.cpus}
+    wide = [replace(rank, cpus=sorted({cpu for first in rank.cpus for cpu in cores[first]})) for rank in plan.ranks]
+    counts = {host: len(every) for host, every in hosts.items()}
+    if all(rank.plan for rank in ranks):  # by plumb-bind
+        return plan, compare.compare(plan, ranks, counts)
+    return plan, compare.compare(replace(plan, ranks=wide), ranks, counts, binds="site")

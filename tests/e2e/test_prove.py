@@ -1,0 +1,139 @@
+"""``plumb prove`` before the launchers of real libraries, and the mixin in somebody else's ReFrame suite."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from msgspec import json
+
+from plumbline import proof
+from plumbline.base import paths
+from plumbline.host import machine
+from plumbline.stacks import manifest
+
+pytestmark = pytest.mark.e2e
+#: family -> options of its launcher for a core each, in the order of the cores, and for no binding at all
+BINDING = {
+    "openmpi": (["--bind-to", "core"], ["--bind-to", "none"]),
+    "mpich": (["-bind-to", "core"], ["-bind-to", "none"]),
+    "intelmpi": (["-genv", "I_MPI_PIN_DOMAIN", "core"], ["-genv", "I_MPI_PIN", "0"]),
+}
+AS_ROOT = dict.fromkeys(("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"), "1")
+#: their configuration: a launcher of their own name for it, and environments that know nothing of us
+CONFIGURATION = """
+site_configuration = {
+    "systems": [{"name": "theirs", "hostnames": [".*"], "partitions": [
+        {"name": name, "scheduler": "local", "launcher": name, "environs": ["builtin"]} for name in ("mpirun", "local")
+    ]}],
+    "environments": [{"name": "builtin", "cc": "gcc", "cxx": "", "ftn": ""}],
+    "logging": [{
+        "handlers": [{"type": "stream", "level": "info", "format": "%(message)s"}],
+        "handlers_perflog": [{
+            "type": "filelog", "prefix": "%(check_system)s", "level": "info",
+            "format": "%(check_verified)s|%(check_proof_id)s|%(check_rank_map)s",
+        }],
+    }],
+}
+"""
+TESTS = """
+import os
+import reframe as rfm
+import reframe.utility.sanity as sn
+from reframe.core.builtins import performance_function, run_before, sanity_function, variable
+from plumbline.proof import Proven
+
+class Theirs(Proven, rfm.RunOnlyRegressionTest):
+    valid_systems, valid_prog_environs = ["theirs:mpirun"], ["builtin"]
+    executable, executable_opts, num_tasks = os.environ["PI"], ["--intervals", "10M"], 2
+    placement = "core"
+    binding = variable(str, value="core")
+
+    @run_before("run")
+    def choose(self):
+        self.job.launcher.options = ["--bind-to", self.binding]
+
+    @sanity_function
+    def is_pi(self):
+        return sn.assert_found("pi", self.stdout)
+
+    @performance_function("1")
+    def one(self):
+        return 1
+
+@rfm.simple_test
+class Right(Theirs):
+    pass
+
+@rfm.simple_test
+class Wrong(Theirs):
+    binding = "none"
+
+@rfm.simple_test
+class Ours(Theirs):
+    binding, plumb_bind = "none", True
+
+@rfm.simple_test
+class WrongAlone(Theirs):
+    valid_systems, executable = ["theirs:local"], "taskset"
+    executable_opts = ["-c", os.environ["AWAY"], os.environ["PI"]]
+"""
+
+
+@pytest.fixture
+def two_cores():
+    if len(machine.load().cores) < 2:
+        pytest.skip("this host has one core, the test needs two")
+
+
+def launch_line(stack, options, ranks=2, program="pi", *words):
+    """A launch line of an installed stack as a person writes it, and the variables that the person has."""
+    known = manifest.load(stack)
+    around = {**os.environ, **manifest.environment(known, os.environ), **AS_ROOT, "OMP_NUM_THREADS": "1"}
+    around["PATH"] = f"{Path(known.launcher.command).parent}:{around['PATH']}"
+    command = known.benchmarks[program].command
+    return [known.launcher.command, "-n", str(ranks), *options, *command, *words], around
+
+
+@pytest.mark.parametrize("stack", BINDING)
+def test_right_and_wrong_bindings_of_each_library(stack, two_cores, monkeypatch):
+    for options, verdict in zip(BINDING[stack], ("right", "wrong"), strict=True):
+        command, around = launch_line(stack, options, 2, "pi", "--intervals", "100M")
+        for name in around.keys() - os.environ.keys() | {"PATH", "OMP_NUM_THREADS"}:
+            monkeypatch.setenv(name, around[name])
+        for placement in (None, "core"):
+            done = proof.run(command, placement)
+            assert (done.verdict, len(done.ranks)) == (verdict, 2), done.reasons
+    assert "rank 0" in " ".join(done.reasons)
+
+
+def test_nested_a_launcher_in_a_script_with_work_before_and_after(two_cores, monkeypatch):
+    command, around = launch_line("openmpi", ["--bind-to", "core"], 2, "pi", "--intervals", "10M")
+    for name in around.keys() - os.environ.keys():
+        monkeypatch.setenv(name, around[name])
+    done = proof.run(["sh", "-c", f"seq 10 > /dev/null; sh -c '{' '.join(command)}'; exit 4"], "core")
+    assert (done.status, done.verdict, [rank.rank for rank in done.ranks]) == (4, "right", [0, 1])
+
+
+def test_somebody_else_s_reframe_tests_by_turns(two_cores, tmp_path):
+    (tmp_path / "config.py").write_text(CONFIGURATION)
+    (tmp_path / "checks.py").write_text(TESTS)
+    (program,), around = launch_line("openmpi", [])[0][3:], launch_line("openmpi", [])[1]
+    around |= {"PI": program, "AWAY": str(machine.load().cores[1].cpus[0]), "PYTHONPATH": str(paths.root())}
+    command = [paths.program("reframe"), "-C", "config.py", "-c", "checks.py", "-r", "--prefix", "."]
+    words = ["--report-file", "report.json"]
+    done = subprocess.run([*command, *words], cwd=tmp_path, env=around, capture_output=True, text=True, check=False)
+    (session,) = json.decode((tmp_path / "report.json").read_bytes())["runs"]
+    ended = {case["name"].split()[0]: case for case in session["testcases"]}
+    assert {name: case["result"] for name, case in ended.items()} == {
+        "Right": "pass", "Wrong": "fail", "Ours": "pass", "WrongAlone": "fail",
+    }, done.stdout  # fmt: skip
+    assert {ended[name]["fail_phase"] for name in ("Wrong", "WrongAlone")} == {"sanity"}
+    assert "no binding" in ended["Wrong"]["fail_reason"]
+    assert "outside the rank's" in ended["WrongAlone"]["fail_reason"]
+    logged = (tmp_path / "perflogs/theirs/Right.log").read_text().splitlines()[-1].split("|")
+    assert logged[0].lower() == "true"
+    kept = json.decode((tmp_path / "stage/theirs/mpirun/builtin/Wrong/proof.json").read_bytes(), type=proof.Proof)
+    assert kept.rank_map.startswith("0 ")
+    assert sys.executable in (tmp_path / "stage/theirs/mpirun/builtin/Wrong/rfm_job.sh").read_text()

@@ -1,0 +1,231 @@
+"""``plumb prove`` and ``plumbline.proof`` with real programs, without a launcher; how ranks are told from launchers."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+from witness_helper import compile_c, cpus
+from witnesses import typed
+
+from plumbline import proof
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli
+from plumbline.launch.witness import processes
+from plumbline.launch.witness.model import Witness
+
+#: threads that use 0.2 s of CPU time each: by OpenMP, or by pthreads that have ended at the end
+OPENMP = """
+#include <time.h>
+static double now(clockid_t c) { struct timespec t; clock_gettime(c, &t); return t.tv_sec + t.tv_nsec / 1e9; }
+int main(void) {
+#pragma omp parallel num_threads(2)
+    for (double end = now(CLOCK_THREAD_CPUTIME_ID) + 0.2; now(CLOCK_THREAD_CPUTIME_ID) < end;) ;
+    return 0;
+}
+"""
+PTHREADS = """
+#include <pthread.h>
+#include <time.h>
+static double now(clockid_t c) { struct timespec t; clock_gettime(c, &t); return t.tv_sec + t.tv_nsec / 1e9; }
+static void *work(void *x) {
+    for (double end = now(CLOCK_THREAD_CPUTIME_ID) + 0.2; now(CLOCK_THREAD_CPUTIME_ID) < end;) ;
+    return x;
+}
+int main(void) {
+    pthread_t both[2];
+    for (int i = 0; i < 2; i++) pthread_create(both + i, 0, work, 0);
+    for (int i = 0; i < 2; i++) pthread_join(both[i], 0);
+    return 0;
+}
+"""
+#: as many ways to end
+ENDS = """
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    if (argc > 1 && argv[1][0] == 'f') return fork() == 0 ? 0 : 3;
+    if (argc > 1) return atoi(argv[1]);
+    for (clock_t end = clock() + CLOCKS_PER_SEC / 4; clock() < end;) ;
+    raise(SIGSEGV);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("programs")
+    return SimpleNamespace(
+        openmp=compile_c(folder, OPENMP, "-fopenmp", name="openmp"),
+        pthreads=compile_c(folder, PTHREADS, "-pthread", name="pthreads"),
+        ends=compile_c(folder, ENDS, name="ends"),
+        static=compile_c(folder, ENDS.replace("raise(SIGSEGV);", "return 0;"), "-static", name="static"),
+    )
+
+
+def prove(*words, **options):
+    """The status of ``plumb prove``, and its streams."""
+    code = "import sys; from plumbline.commands import cli; sys.exit(cli.main(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, "prove", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+@pytest.mark.parametrize("kind", ["openmp", "pthreads"])
+def test_threads_that_share_a_core_are_wrong_and_free_ones_right(kind, programs):
+    first, second = cpus(2)
+    program = str(getattr(programs, kind))
+    assert proof.run(["taskset", "-c", f"{first},{second}", program]).verdict == "right"
+    wrong = proof.run(["taskset", "-c", str(first), program])
+    assert wrong.verdict == "wrong"
+    assert f"2 threads of {kind}" in wrong.reasons[0]
+    assert wrong.cures == ["give each thread a core: 2 cores for 2 threads"]
+    assert wrong.rank_map == f"-1 {os.uname().nodename} {first}"
+
+
+def test_a_placement_is_compared_with_where_the_site_put_it(programs):
+    first, second = cpus(2)
+    away, there = (proof.run(["taskset", "-c", str(cpu), programs.ends, "0"], "core") for cpu in (second, first))
+    assert (there.verdict, there.reasons) == ("right", [])
+    assert f"outside the rank's CPU {first}" in away.reasons[0]
+    assert there.plan.ranks[0].cpus == [first]
+
+
+def test_a_placement_that_does_not_exist_starts_nothing(tmp_path):
+    with pytest.raises(PlumbError, match="unknown placement 'cores'"):
+        proof.run(["touch", str(tmp_path / "x")], "cores")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_python_is_proven_too():
+    assert proof.run([sys.executable, "-c", "pass"]).verified
+
+
+@pytest.mark.parametrize("words", [["{static}"], ["sh", "-c", "{static}; exit $?"]])
+def test_a_static_program_is_not_known(words, programs):
+    done = proof.run([word.format(static=programs.static) for word in words])
+    assert done.verdict == "not known"
+    assert "linked statically" in done.reasons[0] or "left no witness" in done.reasons[0]
+    assert len(done.reasons[0]) <= proof.CHARACTERS
+
+
+def test_exit_status_and_verdict(programs):
+    assert prove("--", programs.ends, "7").returncode == 7
+    assert prove("--verdict", "--", programs.ends, "7").returncode == 0
+    assert prove("--verdict", "--", programs.static).returncode == 3
+    assert prove("--verdict", "--", "/nowhere/program").returncode == 3
+    assert prove("--verdict", "--", "taskset", "-c", cpus(1)[0], programs.openmp).returncode == 1
+
+
+def test_a_crash_is_the_caller_s_to_see(programs):
+    done = prove("--", programs.ends)
+    assert done.returncode == -signal.SIGSEGV
+    assert done.stderr.splitlines()[-1] == "plumb: placement: not known (ended by signal 11: Segmentation fault)"
+
+
+def test_a_fork_is_of_the_same_rank(programs):
+    done = proof.run([str(programs.ends), "fork"])
+    assert (done.status, len(done.ranks)) == (3, 1)
+
+
+def test_streams_and_variables_stay_the_user_s(tmp_path):
+    around = {**os.environ, "PYTHONPATH": "/nowhere", "PLUMB_WITNESS_PID": "1"}
+    done = prove("--json", "--", "sh", "-c", "cat; echo $PYTHONPATH $PLUMB_WITNESS_PID", input="in ", env=around)
+    first, second = done.stdout.splitlines()
+    assert first == "in /nowhere"
+    assert json.loads(second)["verdict"] == "right"
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_reach_the_command_and_are_not_ours(number, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import signal, sys, time\n"
+        f"signal.signal({number.value}, lambda *_: sys.exit(5))\n"
+        "print('ready', flush=True)\ntime.sleep(60)\n"
+    )
+    code = "import sys; from plumbline.commands import cli; sys.exit(cli.main(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, "prove", "--", sys.executable, str(script)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as child:
+        assert child.stdout.readline() == b"ready\n"
+        # Ctrl-C goes to all in the foreground, a scheduler's signal to the first process
+        (os.killpg if number == signal.SIGINT else os.kill)(child.pid, number)
+        _, report = child.communicate(timeout=60)
+    assert child.returncode == 5
+    assert b"placement: right" in report
+
+
+def test_a_file_has_the_proof_whose_number_is_its_hash(tmp_path, capsys):
+    assert cli.main(["prove", "--output", str(tmp_path / "p.json"), "--", "true"]) == 0
+    done = msgspec.json.decode((tmp_path / "p.json").read_bytes(), type=proof.Proof)
+    assert done.verified
+    assert len(done.id) == 12
+    assert "placement: right (1 process of true on 1 host)" in capsys.readouterr().err
+
+
+def test_nothing_stays_behind(tmp_path):
+    assert proof.run(["true"], work=tmp_path).verified
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_reasons_are_few_and_short(monkeypatch):
+    long = [("a " * 300, "do this"), ("b", ""), ("b", ""), ("c", ""), ("d", "")]
+    monkeypatch.setattr(proof, "_unplanned", lambda *_: long)
+    done = proof.run(["true"])
+    assert [len(reason) <= proof.CHARACTERS for reason in done.reasons] == [True] * 3
+    assert (done.reasons[1:], done.cures) == (["b", "c"], ["do this"])
+
+
+def test_importing_needs_neither_reframe_nor_yaml():
+    code = "import sys, plumbline.proof; print(sorted(sys.modules.keys() & {'reframe', 'yaml', 'numpy', 'tabulate'}))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=paths.root(), capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def process(pid, parents, rank=-1, **more):
+    made = typed({"pid": pid, "ancestors": parents, "root": 0, "rank": rank, **more})
+    return msgspec.convert(msgspec.to_builtins(made, str_keys=True), Witness, strict=False)
+
+
+TREES = {
+    "mpirun": ([process(1, []), process(2, [1], 0, mpi=True), process(3, [1], 1, mpi=True)], {0: 2, 1: 3}),
+    "mpirun in a job script, which has a number of its own": (
+        [process(1, [], 0), process(2, [1], 0, mpi=True), process(3, [1], 1, mpi=True)], {0: 2, 1: 3},
+    ),
+    "srun, which ranks are not below of": (
+        [process(1, [], 0), process(2, [9], 0, mpi=True), process(3, [9], 1, mpi=True)], {0: 2, 1: 3},
+    ),
+    "a script that runs it": ([process(1, []), process(2, [1], usage={"user_s": 2})], {-1: 2}),
+    "a wrapper in each rank": ([process(1, [], 0), process(2, [1], 0, mpi=True)], {0: 2}),
+    "nested": ([process(1, []), process(2, [1]), process(3, [2, 1], 0), process(4, [2, 1], 1)], {0: 3, 1: 4}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("documents", "expected"), TREES.values(), ids=TREES)
+def test_ranks_are_told_from_what_starts_them(documents, expected):
+    assert {rank.rank: rank.pid for rank in processes.observed(documents)} == expected
+
+
+def unknown(launcher, *documents, status=0):
+    return list(proof._unknown(processes.observed(list(documents)), [launcher] if launcher else [], status))
+
+
+def test_variables_that_did_not_arrive_are_named_with_the_launcher_s_option():
+    ((reason, cure),) = unknown("prterun", process(2, [1], 0, size=4))
+    assert reason == "ranks 1-3 of 4 left no account"
+    assert "mpirun -x NAME" in cure
+    ((reason, cure),) = unknown("srun")
+    assert "no rank left an account" in reason
+    assert "srun --export=ALL" in cure
+
+
+def test_a_rank_that_crashed_is_no_matter_of_variables():
+    ((reason, cure),) = unknown("", process(2, [1], 0, size=2), status=1)
+    assert (reason, cure) == ("rank 1 of 2 left no account, and the command failed", "")
