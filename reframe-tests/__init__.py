@@ -4,7 +4,10 @@ import importlib.util
 import sys
 from pathlib import Path
 
-# A ReFrame that is not the one of this checkout's .venv would drop every test at import and report an empty success.
-# With the package in reach they load, and end as skipped with the reason.
+# a ReFrame of another installation does not know where the package is
 if importlib.util.find_spec("plumbline") is None:
-    sys.path.append(str(Path(__file__).resolve().parent.parent))
+    sys.path += [str(folder) for folder in Path(__file__).resolve().parents if (folder / "plumbline").is_dir()]
+
+from plumbline.reframe import require_stacks
+
+require_stacks()

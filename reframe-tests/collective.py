@@ -42,17 +42,17 @@ class CollectiveTest(KernelTest):
 class collective_start(CollectiveTest):
     """All ranks of a placement, one thread each, every call from a common start (experiment D5)."""
 
-    operation = parameter(["bcast", *IN_PLACE])
-    placement = parameter(["core", "l3", "numa", "socket"])
+    operation = parameter(["bcast", *IN_PLACE], type=str)
+    placement = parameter(["core", "l3", "numa", "socket"], type=str)
 
 
 @rfm.simple_test
 class collective_ranks(CollectiveTest):
     """More and more ranks of a node, close together, every call behind a barrier (experiment D5)."""
 
-    operation = parameter(["bcast", "reduce", "allreduce", "gather", "scatter", "alltoall"])
-    rank_count = parameter([count for count in machine.node_threads(machines()) if count > 1])
-    placement = parameter(["compact"])
+    operation = parameter(["bcast", "reduce", "allreduce", "gather", "scatter", "alltoall"], type=str)
+    rank_count = parameter([count for count in machine.node_threads(machines()) if count > 1] or [2], type=int)
+    placement = parameter(["compact"], type=str)
 
     @run_after("init")
     def choose_ranks(self):
@@ -66,9 +66,9 @@ class collective_algorithms(KernelTest):
     """A line of messages against a binomial tree, in turn in the same run, by number of ranks (experiment S2)."""
 
     kernel = "collective"
-    operation = parameter(["bcast", "reduce"])
-    rank_count = parameter([count for count in machine.node_threads(machines()) if count > 1])
-    placement = parameter(["compact"])
+    operation = parameter(["bcast", "reduce"], type=str)
+    rank_count = parameter([count for count in machine.node_threads(machines()) if count > 1] or [2], type=int)
+    placement = parameter(["compact"], type=str)
     threads = 1
     min_ranks = 2
     quick_placements = ()
@@ -97,9 +97,9 @@ class collective_algorithms(KernelTest):
 class collective_nodes(CollectiveTest):
     """Collectives over nodes, every call from a common start by synchronised clocks (experiment D5)."""
 
-    operation = parameter(["bcast", "allreduce", "allgather", "alltoall"])
-    placement = parameter(["core", "node", "roundrobin"])
-    node_count = parameter(node_counts())
+    operation = parameter(["bcast", "allreduce", "allgather", "alltoall"], type=str)
+    placement = parameter(["core", "node", "roundrobin"], type=str)
+    node_count = parameter(node_counts(), type=int)
     #: over a slow network a call of the largest messages takes seconds, and a size has at least seven
     launch_time_limit = 300.0
 
@@ -110,8 +110,8 @@ class collective_eager(KernelTest):
 
     kernel = "collective"
     #: bytes; the library's own threshold is where its record says
-    eager = parameter(["default", "1024", "65536"])
-    placement = parameter(PAIRS[:-1])
+    eager = parameter(["default", "1024", "65536"], type=str)
+    placement = parameter(PAIRS[:-1], type=str)
     threads = 1
     quick_placements = ()
     sizes = tuple(1 << power for power in range(9, 16))
@@ -130,7 +130,7 @@ class collective_barrier(KernelTest):
 
     kernel = "collective"
     arguments = ["--operation", "barrier"]
-    placement = parameter(["core", "l3", "numa", "socket"])
+    placement = parameter(["core", "l3", "numa", "socket"], type=str)
     min_ranks = 2
     threads = 1
     quick_placements = ()

@@ -43,10 +43,10 @@ class pingpong_threads(KernelTest):
     """
 
     kernel = "threaded_pingpong"
-    placement = parameter(PLACES)
+    placement = parameter(PLACES, type=str)
     min_ranks = 2
     #: the thread level, or the mode that is first
-    operation = parameter(["funneled", "serialized", "multiple", "ordered"])
+    operation = parameter(["funneled", "serialized", "multiple", "ordered"], type=str)
     quick_placements = ("compact",)
     quick_operations = ("multiple",)
 
@@ -100,8 +100,8 @@ class OverlapTest(KernelTest):
 class overlap_fraction(OverlapTest):
     """How much of a message a library hides by itself, or with calls of MPI_Test, by distance (experiment R5)."""
 
-    operation = parameter(["none", "test"])
-    placement = parameter(PAIRS)
+    operation = parameter(["none", "test"], type=str)
+    placement = parameter(PAIRS, type=str)
     quick_placements = QUICK_PAIRS
     quick_operations = ("none",)
 
@@ -110,8 +110,8 @@ class overlap_fraction(OverlapTest):
 class overlap_helped(OverlapTest):
     """How much of a message is hidden with a thread for it: one that only probes, or task mode (experiment R5)."""
 
-    operation = parameter(["thread", "task"])
-    placement = parameter(PLACES)
+    operation = parameter(["thread", "task"], type=str)
+    placement = parameter(PLACES, type=str)
     quick_placements = ()
 
     @run_after("init")
@@ -128,7 +128,7 @@ class overlap_work(KernelTest):
 
     kernel = "overlap"
     min_ranks = 2
-    placement = parameter(PAIRS)
+    placement = parameter(PAIRS, type=str)
     quick_placements = ()
     #: seven amounts of work in both directions, of a message that takes long over a slow network
     launch_time_limit = 300.0

@@ -45,8 +45,8 @@ class ImbTest(PlumbTest):
 class imb_pair(ImbTest):
     """Two ranks by their distance: time of 8 bytes and best bandwidth (experiments R6, U2, U3)."""
 
-    operation = parameter(["PingPong", "PingPing", "Sendrecv", "Exchange"])
-    placement = parameter(PAIRS)
+    operation = parameter(["PingPong", "PingPing", "Sendrecv", "Exchange"], type=str)
+    placement = parameter(PAIRS, type=str)
     quick_placements = QUICK_PAIRS
     quick_operations = ("PingPong", "Exchange")
 
@@ -62,7 +62,7 @@ class imb_sizes(ImbTest):
     """PingPong's bandwidth by message size and distance of the two ranks (experiment R6: the curve)."""
 
     operation = "PingPong"
-    placement = parameter(PAIRS)
+    placement = parameter(PAIRS, type=str)
     quick_placements = ()
     figures = [(f"bandwidth_{size}", "bandwidth", {"bytes": size}) for size in SIZES]
 
@@ -71,8 +71,8 @@ class imb_sizes(ImbTest):
 class imb_window(ImbTest):
     """Windows of 64 messages one way or both ways: best bandwidth and rate of 8-byte messages (experiment R6)."""
 
-    operation = parameter(["Uniband", "Biband"])
-    placement = parameter(PAIRS)
+    operation = parameter(["Uniband", "Biband"], type=str)
+    placement = parameter(PAIRS, type=str)
     quick_placements = QUICK_PAIRS
     quick_operations = ("Uniband",)
     figures = [("bandwidth", "bandwidth", {}), ("rate_8B", "message_rate", {"bytes": 8})]
@@ -93,9 +93,10 @@ class imb_collective(ImbTest):
                 "Reduce_scatter_block",
                 "Reduce_local",
             ),  # the last is the library's sum, without messages
-        ]
+        ],
+        type=str,
     )
-    placement = parameter(GROUPS)
+    placement = parameter(GROUPS, type=str)
     quick_operations = ("Bcast", "Allreduce", "Alltoall")
     threads = 1
     largest = 1 << 20
@@ -107,7 +108,7 @@ class imb_barrier(ImbTest):
     """Barrier over all ranks of a placement (experiments D5, R7)."""
 
     operation = "Barrier"
-    placement = parameter(GROUPS)
+    placement = parameter(GROUPS, type=str)
     threads = 1
     figures = [("time", "time_avg", {})]
 
@@ -121,9 +122,9 @@ class imb_barrier(ImbTest):
 class imb_nodes(ImbTest):
     """Collectives over nodes, a rank a core or a node: time of 8 bytes and of the largest message (experiment D5)."""
 
-    operation = parameter(["Bcast", "Allreduce", "Alltoall"])
-    placement = parameter(["core", "node", "roundrobin"])
-    node_count = parameter(node_counts())
+    operation = parameter(["Bcast", "Allreduce", "Alltoall"], type=str)
+    placement = parameter(["core", "node", "roundrobin"], type=str)
+    node_count = parameter(node_counts(), type=int)
     threads = 1
     quick_placements = ()
     largest = 1 << 20
@@ -139,9 +140,10 @@ class imb_nbc(ImbTest):
         [
             *("Ibcast", "Iallreduce", "Ireduce", "Iallgather", "Ialltoall", "Ibarrier"),
             *("Iallgatherv", "Ialltoallv", "Igather", "Igatherv", "Iscatter", "Iscatterv", "Ireduce_scatter"),
-        ]
+        ],
+        type=str,
     )
-    placement = parameter(GROUPS)
+    placement = parameter(GROUPS, type=str)
     threads = 1
     quick_placements = ()
     largest = 1 << 20
@@ -160,8 +162,10 @@ class imb_rma(ImbTest):
     """One-sided transfers between two ranks by their distance (experiment R6 for put and get)."""
 
     benchmark = "imb-rma"
-    operation = parameter(["Unidir_put", "Unidir_get", "Bidir_put", "Bidir_get", "Accumulate", "Get_accumulate"])
-    placement = parameter(PAIRS)
+    operation = parameter(
+        ["Unidir_put", "Unidir_get", "Bidir_put", "Bidir_get", "Accumulate", "Get_accumulate"], type=str
+    )
+    placement = parameter(PAIRS, type=str)
     quick_placements = ()
     figures = [
         ("time_8B", "latency", {"bytes": 8, "mode": "non-aggregate"}),
@@ -174,8 +178,10 @@ class imb_rma_group(ImbTest):
     """One-sided transfers among all ranks of a placement: one rank to all, all to all, and with the neighbours."""
 
     benchmark = "imb-rma"
-    operation = parameter(["One_put_all", "One_get_all", "All_put_all", "All_get_all", "Exchange_put", "Exchange_get"])
-    placement = parameter(GROUPS)
+    operation = parameter(
+        ["One_put_all", "One_get_all", "All_put_all", "All_get_all", "Exchange_put", "Exchange_get"], type=str
+    )
+    placement = parameter(GROUPS, type=str)
     threads = 1
     quick_placements = ()
     largest = 1 << 20
@@ -193,7 +199,7 @@ class imb_passive(ImbTest):
 
     benchmark = "imb-rma"
     operation = "Truly_passive_put"
-    placement = parameter(PAIRS)
+    placement = parameter(PAIRS, type=str)
     quick_placements = ()
     figures = [
         ("time_8B", "time_pure", {"bytes": 8}),
@@ -209,8 +215,8 @@ class imb_atomic(ImbTest):
     """Atomic operations of one rank on the memory of another, by their distance."""
 
     benchmark = "imb-rma"
-    operation = parameter(["Fetch_and_op", "Compare_and_swap"])
-    placement = parameter(PAIRS)
+    operation = parameter(["Fetch_and_op", "Compare_and_swap"], type=str)
+    placement = parameter(PAIRS, type=str)
     quick_placements = ()
     figures = [("time", "latency", {"mode": "non-aggregate"})]
 
@@ -225,8 +231,8 @@ class imb_p2p(ImbTest):
     """Messages between pairs that change at random, or in place: bandwidth, and rate of 8-byte messages."""
 
     benchmark = "imb-p2p"
-    operation = parameter(["Unirandom", "Birandom", "Corandom", "SendRecv_Replace"])
-    placement = parameter(GROUPS)
+    operation = parameter(["Unirandom", "Birandom", "Corandom", "SendRecv_Replace"], type=str)
+    placement = parameter(GROUPS, type=str)
     threads = 1
     quick_placements = ()
     figures = [("bandwidth", "bandwidth", {}), ("rate_8B", "message_rate", {"bytes": 8})]
@@ -237,7 +243,7 @@ class imb_p2p(ImbTest):
 class imb_stencil(imb_p2p):
     """Exchange of each rank with its four neighbours in a plane (Stencil3D takes too odd numbers of ranks)."""
 
-    operation = parameter(["Stencil2D"], inherit_params=False)
+    operation = parameter(["Stencil2D"], type=str, inherit_params=False)
 
     @run_after("setup")
     def require_plane(self):
@@ -252,8 +258,8 @@ class imb_mt(ImbTest):
     """Multi-threaded point-to-point, ranks of one thread or filling a NUMA node or package (experiment T5)."""
 
     benchmark = "imb-mt"
-    operation = parameter(["PingPongMT", "SendRecvMT", "ExchangeMT", "UniBandMT", "BiBandMT"])
-    placement = parameter(["core", "numa", "socket"])
+    operation = parameter(["PingPongMT", "SendRecvMT", "ExchangeMT", "UniBandMT", "BiBandMT"], type=str)
+    placement = parameter(["core", "numa", "socket"], type=str)
     quick_placements = ()
     figures = [("bandwidth", "bandwidth", {})]
 
@@ -263,9 +269,9 @@ class imb_device(ImbTest):
     """Two ranks, each with a GPU, or both with the same: messages from GPU or pinned host memory (experiment D7)."""
 
     benchmark = "imb-mpi1-gpu"
-    operation = parameter(["PingPong", "Sendrecv"])
-    placement = parameter(GPU_PAIRS)
-    buffers = parameter(["device", "host"])
+    operation = parameter(["PingPong", "Sendrecv"], type=str)
+    placement = parameter(GPU_PAIRS, type=str)
+    buffers = parameter(["device", "host"], type=str)
     ranks_per_node = 2
     threads = 1
     quick_placements = ()

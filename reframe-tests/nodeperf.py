@@ -23,7 +23,7 @@ class DgemmTest(KernelTest):
 class dgemm_node(DgemmTest):
     """Matrix product on all cores, in percent of the measured peak (experiment U4)."""
 
-    placement = parameter(["node", "core", "numa", "socket"])
+    placement = parameter(["node", "core", "numa", "socket"], type=str)
     arguments = ["--repetitions", "3"]
     quick_placements = ("node",)
 

@@ -22,8 +22,8 @@ class DaxpyTest(KernelTest):
 class daxpy_numa(DaxpyTest):
     """A serial daxpy on every CPU node under every memory policy (experiment T1: local best, far worst)."""
 
-    cpu_node = parameter(machine.cpu_nodes(machines()))
-    memory = parameter(machine.memories(machines()))
+    cpu_node = parameter(machine.cpu_nodes(machines()), type=int)
+    memory = parameter(machine.memories(machines()), type=str)
     threads = 1
     arguments = ["--touch", "thread"]
     figures = [("daxpy", "bandwidth", {})]
@@ -40,7 +40,7 @@ class daxpy_numa(DaxpyTest):
 class daxpy_touch(DaxpyTest):
     """Arrays touched by the master thread against each thread (experiment T2: the ratio is the loss)."""
 
-    placement = parameter(["node", "numa:0", "spread"])
+    placement = parameter(["node", "numa:0", "spread"], type=str)
     memory = "firsttouch"
     ranks_per_node = 1
     arguments = ["--repetitions", "5"]
@@ -65,9 +65,9 @@ class daxpy_ranks(DaxpyTest):
     ``ways:4`` is before those that are equal to it on a node of four sockets: the first one is measured.
     """
 
-    placement = parameter(["none", "ways:4", "compact", "scatter"])
-    memory = parameter(["firsttouch", "local", "interleave"])
-    threads = parameter(machine.rank_threads(machines(), 4))
+    placement = parameter(["none", "ways:4", "compact", "scatter"], type=str)
+    memory = parameter(["firsttouch", "local", "interleave"], type=str)
+    threads = parameter(machine.rank_threads(machines(), 4), type=int)
     ranks_per_node = 4
     arguments = ["--touch", "thread"]
     figures = [("daxpy", "bandwidth", {})]
@@ -80,7 +80,7 @@ class gpu_memory_copies(KernelTest):
 
     kernel = "gpu_memory"
     mpi_matters = False
-    placement = parameter(["gpu", "gpu:far"])
+    placement = parameter(["gpu", "gpu:far"], type=str)
     threads = 1
     arguments = ["--bytes", "256M", "--least", "64K"]
     figures = [
@@ -107,9 +107,9 @@ class membw_numa(KernelTest):
 
     kernel = "membw"
     mpi_matters = False
-    cpu_node = parameter(machine.cpu_nodes(machines()))
-    memory_node = parameter(machine.memory_nodes(machines()))
-    threads = parameter(machine.numa_threads(machines()))
+    cpu_node = parameter(machine.cpu_nodes(machines()), type=int)
+    memory_node = parameter(machine.memory_nodes(machines()), type=int)
+    threads = parameter(machine.numa_threads(machines()), type=int)
     figures = [
         *((name, "bandwidth", {"kernel": name}) for name in ("triad", "copy", "scale", "add", "daxpy", "triad5")),
         *((name, "bandwidth", {"kernel": name}) for name in ("store", "load", "sum")),
@@ -130,7 +130,7 @@ class membw_triad(KernelTest):
 
     kernel = "membw"
     mpi_matters = False
-    placement = parameter(["none", "node", "core", "numa", "socket"])
+    placement = parameter(["none", "node", "core", "numa", "socket"], type=str)
     arguments = ["--kernels", "triad", "--repetitions", "10"]
     figures = [
         ("triad", "bandwidth", {"kernel": "triad"}),

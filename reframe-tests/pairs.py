@@ -45,8 +45,8 @@ class pairs_cores(PairsTest):
     By distance the median of its pairs; and core 0 with those of :data:`PARTNERS` that there are.
     """
 
-    operation = parameter(["tournament", "serial"])
-    build = parameter(["stack", "abi"])
+    operation = parameter(["tournament", "serial"], type=str)
+    build = parameter(["stack", "abi"], type=str)
     placement = "core"
     figures = [
         *PairsTest.figures,
@@ -61,8 +61,8 @@ class pairs_cores(PairsTest):
 class pairs_nodes(PairsTest):
     """Every pair of nodes, a rank on each (experiments U3, R6)."""
 
-    operation = parameter(["tournament", "serial"])
-    node_count = parameter(node_counts())
+    operation = parameter(["tournament", "serial"], type=str)
+    node_count = parameter(node_counts(), type=int)
     placement = "node"
     ranks_per_node = 1
 
@@ -73,7 +73,7 @@ class SaturationTest(KernelTest):
     kernel = "saturation"
     min_ranks = 2
     quick_placements = ()
-    node_count = parameter([1, *node_counts()])
+    node_count = parameter([1, *node_counts()], type=int)
     figures = [(name, name, {"bytes": 1 << 20}) for name in ("best", "one", "needed")]
     #: between nodes only, and where they have an even number of ranks
     optional_figures = ("overlap",)
@@ -108,8 +108,8 @@ class deadlock_fixed(KernelTest):
     """A ring exchange without the deadlock: in order, by Sendrecv, non-blocking (experiment D4)."""
 
     kernel = "deadlock"
-    operation = parameter(["ring", "fixed", "nonblocking"])
-    placement = parameter(GROUPS)
+    operation = parameter(["ring", "fixed", "nonblocking"], type=str)
+    placement = parameter(GROUPS, type=str)
     quick_operations = ("fixed",)
     min_ranks = 2
     threads = 1

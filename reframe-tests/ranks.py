@@ -14,8 +14,8 @@ from .placements import GROUPS
 class MapTest(KernelTest):
     """What tests of maps of ranks share: the maps of the launcher, on one node and on several."""
 
-    placement = parameter(["compact", "roundrobin"])
-    node_count = parameter([1, *node_counts()])
+    placement = parameter(["compact", "roundrobin"], type=str)
+    node_count = parameter([1, *node_counts()], type=int)
     #: over a slow network the losing map of ranks takes more than a minute
     launch_time_limit = 300.0
     min_ranks = 2
@@ -47,7 +47,7 @@ class rank_map(MapTest):
     """Halo bytes between nodes and halo time of a stencil code, by rank-to-subdomain map (experiment R4)."""
 
     kernel = "rank_map"
-    dimensions = parameter([2, 3])
+    dimensions = parameter([2, 3], type=int)
     figures = [
         (f"{figure}_{name}", figure, {"map": word})
         for figure in ("time", "between_nodes")
@@ -70,8 +70,8 @@ class rank_map_plan(KernelTest):
     ranks_per_node = 1
     threads = 1
     #: the ranks of each node that is counted
-    each_node = parameter([4, 8])
-    ranks = parameter([16, 32, 64, 128, 256, 512])
+    each_node = parameter([4, 8], type=int)
+    ranks = parameter([16, 32, 64, 128, 256, 512], type=int)
     quick_placements = ()
     figures = [
         (f"{figure}_{name}", figure, {"map": word})
@@ -91,8 +91,8 @@ class pi_sum(KernelTest):
 
     kernel = "pi"
     arguments = ["--intervals", "10M"]
-    placement = parameter(GROUPS)
-    build = parameter(["stack", "abi"])
+    placement = parameter(GROUPS, type=str)
+    build = parameter(["stack", "abi"], type=str)
     quick_placements = ("core",)
     figures = [("time", "time", {})]
 
@@ -102,7 +102,7 @@ class heat1d_steps(KernelTest):
     """The 1D heat equation, its published values to 15 digits (experiment D2); ``none``: three ranks, as published."""
 
     kernel = "heat1d"
-    placement = parameter(["core", "node", "none"])
+    placement = parameter(["core", "node", "none"], type=str)
     quick_placements = ("core",)
     figures = [("time", "time", {})]
 

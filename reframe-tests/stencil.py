@@ -25,9 +25,9 @@ class jacobi_modes(JacobiTest):
     """Pure MPI against vector mode and task mode by split, tasks, dynamic loop and nested region (experiment R8)."""
 
     #: the mode; ``pure`` uses one thread of each rank, so it belongs to ``core``
-    operation = parameter(["pure", "vector", "task-split", "task-tasks", "task-dynamic", "task-nested"])
-    placement = parameter(["none", "node", "core", "l3", "numa", "socket"])
-    node_count = parameter([1, *node_counts()])
+    operation = parameter(["pure", "vector", "task-split", "task-tasks", "task-dynamic", "task-nested"], type=str)
+    placement = parameter(["none", "node", "core", "l3", "numa", "socket"], type=str)
+    node_count = parameter([1, *node_counts()], type=int)
     quick_placements = ("node",)
     quick_operations = ("vector",)
 
@@ -46,7 +46,7 @@ class jacobi_binding(JacobiTest):
     A launcher that is not told of threads may give the rank one core for all of them.
     """
 
-    placement = parameter(["node", "none"])
+    placement = parameter(["node", "none"], type=str)
     arguments = ["--mode", "vector", "--sweeps", "4"]
     ranks_per_node = 1
     quick_placements = ()
@@ -64,8 +64,8 @@ SCALED = ["pure", "vector", "task-split"]
 class ScalingTest(JacobiTest):
     """Strong scaling of 480^3 points, as published, and weak scaling of 200^3 for each core."""
 
-    scaling = parameter(["strong", "weak"])
-    operation = parameter(SCALED)
+    scaling = parameter(["strong", "weak"], type=str)
+    operation = parameter(SCALED, type=str)
     quick_placements = ()
 
     def choose_size(self, cores):
@@ -78,8 +78,8 @@ class ScalingTest(JacobiTest):
 class jacobi_scaling(ScalingTest):
     """Pure MPI, vector mode and task mode on more and more cores; hybrid ranks have two threads (experiment R8)."""
 
-    cores = parameter([1, 2, 4, 8, 16, 32, 64, 128])
-    placement = parameter(["compact", "scatter"])
+    cores = parameter([1, 2, 4, 8, 16, 32, 64, 128], type=int)
+    placement = parameter(["compact", "scatter"], type=str)
 
     @run_after("init")
     def choose_ranks(self):
@@ -99,7 +99,7 @@ class jacobi_scaling(ScalingTest):
 class jacobi_nodes(ScalingTest):
     """The solver on more and more nodes: a rank on each core, or one whose threads fill a node (experiment R8)."""
 
-    node_count = parameter([1, *node_counts()])
+    node_count = parameter([1, *node_counts()], type=int)
 
     @run_after("init")
     def choose_placement(self):
@@ -122,7 +122,7 @@ class TemporalTest(KernelTest):
 
     kernel = "jacobi_temporal"
     placement = "compact"
-    node_count = parameter([1, *node_counts()])
+    node_count = parameter([1, *node_counts()], type=int)
     launch_time_limit = MINUTES
     looseness = ((1, 1), (1, 4))
     quick_placements = ()
@@ -156,7 +156,7 @@ class TemporalTest(KernelTest):
 class jacobi_temporal(TemporalTest):
     """Temporal blocking by teams of neighbouring cores, which should share a cache (experiment R9)."""
 
-    threads = parameter([1, 2, 4, 8])
+    threads = parameter([1, 2, 4, 8], type=int)
 
     @run_after("init")
     def take_depth(self):
@@ -169,7 +169,7 @@ class jacobi_depth(TemporalTest):
     """Temporal blocking by one thread on each core, by the layers of the halo (experiment R9)."""
 
     threads = 1
-    depth = parameter([1, 2, 4, 8])
+    depth = parameter([1, 2, 4, 8], type=int)
 
     @run_after("init")
     def take_depth(self):
@@ -202,8 +202,8 @@ class jacobi_looseness(KernelTest):
 
     kernel = "jacobi_temporal"
     placement = "compact"
-    threads = parameter([2, 4, 8])
-    scheme = parameter(["wavefront", "pipelined"])
+    threads = parameter([2, 4, 8], type=int)
+    scheme = parameter(["wavefront", "pipelined"], type=str)
     launch_time_limit = MINUTES
     quick_placements = ()
     #: d_u, the most tiles between two threads

@@ -25,8 +25,8 @@ class StreamTest(PlumbTest):
 class stream_threads(StreamTest):
     """One rank, more and more threads, unpinned against pinned (experiment R2: pinning removes the spread)."""
 
-    placement = parameter(["none", "compact", "spread"])
-    threads = parameter(machine.node_threads(machines()))
+    placement = parameter(["none", "compact", "spread"], type=str)
+    threads = parameter(machine.node_threads(machines()), type=int)
     ranks_per_node = 1
     quick_placements = ("none", "compact")
 
@@ -42,9 +42,9 @@ class stream_threads(StreamTest):
 class stream_numa(StreamTest):
     """One rank on NUMA node ``cpu_node`` with its memory on ``memory_node`` (experiments U1, T1: local against far)."""
 
-    cpu_node = parameter(machine.cpu_nodes(machines()))
-    memory_node = parameter(machine.memory_nodes(machines()))
-    threads = parameter(machine.numa_threads(machines()))
+    cpu_node = parameter(machine.cpu_nodes(machines()), type=int)
+    memory_node = parameter(machine.memory_nodes(machines()), type=int)
+    threads = parameter(machine.numa_threads(machines()), type=int)
     mpi_matters = False
     quick_placements = ()
 
@@ -65,8 +65,8 @@ class stream_ranks(StreamTest):
     ``ways:4`` has four ranks: on two sockets, two on each.
     """
 
-    placement = parameter(["numa", "core", "l3", "socket", "ways:4", "node", "smt", "spread"])
-    memory = parameter(["local", "interleave", "remote"])
+    placement = parameter(["numa", "core", "l3", "socket", "ways:4", "node", "smt", "spread"], type=str)
+    memory = parameter(["local", "interleave", "remote"], type=str)
     mpi_matters = False
     quick_placements = ("numa", "core")
 

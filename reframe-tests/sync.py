@@ -37,7 +37,7 @@ class BarrierTest(KernelTest):
 class barrier_pair(BarrierTest):
     """Two threads by their distance (experiment R7: where they sit decides, and the kind of barrier)."""
 
-    placement = parameter(THREAD_PAIRS)
+    placement = parameter(THREAD_PAIRS, type=str)
     threads = 2
     quick_placements = tuple(THREAD_PAIRS[2:])
 
@@ -46,8 +46,8 @@ class barrier_pair(BarrierTest):
 class barrier_threads(BarrierTest):
     """More and more threads, close together and far apart."""
 
-    placement = parameter(["compact", "spread"])
-    threads = parameter([count for count in machine.node_threads(machines()) if count > 1])
+    placement = parameter(["compact", "spread"], type=str)
+    threads = parameter([count for count in machine.node_threads(machines()) if count > 1] or [2], type=int)
     arguments = ["--samples", "50"]
 
 
@@ -55,8 +55,8 @@ class barrier_threads(BarrierTest):
 class barrier_runtime(BarrierTest):
     """One program on gcc's OpenMP library and on that of Intel and LLVM, where the stack has it (experiment R7)."""
 
-    runtime = parameter(["libgomp", "libiomp5"])
-    placement = parameter(THREAD_PAIRS)
+    runtime = parameter(["libgomp", "libiomp5"], type=str)
+    placement = parameter(THREAD_PAIRS, type=str)
     threads = 2
     arguments = ["--kernel", "openmp"]
     optional_figures = ("cycles",)
@@ -75,7 +75,7 @@ class sharing_pair(KernelTest):
 
     kernel = "false_sharing"
     mpi_matters = False
-    placement = parameter(THREAD_PAIRS)
+    placement = parameter(THREAD_PAIRS, type=str)
     threads = 2
     ranks_per_node = 1
     figures = [
@@ -101,7 +101,7 @@ class loop_schedules(KernelTest):
 
     kernel = "loop_schedule"
     mpi_matters = False
-    placement = parameter(["node", "none"])
+    placement = parameter(["node", "none"], type=str)
     figures = [
         (f"{schedule}_{chunk}_{load}", "ratio", {"schedule": schedule, "chunk": chunk, "load": load})
         for load in ("even", "ramp")

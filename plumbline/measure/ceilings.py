@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +24,10 @@ from plumbline.records.variant import Variant, WantedFigure
 from plumbline.site import ceilings_file as file_of
 from plumbline.stacks import manifest as manifests
 
-#: launches of each experiment; set-up measures twice
-LAUNCHES = 2
+#: launches of each experiment, so that their median passes over one that is disturbed unseen
+LAUNCHES = 3
+#: mixes of loads and stores of membw over memory; a build without streaming stores has only some
+MIXES = (("load", "loads"), *((kernel, mode) for kernel in ("copy", "triad") for mode in ("regular", "streaming")))
 #: bytes that a repetition goes over in a cache, and its repetitions
 CACHE_BYTES = 64 << 20
 CACHE_REPETITIONS = 10
@@ -40,8 +44,6 @@ IDLE_S = 10
 MEMORY_LIST = "memory_bandwidth_MB_per_s"
 CACHE_LIST = "cache_bandwidth_MB_per_s"
 COPY_LIST = "copy_bandwidth_MB_per_s"
-PEAK_LIST = "peak_GFlop_per_s"
-HANDOVER_LIST = "handover_latency_ns"
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class ExperimentPlace:
 
 @dataclass(frozen=True)
 class Gives:
-    """A ceiling: a figure of an experiment, the best of its kernels if none is named, and the list with it.
+    """A ceiling: a figure of an experiment, and the list with it; its ``kernel`` and ``mode`` are those of membw.
 
     It is ``part`` times the figure: 0.5 for a copy, which counts bytes read and bytes written; a message counts once.
     """
@@ -66,13 +68,26 @@ class Gives:
     list: str
     metric: str
     kernel: str | None = None
+    mode: str | None = None
     level: int | None = None
     part: float = 1.0
+
+    @property
+    def mix(self) -> str | None:
+        """The kernel and its mode, of a ceiling of memory."""
+        return f"{self.kernel} {self.mode}" if self.list == MEMORY_LIST else None
+
+    @property
+    def figure(self) -> WantedFigure:
+        """What its variant is asked for."""
+        where = {name: word for name, word in (("kernel", self.kernel), ("mode", self.mode)) if word}
+        name = " ".join([self.list, *where.values()])
+        return WantedFigure(name=name, metric=self.metric, where=where, optional=bool(where))
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """One variant, and the ceilings that its best launch gives."""
+    """One variant, and the ceilings that it gives."""
 
     program: str
     arguments: Sequence[str]
@@ -83,28 +98,27 @@ class Experiment:
     def where(self, target: Gives) -> dict[str, Any]:
         """The members by which a ceiling differs from others of its list."""
         place = self.place
-        members = {"cores": place.cores, "numa_node": place.numa_node, "level": target.level, "pair": place.pair}
-        return {name: value for name, value in members.items() if value is not None}
+        members = {"cores": place.cores, "numa_node": place.numa_node, "level": target.level, "kernel": target.mix}
+        return {name: value for name, value in {**members, "pair": place.pair}.items() if value is not None}
 
     def describe(self) -> str:
         """One line that names the experiment and its ceilings."""
-        lists = ", ".join(target.list for target in self.gives)
+        lists = ", ".join(dict.fromkeys(target.list for target in self.gives))
         return f"{lists} ({' '.join([self.program, *self.arguments])}, placement {self.place.placement})"
 
 
-def measure(name: str, part: Partition, stack: str | None, say: Callable[[str], None], add: bool = False) -> int:
+def measure(name: str, part: Partition, stack: str | None, say: Callable[[str], None]) -> int:
     """Measure the ceilings of partition ``part`` of site ``name``, in a job if needed.
 
     Returns 0 if every ceiling was measured, 1 if some were left out, which the file and a line say. ``stack``: whose
-    kernels; None: those of the first of the partition's that are installed. ``add``: ceilings that were measured on
-    such a machine before stay where they are better.
+    kernels; None: those of the first of the partition's that are installed.
     """
     work = paths.build() / "ceilings" / name
     if jobs.needed(part):
         words = ["site", "measure", "--site", name, "--partition", part.name]
-        words += [*(["--stack", stack] if stack else []), *(["--add"] if add else [])]
+        words += ["--stack", stack] if stack else []
         return jobs.run_plumb(words, part, 1, (work / f"job-{part.name}").resolve(), say)
-    return _here(name, part, stack or manifests.first(part.stacks, "membw"), work, say, add)
+    return _here(name, part, stack or manifests.first(part.stacks, "membw"), work, say)
 
 
 def measure_all(
@@ -113,7 +127,6 @@ def measure_all(
     stack: str | None,
     say: Callable[[str], None],
     *,
-    add: bool = False,
     if_needed: bool = False,
 ) -> int:
     """Measure the ceilings of ``parts`` of site ``name``; the worst status of :func:`measure` is returned."""
@@ -122,33 +135,32 @@ def measure_all(
         if if_needed and is_current(name, part):
             say(f"site {name}: the ceilings of partition {part.name} are up to date")
         else:
-            worst = max(worst, measure(name, part, stack, say, add))
+            worst = max(worst, measure(name, part, stack, say))
     return worst
 
 
 def is_current(name: str, part: Partition) -> bool:
     """Whether the ceilings of ``part`` are of its present machine: this host, or its stored topology if it has jobs."""
-    behind = schedulers.named(part.scheduler).has_jobs
-    host = machine.load(site.folder(name) / part.topology if behind else None)
+    has_jobs = schedulers.named(part.scheduler).has_jobs
+    host = machine.load(site.folder(name) / part.topology if has_jobs else None)
     return file_of.ceilings_of(name, part.name, words(host)) is not None
 
 
-def _here(name: str, part: Partition, stack: str, work: Path, say: Callable[[str], None], add: bool) -> int:
+def _here(name: str, part: Partition, stack: str, work: Path, say: Callable[[str], None]) -> int:
     host = machine.load()
     benchmarks = manifests.load(stack).benchmarks
     wanted = list(experiments(host))
     left_out = [
         f"{each.describe()}: stack {stack} has no {each.program}" for each in wanted if each.program not in benchmarks
     ]
-    chosen = [experiment for experiment in wanted if experiment.program in benchmarks]
-    if not chosen:
+    if not (chosen := [experiment for experiment in wanted if experiment.program in benchmarks]):
         raise PlumbError("the stack has none of the kernels that measure", stack, "name another one with --stack")
     begin = time.monotonic()
     watts, unknown = _idle()
     descriptions = [description(experiment, name, part.name, stack) for experiment in chosen]
     _, records = driver.run(descriptions, work / f"work-{part.name}", say=say, into=work)
-    ceilings = collect(chosen, records, left_out)
     measured = Measured(
+        **collect(chosen, records, left_out),
         partition=part.name,
         machine=words(host),
         host=schedulers.host_name(),
@@ -160,9 +172,8 @@ def _here(name: str, part: Partition, stack: str, work: Path, say: Callable[[str
         idle_W=watts,
         no_idle_W=unknown,
         left_out=left_out,
-        **ceilings,
     )
-    say(f"ceilings: {file_of.save(name, measured, add)}, in {measured.seconds:.0f} s")
+    say(f"ceilings: {file_of.save(name, measured)}, in {measured.seconds:.0f} s")
     say(f"idle power: {f'not known: {measured.no_idle_W}' if measured.idle_W is None else f'{measured.idle_W:g} W'}")
     if disturbed := sum(record.disturbed_count for record in records):
         total = units.counted(sum(record.launch_count for record in records), "launch")
@@ -175,8 +186,7 @@ def _here(name: str, part: Partition, stack: str, work: Path, say: Callable[[str
 def _idle() -> tuple[float | None, str | None]:
     """The idle power of this host in W, or why it is not known."""
     meter = energy.find()
-    watts = energy.idle(meter, IDLE_S) if meter.counters else None
-    if watts is None:
+    if (watts := energy.idle(meter, IDLE_S) if meter.counters else None) is None:
         return None, meter.missing or f"the counters of {meter} could not be read"
     return units.significant(watts, 4), None
 
@@ -184,18 +194,19 @@ def _idle() -> tuple[float | None, str | None]:
 def experiments(host: Machine) -> Iterator[Experiment]:
     """The experiments on ``host``."""
     alone = ExperimentPlace("compact", cores=1, ranks=1, threads=1)
-    whole = ExperimentPlace("node", cores=len(host.cores))
-    places = [alone, whole] if len(host.cores) > 1 else [alone]
+    places = [alone, *([ExperimentPlace("node", cores=len(host.cores))] if len(host.cores) > 1 else [])]
     yield from _memory(host, places)
     yield from _caches(host, places)
     for place in places:
         # OpenBLAS would otherwise start its own threads, which sleep
         quiet = {"OPENBLAS_NUM_THREADS": "1"}
-        yield Experiment("dgemm", ("--size", "512", "--repetitions", "20"), place, [Gives(PEAK_LIST, "peak")], quiet)
+        yield Experiment(
+            "dgemm", ("--size", "512", "--repetitions", "20"), place, [Gives("peak_GFlop_per_s", "peak")], quiet
+        )
     for pair in binder.placements():
         if pair.pair and not pair.argument and pair.nodes == 1 and _exists(pair.name):
             place = ExperimentPlace(pair.name, ranks=1, threads=2, pair=pair.name)
-            yield Experiment("handover", (), place, [Gives(HANDOVER_LIST, "time")])
+            yield Experiment("handover", (), place, [Gives("handover_latency_ns", "time")])
 
 
 def _exists(placement: str) -> bool:
@@ -208,15 +219,15 @@ def _exists(placement: str) -> bool:
 
 
 def _memory(host: Machine, places: Sequence[ExperimentPlace]) -> Iterator[Experiment]:
-    """Read, triad and copy, each of arrays that the others have driven out of the caches before."""
+    """Each mix of loads and stores, of arrays that the others have driven out of the caches before."""
     data = LARGER * host.last_level_cache_bytes
     options = ("--kernels", "bounds", "--repetitions", str(MEMORY_REPETITIONS), "--size", str(_elements(data, 3)))
     nodes = sorted({(home.index, home.cpus) for cpu in host.cpus if (home := host.home_node(cpu))})
     by_node = [ExperimentPlace(f"numa:{index}", cores_in(host, cpus), numa_node=index) for index, cpus in nodes]
     for place in [*places, *(by_node if len(nodes) > 1 else [])]:
-        gives = [Gives(MEMORY_LIST, "bandwidth")]
+        gives = [Gives(MEMORY_LIST, "bandwidth", *mix) for mix in MIXES]
         if place is places[0]:
-            gives.append(Gives(COPY_LIST, "bandwidth", "copy", MEMORY, part=0.5))
+            gives += [Gives(COPY_LIST, "bandwidth", *mix, level=MEMORY, part=0.5) for mix in MIXES if mix[0] == "copy"]
         yield Experiment("membw", options, place, gives)
 
 
@@ -254,22 +265,18 @@ def _sweeps(kernel: str, caches: dict[int, int], level: int, cores: int) -> tupl
 
 
 def description(experiment: Experiment, name: str, partition: str, stack: str) -> Variant:
-    """The variant of ``one``, as ``plumb launch`` takes it."""
+    """The variant of an experiment, as ``plumb launch`` takes it."""
     place = experiment.place
-    figures = [
-        WantedFigure(name=target.list, metric=target.metric, where={"kernel": target.kernel} if target.kernel else {})
-        for target in experiment.gives
-    ]
     return Variant.create(
         test="ceiling", name=f"ceiling {experiment.describe()}", site=name, partition=partition, stack=stack,
         benchmark=experiment.program, arguments=[*experiment.arguments, "--json"], placement=place.placement,
-        threads=place.threads, ranks_per_node=place.ranks, figures=figures, launches=LAUNCHES,
-        time_limit_s=TIME_LIMIT_S, environment=experiment.environment,
+        threads=place.threads, ranks_per_node=place.ranks, figures=[target.figure for target in experiment.gives],
+        launches=LAUNCHES, time_limit_s=TIME_LIMIT_S, environment=experiment.environment,
     )  # fmt: skip
 
 
 def collect(chosen: Sequence[Experiment], records: Sequence[Record], left_out: list[str]) -> dict[str, list[Ceiling]]:
-    """The ceilings by list; the best one where several experiments give the same.
+    """The ceilings by list; the better one where several experiments give the same.
 
     A launch that is not verified and a record that is not valid give none: the reason is added to ``left_out``.
     """
@@ -278,30 +285,27 @@ def collect(chosen: Sequence[Experiment], records: Sequence[Record], left_out: l
         if not record.is_valid:
             left_out.append(f"{experiment.describe()}: {(record.faults or ['it is invalid'])[0]}")
             continue
-        for target, wanted, figure in zip(experiment.gives, record.variant.figures, record.figures, strict=True):
-            better: Callable[[Sequence[float]], float] = max if figure.better == "higher" else min
-            ceiling = _ceiling(experiment, target, record, wanted, figure, better(figure.samples))
-            same = ceilings.setdefault(target.list, {})
-            known = same.setdefault(repr(experiment.where(target)), ceiling)
-            if better([ceiling.best, known.best]) != known.best:
-                same[repr(experiment.where(target))] = ceiling
+        measured = {figure.name: figure for figure in record.figures}
+        for target in experiment.gives:
+            if (figure := measured.get(target.figure.name)) is None:
+                continue
+            better: Callable[..., Ceiling] = max if figure.better == "higher" else min
+            ceiling = _ceiling(experiment, target, record, figure)
+            same, where = ceilings.setdefault(target.list, {}), repr(experiment.where(target))
+            same[where] = better(same.get(where, ceiling), ceiling, key=attrgetter("median"))
     return {name: list(same.values()) for name, same in ceilings.items()}
 
 
-def _ceiling(
-    experiment: Experiment, target: Gives, record: Record, wanted: WantedFigure, figure: Figure, best: float
-) -> Ceiling:
-    launch = record.counting()[figure.samples.index(best)]
-    params = launch.measurement(wanted).params
-    parts = [" ".join([experiment.program, *experiment.arguments]), f"placement {experiment.place.placement}"]
-    if "kernel" in params and "mode" in params:
-        parts.append(f"best: {params['kernel']}, {params['mode']}")
+def _ceiling(experiment: Experiment, target: Gives, record: Record, figure: Figure) -> Ceiling:
+    samples, median = figure.undisturbed(record.counting()), statistics.median
     return Ceiling(
-        best=units.significant(target.part * best, 5),
-        spread_percent=round(100 * max(abs(sample / best - 1) for sample in figure.samples), 2),
+        median=units.significant(target.part * median(samples), 5),
+        spread_percent=round(100 * (max(samples) - min(samples)) / median(samples), 2),
         launches=figure.launches,
         disturbed_launches=record.disturbed_count,
-        method="; ".join(parts),
+        method="; ".join(
+            [" ".join([experiment.program, *experiment.arguments]), f"placement {experiment.place.placement}"]
+        ),
         record=record.id,
         **experiment.where(target),
     )

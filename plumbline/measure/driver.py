@@ -13,20 +13,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import msgspec
-
 from plumbline.base import files, pace, terminal
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import human_seconds
 from plumbline.judge.references import References
 from plumbline.launch import figures, pipeline
-from plumbline.launch.prepare import Prepared, prepare
+from plumbline.launch.prepare import prepare
 from plumbline.launch.signals import held_back, interruptible
 from plumbline.records import store
 from plumbline.records.launch import Launch
 from plumbline.records.model import Record, State
 from plumbline.records.variant import Variant
-from plumbline.site import ceilings_file as site_ceilings
 
 #: the lock file in the work folder, held while launches run there
 LOCK = ".plumbline.lock"
@@ -166,9 +163,6 @@ def run(
         for record in records:
             record.campaign, record.experiment = campaign, experiment
         _measure(launches, schedule([record.variant.launches for record in records], seed), file, say, brief)
-        if into is None and any([_raise_ceilings(job, launches.expected, say) for job in launches.jobs]):
-            with held_back():
-                store.write(file, records)
         return file, records
 
 
@@ -241,26 +235,6 @@ def _unseen(records: list[Record]) -> str | None:
     if not records[0].host.get("virtual") or not any(record.disturbed_count for record in records):
         return None
     return "this is a virtual machine: what disturbed launches from outside of it is seen as steal alone"
-
-
-def _raise_ceilings(job: Prepared, expected: References, say: Callable[[str], None]) -> bool:
-    """Raise the ceilings that the record exceeds, and compare its figures with them; returns whether it exceeds any."""
-    record, known = job.record, job.ceilings
-    if known is None or figures.raised(record, job.host, known) is known:
-        return False
-    try:
-        where = record.site, record.partition, known.machine
-        now = site_ceilings.change(*where, lambda present: figures.raised(record, job.host, present))
-    except PlumbError as error:
-        say(f"record {record.id} is above a ceiling, which cannot be raised: {error}")
-        return False
-    before = [figure.ceiling for figure in record.figures]
-    figures.settle(record, job.facts, job.host, expected, now or known)
-    for figure, old in zip(record.figures, before, strict=True):
-        if old and figure.ceiling and old.percent > max(100, figure.ceiling.percent):
-            figure.ceiling = msgspec.structs.replace(figure.ceiling, raised_from=old.value)
-            say(f"{figure.name} of record {record.id}: {figure.ceiling.raising}")
-    return True
 
 
 def _progress(record: Record, launch: Launch, number: str, took: float, brief: bool) -> str:

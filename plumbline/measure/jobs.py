@@ -77,8 +77,7 @@ class Submission:
     def job(self) -> schedulers.Job:
         """The job as the scheduler takes it."""
         access = names.words_of_all(self.partition.access)
-        hosts = self.hosts or self.partition.hosts[: self.nodes]
-        return schedulers.Job("plumb", self.nodes, self.log, access, hosts)
+        return schedulers.Job("plumb", self.nodes, self.log, access, self.hosts or self.partition.hosts[: self.nodes])
 
     def job_id(self) -> str | None:
         """The job's id, once the scheduler has printed it."""
@@ -123,8 +122,7 @@ def run(submission: Submission, say: Callable[[str], None]) -> int:
         _require_answer(submission, child)
         status = _wait(child, printer)
         job_id = submission.job_id()
-        waiting = submission.scheduler.follow(job_id) if job_id and status == 0 else None
-        if waiting:
+        if waiting := submission.scheduler.follow(job_id) if job_id and status == 0 else None:
             child = _start(waiting, submission.folder, "follow")
             status = _wait(child, printer)
         if job_id or status == 0 or not submission.scheduler.has_jobs:  # else there is no job to wait for
@@ -133,8 +131,7 @@ def run(submission: Submission, say: Callable[[str], None]) -> int:
         _cancel(submission, child, say)
         raise
     printer.print_new()
-    ended = _read(submission.status).strip()
-    if ended:
+    if ended := _read(submission.status).strip():
         return int(ended)
     outputs = [submission.folder / name for name in ("submit.out", "submit.err")]
     text = "\n".join(_read(file) for file in (*outputs, submission.log, submission.output))
@@ -203,9 +200,6 @@ def _script(submission: Submission) -> str:
     return "\n".join(["#!/bin/bash", *lines, ""])
 
 
-_Decoder = codecs.getincrementaldecoder("utf-8")
-
-
 @dataclass
 class _Printer:
     """Prints the new part of a file. It is opened again each time: only then a shared file system shows new content."""
@@ -214,7 +208,7 @@ class _Printer:
     #: by when the job has to have ended (monotonic)
     until: float = math.inf
     position: int = 0
-    decoder: codecs.IncrementalDecoder = field(default_factory=lambda: _Decoder("replace"))
+    decoder: codecs.IncrementalDecoder = field(default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace"))
 
     def print_new(self) -> None:
         with self.file.open("rb") as stream:
@@ -265,8 +259,7 @@ def _cancel(submission: Submission, child: subprocess.Popen[bytes], say: Callabl
 
     A command that has not printed the id yet is ended itself, and the job that it may have made meanwhile after it.
     """
-    job_id = submission.job_id()
-    if job_id:
+    if job_id := submission.job_id():
         _cancel_job(submission.scheduler, job_id, say)
     else:
         child.terminate()
@@ -275,8 +268,7 @@ def _cancel(submission: Submission, child: subprocess.Popen[bytes], say: Callabl
     except subprocess.TimeoutExpired:
         child.kill()
         child.wait()
-    late = submission.job_id()
-    if late and not job_id:
+    if not job_id and (late := submission.job_id()):
         _cancel_job(submission.scheduler, late, say)
 
 

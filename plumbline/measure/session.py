@@ -98,8 +98,8 @@ class Kind(Generic[Kept]):
         except OSError as error:
             raise PlumbError(f"no {self.name} to resume: {error.strerror}", str(file), cure) from error
         except (ValueError, msgspec.ValidationError, PlumbError) as error:
-            fault, cure = f"not the state of a {self.name}: {error}", f"start a new {self.name}"
-            raise PlumbError(fault, str(file), cure) from error
+            fault = f"not the state of a {self.name}: {error}"
+            raise PlumbError(fault, str(file), f"start a new {self.name}") from error
 
     def load(self, folder: Path) -> Kept:
         """The state of ``folder``; raises :class:`PlumbError` if there is none or its circumstances have changed."""
@@ -127,14 +127,18 @@ class Kind(Generic[Kept]):
         return jobs.run_plumb(words, part, nodes, folder.resolve() / "job", say, hosts)
 
 
-def circumstances(stacks: list[str]) -> dict[str, Any]:
-    """The circumstances that must not change until a session continues: suite, stacks, nodes, settings of the host."""
-    return {
+def circumstances(stacks: list[str], part: Partition | None = None) -> dict[str, Any]:
+    """The circumstances that must not change until a session continues: suite, stacks, nodes, settings of the host.
+
+    Where ``part`` is reached by jobs alone, they are those of :func:`before_a_job`.
+    """
+    now = {
         "commit": git.suite_state(),
         "stacks": {name: manifests.digest(manifests.load(name)) for name in stacks},
         "nodes": names.fold(schedulers.current(os.environ).hosts(os.environ) or [schedulers.host_name()]),
         "environment": provenance.fingerprint(provenance.collect()),
     }
+    return before_a_job(now) if part and jobs.needed(part) else now
 
 
 def before_a_job(known: dict[str, Any]) -> dict[str, Any]:

@@ -30,7 +30,8 @@ def reframe(*options, timeout=300, tests=TESTS, **environment):
     answer = subprocess.run(
         command,
         env={**clean, **environment},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
         check=False,
         timeout=timeout,
@@ -56,13 +57,13 @@ def ran(output):
     return tuple(int(number) for number in found.groups())
 
 
-def test_without_activate_every_test_is_skipped_with_the_reason(tmp_path):
-    _, output = reframe("-r", "-t", "quick", RFM_PREFIX=str(tmp_path))
-    run, total, _, skipped = ran(output)
-    assert run == 0
-    assert total == skipped >= 15
-    reasons = set(re.findall(r"SKIP \].*\[(.*)\]$", output, re.MULTILINE))
-    assert reasons == {"no site is configured for this host: run 'make setup', then '. ./activate'"}
+@pytest.mark.parametrize("action", ["-r", "-l"])
+def test_without_activate_reframe_ends_with_the_cure(tmp_path, action):
+    status, output = reframe(action, "-t", "quick", RFM_PREFIX=str(tmp_path))
+    assert status == 1
+    sites = paths.root() / "site-configs"
+    line = f"plumb: no site is configured for this host ({sites}): run 'make setup', then '. ./activate'"
+    assert output.splitlines()[-1] == line
 
 
 def test_a_foreign_reframe_without_the_package_does_not_drop_the_tests(tmp_path):
@@ -81,7 +82,7 @@ def test_a_foreign_reframe_without_the_package_does_not_drop_the_tests(tmp_path)
         check=False,
     )
     assert probe.returncode != 0, "the package is still found: this test tests nothing"
-    _, output = reframe("-l", PYTHONPATH=str(hide), RFM_PREFIX=str(tmp_path))
+    _, output = reframe("-l", **activated(tmp_path, PYTHONPATH=str(hide)))
     assert "skipping test file" not in output
     assert int(re.search(r"Found (\d+) check", output)[1]) >= 15
 
@@ -93,22 +94,19 @@ def test_sources_are_not_read_for_each_test_that_is_loaded(tmp_path):
         "import inspect\nbefore = inspect.stack\n\ndef stack(*options):\n"
         f"    print(file=open({str(calls)!r}, 'a'))\n    return before(*options)\n\ninspect.stack = stack\n"
     )
-    _, output = reframe("-l", PYTHONPATH=str(tmp_path), RFM_PREFIX=str(tmp_path))
+    _, output = reframe("-l", **activated(tmp_path, PYTHONPATH=str(tmp_path)))
     assert int(re.search(r"Found (\d+) check", output)[1]) >= 15
     assert 1 <= len(calls.read_text()) <= 5  # for ReFrame's own classes
 
 
-def test_with_no_site_every_test_is_skipped_with_the_reason(tmp_path):
+def test_with_no_site_reframe_ends_with_the_cure(tmp_path):
     (tmp_path / "sites").mkdir()
     shutil.copy(paths.root() / "site-configs" / "settings.py", tmp_path / "sites")
     settings = str(tmp_path / "sites" / "settings.py")
-    _, output = reframe(
+    status, output = reframe(
         "-r", "-t", "quick", **activated(tmp_path, PLUMB_SITES=str(tmp_path / "sites"), RFM_CONFIG_FILES=settings)
     )
-    run, total, _, skipped = ran(output)
-    assert run == 0
-    assert total == skipped >= 15
-    assert "no site is configured for this host" in output
+    assert (status, "plumb: no site is configured for this host" in output) == (1, True)
 
 
 def test_figures_are_shown_and_recorded(tmp_path, monkeypatch):
@@ -144,6 +142,18 @@ def test_what_the_machine_cannot_hold_is_skipped_with_the_shortage(tmp_path):
     assert "[2 nodes asked, the partition offers 1]" in output
 
 
+def test_on_one_core_no_test_vanishes(tmp_path):
+    """ReFrame drops a test whose parameter has no values, with a warning only."""
+    sites = tmp_path / "sites"
+    shutil.copytree(paths.sites() / "local", sites / "local")
+    (topology,) = (sites / "local/topology").iterdir()
+    topology.write_text(binder.ask(["--topology", "package:1 core:1 pu:1", "--export-topology", "-"]))
+    _, output = reframe("-l", **activated(tmp_path, PLUMB_SITES=str(sites)))
+    assert "skipping" not in output
+    expected = set((TESTS / integrity.EXPECTED).read_text().split())
+    assert set(re.findall(r"^- (\w+)", output, re.MULTILINE)) == expected
+
+
 @pytest.fixture
 def suite(tmp_path):
     """A copy of some of the tests to spoil: all of them take seconds to load."""
@@ -162,7 +172,7 @@ def described(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for name, value in activated(tmp_path_factory.mktemp("described")).items():
             patch.setenv(name, value)
-        return integrity.describe(TESTS)
+        return integrity.describe(TESTS, "local")
 
 
 @pytest.fixture

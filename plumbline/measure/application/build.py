@@ -17,9 +17,7 @@ from msgspec.structs import replace
 
 from plumbline.base import files, paths, surroundings
 from plumbline.base.errors import PlumbError
-from plumbline.measure.application import source as sources
-from plumbline.measure.application.model import FILE, Application, Program, load, test_name
-from plumbline.measure.application.source import Source
+from plumbline.measure.application.model import FILE, Application, Program, Source, check_out, load, test_name
 from plumbline.parsers.application import Rules
 from plumbline.records.variant import ApplicationState
 from plumbline.stacks import abi, fetch
@@ -62,11 +60,10 @@ def build(file: Path, source: Source, stack: Manifest, say: Callable[[str], None
         if not whole:
             shutil.rmtree(place, ignore_errors=True)
             place.mkdir(parents=True)
-            sources.check_out(source, place / "source")
+            check_out(source, place / "source")
             if not (folder / FILE).is_file():
                 raise PlumbError(f"{source.label} has no {FILE}", str(source.folder), "is it committed? git add it")
-            checked_out = load(folder / FILE)
-            if checked_out.build:
+            if (checked_out := load(folder / FILE)).build:
                 say(f"{name}: building {source.label} with {compiles.name}")
             around = environment(compiles) | dict(source.variables)
             if standard:
@@ -107,10 +104,8 @@ def executable(word: str, folder: Path, stack: Manifest) -> Path:
 def _watched(folder: Path) -> dict[str, str]:
     """The SHA-256 of the files that launches run or read, by path below ``folder``: plumb.yaml, programs, inputs."""
     programs = load(folder / FILE).programs.values()
-    named = [
-        [FILE, program.words[0], *program.inputs, *([program.stdin] if program.stdin else [])] for program in programs
-    ]
-    watched = {file for names in named for name in names for file in files.below(folder / name)}
+    named = {FILE, *(name for each in programs for name in (each.words[0], *each.inputs, each.stdin or FILE))}
+    watched = {file for name in named for file in files.below(folder / name)}
     ours = sorted(file for file in watched if file.is_relative_to(folder))
     return {file.relative_to(folder).as_posix(): files.sha256_once(file) for file in ours}
 
@@ -158,7 +153,6 @@ class Runnable(Struct, frozen=True, kw_only=True):
         """The facts that a launch of the program ``called`` needs, as built with ``stack``."""
         program, folder = self.programs[called], Path(self.stacks[stack])
         file = executable(program.words[0], folder, manifests.load(stack))
-        rules = Rules(figures=program.figures, checks=program.checks)
         return {
             "program": str(file),
             "command": [str(file)],
@@ -166,5 +160,5 @@ class Runnable(Struct, frozen=True, kw_only=True):
             **({"stdin": str(folder / program.stdin)} if program.stdin else {}),
             "mpi": program.mpi,
             "binds": program.binds,
-            "rules": msgspec.to_builtins(rules),
+            "rules": msgspec.to_builtins(Rules(figures=program.figures, checks=program.checks)),
         }

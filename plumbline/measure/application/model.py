@@ -1,17 +1,20 @@
-"""``plumb.yaml``: the programs of a repository, and what is to be measured of them."""
+"""``plumb.yaml``, the programs of a repository and what is to be measured of them; and the states of their code."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shlex
+import shutil
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
 
-from plumbline.base import schemas, units
+from plumbline.base import files, git, schemas, units
 from plumbline.base.errors import PlumbError, suggest
 from plumbline.host import binder
 from plumbline.launch.witness.compare import Binds
@@ -24,6 +27,10 @@ Name: TypeAlias = Annotated[str, schemas.whole("[a-z][a-z0-9_]{0,39}")]
 Count: TypeAlias = Annotated[int, Meta(ge=1, le=1_000_000)]
 #: a path below the folder of plumb.yaml
 Inside: TypeAlias = Annotated[str, schemas.whole(r"(?!/)(?!.*(^|/)\.\.(/|$))[^\x00-\x1f\x7f]+")]
+#: of a build: names and values
+Variables: TypeAlias = tuple[tuple[str, str], ...]
+#: bytes of a folder without git that are copied at most
+MOST_BYTES = 2 << 30
 #: files of a launch's own in the folder where the program runs
 TAKEN = ("witness", "output", "profile", "stdout", "stderr")
 
@@ -96,8 +103,7 @@ def find(start: Path) -> Path | None:
 
 def here(named: Path | None) -> Path:
     """The plumb.yaml that is ``named``, or that of the present folder; raises :class:`PlumbError` without one."""
-    file = named or find(Path.cwd())
-    if file is None:
+    if (file := named or find(Path.cwd())) is None:
         raise PlumbError(f"there is no {FILE} here or above", str(Path.cwd()), CURE)
     return file.resolve()
 
@@ -135,19 +141,17 @@ def faults(application: Application, folder: Path) -> Iterator[str]:
 
 def _faults(program: Program, folder: Path) -> Iterator[str]:
     try:
-        words = program.words
+        if not program.words or not all(program.words):
+            yield "command: an empty word"
     except ValueError as error:
         yield f"command: {error}"
-        words = ["?"]
-    if not words or not all(words):
-        yield "command: an empty word"
     for name, rule in program.figures.items():
         where = f"figures.{name}"
         if len(rule.kinds) != 1:
             named = ", ".join(rule.kinds) or "none"
             yield f"{where}: one of pattern, json, csv and wall says where it is found; {named} are here"
         elif rule.pattern:
-            yield from (f"{where}.pattern: {fault}" for fault in _pattern(rule.pattern, number=True))
+            yield from (f"{where}.pattern: {fault}" for fault in pattern_faults(rule.pattern, number=True))
         if not rule.wall and "unit" not in msgspec.to_builtins(rule):
             yield f"{where}.unit: missing: what the program prints behind the number, such as s or GB/s"
         if rule.wall and rule.unit != "s":
@@ -159,7 +163,7 @@ def _faults(program: Program, folder: Path) -> Iterator[str]:
                 yield f"{where}.{work}: its rate is called {rate_name(name, work)}, as another figure"
     for place, check in enumerate(program.checks):
         wanted = check.value is not None
-        yield from (f"checks.{place}.pattern: {fault}" for fault in _pattern(check.pattern, number=wanted))
+        yield from (f"checks.{place}.pattern: {fault}" for fault in pattern_faults(check.pattern, number=wanted))
     for name in sorted(Rules(figures=program.figures, checks=program.checks).files):
         parts = Path(name).parts
         if (folder / name).exists() and any(_overlap(parts, Path(entry).parts) for entry in program.inputs):
@@ -191,7 +195,7 @@ def _overlap(first: Sequence[str], second: Sequence[str]) -> bool:
     return common > 0 and first[:common] == second[:common]
 
 
-def _pattern(text: str, number: bool) -> Iterator[str]:
+def pattern_faults(text: str, number: bool) -> Iterator[str]:
     """The fault of a regular expression, of which a group is a ``number`` or not."""
     try:
         pattern = re.compile(text, re.MULTILINE)
@@ -202,3 +206,85 @@ def _pattern(text: str, number: bool) -> Iterator[str]:
         yield "it has no group: put ( ) around what matches the number"
     elif number and pattern.groups > 1 and "value" not in pattern.groupindex:
         yield "it has several groups: name that of the number: (?P<value>…)"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A state of the code in ``folder``, which has the plumb.yaml.
+
+    ``commit`` is its commit; None where the folder is in no repository: then ``digest`` is that of its files.
+    ``changed``: tracked files differ from the commit that is checked out; ``commit`` is then one of its own, of no
+    branch, that has the changes. ``repository`` is the folder that has the repository. ``variables`` are for the lines
+    of ``build``: name and value.
+    """
+
+    folder: Path
+    repository: Path | None
+    commit: str | None
+    changed: bool = False
+    digest: str = ""
+    variables: Variables = ()
+
+    @property
+    def identity(self) -> str:
+        """The identity of this state of the code."""
+        return self.commit or self.digest
+
+    @property
+    def key(self) -> str:
+        """The identity of this state and its variables, as a file's name."""
+        variables_hash = hashlib.sha256(repr(self.variables).encode()).hexdigest()[:8]
+        return f"{self.identity[:12]}{f'-{variables_hash}' if self.variables else ''}"
+
+    @property
+    def label(self) -> str:
+        """For people: the first digits of the commit, and the variables."""
+        changes = " with changes that are not committed" if self.changed else ""
+        return ", ".join([f"{self.identity[:12]}{changes}", *(f"{name}={value}" for name, value in self.variables)])
+
+
+def present_code(file: Path, variables: Variables = ()) -> Source:
+    """The code as it lies beside ``file``, with changes of tracked files that are not committed."""
+    folder = file.parent
+    if (repository := git.top(folder)) is None:
+        return Source(folder, None, None, digest=_digest(folder), variables=variables)
+    if (head := git.commit("HEAD", repository)) is None:
+        raise PlumbError("the repository has no commit", str(repository), "git commit what is to be measured")
+    date = git.run("show", "--no-patch", "--format=%cI", head, at=repository)
+    always = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}  # the same changes are the same commit
+    stashed = git.run("stash", "create", at=repository, variables=always)
+    return Source(folder, repository, stashed or head, bool(stashed), variables=variables)
+
+
+def code_of_commit(file: Path, name: str, variables: Variables = ()) -> Source:
+    """The code at the commit that ``name`` stands for. Raises :class:`PlumbError` where there is none."""
+    if (repository := git.top(file.parent)) is None:
+        raise PlumbError(f"'{name}' is not a commit: this is not a git repository", str(file.parent), "git init")
+    if (commit := git.commit(name, repository)) is None:
+        raise PlumbError(f"'{name}' is not a commit", str(repository), "git log has them")
+    return Source(file.parent, repository, commit, variables=variables)
+
+
+def check_out(source: Source, target: Path) -> Path:
+    """Make a clean copy of the code in ``target``, which is not there yet; returns the folder that has plumb.yaml.
+
+    Of a repository it has what is committed, submodules too, and nothing else. Raises :class:`PlumbError` if git
+    refuses, or where that state has no plumb.yaml in this place.
+    """
+    if source.repository is None:
+        shutil.copytree(source.folder, target, symlinks=True)
+        return target
+    git.check_out(source.repository, str(source.commit), target)
+    return target / source.folder.relative_to(source.repository)
+
+
+def _digest(folder: Path) -> str:
+    """SHA-256 of the names and contents of all files below ``folder``."""
+    digest, size = hashlib.sha256(), 0
+    for file in sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()):
+        size += file.stat().st_size
+        if size > MOST_BYTES:
+            cure = f"git init there, or move {FILE} to a folder with what is measured alone"
+            raise PlumbError(f"the folder has more than {MOST_BYTES >> 30} GiB of files", str(folder), cure)
+        digest.update(f"{file.relative_to(folder)}\0{files.sha256(file)}\0".encode())
+    return digest.hexdigest()

@@ -34,7 +34,7 @@ class ApplicationTest(PlumbTest, special=True):  # type: ignore[call-arg]
 
     def suit_stack(self) -> None:
         """Skip a stack that the application was not built with; give the launch its program."""
-        stack = self.current_environ.extras["stack"]
+        stack = self.stack_facts["stack"]
         self.skip_if(stack not in self.built.stacks, f"{self.built.code.name} was not built with stack {stack}")
         self.context = self.built.context(self.called, stack)
         self.arguments = self.program.words[1:]
@@ -57,7 +57,7 @@ def _tests(built: Runnable) -> None:
             "built": built,
             "called": name,
             "program": program,
-            "placement": parameter(program.placements),
+            "placement": parameter(program.placements, type=str),
             "memory": program.memory or ("firsttouch" if program.binds == "itself" else None),
             "ranks_per_node": program.ranks or 0,
             "nodes": program.nodes,
@@ -71,7 +71,7 @@ def _tests(built: Runnable) -> None:
         }
         if program.threads:
             several = isinstance(program.threads, list)
-            body["threads"] = parameter(program.threads) if several else program.threads
+            body["threads"] = parameter(program.threads, type=int) if several else program.threads
         rfm.simple_test(make_test(built.test(name), (ApplicationTest,), body, module=__name__))
 
 

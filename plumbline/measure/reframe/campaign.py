@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import re
@@ -28,14 +29,14 @@ from plumbline.host import proc
 from plumbline.launch import process, signals
 from plumbline.measure import jobs
 from plumbline.measure.application import build, model
-from plumbline.measure.application.source import Source
-from plumbline.measure.reframe import cases
+from plumbline.measure.application.model import Source
+from plumbline.measure.reframe import cases, settings
 from plumbline.measure.reframe.cases import Case
 from plumbline.records import naming, outcome, query
 from plumbline.records.model import Row
 from plumbline.show import brief, show, summary
 from plumbline.show.report import answer
-from plumbline.show.report.findings import Campaign, below_reference, far_from_reach, ranked
+from plumbline.show.report.findings import Campaign
 from plumbline.site.nodes import choice
 from plumbline.stacks import abi
 from plumbline.stacks import manifest as manifests
@@ -104,14 +105,15 @@ def measure(tests: Tests, nodes: Sequence[str] = (), turn: str | None = None) ->
         campaign = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
         here = site.claiming(site.load_all())
         _refuse_blank(here)
-        environment = environment_of_reframe({**_nodes_chosen(here, nodes, turn), **tests.variables})
+        theirs, options = _configurations(tests.options)
+        environment = environment_of_reframe({**_nodes_chosen(here, nodes, turn), **tests.variables}, theirs)
         environment["RFM_STAGE_DIR"] = str(_make_stage(campaign))
         command = [paths.program("reframe"), *cases.words(tests.files), "-r", "--nocolor", "-S", f"campaign={campaign}"]
         # where there is one host, one case after the other: ReFrame would end a case only after the next has run
         if all(schedulers.named(part.scheduler).is_one_host for part in (here.partitions if here else [])):
             command.append("--exec-policy=serial")
         command += ["-S", f"experiment={tests.experiment}"] if tests.experiment else []
-        command += [*_nodes_now(here, tests.options), *tests.options]
+        command += [*_nodes_now(here, options), *options]
         print(f"campaign {campaign}: {' '.join(command)}", flush=True)
         # The end of a job or of a terminal is an interrupt too; a process in a shell's background ignores SIGINT.
         for number in signals.handled():
@@ -171,27 +173,42 @@ def _nodes_now(here: Site | None, extra: Sequence[str]) -> list[str]:
     """
     if here is None or here.archived or any(word.startswith(f"{choice.MAX_NODES}=") for word in extra):
         return []
-    counts, lines = choice.survey(here)
+    counts, lines = choice.survey(here, [f"--{word}" for word in re.findall(r"\breservation=\S+", " ".join(extra))])
     for line in lines:
         print(line, flush=True)
     lowered = ",".join(f"{name}={count}" for name, count in counts.items())
     return ["-S", f"{choice.MAX_NODES}={lowered}"] if counts else []
 
 
-def environment_of_reframe(variables: Mapping[str, str]) -> dict[str, str]:
+def _configurations(options: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The configuration files that ReFrame's ``options`` name, and the others: a ``-C`` would replace Plumbline's."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("-C", "--config-file", action="append", default=[])
+    known, others = parser.parse_known_args(options)
+    return known.config_file, others
+
+
+def environment_of_reframe(variables: Mapping[str, str], theirs: Sequence[str] = ()) -> dict[str, str]:
     """This process's variables, those that ``activate`` sets for ReFrame, the folders in use, and ``variables``.
 
-    Raises :class:`PlumbError` for a variable that would be set otherwise without a word.
+    ReFrame gets its configuration files of the user, and those of ``theirs``, behind Plumbline's; the system stays this
+    host's site. Raises :class:`PlumbError` for a variable that would be set otherwise without a word.
     """
-    local, ours = paths.sites() / "settings.py", paths.suite() / "site-configs" / "settings.py"
-    activated = {"RFM_CONFIG_FILES": str(ours), "RFM_PREFIX": str(paths.home() / "build" / "reframe")}
-    reframe_settings = {"RFM_CONFIG_FILES": str(local if local.exists() else ours), "RFM_PREFIX": str(paths.reframe())}
+    activated = {"RFM_PREFIX": str(paths.home() / "build" / "reframe")}
+    reframe_settings = {"RFM_PREFIX": str(paths.reframe())}
+    ours = {str(settings.file()), str(paths.suite() / "site-configs" / "settings.py"), ""}
+    added = [file for file in os.environ.get("RFM_CONFIG_FILES", "").split(":") if file not in ours]
+    configured = [str(settings.file()), *(str(Path(file).absolute()) for file in (*added, *theirs))]
+    here = site.claiming(site.load_all())
+    system = {"RFM_SYSTEM": here.name} if here else {}
     for name, value in os.environ.items():
         known = surroundings.row(name)
         if known and known.programs == "refused" and value not in (activated.get(name), reframe_settings.get(name)):
             fault = f"{name} is set, and ReFrame would not get it: its tests, settings and folders are Plumbline's"
             raise PlumbError(fault, f"{name}={value}", f"unset {name}, or use reframe itself after . ./activate")
-    return {**os.environ, **paths.variables(), **reframe_settings, **variables}
+    options = {site.OPTIONS: "\n".join(site.options())}
+    reframe_settings["RFM_CONFIG_FILES"] = ":".join(configured)
+    return {**system, **os.environ, **paths.variables(), **options, **reframe_settings, **variables}
 
 
 def _follow(command: list[str], environment: dict[str, str], here: str, tests: Tests) -> tuple[int, list[Case]]:
@@ -280,7 +297,7 @@ def _report(campaign: str, profile: str, code: int, ended: list[Case], seconds: 
     mine, damages = query.records(query.Selection(campaign=campaign))
     for damage in damages:
         print(f"plumb: damaged record: {damage}", file=sys.stderr)
-    skips = cases.skip_reasons(ended)
+    skips = Counter(case.reason or "no reason given" for case in ended if case.state == "SKIP")
     failed = [case for case in ended if case.failed]
     invalid = [row for row in mine if not row.is_valid]
     is_brief = bool(mine) and terminal.width() is not None
@@ -311,7 +328,7 @@ def _report(campaign: str, profile: str, code: int, ended: list[Case], seconds: 
         end.append(f"next: {step}")
     faults = [f"{case.describe()}: {case.reason or 'ReFrame gives no reason'}" for case in failed]
     faults += [f"{row.variant.name} on {row.stack.name}: {', '.join(row.faults) or row.verdict}" for row in invalid]
-    faults += [finding.text for rule in (below_reference, far_from_reach) for finding in ranked(rule(known))]
+    faults += [str(fault) for fault in known.faults]
     print(brief.text(mine, faults, end) if is_brief else "\n".join(["", *end]))
     if why := _why(failed, len(invalid), measured, skips):
         print(why, file=sys.stderr)
@@ -346,8 +363,7 @@ def _why(failed: Sequence[Case], invalid: int, measured: bool, skips: Mapping[st
 
 def _next(mine: Sequence[Row], failed: Sequence[Case], disturbed: bool) -> str | None:
     """The most useful step after a campaign; None where there is nothing to do."""
-    invalid = next((row for row in mine if not row.is_valid), None)
-    if invalid:
+    if invalid := next((row for row in mine if not row.is_valid), None):
         return f"plumb show {invalid.id} shows what went wrong in {invalid.variant.name} on {invalid.stack.name}"
     if failed:
         stage = failed[0].stage
@@ -368,8 +384,7 @@ def prepared(file: Path, state: Source, stacks: Sequence[str], folder: Path, say
 
     Their list for ReFrame is written to ``folder``.
     """
-    builds = [build.build(file, state, manifests.load(name), say) for name in stacks]
-    runnable = build.Runnable.of(builds)
+    runnable = build.Runnable.of([build.build(file, state, manifests.load(name), say) for name in stacks])
     listing = folder / f"{state.key}.json"
     files.replace(listing, msgspec.json.encode(runnable).decode())
     return Tests([Path(__file__).with_name("applications.py")], runnable.code.name, [], {build.VARIABLE: str(listing)})
@@ -380,8 +395,7 @@ def offered_stacks(file: Path | None) -> list[str]:
 
     Raises :class:`PlumbError` if there is none.
     """
-    here = site.claiming(site.load_all())
-    if here is None:
+    if (here := site.claiming(site.load_all())) is None:
         raise PlumbError("no site is configured for this host", str(paths.sites()), f"{paths.setup()} makes one")
     offered = dict.fromkeys(name for part in here.partitions for name in part.stacks)
     if not offered:

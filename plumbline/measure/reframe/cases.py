@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -40,7 +39,7 @@ NONE_SELECTED = "none was selected"
 #: the cure of an error that quotes ReFrame
 WHOLE = "ReFrame's whole output is there"
 #: how ReFrame or Python begins the error that ended a run: one of ours that a site or a test raised, then any other
-_OURS = re.compile(r".*(?:PlumbError|plumb error): ")
+_OURS = re.compile(r"(?:.*(?:PlumbError|plumb error)|plumb): ")
 _THEIRS = re.compile(r"(?:reframe: |.*: )?error: |[\w.]*(?:Error|Exception|Interrupt|Exit)(?:: |$)", re.IGNORECASE)
 _CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
 #: of a regular expression: a literal, a set, or one character
@@ -85,8 +84,7 @@ class Case:
 
 def ended(line: str) -> tuple[Case, int, int] | None:
     """The case of which ``line`` says that it ended, its number and how many there are; None for any other line."""
-    match = _DONE.search(line)
-    if not match:
+    if not (match := _DONE.search(line)):
         return None
     label, _, reason = match[4].partition(" [")
     return Case(match[1], label, reason.removesuffix("]") or None), int(match[2]), int(match[3])
@@ -120,11 +118,6 @@ def _reason(text: str) -> str:
     if spawned and message:
         return f"{spawned[1]}: {message}"
     return _RAISED.sub("", text.splitlines()[0])
-
-
-def skip_reasons(cases: Sequence[Case]) -> Counter[str]:
-    """How many cases were skipped, by reason."""
-    return Counter(case.reason or "no reason given" for case in cases if case.state == "SKIP")
 
 
 def last_words(output: str) -> str:

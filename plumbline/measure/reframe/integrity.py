@@ -23,7 +23,7 @@ from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.host import machine
 from plumbline.host.binder import resolve
-from plumbline.measure.reframe import cases
+from plumbline.measure.reframe import cases, settings
 
 #: the list of test classes that must load, one per line
 EXPECTED = "expected.txt"
@@ -44,14 +44,13 @@ def faults(tests: Path, site_name: str) -> list[str]:
     placements that never differ.
     """
     expected = set((tests / EXPECTED).read_text(encoding="utf-8").split())
-    described = describe(tests)
+    described = describe(tests, site_name)
     loaded = {test["@class"] for test in described}
     lines = [f"test {name} was dropped: 'reframe -c {tests} -l -v' says why" for name in sorted(expected - loaded)]
     lines += [f"test {name} is not in {tests / EXPECTED}: add it" for name in sorted(loaded - expected)]
     written = {name for names in cases.classes(tests).values() for name in names}
     lines += [f"test {name} is not a class of a file: no selection would load it" for name in sorted(loaded - written)]
-    missing = (site.references_missing(site_name, family) for family in site.families(expected))
-    lines += filter(None, missing)
+    lines += filter(None, (site.references_missing(site_name, family) for family in site.families(expected)))
     return lines + equal_arms(described, two_packages())
 
 
@@ -101,8 +100,7 @@ def _plans(
 ) -> Iterator[tuple[str, str]]:
     """The plans of the variants that differ in their placement only, with each number of threads that a test tries."""
     for others in left.keys() & right.keys():
-        tries = _thread_counts(topology) if "%threads=" in left[others]["name"] else [None]
-        for threads in tries:
+        for threads in _thread_counts(topology) if "%threads=" in left[others]["name"] else [None]:
             first, second = (
                 _plan(
                     test["placement"], threads or test.get("threads") or None, test["ranks_per_node"] or None, topology
@@ -127,12 +125,14 @@ def _plan(placement: str, threads: int | None, ranks: int | None, topology: str)
     return repr((plan.bound, plan.map, plan.nodes, plan.threads, plan.ranks))
 
 
-def describe(tests: Path) -> list[dict[str, Any]]:
-    """The variants that ReFrame loads from ``tests`` with the present settings, as ``--describe`` says them."""
-    command = [paths.program("reframe"), "-c", str(tests), "--describe"]
+def describe(tests: Path, site_name: str) -> list[dict[str, Any]]:
+    """The variants that ReFrame loads from ``tests`` for a site, as ``--describe`` says them."""
+    command = [paths.program("reframe"), "-C", str(settings.file()), "--system", site_name, "-c", str(tests)]
     # with a job's own variables ReFrame would write its log over the one of the run that started this
     environment = {**os.environ, "RFM_SAVE_LOG_FILES": "no", "RFM_PREFIX": str(paths.build() / "reframe-integrity")}
-    answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=environment)
+    answer = subprocess.run(
+        [*command, "--describe"], capture_output=True, text=True, check=False, timeout=300, env=environment
+    )
     try:
         variants: list[dict[str, Any]] = json.loads(answer.stdout)
     except ValueError:

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import re
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from plumbline import mpi, schedulers, site
 from plumbline.base import paths
-from plumbline.base.errors import PlumbError
+from plumbline.base.errors import PlumbError, suggest
 from plumbline.base.schemas.site import Partition, Site
 from plumbline.site.nodes import choice
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks.manifest import Manifest
 
 #: the feature of every environment made from a stack manifest
-FEATURE = "plumb-stack"
+FEATURE = "plumb_stack"
+#: the member of the ``extras`` of a partition or environment that tests read: a centre may have its own beside
+EXTRAS = "plumb"
 #: variable for ReFrame on this host: stacks that every partition offers, too, separated by commas. Those of commits of
 #: an MPI library are in no list of a site
 ALSO = "PLUMB_ALSO_STACKS"
-#: the environment where there is none: tests end as skipped there, with the reason
-NOTHING = "no-stack"
-UNCONFIGURED = f"no site is configured for this host: run '{paths.setup()}'" + (
-    "" if paths.is_installed() else ", then '. ./activate'"
-)
+
+
+def file() -> Path:
+    """ReFrame's configuration file: that of the site folders, if they have one, else the suite's."""
+    local = paths.sites() / "settings.py"
+    return local if local.exists() else paths.suite() / "site-configs" / "settings.py"
 
 
 def configuration() -> dict[str, Any]:
@@ -40,12 +46,23 @@ def configuration() -> dict[str, Any]:
     environments = [_environment(manifest) for manifest in stacks.values()]
     environments += [_elsewhere(name) for name in sorted(offered - stacks.keys())]
     return {
-        "systems": [*(_system(site_facts) for site_facts in sites), _unconfigured()],
-        "environments": [*environments, {"name": NOTHING}],
+        "systems": [
+            {
+                "name": site_facts.name,
+                "descr": site_facts.description,
+                "hostnames": site_facts.hostnames,
+                "modules_system": site_facts.modules_system,
+                "partitions": [_partition(site_facts, part) for part in site_facts.partitions],
+            }
+            for site_facts in sites
+        ],
+        "environments": environments,
+        "modes": [{"name": name, "options": [f"-t {name}", f"-S profile={name}"]} for name in ("quick", "full")],
         "general": [
             {
                 "check_search_path": [str(paths.suite() / "reframe-tests")],
                 "remote_detect": False,
+                "save_log_files": True,  # `--prefix` moves this copy
                 "report_file": str(paths.reframe() / "reports/run-report-{sessionid}.json"),
                 "topology_prefix": str(paths.reframe() / "topology"),
             }
@@ -58,8 +75,7 @@ def configuration() -> dict[str, Any]:
 def _require_stacks(site_facts: Site, stacks: dict[str, Manifest]) -> None:
     """The stacks of this host's own site must be installed; an unknown name is a typo."""
     for part in site_facts.partitions:
-        missing = [name for name in part.stacks if name not in stacks]
-        if missing:
+        if missing := [name for name in part.stacks if name not in stacks]:
             raise PlumbError(
                 f"site {site_facts.name}, partition {part.name}: stack {missing[0]} is not installed",
                 str(paths.sites() / site_facts.name / "site.yaml"),
@@ -67,40 +83,35 @@ def _require_stacks(site_facts: Site, stacks: dict[str, Manifest]) -> None:
             )
 
 
-def _system(site_facts: Site) -> dict[str, Any]:
-    return {
-        "name": site_facts.name,
-        "descr": site_facts.description,
-        "hostnames": site_facts.hostnames,
-        "modules_system": site_facts.modules_system,
-        "partitions": [_partition(site_facts, part) for part in site_facts.partitions],
-    }
-
-
 def _partition(site_facts: Site, part: Partition) -> dict[str, Any]:
-    scheduler = schedulers.named(part.scheduler)
+    scheduler, also = schedulers.named(part.scheduler), os.environ.get(ALSO, "").split(",")
     return {
         **scheduler.reframe_partition(part.access, part.hosts, choice.pinned(part.name)),
         "name": part.name,
         "descr": part.description or part.name,
         "scheduler": scheduler.reframe_backend(),
         "launcher": "local",  # plumb launch starts the ranks itself
-        "environs": [environment_name(stack) for stack in [*part.stacks, *_also()]] or [NOTHING],
+        "environs": [environment_name(stack) for stack in (*part.stacks, *filter(None, also))],
         "max_jobs": scheduler.reframe_jobs,
         "prepare_cmds": [*scheduler.script_begins, *part.prepare],
-        "extras": {
-            "archived": site_facts.archived,
-            "scheduler": scheduler.name,
-            "max_job_s": part.max_job_s or None,
-            "nodes": part.nodes_offered,
-            "max_pending_s": part.max_pending_s,
-            "topology": str(paths.sites() / site_facts.name / part.topology),
-        },
+        "extras": {EXTRAS: _facts(site_facts, part)},
     }
 
 
-def _also() -> list[str]:
-    return [stack for stack in os.environ.get(ALSO, "").split(",") if stack]
+def _facts(site_facts: Site, part: Partition) -> dict[str, Any]:
+    """The facts of a partition that tests read."""
+    scheduler = schedulers.named(part.scheduler)
+    return {
+        "site": site_facts.name,
+        "partition": part.name,
+        "archived": site_facts.archived,
+        "scheduler": scheduler.name,
+        "max_job_s": part.max_job_s or None,
+        "nodes": part.nodes_offered,
+        "max_pending_s": part.max_pending_s,
+        "topology": str(paths.sites() / site_facts.name / part.topology),
+        "prepare": [*scheduler.script_begins, *part.prepare],
+    }
 
 
 def environment_name(stack: str) -> str:
@@ -114,10 +125,12 @@ def _environment(manifest: Manifest) -> dict[str, Any]:
         "modules": manifest.modules,
         "features": [FEATURE],
         "extras": {
-            "stack": manifest.name,
-            "benchmarks": sorted(manifest.benchmarks),
-            "accelerator": manifest.accelerator,
-            "family": manifest.mpi.family,
+            EXTRAS: {
+                "stack": manifest.name,
+                "benchmarks": {ident: entry.version for ident, entry in sorted(manifest.benchmarks.items())},
+                "accelerator": manifest.accelerator,
+                "family": manifest.mpi.family,
+            }
         },
     }
 
@@ -127,30 +140,70 @@ def _elsewhere(name: str) -> dict[str, Any]:
 
     One that is called like a family of MPI libraries is taken for one of it.
     """
-    family = name if name in mpi.TABLE else None
-    extras = {"stack": name, "benchmarks": None, "accelerator": None, "family": family}
-    return {"name": environment_name(name), "features": [FEATURE], "extras": extras}
+    extras = {"stack": name, "benchmarks": None, "accelerator": None, "family": name if name in mpi.TABLE else None}
+    return {"name": environment_name(name), "features": [FEATURE], "extras": {EXTRAS: extras}}
 
 
-def _unconfigured() -> dict[str, Any]:
-    """Hosts that no site claims: last, so that it matches only the hosts that no site did."""
-    partition = {"name": "none", "scheduler": "local", "launcher": "local", "environs": [NOTHING], "max_jobs": 1}
-    return {"name": "unconfigured", "descr": "no site claims this host", "hostnames": [".*"], "partitions": [partition]}
+def extend(
+    site_configuration: Mapping[str, Any],
+    system: str,
+    environments: Mapping[str, str],
+    site_name: str | None = None,
+    partitions: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """:func:`plumbline.reframe.extend`, which documents it; raises :class:`PlumbError`."""
+    from reframe.core.settings import site_configuration as builtin  # here: campaigns start ReFrame, and load none
+
+    extended = copy.deepcopy(dict(site_configuration))
+    systems = {item["name"]: item for item in extended.get("systems", [])}
+    if system not in systems:
+        raise PlumbError(f"no system '{system}'", "site_configuration", suggest(system, systems))
+    facts = site.load(site_name or system)
+    known = {part.name: part for part in facts.partitions}
+    matched = []
+    for part in systems[system]["partitions"]:
+        if mine := known.get((partitions or {}).get(part["name"], part["name"])):
+            part["extras"] = {**part.get("extras", {}), EXTRAS: _facts(facts, mine)}
+            matched.append(part)
+    if not matched:
+        theirs = systems[system]["partitions"][0]["name"]
+        fault = f"site {facts.name} knows no partition of system {system}"
+        cure = f"plumb site init --site {facts.name} --partition {theirs}, or partitions={{'{theirs}': 'OURS'}}"
+        raise PlumbError(fault, str(site.folder(facts.name) / site.FILE), cure)
+    defined = [*extended.setdefault("environments", [])]
+    defined += [
+        item for item in copy.deepcopy(builtin["environments"]) if item["name"] not in {e["name"] for e in defined}
+    ]
+    offered = {name for part in matched for name in part.get("environs", [])} & {item["name"] for item in defined}
+    targets = [f"{system}:{part['name']}" for part in matched]
+    for name, stack in environments.items():
+        if name not in offered:
+            raise PlumbError(f"system {system} has no environment '{name}'", "environments", suggest(name, offered))
+        ours = _environment(manifests.load(stack))
+        for entry in [item for item in defined if item["name"] == name]:
+            kept = entry.get("modules", [])
+            more = {
+                "features": [*entry.get("features", []), FEATURE],
+                "extras": {**entry.get("extras", {}), **ours["extras"]},
+                "modules": [*kept, *(module for module in ours["modules"] if module not in kept)],
+            }
+            scope = {target.partition(":")[0] for target in entry.get("target_systems", ["*"])}
+            if system in scope:
+                entry.update(more)
+            elif "*" in scope:
+                extended["environments"].append({**entry, **more, "target_systems": targets})
+    return extended
 
 
 def _logging() -> dict[str, Any]:
+    """ReFrame's log; its output and its performance log are ReFrame's defaults, or those of another configuration."""
     folder = paths.reframe()
     folder.mkdir(parents=True, exist_ok=True)
-    return {
-        "handlers": [
-            {"type": "stream", "name": "stdout", "level": "info", "format": "%(message)s"},
-            {
-                "type": "file",
-                "name": str(folder / "reframe.log"),
-                "level": "debug2",
-                "format": "[%(asctime)s] %(levelname)s: %(check_info)s: %(message)s",
-                "append": False,
-            },
-        ],
-        "handlers_perflog": [],
+    log = {
+        "type": "file",
+        "name": str(folder / "reframe.log"),
+        "level": "debug2",
+        "format": "[%(asctime)s] %(levelname)s: %(check_info)s: %(message)s",
+        "append": False,
     }
+    return {"handlers": [log]}

@@ -8,34 +8,54 @@ from typing import Any
 
 import reframe as rfm
 import reframe.utility.sanity as sn
-from reframe.core.builtins import run_after, run_before, sanity_function
+from reframe.core.builtins import run_after, run_before, sanity_function, variable
 from reframe.core.exceptions import SanityError
 from reframe.core.runtime import runtime
 
 from plumbline import schedulers, site
-from plumbline.base import paths
-from plumbline.base.schemas.site import Partition
+from plumbline.base import paths, units
+from plumbline.base.errors import PlumbError, suggest
 from plumbline.host import machine
 from plumbline.host.machine import Machine
 from plumbline.judge.references.match import thresholds
 from plumbline.launch import process
 from plumbline.measure import jobs
-from plumbline.measure.reframe.settings import FEATURE
+from plumbline.measure.reframe import settings
+from plumbline.measure.reframe.settings import EXTRAS, FEATURE
 from plumbline.records import store
 from plumbline.records.model import Record
 
 
-def configured() -> bool:
-    """Whether ReFrame runs on our settings and they found a site for this host."""
-    environments = [e for p in runtime().system.partitions for e in p.environs]
-    return any(FEATURE in environment.features for environment in environments)
+def require_stacks() -> None:
+    """Raise :class:`PlumbError` where ReFrame's system cannot run the suite: skipping all of it would be a success."""
+    if first_case():
+        return
+    system = runtime().system.name
+    if system == "generic":  # ReFrame's own, for hosts that no configuration claims
+        cure = f"run '{paths.setup()}'" + ("" if paths.is_installed() else ", then '. ./activate'")
+        raise PlumbError("no site is configured for this host", str(paths.sites()), cure)
+    if partitions():  # the environments of its partitions are those that -p leaves
+        patterns = runtime().get_option("general/0/valid_env_names")
+        names = sorted({name for part in runtime().get_option("systems/0/partitions") for name in part["environs"]})
+        cure = suggest(patterns[-1], names) if names else "plumb stack install makes stacks"
+        fault = f"no environment of ReFrame's system '{system}' with a stack matches"
+        raise PlumbError(fault, f"-p {' -p '.join(patterns)}", cure)
+    here = site.claiming(site.load_all())
+    ours = f"-C {settings.file()} --system {here.name if here else 'SITE'}"
+    cure = f"add plumbline.reframe.extend to its configuration, or run with {ours}"
+    raise PlumbError(f"no environment of ReFrame's system '{system}' has a stack", "docs/inside-reframe.md", cure)
 
 
-def partitions() -> list[Partition]:
-    """The partitions of the configured site; none if there is no site."""
-    if not configured():
-        return []
-    return site.load(runtime().system.name).partitions
+def first_case() -> tuple[str, str] | None:
+    """The first partition and environment that the suite can run in; None if there is none."""
+    parts = (part for part in runtime().system.partitions if EXTRAS in part.extras)
+    cases = ((part.fullname, environment) for part in parts for environment in part.environs)
+    return next(((part, environment.name) for part, environment in cases if FEATURE in environment.features), None)
+
+
+def partitions() -> list[dict[str, Any]]:
+    """The facts of the partitions of ReFrame's system that have some."""
+    return [part.extras[EXTRAS] for part in runtime().system.partitions if EXTRAS in part.extras]
 
 
 def node_counts() -> list[int]:
@@ -43,15 +63,15 @@ def node_counts() -> list[int]:
 
     Where no partition offers two nodes it is ``[2]``, so that such tests end as skipped, with the reason.
     """
-    most = max((part.nodes_offered for part in partitions()), default=1)
+    most = max((facts["nodes"] for facts in partitions()), default=1)
     powers = {1 << power for power in range(1, most.bit_length()) if 1 << power <= most}
     return sorted(powers | ({most} - {1})) or [2]
 
 
 @functools.cache
 def machines() -> tuple[Machine, ...]:
-    """The machine of every partition, for parameters that depend on it; none if there is no site."""
-    return tuple(machine.load(paths.sites() / runtime().system.name / part.topology) for part in partitions())
+    """The machine of every partition, for parameters that depend on it."""
+    return tuple(machine.load(facts["topology"]) for facts in partitions())
 
 
 class WaitingTest(rfm.RunOnlyRegressionTest, special=True):  # type: ignore[call-arg]
@@ -68,7 +88,7 @@ class WaitingTest(rfm.RunOnlyRegressionTest, special=True):  # type: ignore[call
         if self.is_local():
             process.sleep_until_end(int(self.job.jobid), self.job.time_limit)
             return
-        scheduler = self.current_partition.extras["scheduler"]
+        scheduler = self.current_partition.extras[EXTRAS]["scheduler"]
         if schedulers.named(scheduler).has_jobs:
             jobs.note(Path(self.stagedir), scheduler, str(self.job.jobid))
 
@@ -84,12 +104,35 @@ del WaitingTest.var_space.vars["variables"]
 
 
 class RecordShown(rfm.RegressionTestPlugin):
-    """A test whose job leaves its record, of ``campaign``, in ``records.jsonl`` of the stage folder."""
+    """A test whose job leaves its record, of ``campaign``, in ``records.jsonl`` of the stage folder.
+
+    The variables are for performance logs and ReFrame's database, beside the figures: there ReFrame's names begin with
+    ``check_``. ``record_plan`` has the CPUs of each rank of a node, ``record_figures`` by figure the lowest and highest
+    launch and the reference.
+    """
+
+    record_id = variable(str, value="")
+    record_verified = variable(bool, value=False)
+    #: launches that something else on the node disturbed
+    record_disturbed = variable(int, value=0)
+    record_verdict = variable(str, value="")
+    record_plan = variable(str, value="")
+    record_figures = variable(dict, value={})
 
     @sanity_function
     def verified(self) -> Any:
         """Check that the record is in the results, and that every launch ran as planned with a correct result."""
         record = self.record()
+        self.record_id, self.record_verified, self.record_verdict = record.id, record.is_verified, record.final_verdict
+        self.record_disturbed = record.disturbed_count
+        self.record_plan = "; ".join(units.cpu_list(rank.cpus) for rank in record.plan.ranks)
+        self.record_figures = {
+            figure.name: {
+                "interval": [min(figure.samples), max(figure.samples)],
+                "reference": figure.reference and figure.reference.value,
+            }
+            for figure in record.figures
+        }
         file = store.session_file(record.site, record.session)
         if not any(item.id == record.id for item in store.read(file) if not isinstance(item, store.Damage)):
             raise SanityError(f"record {record.id} is not in {file}: does the job's node see another folder there?")
@@ -123,7 +166,7 @@ class RecordShown(rfm.RegressionTestPlugin):
         try:
             lines = (Path(self.stagedir) / self.job.stderr).read_text(encoding="utf-8").strip().splitlines()
         except FileNotFoundError:
-            limit = self.current_partition.extras["max_pending_s"]
+            limit = self.current_partition.extras[EXTRAS]["max_pending_s"]
             return f"the job never started; one that waits {limit} s for its nodes is cancelled (max_pending_s)"
         ours = [line for line in lines if line.startswith("plumb: ")]
         ended = f"the job ended before its launches, without a word; its time limit is {self.job.time_limit} s"

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 from msgspec.structs import replace
+from reframe.core.backends import getlauncher
 from reframe.core.builtins import run_after, run_before, variable
 from reframe.core.exceptions import PerformanceError
-from reframe.core.runtime import runtime
 
 from plumbline import mpi, schedulers, site
 from plumbline.base import paths, units
@@ -19,8 +19,8 @@ from plumbline.base.errors import PlumbError
 from plumbline.host import binder, devices
 from plumbline.host.binder import Plan
 from plumbline.launch.prepare import APPLICATION
-from plumbline.measure.reframe.settings import FEATURE, UNCONFIGURED
-from plumbline.measure.reframe.stage import RecordShown, WaitingTest, configured
+from plumbline.measure.reframe.settings import EXTRAS, FEATURE
+from plumbline.measure.reframe.stage import RecordShown, WaitingTest, first_case
 from plumbline.records.model import document
 from plumbline.records.variant import ApplicationState, Variant, WantedFigure
 from plumbline.site.nodes import choice
@@ -68,31 +68,31 @@ class PlumbTest(RecordShown, WaitingTest):
     #: arguments of the benchmark program
     arguments = variable(list, value=[])
     #: parser of its output: ``stream``, ``imb``, ``osu`` or ``kernel``
-    parser = variable(str)
+    parser = variable(str, loggable=False)
     #: what the parser must know besides the output
-    context = variable(dict, value={})
+    context = variable(dict, value={}, loggable=False)
     #: figures of merit: (name, metric, parameters of the measurement); no parameters: the best of the curve
-    figures = variable(list)
+    figures = variable(list, loggable=False)
     #: names of the figures that the benchmark reports on some machines only: absent elsewhere, and never gated
-    optional_figures = variable(tuple, value=())
+    optional_figures = variable(tuple, value=(), loggable=False)
     #: margins of the gate by figure: ``{"tolerance": 0.01, "must_detect": 0.05}``; none: the gate's own
-    margins = variable(dict, value={})
+    margins = variable(dict, value={}, loggable=False)
     #: what ``-S threads=N`` asks for
-    threads_asked = variable(int, value=0)
+    threads_asked = variable(int, value=0, loggable=False)
     #: ranks on each node; 0: as many as the placement has room for
     ranks_per_node = variable(int, value=0)
     #: nodes of the job, at least what the placement needs; a test with a parameter ``node_count`` takes that many
     nodes = variable(int, value=1)
     #: nodes that a job may have (``-S max_nodes=2`` or ``-S max_nodes=PARTITION=2,…``): fewer than the site says
-    max_nodes = variable(str, value="")
+    max_nodes = variable(str, value="", loggable=False)
     #: ranks that the benchmark needs at least
-    min_ranks = variable(int, value=1)
+    min_ranks = variable(int, value=1, loggable=False)
     #: placements under which the test belongs to the quick campaign
-    quick_placements = variable(tuple, value=("core",))
+    quick_placements = variable(tuple, value=("core",), loggable=False)
     #: operations that belong to the quick campaign; none: all of the test's
-    quick_operations = variable(tuple, value=())
+    quick_operations = variable(tuple, value=(), loggable=False)
     #: ``quick`` or ``full`` (``-S profile=full``): how often a variant is launched, and whether every stack is measured
-    profile = variable(str, value="quick")
+    profile = variable(str, value="quick", loggable=False)
     #: launches of the variant (``-S launches=N``); 0: the profile's
     launches = variable(int, value=0)
     #: campaign that the records belong to; ``plumb campaign`` gives it
@@ -100,11 +100,11 @@ class PlumbTest(RecordShown, WaitingTest):
     #: experiment that the records are for, such as a lab
     experiment = variable(str, value="")
     #: seconds after which one launch is ended
-    launch_time_limit = variable(float, value=60.0)
+    launch_time_limit = variable(float, value=60.0, loggable=False)
     #: whether the MPI library affects the figures; if not, the quick campaign runs the first stack's build only
-    mpi_matters = variable(bool, value=True)
+    mpi_matters = variable(bool, value=True, loggable=False)
     #: whether its messages are in GPU memory, which needs a stack whose manifest has an ``accelerator``
-    on_devices = variable(bool, value=False)
+    on_devices = variable(bool, value=False, loggable=False)
     #: settings of the MPI library by its own names; a launch that does not have them is not verified
     library_settings = variable(dict, value={})
     #: whether the variant shows what is lost, such as by far memory: then no limit is expected of it
@@ -113,6 +113,7 @@ class PlumbTest(RecordShown, WaitingTest):
     benchmark_environment = variable(dict, value={})
 
     valid_systems = ["*"]
+    valid_prog_environs = [f"+{FEATURE}"]
     executable = PLUMB
     local = False
     build_locally = False
@@ -131,9 +132,8 @@ class PlumbTest(RecordShown, WaitingTest):
             self.threads = self.threads_asked
 
     @run_after("init")
-    def choose_environments(self) -> None:
-        """Choose every stack; what cannot run is skipped after setup, because a test dropped here is not reported."""
-        self.valid_prog_environs = [f"+{FEATURE}"] if configured() else ["*"]
+    def join_quick(self) -> None:
+        """Join the quick campaign; what cannot run is skipped after setup, as a test dropped here is not reported."""
         self.descr = (type(self).__doc__ or "").strip().partition("\n")[0]
         self.nodes = self.optional("node_count") or self.nodes
         operation = self.optional("operation")
@@ -164,10 +164,13 @@ class PlumbTest(RecordShown, WaitingTest):
     @run_after("setup")
     def require_benchmark(self) -> None:
         """Skip what this site or this stack cannot run, with the reason."""
-        self.skip_if(not configured(), UNCONFIGURED)
-        archived = self.current_partition.extras["archived"] and not self.is_dry_run()
-        self.skip_if(archived, f"site {self.current_system.name} is archived: --dry-run makes its job scripts")
-        stack, offered = (self.current_environ.extras[name] for name in ("stack", "benchmarks"))
+        unknown = (
+            f"no site has facts of partition {self.current_partition.name}: plumb site init, plumbline.reframe.extend"
+        )
+        self.skip_if(EXTRAS not in self.current_partition.extras, unknown)
+        archived = self.facts["archived"] and not self.is_dry_run()
+        self.skip_if(archived, f"site {self.facts['site']} is archived: --dry-run makes its job scripts")
+        stack, offered = (self.stack_facts[name] for name in ("stack", "benchmarks"))
         if offered is None:  # a stack of another site: what it has is not known here, and a dry run need not know
             self.skip_if(not self.is_dry_run(), f"stack {stack} is not installed in this checkout")
         else:
@@ -183,15 +186,14 @@ class PlumbTest(RecordShown, WaitingTest):
     @run_after("setup")
     def resolve_placement(self) -> None:
         """Ask for the nodes, CPUs and time that the job needs. Skip, with the shortage named, what is too large."""
-        extras = self.current_partition.extras
         try:
             resolved = binder.resolve(
                 self.placement,
                 threads=self.optional("threads"),
                 memory=self.optional("memory"),
                 ranks=self.ranks_per_node or None,
-                topology=extras["topology"],
-                machine=f"partition {self.current_partition.name}",
+                topology=self.facts["topology"],
+                machine=f"partition {self.facts['partition']}",
             )
         except PlumbError as error:
             self.skip(str(error))
@@ -207,23 +209,24 @@ class PlumbTest(RecordShown, WaitingTest):
         self.num_cpus_per_task = sum(len(rank.cpus) for rank in resolved.ranks)
         # one launch more, for a launcher that reaches its time limit before it starts a rank
         wanted = int((self.launches + 1) * self.launch_time_limit) + 120
-        self.time_limit = f"{min(wanted, extras['max_job_s'] or wanted)}s"
+        self.time_limit = f"{min(wanted, self.facts['max_job_s'] or wanted)}s"
 
     def ask_for_nodes(self) -> None:
         """Skip what needs more nodes than there are, and limit how long a job may wait for its nodes."""
-        extras = self.current_partition.extras
-        available = choice.limit(self.current_partition.name, extras["nodes"], self.max_nodes)
-        lowered = "" if available == extras["nodes"] else f" ({choice.MAX_NODES})"
+        offered = self.facts["nodes"]
+        available = choice.limit(self.facts["partition"], offered, self.max_nodes)
+        lowered = "" if available == offered else f" ({choice.MAX_NODES})"
         self.skip_if(self.nodes > available, f"{self.nodes} nodes asked, the partition offers {available}{lowered}")
         if self.optional("max_pending_time") is None:
-            self.max_pending_time = f"{extras['max_pending_s']}s"
+            self.max_pending_time = f"{self.facts['max_pending_s']}s"
         if self.nodes > 1:  # shared nodes may give other CPUs on each, and carry others' traffic
             self.exclusive_access = True
 
     @run_after("setup")
     def run_once_in_quick(self) -> None:
         """In the quick campaign, skip all stacks but the first where the MPI library does not affect the figures."""
-        offering = [e.name for e in self.current_partition.environs if self.benchmark in (e.extras["benchmarks"] or ())]
+        known = ((item.name, item.extras.get(EXTRAS, {})) for item in self.current_partition.environs)
+        offering = [name for name, facts in known if self.benchmark in (facts.get("benchmarks") or ())]
         again = offering and self.current_environ.name != offering[0]
         self.skip_if(
             not self.mpi_matters and self.profile == "quick" and again,
@@ -235,7 +238,7 @@ class PlumbTest(RecordShown, WaitingTest):
         """Fail before measuring if the family has no reference file, because nothing says what is expected."""
         if self.benchmark == APPLICATION:  # nobody but its people could write one, and plumb calibrate makes it
             return
-        missing = site.references_missing(self.current_system.name, type(self).__name__)
+        missing = site.references_missing(self.facts["site"], type(self).__name__)
         if missing and not self.is_dry_run():
             raise PerformanceError(missing)
 
@@ -247,7 +250,9 @@ class PlumbTest(RecordShown, WaitingTest):
 
     @run_before("run")
     def pass_options(self) -> None:
-        """Add the options that ReFrame's backend leaves out of the job script."""
+        """Add what the partition of the configuration leaves out of the job script; plumb launch starts the ranks."""
+        self.job.launcher = getlauncher("local")()
+        self.prerun_cmds = [line for line in self.facts["prepare"] if line not in self.current_partition.prepare_cmds]
         missing = self.scheduler.reframe_options(self.current_partition.access, self.nodes)
         self.job.options = [*missing, *self.job.options]
 
@@ -273,8 +278,8 @@ class PlumbTest(RecordShown, WaitingTest):
             for name, metric, where in self.figures
         ]
         return Variant(
-            schema=1, test=self.display_name.split(" ")[0], name=self.display_name, site=self.current_system.name,
-            partition=self.current_partition.name, stack=self.current_environ.extras["stack"], benchmark=self.benchmark,
+            schema=1, test=self.display_name.split(" ")[0], name=self.display_name, site=self.facts["site"],
+            partition=self.facts["partition"], stack=self.stack_facts["stack"], benchmark=self.benchmark,
             arguments=[str(argument) for argument in self.arguments], placement=self.placement,
             memory=self.optional("memory"), threads=self.optional("threads"), nodes=self.nodes,
             ranks_per_node=self.ranks_per_node or None, parser=self.parser, context=self.context, figures=figures,
@@ -291,13 +296,13 @@ class PlumbTest(RecordShown, WaitingTest):
     @property
     def accelerator(self) -> str | None:
         """What the stack's programs for GPUs were built with; of a stack that is not installed here, would be."""
-        known = self.current_environ.extras
+        known = self.stack_facts
         planned = known["benchmarks"] is None
-        return devices.built_with(self.current_partition.extras["topology"]) if planned else known["accelerator"]
+        return devices.built_with(self.facts["topology"]) if planned else known["accelerator"]
 
     def require_family(self, has: str) -> mpi.Family:
         """The line of the stack's MPI library; skip a stack where nothing is known of it under the name ``has``."""
-        family = self.current_environ.extras["family"]
+        family = self.stack_facts["family"]
         known = family and getattr(mpi.TABLE[family], has)
         self.skip_if(not known, f"stack {self.current_environ.name}: {has.replace('_', ' ')} of its library not known")
         return mpi.TABLE[family]
@@ -305,7 +310,19 @@ class PlumbTest(RecordShown, WaitingTest):
     @property
     def scheduler(self) -> schedulers.Scheduler:
         """The scheduler of the partition."""
-        return schedulers.named(self.current_partition.extras["scheduler"])
+        return schedulers.named(self.facts["scheduler"])
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The facts of the partition."""
+        facts: dict[str, Any] = self.current_partition.extras[EXTRAS]
+        return facts
+
+    @property
+    def stack_facts(self) -> dict[str, Any]:
+        """The facts of the environment's stack."""
+        facts: dict[str, Any] = self.current_environ.extras[EXTRAS]
+        return facts
 
     def optional(self, name: str) -> Any:
         """The test's value of ``name``, or None if it has none."""
@@ -344,20 +361,16 @@ class SuiteTest(WaitingTest):
     module = variable(str)
 
     valid_systems = ["*"]
-    valid_prog_environs = ["*"]
+    valid_prog_environs = [f"+{FEATURE}"]
     local = True
     executable = _PYTHON[0]
 
     @run_after("setup")
     def run_once(self) -> None:
-        """Once per site: the first partition's first environment."""
-        self.skip_if(not configured(), UNCONFIGURED)
-        partition = runtime().system.partitions[0]
-        first = (
-            self.current_partition.name == partition.name and self.current_environ.name == partition.environs[0].name
-        )
-        self.skip_if(not first, "once per site is enough")
-        self.executable_opts = [*_PYTHON[1:], "-m", self.module, self.current_system.name]
+        """Once per site: the first partition's first environment with a stack."""
+        case = (self.current_partition.fullname, self.current_environ.name)
+        self.skip_if(case != first_case(), "once per site is enough")
+        self.executable_opts = [*_PYTHON[1:], "-m", self.module, self.current_partition.extras[EXTRAS]["site"]]
 
     def first_fault(self) -> str:
         """The first FAULT line of the output, for the failure message."""

@@ -20,7 +20,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.commands import cli, measure
 from plumbline.judge import sides
 from plumbline.launch.prepare import entry_of
-from plumbline.measure.application import build, model, source
+from plumbline.measure.application import build, model
 from plumbline.measure.reframe import campaign
 from plumbline.parsers.application import CheckRule, FigureRule
 from plumbline.records import model as model_of_records
@@ -213,9 +213,9 @@ def test_the_nearest_file_above_is_found(repository):
 class TestSource:
     def test_changes_that_are_not_committed_are_a_commit_of_their_own(self, repository):
         file = repository / "plumb.yaml"
-        assert source.present(file) == source.of_commit(file, "HEAD")
+        assert model.present_code(file) == model.code_of_commit(file, "HEAD")
         written(repository, {**GOOD, "build": ["false"]})
-        found = source.present(file)
+        found = model.present_code(file)
         assert found.changed
         assert found.commit != git(repository, "rev-parse", "HEAD")
         assert git(repository, "status", "--porcelain") == "M plumb.yaml"
@@ -223,22 +223,22 @@ class TestSource:
     def test_the_same_changes_are_the_same_commit(self, repository, monkeypatch):
         file = repository / "plumb.yaml"
         written(repository, {**GOOD, "build": ["true"]})
-        first = source.present(file)
+        first = model.present_code(file)
         monkeypatch.setenv("GIT_COMMITTER_DATE", "2001-02-03T04:05:06")
-        assert source.present(file) == first
+        assert model.present_code(file) == first
         written(repository, {**GOOD, "build": ["false"]})
-        assert source.present(file) != first
+        assert model.present_code(file) != first
 
     def test_a_folder_without_git_is_its_files(self, tmp_path):
-        first = source.present(written(tmp_path, GOOD))
+        first = model.present_code(written(tmp_path, GOOD))
         written(tmp_path, {**GOOD, "build": []})
         assert first.commit is None
-        assert source.present(tmp_path / "plumb.yaml").digest != first.digest
+        assert model.present_code(tmp_path / "plumb.yaml").digest != first.digest
 
     @pytest.mark.parametrize("name", ["nosuch", "--help"])
     def test_a_commit_that_is_not_there_is_refused(self, repository, name):
         with pytest.raises(PlumbError, match=f"'{name}' is not a commit"):
-            source.of_commit(repository / "plumb.yaml", name)
+            model.code_of_commit(repository / "plumb.yaml", name)
 
 
 class TestBuild:
@@ -256,7 +256,7 @@ class TestBuild:
     def built(self, repository: Path, tmp_path: Path) -> tuple[build.Built, list[str]]:
         said: list[str] = []
         file = repository / "plumb.yaml"
-        return build.build(file, source.present(file), self.stack(tmp_path), said.append), said
+        return build.build(file, model.present_code(file), self.stack(tmp_path), said.append), said
 
     def test_a_commit_is_built_once(self, repository, tmp_path):
         (repository / "untracked").write_text("")
@@ -286,7 +286,7 @@ class TestBuild:
 
     def test_its_variables_reach_the_build_and_make_another_one(self, repository, tmp_path):
         file = repository / "plumb.yaml"
-        state = source.present(file)
+        state = model.present_code(file)
         builds = [
             build.build(file, dataclasses.replace(state, variables=given), self.stack(tmp_path), lambda _: None)
             for given in ((), (("MARK", "mine"),), (("MARK", "other"),))
@@ -326,14 +326,14 @@ class TestBuild:
             every.append(replace(stack_manifest.made(name), prefix=str(prefix)))
         monkeypatch.setattr(manifest, "load_all", lambda: every)
         file = repository / "plumb.yaml"
-        builds = [build.build(file, source.present(file), stack, lambda _: None) for stack in every[:2]]
+        builds = [build.build(file, model.present_code(file), stack, lambda _: None) for stack in every[:2]]
         assert builds[0].folder == builds[1].folder
         of_c, of_cxx = (builds[0].folder / "heat").read_text().splitlines()
         first = tmp_path / "a"
         assert of_c.endswith(f"/gcc -DMPI_ABI -I{first / 'include'} -L{first / 'lib'} -lmpi_abi")
         assert of_cxx.endswith(f"/g++ -DMPI_ABI -I{first / 'include'} -L{first / 'lib'} -lmpi_abi")
         with pytest.raises(PlumbError, match=r"none does not have the standard MPI ABI.*stacks that have it: a, b$"):
-            build.build(file, source.present(file), every[2], lambda _: None)
+            build.build(file, model.present_code(file), every[2], lambda _: None)
 
     @pytest.mark.parametrize("is_cloned", [True, False])
     def test_submodules_beside_the_origin_are_in_the_copy(self, repository, tmp_path, monkeypatch, is_cloned):

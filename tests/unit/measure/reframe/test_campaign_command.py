@@ -14,6 +14,7 @@ import pytest
 import samples
 from samples import record
 
+from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.base.schemas.site import Site
 from plumbline.measure.reframe import campaign, cases
@@ -48,10 +49,10 @@ wait
 """
 
 
-def start(reframe: Path, text: str) -> subprocess.Popen[str]:
+def start(reframe: Path, text: str, *words: str) -> subprocess.Popen[str]:
     reframe.write_text(text, encoding="utf-8")
     reframe.chmod(0o755)
-    command = [sys.executable, "-c", PLUMB, str(reframe.with_name("python")), "campaign"]
+    command = [sys.executable, "-c", PLUMB, str(reframe.with_name("python")), "campaign", *words]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -80,6 +81,20 @@ def test_a_reframe_that_runs_nothing_is_an_error_with_its_last_words(reframe: Pa
         _, errors = child.communicate(timeout=120)
     assert child.returncode == 2
     assert errors.startswith("plumb: no test ran: reframe: error: no such tag")
+
+
+def test_configuration_files_of_the_user_are_read_after_ours(
+    reframe: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Also those of ``-C``, which alone would replace all others, and with the path from where plumb was started."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RFM_CONFIG_FILES", "a.py:/etc/b.py")
+    script = '#!/bin/sh\necho "error: $RFM_CONFIG_FILES $@"\nexit 1\n'
+    with start(reframe, script, "--", "-C", "c.py", "-J", "x", "--config-file=d.py") as child:
+        _, errors = child.communicate(timeout=120)
+    files = [paths.suite() / "site-configs/settings.py", *map(tmp_path.joinpath, ("a.py", "/etc/b.py", "c.py", "d.py"))]
+    assert f"error: {':'.join(map(str, files))} -c " in errors
+    assert " -S profile=quick -J x (" in errors
 
 
 def test_a_campaign_that_is_killed_ends_reframe_and_its_jobs(reframe: Path) -> None:
@@ -253,7 +268,7 @@ def test_a_build_folder_with_a_blank_is_named_before_reframe_splits_its_name(
     part = samples.partition(scheduler=scheduler, hosts=["n1"])
     here = Site(schema=1, name="s", description="", hostnames=[], partitions=[part])
     monkeypatch.setattr(campaign.site, "claiming", lambda _: here)
-    monkeypatch.setattr(campaign, "environment_of_reframe", lambda _: pytest.fail("went on"))
+    monkeypatch.setattr(campaign, "environment_of_reframe", lambda *_: pytest.fail("went on"))
     with pytest.raises(PlumbError if refused else pytest.fail.Exception, match="has a blank" if refused else "went on"):
         campaign.measure(campaign.Tests([], "quick", []))
 

@@ -90,7 +90,7 @@ def reason(stage: Path, stderr: str | None) -> str:
     job = SimpleNamespace(stderr="rfm_job.err", time_limit=60.0)
     if stderr is not None:
         (stage / job.stderr).write_text(stderr, encoding="utf-8")
-    part = SimpleNamespace(extras={"max_pending_s": 3600})
+    part = SimpleNamespace(extras={"plumb": {"max_pending_s": 3600}})
     test = SimpleNamespace(stagedir=str(stage), job=job, current_partition=part)
     test.why_nothing = lambda: RecordShown.why_nothing(test)
     with pytest.raises(SanityError) as error:
@@ -135,6 +135,8 @@ P: time: 3.2 us (r:0, l:None, u:None)
          "stack x is damaged (there)"),
         ("  * Reason: plumb error: there is no program ./code (there)\nTypeError: later\n",
          "there is no program ./code (there)"),
+        ("Log file(s) saved\nplumb: no site is configured for this host (here): run 'make setup'\n",
+         "no site is configured for this host (here): run 'make setup'"),
         ("[==========] Running 0 check(s)\n[  PASSED  ] Ran 0/0 test case(s)\n", cases.NONE_SELECTED),
     ],
 )  # fmt: skip

@@ -1,15 +1,19 @@
 """Sites as ReFrame's configuration: what this host's site must have, and what another's need not."""
 
+import ast
 import json
 import shutil
 
 import pytest
+import stack_manifest
 import yaml
 
 from plumbline import mpi, schedulers, site
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.measure.reframe import settings
+from plumbline.reframe import extend
+from plumbline.stacks import manifest
 
 SITE = """\
 schema: 1
@@ -46,10 +50,10 @@ def test_another_site_may_offer_what_is_not_installed(here):
     found = settings.configuration()
     (partition,) = found["systems"][0]["partitions"]
     assert partition["environs"] == ["nonesuch"]
-    assert partition["extras"]["archived"] is True
+    assert partition["extras"]["plumb"]["archived"] is True
     (environment,) = (item for item in found["environments"] if item["name"] == "nonesuch")
-    assert environment["extras"] == {"stack": "nonesuch", "benchmarks": None, "accelerator": None, "family": None}
-    assert found["systems"][-1]["name"] == "unconfigured"
+    stack = {"stack": "nonesuch", "benchmarks": None, "accelerator": None, "family": None}
+    assert environment["extras"] == {"plumb": stack}
 
 
 def test_site_and_inventory_offer_the_schedulers_of_the_table():
@@ -95,7 +99,7 @@ def test_the_shipped_sites_are_a_configuration(tmp_path, monkeypatch):
     monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "stacks"))
     monkeypatch.setenv("PLUMB_BUILD", str(tmp_path / "build"))
     found = json.loads(json.dumps(settings.configuration()))
-    assert [system["name"] for system in found["systems"]] == [*site.names(), "unconfigured"]
+    assert [system["name"] for system in found["systems"]] == site.names()
 
 
 NODES = """\
@@ -121,10 +125,9 @@ def test_jobs_by_ssh_start_on_the_first_host_and_check_its_key(here):
     options = ["#host=n1", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-p2222"]
     assert part["access"] == options
     assert part["sched_options"] == {"ssh_hosts": ["n1", "n2"]}
-    assert part["extras"]["nodes"] == 2
-    assert part["extras"]["max_pending_s"] == 3600
-    assert part["extras"]["max_job_s"] is None
-    assert made(here, "slurm", "    max_job_s: 7200\n")["extras"]["max_job_s"] == 7200
+    facts = part["extras"]["plumb"]
+    assert (facts["nodes"], facts["max_pending_s"], facts["max_job_s"]) == (2, 3600, None)
+    assert made(here, "slurm", "    max_job_s: 7200\n")["extras"]["plumb"]["max_job_s"] == 7200
 
 
 @pytest.mark.parametrize(
@@ -143,3 +146,71 @@ def test_jobs_by_ssh_start_on_the_first_host_and_check_its_key(here):
 def test_what_a_partition_must_not_say(here, scheduler, more, said):
     with pytest.raises(PlumbError, match=said):
         made(here, scheduler, more)
+
+
+@pytest.mark.parametrize("file", ["plumbline/reframe.py", "reframe-tests/__init__.py", "site-configs/settings.py"])
+def test_an_old_python_of_a_foreign_reframe_reads_the_files_that_name_the_cure(file):
+    source = (paths.root() / file).read_text()
+    ast.parse(source, feature_version=(3, 6))
+    assert "__future__" not in source
+
+
+THEIRS = {
+    "systems": [
+        {"name": name, "hostnames": [name], "partitions": [{"name": "cpu", "environs": ["builtin", "gnu"]}]}
+        for name in ("daint", "eiger")
+    ],
+    "environments": [
+        {"name": "gnu", "cc": "gcc", "modules": ["PrgEnv-gnu"], "features": ["mpi"]},
+        {"name": "gnu", "cc": "gcc-14", "target_systems": ["eiger"]},
+    ],
+}
+
+
+@pytest.fixture
+def ours(here):
+    """The installed stack ``two``, which needs a module, and the site of :func:`here`."""
+    manifest.save(stack_manifest.made("two", modules=["openmpi/5"]))
+    here.write_text(SITE.replace("nonesuch", "two"))
+
+
+def test_a_foreign_configuration_gets_what_its_system_lacks_and_nothing_else(ours):
+    theirs = {**THEIRS, "logging": [{"handlers_perflog": []}]}
+    before = json.dumps(theirs)
+    extended = extend(theirs, "daint", {"gnu": "two", "builtin": "two"}, site="here", partitions={"cpu": "default"})
+    assert json.dumps(theirs) == before
+    daint, eiger = extended["systems"]
+    assert eiger == theirs["systems"][1]
+    facts = daint["partitions"][0].pop("extras")["plumb"]
+    assert (facts["site"], facts["partition"], facts["scheduler"]) == ("here", "default", "local")
+    assert daint == theirs["systems"][0]
+    assert extended["environments"][:2] == theirs["environments"]
+    gnu, builtin = extended["environments"][2:]
+    assert gnu.pop("extras")["plumb"]["stack"] == builtin.pop("extras")["plumb"]["stack"] == "two"
+    assert gnu == {
+        "name": "gnu",
+        "cc": "gcc",
+        "modules": ["PrgEnv-gnu", "openmpi/5"],
+        "features": ["mpi", "plumb_stack"],
+        "target_systems": ["daint:cpu"],
+    }
+    assert (builtin["cc"], builtin["cxx"], builtin["target_systems"]) == ("cc", "", ["daint:cpu"])
+    assert extended["logging"] == theirs["logging"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"system": "dainty"}, "no system 'dainty' (site_configuration): did you mean 'daint'?"),
+        ({"site": "nowhere"}, "plumb site init --site nowhere"),
+        ({"partitions": {}}, "site here knows no partition of system daint"),
+        ({"environments": {"gnv": "two"}}, "system daint has no environment 'gnv' (environments): did you mean 'gnu'?"),
+        ({"environments": {"gnu": "tow"}}, "stack 'tow' is not installed"),
+    ],
+)
+def test_what_cannot_be_extended_is_one_line_and_no_success(ours, changes, line):
+    words = {"system": "daint", "environments": {"gnu": "two"}, "site": "here", "partitions": {"cpu": "default"}}
+    with pytest.raises(SystemExit) as ended:
+        extend(THEIRS, **{**words, **changes})
+    assert str(ended.value).startswith("plumb: ")
+    assert line in str(ended.value)

@@ -1,0 +1,169 @@
+"""The suite in a ReFrame configuration of another house: what it adds, what it leaves alone, where figures arrive."""
+
+import contextlib
+import http.server
+import json
+import sqlite3
+import subprocess
+import sys
+import threading
+
+import pytest
+import stored
+from test_reframe import TESTS, activated, ran, reframe
+
+from plumbline.base import paths
+
+pytestmark = pytest.mark.e2e
+THEIRS = paths.root() / "tests/data/reframe/daintlike.py"
+OURS = paths.root() / "site-configs/settings.py"
+EXTENDED = f"""
+import sys
+
+sys.path.append({str(paths.root())!r})
+from plumbline.reframe import extend
+
+stacks = {{"prgenv-gnu": "openmpi", "builtin": "mpich"}}
+site_configuration = extend(site_configuration, "daintlike", stacks, site="local", partitions={{"normal": "default"}})
+"""
+
+
+@pytest.fixture
+def theirs(tmp_path):
+    """The variables of a ReFrame that somebody else installed, and nothing of ``activate``."""
+    variables = activated(tmp_path, TMPDIR=str(tmp_path))
+    del variables["RFM_CONFIG_FILES"]
+    return variables
+
+
+@pytest.fixture
+def extended(tmp_path):
+    """The configuration with the lines of the documentation below it."""
+    file = tmp_path / "extended.py"
+    file.write_text(THEIRS.read_text() + EXTENDED)
+    return file
+
+
+@pytest.fixture
+def elastic():
+    """(URL, documents) of a receiver that keeps what is posted."""
+    documents = []
+
+    class Receiver(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            documents.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(201)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/reframe/_doc", documents
+        server.shutdown()
+
+
+@pytest.mark.parametrize("action", ["-l", "-r"])
+def test_a_system_without_stacks_is_an_error_with_the_cure(theirs, action):
+    status, output = reframe("-C", str(THEIRS), action, **theirs)
+    assert status == 1
+    assert output.splitlines()[-1] == (
+        "plumb: no environment of ReFrame's system 'daintlike' has a stack (docs/inside-reframe.md): "
+        f"add plumbline.reframe.extend to its configuration, or run with -C {OURS} --system local"
+    )
+
+
+@pytest.mark.parametrize("words", [["-C", str(THEIRS)], ["-C", str(OURS)]])
+def test_a_python_without_our_packages_is_an_error_with_the_cure(theirs, tmp_path, words):
+    (tmp_path / "msgspec.py").write_text("raise ModuleNotFoundError(\"No module named 'msgspec'\")\n")
+    status, output = reframe(*words, "-r", **theirs, PYTHONPATH=str(tmp_path))
+    assert status == 1
+    line = "plumb: the Python of this ReFrame cannot load the suite: No module named 'msgspec' ("
+    assert output.splitlines()[-1].startswith(line)
+
+
+def test_an_environment_that_does_not_exist_is_named(tmp_path):
+    status, output = reframe("-r", "-p", "opnmpi", tests=TESTS / "osu.py", **activated(tmp_path))
+    assert (status, output.splitlines()[-1].partition(": did")[2]) == (1, " you mean 'openmpi'?")
+
+
+def test_parameters_are_chosen_on_the_command_line(tmp_path):
+    words = ["-l", "-n", "osu_barrier", "-P", "placement=core,smt"]
+    _, output = reframe(*words, tests=TESTS / "osu.py", **activated(tmp_path))
+    assert "osu_barrier %placement=core" in output
+    assert "Found 2 check(s)" in output
+
+
+def test_their_system_runs_our_tests_and_its_logs_have_our_records(theirs, extended, tmp_path, elastic, monkeypatch):
+    address, documents = elastic
+    database = tmp_path / "results.db"
+    storage = {"RFM_ENABLE_RESULTS_STORAGE": "1", "RFM_SQLITE_DB_FILE": str(database)}
+    names = "osu_barrier.*core$|stream_threads.*none.*threads=1$"
+    options = ["-C", str(extended), "-r", "-n", names, "-S", "launches=2"]
+    status, output = reframe(*options, **theirs, **storage, ELASTIC=address)
+    assert status == 0, output
+    run, total, failures, skipped = ran(output)
+    assert (run, failures, skipped) == (total, 0, 0)
+    assert "@daintlike:normal+prgenv-gnu" in output
+    assert "@daintlike:login" not in output
+
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
+    records = {record["id"]: record for record in stored.read_all()[0]}
+    assert {record["stack"]["name"] for record in records.values()} == {"openmpi", "mpich"}
+    sent = {document["check_record_id"]: document for document in documents}
+    assert sent.keys() == records.keys()
+    for ident, record in records.items():
+        document, figure = sent[ident], record["figures"][0]
+        name = figure["name"]
+        assert document["check_system"] == "daintlike"
+        assert document["check_record_verified"] is True
+        assert document["check_record_verdict"] == record["verdict"]
+        assert document["check_record_disturbed"] == sum(bool(one.get("disturbed")) for one in record["launches"])
+        assert document["check_record_plan"].count(";") == len(record["plan"]["ranks"]) - 1
+        interval = [min(figure["samples"]), max(figure["samples"])]
+        assert document["check_record_figures"][name] == {"interval": interval, "reference": None}
+        assert document[f"check_perf_{name}_value"] == figure["value"]
+        lines = (tmp_path / "reframe/perflogs/daintlike").glob("*.log")
+        (line,) = (line for file in lines for line in file.read_text().splitlines() if ident in line)
+        assert line.split("|")[:4] == ["pass", ident, "true", record["verdict"]]
+    with contextlib.closing(sqlite3.connect(database)) as connection:
+        (session,) = connection.execute("SELECT json_blob FROM sessions").fetchone()
+    assert all(ident in str(session) for ident in records)
+
+
+@pytest.mark.parametrize("files", [(OURS, THEIRS), (THEIRS, OURS)])
+def test_two_configurations_in_either_order_give_our_system_their_logs(theirs, tmp_path, files):
+    words = [word for file in files for word in ("-C", str(file))]
+    words += ["--system", "local", "-r", "-p", "openmpi", "-n", "osu_barrier.*core$", "-S", "launches=1"]
+    status, output = reframe(*words, tests=TESTS / "osu.py", **theirs)
+    assert status == 0, output
+    (log,) = (tmp_path / "reframe/perflogs/local").glob("*.log")
+    assert log.read_text().startswith("result|record_id|record_verified|")
+
+
+def test_a_mode_selects_and_the_prefix_moves_log_and_perflog(tmp_path):
+    prefix = tmp_path / "moved"
+    options = ["--mode", "quick", "--prefix", str(prefix), "-n", "barrier_pair", "-S", "launches=1"]
+    status, output = reframe("-r", *options, tests=TESTS / "sync.py", **activated(tmp_path))
+    assert (status, ran(output)[0]) == (0, 1), output
+    assert (prefix / "output/reframe.log").stat().st_size > 0
+    (log,) = (prefix / "perflogs/local/default").glob("barrier_pair*.log")
+    assert "|record_id|" in log.read_text()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("version", ["4.9.0", "4.9.3", "4.10.0", "4.10.4"])
+def test_versions_of_reframe_run_the_suite(theirs, extended, tmp_path, version):
+    """Each from the package registry, with the packages that the checkout has."""
+    place = tmp_path / "version"
+    pip = [sys.executable, "-m", "pip", "install", "--no-deps", "--target", str(place), f"reframe-hpc=={version}"]
+    if subprocess.run(pip, capture_output=True, check=False).returncode:
+        pytest.skip("no package registry")
+    theirs["PYTHONPATH"] = str(place)
+    options = ["-C", str(extended), "-P", "placement=core", "-n", "osu_barrier", "-S", "launches=1"]
+    status, output = reframe("-r", *options, **theirs)
+    assert f"version:           {version}" in output
+    assert (status, *ran(output)[:3]) == (0, 2, 2, 0), output
+    status, output = reframe("-C", str(THEIRS), "-r", **theirs)
+    assert (status, output.splitlines()[-1][:20]) == (1, "plumb: no environmen")
