@@ -76,8 +76,9 @@ build/cmake/CTestTestfile.cmake:
 attacks: .venv/.stamp-dev ## 10,000 damaged inputs for each parser, reader and command (INPUTS=1000 for fewer, SEED=7 for others)
 	@PLUMB_ATTACKS=$(INPUTS) PLUMB_ATTACKS_SEED=$(SEED) $(PYTEST) $(EACH) tests/attacks
 
-rates: .venv/.stamp-dev ## error rates of the gate, history, the finder of slow nodes, comparisons, plumb check, screen, why, bisect and accept, on simulated series; an error if one is worse than promised
+rates: .venv/.stamp-dev ## error rates of the gate, history, the finder of slow nodes, comparisons, plumb check, screen, why, bisect, accept and of first campaigns, on simulated series; an error if one is worse than promised
 	@$(BIN)/python tests/rates/simulate.py --full
+	@$(BIN)/python tests/rates/disturbed_alike.py --full
 	@$(BIN)/python tests/rates/changes.py --series 500
 	@$(BIN)/python tests/rates/outliers.py --full
 	@$(BIN)/python tests/rates/unpaired.py --full
@@ -86,6 +87,7 @@ rates: .venv/.stamp-dev ## error rates of the gate, history, the finder of slow 
 	@$(BIN)/python tests/rates/why.py --full
 	@$(BIN)/python tests/rates/bisection.py --full
 	@$(BIN)/python tests/rates/accept.py --full
+	@$(BIN)/python tests/rates/first.py --full
 
 disturbed: .venv/.stamp-dev setup ## how many launches are flagged as disturbed, on this host as it is and beside a competitor (SHARES=0,2,5: percent of a CPU)
 	@$(BIN)/python tests/rates/disturbed.py $(if $(SHARES),--shares $(SHARES))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import secrets
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from plumbline.base import units
+from plumbline.base.errors import PlumbError
 from plumbline.base.schemas.site import Partition
 from plumbline.base.terminal import say
 from plumbline.base.verdicts import EXIT, FOR_GIT, GIT_ENDS
@@ -16,12 +19,13 @@ from plumbline.commands import options
 from plumbline.commands.options import command, flag, goes_without, needs, one_of, only_with, option
 from plumbline.gate import cause, page
 from plumbline.gate.rules import MARGINS
-from plumbline.judge import decide, from_csv, statement
+from plumbline.judge import decide, from_csv, from_tools, statement
 from plumbline.judge.decide import Verdict
 from plumbline.judge.disturbed import OPTION
 from plumbline.judge.pairs import Pairs, pairs_of_records, read_couples
 from plumbline.measure import jobs
 from plumbline.measure.application import model
+from plumbline.parsers.application import FigureRule
 from plumbline.records import notes
 from plumbline.show import verdicts as shown
 from plumbline.show.pages.page import render
@@ -31,27 +35,43 @@ from plumbline.statistics.paired import PairedRule
 OF_A_JOB = ("minutes", "first_fail", "for_git_bisect", "cause_minutes", "application", "output")
 REPEAT = (
     "baseline", "candidate", "stack", "test", "site", "partition", "rules", "tolerance", "must_detect", "minutes",
-    "application", "common", "first_fail", "disturbed_by_itself", "gain",
+    "application", "common", "first_fail", "disturbed_by_itself", "gain", "figure", "better", "unit",
 )  # fmt: skip
 #: most commands shown that search for a cause
 MOST_WHYS = 3
 #: options that only a live gate has, and all that say what a new gate does, as argparse calls them
-LIVE = "application candidate stack test site partition rules common seed work minutes first_fail cause_minutes resume"
-BEGINNING = (
-    f"baseline {' '.join(MARGINS)} disturbed_by_itself gain candidate stack test site partition rules common seed work"
+LIVE = (
+    "application candidate stack test site partition rules common seed work minutes first_fail cause_minutes figure "
+    "resume"
 )
+BEGINNING = (
+    f"baseline {' '.join(MARGINS)} disturbed_by_itself gain candidate stack test site partition rules common seed work "
+    "figure better"
+)
+#: options that mean nothing for two commands
+OF_SUITE = ("application", "stack", "test", "site", "partition", "rules", "common", "cause_minutes")
 
 
 @command(
     option("records", "judge the records of a session", nargs="?", type=Path, metavar="SESSION.jsonl"),
-    option("--pairs", "judge a CSV file with the columns series,baseline,candidate", type=Path, metavar="FILE"),
-    options.better("--pairs"),
+    option(
+        "--pairs",
+        "judge a CSV file with the columns series,baseline,candidate, or two folders of JSON files that another tool "
+        "wrote for each run, old and new by turns",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+    ),
+    options.better("--pairs or --figure"),
     option(
         "--baseline",
-        "stack, commit, placement:P,… (docs/gate.md); with SESSION.jsonl the id of a record (default: the first)",
+        "command:'PROGRAM ARG …', stack, commit, placement:P,… (docs/gate.md); with SESSION.jsonl the id of a record "
+        "(default: the first)",
         metavar="SIDE",
     ),
     option("--candidate", "candidate, named like the baseline", metavar="SIDE"),
+    option("--figure", "of commands: the number that this regular expression has in ( ) (default: time)"),
+    option("--unit", "unit of --figure (default: none)", metavar="UNIT"),
     option("--application", "plumb.yaml of the programs to measure (default: the one here)"),
     option("--stack", "stack for building the kernels of a commit"),
     option(
@@ -83,10 +103,11 @@ BEGINNING = (
             LIVE,
             none="nothing to judge",
             several="two ways at once",
-            cure="give SESSION.jsonl, or --pairs FILE.csv, or --baseline and --candidate, or --resume DIR",
+            cure="give SESSION.jsonl, or --pairs FILE, or --baseline and --candidate, or --resume DIR",
         ),
-        only_with("better", "pairs", "--better goes with --pairs", "records know their direction"),
-        only_with("pairs", "better", "--pairs without a direction", "add --better lower or --better higher"),
+        only_with("better", "pairs figure", "--better goes with --pairs or --figure", "records know their direction"),
+        only_with("unit", "figure", "--unit goes with --figure", "leave it out"),
+        only_with("figure", "better", "--figure without a direction", "add --better lower or --better higher"),
         goes_without(
             "baseline", "pairs", "--baseline goes with records or stacks", "--pairs has a column of that name"
         ),
@@ -111,8 +132,8 @@ BEGINNING = (
 def run_gate(args: argparse.Namespace) -> int:
     """Judge given numbers, or measure; returns 0 for PASS and GAIN, 1 FAIL, 2 INCONCLUSIVE, 3 INVALID.
 
-    With ``--for-git-bisect`` 125 stands for both last, and for a candidate that cannot be measured. Given numbers: a
-    JSON line per series, the closing line on stderr. Measured: progress, table, closing line.
+    With ``--for-git-bisect`` 125 stands for both last, and for a candidate that cannot be measured. Prints the table
+    and the closing line, before them the progress of what is measured.
     """
     return _offline(args) if args.records or args.pairs else _live(args)
 
@@ -124,14 +145,29 @@ def _rule(args: argparse.Namespace) -> PairedRule:
 
 def _offline(args: argparse.Namespace) -> int:
     rule = _rule(args)
-    pairs, noted = (from_csv.pairs(args.pairs, args.better), []) if args.pairs else _recorded(args)
+    pairs, facts, noted = (_supplied(args), [], []) if args.pairs else _recorded(args)
     verdicts = decide.decide(pairs, rule)
-    forms = _forms(verdicts, rule, [("note", note) for note in noted])
+    forms = _forms(verdicts, rule, [*facts, *(("note", note) for note in noted)])
     options.write("the verdicts", args.output, forms)
-    print(forms[".json"]() if args.json else f"{statement.lines(verdicts)}\n", end="", flush=True)
-    for line in (*noted, decide.closing(verdicts)):
-        print(line, file=sys.stderr)
+    with options.progress(args.json):
+        print(shown.text([shown.Row(item.subject, item) for item in verdicts]), end="\n\n")
+        print(*noted, decide.closing(verdicts), sep="\n", flush=True)
+    if args.json:
+        print(forms[".json"](), end="", flush=True)
     return _status(args, statement.overall(verdicts))
+
+
+def _supplied(args: argparse.Namespace) -> list[Pairs]:
+    """The pairs of the files that were named."""
+    first, *others = args.pairs
+    if len(others) == 1:
+        return from_tools.pairs(first, others[0])
+    if others or first.is_dir() or first.suffix == ".json":
+        message = "--pairs takes a CSV file, or two folders of results by turns: one file of a tool shows no pairs"
+        raise PlumbError(message, str(first), "--pairs OLD NEW")
+    if not args.better:
+        raise PlumbError("--pairs without a direction", "plumb gate", "add --better lower or --better higher")
+    return from_csv.pairs(first, args.better)
 
 
 def _status(args: argparse.Namespace, state: str, faulty: Sequence[str] = ()) -> int:
@@ -141,13 +177,16 @@ def _status(args: argparse.Namespace, state: str, faulty: Sequence[str] = ()) ->
     return EXIT[state]
 
 
-def _recorded(args: argparse.Namespace) -> tuple[list[Pairs], list[str]]:
-    """The pairs of a session, and the notes on its site for the time before its end."""
+def _recorded(args: argparse.Namespace) -> tuple[list[Pairs], list[tuple[str, str]], list[str]]:
+    """The pairs of a session, its sides, place and time, and the notes on its site for the time before its end."""
     couples = read_couples(args.records, args.baseline)
     by_itself = args.disturbed_by_itself
     pairs = [item for couple in couples for item in pairs_of_records(*couple, by_itself=by_itself)]
     newest = max((record for couple in couples for record in couple), key=lambda record: record.time)
-    return pairs, notes.before(newest.site, newest.time)
+    old, new = (record.stack.name if record.site else shlex.join(record.command) for record in couples[0])
+    where = ("site", newest.site) if newest.site else ("host", newest.nodes[0])
+    facts = [("baseline", old), ("candidate", new), where, ("measured", units.second(newest.time))]
+    return pairs, facts, notes.before(newest.site, newest.time)
 
 
 def _live(args: argparse.Namespace) -> int:
@@ -165,17 +204,25 @@ def _live(args: argparse.Namespace) -> int:
 
 def _begin(args: argparse.Namespace) -> Path:
     """The folder of the gate, which is begun unless it is resumed."""
-    from plumbline.gate import run, setup, sides
+    from plumbline.gate import commands, run, setup, sides
 
     if args.resume:
         return Path(args.resume)
     rule = _rule(args)
-    application_file = model.named_or_here(args.application)
-    stack = sides.base_stack((args.baseline, args.candidate), args.stack, application_file, say)
-    both = tuple(sides.resolve(role, getattr(args, role), stack, application_file) for role in run.SIDES)
     seed = secrets.randbits(32) if args.seed is None else args.seed
     words = ("plumb", "gate", *jobs.options(args, *REPEAT))
     terms = setup.Terms(rule, seed, words, args.disturbed_by_itself)
+    spelled = (args.baseline, args.candidate)
+    if args.figure is not None or any(commands.KIND in sides.parsed(side, "plumb gate") for side in spelled):
+        if useless := next((name for name in OF_SUITE if getattr(args, name)), None):
+            raise PlumbError(
+                f"--{useless.replace('_', '-')} means nothing for two commands", "plumb gate", "leave it out"
+            )
+        printed = FigureRule(pattern=args.figure, unit=args.unit or "1", better=args.better or "lower")
+        return commands.begin(spelled, terms, args.work, FigureRule(wall=True) if args.figure is None else printed)
+    application_file = model.named_or_here(args.application)
+    stack = sides.base_stack(spelled, args.stack, application_file, say)
+    both = tuple(sides.resolve(role, getattr(args, role), stack, application_file) for role in run.SIDES)
     where = (args.test, options.system(args), args.rules, args.common)
     return setup.prepare(
         setup.GateRequest((both[0], both[1]), terms, *where, folder=args.work, application=application_file), say

@@ -25,7 +25,6 @@ from plumbline.judge.history import Followed
 from plumbline.launch import prepare
 from plumbline.measure import jobs
 from plumbline.measure.application import model as applications
-from plumbline.measure.application import source
 from plumbline.measure.application.model import FILE
 from plumbline.measure.session import Say, circumstances
 from plumbline.records import query, store
@@ -185,7 +184,7 @@ def _of_application(good: Record, bad: Record, name: str, file: Path | None) -> 
             return f"the stack {record.stack.name} of record {record.id} is not installed here any more"
         if commit is None:
             return f"the code of record {record.id} is not a commit of this repository"
-        code = source.of_commit(file, commit, state.variables if state else ())
+        code = applications.code_of_commit(file, commit, state.variables if state else ())
         both.append(Side(role, stack, spelling=commit[:12], code=code))
     same = both[0].stack == both[1].stack and both[0].code == both[1].code
     return UNCHANGED if same else (both[0], both[1])

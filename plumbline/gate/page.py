@@ -18,7 +18,7 @@ from plumbline.show.verdicts import SERIES, Row, worst_first
 from plumbline.statistics.paired import LOOKS, PairedRule
 
 #: facts that are said before anything else
-HEAD = ("baseline", "candidate", "site", "measured", "launches")
+HEAD = ("baseline", "candidate", "site", "host", "measured", "launches")
 #: series whose pairs are drawn, the worst first; the table has them all
 DRAWN = 200
 #: pairs of a series that are drawn, the first ones
@@ -53,7 +53,7 @@ def document(verdicts: Sequence[Verdict], rule: PairedRule, facts: Sequence[tupl
         "title": f"Gate: {state}",
         "heading": ["Gate: ", block("badge", state, verdict=state)],
         "head": [
-            bool(first) and blocks.facts("What was compared", first),
+            *([blocks.facts("What was compared", first)] if first else []),
             block("paragraph", closing(verdicts), id="closing"),
             block("tiles", *(block("tile", name, count=counts[name], verdict=name) for name in EXIT if counts[name])),
         ],

@@ -10,7 +10,7 @@ from plumbline.base.units import counted, human_seconds
 from plumbline.gate.live import Contest, FigureState, Stop
 from plumbline.judge.decide import Verdict
 from plumbline.records import naming
-from plumbline.show.verdicts import SERIES, Row
+from plumbline.show.verdicts import Row, text
 from plumbline.statistics.paired import CAP
 
 #: characters of a variant's name on a line of progress
@@ -22,7 +22,7 @@ SOME = 5
 def short_names(contests: Sequence[Contest]) -> list[str]:
     """Test, parameters and placement of each; the full name where these are not unique."""
     records = [item.records[0] for item in contests]
-    names = [f"{naming.name(record.variant)} {record.placement.name}" for record in records]
+    names = [f"{naming.name(record.variant)} {record.placement.name}".strip() for record in records]
     return [name if names.count(name) == 1 else item.name for name, item in zip(names, contests, strict=True)]
 
 
@@ -106,7 +106,7 @@ def verdicts(contests: Sequence[Contest], judged: Sequence[tuple[Contest, Verdic
         Row(f"{names[contest.position]} {figure}", verdict)
         for (contest, verdict), figure in zip(judged, figures, strict=True)
     ]
-    lines = [SERIES.text(rows), ""]
+    lines = [text(rows), ""]
     pairs = [pair for contest in contests for pair in contest.launches]
     flagged = [sum(pair[side].disturbed for pair in pairs) for side in (0, 1)]
     replaced = sum(contest.replaced for contest in contests)

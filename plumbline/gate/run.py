@@ -11,6 +11,7 @@ from pathlib import Path
 from plumbline.base import units
 from plumbline.base.units import counted
 from plumbline.gate import live
+from plumbline.gate.commands import CommandBench
 from plumbline.gate.live import GateBench
 from plumbline.gate.progress import Progress, verdicts
 from plumbline.gate.setup import GATE, Session
@@ -74,7 +75,7 @@ def _measure(
     command: str,
     pair: Callable[[str, str], None],
 ) -> GateOutcome:
-    bench = (make or live.GateBench)(begun, folder)
+    bench = (make or (live.GateBench if begun.site else CommandBench))(begun, folder)
     total = sum(len(couple[0].figures) for couple in begun.couples)
     contests = []
     for position in range(len(begun.couples)):
@@ -82,7 +83,7 @@ def _measure(
         for record, side in zip(couple, SIDES, strict=True):
             record.state, record.side, record.experiment = "running", side, begun.terms.purpose
         contests.append(live.Contest(position, couple, total, begun.terms.rule, begun.terms.by_itself))
-    file = store.session_file(begun.site, begun.name)
+    file = store.session_file(begun.site, begun.name) if begun.site else folder / "records.jsonl"
     records = [record for contest in contests for record in contest.records]
     live.refuse_loss(file, records)
     before = sum(len(contest.launches) for contest in contests)
@@ -129,7 +130,9 @@ def _judged(begun: Session, contests: list[live.Contest], undecided: set[str], f
     decided = decide.decide([item for _, item in owned], begun.terms.rule)
     judged = list(zip((contest for contest, _ in owned), decided, strict=True))
     launches = [launch for contest in contests for record in contest.records for launch in record.launches]
-    failed = list({contest.position: contest for contest, item in judged if item.state == "FAIL"}.values())
+    # of two commands nothing else finds the records
+    failures = (contest for contest, item in judged if item.state == "FAIL" and begun.site)
+    failed = list({contest.position: contest for contest in failures}.values())
     errors = [launch.start_errors[0] for launch in launches if launch.start_errors]
     again = [f"{counted(len(errors), 'launch')} started again, the first because: {errors[0]}"] if errors else []
     remarks = [*begun.notes, *again, *notes.before(begun.site, store.now())]
@@ -141,7 +144,7 @@ def _judged(begun: Session, contests: list[live.Contest], undecided: set[str], f
     facts = [
         ("baseline", begun.baseline),
         ("candidate", begun.candidate),
-        ("site", begun.site),
+        ("site", begun.site) if begun.site else ("host", owned[0][0].records[0].nodes[0]),
         *_measured_when(launches),
         ("session", begun.name),
         ("seed", str(begun.terms.seed)),

@@ -18,7 +18,7 @@ from plumbline.base.schemas.site import Partition
 from plumbline.gate import rules, sides, variants
 from plumbline.launch.prepare import settings_of
 from plumbline.measure import jobs, session
-from plumbline.measure.application import source
+from plumbline.measure.application import model
 from plumbline.measure.session import Kind, Say
 from plumbline.records import store
 from plumbline.records.variant import Variant
@@ -60,10 +60,12 @@ class Session:
 
     @property
     def site(self) -> str:
-        """Where it is measured."""
+        """Where it is measured; empty for two commands, which need none."""
         return self.couples[0][0].site
 
 
+#: where two commands are measured
+HERE = Partition(name="here", scheduler="local", topology="", stacks=[])
 GATE = Kind("gate", "gate", "state.json", Session)
 
 
@@ -115,6 +117,19 @@ def prepare(request: GateRequest, say: Say, build: sides.Build | None = None) ->
     return folder
 
 
+def begun_for(
+    folder: Path, name: str, labels: tuple[str, str], couples: Sequence[Sequence[Variant]], terms: Terms, under: Any
+) -> Session:
+    """The gate of ``couples`` in ``folder``, begun ``under`` its circumstances unless it was before.
+
+    ``labels`` are those of baseline and candidate; the margins of all figures are those of ``terms``.
+    """
+    if not (folder / GATE.file).exists():
+        settled = [[rules.settle(variant, [], "", terms.rule) for variant in couple] for couple in couples]
+        GATE.begin(folder, Session(name, *labels, settled, terms, under))
+    return GATE.peek(folder)
+
+
 def _unchanged(couples: Sequence[Sequence[Variant]]) -> list[str]:
     """A note on programs that were built twice and are the same: a variable of the build may not have reached them."""
     both = {tuple(Path(variant.context["program"]) for variant in each) for each in couples}
@@ -136,7 +151,7 @@ def offers(
         try:
             manifests.append(sides.install_side(side, build))
             if file := request.application:
-                state = side.code or source.present(file)
+                state = side.code or model.present_code(file)
                 listings.append(variants.of_application(file, state, side.stack, *where, say))
         except PlumbError as error:
             raise sides.Unusable(side, error.message, error.where, error.cure) from None
@@ -191,7 +206,7 @@ class Offer:
 def partition_of(begun: Session) -> Partition:
     """The partition that a gate is measured on."""
     first = begun.couples[0][0]
-    return site.partition(site.load(first.site), first.partition)
+    return site.partition(site.load(first.site), first.partition) if begun.site else HERE
 
 
 def offer_of(listing: variants.Listing, side: sides.Side, manifest: Manifest) -> Offer:

@@ -19,8 +19,8 @@ from msgspec import structs
 from plumbline import stacks
 from plumbline.base import files, git, paths
 from plumbline.base.errors import PlumbError
-from plumbline.measure.application import source
-from plumbline.measure.application.source import Source, Variables
+from plumbline.measure.application import model
+from plumbline.measure.application.model import Source, Variables
 from plumbline.measure.reframe.campaign import first_stack
 from plumbline.records.variant import Variant
 from plumbline.stacks import kernels as kernels_of_stack
@@ -33,10 +33,12 @@ Build = Callable[[Manifest, Path, Path], dict[str, Benchmark]]
 #: the parameters of tests that say where ranks, threads and pages are
 PLACING = ("placement", "memory", "threads")
 #: kinds that a side may name, and those that it may name more than once
-KINDS = ("commit", "stack", "build", *PLACING, "setting", "variable", "program")
+KINDS = ("commit", "stack", "build", *PLACING, "setting", "variable", "program", "command")
 REPEATED = ("build", "setting", "variable")
 _CHANGE = re.compile(rf"({'|'.join(KINDS)})[:=](.+)", re.DOTALL)
 _SEPARATOR = re.compile(rf",(?=(?:{'|'.join(KINDS)})[:=])")
+#: a command may have commas and equals signs itself
+_BEHIND_COMMAND = re.compile(rf",(?=(?:{'|'.join((*PLACING, 'variable'))}):)")
 #: in place of a commit: the files of an application as they are now
 PRESENT = "."
 #: the suite of the benchmarks that are part of a commit; all others are the stack's
@@ -140,7 +142,7 @@ def resolve(role: str, spelling: str, stack: str | None, file: Path | None = Non
     Raises :class:`PlumbError` for a name that is neither stack nor commit, and for a commit without an installed stack.
     """
     where = f"plumb gate --{role}"
-    named = _parsed(spelling, where)
+    named = parsed(spelling, where)
     installed = ", ".join(manifests.names()) or "none"
     stack = named["stack"][0] if "stack" in named else stack
     name = named["commit"][0] if "commit" in named else PRESENT
@@ -156,30 +158,31 @@ def resolve(role: str, spelling: str, stack: str | None, file: Path | None = Non
         raise PlumbError(f"'{spelling}' {fault}", where, f"add --stack NAME, one of {installed}")
     if stack not in manifests.names() and not makes:
         raise PlumbError(f"stack '{stack}' is not installed", "plumb gate --stack", f"installed: {installed}")
-    changes = _changes(named, file is not None, where)
+    differing = changes(named, file is not None, where)
     if file is None and "build" in named:
         cure = "variable:NAME=VALUE"
         raise PlumbError("variables of a build need a plumb.yaml with a build", where, cure)
     if file is None:
-        return Side(role, stack, commit, changes, spelling, install=makes)
+        return Side(role, stack, commit, differing, spelling, install=makes)
     variables = tuple(_assigned(named, "build", where).items())
-    code = source.of_commit(file, commit, variables) if commit else source.present(file, variables)
-    return Side(role, stack, None, changes, spelling, code, makes)
+    code = model.code_of_commit(file, commit, variables) if commit else model.present_code(file, variables)
+    return Side(role, stack, None, differing, spelling, code, makes)
 
 
 def base_stack(
     spellings: Sequence[str], named: str | None, file: Path | None, say: Callable[[str], None]
 ) -> str | None:
     """The stack of sides that name none: ``named``, or the first that the site offers if an application needs one."""
-    if named or file is None or all("stack" in _parsed(side, "plumb gate") for side in spellings):
+    if named or file is None or all("stack" in parsed(side, "plumb gate") for side in spellings):
         return named
     return first_stack(file, say)
 
 
-def _parsed(spelling: str, where: str) -> dict[str, list[str]]:
-    """The values by kind."""
+def parsed(spelling: str, where: str) -> dict[str, list[str]]:
+    """The values of a side by kind; raises :class:`PlumbError` for two values of a kind that has one."""
     values: dict[str, list[str]] = {}
-    for part in _SEPARATOR.split(spelling):
+    separator = _BEHIND_COMMAND if spelling.startswith("command:") else _SEPARATOR
+    for part in separator.split(spelling):
         if match := _CHANGE.fullmatch(part):
             kind, value = match.groups()
         else:
@@ -202,7 +205,8 @@ def _commit(name: str, file: Path | None, where: str, installed: str) -> str:
     return commit
 
 
-def _changes(named: Mapping[str, list[str]], has_application: bool, where: str) -> Changes:
+def changes(named: Mapping[str, list[str]], has_application: bool, where: str) -> Changes:
+    """The changes of a side in its variants; raises :class:`PlumbError` for a value that is none."""
     single = {kind: values[0] for kind, values in named.items()}
     threads = single.get("threads")
     if threads is not None and not (threads.isdecimal() and int(threads)):

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from plumbline import site
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
-from plumbline.measure.application.source import Source
+from plumbline.measure.application.model import Source
 from plumbline.measure.reframe import campaign, cases, settings
 from plumbline.measure.reframe.campaign import prepared
 from plumbline.records.variant import Variant, checked
@@ -106,13 +106,13 @@ def _require(listing: Listing, stack: str, system: str | None, log: Path) -> Non
     if skips := listing.skips.get(stack, {}):
         why = next(iter(skips.values()))
         raise PlumbError(f"stack {stack}: all {len(skips)} variants are skipped, the first because: {why}", str(log))
-    message = cases.last_words(log.read_text(encoding="utf-8", errors="replace"))
-    if message != cases.NONE_SELECTED:
-        raise PlumbError(f"no test ran: {message}", str(log), cases.WHOLE)
     name, _, partition = (system or site.here()).partition(":")
     here = site.load(name)
     parts = [site.partition(here, partition)] if partition else here.partitions
     if manifests.load(stack).provider != source.PROVIDER and not any(stack in part.stacks for part in parts):
         cure = f"plumb site init --site {name} --partition {parts[0].name} --offer-also {stack}"
         raise PlumbError(f"site {name} does not offer stack {stack}", str(site.folder(name)), cure)
+    message = cases.last_words(log.read_text(encoding="utf-8", errors="replace"))
+    if message != cases.NONE_SELECTED:
+        raise PlumbError(f"no test ran: {message}", str(log), cases.WHOLE)
     raise PlumbError(f"ReFrame selects no test for stack {stack}", str(log), "does the pattern match a test?")

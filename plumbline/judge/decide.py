@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +22,11 @@ from plumbline.statistics.paired import CAP, FAIL_SPENDING, LOOKS, PairedRule
 
 #: probability of any wrong FAIL among all series of a campaign
 CAMPAIGN_ERROR = 0.01
+#: so many times the log of what must be detected is a difference that disturbance does not make which is alike on both
+#: sides (tests/rates/disturbed_alike.py): 21.6 % by the default margins
+FAR = 4.0
+#: the mark of a verdict that was given all the same
+MARKED = "from a disturbed machine"
 #: why an interval that lies wholly beyond the tolerance may not be a FAIL yet
 FAIL_NEEDS = f"a FAIL needs {100 * (1 - FAIL_SPENDING.error):g} %"
 
@@ -51,14 +56,17 @@ class Verdict(Statement):
             "verdict": self.state,
             "pairs": self.count,
             **rounded(numbers, 6),
-            **nonempty(reason=self.reason, disturbed=dict(zip(("baseline", "candidate"), flagged, strict=False))),
+            **nonempty(reason=self.reason, notes=list(self.notes)),
+            **nonempty(disturbed=dict(zip(("baseline", "candidate"), flagged, strict=False))),
             **({"tolerance": rule.tolerance, "must_detect": rule.must_detect} if rule else {}),
         }
 
 
 def closing(verdicts: Sequence[Verdict]) -> str:
-    """The line for people at the end."""
-    return statement.closing(verdicts, "gate: {}: ", "slowdowns of {} and more are ruled out in every series")
+    """The line for people at the end, with the notes on verdicts."""
+    line = statement.closing(verdicts, "gate: {}: ", "slowdowns of {} and more are ruled out in every series")
+    notes = dict.fromkeys(note for item in verdicts for note in item.notes)
+    return "; ".join([line, *(note for note in notes if note not in line)])
 
 
 def decide(series: Sequence[Pairs], rule: PairedRule) -> list[Verdict]:
@@ -97,7 +105,8 @@ class Standing:
 
     ``logs``: log ratios in 1e-9 of all pairs that count; ``blur``: :func:`plumbline.judge.pairs.blur`; ``state`` was
     decided after ``pairs`` pairs, as in :class:`paired.Decisions`; ``p``: evidence of a FAIL or a GAIN, 1 for anything
-    else; ``doubt``: why no verdict may be given, with more pairs neither, or None.
+    else; ``doubt``: why no verdict may be given, with more pairs neither, or None; ``against``: as ``place`` of
+    :func:`_changed`.
     """
 
     item: Pairs
@@ -107,7 +116,8 @@ class Standing:
     state: int
     pairs: int
     p: float
-    doubt: str | None
+    against: int
+    doubt: str | None = None
 
     @property
     def errors(self) -> paired.Errors:
@@ -123,6 +133,13 @@ class Standing:
     def bounds(self) -> tuple[float, float]:
         """The interval of the log ratio in 1e-9, with what the digits of the values hide."""
         return float(self.estimates.low[0]) - self.blur, float(self.estimates.high[0]) + self.blur
+
+    @property
+    def is_far(self) -> bool:
+        """Whether the sides differ by :data:`FAR`, with the whole interval; undecided ones by their estimate."""
+        far, centre = FAR * self.rule.detected, float(self.estimates.centre[0])
+        low, high = (centre, centre) if self.state == paired.GO_ON else self.bounds
+        return high < -far if self.state == paired.GAIN else low > far
 
     @property
     def ratio(self) -> float:
@@ -165,24 +182,22 @@ def standing(series: Sequence[Pairs], rule: PairedRule) -> list[Standing]:
             claimed = np.flatnonzero(state[rows] == claim)
             p[rows[claimed]] = paired.evidence(sign * part[claimed], series_rule, extra[claimed], is_fixed)
     together = disturbed.together(item.disturbed for item in series)
-    doubts = [
-        _disturbed(item, together, int(state[row])) or _changed(logs[row], int(against[row]))
-        for row, item in enumerate(series)
-    ]
-    numbers = zip(hidden.tolist(), state.tolist(), pairs.tolist(), p.tolist(), doubts, strict=True)
-    return [
+    numbers = zip(*(values.tolist() for values in (hidden, state, pairs, p, against)), strict=True)
+    every = [
         Standing(item, rules[row], logs[row], *values)
         for row, (item, values) in enumerate(zip(series, numbers, strict=True))
     ]
+    return [replace(each, doubt=_disturbed(each, together) or _changed(each.logs, each.against)) for each in every]
 
 
-def _disturbed(item: Pairs, together: tuple[int, int], state: int) -> str | None:
-    """Why disturbance leaves neither PASS nor FAIL for what was decided, or makes more pairs of ``item`` useless."""
+def _disturbed(each: Standing, together: tuple[int, int]) -> str | None:
+    """Why disturbance leaves neither PASS nor FAIL for what was decided, or makes more pairs of a series useless."""
+    item = each.item
     if item.disturbed is None:
         return None
-    if state != paired.GO_ON:
-        return item.disturbed.doubt(together)
-    return item.disturbed.lasting() if item.fixed or item.counting[0].size in LOOKS else None
+    if each.state != paired.GO_ON:
+        return item.disturbed.doubt(together, each.state != paired.PASS and each.is_far)
+    return item.disturbed.lasting(each.is_far) if item.fixed or item.counting[0].size in LOOKS else None
 
 
 def _decide(series: list[Pairs], rule: PairedRule) -> list[Verdict]:
@@ -222,7 +237,11 @@ def _verdict(each: Standing, survives: bool, total: int) -> Verdict:
     if state not in ("GAIN", "PASS"):
         bound = high - centre
     detectable = float(paired.fraction(bound))
-    return Verdict(each.item.name, state, each.pairs, each.ratio, each.interval, detectable, reason, pairs=each.item)
+    mostly = each.item.disturbed.mostly if each.item.disturbed and state in ("FAIL", "GAIN") else ""
+    notes = (*each.item.notes, *([f"{MARKED}: {mostly}"] if mostly else []))
+    return Verdict(
+        each.item.name, state, each.pairs, each.ratio, each.interval, detectable, reason, notes, pairs=each.item
+    )
 
 
 def _changed(logs: Ints, place: int) -> str | None:

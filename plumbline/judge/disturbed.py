@@ -8,7 +8,8 @@ depends on counts only.
 
 Where a variant was disturbed on one side, or in most pairs, the disturbance may be the difference. The flags show only
 a part of what disturbs: where one side is flagged more often than chance explains, the pairs without a flag are in
-doubt too.
+doubt too. Where both sides were disturbed alike, a difference far beyond the margins is none of disturbance, and gets
+its verdict: which sides count as alike is decided here, which difference as far in :mod:`plumbline.judge.decide`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from plumbline.statistics.paired import CAP
 ERROR = 0.01
 #: the same where the gate stops for it, at any of its looks: the error of a FAIL
 LASTING = 0.001
+#: below this p of the same test the sides were not disturbed alike
+ALIKE = 0.1
 #: option that claims that the candidate's own threads disturb it
 OPTION = "--disturbed-by-itself"
 
@@ -47,23 +50,39 @@ class Disturbed:
     by_itself: bool = False
     beside: str = ""
 
-    def doubt(self, together: tuple[int, int] = (0, 0)) -> str | None:
-        """Why neither PASS nor FAIL may be given, or None. ``together`` is :func:`together` of the gate's variants."""
+    @property
+    def mostly(self) -> str:
+        """That most pairs that count were disturbed; empty if they were not."""
+        who = f" ({self.beside})" if self.beside else ""
+        words = f"{self.restless} of the {self.counting} pairs that count were disturbed{who}"
+        return words if 2 * self.restless > self.counting else ""
+
+    @property
+    def is_alike(self) -> bool:
+        """Whether most launches of both sides were disturbed, and as often on either as chance explains."""
+        return 2 * min(self.launches) > self.pairs and two_sided(*self.alone) > ALIKE
+
+    def doubt(self, together: tuple[int, int] = (0, 0), is_far: bool = False) -> str | None:
+        """Why neither PASS nor FAIL may be given, or None. ``together`` is :func:`together` of the gate's variants.
+
+        ``is_far``: the sides differ by more than disturbance that is alike on both explains.
+        """
         doubt = self._one_sided(self.alone, f"of {self.pairs} launches each")
-        if not doubt and 2 * self.restless > self.counting:
-            who = f" ({self.beside})" if self.beside else ""
-            return (
-                f"{self.restless} of the {self.counting} pairs that count were disturbed{who}: measure on a quiet host"
-            )
+        if not doubt and self.mostly and not (is_far and self.is_alike):
+            return f"{self.mostly}: measure on a quiet host"
         if not doubt and (together[0] - together[1]) * (self.alone[0] - self.alone[1]) > 0:
             return self._one_sided(together, "of the launches of all variants")
         return doubt
 
-    def lasting(self) -> str | None:
+    def lasting(self, is_far: bool = False) -> str | None:
         """A doubt that more pairs would hardly remove, or None: by chance it comes up in one of 1000 looks."""
         quiet = self.counting - self.restless
         mostly = self.restless > quiet and two_sided(self.restless, quiet) <= 2 * LASTING
-        return self.doubt() if mostly else self._one_sided(self.alone, f"of {self.pairs} launches each", LASTING)
+        return (
+            self.doubt(is_far=is_far)
+            if mostly
+            else self._one_sided(self.alone, f"of {self.pairs} launches each", LASTING)
+        )
 
     def _one_sided(self, alone: tuple[int, int], population: str, error: float = ERROR) -> str | None:
         which, p = int(alone[1] > alone[0]), two_sided(*alone)

@@ -58,7 +58,7 @@ class Pairs:
     ``faults`` are the reasons, known where the numbers came from, why they cannot be judged (with file and line).
     ``rule`` is the figure's own; None: the rule of the call counts. ``fixed``: the number of pairs was fixed before
     measuring, and all count; otherwise they were measured until they were decided, 90 at most. ``disturbed``: how many
-    of them were, if that is known.
+    of them were, if that is known. ``notes`` go with any verdict on them.
     """
 
     name: str
@@ -69,6 +69,7 @@ class Pairs:
     rule: PairedRule | None = None
     fixed: bool = False
     disturbed: Disturbed | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def counting(self) -> tuple[Floats, Floats]:
@@ -298,4 +299,5 @@ def _pairs(
     overrides: dict[str, Any] = {name: margin for name, margin in margins.items() if margin is not None}
     rule = PairedRule(**overrides) if overrides else None
     is_fixed = all(record.side is None for record, _ in sides)
-    return Pairs(name, baseline, candidate, better, faults[:3], rule, is_fixed, seen)
+    unproven = [launch.unproven for record, _ in sides for launch in record.launches if launch.unproven][:1]
+    return Pairs(name, baseline, candidate, better, faults[:3], rule, is_fixed, seen, tuple(unproven))

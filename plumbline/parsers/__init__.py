@@ -53,8 +53,7 @@ def parse(parser: str, text: str, context: Mapping[str, Any] | None = None) -> l
     """
     if parser not in PARSERS:
         raise ParseError(f"unknown parser '{parser}'", cure=f"one of {', '.join(PARSERS)}")
-    measurements = PARSERS[parser](mpi.without_log(text), context or {})
-    if not measurements:
+    if not (measurements := PARSERS[parser](mpi.without_log(text), context or {})):
         raise ParseError(f"{parser}: the output holds no measurement")
     return measurements
 

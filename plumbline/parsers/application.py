@@ -144,8 +144,7 @@ def by_pattern(rule: FigureRule, source: Source) -> list[str]:
     """The group ``value``, or the first, of each match."""
     matches = list(re.finditer(rule.pattern or "", source.text, re.MULTILINE))
     for match in matches:
-        printed = match.groupdict().get("unit", rule.unit)
-        if printed != rule.unit:
+        if (printed := match.groupdict().get("unit", rule.unit)) != rule.unit:
             message = f"the program printed the unit {quote(str(printed))}, {rule.unit} was declared"
             raise ParseError(message, source.name)
     return [_group(match, source, is_time=_is_time(rule)) for match in matches]
@@ -191,17 +190,12 @@ def by_csv(rule: FigureRule, source: Source) -> list[str]:
     return [row[place] if place < len(row) else "" for row in body]
 
 
-def by_wall(_: FigureRule, source: Source) -> list[str]:
-    """The time that the witness measured."""
-    return [] if source.wall_s is None else [repr(source.wall_s)]
-
-
 #: how a figure may be found: member of :class:`FigureRule` -> the function that returns all that it found, as text
 KINDS: dict[str, Callable[[FigureRule, Source], list[str]]] = {
     "pattern": by_pattern,
     "json": by_json,
     "csv": by_csv,
-    "wall": by_wall,
+    "wall": lambda _, source: [] if source.wall_s is None else [repr(source.wall_s)],
 }
 
 
@@ -225,8 +219,7 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
         figures = {name: _figure(name, rule, _source(rule.file, output, files)) for name, rule in rules.figures.items()}
     for name, rule in rules.figures.items():
         _check_time(rule, figures[name], context)
-    rates = [rate for name, rule in rules.figures.items() for rate in _rates(rule, figures[name])]
-    return [*figures.values(), *rates]
+    return [*figures.values(), *(rate for name, rule in rules.figures.items() for rate in _rates(rule, figures[name]))]
 
 
 def rate_name(figure: str, work: str) -> str:
@@ -240,16 +233,14 @@ def _rates(rule: FigureRule, time: Measurement) -> Iterator[Measurement]:
         if not time.value:
             raise ParseError(f"figure {time.metric}: no time passed, and {work} are declared")
         _, unit, scale = RATES[work]
-        seconds = time.value * units.multiple(rule.unit)[1] / 1e6
-        value = getattr(rule, work) / seconds / scale
+        value = getattr(rule, work) / (time.value * units.multiple(rule.unit)[1] / 1e6) / scale
         step = value / time.value * step_of([time])
         yield Measurement(rate_name(time.metric, work), value, unit, "higher", {"work": work}, step=step)
 
 
 def _check_time(rule: FigureRule, time: Measurement, context: Mapping[str, Any]) -> None:
     """Raise :class:`ParseError` for a time longer than the launch; a sum may be of the times of all its threads."""
-    launch_s = context.get("launch_s")
-    if launch_s is None or not _is_time(rule):
+    if (launch_s := context.get("launch_s")) is None or not _is_time(rule):
         return
     most = launch_s * (1 + CLOCKS) * (context["workers"] if rule.take == "sum" else 1)
     if (time.value - step_of([time])) * units.multiple(rule.unit)[1] / 1e6 > most:
@@ -283,14 +274,12 @@ def _figure(name: str, rule: FigureRule, source: Source) -> Measurement:
     value = values[0] if len(values) == 1 else _TAKE[rule.take](values)
     measurement = Measurement(name, value, rule.unit, rule.better, {})
     # each of them may be off by half a step, and all in one direction
-    addends = len(values) if rule.take == "sum" else 1
-    step = addends * digits.step_of(plain_number(token) or "" for token in tokens)
+    step = (len(values) if rule.take == "sum" else 1) * digits.step_of(plain_number(token) or "" for token in tokens)
     return replace(measurement, step=step) if step != step_of([measurement]) else measurement
 
 
 def _number(token: str) -> float:
-    word = plain_number(token)
-    if word is None:
+    if (word := plain_number(token)) is None:
         raise ParseError(f"{quote(token)} is not a finite number")
     value = float(word)
     if not math.isfinite(value) or value < 0:
@@ -299,14 +288,12 @@ def _number(token: str) -> float:
 
 
 def _check(check: CheckRule, source: Source) -> None:
-    match = re.search(check.pattern, source.text, re.MULTILINE)
-    if match is None:
+    if (match := re.search(check.pattern, source.text, re.MULTILINE)) is None:
         raise ParseError(f"wrong answer: pattern {quote(check.pattern)} is not there", source.name)
     if check.value is None:
         return
     token = _group(match, source).strip()
-    printed = plain_number(token)
-    if printed is None:
+    if (printed := plain_number(token)) is None:
         raise ParseError(f"wrong answer: {quote(token)} is not a finite number, {check.value:g} expected", source.name)
     allowed = check.tolerance * (abs(check.value) or 1.0)
     if abs(float(printed) - check.value) > allowed:
@@ -384,5 +371,4 @@ def _names(pattern: str, edge: str) -> bool:
     literal = [
         rf"\\{re.escape(character)}" if character == "." else rf"\\?{re.escape(character)}" for character in edge
     ]
-    blanks = r"(?:(?:\\s| )[*+?]?)*"
-    return not any(map(str.isdigit, edge)) and bool(re.search(blanks.join(literal), pattern))
+    return not any(map(str.isdigit, edge)) and bool(re.search(r"(?:(?:\\s| )[*+?]?)*".join(literal), pattern))

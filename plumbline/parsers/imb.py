@@ -169,8 +169,7 @@ def _read(lines: Sequence[str]) -> _Output:
             else:
                 block.rows.append((number, table_cells(line, block.columns, block.title, number)))
         elif match := _BLOCK.match(line):
-            grid = {"grid": match[2].replace(" ", "")} if match[2] else {}
-            block = _Block(match[1], number, params={**grid})
+            block = _Block(match[1], number, params={"grid": match[2].replace(" ", "")} if match[2] else {})
             output.blocks.append(block)
         elif _HEADER.match(line):
             if block is None:
@@ -273,8 +272,7 @@ def _measurements(block: _Block, output: _Output, last: int | None) -> list[Meas
         raise ParseError(*block.fault)
     if not block.rows:
         raise ParseError(f"{block.title}: the table has no {'rows' if block.columns else 'columns'}", at(block.start))
-    columns = [name for name in block.columns if name != "defects"]
-    check_columns(columns, COLUMNS, block.title, block.rows[0][0] - 1)
+    check_columns([name for name in block.columns if name != "defects"], COLUMNS, block.title, block.rows[0][0] - 1)
     result: list[Measurement] = []
     for number, row in block.rows:
         if real(row.get("defects", "0"), "defects", number) != 0:

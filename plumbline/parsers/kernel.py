@@ -107,8 +107,7 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
         measured(item.metric, item.value, item.unit, item.better, dict(item.params), item.samples, item.limit)
         for item in printed.measurements
     ]
-    places = {(item.metric, tuple(sorted(item.params.items()))) for item in figures}
-    if len(places) != len(figures):
+    if len({(item.metric, *sorted(item.params.items())) for item in figures}) != len(figures):
         raise ParseError(f"{printed.kernel}: two figures have the same name and parameters")
     return figures
 
@@ -120,8 +119,7 @@ def remarks(text: str) -> list[str]:
 
 def work(text: str) -> Work | None:
     """The work of the kernel in everything that it timed; None if its model counts no work."""
-    printed = _read(text).work
-    return None if printed is UNSET else printed
+    return _read(text).work or None
 
 
 @functools.lru_cache(maxsize=1)  # parse, remarks and work read the same text

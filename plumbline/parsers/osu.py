@@ -188,11 +188,9 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
         columns = _port_columns(columns, title, header)
     rows = _rows(lines, header, columns, params)
     if columns[0] == "Size" and name not in ONE_ROW:
-        last = context_int(context, "last_bytes")
-        if last is None:
+        if (last := context_int(context, "last_bytes")) is None:
             raise ParseError("osu: the suite prints no end mark", cure="give 'last_bytes' in the context")
-        sizes = [int(row[0].params["bytes"]) for row in rows]
-        check_sizes(sizes, doubling=True, last=last, title=f"osu: {name}")
+        check_sizes([int(row[0].params["bytes"]) for row in rows], doubling=True, last=last, title=f"osu: {name}")
     else:
         one_row(rows, f"osu: {name}", header)
         for measurement in rows[0]:
@@ -203,8 +201,7 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
 def _identify(title: str, wanted: str | None) -> str:
     name = next((name for name, titles in TITLES.items() if title in titles), None)
     if wanted is not None:
-        short = wanted.removeprefix("osu_")
-        if short not in TITLES:
+        if (short := wanted.removeprefix("osu_")) not in TITLES:
             raise ParseError(f"osu: unknown benchmark '{wanted}'", cure=f"one of {', '.join(sorted(TITLES))}")
         if short != name:
             raise ParseError(f"osu: benchmark {wanted} is missing: the output is that of '{title}'")
@@ -216,8 +213,7 @@ def _identify(title: str, wanted: str | None) -> str:
 def _start_up(lines: Sequence[str], start: int) -> list[Measurement]:
     """Time of MPI_Init over the ranks, which ``osu_init`` prints in whole milliseconds."""
     rest = [line for line in lines[start:] if line]
-    match = _STARTED.match(rest[0]) if len(rest) == 1 else None
-    if match is None:
+    if (match := _STARTED.match(rest[0]) if len(rest) == 1 else None) is None:
         raise ParseError("osu: no line 'nprocs: N, min: …', or more than that: truncated or garbled output", at(start))
     ranks, *times = (integer(word, "time of MPI_Init", start) for word in match.groups())
     return [

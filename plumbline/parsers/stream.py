@@ -41,9 +41,16 @@ _TIMES = re.compile(r"\AEach (?:kernel will be executed|test is run) ([0-9]+) ti
 _REQUESTED = re.compile(r"\ANumber of Threads requested = ([0-9]+)\Z")
 _COUNTED = re.compile(r"\ANumber of Threads counted = ([0-9]+)\Z")
 _HEADER = re.compile(r"\AFunction +(?:Best Rate MB/s|Rate \(MB/s\)) +Avg time +Min time +Max time\Z")
-_ROW = re.compile(r"\A(Copy|Scale|Add|Triad): +(\S+) +(\S+) +(\S+) +(\S+)\Z")
 _RULE = re.compile(r"\A-{20,}\Z")
 _VALID = re.compile(r"\ASolution Validates(?:: avg error less than [0-9.e+-]+ on all three arrays)?\Z")
+#: the lines below the names of the columns
+_EXPECTED = (
+    *((f"the row '{name}:'", re.compile(rf"\A({name}): +(\S+) +(\S+) +(\S+) +(\S+)\Z"))
+      for name in map(str.capitalize, METRICS)),
+    ("the rule after the table", _RULE),
+    ("'Solution Validates'", _VALID),
+    ("the last rule", _RULE),
+)  # fmt: skip
 _FAILED = re.compile(r"\AFailed Validation on array [abc]\[\],")
 
 
@@ -99,35 +106,28 @@ def work(texts: Sequence[str]) -> Work:
 def _table(lines: Sequence[str], start: int) -> dict[str, float]:
     """The rates from line index ``start`` on; everything to the end of the output must be as STREAM prints it."""
     rates: dict[str, float] = {}
-    for number, metric in enumerate(METRICS, start):
-        match = _ROW.match(lines[number]) if number < len(lines) else None
-        if match is None or match[1].lower() != metric:
-            raise ParseError(*_odd(lines, number, f"the row '{metric.capitalize()}:'"))
-        rate, average, least, most = (
-            real(token, name, number) for token, name in zip(match.groups()[1:], _COLUMNS, strict=True)
-        )
-        if rate == 0 or not least <= average <= most:
-            raise ParseError(f"stream: impossible row {quote(lines[number])}", at(number))
-        rates[metric] = rate
-    ends = ((_RULE, "the rule after the table"), (_VALID, "'Solution Validates'"), (_RULE, "the last rule"))
-    for number, (pattern, expected) in enumerate(ends, start + len(METRICS)):
-        if number < len(lines) and _FAILED.match(lines[number]):
-            raise ParseError(f"stream: validation failed: {quote(lines[number])}", at(number))
-        if number >= len(lines) or not pattern.match(lines[number]):
-            raise ParseError(*_odd(lines, number, expected))
-    for rest in range(start + len(METRICS) + len(ends), len(lines)):
-        if lines[rest]:
-            raise ParseError(*_odd(lines, rest, "nothing more"))
+    for number, (expected, pattern) in enumerate(_EXPECTED, start):
+        if number >= len(lines):
+            raise ParseError(f"stream: truncated: the output ends before {expected}", at(len(lines) - 1))
+        line = lines[number]
+        if _FAILED.match(line):
+            raise ParseError(f"stream: validation failed: {quote(line)}", at(number))
+        if (match := pattern.match(line)) is None:
+            raise _odd(line, expected, number)
+        if pattern.groups:
+            cells = zip(match.groups()[1:], ("Best Rate MB/s", "Avg time", "Min time", "Max time"), strict=True)
+            rate, average, least, most = (real(token, name, number) for token, name in cells)
+            if rate == 0 or not least <= average <= most:
+                raise ParseError(f"stream: impossible row {quote(line)}", at(number))
+            rates[match[1].lower()] = rate
+    for number in range(start + len(_EXPECTED), len(lines)):
+        if lines[number]:
+            raise _odd(lines[number], "nothing more", number)
     return rates
 
 
-_COLUMNS = ("Best Rate MB/s", "Avg time", "Min time", "Max time")
-
-
-def _odd(lines: Sequence[str], number: int, expected: str) -> tuple[str, str]:
-    if number >= len(lines):
-        return f"stream: truncated: the output ends before {expected}", at(len(lines) - 1)
-    return f"stream: {quote(lines[number])} stands where {expected} was expected: garbled output", at(number)
+def _odd(line: str, expected: str, number: int) -> ParseError:
+    return ParseError(f"stream: {quote(line)} stands where {expected} was expected: garbled output", at(number))
 
 
 def combine(ranks: Sequence[Sequence[Measurement]]) -> list[Measurement]:

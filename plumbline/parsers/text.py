@@ -94,8 +94,7 @@ def real(token: str, name: str, number: int) -> float:
 def context_int(context: Mapping[str, Any], key: str) -> int | None:
     """An optional non-negative integer of the context."""
     value = context.get(key)
-    is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 0
-    if value is not None and not is_count:
+    if value is not None and (type(value) is not int or value < 0):
         raise ParseError(f"context '{key}' must be a non-negative integer, not {value!r}")
     return value
 
@@ -162,10 +161,9 @@ def row_measurements(
     """The values of a row; ``common``: the parameters of all rows."""
     parameters = {param: integer(row[name], name, number) for name, param in PARAMETERS.items() if name in row}
     iterations = next((integer(row[name], name, number) for name in ITERATIONS if name in row), None)
-    known = [(name, *meanings[name]) for name in row if name in meanings]
     return [
         measured(metric, real(row[name], name, number), unit, better, {**common, **parameters}, iterations)
-        for name, metric, unit, better in known
+        for name, (metric, unit, better) in ((name, meanings[name]) for name in row if name in meanings)
     ]
 
 

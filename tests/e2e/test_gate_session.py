@@ -81,10 +81,10 @@ def test_a_stack_against_its_copy_interrupted_and_resumed(tmp_path, twins):
     assert all(launch["verified"] for record in records for launch in record["launches"])
     assert all(len(record["launches"]) >= 13 for record in records)
 
-    later = plumb_gate(twins, file)
+    later = plumb_gate(twins, file, "--json")
     assert later.returncode == answer.returncode, later.stdout + later.stderr
     found = decide(read_pairs(file), PairedRule())
-    assert [json.loads(line)["verdict"] for line in later.stdout.splitlines()] == [item.state for item in found]
+    assert [item["verdict"] for item in json.loads(later.stdout)["series"]] == [item.state for item in found]
     assert "FAIL" not in {item.state for item in found}
 
     document = manifests.load("mpich-copy")

@@ -28,8 +28,8 @@ from promises import Promises
 from plumbline.base.table import markdown, table
 from plumbline.base.units import percent
 from plumbline.extras.accept import verdict
-from plumbline.extras.accept.evidence import Evidence, Member
 from plumbline.extras.accept.model import Clause, Contract, Retests
+from plumbline.extras.accept.verdict import Evidence, Member
 
 MODELS = ("normal", "tails", "student", "bimodal", "alike")
 #: nodes, share, launches, and of how many nodes a retest is allowed

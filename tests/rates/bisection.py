@@ -25,8 +25,7 @@ from promises import Promises
 from scipy import stats
 
 from plumbline.extras.search.bisect.commits import Commits, Term
-from plumbline.extras.search.bisect.model import MUST_DETECT, TOLERANCE, BisectionFindings, Comparison, decided
-from plumbline.extras.search.bisect.search import Search
+from plumbline.extras.search.bisect.search import MUST_DETECT, TOLERANCE, BisectionFindings, Comparison, Search, decided
 from plumbline.statistics import paired
 from plumbline.statistics.paired import CAP, SCALE, PairedRule
 

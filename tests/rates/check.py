@@ -25,7 +25,7 @@ import numpy as np
 from promises import Promises
 from scipy import special, stats
 
-from plumbline.extras.nodes import limits
+from plumbline.extras.nodes import classes
 from plumbline.statistics import majority
 
 #: of the checks of a healthy node: called bad, and in doubt, over all figures together
@@ -44,7 +44,7 @@ LEAST_PROMISED = 0.5
 GRID = stats.norm.ppf((np.arange(200) + 0.5) / 200)
 
 
-def draw(model: str, nodes: int, checks: int, rounds: int, random: np.random.Generator) -> limits.Sample:
+def draw(model: str, nodes: int, checks: int, rounds: int, random: np.random.Generator) -> classes.Sample:
     """The rounds that a class is made of."""
     shape = (nodes, checks, rounds)
     noise = random.normal(0, 0.01, shape)
@@ -65,7 +65,7 @@ def draw(model: str, nodes: int, checks: int, rounds: int, random: np.random.Gen
     logs = noise + random.normal(0, NODES, (nodes, 1, 1))
     place = np.arange(nodes * checks).reshape(nodes, checks, 1)
     checks_of = np.broadcast_to(place, shape).ravel()
-    return limits.Sample(logs.ravel(), checks_of // checks, checks_of)
+    return classes.Sample(logs.ravel(), checks_of // checks, checks_of)
 
 
 def beyond(model: str, gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -112,14 +112,14 @@ class Found:
     doubt: float
 
 
-def simulate(model: str, nodes: int, checks: int, rounds: int, classes: int, seed: int = 1) -> Found:
-    """Make and judge ``classes`` classes."""
+def simulate(model: str, nodes: int, checks: int, rounds: int, number: int, seed: int = 1) -> Found:
+    """Make and judge ``number`` classes."""
     random = np.random.default_rng([seed, nodes, checks, rounds, MODELS.index(model)])
     allowed = RATE / FIGURES
     rates, found, seen, doubts = [], [], [], []
-    for _ in range(classes):
+    for _ in range(number):
         sample = draw(model, nodes, checks, rounds, random)
-        limit = limits.limit(sample, rounds, allowed, DOUBT / FIGURES, TOLERANCE)
+        limit = classes.limit(sample, rounds, allowed, DOUBT / FIGURES, TOLERANCE)
         if limit.member is None or limit.detectable is None:
             continue
         levels = np.array([np.median(sample.logs[sample.nodes == node]) for node in range(nodes)])
@@ -132,7 +132,7 @@ def simulate(model: str, nodes: int, checks: int, rounds: int, classes: int, see
         return Found(0.0, *[float("nan")] * 5)
     above = float(np.mean(np.array(rates) > allowed))
     return Found(
-        len(rates) / classes,
+        len(rates) / number,
         float(np.mean(rates)),
         above,
         float(np.median(found)),
@@ -179,7 +179,7 @@ def main() -> int:
     parser.add_argument("--markdown", action="store_true", help="print the table of docs/rates.md")
     args = parser.parse_args()
     print(f"false drains allowed, each of {FIGURES} figures: {RATE / FIGURES:.1e}; round needs of a class: "
-          + ", ".join(f"{n} rounds: {majority.needed(majority.share(n, RATE / FIGURES), limits.CONFIDENCE)}"
+          + ", ".join(f"{n} rounds: {majority.needed(majority.share(n, RATE / FIGURES), classes.CONFIDENCE)}"
                       for n in ROUNDS))  # fmt: skip
     form = "| {} | {} | {} | {} | {} | {} | {} | {} | {} |" if args.markdown else (
         "{:8} {:>5} {:>6} {:>6} {:>8} {:>8} {:>7} {:>10} {:>6}"

@@ -19,8 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from promises import Promises
 
-from plumbline.extras.search.why.rounds import Rounds, Seen
-from plumbline.extras.search.why.search import Search
+from plumbline.extras.search.why.search import Rounds, Search, Seen
 from plumbline.statistics.paired import PairedRule
 
 FACTORS = 10

@@ -16,15 +16,15 @@ from plumbline.statistics.paired import PairedRule
 
 @pytest.fixture
 def gate(tmp_path, capsys):
-    """Run ``plumb gate`` on a text; returns exit status, parsed lines and what was said on stderr."""
+    """Run ``plumb gate`` on a text; returns exit status, series and what was said on stderr."""
 
     def run(text, *options, better="lower"):
         file = tmp_path / "pairs.csv"
         file.write_bytes(text if isinstance(text, bytes) else text.encode())
         direction = ["--better", better] if better else []
-        status = cli.main(["gate", "--pairs", str(file), *direction, *map(str, options)])
+        status = cli.main(["gate", "--json", "--pairs", str(file), *direction, *map(str, options)])
         out, err = capsys.readouterr()
-        return status, [json.loads(line) for line in out.splitlines()], err
+        return status, json.loads(out)["series"] if out else [], err
 
     return run
 
@@ -46,7 +46,7 @@ def test_one_line_a_series_and_a_closing_line(gate):
     assert set(lines[0]) == {"series", "verdict", "pairs", "ratio", "interval", "detectable"}
     assert lines[1]["interval"][0] < lines[1]["ratio"] < lines[1]["interval"][1]
     assert "1.0 % is tolerated" in lines[1]["reason"]
-    assert err.startswith("gate: FAIL: 1 PASS, 1 FAIL; slow: slower by")
+    assert err.splitlines()[-1].startswith("gate: FAIL: 1 PASS, 1 FAIL; slow: slower by")
 
 
 def test_a_fixed_text_is_no_measurement_but_few_digits_and_counts_may_repeat(gate):
@@ -59,6 +59,17 @@ def test_a_fixed_text_is_no_measurement_but_few_digits_and_counts_may_repeat(gat
     assert line["reason"].endswith("all 90 values of the baseline are 20123.47: nothing was measured")
     for honest in ("10.0", "1000000"):
         assert "nothing was measured" not in gate(repeated(honest))[1][0].get("reason", "")
+
+
+def test_people_get_a_table_and_the_verdict_last(gate, tmp_path, capsys):
+    gate(table(rows("fine"), rows("slow", 1.05, seed=1)))
+    assert cli.main(["gate", "--pairs", str(tmp_path / "pairs.csv"), "--better", "lower"]) == 1
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    assert (lines[0].split()[:3], err) == (["series", "verdict", "ratio"], "")
+    assert lines[-3].startswith("slow: slower by")
+    assert lines[-1].startswith("gate: FAIL: 1 PASS, 1 FAIL")
+    assert max(map(len, lines[:4])) <= 80
 
 
 def test_exit_statuses(gate):
@@ -130,7 +141,7 @@ def test_bad_options(gate, tmp_path):
 
 
 def test_files(gate, tmp_path):
-    files = [tmp_path / name for name in ("out.json", "out.xml", "out.md")]
+    files = [tmp_path / name for name in ("out.json", "out.xml", "out.md", "out.html")]
     hostile = rows("a|b <c>\x01 &", 1.05)
     short = rows("short", pairs=5)
     undecided = rows("open", 1.03, pairs=20, seed=1, noise=0.2)
@@ -147,6 +158,7 @@ def test_files(gate, tmp_path):
     assert text.startswith("**INVALID**")
     assert r"a\|b &lt;c>" in text
     assert text.index("short") < text.index("a\\|b") < text.index("open") < text.index("fine")
+    assert '"head":[{' in files[3].read_text()  # no "false" where there are no facts
 
 
 def two_records(ratio=1.0, pairs=90, seed=0):
@@ -247,7 +259,7 @@ def test_a_gain_is_said_where_it_is_asked_for(gate):
     assert (status, fast["verdict"], equal["verdict"]) == (0, "GAIN", "PASS")
     assert fast["interval"][1] < 1
     assert fast["reason"].startswith("faster by 30 % (30 % to 30 %)")
-    assert err.startswith("gate: PASS: 1 GAIN, 1 PASS; slowdowns of")
+    assert err.splitlines()[-1].startswith("gate: PASS: 1 GAIN, 1 PASS; slowdowns of")
     status, lines, _ = gate(numbers)
     assert (status, [line["verdict"] for line in lines]) == (0, ["PASS", "PASS"])
 

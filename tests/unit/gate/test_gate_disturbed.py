@@ -1,16 +1,21 @@
 """What is disturbed on one side, or in most pairs, gets neither PASS nor FAIL."""
 
 import json
+import sys
 
 import pytest
 import samples
 
+from plumbline.base import paths
 from plumbline.commands import cli
 from plumbline.judge import disturbed
-from plumbline.judge.decide import decide
+from plumbline.judge.decide import MARKED, closing, decide
 from plumbline.judge.pairs import pairs_of_records
 from plumbline.records import model, store
 from plumbline.statistics.paired import PairedRule
+
+sys.path.insert(0, str(paths.root() / "tests/rates"))
+import disturbed_alike
 
 
 def both(flags, ratio=1.0, noise=0.002, beside=()):
@@ -34,8 +39,9 @@ def both(flags, ratio=1.0, noise=0.002, beside=()):
     return found
 
 
-def verdict(flags, ratio=1.0, by_itself=False):
-    return decide(pairs_of_records(*map(model.convert, both(flags, ratio)), by_itself=by_itself), PairedRule())[0]
+def verdict(flags, ratio=1.0, by_itself=False, gain=False):
+    pairs = pairs_of_records(*map(model.convert, both(flags, ratio)), by_itself=by_itself)
+    return decide(pairs, PairedRule(gain=gain))[0]
 
 
 FIGURES = [{"name": name, "metric": "triad", "where": {}} for name in ("one", "two")]
@@ -54,11 +60,38 @@ def test_one_side_disturbed_is_neither_pass_nor_fail(ratio, side):
 
 
 @pytest.mark.parametrize("flags", [[BOTH] * 22, [BOTH] * 12 + [QUIET] * 11, [BASELINE, CANDIDATE] * 11])
-@pytest.mark.parametrize("ratio", [1.0, 1.64])
+@pytest.mark.parametrize("ratio", [1.0, 1.15])
 def test_mostly_disturbed_is_neither_pass_nor_fail(flags, ratio):
     found = verdict(flags, ratio)
     assert found.state == "INCONCLUSIVE"
     assert "measure on a quiet host" in found.reason
+
+
+@pytest.mark.parametrize("flags", [[BOTH] * 22, [BOTH] * 12 + [QUIET] * 11])
+def test_a_far_difference_beside_what_disturbs_both_sides_alike_is_a_verdict(flags):
+    found = verdict(flags, 1.3)
+    assert found.state == "FAIL"
+    assert found.notes[0].startswith(f"{MARKED}: {flags.count(BOTH)} of the {len(flags)} pairs")
+    assert closing([found]).endswith(found.notes[0])
+    assert verdict(flags, 0.7, gain=True).state == "GAIN"
+    assert verdict(flags, 0.7).state == "INCONCLUSIVE"  # disturbance may hide a slowdown
+
+
+@pytest.mark.parametrize("cell", [disturbed_alike.ALIKE[1], disturbed_alike.ALIKE[-1], disturbed_alike.SENSITIVE[0]])
+def test_equal_sides_beside_bursts_get_no_such_verdict(cell):
+    counts = disturbed_alike.states(cell, 40, 1)
+    assert counts["FAIL"] + counts["GAIN"] == 0
+    assert counts["INCONCLUSIVE"] >= 20
+
+
+def test_a_slowdown_far_beyond_the_bursts_gets_it():
+    assert disturbed_alike.states((1.0, 0.1, 1.0, 0.9), 40, 1)["marked"] >= 36
+
+
+def test_a_far_difference_of_sides_that_were_disturbed_unlike_is_none():
+    flags = [BOTH] * 12 + [CANDIDATE] * 5 + [QUIET] * 5
+    assert verdict(flags, 1.3).state == "INCONCLUSIVE"
+    assert verdict([BASELINE, CANDIDATE] * 11, 1.3).state == "INCONCLUSIVE"
 
 
 def test_who_ran_during_most_disturbed_launches_is_named():
@@ -99,7 +132,7 @@ def test_a_candidate_that_disturbs_itself_is_judged_where_that_is_claimed():
     assert verdict([CANDIDATE] * 30, 1.3, by_itself=True).state == "FAIL"
     assert verdict([CANDIDATE] * 30, by_itself=True).state == "PASS"
     assert verdict([BASELINE] * 30, 1.3, by_itself=True).state == "INCONCLUSIVE"
-    assert verdict([BOTH] * 30, 1.3, by_itself=True).state == "INCONCLUSIVE"
+    assert verdict([BOTH] * 30, 1.15, by_itself=True).state == "INCONCLUSIVE"
 
 
 def series_of(*variants):
@@ -138,10 +171,10 @@ def test_files_and_the_option(tmp_path, capsys):
     store.write(session, both([CANDIDATE] * 30, 1.3))
     names = ("o.json", "o.xml", "o.md", "o.html")
     options = [word for name in names for word in ("--output", str(tmp_path / name))]
-    assert cli.main(["gate", str(session), *options]) == 2
+    assert cli.main(["gate", str(session), "--json", *options]) == 2
     for name in names:
         assert "30 times the candidate alone was disturbed, 0 times the baseline" in (tmp_path / name).read_text()
-    assert json.loads(capsys.readouterr().out)["disturbed"] == {"baseline": 0, "candidate": 30}
+    assert json.loads(capsys.readouterr().out)["series"][0]["disturbed"] == {"baseline": 0, "candidate": 30}
     assert cli.main(["gate", str(session), disturbed.OPTION]) == 1
     capsys.readouterr()
     assert cli.main(["gate", "--pairs", str(session), "--better", "lower", disturbed.OPTION]) == 3

@@ -16,7 +16,7 @@ from fake_bench import FakeBench
 from plumbline.base.errors import PlumbError
 from plumbline.base.verdicts import worst
 from plumbline.commands import cli
-from plumbline.extras.search.why import offer
+from plumbline.extras.search.why import command as why
 from plumbline.gate import live, progress, rules, run, setup, sides
 from plumbline.gate import variants as gate_variants
 from plumbline.judge import decide, disturbed
@@ -645,9 +645,9 @@ def test_the_cause_is_looked_for_with_the_application_in_a_job_too(command_line,
     prepare, asked = setup.prepare, []  # without the application, whose programs would be built
     monkeypatch.setattr(setup, "prepare", lambda request, say: prepare(replace(request, application=None), say))
     monkeypatch.setattr(
-        offer, "command", lambda first, second, application, **_: f"plumb why --application {application}"
+        why, "cause_command", lambda first, second, application, **_: f"plumb why --application {application}"
     )
-    monkeypatch.setattr(offer, "search", lambda command, *_, **__: asked.append(command) or "found")
+    monkeypatch.setattr(why, "cause_search", lambda command, *_, **__: asked.append(command) or "found")
     (tmp_path / "plumb.yaml").write_text("")
     named = ("--application", tmp_path / "plumb.yaml", "--stack", "s", "--cause-minutes", 5)
     assert command_line("--baseline", "old", "--candidate", "new", "--work", tmp_path / "work", *named) == 1

@@ -1,0 +1,187 @@
+"""Two commands as the sides of a gate: ``command:'./old -n 10'``, without site, stack or plumb.yaml.
+
+Words are split as a shell does it, and no shell is started. A command runs in the folder where the gate was begun, with
+the variables of its user. Its figure is the time from its start to its end, or a number that it prints.
+
+The witness is preloaded. A program that it cannot be loaded into (linked statically, most of Go) or that leaves work to
+such a one is judged without proof of placement, and the verdict says so. The records lie in the gate's folder alone:
+they are no figures of a campaign, a reference or a history.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shlex
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+from msgspec import structs
+
+from plumbline import parsers, schedulers
+from plumbline.base import files, git, paths, surroundings
+from plumbline.base.errors import PlumbError
+from plumbline.gate import rules, sides
+from plumbline.gate.live import AGAIN, GateBench
+from plumbline.gate.setup import GATE, Session, Terms
+from plumbline.host import binder, machine, provenance
+from plumbline.host.binder import Plan
+from plumbline.launch import hosts, process
+from plumbline.launch.output import WIDTH
+from plumbline.launch.witness import compare, disturbance, processes
+from plumbline.measure.application.model import pattern_faults
+from plumbline.measure.session import circumstances
+from plumbline.parsers.application import FigureRule, Rules
+from plumbline.records import store
+from plumbline.records.launch import UNPROVEN, Disturbance, Launch
+from plumbline.records.model import Benchmark, Mpi, Placement, Record, Stack, Suite
+from plumbline.records.variant import Variant, WantedFigure
+
+KIND = "command"
+#: seconds after which a command is ended
+LIMIT_S = 86_400.0
+NO_WITNESS = "the witness cannot be loaded (linked statically, Go, or started with more rights)"
+#: placement of a command that is started as it is
+FREE = "none"
+
+
+def begin(both: tuple[str, str], terms: Terms, folder: Path | None, rule: FigureRule) -> Path:
+    """Begin a gate of two commands, of which ``rule`` reads the figure, and measure nothing; returns its folder.
+
+    Raises :class:`PlumbError` for a side that is no command, a program that is not there, and a bad pattern.
+    """
+    for fault in pattern_faults(rule.pattern, number=True) if rule.pattern is not None else ():
+        raise PlumbError(f"'{rule.pattern}': {fault}", "plumb gate --figure", "such as 'rate: (\\S+)'")
+    name, figure = store.new_session(), "time" if rule.wall else "figure"
+    context = {"rules": msgspec.to_builtins(Rules(figures={figure: rule})), "folder": str(Path.cwd())}
+    each = [_variant(*side, context, figure) for side in zip(("baseline", "candidate"), both, strict=True)]
+    couple = [
+        structs.replace(rules.settle(item, [], "", terms.rule), test=each[1].test, name=each[1].test) for item in each
+    ]
+    folder = (folder or paths.build() / "gate" / name).resolve()
+    old, new = (text.removeprefix(f"{KIND}:") for text in both)
+    GATE.begin(folder, Session(name, old, new, [couple], terms, circumstances([])))
+    return folder
+
+
+def _variant(role: str, spelling: str, context: dict[str, Any], figure: str) -> Variant:
+    where = f"plumb gate --{role}"
+    named = sides.parsed(spelling, where)
+    if KIND not in named:
+        raise PlumbError(
+            f"'{spelling}' is no command, and both sides must be", where, f"--{role} {KIND}:'PROGRAM ARG …'"
+        )
+    try:
+        words = shlex.split(named[KIND][0])
+    except ValueError as error:
+        raise PlumbError(f"{named[KIND][0]}: {error}", where, "quote it as for a shell") from None
+    program = shutil.which(words[0]) if words else None
+    if program is None:
+        raise PlumbError(f"there is no program {words[0] if words else 'named'}", where, "build it, or give its path")
+    variant = Variant.create(
+        test=Path(program).name, name="", site="", partition="", stack=KIND, benchmark=KIND,
+        placement=FREE, figures=[WantedFigure(name=figure, metric=figure, where={})], time_limit_s=LIMIT_S,
+        arguments=words, ranks_per_node=1, parser="application",
+        context={**context, "program": str(Path(program).absolute())},
+    )  # fmt: skip
+    return sides.changes(named, False, where).of(variant)
+
+
+class CommandBench(GateBench):
+    """Starts commands; of its jobs it has nothing but their records."""
+
+    def __init__(self, begun: Session, folder: Path) -> None:
+        self.folder, self.again = folder, AGAIN
+        self.kept = f"the pairs before it are kept: plumb gate --resume {folder}"
+        self.host = machine.load()
+        every = [variant for couple in begun.couples for variant in couple]
+        jobs = [SimpleNamespace(record=_record(variant, begun)) for variant in every]
+        self.jobs = cast("list[Any]", jobs)
+
+    def launch(self, which: int, index: int, order: int) -> Launch:
+        """Start the command; raises :class:`PlumbError` where it cannot be started."""
+        record, folder = self.jobs[which].record, self.folder_of(order)
+        variant, plan, is_free = record.variant, record.plan, record.variant.placement == FREE
+        words, around = list(variant.arguments), {**surroundings.of_user(), **variant.environment}
+        files.make_anew(folder)
+        (witness := folder / "witness").mkdir()
+        if is_free:
+            preloaded = [str(paths.witness_library()), *filter(None, [around.get("LD_PRELOAD")])]
+            around |= {"LD_PRELOAD": ":".join(preloaded), "PLUMB_WITNESS_DIR": str(witness)}
+        else:
+            placed = ["--placement", plan.placement, "--threads", str(plan.threads), "--memory", plan.memory]
+            words = [str(paths.binder()), *placed, "--witness", str(witness), "--", *words]
+        with hosts.turn() as remarks:
+            before, start = disturbance.snapshot(plan.cpus), store.now()
+            try:
+                place = Path(variant.context["folder"])
+                ended = process.run(words, around, folder, variant.time_limit_s, at=place, observed=is_free)
+            except OSError as error:
+                raise PlumbError(f"it cannot be started: {error}", shlex.join(variant.arguments), self.kept) from error
+            after = disturbance.snapshot(plan.cpus)
+        seen, _ = processes.read(witness)
+        unproven = processes.unseen(seen[0], "the command") if seen else [NO_WITNESS]
+        assessed = disturbance.assess(before, after, seen, self.host, may_sleep=True)
+        launch = Launch(
+            index=index, order=order, start=start, wall_s=round(ended.wall_s, 4), status=ended.status,
+            exit_code=ended.exit_code, verified=False, reasons=[], disturbed=assessed["disturbed"],
+            disturbance=msgspec.convert(assessed, Disturbance), measurements=[],
+            remarks=[*remarks, *(f"{UNPROVEN}: {why}" for why in unproven[:1])],
+            ranks=[processes.rank_seen(item) for item in seen], waiting=ended.waiting or None,
+        )  # fmt: skip
+        if not is_free and not unproven:
+            launch.reasons += compare.compare(plan, seen, {seen[0].host: 1}, binds="ranks")
+        if files.sha256_once(file := Path(record.benchmark.file)) != record.benchmark.sha256:
+            launch.reasons.append(f"{file} changed since the gate began")
+        launch.reasons += _read(launch, variant, ended.ran_s, folder)
+        launch.verified = not launch.reasons
+        if launch.verified:
+            shutil.rmtree(folder)
+        return launch
+
+    def settle(self, which: int) -> None:
+        """Update reasons and verdict of a record; it has no figures, so that nothing can take them for a machine's."""
+        record = self.jobs[which].record
+        record.reasons = [reason for launch in record.launches for reason in launch.reasons]
+        record.verified = not record.reasons
+        record.verdict = "invalid" if record.reasons else "unreferenced"
+
+
+def _read(launch: Launch, variant: Variant, ran_s: float, folder: Path) -> list[str]:
+    """Add the figure of a ``launch`` that ran for ``ran_s``; returns why it has none."""
+    line = shlex.join(variant.arguments)
+    if launch.status == "timeout":
+        return [f"{line}: ended after {LIMIT_S:g} s"]
+    if launch.exit_code:
+        last = process.printed(folder / "stderr").strip().rpartition("\n")[2][:WIDTH]
+        end = f"signal {-launch.exit_code}" if launch.exit_code < 0 else f"exit status {launch.exit_code}"
+        return [f"{line}: {end}{f': {last}' if last else ''}"]
+    seconds = {"wall_s": ran_s, "launch_s": launch.wall_s, "workers": os.cpu_count()}
+    try:
+        context = {**variant.context, **seconds}
+        launch.measurements = parsers.parse("application", process.printed(folder / "stdout"), context)
+    except PlumbError as error:
+        return [f"{line}: {error}"]
+    return []
+
+
+def _record(variant: Variant, begun: Session) -> Record:
+    is_free, file = variant.placement == FREE, Path(variant.context["program"])
+    plan = Plan() if is_free else binder.resolve(
+        variant.placement, threads=variant.threads, memory=variant.memory, ranks=1
+    )  # fmt: skip
+    return Record(
+        schema=1, id=secrets.token_hex(6), session=begun.name, campaign=None, time=store.now(), state="running",
+        site="", partition="", nodes=[schedulers.host_name()], suite=msgspec.convert(git.suite_state(), Suite),
+        stack=Stack(name=KIND, provider=KIND, mpi=Mpi(family="", version=""), compiler={}, sources=[], sha256=""),
+        variant=variant, placement=Placement(
+            name=plan.placement, memory=plan.memory, threads=plan.threads, ranks_per_node=1, nodes=1
+        ),
+        benchmark=Benchmark(suite=KIND, version="", command=variant.arguments, file=str(file),
+                            sha256=files.sha256(file), built="not by Plumbline"),
+        plan=plan, launches=[], verified=False, reasons=["no launch finished"], figures=[], verdict="invalid",
+        host=provenance.measured(), command=variant.arguments, seed=begun.terms.seed,
+    )  # fmt: skip

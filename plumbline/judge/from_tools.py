@@ -1,0 +1,75 @@
+"""Pairs of what other benchmark tools wrote: two folders of JSON files, each file a run of one side; and their series.
+
+The first run of each side is a pair, and so on. They must have been made in turn: runs of one side that all came before
+those of the other differ in the hour too.
+"""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+from plumbline.base import group
+from plumbline.base.digits import step_of
+from plumbline.base.errors import PlumbError
+from plumbline.judge.history import Series
+from plumbline.judge.pairs import Column, Pairs
+from plumbline.parsers import tools
+
+#: the start of a run, and a time in it
+Point = tuple[float, float]
+CURE = (
+    "run old and new by turns, a file for each run, such as old, new, new, old (docs/slower.md), or let the gate run "
+    "them: --baseline command:OLD --candidate command:NEW"
+)
+
+
+def pairs(baseline: Path, candidate: Path) -> list[Pairs]:
+    """The series of all benchmarks of both sides.
+
+    Raises :class:`PlumbError` for files that are no results, a benchmark that one side lacks, and runs that were not
+    made by turns.
+    """
+    old, new = _points(baseline), _points(candidate)
+    if len(old) == len(new) == 1:  # hyperfine calls it as the command, which differs
+        old = dict.fromkeys(new, *old.values())
+    if lost := sorted(old.keys() ^ new.keys()):
+        raise PlumbError(f"only one side has {lost[0]}", f"{baseline}, {candidate}", "run the same benchmarks")
+    return [_pairs(name, points, new[name], f"{baseline}, {candidate}") for name, points in old.items()]
+
+
+def series(folder: Path, better: str) -> list[Series]:
+    """The time of each benchmark in the runs of ``folder``, oldest first; points are known by the start of their run.
+
+    Raises :class:`PlumbError` for a file that is no result.
+    """
+    made = []
+    for name, points in _points(folder).items():
+        times = [datetime.datetime.fromtimestamp(when, datetime.timezone.utc) for when, _ in points]
+        values = [value for _, value in points]
+        made.append(Series(name, better, [f"{time:%Y-%m-%dT%H:%M:%SZ}" for time in times], values, step=_step(values)))
+    return made
+
+
+def _points(place: Path) -> dict[str, list[Point]]:
+    """Start and time of each benchmark in the runs of a file or folder, oldest first."""
+    files = [place] if place.is_file() else sorted(place.rglob("new/sample.json")) or sorted(place.rglob("*.json"))
+    if not files:
+        raise PlumbError("there is no JSON file", str(place), tools.CURE)
+    runs = [tools.read(file) for file in files if file.name not in tools.OTHERS]
+    points = group((name, (run.when, value)) for run in runs for name, value in run.times.items())
+    return {name: sorted(values) for name, values in points.items()}
+
+
+def _pairs(name: str, old: list[Point], new: list[Point], where: str) -> Pairs:
+    order = sorted([(when, 0) for when, _ in old] + [(when, 1) for when, _ in new])
+    turns = [{first[1], second[1]} for first, second in zip(order[::2], order[1::2], strict=False)]
+    if len(old) != len(new) or {0} in turns or {1} in turns or len(dict(order)) < len(order):
+        message = f"{name}: {len(old)} and {len(new)} runs that were not made by turns show no pairs: no verdict"
+        raise PlumbError(message, where, CURE)
+    first, second = ([value for _, value in points] for points in (old, new))
+    return Pairs(name, Column(first, _step(first)), Column(second, _step(second)), "lower", fixed=True)
+
+
+def _step(values: list[float]) -> float:
+    return step_of(map(repr, values))

@@ -1,0 +1,84 @@
+"""Times in the JSON files of other benchmark tools: :data:`READERS` has a line for each form."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import statistics
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plumbline.base import group, schemas
+from plumbline.base.errors import PlumbError
+
+#: a benchmark, and its times
+Times = tuple[str, list[float]]
+#: files of asv beside its results
+OTHERS = ("benchmarks.json", "machine.json")
+CURE = "give files of pytest-benchmark, Google Benchmark, hyperfine, criterion (sample.json) or asv"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of a suite: its start, or else the last change of its file, in seconds, and the time of each benchmark.
+
+    The time is the median of the repetitions, in the unit of the tool.
+    """
+
+    when: float
+    times: Mapping[str, float]
+
+
+def _pytest(document: Any, _: Path) -> Iterator[Times]:
+    for item in document["benchmarks"]:
+        yield item["fullname"], item["stats"].get("data") or [item["stats"]["median"]]
+
+
+def _google(document: Any, _: Path) -> Iterator[Times]:
+    measured = [item for item in document["benchmarks"] if item["run_type"] == "iteration"]
+    yield from group((f"{item['run_name']} ({item['time_unit']})", item["real_time"]) for item in measured).items()
+
+
+def _criterion(document: Any, file: Path) -> Iterator[Times]:
+    both = zip(document["times"], document["iters"], strict=True)
+    yield "/".join(file.absolute().parts[-3:-2]), [time / iterations for time, iterations in both]
+
+
+def _asv(document: Any, _: Path) -> Iterator[Times]:
+    for name, cells in document["results"].items():
+        row = dict(zip(document["result_columns"], cells, strict=False))
+        for values, seconds in zip(itertools.product(*row["params"]), row["result"] or [], strict=False):
+            if name.rpartition(".")[2].startswith("time_") and seconds is not None:
+                yield " ".join([name, *values]), [seconds]
+
+
+#: members by which a form is known -> where it has the start, and the function that reads it
+READERS: dict[tuple[str, ...], tuple[Callable[[Any], str | None], Callable[[Any, Path], Iterator[Times]]]] = {
+    ("benchmarks", "machine_info"): (lambda document: document["datetime"], _pytest),
+    ("benchmarks", "context"): (lambda document: document["context"]["date"], _google),
+    ("result_columns", "results"): (lambda _: None, _asv),
+    ("results",): (
+        lambda _: None,
+        lambda document, _: ((item["command"], item["times"]) for item in document["results"]),  # hyperfine
+    ),
+    ("iters", "times"): (lambda _: None, _criterion),
+}
+
+
+def read(file: Path) -> Run:
+    """The run whose results ``file`` has; raises :class:`PlumbError` for another file, and for one without a time."""
+    try:
+        document = schemas.parse_json(file.read_text(encoding="utf-8"))
+        known = next((reader for names, reader in READERS.items() if {*names} <= {*document}), None)
+        if known is None:
+            raise PlumbError("no results of a tool that is known here", str(file), CURE)
+        begun, times = known[0](document), dict(known[1](document, file))
+        when = datetime.datetime.fromisoformat(begun).timestamp() if begun else file.stat().st_mtime
+        medians = {name: statistics.median(values) for name, values in times.items()}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
+        raise PlumbError(f"the results cannot be read: {type(error).__name__}: {error}", str(file), CURE) from error
+    if not medians:
+        raise PlumbError("it has no time", str(file), CURE)
+    return Run(when, medians)

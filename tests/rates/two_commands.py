@@ -1,0 +1,84 @@
+"""Real gates of two commands: the same program twice, and one that computes 5 % more.
+
+    python tests/rates/two_commands.py [--gates 20] [--seconds 0.5] [--ahead]
+
+Each gate is the real ``plumb gate --baseline command:… --candidate command:…``. Finished ones stay in
+``build/rates/two-commands.jsonl``; a new start continues with them. With ``--ahead`` (as root) the programs go before
+all others of a host that works for others too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+from commands import PLUMB
+from scipy import stats
+
+#: a loop that no compiler shortens; with a third word it raises the priority of its session
+PROGRAM = """
+#include <stdio.h>
+#include <stdlib.h>
+int main(int count, char **words) {
+    FILE *file = count > 2 ? fopen("/proc/self/autogroup", "w") : NULL;
+    if (file) { fputs("-19", file); fclose(file); }
+    volatile double value = 1;
+    for (long left = atol(words[1]); left; left--) value = value * 1.0000001 + 1e-9;
+    printf("%f\\n", value);
+    return 0;
+}
+"""
+#: turns of the loop in a second, about
+TURNS = 250_000_000
+KINDS = {"equal": 1.0, "5 % slower": 1.05}
+
+
+def main() -> None:
+    """Measure what is missing, and print a row of each kind."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gates", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=0.5)
+    parser.add_argument("--ahead", action="store_true")
+    args = parser.parse_args()
+    folder = Path("build/rates").resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = folder / "two-commands.jsonl"
+    subprocess.run(["gcc", "-O1", "-x", "c", "-", "-o", folder / "loop"], input=PROGRAM, text=True, check=True)
+    lines = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+    circumstances = {"seconds": args.seconds, "ahead": args.ahead}
+    mine = [line for line in lines if line["under"] == circumstances]
+    for number in range(args.gates):
+        for kind, factor in KINDS.items():
+            if any((line["number"], line["kind"]) == (number, kind) for line in mine):
+                continue
+            both = [f"command:{folder}/loop {round(TURNS * args.seconds * times)}" for times in (1, factor)]
+            old, new = (f"{text} ahead" if args.ahead else text for text in both)
+            words = ["gate", "--json", "--baseline", old, "--candidate", new, "--seed", str(number)]
+            done = subprocess.run([PLUMB, *words], stdout=subprocess.PIPE, text=True, check=False, env=os.environ)
+            (series,) = json.loads(done.stdout)["series"]
+            mine.append({"number": number, "kind": kind, "under": circumstances, **series})
+            with kept.open("a") as stream:
+                stream.write(json.dumps(mine[-1]) + "\n")
+            print(kind, number, series["verdict"], series["pairs"], series["ratio"], flush=True)
+    print(
+        "| candidate | gates | PASS | INCONCLUSIVE | FAIL | mean pairs | median ratio |\n|---|--:|--:|--:|--:|--:|--:|"
+    )
+    for kind in KINDS:
+        gates = [line for line in mine if line["kind"] == kind]
+        counts = Counter(line["verdict"] for line in gates)
+        shown = [str(counts[state]) for state in ("PASS", "INCONCLUSIVE", "FAIL")]
+        pairs = statistics.mean(line["pairs"] for line in gates)
+        ratio = statistics.median(line["ratio"] for line in gates)
+        print(f"| {kind} | {len(gates)} | {' | '.join(shown)} | {pairs:.1f} | {ratio:.3f} |")
+    wrong = sum(line["verdict"] == "FAIL" for line in mine if line["kind"] == "equal")
+    bound = stats.beta.ppf(0.95, wrong + 1, args.gates - wrong)
+    print(f"FAIL of equal commands: {wrong} of {args.gates}, at most {100 * bound:.1f} % (95 %)")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""Results of other tools as pairs; tests/data/tools has a file of each, as the tool wrote it but for its host."""
+
+import datetime
+import json
+import os
+
+import pytest
+
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli
+from plumbline.judge import from_tools
+from plumbline.parsers import tools
+
+DATA = paths.root() / "tests/data/tools"
+
+
+@pytest.mark.parametrize(
+    ("name", "times"),
+    [
+        ("pytest-benchmark", ["test_sort.py::test_sort", "test_sort.py::test_sum"]),
+        ("google-benchmark", ["BM_sort/64 (us)", "BM_sort/512 (us)"]),
+        ("hyperfine", ["sleep 0.01"]),
+        ("asv", ["sums.Sums.time_sum 100", "sums.Sums.time_sum 1000", "sums.time_plain"]),
+    ],
+)
+def test_the_files_of_the_tools_are_read(name, times):
+    run = tools.read(DATA / f"{name}.json")
+    assert list(run.times) == times
+    assert all(0 < value < 20 for value in run.times.values())
+    if name in ("pytest-benchmark", "google-benchmark"):
+        begun = datetime.datetime.fromtimestamp(run.when, datetime.timezone.utc)
+        assert f"{begun:%Y-%m-%dT%H}" == "2026-11-29T18"
+
+
+def test_a_sample_of_criterion_is_called_as_its_folder():
+    assert dict(tools.read(DATA / "sum/new/sample.json").times) == {"sum": pytest.approx(1.56, rel=0.7)}
+
+
+def put(folder, number, seconds, when, command="./x"):
+    """A file of hyperfine, last changed at ``when``."""
+    folder.mkdir(exist_ok=True)
+    file = folder / f"{number}.json"
+    file.write_text(json.dumps({"results": [{"command": command, "times": [seconds, seconds * 1.01, seconds * 0.99]}]}))
+    os.utime(file, (when, when))
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """``runs(ratio)``: folders old and new of 20 runs each, by turns or in an order of its own."""
+
+    def call(ratio, order=lambda number, side: 4 * number + (side if number % 2 else 2 - side)):
+        for number in range(20):
+            for side, name in enumerate(("old", "new")):
+                value = (1 + (number * (7 + side) % 11 - 5) / 1000) * (ratio if side else 1)
+                put(tmp_path / name, number, value, 1e9 + order(number, side), f"./{name}")
+        return tmp_path / "old", tmp_path / "new"
+
+    return call
+
+
+def test_runs_by_turns_get_the_verdict_of_pairs(runs, capsys):
+    old, new = runs(1.05)
+    assert cli.main(["gate", "--pairs", str(old), str(new)]) == 1
+    assert "./new: slower by 5" in capsys.readouterr().out
+    assert cli.main(["gate", "--pairs", *map(str, runs(1.0)), "--json"]) == 0
+    (series,) = json.loads(capsys.readouterr().out)["series"]
+    assert (series["verdict"], series["pairs"]) == ("PASS", 20)
+
+
+@pytest.mark.parametrize("order", [lambda number, side: 100 * side + number, lambda number, side: number])
+def test_runs_that_were_not_made_by_turns_get_none(runs, order):
+    with pytest.raises(PlumbError, match=r"\./new: 20 and 20 runs that were not made by turns show no pairs"):
+        from_tools.pairs(*runs(1.5, order))
+
+
+def test_what_is_no_pair_of_results_is_one_line(runs, tmp_path, capsys):
+    old, new = runs(1.0)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "other.json").write_text("{}")
+    (tmp_path / "damaged.json").write_text('{"results": [{"command": "a"}]}')
+    (tmp_path / "zero.json").write_text('{"iters": [0], "times": [1]}')
+    for words, fault in (
+        ((old, tmp_path / "empty"), "there is no JSON file"),
+        ((old, tmp_path / "other.json"), "no results of a tool that is known here"),
+        ((old, tmp_path / "damaged.json"), "the results cannot be read: KeyError: 'times'"),
+        ((tmp_path / "zero.json", new), "the results cannot be read: ZeroDivisionError"),
+        ((old, new, new), "--pairs takes a CSV file, or two folders"),
+        ((DATA / "hyperfine.json",), "one file of a tool shows no pairs"),
+    ):
+        assert cli.main(["gate", "--pairs", *map(str, words)]) == 3
+        assert fault in capsys.readouterr().err
+
+
+def test_a_benchmark_that_one_side_lacks_is_named(tmp_path):
+    document = json.loads((DATA / "pytest-benchmark.json").read_text())
+    for place, side in enumerate(("old", "new")):
+        (tmp_path / side).mkdir()
+        document["datetime"] = f"2026-11-29T18:0{place}:00+00:00"
+        (tmp_path / side / "1.json").write_text(json.dumps(document))
+        document["benchmarks"].pop()
+        document["benchmarks"] *= 2
+    with pytest.raises(PlumbError, match=r"only one side has test_sort\.py::test_sum"):
+        from_tools.pairs(tmp_path / "old", tmp_path / "new")
+
+
+def test_a_run_of_criterion_or_asv_is_a_folder_with_other_files_too(tmp_path):
+    for number in range(2):
+        for place, side in enumerate(("old", "new")):
+            for name in ("sum", "sort"):
+                folder = tmp_path / side / str(number) / name / "new"
+                folder.mkdir(parents=True)
+                (folder / "estimates.json").write_text("{}")
+                (folder / "sample.json").write_text(json.dumps({"iters": [2.0], "times": [2.0 + number]}))
+                os.utime(folder / "sample.json", (1e9 + 2 * number + place,) * 2)
+    found = from_tools.pairs(tmp_path / "old", tmp_path / "new")
+    assert {item.name: item.candidate.values for item in found} == {"sort": [1.0, 1.5], "sum": [1.0, 1.5]}
+    (tmp_path / "asv").mkdir()
+    (tmp_path / "asv" / "machine.json").write_text("{}")
+    (tmp_path / "asv" / "c-existing.json").write_text((DATA / "asv.json").read_text())
+    assert len(from_tools.series(tmp_path / "asv", "lower")) == 3
+
+
+def test_a_folder_of_runs_is_a_history(tmp_path, capsys):
+    for number in range(40):
+        put(tmp_path / "nightly", number, (1 if number < 28 else 1.2) + number * 7 % 11 / 1000, 1e9 + 86400 * number)
+    words = ["history", "--series", str(tmp_path / "nightly"), "--better", "lower"]
+    assert cli.main(words) == 1
+    (line,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (line["series"], line["points"], line["alarms"][0]["index"]) == ("./x", 40, "2001-10-07T01:46:40Z")
