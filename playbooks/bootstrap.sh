@@ -20,7 +20,8 @@ case $PWD in *[[:space:]:]*) stop "the path of this checkout has a blank or a co
 install() {
     [ "$python" = python3 ] && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null || return 1
     echo "venv: installing $*"
-    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o DPkg::Lock::Timeout=300 \
+        --no-install-recommends "$@" >/dev/null
 }
 
 command -v "$python" >/dev/null || install python3 python3-venv ||

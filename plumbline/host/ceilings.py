@@ -1,19 +1,18 @@
 """Ceilings: what the machine of a partition reached where it was measured, and which figures are compared with them.
 
-A limit is declared and physical: above it a figure is invalid. A ceiling is measured: a verified record above it raises
-it (:func:`raised`). ``site-configs/NAME/ceilings.yaml`` is a :class:`Document`.
+A limit is declared and physical: above it a figure is invalid. A ceiling is measured, by the same kind of work as the
+figures that are compared with it. ``site-configs/NAME/ceilings.yaml`` is a :class:`Document`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Meta, Struct
-from msgspec.structs import asdict, replace
 
-from plumbline.base import units
+from plumbline.base import group, units
 from plumbline.host import binder, limits
 from plumbline.host.binder import Count, Index, Plan
 from plumbline.host.limits import Quantity
@@ -23,12 +22,12 @@ from plumbline.host.machine import Machine, cores_in
 LARGER = 4
 #: bytes of a message that one cache line carries
 LINE_BYTES = 64
+#: how the method of the ceiling of a short message begins
+HANDOVER = "handover of a cache line"
 #: the level that stands for memory
 MEMORY = 0
-#: a figure raises its ceiling if it is above it by more percent than this
-LEAST_PERCENT = 1.0
-#: how many times its first value a ceiling may become: a disturbed measurement does not explain more
-MOST = 1.5
+#: how the method of a memory ceiling begins that the same mix of loads and stores gave
+ALIKE = "memory by"
 
 #: neither infinite nor beyond any machine
 Positive: TypeAlias = Annotated[float, Meta(gt=0, le=1e300)]
@@ -36,34 +35,25 @@ NotNegative: TypeAlias = Annotated[float, Meta(ge=0, le=1e300)]
 RecordId: TypeAlias = Annotated[str, Meta(pattern="^[0-9a-f]{12}$")]
 
 
-class Raise(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A ceiling that was ``before`` became ``after``, at ``time`` (UTC, ISO 8601) by the record with this id."""
-
-    before: Positive
-    after: Positive
-    time: str
-    record: RecordId
-
-
 class Ceiling(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The best figure of some launches; its unit is in the name of its list.
+    """The median of undisturbed launches, of all where fewer than two were; its unit is in the name of its list.
 
     It was reached by ``cores`` cores; ``numa_node`` is set where these were all cores of that node on its own memory.
-    ``level`` is that of the cache that held the data, 0 for memory; ``pair`` is the class of two cores. ``raised`` is
-    its history, the oldest first; ``method`` and ``record`` are of the measurement before it.
+    ``level`` is that of the cache that held the data, 0 for memory; ``kernel`` is the mix of loads and stores from
+    memory; ``pair`` is the class of two cores. ``spread_percent`` is the distance of the launches that count.
     """
 
-    best: Positive
+    median: Positive
     spread_percent: NotNegative
     launches: Count
     disturbed_launches: Index = 0
     cores: Count | None = None
     numa_node: Index | None = None
     level: Index | None = None
+    kernel: str | None = None
     pair: str | None = None
     method: str
     record: RecordId
-    raised: list[Raise] = []
 
 
 class Measured(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -96,21 +86,31 @@ class Measured(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unk
 class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``ceilings.yaml``: an element for each partition that was measured."""
 
-    schema: Literal[1]
+    schema: Literal[2]
     partitions: list[Measured]
 
 
 class Bound(NamedTuple):
-    """The ceiling of one figure, in the figure's unit, and the ``parts`` that it is worked out from.
-
-    ``spread_percent`` is that of the launches that gave it.
-    """
+    """The ceiling of one figure, in the figure's unit; ``spread_percent`` is that of the launches that gave it."""
 
     value: float
     unit: str
     method: str
     spread_percent: float
-    parts: tuple[Ceiling, ...] = ()
+
+
+def mix(benchmark: str, suite: str, built: str, metric: str, params: dict[str, Any]) -> str | None:
+    """The kernel of membw that loads and stores memory as a figure's program does; None if that is not known.
+
+    GCC makes STREAM's copy a memcpy, which stores past the caches. A daxpy stores lines that it has read.
+    """
+    if benchmark == "membw" and "mode" in params:
+        return f"{params['kernel']} {params['mode']}"
+    if suite == "stream" and built.startswith("gcc") and metric in limits.STREAM_METRICS:
+        return "copy streaming" if metric == "copy" else "triad regular"
+    is_read_first = params.get("touch") == "thread" and limits.is_of(metric, ("bandwidth",))
+    is_past_caches = params.get("stores") == "streaming" and metric == "bandwidth"
+    return "triad streaming" if is_read_first or is_past_caches else None
 
 
 @dataclass(frozen=True)
@@ -205,17 +205,21 @@ def level_of(data: int, caches: dict[int, int]) -> int:
     return inside[0] if inside else MEMORY
 
 
-def _memory(_: Quantity, used: NodeUse, measured: Measured) -> Bound | None:
-    known = measured.memory_bandwidth_MB_per_s
+def _memory(figure: Quantity, used: NodeUse, measured: Measured) -> Bound | None:
+    """That of the figure's own mix of loads and stores; of the fastest one where its mix is not known."""
+    known = [each for each in measured.memory_bandwidth_MB_per_s if figure.mix in (None, each.kernel)]
+    label = f"{ALIKE} {figure.mix}" if figure.mix else "memory"
+    by_place = group(((each.cores, each.numa_node), each) for each in known)
+    known = [max(same, key=lambda each: each.median) for same in by_place.values()]
     by_node = {ceiling.numa_node: ceiling for ceiling in known if ceiling.numa_node is not None}
     whole = [ceiling for ceiling in known if ceiling.numa_node is None]
     if used.numa_nodes is None or not by_node or not by_node.keys() >= set(used.numa_nodes) != set(by_node):
-        return _of_cores_and_all(whole, used, units.MB_S, "memory")
+        return _of_cores_and_all(whole, used, units.MB_S, label)
     parts = [by_node[node] for node in used.numa_nodes]
     nodes = f"NUMA {'node' if len(parts) == 1 else 'nodes'} {', '.join(map(str, used.numa_nodes))}"
     most = max(part.spread_percent for part in parts)
-    shared = Bound(sum(part.best for part in parts), units.MB_S, f"memory of {nodes}", most, tuple(parts))
-    return _least([_of_cores(whole, used.cores, units.MB_S, "memory"), shared])
+    shared = Bound(sum(part.median for part in parts), units.MB_S, f"{label} of {nodes}", most)
+    return _least([_of_cores(whole, used.cores, units.MB_S, label), shared])
 
 
 def _sweep(figure: Quantity, used: NodeUse, measured: Measured) -> Bound | None:
@@ -246,7 +250,7 @@ def _handover(figure: Quantity, used: NodeUse, measured: Measured) -> Bound | No
     chosen = next((ceiling for ceiling in measured.handover_latency_ns if ceiling.pair == pair), None)
     if chosen is None:
         return None
-    return Bound(chosen.best / 1000, units.US, f"handover of a cache line, {pair}", chosen.spread_percent, (chosen,))
+    return Bound(chosen.median / 1000, units.US, f"{HANDOVER}, {pair}", chosen.spread_percent)
 
 
 def _is_message(figure: Quantity, used: NodeUse) -> bool:
@@ -300,7 +304,7 @@ def _of_cores(known: Sequence[Ceiling], cores: int, unit: str, label: str) -> Bo
     if single is None:
         return None
     of_cores = f"{cores} x one core" if cores > 1 else "one core"
-    return Bound(cores * single.best, unit, f"{label}, {of_cores}", single.spread_percent, (single,))
+    return Bound(cores * single.median, unit, f"{label}, {of_cores}", single.spread_percent)
 
 
 def _of_cores_and_all(known: Sequence[Ceiling], used: NodeUse, unit: str, label: str) -> Bound | None:
@@ -309,7 +313,7 @@ def _of_cores_and_all(known: Sequence[Ceiling], used: NodeUse, unit: str, label:
     if most is None:
         return None
     text = f"{label}, {units.counted(most.cores or 0, 'core')}"
-    of_all = Bound(most.best, unit, text, most.spread_percent, (most,))
+    of_all = Bound(most.median, unit, text, most.spread_percent)
     return _least([_of_cores(known, used.cores, unit, label), of_all])
 
 
@@ -317,72 +321,3 @@ def _least(bounds: Sequence[Bound | None]) -> Bound | None:
     """The lowest of several; None where one is not known, because it might be the lowest."""
     known = [bound for bound in bounds if bound is not None]
     return min(known, key=lambda bound: bound.value) if len(known) == len(bounds) else None
-
-
-@dataclass(frozen=True)
-class Reached:
-    """A figure's ``value``, which is better if it is higher or lower, of a record that was made at ``time``."""
-
-    value: float
-    better: units.Better
-    time: str
-    record: str
-
-    def is_above(self, bound: Bound) -> bool:
-        """Whether it is clearly better than ``bound``."""
-        ratio = self.value / bound.value if self.better == "higher" else bound.value / self.value
-        return ratio > 1 + LEAST_PERCENT / 100
-
-
-def raised(measured: Measured, figure: Quantity, used: NodeUse, reached: Reached) -> Measured:
-    """``measured`` with the ceilings of ``figure`` raised to what was ``reached``.
-
-    Of a ceiling made of several, each is raised by the same factor: if two cores reached more than twice what one core
-    did, one of them did too. The result is ``measured`` itself if the figure is not above its ceiling, or too far.
-    """
-    changed = measured
-    while (bound := of(figure, used, changed)) is not None and reached.is_above(bound):
-        factor = reached.value / bound.value
-        parts = {id(part): _became(part, factor * part.best, reached) for part in bound.parts}
-        if not all(1 / MOST <= part.best / part.raised[0].before <= MOST for part in parts.values()):
-            return measured
-        known = {name: [parts.get(id(each), each) for each in ceilings] for name, ceilings in _lists(changed).items()}
-        changed = replace(changed, **known)
-    return changed
-
-
-def best_of(measured: Measured, again: Measured) -> Measured:
-    """The measurement ``again`` on the machine of ``measured``, with the better one of each ceiling."""
-    before, chosen = _lists(measured), dict[str, list[Ceiling]]()
-    for name, ceilings in _lists(again).items():
-        known = {_where(ceiling): ceiling for ceiling in before[name]}
-        factor = -1 if name.endswith("_ns") else 1  # of a latency the lower one is better
-        better = [_better(known.pop(_where(each), None), each, factor, again.measured) for each in ceilings]
-        chosen[name] = [*better, *known.values()]
-    return replace(again, **chosen, seconds=round(measured.seconds + again.seconds, 1))
-
-
-def _better(old: Ceiling | None, new: Ceiling, factor: int, time: str) -> Ceiling:
-    """The better one, with the launches of both, and its history."""
-    if old is None:
-        return new
-    launches = {name: getattr(old, name) + getattr(new, name) for name in ("launches", "disturbed_launches")}
-    if factor * new.best <= factor * old.best:
-        return replace(old, **launches)
-    step = Raise(before=old.best, after=new.best, time=time, record=new.record)
-    return replace(new, raised=[*old.raised, step], **launches)
-
-
-def _became(ceiling: Ceiling, best: float, reached: Reached) -> Ceiling:
-    best = units.significant(best, 5)
-    step = Raise(before=ceiling.best, after=best, time=reached.time, record=reached.record)
-    return replace(ceiling, best=best, raised=[*ceiling.raised, step])
-
-
-def _lists(measured: Measured) -> dict[str, list[Ceiling]]:
-    return {name: value for name, value in asdict(measured).items() if isinstance(value, list) and name != "left_out"}
-
-
-def _where(ceiling: Ceiling) -> tuple[object, ...]:
-    """The members that tell it from the others of its list."""
-    return ceiling.cores, ceiling.numa_node, ceiling.level, ceiling.pair

@@ -42,7 +42,8 @@ class Quantity:
     """The properties of a figure that decide which limit or ceiling it has; ``params`` are its measurement's.
 
     ``directions`` is 2 for a figure that adds up both directions of a link. ``crosses``: it is of messages that cross
-    nodes where a job has several (:func:`crosses_nodes`).
+    nodes where a job has several (:func:`crosses_nodes`). ``mix``: the kernel of membw that loads and stores memory as
+    its program does, None if that is not known.
     """
 
     metric: str
@@ -50,6 +51,7 @@ class Quantity:
     params: dict[str, Any]
     directions: int = 1
     crosses: bool = True
+    mix: str | None = None
 
     @property
     def is_sweep(self) -> bool:

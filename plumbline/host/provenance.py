@@ -39,6 +39,7 @@ def collect(root: Path = Path("/")) -> dict[str, Any]:
         "microcode": reader.cpuinfo("microcode"),
         "firmware": reader.joined(*(f"sys/class/dmi/id/bios_{name}" for name in ("vendor", "version", "date"))),
         "product": reader.joined(*FIRMWARE),
+        **node.counts(),
         **recorded(node.common()),
         "kernel_command_line": reader.text("proc/cmdline"),
         "stack_bytes": None if stack == resource.RLIM_INFINITY else stack,

@@ -19,6 +19,7 @@ from plumbline.judge.samples import Samples, of_launches
 from plumbline.parsers.measurement import Measurement
 from plumbline.records import query
 from plumbline.records.model import AnyRecord, Record
+from plumbline.records.variant import PROGRAM
 from plumbline.statistics import unpaired
 
 
@@ -42,8 +43,6 @@ QUANTITIES = (
 OPERATIONS = {"imb_pair": "PingPong", "osu_pair": "latency"}
 #: the test of our own that does
 PAIRS = "pairs_cores"
-#: how the version of the OSU benchmarks' port to Python begins
-PORT = "mpi4py"
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ def disagreements(records: Sequence[Record]) -> list[tuple[Claim, Claim]]:
     groups = group(
         ((_measured_together(record), claim.cpus, claim.quantity), claim)
         for record in records
-        for claim in _claims(record)
+        for claim in claims(record)
     )
     disagreeing = [
         (first, second)
@@ -108,7 +107,8 @@ def _apart(first: Samples, second: Samples) -> bool:
     return no_overlap and unpaired.exceeds_sessions(difference.ratio)
 
 
-def _claims(record: Record) -> Iterator[Claim]:
+def claims(record: Record) -> Iterator[Claim]:
+    """The quantities that ``record`` measured on two CPUs of a node."""
     if record.placement.nodes > 1:
         return
     for quantity in QUANTITIES:
@@ -132,9 +132,8 @@ def _cpus(record: Record, quantity: Quantity, item: Measurement) -> tuple[int, .
         sizes = "2M" in variant.arguments and "--latency-bytes" not in variant.arguments
         pair = [int(item.params[name]) for name in ("first_cpu", "second_cpu") if name in item.params]
         return (tuple(sorted(pair)) if alone and sizes else ()) or None
-    port = record.benchmark.version.startswith(PORT)
     operation, size = variant.params.get("operation", ""), item.params.get("bytes")
     single = len(ranks) == 2 and all(len(rank.cpus) == 1 for rank in ranks)
-    if port or OPERATIONS.get(variant.test) != operation or size != quantity.size or not single:
+    if PROGRAM in variant.params or OPERATIONS.get(variant.test) != operation or size != quantity.size or not single:
         return None
     return tuple(sorted(rank.cpus[0] for rank in ranks))

@@ -28,7 +28,7 @@ from typing import IO
 
 import msgspec
 
-from plumbline.base import files, paths
+from plumbline.base import files, group, paths
 from plumbline.base.errors import PlumbError
 from plumbline.base.files import state, sync
 from plumbline.records import sources, store
@@ -76,10 +76,8 @@ def current(sources: Sources) -> tuple[dict[Path, set[str]], dict[Path, str]]:
         else:
             sessions = (part.parent.parent / source for source in names)
             newest.update((session, part) for session in sessions if session not in present)
-    wanted: dict[Path, set[str]] = {}
-    for session, part in newest.items():
-        wanted.setdefault(part, set()).add(session.relative_to(part.parent.parent).as_posix())
-    return wanted, faults
+    wanted = group((part, session.relative_to(part.parent.parent).as_posix()) for session, part in newest.items())
+    return {part: set(names) for part, names in wanted.items()}, faults
 
 
 @functools.cache
@@ -161,7 +159,8 @@ def compact(
         compaction = Compaction()
         for month, sessions in sorted(_by_month(folder, before, compaction).items()):
             compaction.compacted += len(sessions)
-            for batch in _batches(_not_yet(folder, sessions)):
+            held = _held(folder, sessions)
+            for batch in _batches([file for file in sessions if held.get(file) != digest(lines_of(file))]):
                 compaction.written.append(_write(folder, month, batch))
                 say(f"{compaction.written[-1]}: {len(batch)} sessions")
             compaction.removed += _remove(folder, sessions) if remove else 0
@@ -179,8 +178,8 @@ def _by_month(folder: Path, before: str | None, compaction: Compaction) -> dict[
                 running = running or item.state == "running"
                 times.append(item.time)
         compaction.damages += damages
-        reasons = {"damaged": damages, "empty": not times, "running": running}
-        reasons[f"not before {before}"] = before is not None and max(times, default="") >= before
+        late = before is not None and max(times, default="") >= before
+        reasons = {"damaged": damages, "empty": not times, "running": running, f"not before {before}": late}
         why = next((reason for reason, holds in reasons.items() if holds), None)
         if why is None:
             months.setdefault(min(times)[:7], []).append(file)
@@ -192,8 +191,7 @@ def _by_month(folder: Path, before: str | None, compaction: Compaction) -> dict[
 def lines_of(file: Path) -> list[Line]:
     """(number, text) of the lines of a session file that are not blank. Raises PlumbError."""
     try:
-        raw = file.read_bytes().split(b"\n")
-        return [(number, line) for number, line in enumerate(raw, start=1) if line.strip()]
+        return [(number, line) for number, line in enumerate(file.read_bytes().split(b"\n"), start=1) if line.strip()]
     except OSError as error:
         raise PlumbError(f"cannot read the session: {error}", str(file), "nothing was removed") from None
 
@@ -206,17 +204,12 @@ def digest(lines: Iterable[Line]) -> str:
     return total.hexdigest()
 
 
-def _not_yet(folder: Path, files: list[Path]) -> list[Path]:
-    held = _held(folder, files)
-    return [file for file in files if held.get(file) != digest(lines_of(file))]
-
-
 def _held(folder: Path, files: list[Path]) -> dict[Path, str]:
     """Digests of what parts hold of ``files``, whether or not these exist."""
     wanted, faults = current(Sources([], sorted(folder.glob(PARTS))))
     for part, why in faults.items():
         raise PlumbError(f"cannot read: {why}", str(part), "restore the file, or move it away")
-    names, digests = {_source(folder, file) for file in files}, dict[Path, str]()
+    names, digests = {file.relative_to(folder).as_posix() for file in files}, dict[Path, str]()
     for part, inside in wanted.items():
         digests |= _digests(part, folder, inside & names)
     return digests
@@ -245,7 +238,7 @@ def _batches(files: list[Path]) -> Iterator[list[Path]]:
 
 
 def _write(folder: Path, month: str, files: list[Path]) -> Path:
-    content = {_source(folder, file): lines_of(file) for file in files}
+    content = {file.relative_to(folder).as_posix(): lines_of(file) for file in files}
     with _written(folder / COMPACT, month, content) as temporary:
         if _digests(temporary, folder, set(content)) != {file: digest(lines_of(file)) for file in files}:
             raise PlumbError(f"a session of {month} changed meanwhile", str(folder), "nothing was removed: try again")
@@ -295,10 +288,6 @@ def _converted(old: Path) -> Path:
         return part
 
 
-def _source(folder: Path, file: Path) -> str:
-    return file.relative_to(folder).as_posix()
-
-
 def _remove(folder: Path, files: list[Path]) -> int:
     held = _held(folder, files)
     for file in files:
@@ -324,7 +313,4 @@ def _read_parquet(part: Path) -> dict[str, list[Line]]:
     except (OSError, polars.exceptions.PolarsError) as error:
         reason = str(error).partition("\n")[0]
         raise PlumbError(f"cannot read: {reason}", str(part), "restore the file, or move it away") from None
-    content: dict[str, list[Line]] = {}
-    for source, number, text in rows:
-        content.setdefault(source, []).append((number, text.encode()))
-    return content
+    return group((source, (number, text.encode())) for source, number, text in rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, NamedTuple, TypeAlias
 
 from msgspec import Meta, Struct
@@ -13,20 +13,20 @@ from plumbline.base.digits import FEWEST
 from plumbline.base.units import Better, human
 from plumbline.host.limits import Limit
 from plumbline.parsers.measurement import Measurement, Number, declared_step
+from plumbline.records.launch import Launch
 
 #: UTC, ISO 8601; the month is in the names of compacted files
 Time: TypeAlias = Annotated[str, Meta(pattern="^[0-9]{4}-(0[1-9]|1[0-2])-[0-9]{2}T[0-9:.]+Z$")]
-#: a ceiling is suspect if a figure exceeds it by more than this, or than the spread of its launches if that is larger,
-#: and did not raise it
+#: a ceiling is suspect if a figure exceeds it by more than this, or than the spread of its launches if that is larger
 CEILING_MARGIN_PERCENT = 5
 
 
 class Ceiling(Struct, frozen=True, gc=False, kw_only=True):
-    """The best value of the machine when it was measured, at the time ``measured``, by ``method``; it is not a limit.
+    """The value of the machine when it was measured, at the time ``measured``, by ``method``; it is not a limit.
 
     Without a time it is what the benchmark's own model gives for the launches of the figure. ``spread_percent`` is the
     spread of the launches that gave it, ``percent`` the percentage of it that the figure reached. ``raised_from`` is
-    its value before the figure's record raised it; None if the record did not.
+    of earlier versions, in which a record raised the ceilings that it exceeded.
     """
 
     value: Number
@@ -46,14 +46,6 @@ class Ceiling(Struct, frozen=True, gc=False, kw_only=True):
     def mark(self) -> str:
         """The letter behind its percentage in tables."""
         return "m" if self.measured is None else "c"
-
-    @property
-    def raising(self) -> str:
-        """From what to what the figure's record raised it; empty if it did not."""
-        if self.raised_from is None:
-            return ""
-        before, after = (" ".join(human(value, self.unit)) for value in (self.raised_from, self.value))
-        return f"{self.name} raised from {before} to {after}"
 
     @property
     def suspect(self) -> bool:
@@ -111,6 +103,11 @@ class Figure(Struct, gc=False, kw_only=True, forbid_unknown_fields=True, omit_de
     def shown(self) -> tuple[str, str]:
         """Its value and unit as people read them, without digits that nobody measured."""
         return human(self.value, self.unit, self.resolution)
+
+    def undisturbed(self, counting: Sequence[Launch]) -> list[float]:
+        """The samples of the ``counting`` launches that nothing disturbed; all of them if that is fewer than two."""
+        quiet = [sample for sample, launch in zip(self.samples, counting, strict=True) if not launch.disturbed]
+        return quiet if len(quiet) > 1 else list(self.samples)
 
     @property
     def reached(self) -> Reached | None:

@@ -27,6 +27,10 @@ KINDS = {
 }
 
 
+#: how the remark begins on a launch of a command that nobody could look into
+UNPROVEN = "without proof of placement"
+
+
 class LoadedFile(Struct, frozen=True, gc=False):
     """A program or shared library as a process loaded it; ``build_id`` is empty if it has none."""
 
@@ -159,6 +163,11 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
     waiting: list[str] | None = None
     start_errors: list[str] = []
 
+    @property
+    def unproven(self) -> str:
+        """The remark that there is no proof of where it ran; empty where there is one."""
+        return next((remark for remark in self.remarks if remark.startswith(UNPROVEN)), "")
+
     def last_lines(self) -> list[str]:
         """The last ten lines that say something of what a launch printed that did not end well; else none."""
         lines = [] if self.status == "ok" else (self.output_tail or "").splitlines()
@@ -166,11 +175,11 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
 
     def find(self, wanted: WantedFigure) -> Measurement | None:
         """The measurement that ``wanted`` names; None if the launch failed, or printed no such line."""
-        needed = wanted.where.items()
         measurements = [
             item
             for item in self.measurements
-            if item.metric == wanted.metric and all(item.params.get(key) == value for key, value in needed)
+            if item.metric == wanted.metric
+            and all(item.params.get(key) == value for key, value in wanted.where.items())
         ]
         if not measurements:
             return None
@@ -178,11 +187,9 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
 
     def measurement(self, wanted: WantedFigure) -> Measurement:
         """The measurement that ``wanted`` names. Raises :class:`PlumbError` if the launch has none."""
-        measurement = self.find(wanted)
-        if measurement is None:
+        if (measurement := self.find(wanted)) is None:
             where = ", ".join(f"{key}={value}" for key, value in wanted.where.items()) or "any size"
-            message = f"figure {wanted.name} is absent: no {wanted.metric} at {where}"
-            raise PlumbError(message, f"launch {self.order}")
+            raise PlumbError(f"figure {wanted.name} is absent: no {wanted.metric} at {where}", f"launch {self.order}")
         return measurement
 
 

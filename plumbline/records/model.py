@@ -8,6 +8,7 @@ made from these types (``tests/support/schema_files.py``), for readers that are 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -21,11 +22,13 @@ from msgspec import Meta, Struct
 from plumbline.base import schemas
 from plumbline.host.binder import Plan
 from plumbline.parsers.measurement import Number
-from plumbline.records import seal
 from plumbline.records.figure import Figure, Time
 from plumbline.records.launch import Launch, LoadedFile, SettingsSeen
-from plumbline.records.variant import Variant
+from plumbline.records.variant import Variant, of_program
 
+#: the end of a line: the SHA-256 of what is before it, by which every later change of the line shows. Early records
+#: have none. It is not a signature: whoever changes a record on purpose can write a new seal, or remove it.
+_SEAL, _SEALED = b',"seal":"', b'"}'
 #: members of ``host`` that change from minute to minute and say nothing about the machine
 FLEETING = ("load",)
 
@@ -213,7 +216,7 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
     ``hosts``, of a variant on several nodes, has the provenance of each, or why it is missing.
     ``side`` is that of a live gate, which measures until it knows; else the number of launches was fixed beforehand.
     ``idle`` is None where no energy could be read when the ceilings were measured.
-    ``seal`` is that of its line (``plumbline.records.seal``), None in records of earlier versions.
+    ``seal`` is that of its line (``plumbline.records.model.seal``), None in records of earlier versions.
     """
 
     schema: Literal[1]
@@ -229,6 +232,10 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
     side: Side | None = None
     idle: Idle | None = None
     seal: str | None = None
+
+    def __post_init__(self) -> None:
+        """Name the variant by its program, which early records do not."""
+        self.variant = of_program(self.variant, self.benchmark.version)
 
     def counting(self) -> list[Launch]:
         """The launches that count in the figures, in order: all but those that were measured again."""
@@ -272,11 +279,6 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
     def is_experiment(self) -> bool:
         """Whether an experiment measured it; early records say it by their ``side`` alone."""
         return self.experiment is not None or self.side is not None
-
-    @property
-    def is_slow_on_purpose(self) -> bool:
-        """Whether it shows what is lost, so that no limit is expected of it: its test says so, or nothing is bound."""
-        return self.variant.slow_on_purpose or self.plan.bound is False
 
     def contradiction(self) -> str | None:
         """How the figures contradict themselves or the number of launches that count; None if they do not.
@@ -370,16 +372,32 @@ def encode(records: Iterable[Record]) -> str:
 
     Raises ValueError for a number that is not finite.
     """
-    return "".join(map(_line, records))
-
-
-def _line(record: Record) -> str:
-    whole = document(record)
-    whole.pop(seal.MEMBER, None)
-    return seal.seal(json.dumps(whole, separators=(",", ":"), allow_nan=False)) + "\n"
+    plain = ({name: value for name, value in document(record).items() if name != "seal"} for record in records)
+    return "".join(seal(json.dumps(each, separators=(",", ":"), allow_nan=False)) + "\n" for each in plain)
 
 
 def document(item: Struct) -> dict[str, Any]:
     """The JSON document that a record, or a part of it, is."""
     members: dict[str, Any] = msgspec.to_builtins(item)
     return members
+
+
+def seal(line: str) -> str:
+    """``line``, a JSON object with at least one member, with its seal.
+
+    >>> seal('{"a":1}')
+    '{"a":1,"seal":"8b0f0d75aabe01bbfba9341752c2cf7626f154e676aa791427b31aebfabc2592"}'
+    """
+    body = line.removesuffix("}")
+    return f"{body}{_SEAL.decode()}{hashlib.sha256(body.encode()).hexdigest()}{_SEALED.decode()}"
+
+
+def is_sealed(line: bytes) -> bool:
+    """Whether ``line`` ends with a seal. Raises ValueError if it is not that of the line."""
+    line = line.rstrip()
+    start = len(line) - len(_SEAL) - 64 - len(_SEALED)
+    if start < 0 or not line.startswith(_SEAL, start) or not line.endswith(_SEALED):
+        return False
+    if line[start + len(_SEAL) : -len(_SEALED)] != hashlib.sha256(memoryview(line)[:start]).hexdigest().encode():
+        raise ValueError("changed since it was measured: its seal is not that of its text")
+    return True

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from plumbline.records.model import Placement, Suite
-from plumbline.records.variant import ApplicationState, Variant
+from plumbline.records.variant import PROGRAM, ApplicationState, Variant
 
 #: parts of arguments that depend on the stack or the machine: the device of buffers, the folder of a file
 _OF_STACK = re.compile(r"cuda|rocm")
@@ -18,7 +18,8 @@ _FOLDER = re.compile(r"(^|(?<==))/(.*/)?")
 def name(variant: Variant) -> str:
     """The test of a variant and those of its parameters that the placement column does not show already."""
     shown = {"placement", "memory", "threads", "cpu_node", "memory_node"}
-    return " ".join([variant.test, *(str(value) for key, value in variant.params.items() if key not in shown)])
+    params = ((key, value) for key, value in variant.params.items() if key not in shown)
+    return " ".join([variant.test, *(f"({value})" if key == PROGRAM else str(value) for key, value in params)])
 
 
 def naming(variants: Iterable[Variant]) -> Callable[[Variant], str]:

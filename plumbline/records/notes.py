@@ -72,8 +72,8 @@ def add(site: str, text: str, time: str) -> Note:
     Raises :class:`PlumbError` for a site without records, and if the file cannot be written.
     """
     note = Note(time=time, id=secrets.token_hex(4), text=text, site=site, written=store.now())
-    line = json.dumps(msgspec.to_builtins(note), ensure_ascii=False)
-    _change(site, lambda lines: [*lines, line.encode() + b"\n"])
+    line = json.dumps(msgspec.to_builtins(note), ensure_ascii=False).encode() + b"\n"
+    _change(site, lambda lines: [*lines, line])
     return note
 
 
@@ -130,8 +130,6 @@ def _change(site: str, make: Callable[[list[bytes]], list[bytes]]) -> None:
 
 
 _DECODER = msgspec.json.Decoder(Note)
-
-
 #: notes that are shown: the largest number, and the largest age in days
 SHOWN, SHOWN_DAYS = 5, 30
 
@@ -145,8 +143,7 @@ def before(site: str, until: str) -> list[str]:
     if site not in sources.sites():
         return []
     notes, damages = read(site)
-    end = units.moment(until)
-    since = (end - datetime.timedelta(days=SHOWN_DAYS)).isoformat()
+    since = (units.moment(until) - datetime.timedelta(days=SHOWN_DAYS)).isoformat()
     kept = [note for note in notes if since <= note.time <= until][-SHOWN:]
     lines = [f"noted for {note.time[:16].replace('T', ' ')}: {note.text}" for note in kept]
     return lines + [f"damaged note: {damage}" for damage in damages]

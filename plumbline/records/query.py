@@ -84,27 +84,21 @@ def records(where: Selection = ALL) -> tuple[list[Row], list[Damage]]:
 def with_sums(where: Selection = ALL) -> tuple[list[tuple[Row, str]], list[Damage]]:
     """A row per record, with the text that identifies its content: its seal, or a SHA-256 if it has no seal."""
     row = _row_maker()
-
-    def with_sum(record: Record) -> tuple[Row, str]:
-        return row(record), record.seal or hashlib.sha256(msgspec.json.encode(record)).hexdigest()
-
-    return collect(with_sum, where)
+    return collect(lambda item: (row(item), item.seal or hashlib.sha256(msgspec.json.encode(item)).hexdigest()), where)
 
 
 def _row_maker() -> Callable[[Record], Row]:
     """A function that makes rows, which share equal objects: most records have the same host, stack and variant."""
     known: dict[bytes, Any] = {}
 
-    def equal(item: Answer) -> Answer:
-        first: Answer = known.setdefault(msgspec.json.encode(item), item)
-        return first
-
-    def row(record: Record) -> Row:
+    def make(record: Record) -> Row:
         row = record.row()
-        row.host, row.stack, row.variant = equal(row.host), equal(row.stack), equal(row.variant)
+        for name in ("host", "stack", "variant"):
+            item = getattr(row, name)
+            setattr(row, name, known.setdefault(msgspec.json.encode(item), item))
         return row
 
-    return row
+    return make
 
 
 def begins(variant: Variant, pattern: str) -> bool:

@@ -86,8 +86,7 @@ def only_site(command: str) -> str:
 
     The error names the option ``--site`` of ``command``.
     """
-    names = sites()
-    if not names:
+    if not (names := sites()):
         raise none_yet()
     if len(names) > 1:
         raise PlumbError("which site?", f"{command} --site", f"with records: {', '.join(names)}")
@@ -136,8 +135,7 @@ def _is_copy(file: Path) -> bool:
     """Whether ``file``, which holds records, is what a session file of its name in them is."""
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError), file.open("rb") as stream:
         first = json.loads(stream.readline())
-        session = paths.results() / first["site"] / f"{first['session']}.jsonl"
-        return filecmp.cmp(file, session, shallow=False)
+        return filecmp.cmp(file, paths.results() / first["site"] / f"{first['session']}.jsonl", shallow=False)
     return False
 
 

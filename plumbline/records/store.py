@@ -14,7 +14,7 @@ from pathlib import Path
 from plumbline import schedulers
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
-from plumbline.records import model, seal, sources
+from plumbline.records import model, sources
 from plumbline.records.model import Record
 
 
@@ -52,8 +52,7 @@ def write(file: Path, records: Sequence[Record]) -> None:
     The new content is written beside the file, fsynced and renamed over it, so that the file is at any moment either
     the old or the new one. Raises :class:`PlumbError` (no space, no permission) with the old file untouched.
     """
-    cure = "make room or permission; launches written so far are kept"
-    files.write("the record", file, model.encode(records), cure)
+    files.write("the record", file, model.encode(records), "make room or permission; launches written so far are kept")
 
 
 def read(file: Path) -> Iterator[Record | Damage]:
@@ -100,7 +99,7 @@ def lines(file: Path) -> Iterator[tuple[int, bytes]]:
 def parse(file: Path, number: int, line: bytes) -> Record | Damage:
     """The record that ``line`` of ``file`` is, or why it is none."""
     try:
-        sealed = seal.is_sealed(line)
+        sealed = model.is_sealed(line)
         record = model.decode(line)
         why = "its seal is not at the end of its line" if record.seal and not sealed else record.contradiction()
         why = why or (None if sealed else record.unlike_launches())

@@ -15,6 +15,8 @@ from plumbline.parsers.measurement import Number
 #: text on one line. ``(?!\n)``: Python's ``$`` passes over a line's end
 Line: TypeAlias = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]+$(?!\n)")]
 Count: TypeAlias = Annotated[int, Meta(ge=1, le=1_000_000)]
+#: how the version of the OSU benchmarks' port to Python begins; the parameter that tells its variants from OSU's own
+PORT, PROGRAM = "mpi4py", "program"
 
 
 class WantedFigure(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -150,3 +152,14 @@ def checked(document: Any, where: str) -> Variant:
     """The variant that ``document`` describes. Raises :class:`PlumbError` for one that cannot be launched."""
     schemas.convert("variant", document, VariantRequest, where)
     return msgspec.convert(document, Variant)
+
+
+def of_program(variant: Variant, version: str) -> Variant:
+    """``variant`` as it is with a benchmark of this ``version``: with mpi4py's port it is another one than with OSU.
+
+    So no series, reference or comparison has both, whose times differ by those of Python.
+    """
+    if not version.startswith(PORT) or PROGRAM in variant.params:
+        return variant
+    name = f"{variant.name} %{PROGRAM}={PORT}"
+    return msgspec.structs.replace(variant, name=name, params={**variant.params, PROGRAM: PORT})

@@ -168,8 +168,8 @@ def _notes_of_page(row: Started) -> Piece:
 class Placed(NamedTuple):
     """A rank: CPU lists as the kernel writes them, ``threads`` with one for each thread.
 
-    ``memory``: NUMA node -> MB (10^6 bytes) of large mappings, those freed before the end included. Without witnesses
-    ``host`` and ``seen`` are None.
+    ``memory``: NUMA node -> MB (10^6 bytes) of large mappings, those freed before the end included; ``gpu``: its PCI
+    address. Without witnesses ``host`` and ``seen`` are None.
     """
 
     rank: int
@@ -178,6 +178,7 @@ class Placed(NamedTuple):
     seen: str | None
     threads: Sequence[str] = ()
     memory: Mapping[str, int] = MappingProxyType({})
+    gpu: str | None = None
 
 
 def _threads(most: int | None, row: Placed) -> str | None:
@@ -188,7 +189,7 @@ def _threads(most: int | None, row: Placed) -> str | None:
 RANKS = Table[Placed](
     "Ranks: planned and seen in the last launch",
     [
-        Column("rank", lambda row: row.rank, "number"),
+        Column("rank", lambda row: row.rank if row.rank >= 0 else None, "number"),
         Column("host", lambda row: row.host),
         Column("planned CPUs", lambda row: row.planned),
         Column("seen CPUs", lambda row: row.seen or "no witness"),
@@ -197,6 +198,7 @@ RANKS = Table[Placed](
             "large mappings by NUMA node",
             lambda row: "  ".join(f"{node}: {size} MB" for node, size in row.memory.items()) or None,
         ),
+        Column("GPU", lambda row: row.gpu),
     ],
 )
 
@@ -212,13 +214,14 @@ def rank_map(record: Record) -> list[Placed]:
         if seen is None:
             return [Placed(number, None, cpu_list(rank.cpus), None) for number, rank in sorted(planned.items())]
         plans = ((rank, planned.get(rank.local_rank)) for rank in seen)
-        return [_placed(rank, cpu_list(plan.cpus) if plan else None) for rank, plan in plans]
+        return [placed(rank, cpu_list(plan.cpus) if plan else None) for rank, plan in plans]
     except (TypeError, KeyError, AttributeError, ValueError) as error:  # a record's types leave their members open
         message = f"the plan or a witness of record {record.id} is damaged: {type(error).__name__} {error}"
         raise PlumbError(message, record.session, "restore the file") from error
 
 
-def _placed(rank: RankSeen, planned: str | None) -> Placed:
+def placed(rank: RankSeen, planned: str | None) -> Placed:
+    """The row of a rank, with the CPUs that were ``planned`` for it, if any."""
     affinities = [thread.affinity for thread in rank.threads]
     pages, size = dict(rank.memory["nodes"]), rank.memory["page_bytes"]
     for node, count in rank.memory["freed_nodes"].items():
@@ -230,6 +233,7 @@ def _placed(rank: RankSeen, planned: str | None) -> Placed:
         cpu_list(cpu for affinity in affinities for cpu in affinity),
         [cpu_list(affinity) for affinity in affinities],
         {node: count * size // 1_000_000 for node, count in sorted(pages.items())},
+        rank.gpu_address,
     )
 
 

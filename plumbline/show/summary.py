@@ -11,7 +11,7 @@ from typing import Any
 
 from plumbline.base import units
 from plumbline.records import naming, sources
-from plumbline.records.figure import Ceiling, Figure
+from plumbline.records.figure import Figure
 from plumbline.records.model import AnyRecord
 from plumbline.show.columns import Column, Table
 from plumbline.show.pages import blocks
@@ -19,8 +19,6 @@ from plumbline.show.pages.blocks import Piece, link
 
 #: verdicts, worst first: the order of the overview
 SEVERITY = ("invalid", "below", "above", "unreferenced", "within")
-#: a figure, its ceiling and its record
-Held = tuple[Figure, Ceiling, AnyRecord]
 #: letter after a percentage -> its meaning
 MARKS = {
     "c": "c: percent of what this machine reached when its ceilings were measured; no limit is declared",
@@ -49,7 +47,7 @@ def closing(records: Sequence[AnyRecord]) -> str:
         *([f"{imported} imported"] if (imported := sum(record.is_imported for record in records)) else []),
         units.counted(sum(record.launch_count for record in records), "launch")
         + f" ({sum(record.disturbed_count for record in records)} disturbed)",
-        *(f"{count} {name}" for name, count in sorted(verdicts.items())),
+        *(f"{count} {name}" for name, count in sorted(verdicts.items()) if name != "unreferenced"),
     ]
     return ", ".join(parts)
 
@@ -62,25 +60,19 @@ def listing(records: Sequence[AnyRecord], ranked: bool = False) -> str:
 
 
 def legend(records: Sequence[AnyRecord]) -> list[str]:
-    """The lines below :func:`lines`: letters behind percentages, ceilings raised or suspect."""
+    """The lines below :func:`lines`: letters behind percentages, the first ceiling that is suspect."""
     marks = {record.figures[0].ceiling.mark for record in records if record.figures and record.figures[0].ceiling}
     entries = [text for mark, text in MARKS.items() if mark in marks]
-    held = [
-        (figure, figure.ceiling, record)
+    suspect = [
+        f"{figure.reached}, {figure.name} of {record.id}"
         for record in records
         for figure in record.figures
-        if figure.ceiling is not None
+        if figure.ceiling is not None and figure.ceiling.suspect
     ]
-    for (figure, ceiling, record), more in _first([item for item in held if item[1].raising]):
-        entries.append(f"{ceiling.raising}: {figure.name} of {record.id}{more} reached more than at set-up")
-    for (figure, _, record), more in _first([item for item in held if item[1].suspect]):
-        entries.append(f"suspect: {figure.reached}, {figure.name} of {record.id}{more}: plumb site measure")
+    if suspect:
+        more = f" and {len(suspect) - 1} more" if len(suspect) > 1 else ""
+        entries.append(f"suspect: {suspect[0]}{more}: plumb site measure")
     return entries
-
-
-def _first(items: list[Held]) -> list[tuple[Held, str]]:
-    """The first of ``items``, if there is one, and how many more there are."""
-    return [(items[0], f" and {len(items) - 1} more" if len(items) > 1 else "")] if items else []
 
 
 def _rank(record: AnyRecord) -> tuple[Any, ...]:
@@ -136,8 +128,7 @@ def bound(figure: Figure) -> str:
     if ceiling is None:
         return f"{figure.reached}{value}"
     when = f", measured {ceiling.measured[:10]}" if ceiling.measured else ", for the same launches"
-    raised = f"; {ceiling.raising} by this record" if ceiling.raising else ""
-    return f"{figure.reached}{when}{value}{raised}" + ("; suspect: plumb site measure" if ceiling.suspect else "")
+    return f"{figure.reached}{when}{value}" + ("; suspect: plumb site measure" if ceiling.suspect else "")
 
 
 def _of(get: Callable[[Figure], Piece], otherwise: Piece = None) -> Callable[[Line], Piece]:

@@ -47,12 +47,20 @@ SERIES = Table[Row](
         Column("ratio", lambda row: None if row.verdict.ratio is None else units.ratio(row.verdict.ratio), "number"),
         Column("interval", lambda row: units.interval(row.verdict.interval), "number"),
         Column("pairs", lambda row: row.verdict.count, "number"),
-        Column("measured again", lambda row: len(row.verdict.pairs.baseline.superseded), "number", forms="text page"),
+        Column(
+            "measured again", lambda row: len(row.verdict.pairs.baseline.superseded) or "", "number", forms="text page"
+        ),
         Column("ruled out from", lambda row: row.verdict.ruled_out, "number"),
         Column("margins", _margins),
-        Column("reason", lambda row: row.verdict.reason or "", "notes", forms="md page"),
+        Column("reason", lambda row: row.verdict.explanation, "notes", forms="md page"),
     ],
 )
+
+
+def text(rows: Sequence[Row]) -> str:
+    """The table for a terminal, with a line for each verdict that has something to say."""
+    reasons = [f"{row.name}: {row.verdict.explanation}" for row in rows if row.verdict.explanation]
+    return "\n".join([SERIES.text(rows), *([""] if reasons else []), *reasons])
 
 
 def markdown(verdicts: Sequence[Verdict], margins: str, facts: Sequence[tuple[str, str]] = ()) -> str:
@@ -72,7 +80,7 @@ def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 
 def document(statements: Sequence[Statement], rule: Mapping[str, Any], facts: Sequence[tuple[str, str]] = ()) -> str:
-    """``{"verdict", "rule", "series": […]}``, each series as on its line of standard output.
+    """``{"verdict", "rule", "series": […]}``, each series as :meth:`Statement.to_dict` has it.
 
     ``facts`` of a live gate (session, seed, the command to repeat it, …) stand under ``facts``.
     """
@@ -96,7 +104,7 @@ def junit(statements: Sequence[Statement], command: str, margins: str) -> str:
     for item in statements:
         case = ElementTree.SubElement(suite, "testcase", classname=f"plumb.{command}", name=_xml(item.subject))
         if item.state in ELEMENTS:
-            text = f"{item.state}: {_xml(item.reason or '')}"
+            text = f"{item.state}: {_xml(item.explanation)}"
             ElementTree.SubElement(case, ELEMENTS[item.state], message=text, type=item.state)
         ElementTree.SubElement(case, "system-out").text = _xml(json.dumps(item.to_dict(), ensure_ascii=False))
     ElementTree.indent(suite)

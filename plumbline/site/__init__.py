@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,50 @@ from plumbline import mpi, schedulers
 from plumbline.base import paths, schemas, terminal
 from plumbline.base.errors import PlumbError, suggest
 from plumbline.base.schemas.site import MPIRUN, Facts, Partition, Site
+from plumbline.schedulers.names import access
 
 FILE = "site.yaml"
+#: further scheduler options of all jobs, a line each: for ReFrame on this host
+OPTIONS = "PLUMB_SCHEDULER_OPTIONS"
 #: the family of the suite's check of itself, which measures nothing
 SUITE = "suite"
 #: types that :func:`check_values` takes in place of one whose members are looked at by themselves
 _LOOSE: dict[str, Any] = {"partitions": list[dict[str, Any]], "facts": dict[str, Any]}
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
+_named: list[str] = []
+
+
+class Configuration(Struct, frozen=True, forbid_unknown_fields=True):
+    """``config.yaml`` of a person: options of jobs by ``SITE`` or ``SITE:PARTITION``."""
+
+    scheduler_options: dict[str, list[str]] = {}
+
+
+def use_options(options: Sequence[str]) -> None:
+    """Submit all jobs with these scheduler options, too."""
+    _named[:] = options
+
+
+def options() -> list[str]:
+    """The scheduler options of all jobs: those of the variable, then those of the command line."""
+    return [*os.environ.get(OPTIONS, "").splitlines(), *_named]
+
+
+def personal(name: str, part: Partition) -> list[str]:
+    """The scheduler options that whoever submits adds to a partition's: of the file for site and partition, then all.
+
+    None where there are no jobs. Raises :class:`PlumbError` for a file that is not valid.
+    """
+    file, known = paths.configuration(), Configuration()
+    if not schedulers.TABLE[part.scheduler].has_jobs:
+        return []
+    if os.access(file, os.R_OK):  # the home may be one of another user
+        document = schemas.read_yaml(file, "your configuration", "")
+        known = schemas.convert("configuration", document, Configuration, str(file))
+    mine = [option for key in (name, f"{name}:{part.name}") for option in known.scheduler_options.get(key, [])]
+    access(mine, str(file))
+    access(options(), "--scheduler-option")
+    return [*mine, *options()]
 
 
 def folder(name: str) -> Path:
@@ -71,7 +109,11 @@ def references_missing(name: str, test: str) -> str | None:
 
 
 def load(name: str) -> Site:
-    """``site.yaml`` of site ``name``; raises :class:`PlumbError` unless it is valid and its topology files exist."""
+    """``site.yaml`` of site ``name``, with the options that whoever submits adds to each partition's ``access``.
+
+    Every command that submits a job takes its partition from here. Raises :class:`PlumbError` unless the file is valid
+    and its topology files exist, and for options on the command line where this host's site has no jobs.
+    """
     if not _NAME.fullmatch(name):
         raise PlumbError(
             f"'{name[:40]}' cannot be the name of a site", str(paths.sites()), "plumb site list names them"
@@ -87,7 +129,10 @@ def load(name: str) -> Site:
                 str(file),
                 f"plumb site init --site {name} captures this host's",
             )
-    return site
+    if _named and is_here(site) and not any(schedulers.TABLE[part.scheduler].has_jobs for part in site.partitions):
+        raise PlumbError(f"site {name} has no batch system", "--scheduler-option", "leave it out")
+    parts = [structs.replace(part, access=[*part.access, *personal(name, part)]) for part in site.partitions]
+    return structs.replace(site, partitions=parts)
 
 
 def load_all() -> list[Site]:
@@ -122,6 +167,12 @@ def partition(site: Site, name: str) -> Partition:
         where = str(folder(site.name) / FILE)
         raise PlumbError(f"site {site.name} has no partition '{name}'", where, suggest(name, known))
     return known[name]
+
+
+def chosen(name: str | None, part: str | None) -> tuple[Site, Partition]:
+    """A site, by default that of this host, and one of its partitions, by default the first."""
+    site = load(name or here())
+    return site, partition(site, part or site.partitions[0].name)
 
 
 def check_values(document: dict[str, Any], where: str) -> None:

@@ -62,7 +62,7 @@ class SiteRequest:
 
 @dataclass(frozen=True)
 class Change:
-    """A file that was made or changed, with the difference."""
+    """A file that was made or changed, with the difference; none of an empty reference file."""
 
     file: Path
     diff: str
@@ -84,7 +84,8 @@ def init(request: SiteRequest, dry_run: bool = False) -> list[Change]:
     for file, text in texts.items():
         before = file.read_text(encoding="utf-8") if file.exists() else ""
         if before != text:
-            changes.append(Change(file, _diff(before, text, file)))
+            is_empty = file.parent.name == "references"
+            changes.append(Change(file, "" if is_empty else _diff(before, text, file)))
             if not dry_run:
                 files.write(f"site '{request.name}'", file, text)
     return changes

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from plumbline.extras.search.bisect.commits import Commits
-from plumbline.extras.search.bisect.model import MUST_DETECT, TOLERANCE, BisectionFindings, Comparison
-from plumbline.extras.search.bisect.search import Search
+from plumbline.extras.search.bisect.search import MUST_DETECT, TOLERANCE, BisectionFindings, Comparison, Search
 from plumbline.statistics.paired import PairedRule
 
 RULE = PairedRule(TOLERANCE, MUST_DETECT)

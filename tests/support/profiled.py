@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from plumbline.launch.profiles.model import Profile, RankPlace, RankProfile
+from plumbline.launch.profiles import Profile, RankPlace, RankProfile
 
 
 def sizes(count: int, size: int, time: int, **changes: int) -> dict[str, int]:

@@ -13,7 +13,7 @@ from typing import Any
 import profiled
 from samples import launch, plan, record, variant
 
-from plumbline.launch.profiles.model import Profile
+from plumbline.launch.profiles import Profile
 from plumbline.records import outcome
 
 CAMPAIGN = "20260105T000000Z-abcdef"

@@ -18,7 +18,7 @@ from plumbline.extras.spack import environments
 from plumbline.gate import rules
 from plumbline.host import binder, ceilings
 from plumbline.judge.references import match as references
-from plumbline.launch.profiles import model as profiles
+from plumbline.launch import profiles
 from plumbline.launch.witness.model import Witness
 from plumbline.measure.application import model as applications
 from plumbline.parsers import kernel

@@ -1,137 +1,104 @@
-"""Is the machine fine? One sentence, and each variant's figure beside what is expected of it, the worst first."""
+"""Is the machine fine? One sentence, each figure that is not as expected, and how near the others are."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from plumbline.base import group
 from plumbline.base.units import counted
-from plumbline.judge.references.match import side
-from plumbline.records import naming
-from plumbline.records.figure import Figure
-from plumbline.records.model import Record
+from plumbline.judge.expectations import Expectation, called, disturber
 from plumbline.show.columns import Column, Table
 from plumbline.show.pages import blocks
 from plumbline.show.pages.blocks import Block, block, section
 from plumbline.show.report.findings import Campaign
 
-#: variants in the picture, the worst ones
-MOST = 24
-#: end of the axis of percentages; a figure beyond it has a reference that is far too low
-LAST = 200
+#: rows of the table, lanes of the picture, and faults in the sentence, at most
+ROWS, MOST, NAMED = 12, 24, 3
+#: end of the axis of percentages
+LAST = 150
 
 
 def answer(campaign: Campaign) -> Block:
     """The section that begins a report."""
-    known = [(record, entry) for record, entry in campaign.usable if _percent(record.figures[0]) is not None]
-    # nobody expects what is slow on purpose at a limit, but its own reference may be expected
-    shown = [item for item in known if not item[0].is_slow_on_purpose or item[0].figures[0].reference]
+    apart = sorted((each for each in campaign.first if each.state != "as expected"), key=lambda each: -each.times)
+    # what a library adds to a message has no share of anything that the machine can do
+    near = [each for each in campaign.first if each.kind not in (None, "library", "placement") and each.times]
     return section(
         "answer",
         "Is this machine fine?",
         "",
         block("paragraph", block("strong", sentence(campaign)), id="answer-sentence"),
-        bool(shown) and _picture(shown, len(known) - len(shown)),
+        bool(apart)
+        and EXPECTED.block(apart[:ROWS], targets=[campaign.numbers[each.record.id] for each in apart[:ROWS]]),
+        len(apart) > ROWS and block("note", f"{len(apart) - ROWS} more are not as expected."),
+        bool(near) and _picture(near, campaign.numbers),
     )
 
 
 def sentence(campaign: Campaign) -> str:
-    """The faults of the campaign, or that there are none, as far as the figures have references."""
-    records, usable = [record for record, _ in campaign.entries], campaign.usable
-    if not usable:
+    """Whether the machine is fine, by what is expected of its figures and by references; then what else is slow."""
+    records = [record for record, _ in campaign.entries]
+    if not campaign.first:
         return "Nothing can be said: no record is valid and has a figure."
-    expected = [figure for record, _ in usable for figure in record.figures if figure.reference]
-    below = sum(side(figure) == "below" for figure in expected)
-    low = len(campaign.far)
+    if campaign.is_disturbed:
+        launches = [launch for record in records for launch in record.counting()]
+        disturbed = sum(launch.disturbed for launch in launches)
+        why = f"{disturbed} of {counted(len(launches), 'launch')} were disturbed ({disturber(records)})"
+        return f"Nothing can be said: {why}, so that figures say little."
+    states = Counter(each.state for each in campaign.first)
     invalid = len(records) - sum(record.is_valid for record in records)
-    of = [
-        (invalid, f"of {counted(len(records), 'variant')}", "not valid"),
-        (below, f"of {counted(len(expected), 'figure')} with a reference", "below it"),
-        (low, f"{'test' if low == 1 else 'tests'} of memory or arithmetic", "far from what the machine can do"),
-    ]
-    wrong = [f"{number} {which} {'is' if number == 1 else 'are'} {fault}" for number, which, fault in of if number]
-    launches = [launch for record in records for launch in record.launches]
-    disturbed = sum(launch.disturbed for launch in launches)
-    if 2 * disturbed > len(launches):
-        wrong.append(f"{disturbed} of {counted(len(launches), 'launch')} were disturbed, so that figures say little")
-    unknown = "No figure has a reference, so nothing says how fast this machine should be: plumb calibrate makes them"
+    of_machine = [fault for fault in campaign.faults if fault.of_machine]
+    others = [fault for fault in campaign.faults if not fault.of_machine]
+    wrong = [str(fault) for fault in of_machine[:NAMED]]
+    wrong += [f"{len(of_machine) - NAMED} more are slow"] if len(of_machine) > NAMED else []
+    is_are = "is" if invalid == 1 else "are"
+    wrong += [f"{invalid} of {counted(len(records), 'variant')} {is_are} not valid"] if invalid else []
+    total = f"{states['as expected']} of {counted(len(campaign.first), 'figure')} are as expected"
+    unknown = states["no expectation"]
+    total += f", {unknown} {'has' if unknown == 1 else 'have'} no expectation" if unknown else ""
+    besides = "; ".join(fault.short for fault in others[:NAMED])
     if wrong:
-        return f"Not everything: {'; '.join(wrong)}." + ("" if expected else f" {unknown}.")
-    start = f"All {counted(len(records), 'variant')} are verified" if len(records) > 1 else "The variant is verified"
-    if not expected:
-        return f"{start}, and no benchmark of memory or arithmetic falls short. {unknown}."
-    figures = f"none of {counted(len(expected), 'figure')} with a reference is below it"
-    return f"Yes: {start[0].lower()}{start[1:]}, and {figures}."
+        return f"No: {'; '.join(wrong)}. {total}." + (f" Beyond the machine: {besides}." if besides else "")
+    if not states["as expected"]:
+        why = f"no figure is as expected; {campaign.first[0].state}: {campaign.first[0].about}"
+        return f"Nothing can be said: {why}."
+    return f"Yes, but {besides}. {total}." if besides else f"Yes: {total}."
 
 
-def _percent(figure: Figure) -> float | None:
-    """Percent of the reference, more being better; without one, of the limit or ceiling; None with neither."""
-    if figure.reference is not None and figure.value > 0 and figure.reference.value > 0:
-        share = figure.value / figure.reference.value
-        return 100 * (share if figure.better == "higher" else 1 / share)
-    return figure.reached.percent if figure.reached else None
-
-
-class Reached(NamedTuple):
-    """A record, its name in the picture, its entry, and percent of what is expected of it."""
-
-    label: str
-    record: Record
-    entry: int
-    percent: float
-
-
-REACHED = Table[Reached](
-    "Reached",
+EXPECTED = Table[Expectation](
+    "Not as expected",
     [
-        Column("variant", lambda row: row.label),
+        Column("variant", lambda row: called(row.record)),
         Column("stack", lambda row: row.record.stack.name),
-        Column("figure", lambda row: row.record.figures[0].name),
-        Column("value", lambda row: " ".join(row.record.figures[0].shown), "number"),
-        Column("reached", lambda row: f"{row.percent:.1f}", "number", "%"),
-        Column("of", lambda row: _bound(row.record.figures[0])),
+        Column("figure", lambda row: row.figure.name),
+        Column("value", lambda row: " ".join(row.figure.shown), "number"),
+        Column("state", lambda row: f"{row.state}: {row.about}", "notes"),
     ],
 )
 
 
-def _bound(figure: Figure) -> str | None:
-    return "reference" if figure.reference else figure.reached.bound if figure.reached else None
-
-
-def _picture(shown: Sequence[tuple[Record, int]], slow: int) -> Block:
-    """A lane for each test and placement, with a point for each stack; ``slow`` variants are left out on purpose."""
-    colours = blocks.palette(record.stack.name for record, _ in shown)
-    values = [
-        Reached(
-            f"{naming.name(record.variant)}, {naming.placement(record.placement)}",
-            record,
-            entry,
-            _percent(record.figures[0]) or 0.0,
-        )
-        for record, entry in shown
-    ]
-    worst = {label: min(reached) for label, reached in group((row.label, row.percent) for row in values).items()}
-    labels = sorted(worst, key=lambda label: worst[label])[:MOST][::-1]
-    kept = sorted((row for row in values if row.label in labels), key=lambda row: row.percent)
+def _picture(near: Sequence[Expectation], numbers: dict[str, int]) -> Block:
+    """A lane for each test and placement, with a point for each stack."""
+    colours = blocks.palette(each.record.stack.name for each in near)
+    worst = {label: max(times) for label, times in group((called(each.record), each.times) for each in near).items()}
+    labels = sorted(worst, key=lambda label: -worst[label])[:MOST][::-1]
+    kept = sorted((each for each in near if called(each.record) in labels), key=lambda each: -each.times)
     more = len(worst) - len(labels)
-    aside = f"{counted(slow, 'variant')} that {'is' if slow == 1 else 'are'} slow on purpose (no placement, far memory)"
-    return REACHED.chart(
-        "Reached, in percent",
-        "The first figure of each variant: of its reference, else of the physical limit or of what the machine reached "
-        f"at set-up; the worst first{f', {more} better ones are left out' if more else ''}. "
-        + (f"Not here: {aside}. " if slow else "")
-        + "Colour: stack.",
+    return NEAR.chart(
+        "Reached, in percent of what is expected",
+        f"First figures of memory and arithmetic, the worst first{f', {more} better ones left out' if more else ''}. "
+        "Colour: stack.",
         kept,
-        targets=[row.entry for row in kept],
+        targets=[numbers[each.record.id] for each in kept],
         series=[
             blocks.series(
                 name,
                 colours[name],
                 [
-                    (place, min(row.percent, LAST), labels.index(row.label), f"{row.percent:.1f} %")
-                    for place, row in enumerate(kept)
-                    if row.record.stack.name == name
+                    (place, min(_percent(each), LAST), labels.index(called(each.record)), f"{_percent(each):.0f} %")
+                    for place, each in enumerate(kept)
+                    if each.record.stack.name == name
                 ],
                 look={"type": "scatter", "symbolSize": 9},
             )
@@ -143,3 +110,18 @@ def _picture(shown: Sequence[tuple[Record, int]], slow: int) -> Block:
         x={"name": "%", "type": "value", "min": 0, "boundaryGap": 0},
         y=blocks.lanes(labels),
     )
+
+
+def _percent(each: Expectation) -> float:
+    return 100 / each.times
+
+
+NEAR = Table[Expectation](
+    "Reached",
+    [
+        *EXPECTED.columns[:4],
+        Column("of", lambda row: row.origin),
+        Column("reached", lambda row: f"{_percent(row):.0f}", "number", "%"),
+        Column("slow below", lambda row: f"{100 / row.limit:.0f}", "number", "%"),
+    ],
+)

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from plumbline.base import group, units
-from plumbline.judge.agreement import PORT
 from plumbline.judge.samples import of_launches
 from plumbline.parsers.measurement import Measurement
 from plumbline.records import naming
 from plumbline.records.model import Record
+from plumbline.records.variant import PROGRAM
 from plumbline.show.columns import Column, Table
 from plumbline.show.pages.blocks import Block, Piece, absent, block, choice, link, section
 from plumbline.show.report.curves import SIZE
@@ -57,8 +57,7 @@ def collectives(usable: Sequence[tuple[Record, int]]) -> Block:
             # comparable records have the library, the nodes' partition, and the places of the ranks in common
             key = (operation, record.stack.name, record.partition, naming.placement(record.placement), size)
             rows.setdefault(key, {})["in_place" if in_place else suite] = entry, cell
-            is_port = suite == "osu" and record.benchmark.version.startswith(PORT)
-            ways.setdefault(key, set()).add("osu port" if is_port else suite)
+            ways.setdefault(key, set()).add("osu port" if PROGRAM in record.variant.params else suite)
     compared = sorted(key for key, row in rows.items() if KERNEL in row)
     met = {way for key in compared for way in ways[key]}
     tables = {

@@ -13,6 +13,7 @@ from plumbline.judge.samples import of_launches
 from plumbline.parsers.measurement import Measurement
 from plumbline.records import naming
 from plumbline.records.model import Record
+from plumbline.records.variant import PROGRAM
 from plumbline.show.pages import blocks
 from plumbline.show.pages.blocks import Block, Piece, absent, block, number, section
 
@@ -21,7 +22,10 @@ SUITES = {"imb": "IMB", "osu": "OSU"}
 #: the parameter that a curve is over
 SIZE = "bytes"
 #: keys of the ping-pong pictures, in this order, where they were measured
-PING_PONG = ("IMB PingPong · latency", "IMB PingPong · bandwidth", "OSU latency · latency", "OSU bw · bandwidth")
+PING_PONG = (
+    *("IMB PingPong · latency", "IMB PingPong · bandwidth", "OSU latency · latency", "OSU bw · bandwidth"),
+    *("OSU latency (mpi4py) · latency", "OSU bw (mpi4py) · bandwidth"),
+)
 #: the order of a benchmark's pictures; other metrics come last
 METRICS = ("latency", "time_avg", "bandwidth", "message_rate", "overlap", "time_pure")
 #: benchmarks that are shown first, by a word of their name
@@ -71,7 +75,8 @@ def benchmark_name(record: Record) -> str:
     suite = record.benchmark.suite
     variant = record.variant
     operation = str(variant.context.get("benchmark") or variant.benchmark).removeprefix(f"{suite}_")
-    return f"{SUITES.get(suite, suite)} {operation}"
+    port = f" ({variant.params[PROGRAM]})" if PROGRAM in variant.params else ""
+    return f"{SUITES.get(suite, suite)} {operation}{port}"
 
 
 def messages(usable: Sequence[tuple[Record, int]]) -> Block:

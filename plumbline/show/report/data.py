@@ -65,9 +65,8 @@ def document(
     campaign = Campaign(numbered)
     trends = None if past is None else history.history(past, scope.notes)
     numbers = {record.id: number for record, number in numbered}
+    first = [answer(campaign), findings(campaign)]
     sections = [
-        answer(campaign),
-        findings(campaign),
         stacks(campaign),
         overview(scope.site, numbered),
         left_out(numbered, scope.outcome, (scope.left_out, scope.left_out_invalid), scope.damages),
@@ -94,7 +93,10 @@ def document(
         "answer": sentence(campaign),
         "entries": entries,
         "shared": shared.pieces,
-        "sections": [section for section in sections if not (is_own and section.get("empty"))],
+        "sections": first + sorted(
+            (section for section in sections if not (is_own and section.get("empty"))),
+            key=lambda section: bool(section.get("empty")),
+        ),
     }
     document: dict[str, Any] = finite(shown)
     return document

@@ -16,9 +16,8 @@ from plumbline.base import group, units
 from plumbline.judge import agreement, hybrid
 from plumbline.judge.agreement import Claim
 from plumbline.judge.compare import Cell, Comparison, Line, compare
-from plumbline.judge.references.match import side
+from plumbline.judge.expectations import Expectation, Fault, called, expectations, faults
 from plumbline.judge.sides import Side
-from plumbline.records import naming
 from plumbline.records.figure import Figure
 from plumbline.records.launch import kind as kind_of
 from plumbline.records.model import Record
@@ -30,14 +29,10 @@ from plumbline.show.pages.blocks import Block, block, link, section
 MOST = 5
 #: smallest ratio between two stacks or placements that is a finding
 NOTABLE = 1.25
-#: a figure below this percent of its limit or ceiling is a finding
-LOW_PERCENT = 60
 #: words of a remark by which a kernel says that a figure falls short
 SHORT = "likely cause"
 #: how a remark begins by which a kernel says that its warm-up ended before its calls took the same time
 UNSTEADY = "not steady"
-#: benchmarks that are meant to reach their limit or ceiling
-MEANT_TO_REACH = {"stream", "dgemm", "membw"}
 
 
 class CampaignFinding(NamedTuple):
@@ -68,9 +63,25 @@ class Campaign:
         return {record.id: number for record, number in self.entries}
 
     @functools.cached_property
-    def far(self) -> list[CampaignFinding]:
-        """Benchmarks meant to reach a limit of the machine that stay far below it; the farthest first."""
-        return _far_from_reach(self.usable)
+    def expected(self) -> list[Expectation]:
+        """What is expected of each figure of the valid records."""
+        return expectations(record for record, _ in self.usable)
+
+    @functools.cached_property
+    def first(self) -> list[Expectation]:
+        """What is expected of the first figure of each of these records, that which tables show."""
+        return [each for each in self.expected if each.figure is each.record.figures[0]]
+
+    @functools.cached_property
+    def faults(self) -> list[Fault]:
+        """What is slow, and what may explain it; nothing where most launches were disturbed."""
+        return [] if self.is_disturbed else faults(self.expected)
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether most launches were disturbed, so that figures say little."""
+        records = [record for record, _ in self.entries]
+        return 2 * sum(r.disturbed_count for r in records) > sum(r.launch_count for r in records)
 
     @functools.cached_property
     def disagreements(self) -> list[tuple[Claim, Claim]]:
@@ -121,41 +132,16 @@ def not_valid(campaign: Campaign) -> Iterator[CampaignFinding]:
     if bad:
         record, number = bad[0]
         why = f": {record.faults[0]}" if record.faults else ""
-        first = f"the first is {_called(record)} on {record.stack.name}{why}"
+        first = f"the first is {called(record)} on {record.stack.name}{why}"
         count = f"{len(bad)} of {units.counted(len(campaign.entries), 'record')}"
         yield CampaignFinding(f"{count} are not valid; {first}", number)
 
 
-def below_reference(campaign: Campaign) -> Iterator[CampaignFinding]:
-    """Figures worse than their reference allows, the worst first."""
-    for record, number in campaign.usable:
-        for figure in record.figures:
-            if figure.reference is None or side(figure) != "below":
-                continue
-            change = figure.value / figure.reference.value
-            text = f"{_called(record)} on {record.stack.name}: {figure.name} is {_value(figure)}"
-            reference = " ".join(units.human(figure.reference.value, figure.reference.unit))
-            worse = 1 / change if figure.better == "higher" else change
-            yield CampaignFinding(f"{text}, its reference {reference}", number, worse)
-
-
-def far_from_reach(campaign: Campaign) -> Iterator[CampaignFinding]:
-    """Benchmarks meant to reach a limit of the machine that stay far below it."""
-    yield from campaign.far
-
-
-def _far_from_reach(usable: Sequence[tuple[Record, int]]) -> list[CampaignFinding]:
-    best: dict[tuple[str, str, str], CampaignFinding] = {}
-    for record, number in usable:
-        figure, is_meant = record.figures[0], {record.benchmark.suite, record.variant.benchmark} & MEANT_TO_REACH
-        # the control without placement is compared with the others by another rule
-        if not is_meant or record.is_slow_on_purpose or figure.reached is None:
-            continue
-        key = (record.variant.test, figure.name, figure.reached.bound)
-        if key not in best or -figure.reached.percent < best[key].weight:
-            statement = f"{_called(record)} reaches {figure.reached} ({figure.name} {_value(figure)}) at best"
-            best[key] = CampaignFinding(f"{statement}, on {record.stack.name}", number, -figure.reached.percent)
-    return ranked(finding for finding in best.values() if finding.weight > -LOW_PERCENT)
+def not_as_expected(campaign: Campaign) -> Iterator[CampaignFinding]:
+    """What is slow, by :mod:`plumbline.judge.expectations`; another rule has what runs without placement."""
+    for place, fault in enumerate(campaign.faults):
+        if fault.worst.kind != "placement":
+            yield CampaignFinding(str(fault), campaign.numbers[fault.worst.record.id], -place)
 
 
 def unbound(campaign: Campaign) -> Iterator[CampaignFinding]:
@@ -173,7 +159,7 @@ def unbound(campaign: Campaign) -> Iterator[CampaignFinding]:
             if worse >= NOTABLE:
                 loss = f"loses {100 * (1 - ratio):.0f} %" if figure.better == "higher" else f"takes {ratio:.1f} times"
                 text = f"{record.stack.name} without placement {loss} of the best placement's {figure.name}"
-                yield CampaignFinding(f"{text}: {_called(record)}, {_value(figure)}", number, worse)
+                yield CampaignFinding(f"{text}: {called(record)}, {_value(figure)}", number, worse)
 
 
 def _but_for_placement(record: Record) -> str:
@@ -218,9 +204,7 @@ def hybrid_or_pure(campaign: Campaign) -> Iterator[CampaignFinding]:
 
 def maps_of_ranks(campaign: Campaign) -> Iterator[CampaignFinding]:
     """Bytes that maps of ranks send between nodes, against the best map; equal findings of several records once."""
-    costs = [
-        (f"{_called(record)}: {cost}", number) for record, number in campaign.usable for cost in maps.costs(record)
-    ]
+    costs = [(f"{called(record)}: {cost}", number) for record, number in campaign.usable for cost in maps.costs(record)]
     for text, numbers in group(costs).items():
         yield CampaignFinding(text, numbers[0])
 
@@ -255,7 +239,7 @@ def shortfalls(campaign: Campaign) -> Iterator[CampaignFinding]:
                     statement = (
                         f"{figure.name} reaches {figure.reached}" if figure.reached else f"{figure.name} falls short"
                     )
-                yield CampaignFinding(f"{_called(record)} on {record.stack.name}: {statement}; {short}{cause}", number)
+                yield CampaignFinding(f"{called(record)} on {record.stack.name}: {statement}; {short}{cause}", number)
 
 
 def contradictions(campaign: Campaign) -> Iterator[CampaignFinding]:
@@ -269,7 +253,7 @@ def contradictions(campaign: Campaign) -> Iterator[CampaignFinding]:
         seen.add((tests, first.record.stack.name, first.quantity))
         medians = [units.human(claim.value, claim.samples.first.unit, claim.samples.step) for claim in pair]
         named = zip(map(" ".join, medians), pair, strict=True)
-        values = " and ".join(f"{median} by {_called(claim.record)}" for median, claim in named)
+        values = " and ".join(f"{median} by {called(claim.record)}" for median, claim in named)
         cpus = " and ".join(map(str, first.cpus))
         text = f"{first.quantity.name} between CPUs {cpus} on {first.record.stack.name} is {values}"
         yield CampaignFinding(
@@ -279,8 +263,7 @@ def contradictions(campaign: Campaign) -> Iterator[CampaignFinding]:
 
 RULES = (
     not_valid,
-    below_reference,
-    far_from_reach,
+    not_as_expected,
     unbound,
     shortfalls,
     contradictions,
@@ -289,10 +272,6 @@ RULES = (
     maps_of_ranks,
     disturbed,
 )
-
-
-def _called(record: Record) -> str:
-    return f"{naming.name(record.variant)} ({naming.placement(record.placement)})"
 
 
 def _value(figure: Figure) -> str:

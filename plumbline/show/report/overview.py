@@ -42,7 +42,11 @@ def head(
     tiles = [
         block("tile", "variant" if len(records) == 1 else "variants", count=len(records)),
         block("tile", "verified", count=verified, look="warn" if verified < len(records) else ""),
-        *(block("tile", name, count=verdicts[name], verdict=name) for name in SEVERITY if verdicts[name]),
+        *(
+            block("tile", name, count=verdicts[name], verdict=name)
+            for name in SEVERITY
+            if verdicts[name] and name != "unreferenced"
+        ),
         block("tile", "launch" if len(launches) == 1 else "launches", count=len(launches)),
         block("tile", "disturbed", count=sum(launch.disturbed for launch in launches)),
         outcome is not None and block("tile", "skipped", count=skipped),

@@ -113,11 +113,11 @@ def limit(partition: str, offered: int, text: str) -> int:
     return offered
 
 
-def survey(site: Site) -> tuple[dict[str, int], list[str]]:
+def survey(site: Site, options: Sequence[str] = ()) -> tuple[dict[str, int], list[str]]:
     """The usable nodes of each partition that has fewer than a test may ask for, and lines for people.
 
-    The lines name each node that cannot be used, and each of these partitions. Raises
-    :class:`PlumbError` if the scheduler does not answer.
+    The lines name each node that cannot be used, and each of these partitions. Jobs have ``options`` beside those of
+    their partition. Raises :class:`PlumbError` if the scheduler does not answer.
     """
     counts: dict[str, int] = {}
     lines = []
@@ -125,7 +125,7 @@ def survey(site: Site) -> tuple[dict[str, int], list[str]]:
         scheduler = schedulers.named(part.scheduler)
         if scheduler.is_one_host:
             continue
-        nodes = _settled(scheduler, part.hosts, part.access)
+        nodes = _settled(scheduler, part.hosts, [*part.access, *options])
         broken = [node for node in nodes if not node.usable]
         lines += [f"{node.name} is {node.state}{f': {node.reason}' if node.reason else ''}" for node in broken]
         if (good := len(nodes) - len(broken)) < part.nodes_offered:

@@ -107,8 +107,8 @@ PROPERTIES = (
         "sysctl kernel.yama.ptrace_scope=0", lambda scope, _: str(scope),
     ),
     Property(
-        "virtual machine", "virtual", lambda name, _: name != "no",
-        "other guests take time (steal) and hide the topology", "compare it only with itself; records hold the steal",
+        "virtual machine", "virtual", lambda name, _: False,  # a fact without a cure
+        words=lambda name, _: "no" if name == "no" else f"{name}: compare figures only with those of this machine",
     ),
     Property(
         "clock source", "clocksource", lambda name, _: name not in ("tsc", "kvm-clock", "arch_sys_counter", "timebase"),

@@ -12,7 +12,7 @@ from plumbline import site
 from plumbline.base import git, paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
-from plumbline.extras.search.why import offer
+from plumbline.extras.search.why import command as why
 from plumbline.gate import confirm, run
 from plumbline.records import model, store
 
@@ -126,9 +126,9 @@ def test_the_cause_of_what_is_confirmed_is_looked_for(slower, measured, capsys, 
     install("mpi-old", slower[0])
     install("openmpi", slower[1])
     asked = []
-    monkeypatch.setattr(offer, "search", lambda *told: asked.append(told[:2]) or "why: it is the library")
+    monkeypatch.setattr(why, "cause_search", lambda *told: asked.append(told[:2]) or "why: it is the library")
     search, ids = "plumb why 1 2", [one.id for one in slower]
-    monkeypatch.setattr(offer, "command", lambda *both: search if [one.id for one in both[:2]] == ids else None)
+    monkeypatch.setattr(why, "cause_command", lambda *both: search if [one.id for one in both[:2]] == ids else None)
     assert history("--confirm") == 1
     assert f"the cause: {search}" in capsys.readouterr().out
     assert history("--confirm", "--cause-minutes", "9") == 1
@@ -269,7 +269,7 @@ def test_the_figures_of_one_variant_are_measured_once_and_a_fault_leaves_the_ala
         calls.append(couple)
         return run.GateOutcome(rule, [verdict_of(f"{NAME}: {name}", "PASS", 13) for name in ("triad", "copy")], [])
 
-    confirmer = confirm.Confirmer(confirm.PairedRule(), measure, offer.command)
+    confirmer = confirm.Confirmer(confirm.PairedRule(), measure, why.cause_command)
     for figure in ("triad", "copy"):
         assert confirmer.answer(*slower, figure).state == "refuted"
     assert len(calls) == 1
@@ -281,6 +281,6 @@ def test_the_figures_of_one_variant_are_measured_once_and_a_fault_leaves_the_ala
     def broken(both, couple, rule):
         raise PlumbError("no program")
 
-    answer = confirm.Confirmer(confirm.PairedRule(), broken, offer.command).answer(*slower, "triad")
+    answer = confirm.Confirmer(confirm.PairedRule(), broken, why.cause_command).answer(*slower, "triad")
     assert answer.state == "open"
     assert "no program" in answer.text

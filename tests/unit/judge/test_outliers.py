@@ -22,7 +22,8 @@ from plumbline.statistics import basic, unpaired
 
 
 def plumb_outliers(*arguments):
-    return cli.main(["outliers", *map(str, arguments)])
+    as_json = ["--json"] if {"--members", "--matrix"} & {*arguments} else []
+    return cli.main(["outliers", *as_json, *map(str, arguments)])
 
 
 def lines(capsys):

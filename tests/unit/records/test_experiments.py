@@ -13,7 +13,8 @@ from plumbline.commands import report as report_command
 from plumbline.judge import samples as samples_of
 from plumbline.judge.history import series_of_records
 from plumbline.judge.references import calibrate
-from plumbline.records import outcome, query
+from plumbline.judge.references.match import subject
+from plumbline.records import naming, outcome, query
 from plumbline.records.model import convert, document
 from plumbline.records.query import Selection
 from plumbline.show.report import compose
@@ -222,3 +223,14 @@ def test_other_circumstances_are_another_series_and_another_reference(changes):
     figures = [(row, row.figures[0]) for row in rows]
     assert calibrate.entry(figures, 3).source.sessions == 4
     assert calibrate.entry(figures, 3).value == 100.0
+
+
+def test_records_of_the_port_of_osu_are_another_series_than_those_of_osu():
+    documents = [measured(day, value) for day, value in ((1, 100.0), (2, 30.0))]
+    documents[0]["benchmark"]["version"] = "mpi4py-4.1.2"
+    port, program = rows = [convert(item).row() for item in documents]
+    assert naming.name(port.variant) == f"{naming.name(program.variant)} (mpi4py)"
+    assert {series.name: series.values for series in series_of_records(rows)} == {
+        f"{row.variant.name} {row.stack.name} triad": [value] for row, value in ((port, 100.0), (program, 30.0))
+    }
+    assert subject(port, "triad").key != subject(program, "triad").key

@@ -142,6 +142,9 @@ def test_records_written_before_these_types_lose_nothing(line):
     written = json.loads(line)
     assert written["schema"] == 1
     assert "seed" not in written
+    if written["benchmark"]["version"].startswith("mpi4py"):  # since then a variant of the port is called so
+        written["variant"]["name"] += " %program=mpi4py"
+        written["variant"]["params"]["program"] = "mpi4py"
     again = json.loads(model.encode([model.decode(line)]))
     assert again.pop("seal")
     assert again == written

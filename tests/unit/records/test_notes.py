@@ -151,9 +151,11 @@ def test_a_gate_of_a_session_tells_what_was_noted_before_its_end(results, tmp_pa
     outputs = {ending: tmp_path / f"o.{ending}" for ending in ("json", "md", "html")}
     words = [word for file in outputs.values() for word in ("--output", str(file))]
     assert cli.main(["gate", str(results / "local" / "s.jsonl"), *words]) == 3  # three launches are too few
-    told, closing = capsys.readouterr().err.splitlines()
+    *_, told, closing = capsys.readouterr().out.splitlines()
     assert told == "noted for 2026-01-01 12:00: new | kernel"
     assert closing.startswith("gate: INVALID")
-    assert json.loads(outputs["json"].read_text())["facts"] == [{"name": "note", "text": told}]
+    facts = {fact["name"]: fact["text"] for fact in json.loads(outputs["json"].read_text())["facts"]}
+    assert [facts["note"], facts["site"]] == [told, "local"]
+    assert {"baseline", "candidate", "measured"} <= facts.keys()
     assert outputs["md"].read_text().splitlines()[-1] == "- noted for 2026-01-01 12:00: new \\| kernel"
     assert '["note","noted for 2026-01-01 12:00: new | kernel"]' in outputs["html"].read_text()

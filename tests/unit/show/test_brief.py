@@ -121,7 +121,7 @@ def test_the_last_lines_say_whether_it_is_fine_where_to_look_and_what_to_do(
     lines = end_of(capsys, made("stream_threads"), cases.Case("SKIP", "b /1 @local:main+mpich", "no second node"))
     text = " ".join(lines)
     assert lines[0].startswith("test ")
-    assert "Is this machine fine? All 3 variants are verified" in text
+    assert "Is this machine fine? Yes: 3 of 3 figures are as expected." in text
     assert "plumb report makes a page" in text
     assert lines[-1] == "next: two more campaigns; then plumb calibrate makes references of all three"
     assert "1 skipped" in text
@@ -140,5 +140,5 @@ def test_faults_come_first(screen: None, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_a_disturbed_campaign_says_that_as_the_reason(screen: None, capsys: pytest.CaptureFixture[str]) -> None:
     lines = end_of(capsys, made("stream_threads", disturbed=True))
-    assert "Not everything: 9 of 9 launches were disturbed, so that figures say little" in " ".join(lines)
+    assert "said: 9 of 9 launches were disturbed (other processes on the planned CPUs), so" in " ".join(lines)
     assert lines[-1] == "next: plumb campaign when nothing else runs; plumb doctor says what disturbs"

@@ -66,7 +66,7 @@ def test_a_record_cut_short_is_invalid_wherever_it_is_shown(state):
 def test_closing_counts_everything():
     bad = record(verified=False, verdict="invalid", figures=[], launches=[launch(0, 1.0, disturbed=True)])
     assert summary.closing([convert(record()), convert(bad).row()]) == (
-        "2 variants, 1 verified, 4 launches (1 disturbed), 1 invalid, 1 unreferenced"
+        "2 variants, 1 verified, 4 launches (1 disturbed), 1 invalid"
     )
 
 

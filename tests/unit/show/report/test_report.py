@@ -17,7 +17,7 @@ from samples import barrier, launch, record, variant
 
 from plumbline.base import units
 from plumbline.extras.profiles import section as profiled
-from plumbline.launch.profiles import read
+from plumbline.launch import profile_files
 from plumbline.records.model import convert
 from plumbline.show.pages import page
 from plumbline.show.record import Placed, rank_map
@@ -194,7 +194,7 @@ def test_collectives_stand_beside_each_other():
     assert (small[1], small[0], large[0]) == ("mpich", "8 B", "1 MiB")
     opened = pieces.blocks(pieces.blocks(shown, "table")[0]["rows"][0], "link")
     assert [found["entries"][one["entry"]]["title"] for one in opened] == ["kernels_bcast"] * 2 + [
-        "osu_bcast",
+        "osu_bcast (mpi4py)",
         "imb_bcast",
     ]
     assert {found["entries"][one["entry"]]["head"][1].split(",")[0] for one in opened} == {" mpich"}
@@ -459,7 +459,7 @@ def test_the_newest_profile_of_each_test_and_stack(tmp_path, monkeypatch):
         rows.append(convert(item).row())
         if taken:
             empty = msgspec.structs.replace(reports.ring(), ranks=[]) if stack == "d" else reports.ring()
-            read.save("local", msgspec.structs.replace(empty, record=ident))
+            profile_files.save("local", msgspec.structs.replace(empty, record=ident))
     assert [one.record for one in profiled.stored(rows)] == [f"{2:012x}", f"{1:012x}"]
 
 

@@ -325,6 +325,12 @@ def test_a_node_that_does_not_answer(fake, tmp_path, capsys):
     ]
 
 
+def test_a_folder_that_the_nodes_do_not_share(fake, tmp_path, capsys):
+    (fake / "srun").write_text("#!/bin/sh\n")
+    assert cli.main(["nodes", "facts", "--scheduler", "squeue", "--node=n1", str(tmp_path / "o")]) == 2
+    assert f"({tmp_path}/o): name a folder that this host and the nodes share\n" in capsys.readouterr().err
+
+
 def test_a_job_that_fails_on_all(fake, tmp_path, capsys):
     (fake / "srun").write_text("#!/bin/sh\necho 'srun: error: Invalid account' >&2\nexit 1\n")
     assert cli.main(["nodes", "facts", "--scheduler", "squeue", "--node=n1", str(tmp_path / "o")]) == 2

@@ -55,7 +55,11 @@ function draw(piece) {
   return h(tag, { ...attributes, id, title }, draw(pieces));
 }
 
-function drawSection({ id, title, about, pieces, look }) {
+function drawSection({ id, title, about, pieces, look, empty }) {
+  if (empty && !look) {
+    const name = h('h2', { id: `${id}-title` }, title);
+    return h('section', { id, class: 'empty', 'aria-labelledby': `${id}-title` }, name, draw(pieces));
+  }
   const head = [h('h2', { id: `${id}-title` }, title), about && h('p', { class: 'about' }, about)];
   return h('section', { id, class: look, 'aria-labelledby': `${id}-title` }, head, draw(pieces));
 }
