@@ -179,8 +179,7 @@ def is_unfinished(entry: Path) -> bool:
 def refuse_foreign(folder: Path) -> None:
     """Raise :class:`PlumbError` for what has the name ``folder`` and was not made by :func:`make_anew`."""
     if folder.is_symlink() or (folder.exists() and not (folder / MARK).is_file()):
-        cure = "move it away, or name another folder for the work"
-        raise PlumbError("this name is needed, and what has it was not made by Plumbline", str(folder), cure)
+        raise PlumbError("this was not made by Plumbline", str(folder), "name another folder, or move this one away")
 
 
 @contextlib.contextmanager

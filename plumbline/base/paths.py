@@ -98,6 +98,13 @@ def home() -> Path:
         raise PlumbError(message, "HOME is not set", "export PLUMB_HOME=FOLDER") from None
 
 
+def configuration() -> Path:
+    """A person's own file, for all checkouts: ``plumbline/config.yaml`` in the configuration folder (XDG)."""
+    folder = os.environ.get("XDG_CONFIG_HOME", "")
+    home = os.environ.get("HOME", "/")
+    return Path(folder if folder.startswith("/") else f"{home}/.config") / "plumbline" / "config.yaml"
+
+
 def build() -> Path:
     """The folder of all builds, where campaigns and gates work too: ``PLUMB_BUILD`` or ``build/``."""
     return _folder("build", home() / "build")

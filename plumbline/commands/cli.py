@@ -14,10 +14,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TextIO, cast
 
+from plumbline import site
 from plumbline.base import files, git, paths, surroundings, terminal
 from plumbline.base.errors import PlumbError, suggest
 from plumbline.commands import options
-from plumbline.commands.table import COMMANDS, ENDED, GONE, HEADINGS, QUESTIONS
+from plumbline.commands.table import COMMANDS, ENDED, GONE, HEADINGS, JOBS, QUESTIONS
 from plumbline.launch.signals import Interrupted
 from plumbline.records import sources
 
@@ -56,7 +57,8 @@ class _Parser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
-            cure = suggest(str(value), [str(choice) for choice in action.choices])
+            all_commands = "plumb help --all lists them" if action.metavar == "COMMAND" else None
+            cure = suggest(str(value), [str(choice) for choice in action.choices], all_commands)
             raise argparse.ArgumentError(action, f"invalid choice: '{value}': {cure}")
 
 
@@ -93,6 +95,9 @@ def _run(words: Sequence[str]) -> int:
         _refuse_ended(words)
         folders, words = _take_folders(words, bad_input)
         shows_all = words == ["help", "--all"]
+        if not words:
+            print(_parser(words, _FirstScreen).format_help(), file=sys.stderr)
+            return BAD_INPUT
         if words[:1] == ["help"]:
             words = ["--help"] if shows_all else [*words[1:], "--help"]
         arguments, unknown = _parser(words, _Parser if shows_all else _FirstScreen).parse_known_args(words, folders)
@@ -102,6 +107,7 @@ def _run(words: Sequence[str]) -> int:
             example = COMMANDS[parser.prog.split()[1]].example
             parser.error(f"unrecognized arguments: {' '.join(unknown)}; example: {example}")
         paths.use({name: getattr(arguments, f"{name}_folder") for name in paths.FOLDERS})
+        site.use_options(arguments.scheduler_option)
         _check_outputs(arguments)
         options.check_endings(arguments)
         return int(arguments.run(arguments))
@@ -124,6 +130,7 @@ def _run(words: Sequence[str]) -> int:
         return bad_input
     finally:
         paths.use({})
+        site.use_options([])
 
 
 def _restore_host() -> None:
@@ -144,9 +151,9 @@ def _bad_input(commands: Iterable[str], words: Sequence[str]) -> int:
 
 
 def _refuse_ended(words: Sequence[str]) -> None:
-    """Raise :class:`PlumbError`, which names the present spelling, for a command or an option that has ended."""
+    """Raise :class:`PlumbError`, which names the present spelling, for a command or an option that was renamed."""
     if words[:1] and words[0] in GONE:
-        raise PlumbError(f"plumb {words[0]} has ended", None, f"write {GONE[words[0]]}")
+        raise PlumbError(f"plumb {words[0]} is now {GONE[words[0]]}")
     plumb_words = words[: words.index("--")] if "--" in words else words
     command = next((word for word in plumb_words if word in COMMANDS), "")
     after = plumb_words[plumb_words.index(command) :] if command else ()
@@ -158,7 +165,7 @@ def _refuse_ended(words: Sequence[str]) -> None:
             file = word.partition("=")[2] or next(iter(after[place + 1 :]), "")
             now = f"--output {file}" if file.endswith(".json") else None
         if now:
-            raise PlumbError(f"{option} of plumb {command} has ended", None, f"write {now}")
+            raise PlumbError(f"{option} of plumb {command} is now {now}")
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
@@ -170,8 +177,6 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
     outputs = [value for value in named if isinstance(value, files.Output)]
     files.refuse_inputs(outputs, [value for value in named if not isinstance(value, files.Output)])
     for output in outputs:
-        if not output.name and not isinstance(output, files.OutputFolder):
-            raise PlumbError("no file is named", str(output), "name a file")
         sources.refuse_kept(output)
         files.refuse_unwritable(output)
 
@@ -195,6 +200,7 @@ def _take_folders(words: Sequence[str], bad_input: int) -> tuple[argparse.Namesp
     parser = _Parser(prog="plumb", add_help=False, allow_abbrev=False)
     parser.bad_input = bad_input
     options.add_folders(parser)
+    options.add_jobs(parser, [])
     end = words.index("--") if "--" in words else len(words)
     folders, others = parser.parse_known_args(words[:end])
     return folders, [*others, *words[end:]]
@@ -215,6 +221,7 @@ def _parser(words: Sequence[str], kind: type[_Parser] = _FirstScreen) -> _Parser
     parser.bad_input = _bad_input(words, words)
     parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     options.add_folders(parser)
+    options.add_jobs(parser, [])
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=_Parser)
     for name in words[:1] if COMMANDS.keys() & words[:1] else COMMANDS:
         entry = COMMANDS[name]
@@ -229,6 +236,8 @@ def _parser(words: Sequence[str], kind: type[_Parser] = _FirstScreen) -> _Parser
         if name in words:
             command.bad_input = _bad_input([name], words)
             getattr(importlib.import_module(entry.module), f"run_{name}").add_to(command)
+            if name in JOBS:
+                options.add_jobs(command)
             command.set_defaults(parser=command)
     return parser
 

@@ -23,7 +23,7 @@ from plumbline.base.units import counted, percent
 from plumbline.base.verdicts import EXIT
 from plumbline.commands import options
 from plumbline.commands.options import Group, command, exclusive, flag, goes_without, needs, only_with, option
-from plumbline.judge import from_csv, samples, statement
+from plumbline.judge import from_csv, from_tools, samples, statement
 from plumbline.judge.history import Followed, followed, series_of_records
 from plumbline.judge.members import Matrix, Nodes
 from plumbline.judge.outliers import Margins, Verdict, closing, decide
@@ -96,7 +96,7 @@ OUTLIERS = Table[Verdict](
     options.records(),
     options.experiments(),
     option("--figure", "only figures of this name, such as triad"),
-    options.as_json("print JSON, one line per class (always with a file)"),
+    options.as_json("print JSON, one line per class"),
     rules=[
         goes_without(
             f"{' '.join(options.RECORDS)} experiments figure",
@@ -111,7 +111,7 @@ OUTLIERS = Table[Verdict](
 def run_outliers(args: argparse.Namespace) -> int:
     """Judge every class; returns the gate's exit status: 0 PASS, 1 FAIL (something is slower), 2 INCONCLUSIVE."""
     verdicts = decide(_classes(args), Margins(args.tolerance, args.must_detect))
-    if args.json or args.members or args.matrix:
+    if args.json:
         print(statement.lines(verdicts), flush=True)
         print(closing(verdicts), file=sys.stderr)
     else:
@@ -253,7 +253,12 @@ MOST_SHORT, FEWEST = 20, 3
 
 
 @command(
-    option("--series", "judge a CSV file with the columns series,index,value", type=Path, metavar="FILE"),
+    option(
+        "--series",
+        "judge a CSV file with the columns series,index,value, or a folder of JSON files that another tool wrote",
+        type=Path,
+        metavar="FILE",
+    ),
     options.better("--series"),
     option("--tolerance", "ignore changes below this (default: 0.05, 5 %%)", default=0.05),
     option(
@@ -298,7 +303,8 @@ def run_history(args: argparse.Namespace) -> int:
 
 
 def _history_of_file(args: argparse.Namespace, settings: Settings) -> int:
-    histories = [followed(series, settings) for series in from_csv.series(args.series, args.better)]
+    read = from_tools.series if args.series.is_dir() else from_csv.series
+    histories = [followed(series, settings) for series in read(args.series, args.better)]
     options.print_lines(item.to_dict() for item in histories)
     return int(any(item.state == "worse" for item in histories))
 

@@ -15,7 +15,7 @@ from plumbline.commands.options import Actions, command, exclusive, flag, goes_w
 from plumbline.gate import fastest
 from plumbline.launch.prepare import APPLICATION, OWN, entry_of, variant_again
 from plumbline.measure import driver
-from plumbline.measure.application import model, source
+from plumbline.measure.application import model
 from plumbline.measure.reframe import campaign, settings
 from plumbline.measure.reframe.campaign import offered_stacks, prepared
 from plumbline.measure.session import passing_folder
@@ -84,7 +84,7 @@ def run_run(args: argparse.Namespace) -> int:
         return _any_mpi(args, file)
     application = model.load(file)
     wanted = campaign.named(application.tests(args.programs, file))
-    state = source.of_commit(file, args.commit) if args.commit else source.present(file)
+    state = model.code_of_commit(file, args.commit) if args.commit else model.present_code(file)
     stacks = args.stack or offered_stacks(file)
     folder = paths.build() / "applications" / application.application
     tests = prepared(file, state, stacks, folder, terminal.say)

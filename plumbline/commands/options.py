@@ -81,7 +81,7 @@ VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--campaign": ("ID", str),
     "--cause-minutes": ("M", _positive),
     "--facts": ("FOLDER", Path),
-    "--figure": ("NAME", str),
+    "--figure": ("FIGURE", str),
     "--group": ("N", _count),
     "--hosts": ("A,B", str),
     "--memory": ("POLICY", str),
@@ -278,6 +278,13 @@ def add_folders(parser: argparse.ArgumentParser) -> None:
         for name, kept in paths.FOLDERS.items()
     )
     _add(parser, [group("folders", *folders)])
+
+
+def add_jobs(parser: argparse.ArgumentParser, default: Any = argparse.SUPPRESS) -> None:
+    """``--scheduler-option``, which is read anywhere before ``--``, as the folders are."""
+    text = "option of the scheduler for all jobs, such as --scheduler-option=--account=lab; repeatable"
+    more = {"action": "append", "metavar": "OPTION", "default": default}
+    _add(parser, [group("jobs", option("--scheduler-option", text, **more))])
 
 
 def records(*names: str, **texts: str) -> Group:

@@ -41,6 +41,8 @@ PARTS = ("rows", "columns", "figures")
 )
 def run_list(args: argparse.Namespace) -> int:
     """Print the records; 1 if some are damaged."""
+    if args.results_folder and not args.results_folder.exists():
+        raise sources.none_yet()
     records, damages = options.rows(args)
     if args.table:
         terminal.page(pivot.text(_pivot(args.table, records), args.plot))

@@ -111,10 +111,11 @@ def _site_init(args: argparse.Namespace) -> int:
         recapture=args.recapture,
     )
     changes = write.init(request, dry_run=args.dry_run)
-    for change in changes:
-        print(change.diff)
+    shown = [change.diff for change in changes if change.diff]
+    print("".join(f"{diff}\n" for diff in shown), end="")
     done = f"{len(changes)} files {'would change' if args.dry_run else 'written'}" if changes else "unchanged"
-    print(f"site {args.site}: {done}")
+    empty = f", {len(changes) - len(shown)} of them without references yet" if len(shown) < len(changes) else ""
+    print(f"site {args.site}: {done}{empty}")
     if site.folder(args.site).joinpath(site.FILE).exists():
         part = site.partition(site.load(args.site), args.partition)
         for name in sorted(set(request.stacks) - set(part.stacks)):
@@ -136,17 +137,24 @@ def _stack_names(specs: str | None) -> list[str]:
     return [stacks.label(*stacks.split(spec)) for spec in options.names_of(specs)]
 
 
-@command(options.as_json("print JSON, one line per partition"), help="list the configured sites and their partitions")
+@command(
+    options.as_json("print JSON, one line per partition"),
+    flag("--all", "list the machines of the past (archived) too"),
+    help="list the configured sites and their partitions",
+)
 def _site_list(args: argparse.Namespace) -> int:
-    names = site.names()
-    parts = [(name, part) for name in names for part in site.load(name).partitions]
+    known = sorted(site.load_all(), key=lambda known: not site.is_here(known))
+    listed = [item for item in known if args.all or args.json or not item.archived]
+    parts = [(item.name, part) for item in listed for part in item.partitions]
     if args.json:
         options.print_lines({"site": name, **document(part)} for name, part in parts)
         return 0
-    if not names:
+    if not listed:
         print(f"no site in {paths.sites()}: plumb site init makes one for this host")
     for name, part in parts:
-        print(f"{name}:{part.name}  {part.scheduler}  {', '.join(part.stacks) or 'no stacks'}")
+        print("  ".join([f"{name}:{part.name}", part.scheduler, ", ".join(part.stacks) or "no stacks", *part.access]))
+    if len(listed) < len(known):
+        print(f"{len(known) - len(listed)} archived sites: plumb site list --all")
     return 0
 
 
@@ -167,7 +175,6 @@ def _site_check(args: argparse.Namespace) -> int:
     option("--site", "site (default: the site of this host)"),
     option("--partition", "partition (default: all partitions of the site)"),
     option("--stack", "stack of the kernels (default: the first of the partition)"),
-    flag("--add", "keep earlier ceilings that are better"),
     flag("--if-needed", "measure only if ceilings are missing or belong to another machine"),
     help="measure the ceilings of a partition and write ceilings.yaml",
 )
@@ -177,7 +184,7 @@ def _site_measure(args: argparse.Namespace) -> int:
     if document.archived:
         raise PlumbError(f"site {name} is archived", "plumb site measure", "its machines are not measured any more")
     parts = [site.partition(document, args.partition)] if args.partition else document.partitions
-    return ceilings.measure_all(name, parts, args.stack, terminal.say, add=args.add, if_needed=args.if_needed)
+    return ceilings.measure_all(name, parts, args.stack, terminal.say, if_needed=args.if_needed)
 
 
 run_site = Actions({"init": _site_init, "list": _site_list, "check": _site_check, "measure": _site_measure})
@@ -209,8 +216,8 @@ def _take_from_site(args: argparse.Namespace) -> None:
     wanted = [part for part in parts if getattr(args, "partition", None) == part.name] or parts
     used = {part.scheduler for part in wanted}
     args.scheduler = used.pop() if len(used) == 1 else "local"
-    if len(wanted) == 1 and args.action in ("facts", "states"):
-        args.partition = None if args.partition == wanted[0].name and wanted[0].access else args.partition
+    if len(wanted) == 1 and args.action in ("facts", "states") and args.partition in (None, wanted[0].name):
+        args.partition = None if wanted[0].access else args.partition
         args.access = args.access or wanted[0].access
         args.hosts = args.hosts or wanted[0].hosts
 
@@ -239,13 +246,13 @@ def _node_facts(args: argparse.Namespace) -> int:
         if not chosen:
             raise PlumbError(f"scheduler {scheduler.name} needs hosts", "plumb nodes facts", "give --hosts A,B")
     elif not chosen and args.nodes is None and scheduler.has_jobs:
-        nodes = schedulers.nodes(scheduler, queue)
+        nodes = schedulers.nodes(scheduler, queue, access=_access(args))
         passed = [node for node in nodes if not node.usable]
         chosen = [node.name for node in nodes if node.usable]
         if not chosen:
             raise PlumbError("no node can be used", f"partition {queue or 'default'}", "see plumb nodes states")
     request = collection.FactsRequest(
-        scheduler=args.scheduler, output=args.folder.resolve(), queue=queue, access=args.access, nodes=chosen,
+        scheduler=args.scheduler, output=args.folder.resolve(), queue=queue, access=_access(args), nodes=chosen,
         count=args.nodes or 1, python=args.python, limit=args.time_limit,
     )  # fmt: skip
     done = collection.collect(request)
@@ -254,7 +261,7 @@ def _node_facts(args: argparse.Namespace) -> int:
     except PlumbError as error:
         if done.status != 0:
             raise PlumbError(f"the job failed: {done.last()}", error.where, "run plumb nodes states") from None
-        raise
+        raise PlumbError(error.message, error.where, "name a folder that this host and the nodes share") from None
     for node in passed:
         print(f"{node.name}: not asked: {node.state}{f' ({node.reason})' if node.reason else ''}")
     absent = [item for item in compare.compare(facts).differences if not item.quantity]
@@ -273,7 +280,7 @@ def _node_facts(args: argparse.Namespace) -> int:
 )
 def _node_states(args: argparse.Namespace) -> int:
     _take_from_site(args)
-    nodes = schedulers.nodes(schedulers.named(args.scheduler), _queue(args), _hosts(args), args.access)
+    nodes = schedulers.nodes(schedulers.named(args.scheduler), _queue(args), _hosts(args), _access(args))
     if args.json:
         print(json.dumps([asdict(node) for node in nodes], indent=1))
         return 0
@@ -329,6 +336,12 @@ def _queue(args: argparse.Namespace) -> str | None:
     if args.partition is not None:
         names.partition(args.partition, "--partition")
     return schedulers.named(args.scheduler).queue(args.partition, args.access)
+
+
+def _access(args: argparse.Namespace) -> list[str]:
+    """The options of jobs: those of ``--access`` or of the site, and those for all jobs."""
+    added = site.options() if schedulers.named(args.scheduler).has_jobs else []
+    return list(dict.fromkeys([*args.access, *added]))
 
 
 def _hosts(args: argparse.Namespace) -> list[str]:

@@ -48,6 +48,12 @@ _CORE: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
             "run the launches of variants and write their records (inside a job)",
             "plumb launch baseline.json candidate.json --records out.jsonl",
         ),
+        "prove": (
+            "prove",
+            "run any command and show where its ranks, threads and memory were",
+            "plumb prove -- mpirun -n 4 ./app",
+            {"--verdict": EXIT["INVALID"]},
+        ),
         "reproduce": ("measure", "rerun the variant of a record on the same stack", "plumb reproduce 4f89ff"),
     },
     "inspect results": {
@@ -148,16 +154,21 @@ GROUPS = {
     for group, commands in _CORE.items()
 }
 COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
+#: the commands whose help has the option of jobs, which all that submit some take
+JOBS = frozenset({
+    "accept", "bisect", "calibrate", "campaign", "gate", "lab", "nodes", "run", "screen", "setup", "site", "tune",
+    "why",
+})  # fmt: skip
 #: the heading above the first command of a group
 HEADINGS = {next(iter(group)): heading for heading, group in GROUPS.items()}
 #: the first screen: what a person asks -> the command that answers
 QUESTIONS = {
+    "Did my ranks run where I think?": "prove",
     "Is this host fine for benchmarking?": "doctor",
     "How do I make it ready?": "setup",
     "How fast is it?": "campaign",
     "How fast is my own program?": "run",
     "Which figures are there?": "list",
-    "What is behind a figure?": "show",
     "Which stack, system or month is better?": "compare",
     "Is B slower than A?": "gate",
     "Why is B slower?": "why",

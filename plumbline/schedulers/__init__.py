@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from plumbline.base.errors import PlumbError
 from plumbline.schedulers import names
-from plumbline.schedulers.base import WHERE_STATES, Job, Node, RankLauncher, RankVariables, Scheduler, Step
+from plumbline.schedulers.base import WHERE_STATES, Job, Node, RankLauncher, RankVariables, Scheduler, Step, Words
 from plumbline.schedulers.flux import Flux
 from plumbline.schedulers.hosts import OPTIONS as SSH_OPTIONS
 from plumbline.schedulers.hosts import Local, Ssh
@@ -29,6 +29,7 @@ __all__ = [
     "RankVariables",
     "Scheduler",
     "Step",
+    "Words",
     "current",
     "host_name",
     "named",

@@ -79,6 +79,13 @@ class RankVariables(NamedTuple):
     size: str | None = None
 
 
+class Words(NamedTuple):
+    """What to write for a launcher: one that hands the variable NAME to ranks, one that gives each THREADS cores."""
+
+    passing: str
+    binding: str
+
+
 class RankLauncher(Protocol):
     """A scheduler's own program for starting ranks, chosen by ``launcher:`` of a partition."""
 
@@ -86,6 +93,7 @@ class RankLauncher(Protocol):
     name: str
     #: the begin of a line of error of this program
     error: str
+    options: Words
 
     def command(
         self,

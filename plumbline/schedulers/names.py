@@ -61,14 +61,14 @@ def fold(names: Iterable[str]) -> str:
     return str(NodeSet.fromlist(list(names), resolver=RESOLVER_NOGROUP))
 
 
-def words_of(option: str) -> list[str]:
+def words_of(option: str, where: str = "--access") -> list[str]:
     """An option of a partition as words of a command, split as a shell does; :class:`PlumbError` for a bare word."""
     try:
         words = shlex.split(option)
     except ValueError as error:
-        raise PlumbError(f"{option!r} is not an option: {error}", "--access", "close the quotes") from None
+        raise PlumbError(f"{option!r} is not an option: {error}", where, "close the quotes") from None
     if not words or not re.fullmatch(r"--?[A-Za-z].*", words[0]) or not option.isprintable():
-        raise PlumbError(f"{option!r} is not one option", "--access", "write one option each, as --partition=main")
+        raise PlumbError(f"{option!r} is not one option", where, "write one option each, as --partition=main")
     return words
 
 
@@ -77,19 +77,19 @@ def words_of_all(options: Iterable[str]) -> list[str]:
     return [word for option in options for word in words_of(option)]
 
 
-def access(options: Iterable[str]) -> list[str]:
+def access(options: Iterable[str], where: str = "--access") -> list[str]:
     """Scheduler options as words of a command: ``-p main`` and ``--partition main`` are allowed, a bare word is not.
 
     A word without '-' would be taken for the program to start: it raises :class:`PlumbError`.
     """
     words = []
     for option in options:
-        first, *rest = words_of(option)
+        first, *rest = words_of(option, where)
         if (
             len(rest) != TWO_VALUES.get(first, min(len(rest), 1))
             or rest[:1] == [""]
             or (rest and rest[0].startswith("-"))
         ):
-            raise PlumbError(f"{option!r} is not one option", "--access", "write one option each, as --partition=main")
+            raise PlumbError(f"{option!r} is not one option", where, "write one option each, as --partition=main")
         words += [f"{first}={rest[0]}"] if rest and first.startswith("--") else [first, *rest]
     return words

@@ -29,8 +29,8 @@ class Done:
     stderr: str
 
     def last(self) -> str:
-        """The last line of its stderr with its status, or else its status alone."""
-        message = last_line(self.stderr)
+        """The last line of its stderr, or else of its stdout, with its status; without one its status alone."""
+        message = last_line(self.stderr) or last_line(self.stdout)
         status = "ended at the time limit" if self.status is None else f"exit status {self.status}"
         return f"{message} ({status})" if message else status
 

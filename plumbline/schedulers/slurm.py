@@ -24,6 +24,7 @@ from plumbline.schedulers.base import (
     RankVariables,
     Scheduler,
     Step,
+    Words,
     clock_seconds,
     joined,
     three_columns,
@@ -32,6 +33,8 @@ from plumbline.schedulers.program import answer, run
 
 WHERE_LIMIT = "sinfo -o %l"
 USABLE = {"idle", "mixed", "allocated", "completing", "planned"}
+#: states of nodes that are kept for the jobs of a reservation
+RESERVED = {"reserved", "maint"}
 #: signs of nodes that take jobs; power saving (``~``, ``#``) wakes them. Other signs (reboot …) keep jobs away.
 WAKES = {"~", "#", "-", "+"}
 #: the meanings of two other signs
@@ -58,6 +61,7 @@ class Srun:
 
     name = "srun"
     error = "srun: error: "
+    options = Words("srun --export=ALL", "srun --cpus-per-task=THREADS --cpu-bind=cores")
 
     def command(
         self,
@@ -202,8 +206,20 @@ class Slurm(Scheduler):
         return ["srun", "--quiet", *shape, *access, *command]
 
     def nodes(self, queue: str | None, hosts: Sequence[str] = (), access: Sequence[str] = ()) -> list[Node]:
-        """By sinfo."""
-        return read_nodes(answer(["sinfo", "-N", "-h", "-o", "%N|%T|%E", *self.in_queue(queue)], WHERE_STATES))
+        """By sinfo; where the options name a reservation, the nodes of it: others take no job with these options."""
+        text = answer(["sinfo", "-N", "-h", "-o", "%N|%T|%E", *self.in_queue(queue)], WHERE_STATES)
+        named = re.findall(r"(?:^| )--reservation[= ](\S+)", " ".join(access))
+        if not named:
+            return read_nodes(text)
+        shown = answer(["scontrol", "--oneliner", "show", "reservation"], WHERE_STATES)
+        # one of licences alone has Nodes=(null)
+        known = re.findall(r"^ReservationName=(\S+) .* Nodes=([^\s(]+)", shown, re.MULTILINE)
+        folded = [nodes for name, nodes in known if name in named[-1].split(",")]
+        nodes = read_nodes(text, [name for word in folded for name in names.expand(word, WHERE_STATES)])
+        if not nodes:
+            fault = f"reservation {named[-1]} has no node of {queue or 'the cluster'}"
+            raise PlumbError(fault, WHERE_STATES, "scontrol show reservation lists all")
+        return nodes
 
     def longest_job(self, queue: str | None) -> int | None:
         """The least time limit of the partition, by sinfo; None without one, and on a host that has no sinfo."""
@@ -246,22 +262,25 @@ def _on(hosts: Sequence[str]) -> list[str]:
     return [f"--nodelist={names.fold(hosts)}"] if hosts else []
 
 
-def read_nodes(text: str) -> list[Node]:
+def read_nodes(text: str, reservation: Sequence[str] | None = None) -> list[Node]:
     """``sinfo -N -h -o '%N|%T|%E'``: a line per node (and partition): name, state in full, reason (``none``).
 
     The state may end in signs: ``*`` does not respond, ``~`` ``#`` powered off or booting, ``%`` ``!`` powering off,
-    ``$`` in maintenance, ``@`` ``^`` rebooting, ``-`` planned for a job, ``+`` a job is completing.
+    ``$`` in maintenance, ``@`` ``^`` rebooting, ``-`` planned for a job, ``+`` a job is completing. Of the nodes of a
+    ``reservation``, those that are kept for it can be used by jobs that name it; None: jobs name no reservation.
     """
+    inside = set(reservation or ())
+    states, signs = (USABLE | RESERVED, WAKES | {"$"}) if inside else (USABLE, WAKES)
     nodes: dict[str, Node] = {}
     for line in _lines(text):
         name, state, reason = three_columns(line, "sinfo")
         base = state.rstrip("*~#!%$@^-+")
-        usable = base in USABLE and set(state[len(base) :]) <= WAKES
+        usable = base in states and set(state[len(base) :]) <= signs
         why = [text for sign, text in SIGNS.items() if sign in state]
         why += [] if reason.lower() in ("none", "n/a") else [reason]
         node = Node(names.host(name, "sinfo"), state, usable, "; ".join(why))
         nodes.setdefault(node.name, node)
-    return list(nodes.values())
+    return [node for node in nodes.values() if reservation is None or node.name in inside]
 
 
 def _lines(text: str) -> list[str]:

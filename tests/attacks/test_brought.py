@@ -10,7 +10,7 @@ from plumbline import site
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
-from plumbline.extras.profiles import launches
+from plumbline.extras.profiles import command
 from plumbline.extras.search.why import ends
 from plumbline.gate import confirm
 from plumbline.launch.prepare import refuse_build, variant_again
@@ -157,14 +157,14 @@ def test_inputs_stay_in_the_folder_of_a_launch(name):
 
 def test_every_command_that_runs_records_again_asks_the_same(monkeypatch):
     monkeypatch.setattr(confirm, "installed", lambda record, kernels=True: record.stack.name)
-    monkeypatch.setattr(launches, "refuse_other_nodes", lambda *words: None)
+    monkeypatch.setattr(command, "refuse_other_nodes", lambda *words: None)
     monkeypatch.setattr(site, "partition", lambda *words: None)
     monkeypatch.setattr(site, "load", lambda *words: None)
     bad, good = planted(1, environment={"LD_PRELOAD": "/tmp/evil.so"}), planted(2, threads=1)
     with pytest.raises(PlumbError, match="a file may not say what code is loaded: LD_PRELOAD"):
         ends.of_records(good, bad, False, lambda line: None)
     with pytest.raises(PlumbError, match="a file may not say what code is loaded: LD_PRELOAD"):
-        launches.again(bad)
+        command.again(bad)
     calls = []
     asked = confirm.Confirmer(PairedRule(0.01, 0.05), lambda *words: calls.append(words), lambda *words: None)
     monkeypatch.setattr(confirm, "identity", lambda record: record.id)

@@ -296,7 +296,7 @@ def test_a_command_that_cannot_be_loaded_is_no_verdict(
 def test_a_file_without_a_name_is_one_line(words: list[str], place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(words) in (2, 3)
     errors = capsys.readouterr().err
-    assert errors.startswith("plumb: no file is named"), errors
+    assert errors.startswith("plumb: this is a folder"), errors
     assert errors.count("\n") == 1
 
 

@@ -16,7 +16,7 @@ import samples
 import yaml
 
 from plumbline.commands import cli
-from plumbline.records import seal
+from plumbline.records.model import seal
 from plumbline.show.report import data
 
 ROOT = Path(__file__).parents[2]
@@ -122,7 +122,7 @@ def test_one_odd_record_is_named_and_the_rest_is_shown(
         if number == 1:
             functools.reduce(operator.getitem, where[:-1], document)[where[-1]] = value
         document.pop("seal", None)
-        lines.append(seal.seal(json.dumps(document, separators=(",", ":"))))
+        lines.append(seal(json.dumps(document, separators=(",", ":"))))
     (place / "results" / "local" / "s.jsonl").write_text("\n".join(lines) + "\n")
     for _ in range(2):
         assert run(["report", "--output", "r.html"], capsys, value) in (0, 1)

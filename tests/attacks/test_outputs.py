@@ -15,8 +15,8 @@ import samples
 from plumbline.base import files
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli, completion
-from plumbline.launch.profiles import read
-from plumbline.launch.profiles.model import Profile
+from plumbline.launch import profile_files
+from plumbline.launch.profiles import Profile
 from plumbline.records import model, notes, sources
 
 #: every argument that names something to write, after words with which its command can be understood
@@ -91,7 +91,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (own / "s.jsonl").write_text(record)
     notes.add("local", "rain", "2026-01-01T00:00:00.000Z")
     words = {"variant": "v", "stack": "openmpi", "placement": "core", "time": "2026-01-01T00:00:00.000Z"}
-    read.save("local", Profile(record="0123456789ab", command=[], ranks=[], missing=[], places=[], **words))
+    profile_files.save("local", Profile(record="0123456789ab", command=[], ranks=[], missing=[], places=[], **words))
     (tmp_path / "elsewhere.jsonl").write_text(f"\n{record}")
     shutil.copy(own / "notes.ndjson", tmp_path / "elsewhere.ndjson")
     shutil.copy(own / "profiles" / "0123456789ab.json", tmp_path / "elsewhere.json")
@@ -151,7 +151,7 @@ def test_the_present_folder_is_a_folder_and_no_file(
     words: list[str], refused: bool, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cli.main(words)
-    assert ("no file is named (.)" in capsys.readouterr().err) is refused
+    assert ("this is a folder (.)" in capsys.readouterr().err) is refused
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -207,7 +207,6 @@ def test_an_output_that_cannot_be_made_is_refused_before_anything_is_measured(
         "export --format reframe --output new/deep/figures.db",
         "report --output new/deep/report.html",
         "publish new/deep/pages",
-        "ci gitlab --tags a --stack s --checkout new/deep/checkout",
     ],
 )
 def test_the_folders_of_an_output_are_made(words: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ import yaml
 from plumbline import site
 from plumbline.base.errors import PlumbError
 from plumbline.commands import launch as launch_command
-from plumbline.extras.accept import evidence, forms, verdict
+from plumbline.extras.accept import forms, verdict
 from plumbline.extras.accept import model as contracts
 from plumbline.extras.exchange import imported
 from plumbline.gate import rules
@@ -113,7 +113,7 @@ def test_a_record_that_can_be_read_can_be_listed() -> None:
 def plan_of(file: Path) -> None:
     """Read a contract, plan and judge it without records."""
     contract = contracts.load(file)
-    forms.plan(contract, [evidence.of_clause(clause, contract, []) for clause in contract.clauses])
+    forms.plan(contract, [verdict.of_clause(clause, contract, []) for clause in contract.clauses])
     forms.as_json(contract, verdict.judge(contract, []), "0" * 64)
 
 

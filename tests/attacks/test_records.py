@@ -12,7 +12,8 @@ from samples import launch, record
 
 from plumbline.base import paths
 from plumbline.commands import cli
-from plumbline.records import compact, query, seal, store
+from plumbline.records import compact, query, store
+from plumbline.records.model import is_sealed
 from plumbline.show import show
 
 #: two different seeds draw different bytes; the same one always the same
@@ -126,7 +127,7 @@ def test_a_record_without_a_seal_is_read_and_says_so(results):
     assert "seal       none: written before" in show.text(query.find("last"))
     store.write(target, [query.find("last")])
     assert f"seal       {query.find('last').seal[:12]}" in show.text(query.find("last"))
-    assert seal.is_sealed(target.read_bytes())
+    assert is_sealed(target.read_bytes())
 
 
 def test_what_was_interrupted_between_a_launch_and_its_figures_is_kept(results):

@@ -321,6 +321,19 @@ def test_a_drained_node_is_named_and_the_rest_goes_on(onboarded, bed, fault: Cal
     assert re.search(r"^\d+ variants?, \d+ verified", done.stdout, re.MULTILINE)
 
 
+def test_a_campaign_in_a_maintenance_reservation(onboarded, bed):
+    made = "starttime=now duration=30 nodes=ALL flags=MAINT,IGNORE_JOBS users=bench"
+    bed.out("root@ctl", f"scontrol create reservation ReservationName=vet {made}")
+    try:
+        wait(lambda: bed.out("ctl", "sinfo -h -o %T").strip() == "maint", 60)
+        assert plumb(bed, "nodes states").stdout.splitlines()[-1] == "0 of 2 nodes can be used"
+        done = plumb(bed, f"--scheduler-option=--reservation=vet {ONE}")
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+        assert "1 variant, 1 verified" in done.stdout
+    finally:
+        bed.out("root@ctl", "scontrol delete ReservationName=vet")
+
+
 @pytest.mark.long
 def test_the_controllers_daemon_may_start_anew_in_the_middle(onboarded, bed, fault: Callable[..., None]):
     command = ["ssh", "-F", str(bed.ssh_config), "ctl"]

@@ -113,4 +113,5 @@ def provide() -> None:
     say(f"installing on this host: {' '.join(packages)}")
     quiet = {"DEBIAN_FRONTEND": "noninteractive"}
     run(["apt-get", "update", "-qq"], env=quiet)
-    run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages], env=quiet)
+    options = ["-y", "-qq", "-o", "DPkg::Lock::Timeout=300", "--no-install-recommends"]
+    run(["apt-get", "install", *options, *packages], env=quiet)

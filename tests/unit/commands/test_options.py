@@ -182,7 +182,7 @@ def test_an_option_that_has_ended_names_the_present_one(
 ) -> None:
     assert option == "--stacks" or option not in of(command.split()[0])
     assert cli.main([*command.split(), option, "x"]) == COMMANDS[command.split()[0]].errors.get("", 2)
-    assert capsys.readouterr().err.endswith(f" has ended: write {ENDED[command][option]}\n")
+    assert capsys.readouterr().err.endswith(f" is now {ENDED[command][option]}\n")
 
 
 @pytest.mark.parametrize(
@@ -221,4 +221,4 @@ def test_a_wrong_value_is_one_line(words: list[str], what: str, capsys: pytest.C
 
 def test_json_that_named_a_file_is_told_of_output(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["gate", "--pairs", "p.csv", "--better", "lower", "--json", "o.json"]) == 3
-    assert capsys.readouterr().err == "plumb: --json of plumb gate has ended: write --output o.json\n"
+    assert capsys.readouterr().err == "plumb: --json of plumb gate is now --output o.json\n"
