@@ -68,17 +68,17 @@ COMMANDS = {
     "manage": {
         "knobs": ("tune.knobs", "list and describe the settings of a stack's MPI library", "plumb knobs openmpi eager"),
         "export": (
-            "exchange.export",
+            "exchange.command",
             "export figures as CSV, OpenMetrics or ReFrame results",
             "plumb export --format csv --test stream",
         ),
         "import": (
-            "exchange.import_",
+            "exchange.command",
             "import figures from ReFrame's performance logs, results databases and run reports",
             "plumb import perflogs/*/*/*.log",
         ),
         "ci": (
-            "ci.command",
+            "ci.pipelines",
             "write CI pipelines that gate merge requests and measure every night",
             "plumb ci gitlab --tags hpc --stack openmpi",
         ),
@@ -87,14 +87,15 @@ COMMANDS = {
 
 #: extension point of the core -> functions that it calls there
 ADDITIONS = {
-    "calibrate.options": ("nodes.calibrate:arguments",),
-    "calibrate.run": ("nodes.calibrate:run",),
-    "cause.command": ("search.why.offer:command",),
-    "cause.search": ("search.why.offer:search",),
+    "calibrate.options": ("nodes.checks:arguments",),
+    "calibrate.run": ("nodes.checks:run",),
+    "cause.command": ("search.why.command:cause_command",),
+    "cause.search": ("search.why.command:cause_search",),
     "diff.sections": ("profiles.text:of_records",),
     "doctor.libraries": ("fabric.doctor:examine_libraries",),
-    "report.sections": ("labs.forms:of_campaign", "profiles.section:of_campaign"),
+    "report.sections": ("labs.command:of_campaign", "profiles.section:of_campaign"),
     "stack.actions": ("spack.command:actions",),
+    "stack.adopt": ("spack:adopt",),
     "stack.check": ("fabric.doctor:check_stacks",),
 }
 

@@ -48,23 +48,6 @@ def test_all_threads_of_the_rank_are_the_last_count(one_stack: KernelStack, json
     assert [item["params"]["threads"] for item in document["measurements"] if item["metric"] == "time"] == [2, 4, 5]
 
 
-@pytest.mark.parametrize(
-    ("options", "environment", "line"),
-    [
-        ([], {"OMP_NUM_THREADS": "1"}, "a barrier needs two"),
-        (["--threads", "1"], {}, "--threads: '1' is not sizes"),
-        (["--threads", "4"], {"OMP_THREAD_LIMIT": "2"}, "4 threads asked, the OpenMP library gives 2"),
-    ],
-)
-def test_bad_input_is_one_line(
-    kernel_stack: KernelStack, options: list[str], environment: dict[str, str], line: str
-) -> None:
-    done = kernel_stack.mpirun(2, "barrier", *options, env=environment)
-    assert done.returncode == 2, done
-    assert done.stderr.count("barrier: ") == 1
-    assert line in done.stderr
-
-
 FAULTS = {
     # Those that come early do not wait: a wrong count could also leave one waiting for ever.
     "spin": ("await(&team->all.sense, sense, team->spins);", ";"),

@@ -219,32 +219,6 @@ def test_ranks_that_seem_to_share_a_clock_and_do_not_are_found(one_stack: Kernel
     assert line in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("ranks", "arguments", "line"),
-    [
-        (1, [], "1 rank has no collective"),
-        (2, ["--operation", "bcast", "--in-place", "yes"], "--in-place: MPI has no bcast in place"),
-        (2, ["--operation", "barrier", "--in-place", "yes"], "--in-place: MPI has no barrier in place"),
-        (2, ["--bytes", "8,10"], "--bytes: 10 is not a multiple of 4"),
-        (2, ["--bytes", "0"], "--bytes: '0' is not sizes"),
-        (2, ["--repetitions", "5"], "--repetitions: '5' is not a whole number from 6"),
-        (2, ["--race", "NO_SUCH=1"], "--race: the MPI library has no whole number NO_SUCH"),
-        (2, ["--race", "NO_SUCH=1,"], "--race: '1,' is not a list of whole numbers"),
-        (2, ["--race", "NO_SUCH"], "--race: 'NO_SUCH' is not NAME=VALUE,VALUE"),
-        (2, ["--race"], "--race: '' is not a text"),
-        (2, ["--operation", "bcast", "--protocol", "gaps"], "--protocol: the blocks of bcast cannot lie apart"),
-        (2, ["--protocol", "fast"], "--protocol: 'fast' is not one of start barrier loop"),
-        (2, ["--operation", "gossip"], "--operation: 'gossip' is not one of bcast"),
-    ],
-)
-def test_bad_input_is_one_line(one_stack: KernelStack, ranks: int, arguments: list[str], line: str) -> None:
-    done = one_stack.mpirun(ranks, "collective", *arguments)
-    said = [text for text in done.stderr.splitlines() if text.startswith("collective: ")]
-    assert done.returncode == 2, done.stderr
-    assert len(said) == 1, done.stderr
-    assert line in said[0]
-
-
 def test_only_an_operation_with_a_block_for_each_rank_has_to_count_them_all(
     one_stack: KernelStack, tmp_path: Path
 ) -> None:

@@ -32,23 +32,6 @@ def test_one_touch_alone_has_no_ratio(one_stack: KernelStack, json_of: JsonOf, t
 
 
 @pytest.mark.parametrize(
-    ("options", "environment", "line"),
-    [
-        (["--size", "900G"], {}, "GiB needed on a node"),
-        (["--touch", "nobody"], {}, "--touch: 'nobody' is not one of both thread master"),
-        ([], {"OMP_NUM_THREADS": "0"}, "OMP_NUM_THREADS: '0' is not a whole number of at least 1"),
-    ],
-)
-def test_bad_input_is_one_line(
-    kernel_stack: KernelStack, options: list[str], environment: dict[str, str], line: str
-) -> None:
-    done = kernel_stack.mpirun(2, "daxpy", *options, env=environment)
-    assert done.returncode == 2
-    assert done.stderr.count("daxpy: ") == 1
-    assert line in done.stderr
-
-
-@pytest.mark.parametrize(
     ("old", "new"),
     [
         ("i < share.end; i++)\n        y[i] += a * x[i];", "i + 1 < share.end; i++)\n        y[i] += a * x[i];"),

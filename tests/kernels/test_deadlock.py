@@ -33,17 +33,6 @@ def test_a_value_of_another_rank_fails_the_check(one_stack: KernelStack, tmp_pat
     assert "the answer is wrong: values that are not the left neighbour's" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("ranks", "arguments", "line"),
-    [(1, [], "2 ranks needed, 1 given"), (2, ["--mode", "hope"], "--mode: 'hope' is not one of blocking ring fixed")],
-)
-def test_bad_input_is_one_line(one_stack: KernelStack, ranks: int, arguments: list[str], line: str) -> None:
-    done = one_stack.mpirun(ranks, "deadlock", *arguments)
-    said = [text for text in done.stderr.splitlines() if text.startswith("deadlock: ")]
-    assert (done.returncode, len(said)) == (2, 1), done.stderr
-    assert line in said[0]
-
-
 def asked(mode: str, limit_s: float) -> dict[str, Any]:
     """A variant of two ranks."""
     figures = [{"name": "time", "metric": "time", "where": {}}]

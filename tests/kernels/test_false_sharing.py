@@ -23,23 +23,6 @@ def test_every_padding_and_mode(kernel_stack: KernelStack, json_of: JsonOf) -> N
         assert figures["ratio"][mode, padding] == pytest.approx(time / figures["time"][mode, 256])
 
 
-@pytest.mark.parametrize(
-    ("options", "environment", "line"),
-    [
-        ([], {"OMP_NUM_THREADS": "1"}, "one thread shares nothing"),
-        (["--padding", "12"], {"OMP_NUM_THREADS": "2"}, "--padding 12 is not a multiple of 8"),
-        (["--padding", "8K"], {}, "--padding: '8K' is not sizes"),
-    ],
-)
-def test_bad_input_is_one_line(
-    kernel_stack: KernelStack, options: list[str], environment: dict[str, str], line: str
-) -> None:
-    done = kernel_stack.mpirun(2, "false_sharing", *options, env=environment)
-    assert done.returncode == 2
-    assert done.stderr.count("false_sharing: ") == 1
-    assert line in done.stderr
-
-
 def test_threads_that_share_a_counter_are_found(one_stack: KernelStack, tmp_path: Path) -> None:
     program = broken_kernel.build(
         tmp_path, one_stack, "false_sharing", file="false_sharing.c",

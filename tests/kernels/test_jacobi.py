@@ -167,25 +167,6 @@ def test_the_model_is_the_bandwidth_over_the_bytes_of_an_update(one_stack: Kerne
 
 
 @pytest.mark.parametrize(
-    ("ranks", "options", "line"),
-    [
-        (5, ["--size", "4,1,1"], "a grid of 4x1x1 points is smaller than its halo: 1 layers on 5 ranks"),
-        (1, ["--size", "4,4"], "--size: 2 sizes given, it takes one or three"),
-        (2, ["--size", "0"], "--size: '0' is not sizes"),
-        (2, ["--size", "4000"], "GiB needed on a node"),
-        (2, ["--size", "900000"], "does not fit any memory"),
-        (2, ["--mode", "serial"], "--mode: 'serial' is not one of pure vector"),
-    ],
-)
-def test_bad_input_is_one_line(one_stack: KernelStack, ranks: int, options: list[str], line: str) -> None:
-    done = one_stack.mpirun(ranks, "jacobi", *options)
-    said = [text for text in done.stderr.splitlines() if text.startswith("jacobi: ")]
-    assert done.returncode == 2, done.stderr
-    assert len(said) == 1, done.stderr
-    assert line in said[0]
-
-
-@pytest.mark.parametrize(
     ("file", "old", "new", "line"),
     [
         ("jacobi_row.h", "one_sixth = 1.0 / 6.0", "one_sixth = 1.0 / 6.000000001", EXACT),

@@ -97,28 +97,6 @@ def test_the_speedup_is_the_ratio_of_the_rates(one_stack: KernelStack, json_of: 
 
 
 @pytest.mark.parametrize(
-    ("ranks", "threads", "options", "line"),
-    [
-        (4, 1, ["--size", "7", "--depth", "4"], "a grid of 7x7x7 points is smaller than its halo: 4 layers on 4 ranks"),
-        (1, 1, ["--size", "9,9,3", "--depth", "4"], "smaller than its halo: 4 layers on 1 ranks"),
-        (2, 3, ["--size", "9", "--depth", "2"], "3 threads are more than the 2 sweeps of a pass"),
-        (2, 1, ["--lower", "3", "--upper", "2"], "--upper 2 is below --lower 3: the threads would wait"),
-        (2, 1, ["--lower", "3,4", "--upper", "5"], "--lower has 2 values and --upper 1"),
-        (2, 1, ["--scheme", "columns", "--sync", "barrier"], "--scheme columns has no --sync barrier"),
-        (2, 1, ["--lower", "0"], "--lower: '0' is not sizes"),
-        (2, 1, ["--tile", "8"], "--tile: 1 sizes given, it takes two: rows and planes"),
-        (2, 1, ["--depth", "0"], "--depth: '0' is not a whole number from 1 to 64"),
-    ],
-)
-def test_bad_input_is_one_line(one_stack: KernelStack, ranks: int, threads: int, options: list[str], line: str) -> None:
-    done = one_stack.mpirun(ranks, "jacobi_temporal", *options, env=hybrid(threads))
-    said = [text for text in done.stderr.splitlines() if text.startswith("jacobi_temporal: ")]
-    assert done.returncode == 2, done.stderr
-    assert len(said) == 1, done.stderr
-    assert line in said[0]
-
-
-@pytest.mark.parametrize(
     ("file", "old", "new"),
     [
         ("jacobi_pipeline.c", "shift = level - 1;", "shift = 0;"),  # a level reads what is not done yet

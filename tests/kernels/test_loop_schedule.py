@@ -55,10 +55,3 @@ def test_a_sum_of_another_loop_fails_the_check(one_stack: KernelStack, tmp_path:
     both = one_stack.mpirun(2, str(program), *FEW, env={"OMP_NUM_THREADS": "2"})
     errors = [json.loads(one.stdout)["checks"][0]["error"] for one in (done, both)]
     assert errors[1] == 2 * errors[0] > 0  # those of all ranks
-
-
-def test_bad_input_is_one_line(one_stack: KernelStack) -> None:
-    done = one_stack.mpirun(1, "loop_schedule", "--chunks", "0")
-    said = [text for text in done.stderr.splitlines() if text.startswith("loop_schedule: ")]
-    assert (done.returncode, len(said)) == (2, 1), done.stderr
-    assert "--chunks" in said[0]

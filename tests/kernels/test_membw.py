@@ -85,22 +85,6 @@ def test_the_arrays_of_each_node_are_compared_with_its_caches(
         assert any("smaller than 4 x the last-level caches" in note for note in document["notes"]) is noted
 
 
-@pytest.mark.parametrize(
-    ("options", "line"),
-    [
-        (["--size", "900G"], "GiB needed on a node"),
-        (["--repetitions", "1"], "--repetitions: '1' is not a whole number from 2 to 1000"),
-        (["--kernels", "quad"], "--kernels: 'quad' is not one of all stream bounds copy"),
-    ],
-)
-def test_bad_input_is_one_line(kernel_stack: KernelStack, options: list[str], line: str) -> None:
-    done = kernel_stack.mpirun(2, "membw", *options)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.count("membw: ") == 1
-    assert line in done.stderr
-
-
 FAULTS = {
     "one element": ("membw_kernels.c", "vector_fma(s, vector_load(c + i), vector_load(b + i))", "vector_load(b + i)"),
     "sum": ("membw_kernels.c", "i = begin; i < end; i += CHAINS", "i = begin + 64; i < end; i += CHAINS"),

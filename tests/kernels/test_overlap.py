@@ -50,27 +50,6 @@ def test_one_thread_leaves_out_what_needs_two(one_stack: KernelStack, json_of: J
 
 
 @pytest.mark.parametrize(
-    ("ranks", "arguments", "line"),
-    [
-        (1, [], "2 ranks needed, 1 given"),
-        (3, [], "2 ranks needed, 3 given"),
-        (2, ["--mode", "task"], "--mode task: 2 threads needed, 1 given"),
-        (2, ["--mode", "thread"], "--mode thread: 2 threads needed, 1 given"),
-        (2, ["--bytes", "12"], "--bytes: 12 is not a multiple of 8"),
-        (2, ["--bytes", "0"], "--bytes: '0' is not sizes"),
-        (2, ["--work", "0"], "--work: '0' is not sizes"),
-        (2, ["--bytes", "15G", "--repetitions", "1"], "GiB needed on a node"),
-    ],
-)
-def test_bad_input_is_one_line(one_stack: KernelStack, ranks: int, arguments: list[str], line: str) -> None:
-    done = one_stack.mpirun(ranks, "overlap", *arguments)
-    said = [text for text in done.stderr.splitlines() if text.startswith("overlap: ")]
-    assert done.returncode == 2, done.stderr
-    assert len(said) == 1, done.stderr
-    assert line in said[0]
-
-
-@pytest.mark.parametrize(
     ("file", "old", "new", "line"),
     [
         (

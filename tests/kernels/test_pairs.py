@@ -125,24 +125,6 @@ def test_people_get_a_map_of_the_matrix(one_stack: KernelStack) -> None:
     assert all(line.count("\\") == 1 for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("ranks", "arguments", "line"),
-    [
-        (1, [], "2 ranks needed, 1 given"),
-        (1, ["--plan", "1"], "--plan: 1 rank has no partner"),
-        (2, ["--latency-bytes", "0"], "--latency-bytes: '0' is not a size"),
-        (2, ["--bandwidth-bytes", "3G"], "--bandwidth-bytes: '3G' is not a size"),
-        (2, ["--mode", "knockout"], "--mode: 'knockout' is not one of serial tournament"),
-    ],
-)
-def test_bad_input_is_one_line(one_stack: KernelStack, ranks: int, arguments: list[str], line: str) -> None:
-    done = one_stack.mpirun(ranks, "pairs", *arguments)
-    said = [text for text in done.stderr.splitlines() if text.startswith("pairs: ")]
-    assert done.returncode == 2, done.stderr
-    assert len(said) == 1, done.stderr
-    assert line in said[0]
-
-
 SEND = "MPI_Send(exchange->outgoing, {}, MPI_BYTE, partner, TAG, MPI_COMM_WORLD);\n        MPI_Recv"
 
 

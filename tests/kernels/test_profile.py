@@ -15,8 +15,8 @@ import samples
 from kernel_stack import KernelStack
 
 from plumbline.base import paths
-from plumbline.launch.profiles import read
-from plumbline.launch.profiles.model import RankProfile
+from plumbline.launch import profile_files
+from plumbline.launch.profiles import RankProfile
 from plumbline.records import store
 from plumbline.records.model import Record
 from plumbline.stacks import kernels, manifest
@@ -227,7 +227,7 @@ def _profiled(
     (folder / "profile").mkdir()
     binder = [str(paths.binder()), "--placement", "none", "--profile", str(folder / "profile"), "--"]
     done = stack.mpirun(ranks, *binder, str(program), *arguments, env=env)
-    found, faults = read.ranks(folder / "profile")
+    found, faults = profile_files.ranks(folder / "profile")
     assert faults == [] or (killed and all("not written to its end" in fault for fault in faults))
     return done, found
 
@@ -334,13 +334,13 @@ def test_ends_of_a_program(each_stack: KernelStack, tmp_path: Path, ending: str)
         assert found[0].ended in ("killed", "SIGTERM")  # by the launcher
         assert found[1].ended == "killed"
         assert all(rank.calls > 0 for rank in found)  # how many had been written by then depends on the machine
-        assert "partial profile" in " ".join(read.shortfalls(found, 2))
+        assert "partial profile" in " ".join(profile_files.shortfalls(found, 2))
         return
     first = found[0]
     assert first.rank == 0
     assert first.ended == ending
     assert _totals(first)["Barrier"][0] >= 1
-    assert bool(read.shortfalls(found, 2)) != whole
+    assert bool(profile_files.shortfalls(found, 2)) != whole
 
 
 @pytest.mark.parametrize(
@@ -482,7 +482,7 @@ def test_a_test_of_the_suite(one_stack: KernelStack, tmp_path: Path) -> None:
     (record,) = [one for one in store.read(session) if isinstance(one, Record)]
     assert (record.is_profiled, record.verified, record.is_valid, record.figures) == (True, True, False, [])
     assert [launch.measurements for launch in record.launches] == [[]]
-    profile = read.load(tmp_path / record.site / "profiles" / f"{record.id}.json")
+    profile = profile_files.load(tmp_path / record.site / "profiles" / f"{record.id}.json")
     assert (profile.record, profile.missing) == (record.id, [])
 
 

@@ -17,8 +17,8 @@ from kernel_stack import KernelStack
 
 from plumbline.base import paths
 from plumbline.extras.spack import environments
-from plumbline.launch.profiles import read
-from plumbline.launch.profiles.model import RankProfile
+from plumbline.launch import profile_files
+from plumbline.launch.profiles import RankProfile
 
 #: calls whose size mpiP does not say: what is received, and the collective calls with a list of counts
 WITHOUT_SIZE = {"Recv", "Irecv", "Alltoallv"}
@@ -93,7 +93,7 @@ def test_mpip_counts_the_same(
         done = each_stack.mpirun(2, *start, *program, *arguments)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr
     (report,) = (tmp_path / "mpip").glob("*.mpiP")
-    ranks, faults = read.ranks(tmp_path / "ours")
+    ranks, faults = profile_files.ranks(tmp_path / "ours")
     assert faults == []
     theirs = counts_of_mpip(report.read_text(encoding="utf-8"))
     assert len(theirs) >= 8

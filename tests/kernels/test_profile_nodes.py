@@ -9,8 +9,8 @@ from kernel_stack import KernelStack
 from two_nodes import NAMES, Site, site_over
 
 from plumbline.host import machine
-from plumbline.launch.profiles import read, sums
-from plumbline.launch.profiles.model import Profile
+from plumbline.launch import profile_files, profiles
+from plumbline.launch.profiles import Profile
 from plumbline.records import store
 from plumbline.records.model import Record
 
@@ -23,7 +23,7 @@ def profiled(site: Site, stack: KernelStack, placement: str) -> tuple[Record, Pr
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
     session = max((site.folder / "results" / "local").glob("*.jsonl"), key=lambda file: file.stat().st_mtime_ns)
     (record,) = [one for one in store.read(session) if isinstance(one, Record)]
-    return record, read.load(session.parent / "profiles" / f"{record.id}.json")
+    return record, profile_files.load(session.parent / "profiles" / f"{record.id}.json")
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +37,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 def _messages(profile: Profile) -> tuple[int, int]:
     """Those that stay on a node, and those that do not."""
-    found = {name: one.messages for name, one in sums.traffic(profile).items()}
-    return sum(found.values()) - found[sums.NODES], found[sums.NODES]
+    found = {name: one.messages for name, one in profiles.traffic(profile).items()}
+    return sum(found.values()) - found[profiles.NODES], found[profiles.NODES]
 
 
 def test_two_nodes(each_stack: KernelStack, site: Site) -> None:
@@ -58,7 +58,7 @@ def test_placement_over_nodes(one_stack: KernelStack, site: Site) -> None:
     assert _messages(both[1][1]) == (0, 3 * 6)
     told = site.plumb("diff", *(record.id for record, _ in both))
     assert told.returncode == 0, told.stderr
-    rows = [line.split() for line in told.stdout.splitlines() if line.startswith(sums.NODES)]
+    rows = [line.split() for line in told.stdout.splitlines() if line.startswith(profiles.NODES)]
     assert [row[2:4] for row in rows] == [["6", "18"]]
     assert "the same calls and sizes" in told.stdout
 

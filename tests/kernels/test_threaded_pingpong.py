@@ -97,27 +97,6 @@ def test_a_level_leaves_out_the_modes_that_need_more(one_stack: KernelStack, jso
     assert any(f"concurrent left out: it needs thread level {NEEDS['concurrent']}" in n for n in document["notes"])
 
 
-@pytest.mark.parametrize(
-    ("ranks", "arguments", "line"),
-    [
-        (2, ["--level", "funneled", "--mode", "ordered"], "--mode ordered needs thread level serialized"),
-        (2, ["--level", "serialized", "--mode", "concurrent"], "--mode concurrent needs thread level multiple"),
-        (3, [], "2 ranks needed, 3 given"),
-        (1, [], "2 ranks needed, 1 given"),
-        (2, ["--first"], "--first needs a --mode"),
-        (2, ["--threads", "0"], "--threads: '0' is not sizes"),
-        (2, ["--threads", "3"], "--threads: 3 wanted, 2 available"),
-        (2, ["--bytes", "1000"], "--bytes: 1000 is not a multiple of 128"),
-    ],
-)
-def test_bad_input_is_one_line(one_stack: KernelStack, ranks: int, arguments: list[str], line: str) -> None:
-    done = one_stack.mpirun(ranks, "threaded_pingpong", *arguments, env={"OMP_NUM_THREADS": "2"})
-    said = [text for text in done.stderr.splitlines() if text.startswith("threaded_pingpong: ")]
-    assert done.returncode == 2, done.stderr
-    assert len(said) == 1, done.stderr
-    assert line in said[0]
-
-
 #: An MPI library that gives no more than FUNNELED, made of one that gives more.
 LESS = """
 int PMPI_Init_thread(int *, char ***, int, int *);

@@ -1,20 +1,33 @@
-"""A contract, its plan and its verdict: as a text, as JSON, as a page; and an offer beside the delivery."""
+"""A contract, its plan and its verdict: as a text, as JSON, as a page; and an offer beside the delivery.
+
+The sealed archive has contract, records, nodes, verdict and page, with the SHA-256 of each: whoever has it works the
+verdict out again. A record that was changed is told by its own seal, a file by the list, and both together, with a new
+list, by the archive's SHA-256 alone, which both parties write down.
+"""
 
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from plumbline import __version__
+from plumbline.base import files, schemas, sealed
+from plumbline.base.errors import PlumbError
 from plumbline.base.units import counted, dashed, digits, percent
-from plumbline.extras.accept.evidence import Evidence
+from plumbline.extras.accept import model, verdict
 from plumbline.extras.accept.model import NODE, Clause, Contract
-from plumbline.extras.accept.verdict import MISSED, SHOWN, WORDS, Judged, Part, closing
+from plumbline.extras.accept.verdict import MISSED, SHOWN, WORDS, Evidence, Judged, Part, closing
 from plumbline.judge.statement import overall
+from plumbline.records import store
+from plumbline.records.model import Record
 from plumbline.show.columns import Column, Table
 from plumbline.show.pages import blocks
 from plumbline.show.pages.blocks import Block, block, section
+from plumbline.show.pages.page import render
 from plumbline.statistics.acceptance import AcceptanceRule
 
 #: the member of a document that says which version of Plumbline made it
@@ -118,15 +131,13 @@ def plan(contract: Contract, evidence: Sequence[Evidence]) -> str:
 
 def _single(contract: Contract) -> list[str]:
     """Of clauses that no single bad member too many fails: with how many launches it would."""
-    notes = []
-    for clause in contract.clauses:
-        rule = clause.rule(contract.node_count)
-        if rule.failing != rule.allowed + 1 and (needed := rule.launches_failing()):
-            bad_members = counted(rule.allowed + 1, "bad member")
-            notes.append(
-                f"{clause.name}: with {bad_members} it is unknown; {needed} launches of each would show the failure"
-            )
-    return notes
+    rules = [(clause.name, clause.rule(contract.node_count)) for clause in contract.clauses]
+    return [
+        f"{name}: with {counted(rule.allowed + 1, 'bad member')} it is unknown; {needed} launches of each would show "
+        "the failure"
+        for name, rule in rules
+        if rule.failing != rule.allowed + 1 and (needed := rule.launches_failing())
+    ]
 
 
 def text(contract: Contract, judged: Sequence[Judged]) -> str:
@@ -230,3 +241,68 @@ def _compared(then: Judged, now: Judged) -> tuple[str, str, str]:
         first, second, kind = then.usual, now.usual, " (usual)"
     ratio = second / first if first and second is not None else None
     return _value(first) + kind, _value(second) + kind, _value(ratio)
+
+
+CONTRACT, RECORDS, NODES, VERDICT, PAGE = "contract.yaml", "records.jsonl", "nodes.txt", "verdict.json", "page.html"
+CURE = "plumb accept CONTRACT.yaml --archive FILE makes one"
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """The content of an archive, with the verdict on the contract worked out again from the records."""
+
+    contract: Contract
+    digest: str
+    records: Sequence[Record]
+    judged: Sequence[Judged]
+
+
+def write(
+    target: Path,
+    file: Path,
+    contract: Contract,
+    records: Sequence[Record],
+    judged: Sequence[Judged],
+    nodes: Sequence[str],
+) -> str:
+    """Make the archive ``target`` of the contract in ``file``; returns its SHA-256."""
+    digest = files.sha256(file)
+    with files.writing("the archive", target), tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        (folder / CONTRACT).write_bytes(file.read_bytes())
+        store.write(folder / RECORDS, records)
+        (folder / NODES).write_text("".join(f"{name}\n" for name in nodes), encoding="utf-8")
+        (folder / VERDICT).write_text(as_json(contract, judged, digest), encoding="utf-8")
+        (folder / PAGE).write_text(render(page(contract, judged, digest)), encoding="utf-8")
+        return sealed.write(folder, target)
+
+
+def read(source: Path, digest: str | None = None) -> Sealed:
+    """Check an archive and judge its records again.
+
+    Raises :class:`PlumbError` for one that is damaged or was changed, and where its verdict is another one.
+    """
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        listed = sealed.sums(sealed.read(source, CURE, digest, folder)[sealed.SUMS])
+        if missing := {CONTRACT, RECORDS, NODES, VERDICT, PAGE} - listed.keys():
+            raise PlumbError(f"no {min(missing)} in the archive", str(source), CURE)
+        contract = model.load(folder / CONTRACT)
+        records = store.whole(folder / RECORDS, "do not use it")
+        nodes = (folder / NODES).read_text(encoding="utf-8", errors="replace").split()
+        judged = verdict.judge(contract, records, nodes)
+        try:
+            parsed = schemas.parse_json((folder / VERDICT).read_bytes())
+        except ValueError as error:
+            raise PlumbError(f"its verdict cannot be read: {error}", str(source), "do not use it") from None
+        stored = parsed if isinstance(parsed, dict) else {}
+        now = document(contract, judged, listed[CONTRACT])
+        if differing := [name for name in now if name != VERSION and stored.get(name) != now[name]]:
+            value = json.dumps(now[differing[0]])
+            short = value if len(value) < 80 else f"{value[:80]}…"
+            fault = f"its records do not give its verdict: {differing[0]} is {short}"
+            raise PlumbError(fault, str(source), "do not use it")
+        shown = render(page(contract, judged, listed[CONTRACT])).encode()
+        if stored.get(VERSION) == now[VERSION] and (folder / PAGE).read_bytes() != shown:
+            raise PlumbError("its page is not that of its records", str(source), "do not use it")
+        return Sealed(contract, listed[CONTRACT], records, judged)

@@ -168,8 +168,7 @@ def _faults_of(clause: Clause, nodes: int) -> Iterator[str]:
         yield f"test: no test is called '{clause.test}': {suggest(clause.test, sorted(expected()), 'docs/kernels.md')}"
     if (clause.at_least is None) == (clause.at_most is None):
         yield "at_least: one of at_least and at_most is the limit"
-    unit = units.multiple(clause.unit)[0]
-    if unit not in units.UNITS:
+    if units.multiple(clause.unit)[0] not in units.UNITS:
         yield f"unit: '{clause.unit}' is unknown: one of {', '.join(units.UNITS)}, or a multiple such as GB/s"
     if clause.over == LINK and nodes < 2:
         yield f"over: {units.counted(nodes, 'node')} has no links"

@@ -99,8 +99,7 @@ def post(where: Place, text: str) -> str:
     body = f"{MARK}\n{tame(text)}"
     if len(body) > LONGEST:
         body = body[:LONGEST].rsplit("\n", 1)[0] + "\n\nCut here: all of it is in the job's artefacts.\n"
-    listed = _ask("GET", f"{where.all}?per_page={PAGE}", where.headers)
-    if not isinstance(listed, list):
+    if not isinstance(listed := _ask("GET", f"{where.all}?per_page={PAGE}", where.headers), list):
         raise Refused("the answer is not a list of comments: the file is an artefact of the job, post it yourself")
     comments = [item for item in listed if isinstance(item, dict)]
     old = next((item.get("id") for item in comments if str(item.get("body", "")).startswith(MARK)), None)

@@ -1,4 +1,4 @@
-"""The pipelines that gate merge requests and measure every night.
+"""``plumb ci``: the pipelines that gate merge requests and measure every night.
 
 The jobs are in templates, ``gitlab.yml`` and ``github.yml``; the choices of a site are data in their variables. The
 templates are for a checkout of this suite; in the repository of an application each job installs Plumbline first, from
@@ -8,6 +8,8 @@ ours was not taken there.
 
 from __future__ import annotations
 
+import argparse
+import dataclasses
 import json
 import math
 import re
@@ -22,8 +24,11 @@ from urllib.request import url2pathname
 import yaml
 
 import plumbline
-from plumbline.base import files, paths, schemas
+from plumbline.base import files, git, paths, schemas
 from plumbline.base.errors import PlumbError
+from plumbline.commands import options
+from plumbline.commands.options import command, flag, option
+from plumbline.measure.application import model
 
 #: where each host looks for its file, below the top of a checkout
 FILES = {"gitlab": Path(".gitlab/plumbline.yml"), "github": Path(".github/workflows/plumbline.yml")}
@@ -99,20 +104,18 @@ class Values:
         if not self.tags:
             raise PlumbError("no runner's tag", "plumb ci", "say --tags with those of a runner that may start jobs")
         for name in ("site", "partition", "stack", "test", "baseline", "results", "application", "install", "home"):
-            value = getattr(self, name)
+            value, where = getattr(self, name), f"plumb ci --{name}"
             if not value.isprintable():
-                message = f"a character that cannot be printed in {value!r}"
-                raise PlumbError(message, f"plumb ci --{name}", "leave it out")
+                raise PlumbError(f"a character that cannot be printed in {value!r}", where, "leave it out")
             if "${{" in value:  # a pipeline would expand it before any shell sees it
-                raise PlumbError("'${{' begins an expression of the pipeline", f"plumb ci --{name}", "leave it out")
-        within = {"minutes": (self.minutes, 1), "cause-minutes": (self.cause_minutes, 0)}
+                raise PlumbError("'${{' begins an expression of the pipeline", where, "leave it out")
         if self.partition and not self.site:
             raise PlumbError("a partition of no site", "plumb ci --partition", "say --site too")
         if not _CRON.fullmatch(self.cron):
             raise PlumbError(f"'{self.cron}' is not a schedule", "plumb ci --cron", "five fields, such as '17 2 * * *'")
-        for option, (minutes, least) in within.items():
+        for name, minutes, least in (("minutes", self.minutes, 1), ("cause-minutes", self.cause_minutes, 0)):
             if not least <= minutes <= NIGHT:
-                raise PlumbError(f"{minutes:g} minutes", f"plumb ci --{option}", f"from {least} to {NIGHT}")
+                raise PlumbError(f"{minutes:g} minutes", f"plumb ci --{name}", f"from {least} to {NIGHT}")
 
     @property
     def longest(self) -> int:
@@ -145,12 +148,12 @@ def _commands(line: str, values: Values) -> list[str]:
     if not values.application or not line.startswith(JOB):
         return [line]
     # -I: not what lies in the checkout
-    run = f"{ENVIRONMENT}/bin/python -I -m plumbline.extras.ci {line.removeprefix(JOB)}"
-    pip = f"{ENVIRONMENT}/bin/python -I -m pip install --quiet --no-input --disable-pip-version-check"
+    module = f"{ENVIRONMENT}/bin/python -I -m"
     return [
         f"python3 -I -m venv --clear {ENVIRONMENT}",
-        f'{pip} -- "{DISTRIBUTION}[campaign] @ $PLUMB_CI_INSTALL"',
-        run,
+        f"{module} pip install --quiet --no-input --disable-pip-version-check "
+        f'-- "{DISTRIBUTION}[campaign] @ $PLUMB_CI_INSTALL"',
+        f"{module} plumbline.extras.ci {line.removeprefix(JOB)}",
     ]
 
 
@@ -270,3 +273,102 @@ def _present_wheel() -> str:
     if not wheels:
         raise PlumbError("there is no wheel of this checkout", str(paths.build() / "dist"), "make wheel, or --install")
     return _hashed(wheels[-1].resolve())
+
+
+def _application(named: Path | None) -> str:
+    """The plumb.yaml that is ``named``, or that of the present folder, below its repository's top; empty if none is."""
+    if (file := model.named_or_here(named)) is None:
+        return ""
+    model.load(file)
+    if (top := git.top(file.parent)) is None:
+        raise PlumbError("this is not a git repository", str(file.parent), "git init")
+    return str(file.relative_to(top))
+
+
+@command(
+    option("kind", "CI system", choices=tuple(FILES)),
+    option("--tags", "tags of the runner (GitHub: labels)", required=True, metavar="A,B"),
+    option("--site", "site (default: the site of the runner)", default=""),
+    option("--partition", "partition (default: all partitions of the site with the tests)", default=""),
+    option("--stack", "stack of both sides of a gate", default=""),
+    option("--test", "tests of the gate whose names match this regular expression from the start", default=""),
+    option(
+        "--baseline",
+        "baseline of the gate: stack or commit (default: merge base of the change)",
+        default="",
+        metavar="SIDE",
+    ),
+    options.profile("profile of nightly campaigns (default: quick)"),
+    option("--minutes", "time limit of the gate in minutes (default: 60)", default=60),
+    option(
+        "--cause-minutes",
+        "search for the cause of a FAIL, and of a change confirmed at night, for M minutes (default: no search)",
+        default=0,
+    ),
+    option("--cron", "GitHub: schedule of the nightly job (default: 17 2 * * *)", default="17 2 * * *", metavar="C"),
+    option(
+        "--inconclusive",
+        "result of a job with status 2, INCONCLUSIVE (default: warn)",
+        choices=("warn", "fail"),
+        default="warn",
+    ),
+    flag("--comment", "post the table of the gate as a comment of the merge request"),
+    option(
+        "--comment-tags",
+        "tags of the runner that posts the comment and runs no code of the merge request "
+        "(default: GitHub's own, GitLab's without tags)",
+        default="",
+        metavar="A,B",
+    ),
+    flag("--pages", "publish all campaigns as pages after each nightly campaign"),
+    option("--application", "plumb.yaml to use (default: the one here or in a folder above)"),
+    option(
+        "--install",
+        "application: wheel of Plumbline, or its URL with SHA-256 (default: the source of this installation)",
+        metavar="WHEEL",
+    ),
+    option(
+        "--home",
+        "application: folder of stacks and sites on the runner (default: in the user's data folder)",
+        type=Path,
+        metavar="FOLDER",
+    ),
+    option(
+        "--checkout",
+        "write the file below this checkout (default: print it)",
+        type=files.OutputFolder,
+        metavar="FOLDER",
+    ),
+    description="Write the pipelines that gate merge requests and measure every night, in a checkout of this "
+    "suite or in a "
+    "repository with a plumb.yaml. --results names the folder that keeps the nightly records.",
+)
+def run_ci(args: argparse.Namespace) -> int:
+    """Print or write the pipeline; returns 0."""
+    application = _application(args.application)
+    if not application and (args.install or args.home):
+        raise PlumbError("--install and --home are for a repository with a plumb.yaml", str(Path.cwd()), model.CURE)
+    if args.checkout and not application and not (args.checkout / JOB.split()[1]).is_file():
+        fault = "this is no checkout of Plumbline, and no repository with a plumb.yaml"
+        raise PlumbError(fault, str(args.checkout), model.CURE)
+    if application and args.profile != "quick":
+        message = "--profile is for campaigns of the suite: of an application all programs are measured"
+        raise PlumbError(message, "plumb ci", "leave it out")
+    values = Values(
+        **{field.name: getattr(args, field.name, None) for field in dataclasses.fields(Values)}
+        | {
+            "tags": tuple(options.names_of(args.tags)),
+            "comment_tags": tuple(options.names_of(args.comment_tags)),
+            "results": str(args.results_folder or ""),
+            "application": application,
+            "install": fixed(args.install) if application else "",
+            "home": str(args.home or ""),
+        }
+    )
+    if args.checkout is None:
+        print(RENDER[args.kind](values), end="")
+        return 0
+    print(f"written: {write(args.kind, values, args.checkout)}")
+    if args.kind == "gitlab":
+        print(f"Add to .gitlab-ci.yml: include: [{{local: {FILES['gitlab']}}}]")
+    return 0

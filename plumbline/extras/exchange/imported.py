@@ -57,8 +57,7 @@ def read(file: Path, site: str | None = None, lower: Collection[str] = ()) -> Lo
     """
     records, without = list[Record](), 0
     for where, cells in reframe.runs(file):
-        figures = _figures(cells, lower, where)
-        if figures:
+        if figures := _figures(cells, lower, where):
             records.append(_record(cells, figures, site, where))
         else:
             without += 1
@@ -74,12 +73,8 @@ def keep(records: Iterable[Record]) -> int:
     new = 0
     for file, additions in kept.items():
         with files.writing("the records", file), files.lock(file.parent / ".import.lock"):
-            known: dict[str, Record] = {}
-            for item in store.read(file) if file.exists() else ():
-                if isinstance(item, store.Damage):
-                    raise PlumbError(f"damaged record: {item.reason}", str(file), "restore the file, or remove it")
-                known[item.id] = item
-            merged = {**{record.id: record for record in additions}, **known}
+            known = store.whole(file, "restore the file, or remove it") if file.exists() else []
+            merged = {record.id: record for record in (*additions, *known)}
             store.write(file, sorted(merged.values(), key=lambda record: (record.time, record.id)))
             new += len(merged) - len(known)
     return new
@@ -92,15 +87,13 @@ def _figures(cells: dict[str, str], lower: Collection[str], where: str) -> list[
         if name == column or text in NOTHING:
             continue
         _check(name, "the name of a figure", where)
-        unit = cells.get(f"{name}_unit", "").strip()
-        if unit in NOTHING:
+        if (unit := cells.get(f"{name}_unit", "").strip()) in NOTHING:
             raise PlumbError(f"figure {name} has no unit", where, f"write one as {name}_unit, 1 for a ratio")
         _check(unit, f"the unit of {name}", where)
         below, above = (cells.get(f"{name}_{end}_thres", "") for end in ("lower", "upper"))
         bounded_above = below in NOTHING and above not in NOTHING
         better: Better = "lower" if name in lower or unit in units.TIMES or bounded_above else "higher"
-        item = Measurement(name, _number(text, column, where), unit, better, {})
-        figures.append(Figure.of(name, [item]))
+        figures.append(Figure.of(name, [Measurement(name, _number(text, column, where), unit, better, {})]))
     return figures
 
 

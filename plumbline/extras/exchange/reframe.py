@@ -147,8 +147,7 @@ def _of_session(text: object, file: Path) -> Iterator[tuple[str, dict[str, str]]
     known = session.session_info
     if not known.data_version.startswith("4."):
         raise PlumbError(f"a session of version {known.data_version[:20]}", str(file), _CURE)
-    cases = [case for run in session.runs for case in run.testcases]
-    for number, case in enumerate(cases, start=1):
+    for number, case in enumerate((case for run in session.runs for case in run.testcases), start=1):
         if case.job_completion_time_unix is not None:
             yield f"{file}: session {known.uuid[:40]}: case {number}", _cells(case)
 

@@ -184,8 +184,7 @@ def _difference(couple: Couple, tests: int, spread: float) -> tuple[float | None
         return (more / less, None, float(more == less)) if has_ratio else (None, None, float(more <= less))
     if not has_ratio:
         worse, better = (_values(side.sessions) * (1 if higher else -1) for side in (than_cell, better_cell))
-        ranked = 2 * unpaired.p_not_larger(better, worse)
-        return None, None, min(1.0, ranked)
+        return None, None, min(1.0, 2 * unpaired.p_not_larger(better, worse))
     comparison = difference(than_cell, better_cell, couple.direction, tests, spread)
     bounds = None if comparison.low is None or comparison.high is None else (comparison.low, comparison.high)
     if higher:
@@ -211,9 +210,8 @@ def _is_enough(couple: Couple, tests: int) -> bool:
 def _finding(
     couple: Couple, ratio: float | None, interval: tuple[float, float] | None, sure: bool, enough: bool
 ) -> LessonFinding:
-    state = UNSEEN if enough else MISSING
-    if sure:
-        state = HOLDS if ratio is None or ratio > 1 else OPPOSITE
+    shown = HOLDS if ratio is None or ratio > 1 else OPPOSITE
+    state = shown if sure else UNSEEN if enough else MISSING
     values = [
         pivot.formatted(pivot.Shown(side.value, couple.unit, couple.direction, side), None)
         for side in (couple.better, couple.than)
@@ -295,11 +293,6 @@ def run_printed(printed: Printed, record: str = "") -> Output:
     return Output(shlex.join([printed.command[0], *words]), _parts(printed.shows, text), findings)
 
 
-def not_run(printed: Printed) -> list[LessonFinding]:
-    """The findings of a command that was not run."""
-    return [LessonFinding(subject=says, state=MISSING, count=0) for says in printed.lines.values()]
-
-
 def _parts(pattern: str | None, text: str) -> str:
     """The matches of ``pattern``, with dots for lines between; the whole if there are none."""
     if pattern is None:
@@ -313,8 +306,7 @@ def _parts(pattern: str | None, text: str) -> str:
 
 
 def _line_finding(pattern: str, says: str, text: str, failure: str | None) -> LessonFinding:
-    line = re.search(pattern, text, re.MULTILINE)
-    if line:
+    if line := re.search(pattern, text, re.MULTILINE):
         return LessonFinding(subject=says, state=HOLDS, count=1, reason=" ".join(line[0].split()))
     if failure:
         return LessonFinding(subject=says, state=MISSING, count=0, reason=failure)

@@ -161,9 +161,11 @@ def _load(file: Path) -> Lab:
 
 def _faults(lab: Lab) -> Iterator[tuple[str, str]]:
     """The faults that no type can state: member and fault."""
-    patterns = []
-    for number, table in enumerate(lab.tables):
-        patterns += [(f"tables[{number}].{member}", getattr(table, member)) for member in ("tests", "figures")]
+    patterns = [
+        (f"tables[{number}].{member}", getattr(table, member))
+        for number, table in enumerate(lab.tables)
+        for member in ("tests", "figures")
+    ]
     for number, command in enumerate(lab.prints):
         patterns.append((f"prints[{number}].shows", command.shows or ""))
         patterns += [(f"prints[{number}].lines", line) for line in command.lines]

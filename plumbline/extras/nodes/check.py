@@ -81,6 +81,5 @@ def _class(args: argparse.Namespace) -> Path:
 
     if args.class_file:
         return Path(args.class_file)
-    chosen_site = site.load(args.site or site.here())
-    part = site.partition(chosen_site, args.partition) if args.partition else chosen_site.partitions[0]
-    return checks.made_class(chosen_site.name, part.name)
+    known, part = site.chosen(args.site, args.partition)
+    return checks.made_class(known.name, part)

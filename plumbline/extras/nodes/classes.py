@@ -1,10 +1,16 @@
 """Classes of nodes: from checks of healthy nodes of one kind to the file by which plumb-check judges.
 
 The file's form is in custom-kernels/check/class.h; nothing of it is judged here.
+
+A limit is the threshold of a check for one figure, with the slowdown that it finds. Values there are logarithms, larger
+where slower. A round of a healthy node is modelled as the level of its node plus noise that has the same distribution,
+of whatever form, on all nodes of a class. The rounds of a check count as fewer independent ones, by an upper bound of
+how alike they are within a check (:func:`plumbline.statistics.majority.alike`): their values, or how far these scatter.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,12 +21,11 @@ import numpy as np
 from plumbline.base import group
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import counted
-from plumbline.extras.nodes import limits
-from plumbline.extras.nodes.limits import Limit, Sample
 from plumbline.extras.nodes.model import Check, Figure
 from plumbline.host.binder import Plan
 from plumbline.judge import outliers
 from plumbline.judge.members import Nodes
+from plumbline.statistics import Floats, Ints, majority, special
 
 #: seconds that a check may be given
 BUDGETS = (10, 25, 55, 120, 900)
@@ -74,12 +79,6 @@ def plan_text(lines: Sequence[str], seconds: float) -> str:
     return "\n".join([*lines, f"budget {seconds:g} {COLLECTED}", "end"]) + "\n"
 
 
-def require_fractions(tolerance: float, rate: float) -> None:
-    """Raise :class:`PlumbError` for fractions that no class can have."""
-    if not 0 < rate < 0.5 or not 0 < tolerance < 10:
-        raise PlumbError(f"rate {rate:g}, tolerance {tolerance:g}", "plumb calibrate", "give fractions above 0")
-
-
 def make(checks: Sequence[Check], tolerance: float, rate: float = RATE) -> Class:
     """The class that ``checks`` give; those with other facts than the newest of their node do not count.
 
@@ -92,9 +91,9 @@ def make(checks: Sequence[Check], tolerance: float, rate: float = RATE) -> Class
     refused = {check.node: check.bad[0] for check in current if check.bad}
     rounds_of = {node: sum(check.undisturbed for check in node_checks) for node, node_checks in by_node.items()}
     refused |= {
-        node: f"{counted(count, 'round')} without other work, at least {limits.FEWEST_ROUNDS} are needed"
+        node: f"{counted(count, 'round')} without other work, at least {FEWEST_ROUNDS} are needed"
         for node, count in rounds_of.items()
-        if count < limits.FEWEST_ROUNDS
+        if count < FEWEST_ROUNDS
     }
     facts, differing = _facts(
         {node: node_checks[-1].facts for node, node_checks in by_node.items() if node not in refused}
@@ -111,11 +110,11 @@ def make(checks: Sequence[Check], tolerance: float, rate: float = RATE) -> Class
     accepted = [check for node in members for check in by_node[node]]
     rounds = _rounds(accepted)
     samples = {name: _sample(accepted, name) for name in figures}
-    error, doubt = rate / len(figures), limits.DOUBT / len(figures)
+    error, doubt = rate / len(figures), DOUBT / len(figures)
     return Class(
         figures=figures,
         limits={
-            seconds: {name: limits.limit(sample, count, error, doubt, tolerance) for name, sample in samples.items()}
+            seconds: {name: limit(sample, count, error, doubt, tolerance) for name, sample in samples.items()}
             for seconds, count in rounds.items()
         },
         rounds=rounds,
@@ -164,18 +163,15 @@ def _facts(of: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, str], dict[st
             message = f"the nodes are not of one kind: {name} is '{value}' on {count} of {len(of)}"
             raise PlumbError(message, "plumb calibrate --nodes", "name nodes of one kind by --node")
         for node, facts in of.items():
-            here = facts.get(name, "")
-            if here != value:
+            if (here := facts.get(name, "")) != value:
                 refused.setdefault(node, f"{name} is '{here}', not '{value}'")
     return {name: value for name, (value, _) in usual.items() if value}, refused
 
 
 def _same_size(name: str, values: Sequence[str]) -> bool:
     """Whether sizes of memory are equal but for the part that kernels keep, as plumb-check compares them."""
-    if not (name.startswith("memory.") and name.endswith(".mib") and all(value.isdecimal() for value in values)):
-        return False
-    sizes = [int(value) for value in values]
-    return max(sizes) <= 1.01 * min(sizes)
+    is_size = name.startswith("memory.") and name.endswith(".mib") and all(value.isdecimal() for value in values)
+    return is_size and max(map(int, values)) <= 1.01 * min(map(int, values))
 
 
 def common_figures(checks: Sequence[Check]) -> dict[str, Figure]:
@@ -197,8 +193,7 @@ def slower(by_node: Mapping[str, Sequence[Check]], figures: Mapping[str, Figure]
             if (logs := check.logs(figure.name)).size:
                 nodes.add(node, figure.value(float(np.median(logs))))
     measured = [nodes for nodes in classes if nodes.values]  # other work may have disturbed every round
-    margins = outliers.Margins(tolerance, max(0.1, 2 * tolerance))
-    verdicts = outliers.decide(measured, margins) if measured else []
+    verdicts = outliers.decide(measured, outliers.Margins(tolerance, max(0.1, 2 * tolerance))) if measured else []
     return {
         finding.name: f"{verdict.subject} is slower by {finding.change:.1%}"
         for verdict in reversed(verdicts)
@@ -224,3 +219,94 @@ def _sample(checks: Sequence[Check], figure: str) -> Sample:
     sizes = [values.size for values in logs]
     _, nodes = np.unique([check.node for check in checks], return_inverse=True)
     return Sample(np.concatenate(logs), np.repeat(nodes, sizes), np.repeat(np.arange(len(checks)), sizes))
+
+
+#: with which probability, over the samples that classes are made of, a limit keeps its rate
+CONFIDENCE = 0.99
+#: ... and with which the bound of how alike rounds are holds
+ALIKE_CONFIDENCE = 0.9
+#: share of the checks of a healthy node that may end in doubt, over all figures together
+DOUBT = 1e-3
+#: the probability with which a slowdown that is said to be found is found
+FOUND = 0.9
+#: fewer nodes say nothing about others
+FEWEST_NODES = 5
+#: fewer rounds of a node do not give its level
+FEWEST_ROUNDS = 15
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Values of one figure: a logarithm of each round, its node and its check, numbered over all nodes."""
+
+    logs: Floats
+    nodes: Ints
+    checks: Ints
+
+    def levels(self) -> Floats:
+        """The median of each node, in the order of the nodes' numbers."""
+        return np.array([float(np.median(self.logs[self.nodes == node])) for node in np.unique(self.nodes)])
+
+    def noise(self) -> Floats:
+        """Each value less the level of its node, widened because the level is estimated from it."""
+        _, of, sizes = np.unique(self.nodes, return_inverse=True, return_counts=True)
+        wide = np.sqrt(sizes / np.maximum(sizes - 1, 1))
+        return np.asarray((self.logs - self.levels()[of]) * wide[of], dtype=np.float64)
+
+    def scatter(self) -> Floats:
+        """How far each value is from the median of its check: checks may be rougher than others, not only slower."""
+        numbers, of = np.unique(self.checks, return_inverse=True)
+        medians = np.array([np.median(self.logs[self.checks == number]) for number in numbers])
+        return np.asarray(np.abs(self.logs - medians[of]), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Limits of the median of a check's rounds, as logarithms; None: the sample cannot promise it.
+
+    ``member``: on a node of the class; ``non_member``: on a node that the class was not made of; ``doubt``: beyond it a
+    longer check is needed. ``detectable``: the slowdown of a usual node that nine checks in ten find, as a fraction.
+    ``missing``: rounds that ``member`` lacks. ``rounds``: as how many independent ones the check's count.
+    """
+
+    member: float | None
+    non_member: float | None
+    doubt: float
+    detectable: float | None
+    missing: int
+    rounds: float
+
+
+def limit(sample: Sample, rounds: int, error: float, doubt: float, tolerance: float) -> Limit:
+    """The limits of a check of ``rounds`` rounds.
+
+    ``error`` and ``doubt`` are the probabilities with which a healthy node may exceed them; slowdowns up to
+    ``tolerance`` (a fraction) are never beyond one.
+    """
+    levels, noise = sample.levels(), sample.noise()
+    usual, slowest = float(np.median(levels)), float(levels.max())
+    alike = max(majority.alike(values, sample.checks, ALIKE_CONFIDENCE) for values in (noise, sample.scatter()))
+    counted = majority.independent(rounds, alike)
+    least = usual + math.log1p(tolerance)
+
+    def beyond(chance: float) -> float | None:
+        return majority.bound(noise, majority.share(counted, chance), CONFIDENCE)
+
+    margin, half = beyond(error), beyond(error / 2)
+    member = None if margin is None else max(least, slowest + margin)
+    n = levels.size
+    spread: float | None = None
+    if n >= FEWEST_NODES:  # how far above the usual level that of the next node may lie, if levels are normal
+        spread = float(special.stdtrit(n - 1, 1 - error / 2) * np.std(levels, ddof=1) * math.sqrt(1 + 1 / n))
+    non_member = None if half is None or spread is None or member is None else max(member, usual + spread + half)
+    unsure = beyond(doubt)
+    at_most = slowest + (float(noise.max()) if unsure is None else unsure)
+    unsure = max(least, at_most) if member is None else min(member, max(least, at_most))
+    missing = 0
+    if margin is None:
+        missing = max(0, majority.needed(majority.share(counted, error), CONFIDENCE) - noise.size)
+    detectable = None
+    if member is not None:
+        # so many of the rounds of a slow node are beyond the limit that most of a check's are, nine times in ten
+        detectable = math.expm1(member - usual - float(np.quantile(noise, 1 - majority.share(counted, FOUND))))
+    return Limit(member, non_member, unsure, detectable, missing, counted)

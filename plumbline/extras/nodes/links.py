@@ -88,8 +88,7 @@ def search(groups: Sequence[Sequence[str]], measure: Measure) -> SearchReport:
     answered = list(zip(first, measure(first), strict=True))
     fine = [node for group, answer in answered if answer == "fine" for node in group.nodes]
     slow = [group for group, answer in answered if answer == "slow"]
-    unknown = [group.suspects for group, answer in answered if answer is None]
-    report = SearchReport(open=unknown, measured=len(first))
+    report = SearchReport(open=[group.suspects for group, answer in answered if answer is None], measured=len(first))
     while slow:
         helpers = list(fine)
         parts_of = {group: _parts(group, helpers) for group in slow}
@@ -128,8 +127,7 @@ def _follow(group: Group, parts: Sequence[Group], answer_of: dict[Group, Answer]
         report.nodes += group.suspects
         return []
     if len(group.suspects) == 1 or group.again:
-        ends = {"slow": report.together, "fine": report.passing, None: report.open}
-        ends[answers[0]].append(group.suspects)
+        {"slow": report.together, "fine": report.passing, None: report.open}[answers[0]].append(group.suspects)
         return []
     report.open += [part.suspects for part, answer in zip(parts, answers, strict=True) if answer is None]
     if answers == ["fine", "fine"]:
@@ -244,10 +242,6 @@ class Links:
         """The node seconds that the launches in ``rows``, by default those of the period, are taken to have cost."""
         return sum(USUAL_S * len(row.nodes) for row in (self.rows() if rows is None else rows))
 
-    def run(self, groups: Sequence[Sequence[str]]) -> SearchReport:
-        """Measure ``groups`` and find the cause of the slow ones."""
-        return search(groups, self.measure)
-
     def measure(self, groups: Sequence[Group]) -> list[Answer]:
         """The answer on each of ``groups``, after the launches that it still needs."""
         rows = self.rows()
@@ -255,19 +249,18 @@ class Links:
         left = self.terms.room(self.spent(rows) + self.checks_spent)
         for trial in groups:
             nodes = _ends(trial.nodes)
+            cost = USUAL_S * len(nodes)
             self._asked[nodes] += 1
-            if known[nodes] >= self._asked[nodes]:
-                continue
-            if left < USUAL_S * len(nodes):
+            if known[nodes] < self._asked[nodes] and left < cost:
                 self.why[trial.nodes] = NO_HOURS
-                continue
-            left -= USUAL_S * len(nodes)
-            self._launch(trial.nodes)
+            elif known[nodes] < self._asked[nodes]:
+                left -= cost
+                self._launch(trial.nodes)
         self._pool.values = {_ends(row.nodes): row.figures[0].samples for row in self._valid(self.rows())}
         answers = self._pool.judge(groups)
-        for trial, answer in zip(groups, answers, strict=True):
-            if answer is None and _ends(trial.nodes) in self._pool.values:
-                self.why[trial.nodes] = "too few groups, or too noisy, to say"
+        unclear = (trial.nodes for trial, answer in zip(groups, answers, strict=True) if answer is None)
+        measured = (nodes for nodes in unclear if _ends(nodes) in self._pool.values)
+        self.why |= dict.fromkeys(measured, "too few groups, or too noisy, to say")
         return answers
 
     def why_open(self, nodes: tuple[str, ...]) -> str:
@@ -304,11 +297,14 @@ def variant(site: str, partition: str, stack: str, nodes: int) -> Variant:
 def lines(links: Links, report: SearchReport, groups: int) -> list[str]:
     """The report of a search, a line for each finding."""
     messages = [f"bad: node {node}: every group with it is slow" for node in report.nodes]
-    for nodes in report.together:
-        messages.append(f"bad: {'link' if len(nodes) == 2 else 'together only'} {BETWEEN.join(nodes)}")
+    messages += [
+        f"bad: {'link' if len(nodes) == 2 else 'together only'} {BETWEEN.join(nodes)}" for nodes in report.together
+    ]
     messages += [f"doubt: {BETWEEN.join(nodes)}: slow once, then fine" for nodes in report.passing]
-    for reason, undecided in group((links.why_open(nodes), nodes) for nodes in report.open).items():
-        messages.append(f"open: {counted(len(undecided), 'group')}: {reason}: {BETWEEN.join(undecided[0])}")
+    messages += [
+        f"open: {counted(len(undecided), 'group')}: {reason}: {BETWEEN.join(undecided[0])}"
+        for reason, undecided in group((links.why_open(nodes), nodes) for nodes in report.open).items()
+    ]
     if links.left_over:
         few = f"fewer than {links.size} are left of the idle nodes"
         messages.append(f"in no group in this period: {some(links.left_over)}: {few}")

@@ -123,8 +123,7 @@ def _read(files: Iterable[Path], kind: type[Any], cut: bool = False) -> list[Any
             text = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise PlumbError(f"cannot read the checks: {error}", str(file), "name a file of checks") from None
-        whole = text[: text.rfind("\n") + 1] if cut else text
-        for number, line in enumerate(whole.splitlines(), 1):
+        for number, line in enumerate((text[: text.rfind("\n") + 1] if cut else text).splitlines(), 1):
             try:
                 check = msgspec.json.decode(line, type=kind)
             except (msgspec.DecodeError, ValueError) as error:

@@ -1,28 +1,35 @@
-"""``plumb screen``: every node of a partition checked within some days, when idle, and the links between them."""
+"""``plumb screen``: every node of a partition checked within some days, when idle, and the links between them.
+
+Its page has racks of nodes, each with its place among the others; a node opens with its course.
+"""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
+import re
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from plumbline import schedulers, site
-from plumbline.base import files, paths
+from plumbline.base import files, group, paths, units
 from plumbline.base.errors import PlumbError
 from plumbline.base.terminal import say
 from plumbline.base.units import counted, some
 from plumbline.commands import options
 from plumbline.commands.options import command, flag, option
-from plumbline.extras.nodes import checks, links, model, page, screening
+from plumbline.extras.nodes import checks, links, model, screening
 from plumbline.extras.nodes.checks import CheckRequest
 from plumbline.extras.nodes.links import Links
 from plumbline.extras.nodes.model import Result
-from plumbline.extras.nodes.screening import Choice, ScreenStatus, Terms, outlook
+from plumbline.extras.nodes.screening import Choice, NodeStatus, ScreenStatus, Terms, outlook, values, when
 from plumbline.schedulers import Node, names
+from plumbline.show.columns import Column, Table
+from plumbline.show.pages import blocks
+from plumbline.show.pages.blocks import Block, block, cell, link, section
 from plumbline.show.pages.page import render
 from plumbline.site.nodes.choice import of_partition
 from plumbline.stacks import manifest
@@ -63,8 +70,7 @@ def run_screen(args: argparse.Namespace) -> int:
         known = names.expand(names.fold(result.node for result in history), "--history")
         assessment = screening.assess(known, history, terms, args.tolerance)
         return 1 if _shown(args, str(args.history), assessment, history, Choice()) else 0
-    chosen_site = site.load(args.site or site.here())
-    part = site.partition(chosen_site, args.partition) if args.partition else chosen_site.partitions[0]
+    chosen_site, part = site.chosen(args.site, args.partition)
     if args.time_limit is not None and args.time_limit <= args.seconds:
         message = f"a job of {args.time_limit:g} s has no time for a check of {args.seconds:g} s"
         raise PlumbError(message, "--time-limit", "give more, or leave it out")
@@ -74,7 +80,9 @@ def run_screen(args: argparse.Namespace) -> int:
     terms = Terms(args.within, args.node_hours, args.seconds, time.time())
     links = _linked(args, request, terms) if args.links else None
     lines, is_bad = list[str](), False
-    with options.progress(args.json), _alone(request):
+    lock = paths.build() / "health" / request.site.name / f"{request.part.name}.screen.lock"
+    alone = files.reserved(lock, "another plumb screen of this partition is at work", "wait for its end")
+    with options.progress(args.json), alone:
         nodes = of_partition(part)
         choice = _nodes(args, request, terms, nodes, links.spent() if links else 0.0)
         if links:
@@ -83,11 +91,6 @@ def run_screen(args: argparse.Namespace) -> int:
     assessment = screening.assess([node.name for node in nodes], history, terms, args.tolerance)
     assessment.notes += lines
     return 1 if _shown(args, request.name, assessment, history, choice) or is_bad else 0
-
-
-def _alone(request: CheckRequest) -> contextlib.AbstractContextManager[None]:
-    lock = paths.build() / "health" / request.site.name / f"{request.part.name}.screen.lock"
-    return files.reserved(lock, "another plumb screen of this partition is at work", "wait for its end")
 
 
 def _nodes(
@@ -114,7 +117,7 @@ def _links(
     groups = measured.groups([node.name for node in nodes if node.usable and not jobs_on(node.name)])
     if args.dry_run:
         return [f"would measure the links of {counted(len(groups), 'group')} of {args.group} nodes"], False
-    slow = measured.run(groups)
+    slow = links.search(groups, measured.measure)
     return links.lines(measured, slow, len(groups)), bool(slow.nodes or slow.together)
 
 
@@ -131,13 +134,124 @@ def _shown(
 ) -> bool:
     """Print the assessment, and write the page; whether a node is bad."""
     lines = [*assessment.notes, *outlook(assessment, history, choice)]
-    forms = {".html": lambda: render(page.document(f"Screen of {name}", assessment, args.racks or page.RACKS, lines))}
+    forms = {".html": lambda: render(document(f"Screen of {name}", assessment, args.racks or RACKS, lines))}
     options.write("the page", args.output, forms)
     if args.json:
         options.print_lines(node.to_dict() for node in assessment.nodes)
         print("\n".join([*lines, assessment.closing()]), file=sys.stderr)
     else:
         odd = [node for node in assessment.nodes if node.state in ("bad", "doubt") or node.slower]
-        shown = [page.NODES.text(list(enumerate(odd))), ""] if odd else []
+        shown = [NODES.text(list(enumerate(odd))), ""] if odd else []
         print("\n".join([*shown, *lines, assessment.closing()]))
     return bool(assessment.bad)
+
+
+#: a node's name without its last number is its rack
+RACKS = r"^(.*?)[-_]?(?:[a-z]*)(\d+)$"
+#: the mark of a cell beside its percentile
+MARKS = {"bad": "✗", "doubt": "?", "due": "–", "ok": ""}
+#: how states are called by the badges of pages
+BADGES = {"bad": "FAIL", "doubt": "INCONCLUSIVE", "ok": "PASS", "due": "INVALID"}
+#: cells of a row: a rack without an end is broken
+WIDEST = 24
+#: the number of a node, and the node
+NODES = Table[tuple[int, NodeStatus]](
+    "Nodes",
+    [
+        Column("node", lambda row: row[1].name, page=lambda row: link(row[1].name, entry=row[0])),
+        Column("state", lambda row: row[1].state, page=lambda row: _badge(row[1])),
+        Column("checked", lambda row: row[1].checked, forms="text"),
+        Column("faster than", lambda row: _faster(row[1]), "number", forms="text"),
+        Column("faster than", lambda row: row[1].faster, "number", "%", forms="page"),
+        Column("checked (UTC)", lambda row: row[1].checked, forms="page"),
+        Column("checks", lambda row: len(row[1].course), "number", forms="page"),
+        Column("what", lambda row: row[1].line),
+    ],
+)
+
+
+def _faster(node: NodeStatus) -> str:
+    return units.dashed(None if node.faster is None else f"{node.faster} %")
+
+
+def _badge(node: NodeStatus) -> Block:
+    return block("badge", node.state, verdict=BADGES[node.state])
+
+
+def document(title: str, status: ScreenStatus, racks: str, lines: Sequence[str]) -> dict[str, Any]:
+    """The page. ``racks``: a regular expression whose first group is the rack of a node, its second the place in it."""
+    about = "Each cell is a node: how many percent of the others are slower. ✗ bad, ? in doubt, – not checked in time."
+    return {
+        "title": title,
+        "heading": [title],
+        "head": [block("paragraph", status.closing(), id="closing"), bool(lines) and block("bullets", *lines)],
+        "sections": [
+            section("racks", "Racks", about, block("scale", "0 ", " 100 %"), _racks(status, racks)),
+            section("nodes", "Nodes", "A node opens with all its checks.", NODES.block(list(enumerate(status.nodes)))),
+        ],
+        "entries": [_entry(node) for node in status.nodes],
+    }
+
+
+def _racks(status: ScreenStatus, pattern: str) -> Block:
+    """A table for each rack, in the order of the names."""
+    matcher = re.compile(pattern)
+    if matcher.groups < 1:
+        raise PlumbError(f"{pattern!r} has no group", "--racks", "put the rack in brackets, such as '^(r[0-9]+)n'")
+    matches = [matcher.search(node.name) for node in status.nodes]
+    placed = (((matched[1] or "") if matched else "", number) for number, matched in enumerate(matches))
+    tables = []
+    for rack, numbers in group(placed).items():
+        lines = [numbers[first : first + WIDEST] for first in range(0, len(numbers), WIDEST)]
+        head = [rack or "nodes", *(str(place) for place in range(1, min(len(numbers), WIDEST) + 1))]
+        rows = [
+            [rack if not number else "", *(_cell(status, index) for index in line)] for number, line in enumerate(lines)
+        ]
+        tables.append(blocks.table(rack or "nodes", head, rows, look="matrix", titled=True))
+    return block("matrices", *tables)
+
+
+def _cell(status: ScreenStatus, number: int) -> Block:
+    node = status.nodes[number]
+    text = MARKS[node.state] + ("" if node.faster is None else str(node.faster))
+    hint = f"{node.name}: {node.state}{f': {node.line}' if node.line else ''}, checked {node.checked}"
+    colour = {} if node.place is None else {"share": node.place}
+    return cell(link(text or "·", entry=number), look="heat", hint=hint, **colour)
+
+
+def _entry(node: NodeStatus) -> dict[str, Any]:
+    """A node as its drawer shows it."""
+    rows = [(when(check.time), check.state, check.line) for check in reversed(node.course)]
+    checks = blocks.table("Checks", ["checked (UTC)", "state", "what"], rows, empty="It was never checked.")
+    return {
+        "id": node.name,
+        "title": node.name,
+        "head": [_badge(node), f" {node.line}"],
+        "body": [
+            bool(node.course) and block("part", *_courses(node.course), title="Course"),
+            block("part", checks, title="Checks"),
+        ],
+    }
+
+
+def _courses(course: Sequence[Result]) -> list[Block]:
+    """A chart of each figure over the checks."""
+    first = course[0].time
+    medians = [(check, values(check)) for check in course]
+    courses = [
+        (figure, [(check, known[figure.name]) for check, known in medians if figure.name in known])
+        for figure in course[-1].figures
+    ]
+    return [
+        blocks.chart(
+            f"{figure.name}, {figure.unit}",
+            f"{figure.better} is better; a point is a check.",
+            ["checked (UTC)", blocks.number(figure.name, figure.unit), "state"],
+            [(when(check.time), units.digits(value), check.state) for check, value in known],
+            [(number, (check.time - first) / 86400, value) for number, (check, value) in enumerate(known)],
+            x={"name": "days", "type": "value"},
+            y={"name": figure.unit, "type": "value"},
+            height=200,
+        )
+        for figure, known in courses
+    ]

@@ -242,11 +242,9 @@ def _places(known: Mapping[str, Mapping[str, float]], names: Sequence[str]) -> d
 
 def outlook(status: ScreenStatus, history: Sequence[Result], choice: Choice) -> list[str]:
     """The nodes left out and why, and when all nodes will be through."""
-    lines = []
-    reasons = Counter(why.split(":")[0] for why in choice.left_out.values())
-    for reason, number in reasons.most_common():
-        names = [name for name, why in choice.left_out.items() if why.split(":")[0] == reason]
-        lines.append(f"left out: {counted(number, 'node')}, {reason}: {some(names)}")
+    reasons = group((why.split(":")[0], name) for name, why in choice.left_out.items())
+    most_first = sorted(reasons.items(), key=lambda item: -len(item[1]))
+    lines = [f"left out: {counted(len(names), 'node')}, {reason}: {some(names)}" for reason, names in most_first]
     return [*lines, _through(status, history)]
 
 

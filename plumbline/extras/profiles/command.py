@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,13 +13,16 @@ from msgspec.structs import replace
 
 from plumbline import site
 from plumbline.base.errors import PlumbError
+from plumbline.base.schemas.site import Partition
 from plumbline.commands import options
 from plumbline.commands.options import command, flag, goes_without, only_with, option
-from plumbline.extras.profiles import launches, maps, text
+from plumbline.extras.profiles import maps, text
 from plumbline.gate.variants import list_variants, of_application
-from plumbline.launch.profiles import read
-from plumbline.launch.profiles.model import Profile, RankMap
-from plumbline.measure.application import model, source
+from plumbline.launch import profile_files
+from plumbline.launch.prepare import OWN, variant_again
+from plumbline.launch.profiles import Profile, RankMap
+from plumbline.measure import driver, jobs
+from plumbline.measure.application import model
 from plumbline.measure.reframe.campaign import first_stack
 from plumbline.measure.session import passing_folder
 from plumbline.records import query
@@ -83,9 +87,9 @@ def run_profile(args: argparse.Namespace) -> int:
     """Profile a program or tests, print it; returns 0 if every launch is verified and every rank left a profile."""
     if args.compare:
         return _compare(args.compare, args.trust)
-    old = _stored(args.against) if args.against else None
+    old = profile_files.of_record(query.find(args.against)) if args.against else None
     if args.show:
-        _show_stored(args, _stored(args.show), old)
+        _show_stored(args, profile_files.of_record(query.find(args.show)), old)
         return 0
     application_file = None if args.placement else model.named_or_here(args.application)
     if application_file and args.words and not args.stack:
@@ -93,9 +97,8 @@ def run_profile(args: argparse.Namespace) -> int:
     if not args.words or not args.stack:
         cure = "plumb profile PATTERN --stack NAME, or --stack NAME --placement NAME -- PROGRAM"
         raise PlumbError("nothing to run, or no stack to run it on", "plumb profile", cure)
-    known = site.load(site.here())
-    partition = site.partition(known, args.partition or known.partitions[0].name)
-    launches.refuse_other_nodes(partition, args.stack)
+    known, partition = site.chosen(None, args.partition)
+    refuse_other_nodes(partition, args.stack)
     good = True
     with passing_folder("profile") as folder:
         wanted = (
@@ -103,26 +106,20 @@ def run_profile(args: argparse.Namespace) -> int:
         )
         for variant in wanted:
             more = {"PLUMB_PROFILE_WAIT": "1"} if args.wait else {}
-            (record,) = launches.measure([replace(variant, environment={**variant.environment, **more})], folder)
+            (record,) = measure([replace(variant, environment={**variant.environment, **more})], folder)
             good = _show(record, old, args.json) and good
     return 0 if good else 1
 
 
 def _compare(idents: Sequence[str], trusted: bool) -> int:
     """Profile the variants of two records, in one session, and say what differs; 0 if both profiles are whole."""
-    variants = [launches.again(old, trusted) for old in map(query.find, idents)]
+    variants = [again(old, trusted) for old in map(query.find, idents)]
     with passing_folder("profile") as folder:
-        records = launches.measure(variants, folder)
-    stored_profiles = [read.load(read.file_of(record.site, record.id)) for record in records]
+        records = measure(variants, folder)
+    stored_profiles = [profile_files.of_record(record) for record in records]
     good = [_whole(record, profile) for record, profile in zip(records, stored_profiles, strict=True)]
     print(text.difference(*stored_profiles))
     return 0 if all(good) else 1
-
-
-def _stored(ident: str) -> Profile:
-    """The profile of the record whose id begins with ``ident``."""
-    record = query.find(ident)
-    return read.load(read.file_of(record.site, record.id))
 
 
 def _show_stored(args: argparse.Namespace, profile: Profile, old: Profile | None) -> None:
@@ -132,7 +129,7 @@ def _show_stored(args: argparse.Namespace, profile: Profile, old: Profile | None
             raise PlumbError("no rank left a profile", f"record {profile.record}", "see plumb profile --show")
         print(text.EXPORTS[args.export](profile))
     elif args.on:
-        rank_maps = maps.elsewhere(profile, args.on, _nodes(args), args.threads or 1)
+        rank_maps = maps.elsewhere(profile, args.on, args.nodes or 1, args.threads or 1)
         if args.json:
             _print_json(profile, rank_maps)
         else:
@@ -154,11 +151,10 @@ def _print_json(profile: Profile, rank_maps: list[RankMap]) -> None:
 
 def _show(record: Record, old: Profile | None, as_json: bool) -> bool:
     """Print the profile of ``record``; whether it is whole and its launch verified."""
-    file = read.file_of(record.site, record.id)
-    profile = read.load(file)
+    profile = profile_files.of_record(record)
     _print(profile, old, as_json)
     good = _whole(record, profile)
-    print(f"profile: {file}", file=sys.stderr)
+    print(f"profile: {profile_files.file_of(record.site, record.id)}", file=sys.stderr)
     return good
 
 
@@ -169,10 +165,6 @@ def _whole(record: Record, profile: Profile) -> bool:
     return record.verified and bool(profile.ranks) and not profile.missing
 
 
-def _nodes(args: argparse.Namespace) -> int:
-    return 1 if args.nodes is None else int(args.nodes)
-
-
 def _tests(args: argparse.Namespace, application_file: Path | None, folder: Path) -> list[Variant]:
     """The variants that ReFrame selects for the stack, of the programs of ``application_file``, or of the suite."""
     manifest.load(args.stack)  # ReFrame only says that it selects nothing for an unknown stack
@@ -180,7 +172,7 @@ def _tests(args: argparse.Namespace, application_file: Path | None, folder: Path
     if application_file:
         test = model.load(application_file).tests(args.words, application_file)
         listing = of_application(
-            application_file, source.present(application_file), args.stack, test, system, folder, _tell
+            application_file, model.present_code(application_file), args.stack, test, system, folder, _tell
         )
     else:
         listing = list_variants([args.stack], "|".join(args.words), system, folder)
@@ -191,10 +183,38 @@ def _tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _program(args: argparse.Namespace, name: str, partition: str) -> list[Variant]:
+def _program(args: argparse.Namespace, site_name: str, partition: str) -> list[Variant]:
     """A person's own program, which runs in the present folder."""
-    settings = {
-        "site": name, "partition": partition, "stack": args.stack, "placement": args.placement, "memory": args.memory,
-        "threads": args.threads, "ranks_per_node": args.ranks, "nodes": _nodes(args), "time_limit_s": args.time_limit,
-    }  # fmt: skip
-    return [launches.program(args.words, settings)]
+    name, *arguments = args.words
+    file = shutil.which(name)
+    if file is None:
+        raise PlumbError(f"there is no such program: {name}", "plumb profile", "give its path after --")
+    absolute = str(Path(file).absolute())
+    return [Variant.create(
+        test="profile", name=f"profile {Path(name).name}", benchmark=OWN, arguments=arguments, figures=[],
+        parser="none", context={"program": absolute, "command": ["env", "-C", str(Path.cwd()), absolute]},
+        site=site_name, partition=partition, stack=args.stack, placement=args.placement, memory=args.memory,
+        threads=args.threads, ranks_per_node=args.ranks, nodes=args.nodes or 1, time_limit_s=args.time_limit,
+    )]  # fmt: skip
+
+
+def measure(variants: Sequence[Variant], folder: Path) -> list[Record]:
+    """The records of one launch of each of ``variants`` under the profile."""
+    wanted = [replace(variant, profiled=True, launches=1) for variant in variants]
+    return driver.run(wanted, folder, say=_tell)[1]
+
+
+def again(record: Record, trusted: bool = False) -> Variant:
+    """The variant of a record, which may be ``trusted``; raises :class:`PlumbError` where that cannot be run here."""
+    if record.is_imported:
+        raise PlumbError("an imported record", record.id, "profile it with the program that measured it")
+    variant = variant_again(record, trusted)
+    refuse_other_nodes(site.partition(site.load(variant.site), variant.partition), variant.stack)
+    return variant
+
+
+def refuse_other_nodes(partition: Partition, stack: str) -> None:
+    """Raise :class:`PlumbError` for a partition whose nodes are not this host."""
+    if jobs.needed(partition):
+        cure = f"run it inside a job: {stack} is started on this host"
+        raise PlumbError(f"partition {partition.name} is reached by jobs only", "plumb profile", cure)

@@ -13,9 +13,9 @@ from msgspec import structs
 
 from plumbline.base.errors import PlumbError
 from plumbline.host import binder, machine
-from plumbline.launch.profiles import sums
-from plumbline.launch.profiles.model import Printed, Profile, RankMap, RankPlace, Traffic
-from plumbline.launch.profiles.read import place_on
+from plumbline.launch import profiles
+from plumbline.launch.profile_files import place_on
+from plumbline.launch.profiles import Printed, Profile, RankMap, RankPlace, Traffic
 
 #: more ranks take too long: the search looks at every pair of them for each exchange
 MOST_RANKS = 512
@@ -48,21 +48,18 @@ def messages(profile: Profile) -> Messages:
 def rank_map(name: str, sent: Messages, places: Sequence[RankPlace], ranks: Sequence[int]) -> RankMap:
     """The map that has rank ``ranks[i]`` in ``places[i]``, with what it sends by class."""
     order = np.array(ranks)
-    classes = {name: number for number, name in enumerate(sums.CLASSES)}
-    kinds = np.array([[classes[sums.class_of(place, peer)] for peer in places] for place in places], np.int64)
-    traffic = []
-    for inside, number in classes.items():
-        chosen = kinds == number
-        count, size = (int(matrix[np.ix_(order, order)][chosen].sum()) for matrix in (sent.count, sent.bytes))
-        if count:
-            traffic.append(Traffic(inside=inside, messages=count, bytes=size))
+    classes = {name: number for number, name in enumerate(profiles.CLASSES)}
+    kinds = np.array([[classes[profiles.class_of(place, peer)] for peer in places] for place in places], np.int64)
+    ordered = [matrix[np.ix_(order, order)] for matrix in (sent.count, sent.bytes)]
+    totals = {inside: [int(matrix[kinds == number].sum()) for matrix in ordered] for inside, number in classes.items()}
+    traffic = [Traffic(inside=inside, messages=count, bytes=size) for inside, (count, size) in totals.items() if count]
     return RankMap(name=name, ranks=list(map(int, ranks)), traffic=traffic)
 
 
 def distance(seats: RankMap) -> tuple[int, ...]:
     """The bytes of each class, the farthest first: of two maps the one with less is better."""
     size = {traffic.inside: traffic.bytes for traffic in seats.traffic}
-    return tuple(size.get(name, 0) for name in reversed(sums.CLASSES))
+    return tuple(size.get(name, 0) for name in reversed(profiles.CLASSES))
 
 
 def here(profile: Profile) -> list[RankMap]:
@@ -127,8 +124,7 @@ def _object(places: Sequence[RankPlace], kind: str) -> Callable[[int], tuple[Any
 
 def _split(both: Matrix, members: list[int], sizes: list[int]) -> list[int]:
     """``members`` in the order of groups of ``sizes``: so that few bytes go between the groups."""
-    groups = np.repeat(np.arange(len(sizes)), sizes)
-    starts = [groups, _grown(both, sizes)]
+    starts = [np.repeat(np.arange(len(sizes)), sizes), _grown(both, sizes)]
     ended = [_exchanged(both, start.copy()) for start in starts]
     best = min(ended, key=lambda grouping: int(both[grouping[:, None] != grouping[None, :]].sum()))
     return [members[place] for place in np.argsort(best, kind="stable")]
@@ -176,8 +172,7 @@ def elsewhere(profile: Profile, topology: str, nodes: int, threads: int) -> list
     if nodes < 1 or count % nodes:
         raise PlumbError(f"{count} ranks do not fill {nodes} nodes alike", "plumb profile --nodes", "divide the ranks")
     host = machine.load(topology)
-    dealing = [item.name for item in binder.placements() if item.map == "cyclic" and nodes > 1]
-    names = ["compact", "scatter", *dealing]
+    names = ["compact", "scatter", *[item.name for item in binder.placements() if item.map == "cyclic" and nodes > 1]]
     plans = [binder.resolve(name, threads=threads, ranks=count // nodes, topology=topology) for name in names]
     dealt = [_places(planned, host, nodes) for planned in plans]
     maps = [rank_map(name, sent, places, range(count)) for name, places in zip(names, dealt, strict=True)]
@@ -188,13 +183,10 @@ def _places(planned: binder.Plan, host: machine.Machine, nodes: int) -> list[Ran
     """Where each rank would be: dealt to the nodes in blocks, or in turn."""
     per_node = len(planned.ranks)
     cyclic = planned.map == "cyclic"
-    places = []
-    for rank in range(nodes * per_node):
-        node, local = (rank % nodes, rank // nodes) if cyclic else divmod(rank, per_node)
-        places.append(place_on(host, rank, f"node {node}", planned.ranks[local].cpus))
-    return places
+    dealt = [(rank % nodes, rank // nodes) if cyclic else divmod(rank, per_node) for rank in range(nodes * per_node)]
+    return [place_on(host, rank, f"node {node}", planned.ranks[local].cpus) for rank, (node, local) in enumerate(dealt)]
 
 
 def printed(profile: Profile, maps: list[RankMap]) -> Printed:
     """``profile`` with its traffic and ``maps``."""
-    return Printed(**structs.asdict(profile), traffic=list(sums.traffic(profile).values()), maps=maps)
+    return Printed(**structs.asdict(profile), traffic=list(profiles.traffic(profile).values()), maps=maps)

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from plumbline.base import units
 from plumbline.base.units import counted, cpu_list
 from plumbline.extras.profiles import maps, text
-from plumbline.launch.profiles import read, sums
-from plumbline.launch.profiles.model import Profile
+from plumbline.launch import profile_files, profiles
+from plumbline.launch.profiles import Profile
 from plumbline.records.model import Record, Row
 from plumbline.show.pages.blocks import Block, Piece, absent, block, chart, choice, facts, number, scale, section
 
@@ -32,8 +32,8 @@ def stored(rows: Sequence[Row]) -> list[Profile]:
     for row in sorted(rows, key=lambda row: (row.time, row.id), reverse=True):
         if row.is_profiled:
             newest.setdefault((row.variant.name, row.stack.name), row)
-    files = [file for file in (read.file_of(row.site, row.id) for row in newest.values()) if file.is_file()]
-    return [profile for profile in map(read.load, files[:MAX_PROFILES]) if profile.ranks]
+    files = [file for file in (profile_files.file_of(row.site, row.id) for row in newest.values()) if file.is_file()]
+    return [profile for profile in map(profile_files.load, files[:MAX_PROFILES]) if profile.ranks]
 
 
 def of_campaign(_usable: Sequence[Record], rows: Sequence[Row]) -> Block:
@@ -57,9 +57,9 @@ def profiled(profiles: Sequence[Profile]) -> Block:
 
 
 def _shown(profile: Profile) -> list[Piece]:
-    shares = [100 * sums.mpi_share(rank) for rank in profile.ranks]
+    shares = [100 * profiles.mpi_share(rank) for rank in profile.ranks]
     low, mean, high = map(units.digits, (min(shares), statistics.fmean(shares), max(shares)))
-    missing = read.shortfalls(profile.ranks, len(profile.ranks) + len(profile.missing))
+    missing = profile_files.shortfalls(profile.ranks, len(profile.ranks) + len(profile.missing))
     rank_maps = maps.here(profile)
     rows = [
         ("stack", profile.stack),
@@ -67,7 +67,7 @@ def _shown(profile: Profile) -> list[Piece]:
         ("measured", units.second(profile.time)),
         ("wall time", f"{units.digits(max(rank.wall_ns for rank in profile.ranks) / 1e9)} s"),
         ("in MPI", f"{mean} % of it ({low} to {high} % by rank)"),
-        *sums.counted(profile.ranks),
+        *profiles.counted(profile.ranks),
     ]
     return [
         facts("Profile", rows),
@@ -108,7 +108,7 @@ def _pairs(profile: Profile) -> Block:
         [
             (
                 f"{rank} to {peer.rank}",
-                sums.class_of(sender, receiver) if sender and receiver else "unknown",
+                profiles.class_of(sender, receiver) if sender and receiver else "unknown",
                 peer.sent_messages,
                 peer.sent_bytes,
                 " to ".join(cpu_list(end.cpus) if end else "?" for end in (sender, receiver)),
@@ -127,8 +127,8 @@ def _pairs(profile: Profile) -> Block:
 
 
 def _sizes(profile: Profile) -> Block:
-    totals = sorted(sums.by_size(profile).items())
-    calls = [total.call for total in sums.per_call(profile.ranks)]
+    totals = sorted(profiles.by_size(profile).items())
+    calls = [total.call for total in profiles.per_call(profile.ranks)]
     powers = sorted({power for (_, power), _ in totals})
     names = [units.human_bytes(2 ** (power - 1)) if power else "none" for power in powers]
     cells = [(total, powers.index(power)) for (_, power), total in totals]

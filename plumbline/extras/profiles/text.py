@@ -15,9 +15,8 @@ from typing import Any, TypeAlias
 from plumbline.base import units
 from plumbline.base.units import cpu_list
 from plumbline.extras.profiles import maps
-from plumbline.launch.profiles import read, sums
-from plumbline.launch.profiles.model import Profile, RankMap, RankProfile, Traffic
-from plumbline.launch.profiles.sums import Total, mpi_share
+from plumbline.launch import profile_files, profiles
+from plumbline.launch.profiles import Profile, RankMap, RankProfile, Total, Traffic, mpi_share
 from plumbline.records.model import AnyRecord
 from plumbline.show.columns import Column, Table
 
@@ -79,7 +78,7 @@ PEERS = Table[tuple[int, int, int, int]](
 
 def text(profile: Profile) -> str:
     """The whole profile, for people."""
-    lines = read.shortfalls(profile.ranks, len(profile.ranks) + len(profile.missing))
+    lines = profile_files.shortfalls(profile.ranks, len(profile.ranks) + len(profile.missing))
     if not profile.ranks:
         return "\n".join(lines)
     sent = _text(traffic(profile)) or "no message from one rank to another: collective calls alone, or none"
@@ -99,7 +98,7 @@ def _banner(profile: Profile) -> str:
         ("placement", f"{profile.placement} ({named})"),
         ("start", profile.time),
         ("record", profile.record),
-        *sums.counted(ranks),
+        *profiles.counted(ranks),
     ]
     columns: dict[str, list[float]] = {
         "wall s": [rank.wall_ns / 1e9 for rank in ranks],
@@ -140,7 +139,7 @@ def calls(profile: Profile) -> Filled:
             Column("waiting s", lambda row: f"{row[1].waited_ns / 1e9:.6f}" if split else "", "number"),
         ],
     )
-    return shown, [("", total) for total in sums.per_call(profile.ranks)]
+    return shown, [("", total) for total in profiles.per_call(profile.ranks)]
 
 
 def _sizes(profile: Profile) -> str:
@@ -155,14 +154,14 @@ def _sizes(profile: Profile) -> str:
             *_shares(profile),
         ],
     )
-    totals = sums.per_size(profile)
+    totals = profiles.per_size(profile)
     more = len(totals) - SIZES_SHOWN
     return shown.text(totals[:SIZES_SHOWN]) + (f"\n{more} more rows, of less time: --json has all" if more > 0 else "")
 
 
 def traffic(profile: Profile) -> Filled:
     """Messages by the smallest object that holds both ranks."""
-    classes = sums.traffic(profile)
+    classes = profiles.traffic(profile)
     total = sum(sent.bytes for sent in classes.values()) or 1
     shown = Table[tuple[str, Traffic]](
         "The smallest object that holds both ranks of a message",
@@ -178,20 +177,22 @@ def traffic(profile: Profile) -> Filled:
 
 def _matrix(profile: Profile) -> str:
     """A shade for the bytes from each rank (row) to each (column)."""
-    rows = sums.matrix(profile)
+    rows = profiles.matrix(profile)
     most = max((value for row in rows for value in row), default=0)
     if not most or len(rows) > RANKS_SHOWN:
         return ""
-    lines = ["".join(_SHADES[-(-value * (len(_SHADES) - 1) // most)] for value in row) for row in rows]
     width = len(str(len(rows) - 1))
-    body = [f"{number:>{width}} |{line}|" for number, line in enumerate(lines)]
+    body = [
+        f"{number:>{width}} |{''.join(_SHADES[-(-value * (len(_SHADES) - 1) // most)] for value in row)}|"
+        for number, row in enumerate(rows)
+    ]
     return "\n".join([f"bytes from rank (row) to rank (column); █ is {most} B", *body])
 
 
 def crossings(seats: Sequence[RankMap]) -> Filled:
     """Bytes by what they cross under each map."""
     sizes = [{traffic.inside: traffic.bytes for traffic in each.traffic} for each in seats]
-    kinds = [name for name in sums.CLASSES if any(name in size for size in sizes)]
+    kinds = [name for name in profiles.CLASSES if any(name in size for size in sizes)]
     rows = [(each.name, *(str(size.get(name, 0)) for name in kinds)) for each, size in zip(seats, sizes, strict=True)]
     columns = [
         Column[tuple[str, ...]](name, itemgetter(place), "number" if place else "")
@@ -212,9 +213,9 @@ def map_table(seats: Sequence[RankMap]) -> str:
 
 def _saved(worse: RankMap, better: RankMap) -> str:
     """Bytes that the better map saves of the farthest class in which the two differ."""
-    pairs = zip(reversed(sums.CLASSES), maps.distance(worse), maps.distance(better), strict=True)
+    pairs = zip(reversed(profiles.CLASSES), maps.distance(worse), maps.distance(better), strict=True)
     name, before, after = next(row for row in pairs if row[1] != row[2])
-    where = name if name == sums.NODES else f"between ranks that share the {name} only"
+    where = name if name == profiles.NODES else f"between ranks that share the {name} only"
     return f"{better.name} instead of {worse.name}: {before - after} of {before} B fewer {where}"
 
 
@@ -265,17 +266,17 @@ def _cost(profile: Profile) -> str:
 
 def _last(profile: Profile) -> str:
     mpi, _ = _times(profile)
-    calls = sums.per_call(profile.ranks)
+    calls = profiles.per_call(profile.ranks)
     if not calls:
         return "MPI: no call between MPI_Init and MPI_Finalize was counted"
     first = calls[0]
     shares = [100 * mpi_share(rank) for rank in profile.ranks]
-    far = sums.traffic(profile)
+    far = profiles.traffic(profile)
     sent = sum(crossing.bytes for crossing in far.values())
-    time = "time counted" if sums.counted(profile.ranks) else "wall time"
+    time = "time counted" if profiles.counted(profile.ranks) else "wall time"
     where = max(far, key=lambda name: far[name].bytes, default="")
     return (
-        f"MPI: {sums.share(profile.ranks):.1f} % of the {time} ({min(shares):.1f} to {max(shares):.1f} % by rank), "
+        f"MPI: {profiles.share(profile.ranks):.1f} % of the {time} ({min(shares):.1f} to {max(shares):.1f} % by rank), "
         f"most of it MPI_{first.call} ({100 * first.time_ns / mpi if mpi else 0:.1f} %)"
         + (f"; {100 * far[where].bytes / sent:.0f} % of the bytes sent: {where}" if sent else "")
     )
@@ -312,12 +313,12 @@ def of_records(first: AnyRecord, second: AnyRecord) -> str:
     """The :func:`difference` of the profiles of two records; empty unless both have one."""
     if not (first.is_profiled and second.is_profiled):
         return ""
-    return difference(*(read.load(read.file_of(record.site, record.id)) for record in (first, second)))
+    return difference(*map(profile_files.of_record, (first, second)))
 
 
 def difference(old: Profile, new: Profile) -> str:
     """Rows that differ, the one whose time changed most first, then the traffic; the important line last."""
-    before, after = sums.by_size(old), sums.by_size(new)
+    before, after = profiles.by_size(old), profiles.by_size(new)
     walls = [sum(rank.wall_ns for rank in profile.ranks) or 1 for profile in (old, new)]
     rows = []
     changes = {key: _time(after, key) - _time(before, key) for key in sorted(before.keys() | after.keys())}
@@ -338,14 +339,12 @@ def _time(totals: dict[tuple[str, int], Total], key: tuple[str, int]) -> int:
 
 
 def _changed_traffic(old: Profile, new: Profile) -> str:
-    both = [sums.traffic(profile) for profile in (old, new)]
-    rows = []
-    for name in (name for name in sums.CLASSES if any(name in of for of in both)):
-        before, after = (of.get(name, Traffic(inside=name, messages=0, bytes=0)) for of in both)
-        rows.append((name, before, after))
+    before, after = profiles.traffic(old), profiles.traffic(new)
+    known = [name for name in profiles.CLASSES if name in {**before, **after}]
+    absent = {name: Traffic(inside=name, messages=0, bytes=0) for name in known}
+    rows = [(name, before.get(name, none), after.get(name, none)) for name, none in absent.items()]
     shown = TRAFFIC_CHANGES.text(rows) if rows else "no message from one rank to another"
-    peers = _peers(sums.matrix(old), sums.matrix(new))
-    return "\n\n".join(part for part in (shown, peers) if part)
+    return "\n\n".join(part for part in (shown, _peers(profiles.matrix(old), profiles.matrix(new))) if part)
 
 
 def _peers(before: list[list[int]], after: list[list[int]]) -> str:
@@ -365,7 +364,7 @@ def _peers(before: list[list[int]], after: list[list[int]]) -> str:
 
 
 def _last_change(old: Profile, new: Profile, same: bool, changes: dict[tuple[str, int], int]) -> str:
-    shares = [sums.share(profile.ranks) for profile in (old, new)]
+    shares = [profiles.share(profile.ranks) for profile in (old, new)]
     most = max(changes, key=lambda key: abs(changes[key]), default=None)
     where = f"; most of the change in MPI_{most[0]} ({changes[most] / 1e9:+.6f} s)" if most else ""
     calls = "the same calls and sizes: only times differ" if same else "other calls or sizes"
@@ -379,14 +378,14 @@ def caliper(profile: Profile) -> str:
     node of the tree, in the order of the nodes: Hatchet takes that order from the first rows. Times are in seconds.
     What describes the launch is next to the rows, as Caliper's globals do; Thicket makes metadata of it.
     """
-    totals = sums.per_call(profile.ranks)
+    totals = profiles.per_call(profile.ranks)
     calls = [total.call for total in totals]
     nodes: list[dict[str, Any]] = [{"label": profile.command[0].rpartition("/")[2], "column": "path"}]
     nodes += [{"label": f"MPI_{call}", "column": "path", "parent": 0} for call in calls]
     columns = ["Node order", "mpi.rank", "path", "sum#time.duration", "inclusive#sum#time.duration", "calls", "bytes"]
     rows: list[list[Any]] = []
     for rank in profile.ranks:
-        by_call = {total.call: total for total in sums.per_call([rank])}
+        by_call = {total.call: total for total in profiles.per_call([rank])}
         rows.append([0, rank.rank, 0, max(rank.wall_ns - rank.mpi_ns, 0) / 1e9, rank.wall_ns / 1e9, 1, 0])
         for number, total in enumerate(totals, start=1):
             of_rank = by_call.get(total.call, Total(total.call, total.role))

@@ -1,17 +1,171 @@
-"""``plumb publish``: static pages over all systems and campaigns of a results folder."""
+"""``plumb publish``: static pages over all systems and campaigns of a results folder.
+
+A system has a page that leads to its campaigns, its tests over time and its machine.
+"""
 
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
 
-from plumbline.base import files
+from plumbline.base import files, group
+from plumbline.base.errors import PlumbError
 from plumbline.base.units import counted
 from plumbline.commands import options
 from plumbline.commands.options import command, option
-from plumbline.extras.publish import documents, folder, system
-from plumbline.records import sources
+from plumbline.extras.publish import documents, folder
+from plumbline.extras.publish.documents import slug
+from plumbline.extras.publish.folder import Folder, Made
+from plumbline.records import notes, outcome, query, sources
+from plumbline.records.model import Row
+from plumbline.records.notes import Note
+from plumbline.show.report.compose import compose, without_odd
+from plumbline.show.report.overview import others
+
+#: a record's row, and its seal or the SHA-256 of its content
+Known = tuple[Row, str]
+TOP = "All systems"
+
+
+@dataclass
+class System:
+    """A site whose pages are made.
+
+    ``problems`` are unreadable records and failed pages, in words; ``newest`` are the records of its newest campaign
+    whose figures may be compared. ``experiments``: their records are history too.
+    """
+
+    name: str
+    folder: Folder
+    experiments: bool = False
+    problems: list[str] = field(default_factory=list)
+    newest: list[Known] = field(default_factory=list)
+
+    @property
+    def path(self) -> str:
+        """The folder of its pages."""
+        return f"systems/{slug(self.name)}"
+
+    def publish(self) -> dict[str, Any] | None:
+        """Make the pages whose inputs changed; returns its line on the page of all systems, None without records."""
+        known, damages = query.with_sums(query.Selection(site=self.name))
+        noted, spoilt = notes.read(self.name)
+        self.problems += [f"damaged record: {damage}" for damage in damages]
+        self.problems += [f"damaged note: {damage}" for damage in spoilt]
+        if not known:
+            return None
+        lines = self._campaigns(known)
+        campaigns, parts = ([line for line in lines if (line["rank"] > 1) == part] for part in (False, True))
+        tests = self._tests([item for item in known if self.experiments or not item[0].is_experiment], noted)
+        rows = [row for row, _ in known]
+        try:
+            machine, odd = without_odd(lambda some, _: documents.machine(self.name, some, self._trail("")), rows)
+            self._name(odd)
+        except PlumbError as error:
+            machine = documents.machine(self.name, [], self._trail(""))
+            self._name([error])
+        self.folder.show(f"{self.path}/machine.html", machine)
+        if newest := min(lines, key=lambda line: line["rank"], default=None):
+            self.newest = [(row, total) for row, total in known if row.campaign == newest["name"] and row.is_comparable]
+        changes = sorted((change for test in tests for change in test.pop("changes")), key=_when, reverse=True)
+        facts = {
+            "records": len(rows),
+            "begin": rows[0].time,
+            "end": rows[-1].time,
+            "processors": sorted({str(row.host["cpu"]) for row in rows if row.host.get("cpu")}),
+            "nodes": sorted({node for row in rows for node in row.nodes}),
+            "worse": sum(test["worse"] for test in tests),
+            "better": sum(test["better"] for test in tests),
+        }
+        sections = [documents.changes(changes[: documents.MOST_CHANGES]), documents.tests(tests)]
+        sections += [documents.campaigns(campaigns), *([documents.campaigns(parts, *documents.PARTS)] if parts else [])]
+        alone = [row for row in rows if not row.campaign]
+        sections += [others(self.name, alone)] if alone else []
+        sections += [documents.noted(noted)] if noted else []
+        page = documents.system(self.name, facts, sections, campaigns, newest)
+        self.folder.show(f"{self.path}/index.html", {**page, "trail": [[TOP, "../../index.html"]]})
+        line = {"name": self.name, "href": f"{self.path}/index.html", "campaigns": len(campaigns), **facts}
+        if newest:
+            line["newest"] = {**newest, "href": newest["href"] and f"{self.path}/{newest['href']}"}
+        return line
+
+    def _campaigns(self, known: list[Known]) -> list[dict[str, Any]]:
+        """A page for each campaign; their lines, the newest first."""
+        lines = []
+        for name, records in group((name, item) for item in known if (name := item[0].campaign)).items():
+            rows = [row for row, _ in records]
+            path = f"campaigns/{slug(name)}.html"
+            facts = self._made(path, *self._campaign(name, records))
+            known_as = outcome.standing(self.name, name)
+            line = {"name": name, "href": path if facts else None, "answer": facts and facts["answer"]}
+            line |= {"time": rows[0].time, "stacks": sorted({row.stack.name for row in rows})}
+            lines.append({**line, **documents.counts(rows), "rank": known_as.rank, "kind": str(known_as)})
+        return sorted(lines, key=_when, reverse=True)
+
+    def _campaign(self, name: str, records: list[Known]) -> tuple[Any, Callable[[], Made]]:
+        """The inputs of a campaign's page, and the function that makes it."""
+        try:
+            ended = outcome.read(self.name, name)
+        except PlumbError as error:
+            self.problems.append(str(error))
+            ended = None
+
+        def make() -> Made:
+            report = compose(self.name, name, [row for row, _ in records], ended)
+            facts = {"answer": report.document["answer"], "odd": [str(item) for item in report.odd]}
+            return {**report.document, "trail": self._trail("../")}, facts
+
+        return [sorted(total for _, total in records), ended], make
+
+    def _tests(self, known: list[Known], noted: list[Note]) -> list[dict[str, Any]]:
+        """A page for each test with a figure; their lines, by name."""
+        lines = []
+        for name, records in sorted(group((item[0].variant.test, item) for item in known).items()):
+            path = f"tests/{slug(name)}.html"
+            inputs = [[total for _, total in records], documents.notes_json(noted)]
+            rows = [row for row, _ in records]
+            facts = self._made(path, inputs, functools.partial(self._series, name, rows, noted))
+            line = {"name": name, "href": None if facts is None else path, "records": len(rows), "time": rows[-1].time}
+            summary = facts or {"series": 0, "worse": 0, "better": 0, "changes": [], "newest": None}
+            lines.append({**line, **summary, "changes": [{**change, "href": path} for change in summary["changes"]]})
+        return lines
+
+    def _series(self, name: str, rows: list[Row], noted: list[Note]) -> Made:
+        composed, odd = without_odd(lambda some, _: documents.series(name, some, noted, self._trail("../")), rows)
+        return composed[0], {**composed[1], "odd": [str(item) for item in odd]}
+
+    def _name(self, odd: Iterable[Any]) -> None:
+        """Add left-out records to ``problems``, each once."""
+        self.problems += [text for text in map(str, odd) if text not in self.problems]
+
+    def _made(self, path: str, inputs: Any, make: Callable[[], Made]) -> dict[str, Any] | None:
+        """The facts of a page; None where it cannot be made: that becomes one of ``problems``, and the rest goes on."""
+        try:
+            facts = self.folder.put(f"{self.path}/{path}", [self.name, inputs], make)
+        except PlumbError as error:
+            self.problems.append(f"no page {path}: {error}")
+            return None
+        self._name(facts.pop("odd", ()))
+        return facts
+
+    def _trail(self, up: str) -> list[list[str]]:
+        return [[TOP, f"../../{up}index.html"], [self.name, f"{up}index.html"]]
+
+
+def side_by_side(newest: dict[str, list[Known]], pages: Folder) -> dict[str, str]:
+    """Make the page of the ``newest`` campaigns of systems in one table; returns its path and its summary line."""
+    path = "compare.html"
+    sums = {name: [total for _, total in known] for name, known in newest.items()}
+    rows = {name: [row for row, _ in known] for name, known in newest.items()}
+    return {"href": path, **pages.put(path, sums, lambda: documents.side_by_side(rows, [[TOP, "index.html"]]))}
+
+
+def _when(line: dict[str, Any]) -> str:
+    return str(line["time"])
 
 
 @command(
@@ -22,30 +176,24 @@ from plumbline.records import sources
 )
 def run_publish(args: argparse.Namespace) -> int:
     """Make the pages whose inputs changed; returns 1 if something could not be read or made, which is named, else 0."""
-    names = sources.sites()
-    if not names:
+    if not (names := sources.sites()):
         raise sources.none_yet()
-    with folder.opened(args.folder) as pages:
-        return _publish(names, pages, args.experiments)
-
-
-def _publish(names: Sequence[str], pages: folder.Folder, experiments: bool) -> int:
     lines, problems = [], list[str]()
-    newest: dict[str, list[system.Known]] = {}
-    try:
-        for name in names:
-            machine = system.System(name, pages, experiments)
-            line = machine.publish()
-            lines += [line] if line else []
-            problems += machine.problems
-            if machine.newest:
-                newest[name] = machine.newest
-    except BaseException:  # keep the finished pages, whatever the error
-        pages.keep()
-        raise
-    together = system.side_by_side(newest, pages) if len(newest) > 1 else None
-    pages.show("index.html", documents.systems(lines, together))
-    pages.finish()
+    newest: dict[str, list[Known]] = {}
+    with folder.opened(args.folder) as pages:
+        try:
+            for name in names:
+                machine = System(name, pages, args.experiments)
+                if line := machine.publish():
+                    lines.append(line)
+                problems += machine.problems
+                if machine.newest:
+                    newest[name] = machine.newest
+        except BaseException:  # keep the finished pages, whatever the error
+            pages.keep()
+            raise
+        pages.show("index.html", documents.systems(lines, side_by_side(newest, pages) if len(newest) > 1 else None))
+        pages.finish()
     for problem in problems:
         print(f"plumb: {problem}", file=sys.stderr)
     total = sum(file.stat().st_size for file in pages.root.rglob("*") if file.is_file())

@@ -65,18 +65,6 @@ def counts(rows: Sequence[Row]) -> dict[str, int]:
     }
 
 
-def campaign_line(name: str, rows: Sequence[Row], href: str | None, answer: str | None) -> dict[str, Any]:
-    """A campaign in the list of its system, and its page's answer; both are None where it could not be made."""
-    return {
-        "name": name,
-        "href": href,
-        "answer": answer,
-        "time": rows[0].time,
-        "stacks": sorted({row.stack.name for row in rows}),
-        **counts(rows),
-    }
-
-
 def series(
     name: str, rows: Sequence[Row], notes: Sequence[Note], trail: list[list[str]]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -112,8 +100,7 @@ def series(
 
 def newest_figures(rows: Sequence[Row]) -> str | None:
     """The first figure of a test in the newest campaign that has one: its name, its least and its largest value."""
-    usable = [row for row in rows if row.is_comparable and row.figures]
-    if not usable:
+    if not (usable := [row for row in rows if row.is_comparable and row.figures]):
         return None
     first = usable[-1].figures[0]
     figures = [figure for row in usable if row.campaign == usable[-1].campaign and (figure := row.figure(first.name))]
@@ -150,22 +137,17 @@ def machine(name: str, rows: Sequence[Row], trail: list[list[str]]) -> dict[str,
 def _drawings(name: str, partitions: set[str]) -> Iterator[Piece]:
     """A drawing of each partition whose topology is known, or why there is none."""
     try:
-        described: dict[str, str | PlumbError] = {part.name: part.topology for part in site.load(name).partitions}
-    except PlumbError as error:
-        described = dict.fromkeys(sorted(partitions), error)
-    for partition, topology in described.items():
-        if partition in partitions:
-            yield [block("heading", f"Partition {partition}"), _drawing(name, partition, topology)]
-
-
-def _drawing(name: str, partition: str, topology: str | PlumbError) -> Block:
-    try:
-        if isinstance(topology, PlumbError):
-            raise topology
-        drawn = draw(site.folder(name) / topology, name=f"{name}:{partition}")
-        return block("drawing", drawn, label=f"Topology of {partition}")
-    except PlumbError as error:
-        return block("paragraph", f"No drawing: {error.message}.")
+        known = [part.name for part in site.load(name).partitions if part.name in partitions]
+    except PlumbError:
+        known = sorted(partitions)
+    for partition in known:
+        try:
+            topology = site.partition(site.load(name), partition).topology
+            drawn = draw(site.folder(name) / topology, name=f"{name}:{partition}")
+            shown = block("drawing", drawn, label=f"Topology of {partition}")
+        except PlumbError as error:
+            shown = block("paragraph", f"No drawing: {error.message}.")
+        yield [block("heading", f"Partition {partition}"), shown]
 
 
 def side_by_side(newest: Mapping[str, Sequence[Row]], trail: list[list[str]]) -> tuple[dict[str, Any], dict[str, Any]]:

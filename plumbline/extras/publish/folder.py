@@ -48,8 +48,7 @@ class Folder:
             self.rendered += 1
             old = {"inputs": now, "facts": facts}
         self.pages[path] = old
-        facts = old["facts"]
-        return dict(facts)
+        return dict(old["facts"])
 
     def show(self, path: str, document: dict[str, Any]) -> None:
         """Make the page ``path`` that shows ``document``, unless it is there and shows the same."""
@@ -63,13 +62,9 @@ class Folder:
             (self.root / path).unlink(missing_ok=True)
             self.removed += 1
         self._keep(self.pages)
-        self._sweep({*old, *kept, STATE})
-
-    def _sweep(self, ours: set[str]) -> None:
-        """Remove temporary files of killed publications: no other runs in this folder."""
-        for left in self.root.rglob(".*"):
+        for left in self.root.rglob(".*"):  # of killed publications: no other runs in this folder
             written = re.fullmatch(r"\.(.+)\.[0-9]+", left.name)
-            if written and left.with_name(written[1]).relative_to(self.root).as_posix() in ours:
+            if written and left.with_name(written[1]).relative_to(self.root).as_posix() in {*old, *kept, STATE}:
                 left.unlink(missing_ok=True)
                 self.removed += 1
 
@@ -105,10 +100,9 @@ def opened(root: Path) -> Iterator[Folder]:
 def _known(file: Path) -> dict[str, dict[str, Any]]:
     """The stored state of the pages; empty without a file, an error if it is damaged."""
     try:
-        pages = json.loads(file.read_text(encoding="utf-8"))["pages"]
         return {
             str(path): {"inputs": str(entry["inputs"]), "facts": dict(entry["facts"])}
-            for path, entry in pages.items()
+            for path, entry in json.loads(file.read_text(encoding="utf-8"))["pages"].items()
             if ".." not in Path(path).parts and not Path(path).is_absolute()
         }
     except FileNotFoundError:

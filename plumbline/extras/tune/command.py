@@ -1,25 +1,47 @@
-"""``plumb tune``: from the default settings of an MPI library to proven ones."""
+"""``plumb tune``: from the default settings of an MPI library to proven ones, as the stack ``NAME+tuned``."""
 
 from __future__ import annotations
 
 import argparse
+import math
+import re
 import secrets
+import shutil
+from argparse import Namespace
+from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
+
 from plumbline import site
-from plumbline.base import paths, units
+from plumbline.base import files, paths, schemas, units
+from plumbline.base.errors import PlumbError, suggest
 from plumbline.base.schemas.site import Partition
 from plumbline.base.terminal import say
+from plumbline.base.units import counted
 from plumbline.commands import options
 from plumbline.commands.options import command, flag, goes_without, one_of, option
-from plumbline.extras.tune import emit, report, setup
+from plumbline.extras.tune import race, report, target
 from plumbline.extras.tune import stages as tune
-from plumbline.extras.tune.bench import MINUTES, TUNING, TuningBench, TuningState
-from plumbline.extras.tune.curves import SIZES
+from plumbline.extras.tune.bench import MINUTES, TUNING, TuningBench, TuningRequest, TuningState
+from plumbline.extras.tune.confirm import Confirmed
+from plumbline.extras.tune.curves import BARRIER, OPERATIONS, SIZES
+from plumbline.gate.variants import of_application
+from plumbline.host import binder
+from plumbline.launch import profile_files as profiles
+from plumbline.measure import session
 from plumbline.measure.application import model
+from plumbline.measure.application.model import Program
 from plumbline.measure.reframe.campaign import first_stack
-from plumbline.stacks import kernels
+from plumbline.measure.session import USUAL_LAUNCH_S, Say
+from plumbline.mpi.settings import Configuration, Knob, Setting
+from plumbline.records import query, store
+from plumbline.records.variant import Variant
+from plumbline.site import write
+from plumbline.stacks import kernels, locked
 from plumbline.stacks import manifest as manifests
+from plumbline.stacks.manifest import Fingerprint, Manifest, Tuned
+from plumbline.stacks.tuned import fingerprint, make, suffix
 
 #: ranks on a node that a list of --rank-counts may have
 MOST_RANKS = 10_000
@@ -116,7 +138,7 @@ def run_tune(args: argparse.Namespace) -> int:
     if args.program and args.stack is None:
         args.stack = first_stack(model.here(args.application), say)
     if args.dry_run:
-        print(setup.plan(args))
+        print(plan(args))
         return 0
     return options.in_session(args, TUNING, _begun, _place, _measured, ("screen", "minutes", "output"))
 
@@ -128,12 +150,12 @@ def _place(folder: Path) -> tuple[Partition, int]:
 
 def _begun(args: argparse.Namespace) -> Path:
     """The folder of the tuning, which is begun unless it is resumed."""
-    folder = args.resume or args.work or paths.build() / "tune" / f"{args.stack}-{secrets.token_hex(4)}"
-    folder = folder.resolve()
+    named = args.resume or args.work or paths.build() / "tune" / f"{args.stack}-{secrets.token_hex(4)}"
+    folder: Path = named.resolve()
     if not args.resume:
         _refuse_outdated(args.stack)
-        TUNING.begin(folder, TuningState(setup.request(args, say)))
-    return Path(folder)
+        TUNING.begin(folder, TuningState(request(args, say)))
+    return folder
 
 
 def _measured(args: argparse.Namespace, folder: Path) -> tuple[int, str]:
@@ -143,20 +165,15 @@ def _measured(args: argparse.Namespace, folder: Path) -> tuple[int, str]:
         bench = TuningBench(folder, TUNING.load(folder), say, args.minutes)
         say(f"folder {folder}: plumb tune --resume {folder} continues after an interruption")
         tuning = tune.screened(bench) if args.screen else tune.tuned(bench)
-    if tuning.curves:
-        say(f"\n{report.screen(tuning)}")
-    if tuning.raced:
-        say(f"\n{report.race(tuning.raced)}")
-    if tuning.confirmed:
-        say(f"\n{report.confirmed(tuning.confirmed[-1])}")
-    for note in tuning.notes:
-        say(note)
-    say(report.cost(bench, tuning))
-    document = report.document(bench, tuning, emit.fingerprint_of(bench))
+    shown = [report.screen(tuning) if tuning.curves else "", report.race(tuning.raced)]
+    shown += map(report.confirmed, tuning.confirmed[-1:])
+    lines = [*(f"\n{part}" for part in shown if part), *tuning.notes, report.cost(bench, tuning)]
+    say("\n".join(lines))
+    document = report.document(bench, tuning, fingerprint_of(bench))
     options.write("what the tuning found", args.output, {".json": lambda: document})
     if not args.screen:
         if tuning.winner:
-            emit.write_down(bench, tuning.winner, say)
+            write_down(bench, tuning.winner, say)
             if not tuning.winner.of_program:
                 say(f"\n{report.gains(tuning.winner)}")
         say(f"\ntune: {report.closing(tuning)}")
@@ -166,3 +183,206 @@ def _measured(args: argparse.Namespace, folder: Path) -> tuple[int, str]:
 def _refuse_outdated(stack: str) -> None:
     if older := kernels.outdated(manifests.load(stack)):
         raise older
+
+
+def request(args: Namespace, say: Say) -> TuningRequest:
+    """The request of a new tuning. Raises :class:`PlumbError` for an impossible one."""
+    known, part = site.chosen(args.site, args.partition)
+    family = manifests.load(args.stack).family
+    race.chosen(race.wanted(family.knobs, (), True, args.nodes), args.knob)
+    program = _program(args, f"{known.name}:{part.name}", say)
+    return TuningRequest(
+        site=known.name,
+        partition=part.name,
+        stack=args.stack,
+        family=family.name,
+        placements=tuple(dict.fromkeys(variant.placement for variant in program) or args.placement or ("core",)),
+        sizes=args.sizes,
+        seed=secrets.randbits(32) if args.seed is None else args.seed,
+        circumstances=session.circumstances([args.stack], part),
+        every=args.every or bool(args.knob),
+        knobs=tuple(args.knob),
+        minutes=args.minutes or MINUTES,
+        counts=_counts(args),
+        nodes=program[0].nodes if program else args.nodes,
+        program=program,
+        rank_counts=args.rank_counts,
+        first=_first(args, say),
+    )
+
+
+def plan(args: Namespace) -> str:
+    """How many launches at most, stage by stage, and about how many minutes a tuning takes, for people."""
+    _counts(args)  # a record that is not there, or a file that is none, is an error now, not after the plan
+    _first(args, lambda line: None)
+    program = _described_program(args)
+    nodes, placements = (program[1].nodes, program[1].placements) if program else (args.nodes, ("core",))
+    places = len(args.placement or placements) * max(len(args.rank_counts), 1)
+    knobs = race.chosen(race.wanted(manifests.load(args.stack).family.knobs, (), True, nodes), args.knob)
+    stages = {f"profile of {args.program}": 1} if args.program else {}
+    stages["screen"] = tune.SCREEN
+    count = len(race.alone(knobs)) + len(race.pairs(knobs)) + 1
+    for number, rounds in enumerate(race.ROUNDS, 1):
+        stages[f"race {number}"] = (count + 1) * rounds
+        count = max(race.LEAST, math.ceil(count / race.KEPT)) + math.comb(race.LEAST, 2)
+    algorithms = [knob for knob in knobs if race.is_algorithm(knob)]
+    running = [knob for knob in algorithms if knob.when == "running"]
+    bundles = race.bundles([knob for knob in algorithms if knob not in running], race.DEFAULT)
+    stages["algorithms"] = (len(running) + (len(bundles) + 2 if bundles else 0)) * tune.ALGORITHM_ROUNDS
+    if args.screen:
+        stages = {"screen": tune.SCREEN}
+    lines = [f"{name}: {counted(launches * places, 'launch')}" for name, launches in stages.items()]
+    minutes = sum(stages.values()) * places * USUAL_LAUNCH_S / 60
+    lines.append(f"about {minutes:.0f} min, if a launch takes {USUAL_LAUNCH_S:.0f} s")
+    if not args.screen:
+        by = f"by {args.program}" if args.program else "by the kernel, as much by OSU and IMB"
+        lines.append(f"then pairs: {args.minutes or MINUTES:g} min at most {by}, up to {tune.TRIES} times")
+    return "\n".join(lines)
+
+
+def _counts(args: Namespace) -> tuple[tuple[str, int, int], ...]:
+    """The calls of the profiled program: operation, size in bytes, and how often."""
+    if args.profile_of is None:
+        return ()
+    known = target.counts(profiles.of_record(query.find(args.profile_of)), args.sizes)
+    return tuple((row.operation, row.size, count) for row, count in sorted(known.items()))
+
+
+def _described_program(args: Namespace) -> tuple[str, Program] | None:
+    """The tests of the program, as a regular expression, and its description in plumb.yaml."""
+    if args.program is None:
+        return None
+    file = model.here(args.application)
+    application = model.load(file)
+    return application.tests([args.program], file), application.programs[args.program]
+
+
+def _first(args: Namespace, say: Say) -> Configuration:
+    """The configuration that the brought tuning proved, the default without one."""
+    if args.brought is None:
+        return race.DEFAULT
+    configuration, where = brought(args.brought, manifests.load(args.stack))
+    say(where)
+    return configuration
+
+
+def _program(args: Namespace, system: str, say: Say) -> tuple[Variant, ...]:
+    """The variants of the program on ``system``, which is built, under the placements that are wanted."""
+    program = _described_program(args)
+    if program is None:
+        return ()
+    file, (test, described) = model.here(args.application), program
+    for name in args.placement or ():
+        if name not in described.placements:
+            cure = suggest(name, described.placements)
+            raise PlumbError(f"{args.program} has no placement '{name}'", str(file), cure)
+    with session.passing_folder("tune") as folder:
+        variants = of_application(file, model.present_code(file), args.stack, test, system, folder, say).of(args.stack)
+    return tuple(variant for variant in variants.values() if not args.placement or variant.placement in args.placement)
+
+
+#: a value of a knob, or an algorithm
+_PLAIN = re.compile(r"[A-Za-z0-9_.:,^+-]+")
+
+
+class TuningDocument(msgspec.Struct, frozen=True):
+    """The part of another tuning's document that this one reads: the proven settings, and where."""
+
+    tuned: Configuration | None
+    fingerprint: Fingerprint
+    family: str
+
+
+def brought(file: Path, stack: Manifest) -> tuple[Configuration, str]:
+    """The settings in the ``file`` that ``plumb tune --output`` wrote, for ``stack``; and where they were proven.
+
+    Raises :class:`PlumbError` for another file, one without proven settings, one of another MPI library, and one
+    that no tuning wrote: with settings that are none of the library's knobs, or values that could be paths.
+    """
+    cure = "give a file of plumb tune --output FILE.json"
+    try:
+        document = msgspec.convert(schemas.parse_json(file.read_text(encoding="utf-8")), TuningDocument)
+    except OSError as error:
+        raise PlumbError(f"cannot read what was tuned: {error.strerror}", str(file), cure) from error
+    except (ValueError, msgspec.ValidationError) as error:
+        raise PlumbError(f"not what plumb tune wrote: {error}", str(file), cure) from error
+    if document.tuned is None:
+        raise PlumbError("that tuning proved no settings", str(file), "see its `result`")
+    if document.family != stack.family.name:
+        mismatch = f"settings of {document.family}, and stack {stack.name} is {stack.family.name}"
+        raise PlumbError(mismatch, str(file), "MPI libraries have no settings in common")
+    _refuse_untried(document.tuned, stack.family.knobs, str(file))
+    was, same = document.fingerprint, document.fingerprint.library == fingerprint(stack, 1, "core").library
+    library = "with this MPI library" if same else f"with another build of the MPI library ({was.library[:12]})"
+    return document.tuned, f"{file}: proven on {was.cpu}, {was.ranks} ranks of {was.placement}, {library}"
+
+
+def _refuse_untried(brought: Configuration, knobs: Iterable[Knob], where: str) -> None:
+    known = {name for knob in knobs for name in (knob.name, *knob.at_least, *(need.name for need in knob.needs))}
+    settings = [(setting.name, setting.value, known) for setting in brought.settings]
+    settings += [(rule.collective, rule.algorithm, {*OPERATIONS, BARRIER}) for rule in brought.rules]
+    for name, value, names in settings:
+        if name not in names or not _PLAIN.fullmatch(value):
+            cure = f"take it out of the file; to try it yourself: plumb gate --candidate setting:{name}=…"
+            raise PlumbError(f"not a setting that plumb tune tries: {name}={value}", where, cure)
+
+
+def fingerprint_of(bench: TuningBench) -> Fingerprint:
+    """The fingerprint of ``bench``: that of its first placement, with all ranks that it has room for."""
+    placement = bench.request.placements[0]
+    ranks = len(binder.resolve(placement, threads=1).ranks)
+    return fingerprint(manifests.load(bench.request.stack), ranks, placement, bench.request.nodes)
+
+
+def emit(
+    stack: Manifest, configuration: Configuration, fingerprint: Fingerprint, session: str, directory: Path | None = None
+) -> Path:
+    """Write the native files of ``configuration`` and the tuned version of ``stack``; the folder of both.
+
+    It is ``NAME+tuned`` (``NAME+tuned-2n`` for two nodes) in ``directory``, the folder of all stacks by default; an
+    earlier one is replaced once the new one is whole. Raises :class:`PlumbError` for a stack that is tuned already, a
+    configuration that sets nothing, a foreign folder, or a failed write.
+    """
+    name = stack.name
+    if stack.settings:
+        raise PlumbError(f"stack {name} has settings already", "its manifest", "tune the stack that it was made from")
+    if configuration == Configuration():
+        raise PlumbError("the library's default is not a configuration to write", name, "there is nothing to do")
+    folder = (directory or paths.stacks()) / (name + suffix(fingerprint.nodes))
+    files.refuse_foreign(folder)
+    fresh = folder.with_name(f".{folder.name}.new")
+    with files.writing(f"stack {folder.name}", folder), locked(folder.name):
+        try:
+            files.make_anew(fresh)
+            # a setting that names a file of ``fresh`` names it in ``folder``
+            settings = tuple(
+                Setting(item.name, str(folder / Path(item.value).name)) if Path(item.value).parent == fresh else item
+                for item in stack.family.settings_of(configuration, fresh)
+            )
+            native = (file for file in fresh.iterdir() if file.name != files.MARK)
+            read = {str(folder / file.name): files.sha256(file) for file in native}
+            for file, text in stack.family.native_files(settings).items():
+                (fresh / file).write_text(text, encoding="utf-8")
+            tuned = Tuned(name, store.now(), session, fingerprint, configuration)
+            manifests.save(make(stack, {item.name: item.value for item in settings}, tuned, read), fresh)
+            with files.replaced(folder, fresh):
+                pass
+        except BaseException:
+            shutil.rmtree(fresh, ignore_errors=True)
+            raise
+    return folder
+
+
+def write_down(bench: TuningBench, winner: Confirmed, say: Say) -> None:
+    """The settings that were proven, and the tuned stack that has them."""
+    for name, value in bench.settings(winner.configuration).items():
+        say(f"  {name} = {value}")
+    stack = manifests.load(bench.request.stack)
+    if stack.settings:
+        say(f"no tuned stack is written: {bench.request.stack} has settings of its own, change those")
+        return
+    folder = emit(stack, winner.configuration, fingerprint_of(bench), winner.sessions[0])
+    say(f"stack {folder.name}: {folder}")
+    request = write.SiteRequest(name=bench.request.site, partition=bench.request.partition, add_stacks=[folder.name])
+    if write.offer_stacks(request):
+        say(f"site {bench.request.site}, partition {bench.request.partition}: offers {folder.name}")

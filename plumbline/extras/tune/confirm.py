@@ -14,13 +14,11 @@ from functools import cached_property
 from typing import Any
 
 from plumbline.base.units import counted
-from plumbline.extras.tune import curves, programs, target
+from plumbline.extras.tune import curves, target
 from plumbline.extras.tune.bench import TuningBench
-from plumbline.extras.tune.curves import Row
-from plumbline.extras.tune.programs import Launched, Point
-from plumbline.extras.tune.race import DEFAULT
-from plumbline.extras.tune.rules import holds
-from plumbline.gate import live, rules, run, setup
+from plumbline.extras.tune.curves import Launched, Point, Row
+from plumbline.extras.tune.race import DEFAULT, holds
+from plumbline.gate import live, run, setup
 from plumbline.judge import decide
 from plumbline.judge.pairs import read_pairs
 from plumbline.measure.session import circumstances
@@ -61,7 +59,7 @@ class Confirmed:
     @property
     def harmful(self) -> list[Key]:
         """The keys that are certainly slower, or that the kernel cannot judge despite enough pairs."""
-        foreign = (programs.OSU, programs.IMB)
+        foreign = (curves.OSU, curves.IMB)
         spoiled = [key for key in self.keys("INVALID") if self.verdicts[key].count >= LOOKS[0]]
         return [*(key for key in spoiled if key[1].way not in foreign), *self.keys("FAIL")]
 
@@ -106,7 +104,7 @@ def confirm(bench: TuningBench, name: str, configuration: Configuration) -> Conf
     """Judge ``configuration`` against the default: by the program that the tuning is for, or the kernel's protocols."""
     if bench.request.program:
         return _judged(bench, name, configuration, *target.couples(bench, configuration))
-    launched = programs.kernel_launches(configuration, bench.request.sizes)
+    launched = curves.kernel_launches(configuration, bench.request.sizes)
     return _judged(bench, name, configuration, *_couples(bench, configuration, launched))
 
 
@@ -116,7 +114,7 @@ def by_others(bench: TuningBench, name: str, confirmed: Confirmed, benchmarks: M
     ``benchmarks`` are those of the stack. Without such a program ``confirmed`` comes back as it is.
     """
     ranks = {} if bench.request.rank_counts else {rule.collective: rule.ranks for rule in confirmed.configuration.rules}
-    launched = programs.others(list(dict.fromkeys(row.operation for row in confirmed.gaining)), benchmarks, ranks)
+    launched = curves.others(list(dict.fromkeys(row.operation for row in confirmed.gaining)), benchmarks, ranks)
     if not launched:
         return confirmed
     more = _judged(bench, name, confirmed.configuration, *_couples(bench, confirmed.configuration, launched))
@@ -150,13 +148,9 @@ def _judged(
 def _measure(bench: TuningBench, name: str, couples: Couples, series: int) -> tuple[Sequence[decide.Verdict], str]:
     folder = bench.folder / name
     request = bench.request
-    if not (folder / setup.GATE.file).exists():
-        settled = [[rules.settle(variant, [], "", RULE) for variant in couple] for couple in couples]
-        terms = setup.Terms(RULE, request.seed, ("plumb", "tune", request.stack), purpose="tune")
-        sides = request.stack, request.stack + tuned.suffix(request.nodes)
-        under = circumstances([request.stack])
-        setup.GATE.begin(folder, setup.Session(store.new_session(), *sides, settled, terms, under))
-    begun = setup.GATE.peek(folder)
+    terms = setup.Terms(RULE, request.seed, ("plumb", "tune", request.stack), purpose="tune")
+    sides, under = (request.stack, request.stack + tuned.suffix(request.nodes)), circumstances([request.stack])
+    begun = setup.begun_for(folder, store.new_session(), sides, couples, terms, under)
     least = least_pairs(series, decide.CAMPAIGN_ERROR)
     bench.say(
         f"{name}: pairs of default and tuned, {request.minutes:g} min at most; a GAIN needs "
@@ -179,10 +173,9 @@ def _couples(
 ) -> tuple[Couples, list[Key]]:
     """Default and tuned of each of ``launched`` under each placement, and the key of each of their figures."""
     settings = [bench.settings(side) for side in (DEFAULT, configuration)]
-    couples, keys = [], []
-    for launch in launched:
-        for place in bench.places():
-            label = f"confirm {launch.name}"
-            couples.append([curves.variant(place, label, 1, each, launch.program, TIME_LIMIT_S) for each in settings])
-            keys += [(place.label, point) for point in launch.points]
-    return couples, keys
+    placed = [(launch, place) for launch in launched for place in bench.places()]
+    couples = [
+        [curves.variant(place, f"confirm {launch.name}", 1, each, launch.program, TIME_LIMIT_S) for each in settings]
+        for launch, place in placed
+    ]
+    return couples, [(place.label, point) for launch, place in placed for point in launch.points]

@@ -1,24 +1,145 @@
-"""``plumb knobs``: settings of the MPI library of a stack, and those worth a try."""
+"""``plumb knobs``: settings of the MPI library of a stack, and those worth a try.
+
+The library reports them by MPI_T, in a program of the stack that needs no launcher.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
+import tempfile
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plumbline.base import group, units
 from plumbline.base.errors import PlumbError, suggest
 from plumbline.commands import options
 from plumbline.commands.options import command, flag, goes_without, option
-from plumbline.extras.tune import inventory
-from plumbline.extras.tune.inventory import Inventory, Known
+from plumbline.launch.environment import at_home, inherit
 from plumbline.mpi.base import Family
 from plumbline.mpi.settings import Knob
 from plumbline.show.columns import Column, Table
 from plumbline.stacks import manifest
+from plumbline.stacks import manifest as manifests
+from plumbline.stacks.manifest import Manifest
+
+PROGRAM = "list_settings"
+TIME_LIMIT_S = 60
+
+
+class ReportedSetting(Struct, frozen=True):
+    """A setting as MPI_T reports it, with the value that it had; ``words`` are the library's for its numbers.
+
+    ``running``: the library says that it may be changed while it runs.
+    """
+
+    name: str
+    type: str
+    value: str
+    running: bool
+    about: str
+    words: dict[str, str] = {}
+
+
+class _Document(Struct, frozen=True):
+    library: str
+    settings: list[ReportedSetting]
+
+
+class Known(Struct, frozen=True):
+    """A setting under its own name, with its value by default and in the stack.
+
+    ``allowed`` are the values that the library names: words, numbers with their words, or a range; empty where it
+    names none. A number that stands for a word is shown as the word; ``words`` are in the order of their numbers.
+    """
+
+    name: str
+    type: str
+    default: str
+    now: str
+    running: bool
+    allowed: str
+    about: str
+    words: tuple[str, ...] = ()
+
+    def number(self, value: str) -> str | None:
+        """The number that MPI_T has for ``value``, a number or a word; None for a word that the library lacks."""
+        if value.isdigit():
+            return value
+        return str(self.words.index(value)) if value in self.words else None
+
+
+class Inventory(Struct, frozen=True):
+    """All settings of a stack's MPI library, by name, and the curated ones that it has and lacks."""
+
+    library: str
+    settings: dict[str, Known]
+    knobs: tuple[Knob, ...]
+    lacking: tuple[str, ...]
+
+
+def inventory(stack: Manifest) -> Inventory:
+    """The settings of ``stack``; its own ``settings`` are in force for ``now``.
+
+    Raises :class:`PlumbError` if its library cannot be asked.
+    """
+    family = stack.family
+    default = _ask(replace(stack, settings={}, tuned=None))
+    now = {setting.name: setting for setting in _ask(stack).settings} if stack.settings else {}
+    settings = {}
+    for setting in default.settings:
+        name = family.setting_name(setting.name, setting.about)
+        # Intel MPI does not report values that are texts
+        value = now.get(setting.name, setting).value or stack.settings.get(name, "")
+        words = family.words(setting.about) if setting.type == "int" else []
+        numbered = ", ".join(f"{number} {word}" for number, word in setting.words.items())
+        allowed = ", ".join(words) or numbered or family.range_of(setting.about)
+        default_shown, now_shown = (
+            words[int(text)] if text.isdigit() and int(text) < len(words) else text for text in (setting.value, value)
+        )
+        settings[name] = Known(
+            name, setting.type, default_shown, now_shown, setting.running, allowed, setting.about, tuple(words)
+        )
+    curated = tuple(knob for knob in family.knobs if knob.name in settings)
+    lacking = tuple(knob.name for knob in family.knobs if knob.name not in settings)
+    return Inventory(" ".join(default.library.splitlines()[0].partition(",")[0].split()), settings, curated, lacking)
+
+
+def _ask(stack: Manifest) -> _Document:
+    program = _program(stack)
+    variables = {**inherit(os.environ).kept, **manifests.environment(stack, os.environ)}
+    cure = "plumb stack check"
+    try:
+        with tempfile.TemporaryDirectory() as home:
+            env = at_home(variables, Path(home))
+            done = subprocess.run([program], env=env, capture_output=True, timeout=TIME_LIMIT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PlumbError(f"the MPI library cannot be asked for its settings: {error}", str(program), cure) from None
+    if done.returncode != 0:
+        last = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+        raise PlumbError(f"{PROGRAM} ended with {done.returncode}: {last}", str(program), cure)
+    try:
+        return msgspec.json.decode(done.stdout, type=_Document)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise PlumbError(f"{PROGRAM} printed no list of settings: {error}", str(program), "report this") from None
+
+
+def _program(stack: Manifest) -> Path:
+    """The program beside the kernels of the library's own ABI, which a tuned stack shares with its original."""
+    entries = stack.benchmarks.items()
+    folders = {Path(entry.file).parent for name, entry in entries if entry.suite == "kernels" and "-abi" not in name}
+    if programs := [file for folder in folders if (file := folder.parent / "libexec" / PROGRAM).is_file()]:
+        return programs[0]
+    cure = f"plumb stack install {stack.made_of}"
+    raise PlumbError(f"stack {stack.name} has no program {PROGRAM}", "its kernels", cure)
+
 
 #: characters of a cell that may be long
 WIDE = 40
@@ -67,7 +188,7 @@ SETTINGS = Table[Known](
 def run_knobs(args: argparse.Namespace) -> int:
     """Print the settings; returns 0. Raises :class:`PlumbError` for a name that no setting has in its own."""
     stack = manifest.load(args.stack)
-    listing, family = inventory.of(stack), stack.family
+    listing, family = inventory(stack), stack.family
     if args.json:
         print(json.dumps(msgspec.to_builtins(listing), indent=2))
         return 0
@@ -104,13 +225,10 @@ def _note(knob: Knob) -> str:
 def _described(item: Known, listing: Inventory, family: Family) -> str:
     lines = [item.name, f"  variable  {family.setting_variable(item.name)}", f"  type      {item.type}"]
     lines += [f"  default   {item.default or '–'}", f"  now       {item.now or '–'}", f"  when      {_when(item)}"]
-    if item.allowed:
-        lines.append(f"  values    {item.allowed}")
-    for knob in listing.knobs:
-        if knob.name == item.name:
-            lines.append(f"  curated   {knob.when}, {knob.scope}: {' '.join(knob.values)}")
-            if _note(knob):
-                lines.append(f"            {_note(knob)}")
+    lines += [f"  values    {item.allowed}"] if item.allowed else []
+    for knob in (knob for knob in listing.knobs if knob.name == item.name):
+        lines.append(f"  curated   {knob.when}, {knob.scope}: {' '.join(knob.values)}")
+        lines += [f"            {_note(knob)}"] if _note(knob) else []
     lines += [f"  memory    {cost}" for cost in _memory(item, listing, family)]
     text = " ".join(item.about.replace("$", " ").split())
     lines += textwrap.wrap(text, 100, initial_indent="  ", subsequent_indent="  ")
@@ -119,10 +237,9 @@ def _described(item: Known, listing: Inventory, family: Family) -> str:
 
 def _memory(item: Known, listing: Inventory, family: Family) -> Iterator[str]:
     """The memory of a node that eager buffers of this setting need: bytes per peer x peers."""
-    if family.eager_buffers is None or item.name != family.eager_buffers[0]:
-        return
-    most = listing.settings.get(family.eager_buffers[1])
-    if most is None or not (item.now or "").isdigit() or not (most.now or "").isdigit():
+    each_name, most_name = family.eager_buffers or ("", "")
+    most = listing.settings.get(most_name)
+    if item.name != each_name or most is None or not ((item.now or "").isdigit() and (most.now or "").isdigit()):
         return
     each, peers = int(item.now or 0), int(most.now or 0)
     rank, node = (units.human_bytes(count * each) for count in (peers, peers * (peers + 1)))

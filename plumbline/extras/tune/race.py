@@ -3,24 +3,25 @@
 Successive halving (Jamieson and Talwalkar, arXiv:1502.07943): in every rung each candidate has a launch a round, the
 default among them, all in random order; the better third continues to a rung with more rounds. A candidate is held
 against the default of the same round, row by row. One whose launch fails is infeasible, which is not an error: it is
-not launched again, alone or with others. Algorithms
-of collectives that the library changes while it runs take turns within one process, call by call. Of the other
-algorithms one launch tries one for each collective (a bundle), because collectives do not affect one another.
+not launched again, alone or with others. Algorithms of collectives that the library changes while it runs take turns
+within one process, call by call. Of the other algorithms one launch tries one for each collective (a bundle), because
+collectives do not affect one another. The algorithms that pay, by size and number of ranks, become rules.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, groupby
 
+import msgspec
 import numpy as np
 
 from plumbline.base.errors import PlumbError, suggest
-from plumbline.extras.tune.curves import Contest, Curve, Row
-from plumbline.extras.tune.inventory import Known
-from plumbline.mpi.settings import Configuration, Knob, Setting
+from plumbline.extras.tune.curves import BARRIER, OPERATIONS, Contest, Curve, Row
+from plumbline.extras.tune.knobs import Known
+from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
 
 DEFAULT = Configuration()
 #: rounds of the rungs
@@ -81,7 +82,7 @@ def failed(scores: Iterable[Score]) -> list[Configuration]:
     return [score.configuration for score in scores if not math.isfinite(score.cost) and score.reason != NO_DEFAULT]
 
 
-def without(candidates: Iterable[Configuration], broken: Iterable[Configuration]) -> list[Configuration]:
+def unbroken(candidates: Iterable[Configuration], broken: Iterable[Configuration]) -> list[Configuration]:
     """Those of ``candidates`` that do not have all settings of one that is ``broken``."""
     sets = [set(configuration.settings) for configuration in broken]
     return [candidate for candidate in candidates if not any(each <= set(candidate.settings) for each in sets)]
@@ -120,11 +121,10 @@ def bundles(knobs: Iterable[Knob], base: Configuration) -> list[Configuration]:
 
 def joined(best: Sequence[Configuration]) -> list[Configuration]:
     """Unions of any two of ``best``; of two values for one name the better one's."""
-    unions = []
-    for first, second in combinations(best, 2):
-        values = {setting.name: setting.value for setting in (*second.settings, *first.settings)}
-        unions.append(_of(Setting(name, value) for name, value in values.items()))
-    return unions
+    return [
+        _of({setting.name: setting for setting in (*second.settings, *first.settings)}.values())
+        for first, second in combinations(best, 2)
+    ]
 
 
 @dataclass(frozen=True)
@@ -184,3 +184,126 @@ def survivors(scores: Sequence[Score]) -> list[Score]:
     """The scores that continue, best first: a third of the feasible ones, and at least :data:`LEAST`."""
     feasible = ranked(scores)
     return feasible[: max(LEAST, math.ceil(len(feasible) / KEPT))]
+
+
+#: a rule must save so much of its collective's time
+WORTH = 0.10
+SAVED = math.log(1 - WORTH)
+
+
+def choose(knobs: Iterable[Knob], base: Mapping[Row, float], scores: Sequence[Score], ranks: int) -> list[Rule]:
+    """For each collective the algorithm that wins at each size on ``ranks``, where it saves :data:`WORTH` of ``base``.
+
+    ``base``: the ratios of the configuration that the bundles ``scores`` are built on. Neighbouring sizes with one
+    winner make one range, which ends at the next size of the grid. Where the library has to be given an algorithm for
+    each size, the winners of all sizes together must save as much; where it takes one for all sizes, that one.
+    """
+    rules: list[Rule] = []
+    for knob in filter(is_algorithm, knobs):
+        operation = knob.operations[0]
+        options = [  # its algorithms, with the ratios of its rows to those without the algorithm
+            (setting.value, {row: score.ratios[row] / base[row] for row in score.ratios if row.operation == operation})
+            for score in scores
+            for setting in score.configuration.settings
+            if setting.name == knob.name and score.ratios
+        ]
+        rows = sorted({row for _, ratios in options for row in ratios})
+        # of each row by size: the smallest ratio, and whose it is
+        best = [(row, *min((ratios[row], value) for value, ratios in options if row in ratios)) for row in rows]
+        if knob.sizes == "some":
+            rules += _ranges(operation, best, ranks, 1 - WORTH)
+        elif knob.sizes == "each" and _cost(ratio for _, ratio, _ in best) <= SAVED:
+            rules += _ranges(operation, best, ranks, math.inf)
+        elif knob.sizes == "all":
+            costs = [(_cost(ratios.values()), value) for value, ratios in options if ratios]
+            cost, algorithm = min(costs, default=(0.0, ""))
+            rules += [Rule(operation, algorithm, 0, None, ranks)] if cost <= SAVED else []
+    return rules
+
+
+def _cost(ratios: Iterable[float]) -> float:
+    return float(np.mean([priced(math.log(ratio)) for ratio in ratios] or [0.0]))
+
+
+def _ranges(operation: str, best: Sequence[tuple[Row, float, str]], ranks: int, most: float) -> list[Rule]:
+    """Rules for the rows whose ratio is ``most`` at most."""
+    ranges: list[Rule] = []
+    for place, (row, ratio, algorithm) in enumerate(best):
+        if ratio > most:
+            continue
+        end = best[place + 1][0].size if place + 1 < len(best) else None
+        last = ranges[-1] if ranges else None
+        if last and (last.algorithm, last.to_bytes) == (algorithm, row.size):
+            ranges[-1] = Rule(operation, algorithm, last.from_bytes, end, ranks)
+        else:
+            ranges.append(Rule(operation, algorithm, row.size if place else 0, end, ranks))
+    return ranges
+
+
+def without(chosen: Sequence[Rule], slower: Iterable[Row], grid: Sequence[int], knobs: Iterable[Knob]) -> list[Rule]:
+    """``chosen`` without the sizes of ``slower`` rows: the range of a rule is cut.
+
+    ``grid``: the sizes that were measured. All rules of a collective are removed where only all or none of them can be
+    given, or where it is slower at a size that none of them covers.
+    """
+    bad = set(slower)
+    whole = _together(knobs) | {row.operation for row in bad if not any(holds(rule, row) for rule in chosen)}
+    confined = []
+    for rule in chosen:
+        if rule.collective in whole:
+            confined += [] if any(row.operation == rule.collective for row in bad) else [rule]
+            continue
+        rows = [row for row in (Row(rule.collective, size) for size in grid) if holds(rule, row)]
+        for run, part in _runs(rule, rows, set(rows) - bad):
+            behind = rows[rows.index(run[-1]) + 1 :]
+            confined.append(msgspec.structs.replace(part, to_bytes=behind[0].size) if behind else part)
+    return confined
+
+
+def after(chosen: Iterable[Rule], operations: Iterable[str]) -> tuple[Rule, ...]:
+    """Those of ``chosen`` whose collectives a launch measures after all of ``operations``."""
+    order = [*OPERATIONS, BARRIER]
+    last = max(order.index(name) for name in operations)
+    return tuple(rule for rule in chosen if order.index(rule.collective) > last)
+
+
+def proven(chosen: Sequence[Rule], tame: Collection[Row], gaining: Iterable[Row], measured: Iterable[Row],
+           knobs: Iterable[Knob]) -> list[Rule]:  # fmt: skip
+    """``chosen`` confined to ranges whose ``measured`` sizes are all ``tame``, with one at least that is ``gaining``.
+
+    A range ends behind the last size that was measured in it. Where only all rules of a collective or none can be
+    given, all its rows have to be tame.
+    """
+    good, together = set(gaining), _together(knobs)
+    grid = sorted(set(measured))
+    confined = []
+    for rule in chosen:
+        if rule.collective in together:
+            rows = [row for row in grid if row.operation == rule.collective]
+            confined += [rule] if set(rows) <= set(tame) and good.intersection(rows) else []
+            continue
+        rows = [row for row in grid if holds(rule, row)]
+        for run, part in _runs(rule, rows, tame):
+            if good.intersection(run):
+                to_end = run[-1] == rows[-1] and rule.to_bytes is not None
+                confined.append(part if to_end else msgspec.structs.replace(part, to_bytes=run[-1].size + 1))
+    return confined
+
+
+def _runs(rule: Rule, rows: Sequence[Row], good: Collection[Row]) -> Iterator[tuple[list[Row], Rule]]:
+    """Of the ``rows`` of a rule, each run of ``good`` ones, and the rule from where the run begins."""
+    for fits, grouped in groupby(rows, key=lambda row: row in good):
+        run = list(grouped)
+        if fits:
+            yield run, msgspec.structs.replace(rule, from_bytes=rule.from_bytes if run[0] == rows[0] else run[0].size)
+
+
+def _together(knobs: Iterable[Knob]) -> set[str]:
+    """The collectives of which all rules have to be given, or none."""
+    return {BARRIER, *(knob.operations[0] for knob in knobs if is_algorithm(knob) and knob.sizes != "some")}
+
+
+def holds(rule: Rule, row: Row) -> bool:
+    """Whether ``rule`` is for the operation and the size of ``row``."""
+    within = rule.from_bytes <= row.size and (rule.to_bytes is None or row.size < rule.to_bytes)
+    return row.operation == rule.collective and within

@@ -7,7 +7,6 @@ import math
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from functools import partial
-from typing import Any
 
 import msgspec
 
@@ -18,8 +17,7 @@ from plumbline.base.verdicts import VerdictState
 from plumbline.extras.tune import target
 from plumbline.extras.tune.bench import TuningBench
 from plumbline.extras.tune.confirm import Confirmed
-from plumbline.extras.tune.curves import BARRIER, OPERATIONS, Curve, Row, sizes_of
-from plumbline.extras.tune.programs import IMB, IN_ONE_BUFFER, OSU, Point
+from plumbline.extras.tune.curves import BARRIER, IMB, IN_ONE_BUFFER, OPERATIONS, OSU, Curve, Point, Row, sizes_of
 from plumbline.extras.tune.race import Score, label, ranked
 from plumbline.extras.tune.screen import STEEPER, CurveFinding
 from plumbline.extras.tune.stages import Tuning
@@ -39,8 +37,7 @@ NO_GAIN = "no significant gain: the settings that this stack has now stay"
 
 
 def _counted(state: str, row: tuple[str, str, Sequence[tuple[int, Verdict]]]) -> str:
-    count = sum(verdict.state == state for _, verdict in row[2])
-    return str(count) if count else ""
+    return str(sum(verdict.state == state for _, verdict in row[2]) or "")
 
 
 FINDINGS = Table[CurveFinding](
@@ -147,9 +144,8 @@ def _infeasible(scores: Sequence[Score]) -> list[str]:
     lines = []
     left = sorted(scores, key=lambda score: len(score.configuration.settings))
     while left:
-        first = left.pop(0)
-        its = set(first.configuration.settings)
-        with_it = [score for score in left if its <= set(score.configuration.settings)]
+        first, *left = left
+        with_it = [score for score in left if {*first.configuration.settings} <= {*score.configuration.settings}]
         left = [score for score in left if score not in with_it]
         more = f" (and {counted(len(with_it), 'candidate')} with it)" if with_it else ""
         lines.append(f"infeasible: {label(first.configuration)}{more}: {first.reason}")
@@ -175,14 +171,11 @@ def _of_placement(result: Confirmed, placement: str, marked: Container[str]) -> 
     )
     others = Counter(verdict.state for point, verdict in points if point.row.operation not in marked)
     rows = [(operation, way, verdicts) for (operation, way), verdicts in lines.items()]
-    text = (
-        f"tuned / default, placement {placement}\n{PROTOCOLS.text(rows)}"
-        if rows
-        else (f"placement {placement}: no row is a GAIN or a FAIL")
-    )
-    if others:
-        text += "\nother operations: " + ", ".join(f"{count} {state}" for state, count in others.items())
-    return text
+    text = f"placement {placement}: no row is a GAIN or a FAIL"
+    if rows:
+        text = f"tuned / default, placement {placement}\n{PROTOCOLS.text(rows)}"
+    counts = ", ".join(f"{count} {state}" for state, count in others.items())
+    return f"{text}\nother operations: {counts}" if others else text
 
 
 def _range(sizes: Sequence[int]) -> str:
@@ -268,28 +261,31 @@ def document(bench: TuningBench, tuning: Tuning, where: Fingerprint) -> str:
             place.label: [{**vars(finding), "row": str(finding.row)} for finding in each]
             for place, each in tuning.findings.items()
         },
-        "race": [[_score(score) for score in rung] for rung in tuning.raced],
-        "confirmed": [_confirmed(attempt) for attempt in tuning.confirmed],
+        "race": [
+            [
+                {
+                    "settings": msgspec.to_builtins(score.configuration),
+                    "cost": score.cost if math.isfinite(score.cost) else None,
+                    "reason": score.reason,
+                    "ratios": {str(row): significant(ratio, 4) for row, ratio in score.ratios.items()},
+                }
+                for score in rung
+            ]
+            for rung in tuning.raced
+        ],
+        "confirmed": [
+            {
+                "settings": msgspec.to_builtins(attempt.configuration),
+                "sessions": list(attempt.sessions),
+                "verdicts": [
+                    {"placement": place, "row": str(point.row), "protocol": point.way, **verdict.to_dict()}
+                    for (place, point), verdict in attempt.verdicts.items()
+                ],
+            }
+            for attempt in tuning.confirmed
+        ],
         "notes": tuning.notes,
         "cost": {"launches": launches, "seconds": round(seconds, 1)},
         "result": closing(tuning) if tuning.raced or tuning.confirmed or tuning.idle else None,
     }
     return json.dumps(content, indent=1, allow_nan=False) + "\n"
-
-
-def _score(score: Score) -> dict[str, Any]:
-    return {
-        "settings": msgspec.to_builtins(score.configuration),
-        "cost": score.cost if math.isfinite(score.cost) else None,
-        "reason": score.reason,
-        "ratios": {str(row): significant(ratio, 4) for row, ratio in score.ratios.items()},
-    }
-
-
-def _confirmed(attempt: Confirmed) -> dict[str, Any]:
-    verdicts = [
-        {"placement": place, "row": str(point.row), "protocol": point.way, **verdict.to_dict()}
-        for (place, point), verdict in attempt.verdicts.items()
-    ]
-    settings = msgspec.to_builtins(attempt.configuration)
-    return {"settings": settings, "sessions": list(attempt.sessions), "verdicts": verdicts}

@@ -8,11 +8,11 @@ from typing import Any
 
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import counted, percent
-from plumbline.extras.tune import confirm, curves, inventory, race, rules, screen, target
+from plumbline.extras.tune import confirm, curves, race, screen, target
 from plumbline.extras.tune.bench import TuningBench
 from plumbline.extras.tune.confirm import Confirmed
 from plumbline.extras.tune.curves import Curve, Row, TuningPlace
-from plumbline.extras.tune.inventory import Inventory
+from plumbline.extras.tune.knobs import Inventory, inventory
 from plumbline.extras.tune.race import DEFAULT, Score
 from plumbline.extras.tune.screen import CurveFinding
 from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
@@ -67,11 +67,16 @@ def screened(bench: TuningBench) -> Tuning:
             reason = (record.reasons or ["a launch lacks a size"])[0]
             raise PlumbError(f"the default cannot be measured: {reason}", record.variant.name, "see its launches")
     ranks = {place: _ranks(record) for place, record in placed.items()}
-    findings = {}
-    for place, mine in measured.items():
-        by_ranks = {ranks[other]: each for other, each in measured.items() if other.placement == place.placement}
-        more = screen.of_ranks(by_ranks, ranks[place])
-        findings[place] = screen.worst_first([*screen.findings(mine, ranks[place]), *more])
+    by_ranks = {
+        place: {ranks[other]: each for other, each in measured.items() if other.placement == place.placement}
+        for place in measured
+    }
+    findings = {
+        place: screen.worst_first(
+            [*screen.findings(mine, ranks[place]), *screen.of_ranks(by_ranks[place], ranks[place])]
+        )
+        for place, mine in measured.items()
+    }
     return Tuning(
         curves={place: curves.median(mine) for place, mine in measured.items()},
         findings=findings,
@@ -87,11 +92,10 @@ def tuned(bench: TuningBench) -> Tuning:
     """Screen, race and confirm; raises :class:`PlumbError` as :func:`screened` does, and for an unknown knob."""
     calls_made: Mapping[Row, int] = {Row(operation, size): count for operation, size, count in bench.request.counts}
     if bench.request.program:
-        calls = target.calls(bench)
-        if not calls.counts:
-            few = f"{percent(calls.share)} of its time in MPI at most on any rank, less than {percent(target.LEAST)}"
+        calls_made, share = target.calls(bench)
+        if not calls_made:
+            few = f"{percent(share)} of its time in MPI at most on any rank, less than {percent(target.LEAST)}"
             return Tuning({}, {}, idle=f"nothing to tune: {bench.request.program[0].test} spends {few}")
-        calls_made = calls.counts
     tuning = screened(bench)
     suspects = list(dict.fromkeys(finding.row.moved_by for each in tuning.findings.values() for finding in each))
     if calls_made:
@@ -99,7 +103,7 @@ def tuned(bench: TuningBench) -> Tuning:
         used = {row.moved_by for row in calls_made}
         suspects = sorted(used) if bench.request.program else [name for name in suspects if name in used]
     stack = manifests.load(bench.request.stack)
-    offered = inventory.of(stack)
+    offered = inventory(stack)
     tuning.notes += [f"not in this version: {name}" for name in offered.lacking]
     if bench.request.first != DEFAULT:
         _confirm(bench, tuning, offered.knobs, _usable(bench, tuning, bench.request.first), stack.benchmarks)
@@ -110,7 +114,12 @@ def tuned(bench: TuningBench) -> Tuning:
     )
     finalists = _race(bench, tuning, knobs)
     best = finalists[0] if finalists else Score(DEFAULT, 0.0, dict.fromkeys(next(iter(tuning.curves.values())), 1.0))
-    wanted = [_with_rules(bench, tuning, knobs, offered, best), *(score.configuration for score in finalists)]
+    base = best.configuration
+    chosen, left = _in_process(bench, tuning, knobs, offered, base)
+    with_rules = Configuration(base.settings, (*chosen, *_by_launches(bench, tuning, left, best)))
+    if not _is_accepted(bench, tuning, with_rules, "algorithms by size are left out"):
+        with_rules = base
+    wanted = [with_rules, *(score.configuration for score in finalists)]
     _confirm(bench, tuning, knobs, wanted, stack.benchmarks)
     return tuning
 
@@ -178,7 +187,7 @@ def _race(bench: TuningBench, tuning: Tuning, knobs: Sequence[Knob]) -> list[Sco
     for number, rounds in enumerate(race.ROUNDS, 1):
         scores: list[Score] = []
         for name, more in ((f"race {number}", candidates), (f"race {number}, pairs", race.pairs(knobs))):
-            tried = race.without(more, broken) if number == 1 or more is candidates else []
+            tried = race.unbroken(more, broken) if number == 1 or more is candidates else []
             if tried:
                 scores += _scores(_measured(bench, name, tried, rounds), tuning.weights)
                 broken += race.failed(scores)
@@ -190,17 +199,6 @@ def _race(bench: TuningBench, tuning: Tuning, knobs: Sequence[Knob]) -> list[Sco
         if number < len(race.ROUNDS):
             candidates += race.joined(candidates[: race.LEAST])
     return [score for score in best if score.cost < 0]
-
-
-def _with_rules(
-    bench: TuningBench, tuning: Tuning, knobs: Sequence[Knob], offered: Inventory, best: Score
-) -> Configuration:
-    """``best`` with the algorithms that win on top of it."""
-    base = best.configuration
-    chosen, left = _in_process(bench, tuning, knobs, offered, base)
-    chosen += _by_launches(bench, tuning, left, best)
-    configuration = Configuration(base.settings, tuple(chosen))
-    return configuration if _is_accepted(bench, tuning, configuration, "algorithms by size are left out") else base
 
 
 def _in_process(
@@ -228,7 +226,7 @@ def _in_process(
                 for value, each in ratios.items()
             ]
             raced += scores
-            chosen += rules.choose([knob], dict.fromkeys(scores[0].ratios, 1.0), scores, ranks)
+            chosen += race.choose([knob], dict.fromkeys(scores[0].ratios, 1.0), scores, ranks)
     tuning.raced.append(raced)
     return chosen, left
 
@@ -246,7 +244,7 @@ def _by_launches(bench: TuningBench, tuning: Tuning, knobs: Sequence[Knob], best
         scores = {score.configuration: score for score in _scores(of_ranks, tuning.weights)}
         known = scores.pop(base).ratios if base in scores else dict.fromkeys(best.ratios, 1.0)
         if known:
-            chosen += rules.choose(knobs, known, list(scores.values()), ranks)
+            chosen += race.choose(knobs, known, list(scores.values()), ranks)
     return chosen
 
 
@@ -284,10 +282,10 @@ def _confirm(
             continue
         slower = result.rows("FAIL")
         grid = sorted({point.row.size for _, point in result.verdicts})
-        kept = tuple(rules.without(candidate.rules, slower, grid, knobs))
+        kept = tuple(race.without(candidate.rules, slower, grid, knobs))
         blamed = {row.operation for row in slower} - {rule.collective for rule in candidate.rules}
         if blamed and not candidate.settings:
-            kept = rules.after(kept, blamed)
+            kept = race.after(kept, blamed)
         following = Configuration(() if blamed and kept else candidate.settings, kept)
         if following not in (DEFAULT, candidate, *queue):
             queue.insert(0, following)
@@ -296,11 +294,9 @@ def _confirm(
 def _proven(result: Confirmed, tuning: Tuning, knobs: Sequence[Knob]) -> Confirmed:
     """``result`` without the rules, and sizes of rules, that are not proven: there the library's own choice stays."""
     configuration = result.configuration
-    if not result.gains or result.of_program:
-        return result
     measured = [point.row for _, point in result.verdicts]
-    kept = tuple(rules.proven(configuration.rules, result.tame, result.gaining, measured, knobs))
-    if kept == configuration.rules:
+    kept = tuple(race.proven(configuration.rules, result.tame, result.gaining, measured, knobs))
+    if not result.gains or result.of_program or kept == configuration.rules:
         return result
     tuning.notes.append(
         f"rules confined to what every protocol proves: {race.label(Configuration(rules=configuration.rules))} "

@@ -9,19 +9,17 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import percent
 from plumbline.extras.tune.bench import TuningBench
-from plumbline.extras.tune.curves import BARRIER, MESSAGES, OPERATIONS, Curve, Row
-from plumbline.extras.tune.programs import Point
+from plumbline.extras.tune.curves import BARRIER, MESSAGES, OPERATIONS, Curve, Point, Row
 from plumbline.extras.tune.race import DEFAULT
 from plumbline.judge.decide import Verdict
-from plumbline.launch.profiles import read, sums
-from plumbline.launch.profiles.model import Profile
+from plumbline.launch import profile_files, profiles
+from plumbline.launch.profiles import Profile
 from plumbline.mpi.settings import Configuration
 from plumbline.records.variant import Variant
 
@@ -38,16 +36,15 @@ def counts(profile: Profile, sizes: Sequence[int]) -> dict[Row, int]:
     are left out. Raises :class:`PlumbError` if nothing is left.
     """
     counted: Counter[Row] = Counter()
-    for (call, _), total in sums.by_size(profile).items():
-        name = _operation(call)
-        if name == BARRIER:
+    for (call, _), total in profiles.by_size(profile).items():
+        if (name := _operation(call)) == BARRIER:
             counted[Row(BARRIER, 0)] += total.count
         elif name in OPERATIONS and total.bytes:
             mean = total.bytes / total.count
             size = min(sizes, key=lambda size: abs(math.log(size / mean)))
             counted[Row(name, size)] += total.count
     if not counted:
-        known = ", ".join(sorted({call for call, _ in sums.by_size(profile)})) or "no call at all"
+        known = ", ".join(sorted({call for call, _ in profiles.by_size(profile)})) or "no call at all"
         raise PlumbError("the profile has no call that the tuner measures", profile.record, f"it has {known}")
     return dict(counted)
 
@@ -57,9 +54,7 @@ def _operation(call: str) -> str:
     name = re.sub(r"_init$", "", call.lower())
     if name not in OPERATIONS and name[:1] == "i" and (name[1:] in OPERATIONS or name[1:] in {*SENDS, BARRIER}):
         name = name[1:]
-    if name in SENDS:
-        return MESSAGES[0]
-    return MESSAGES[1] if name.startswith("sendrecv") else name
+    return MESSAGES[0] if name in SENDS else MESSAGES[1] if name.startswith("sendrecv") else name
 
 
 def shares(counted: Mapping[Row, int], curve: Curve) -> dict[Row, float]:
@@ -69,30 +64,23 @@ def shares(counted: Mapping[Row, int], curve: Curve) -> dict[Row, float]:
     return {row: time / whole for row, time in times.items()}
 
 
-@dataclass(frozen=True)
-class Calls:
-    """The program's number of calls of each row, and the largest share of time that a rank spends in MPI."""
+def calls(bench: TuningBench) -> tuple[Counter[Row], float]:
+    """The program's calls of each row, and the largest share of time that a rank spends in MPI.
 
-    counts: Mapping[Row, int]
-    share: float
-
-
-def calls(bench: TuningBench) -> Calls:
-    """The calls in profiles of the program, one under each placement; profiles with little MPI are not counted.
-
-    Raises :class:`PlumbError` for a launch that is not verified, and where no call is one that the tuner measures.
+    They are those of its profiles, one under each placement, without profiles with little MPI. Raises
+    :class:`PlumbError` for a launch that is not verified, and where no call is one that the tuner measures.
     """
     counted: Counter[Row] = Counter()
     most = 0.0
     for record in bench.profiles():
         if not record.verified:
             raise PlumbError(f"the program cannot be profiled: {record.reasons[0]}", record.variant.name, "plumb run")
-        profile = read.load(read.file_of(record.site, record.id))
-        share = max(map(sums.mpi_share, profile.ranks), default=0.0)
+        profile = profile_files.of_record(record)
+        share = max(map(profiles.mpi_share, profile.ranks), default=0.0)
         if share >= LEAST:
             counted.update(counts(profile, bench.request.sizes))
         most = max(most, share)
-    return Calls(counted, most)
+    return counted, most
 
 
 def couples(bench: TuningBench, configuration: Configuration) -> tuple[list[list[Variant]], list[tuple[str, Point]]]:

@@ -58,6 +58,28 @@ def test_commands_of_the_core_need_no_extra(core, words, output):
     assert output in done.stdout + done.stderr
 
 
+EVERYTHING = """
+import contextlib, importlib, io, pkgutil
+import plumbline
+from plumbline.commands import cli, table
+for module in pkgutil.walk_packages(plumbline.__path__, "plumbline."):
+    if module.name != "plumbline.measure.reframe.applications":  # ReFrame loads it, for one application
+        importlib.import_module(module.name)
+for name in table.COMMANDS:
+    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()) as out:
+        cli.main([name, "--help"])
+    assert out.getvalue().startswith(f"usage: plumb {name}"), name
+print(len(table.COMMANDS), plumbline.__path__[0])
+"""
+
+
+def test_every_module_is_imported_and_every_command_has_its_help(core):
+    done = subprocess.run([sys.executable, "-c", EVERYTHING], cwd=core, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    number = sum(not entry.module.startswith("plumbline.extras.") for entry in table.COMMANDS.values())
+    assert done.stdout.split() == [str(number), str(core / "plumbline")]
+
+
 def test_commands_of_extras_are_not_there(core):
     assert {"tune", "why", "lab"} <= EXTRAS
     text = plumb(core, "help", "--all").stdout

@@ -11,6 +11,7 @@ import random
 import shutil
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,7 @@ from plumbline.base import files, git, paths
 from plumbline.base.schemas.site import Partition
 from plumbline.base.verdicts import severity
 from plumbline.extras.search.bisect.commits import Commits
-from plumbline.extras.search.bisect.model import BisectionFindings, Comparison, decided
-from plumbline.extras.search.bisect.search import Search
+from plumbline.extras.search.bisect.search import BisectionFindings, Comparison, Search, decided
 from plumbline.gate import live, run, setup, sides
 from plumbline.gate.setup import GATE, GateRequest, Terms
 from plumbline.gate.sides import Side, Unusable
@@ -116,26 +116,21 @@ class BisectionBench:
             first = comparison.baseline, comparison.candidate, comparison.rule, False
             self._known[(*first[:3], True) if first in self._known else first] = comparison
 
-    def series(self) -> str:
+    def place(self) -> tuple[Partition, int]:
+        """Partition and number of nodes that it is measured on; begins the gate of the ends, and measures nothing."""
+        ends = GATE.peek(self._begun(0, self.request.good, self.request.bad, self.request.rule))
+        return setup.partition_of(ends), max(couple[0].nodes for couple in ends.couples)
+
+    def _series(self) -> str:
         """The series that is followed, as gates call it."""
         return ": ".join(self.state.series or ("the figures",))
-
-    def partition(self) -> Partition:
-        """Where it is measured; begins the gate of the ends, and measures nothing."""
-        return setup.partition_of(self._ends())
-
-    def nodes(self) -> int:
-        """On how many nodes it is measured."""
-        return max(couple[0].nodes for couple in self._ends().couples)
-
-    def _ends(self) -> setup.Session:
-        request = self.request
-        return GATE.peek(self._begun(0, request.good, request.bad, request.rule))
 
     def search(self, findings: BisectionFindings) -> None:
         """Measure and search until all is found; however it ends, ``findings`` and the logs have all results."""
         request = self.request
-        search = Search(request.commits(self.folder / "commits.git"), self.compare, request.rule, self.say, self.series)
+        search = Search(
+            request.commits(self.folder / "commits.git"), self.compare, request.rule, self.say, self._series
+        )
         try:
             search.run(findings, request.good, request.bad)
         finally:
@@ -150,10 +145,9 @@ class BisectionBench:
         key = baseline, candidate, rule, again
         if key not in self._known:
             number = len(self.state.comparisons)
-            comparison = decided(lambda attempt: self._gate(number, baseline, candidate, rule, attempt), not number)
-            self.state.comparisons.append(comparison)
+            self._known[key] = decided(partial(self._gate, number, baseline, candidate, rule), not number)
+            self.state.comparisons.append(self._known[key])
             BISECTION.save(self.folder, self.state)
-            self._known[key] = comparison
         return self._known[key]
 
     def _gate(self, number: int, baseline: str, candidate: str, rule: PairedRule, attempt: int) -> Comparison:
@@ -171,7 +165,12 @@ class BisectionBench:
             if not number:
                 raise  # an end: there is nothing to search
             return structs.replace(comparison, reason=str(error.fault), unusable=(both[error.side.role],))
-        outcome = self._judged(folder)
+        left = None if self.until is None else (self.until - time.monotonic()) / 60
+        if left is not None and left <= 0:
+            raise TimeUp
+        outcome = run.resume(folder, live.Stop(left), self.say, command=f"plumb bisect --resume {self.folder}")
+        if outcome.open:  # more pairs could decide it
+            raise TimeUp
         verdict = outcome.verdicts[0] if number else self._followed(outcome.verdicts)
         faulty = [both[side] for side in outcome.faulty] if verdict.state == "INVALID" else []
         couples = [live.kept_records(folder, place) or [] for place in range(len(GATE.peek(folder).couples))]
@@ -191,16 +190,6 @@ class BisectionBench:
             in_doubt=verdict.state == "INCONCLUSIVE" and disturbed is not None and disturbed.doubt() is not None,
         )
 
-    def _judged(self, folder: Path) -> run.GateOutcome:
-        """The outcome of the gate of ``folder``; raises :class:`TimeUp` where more pairs could decide it."""
-        left = None if self.until is None else (self.until - time.monotonic()) / 60
-        if left is not None and left <= 0:
-            raise TimeUp
-        outcome = run.resume(folder, live.Stop(left), self.say, command=f"plumb bisect --resume {self.folder}")
-        if outcome.open:
-            raise TimeUp
-        return outcome
-
     def _followed(self, verdicts: Sequence[Verdict]) -> Verdict:
         """The verdict of the ends on the series to follow: the certain one that differs most, or else the worst."""
         failed = [item for item in verdicts if item.state == "FAIL"]
@@ -212,7 +201,8 @@ class BisectionBench:
 
     def _begun(self, number: int, baseline: str, candidate: str, rule: PairedRule, attempt: int = 0) -> Path:
         """The folder of a gate, which is begun unless that was done before."""
-        folder = self._place(number, baseline, candidate, attempt)
+        again = f"-{attempt + 1}" if attempt else ""
+        folder = self.folder / "gates" / f"{number:03}-{baseline[:8]}-{candidate[:8]}{again}"
         if (folder / GATE.file).exists():
             return folder
         shutil.rmtree(folder, ignore_errors=True)  # left by an interrupted beginning
@@ -241,11 +231,7 @@ class BisectionBench:
         )
         return setup.prepare(gate_request, self.say)
 
-    def _place(self, number: int, baseline: str, candidate: str, attempt: int = 0) -> Path:
-        again = f"-{attempt + 1}" if attempt else ""
-        return self.folder / "gates" / f"{number:03}-{baseline[:8]}-{candidate[:8]}{again}"
-
     def _side(self, role: str, commit: str) -> Side:
-        if self.request.library:
-            return sides.resolve(role, f"stack:{self.request.stack}@{commit}", None, self.request.file)
-        return sides.resolve(role, f"commit:{commit}", self.request.stack, self.request.file)
+        stack, is_library = self.request.stack, self.request.library
+        name = f"stack:{stack}@{commit}" if is_library else f"commit:{commit}"
+        return sides.resolve(role, name, None if is_library else stack, self.request.file)

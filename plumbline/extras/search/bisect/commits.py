@@ -66,14 +66,11 @@ class Commits:
             log.write_text("\n".join(lines) + "\n", encoding="utf-8")
             git.run("update-ref", "--no-deref", "HEAD", bad, at=self.place)
             git.run("bisect", "replay", str(log), at=self.place, accepted=(0, ONLY_SKIPPED))
-            self._known[key] = self._answer()
+            known = git.run("bisect", "log", at=self.place) + "\n"
+            left = tuple(commit for _, commit in _FIRST.findall(known))
+            following = None if left else git.run("rev-parse", "BISECT_HEAD", at=self.place)
+            self._known[key] = GitAnswer(following, left, known.replace(_NO_CHECKOUT, "", 1))
         return self._known[key]
-
-    def _answer(self) -> GitAnswer:
-        log = git.run("bisect", "log", at=self.place) + "\n"
-        left = tuple(commit for _, commit in _FIRST.findall(log))
-        following = None if left else git.run("rev-parse", "BISECT_HEAD", at=self.place)
-        return GitAnswer(following, left, log.replace(_NO_CHECKOUT, "", 1))
 
     def between(self, good: str, bad: str) -> list[str]:
         """The commits after ``good`` up to ``bad``, the oldest first."""
@@ -96,8 +93,7 @@ class Commits:
     def subject(self, commit: str) -> tuple[str, str]:
         """Subject and author's date of a commit."""
         if commit not in self._labels:
-            text = git.run("show", "--no-patch", "--format=%as %s", commit, at=self.place)
-            date, _, subject = text.partition(" ")
+            date, _, subject = git.run("show", "--no-patch", "--format=%as %s", commit, at=self.place).partition(" ")
             self._labels[commit] = (subject, date)
         return self._labels[commit]
 

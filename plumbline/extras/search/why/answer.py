@@ -27,6 +27,8 @@ STATUS = {"explained": 0, "outside": 1, "undecided": 2}
 DRAWN = 10
 #: characters of a value in the table
 _WIDTH = 28
+#: why a difference is not set, and what could set it
+CAN = {"root only": " (--root can)", "in the stack": " (a part of the stack)"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,15 +115,18 @@ class Answer:
         )
         share = named.share
         if share is None:
-            put_in, whole = bits(named.members), (1 << len(self.ends.factors)) - 1
-            every = (self.outcome.reasons.get(configuration) for configuration in (put_in, whole ^ put_in))
+            alone, whole = bits(named.members), (1 << len(self.ends.factors)) - 1
+            every = (self.outcome.reasons.get(configuration) for configuration in (alone, whole ^ alone))
             why = next((f"cannot be tried: {reason}" for reason in every if reason), "not measured: time was up")
             return Cause(label, "INVALID", 0, reason=why, before=before, after=after)
         centre, *bounds = (log / self._log if self._log else 0.0 for log in self._logs(share))
-        parts = [self._fraction(verdict) for verdict in (named.put_in, named.taken_out)]
+        put_in, taken_out = (
+            None if verdict is None or verdict.ratio is None else math.expm1(self._logs(verdict)[0])
+            for verdict in (named.put_in, named.taken_out)
+        )
         return Cause(
             label, share.state, share.count, share.ratio, share.interval, share.detectable, self._reason(share, named),
-            before=before, after=after, together=len(factors) > 1, put_in=parts[0], taken_out=parts[1],
+            before=before, after=after, together=len(factors) > 1, put_in=put_in, taken_out=taken_out,
             part=(centre, min(bounds), max(bounds)) if self._log else None,
         )  # fmt: skip
 
@@ -136,9 +141,6 @@ class Answer:
         if share.state == "PASS" and share.detectable is not None:
             return f"makes less than {percent(share.detectable)}"
         return share.reason or f"undecided after {counted(share.count, 'round')}"
-
-    def _fraction(self, verdict: Verdict | None) -> float | None:
-        return None if verdict is None or verdict.ratio is None else math.expm1(self._logs(verdict)[0])
 
     @property
     def kind(self) -> str:
@@ -193,21 +195,14 @@ class Answer:
         )
 
     def _cannot(self) -> str:
-        fixed = [difference for difference in self.ends.fixed if difference.why != "in the stack"]
-        if not fixed:
-            return ""
-        shown = [
-            f"{difference.key} {shorten(difference.before, _WIDTH)} → {shorten(difference.after, _WIDTH)}"
-            for difference in fixed[:4]
-        ]
+        fixed = [_changed(difference) for difference in self.ends.fixed if difference.why != "in the stack"]
         more = f" and {len(fixed) - 4} more" if len(fixed) > 4 else ""
-        return f"; what differed and is not set here: {', '.join(shown)}{more}"
+        return f"; what differed and is not set here: {', '.join(fixed[:4])}{more}" if fixed else ""
 
     def text(self) -> str:
         """The table, how it was measured, and what cannot be set."""
-        if self.outcome.attribution is None:
-            return "\n".join(self.notes())
-        return "\n".join([CAUSES.text(self.causes), "", *self.notes()])
+        shown = [CAUSES.text(self.causes), ""] if self.outcome.attribution else []
+        return "\n".join([*shown, *self.notes()])
 
     def notes(self) -> list[str]:
         """Notes on the search for its reader."""
@@ -217,19 +212,19 @@ class Answer:
         design = f"; {outcome.attribution.design}" if outcome.attribution else ""
         lines = [f"{counted(len(launches), 'launch')}, {disturbed} of those that count disturbed{design}"]
         lines += [f"could not be started: {line}" for line in broken(outcome)]
-        lines += (
-            ["time was up: plumb why --resume FOLDER goes on"]
-            if outcome.attribution and outcome.attribution.stopped
-            else []
-        )
-        lines += [f"differs, and was not set alone: {_fixed(difference)}" for difference in self.ends.fixed]
+        if outcome.attribution and outcome.attribution.stopped:
+            lines.append("time was up: plumb why --resume FOLDER goes on")
+        lines += [
+            f"differs, and was not set alone: {_changed(difference)}{CAN.get(difference.why, '')}"
+            for difference in self.ends.fixed
+        ]
         others = ", ".join(f"{verdict.subject.rpartition(': ')[2]} ({verdict.ratio:.3g})" for verdict in outcome.others)
         return [*lines, *([f"other figures that differ (B / A): {others}"] if others else [])]
 
-    def document(self) -> dict[str, Any]:
+    def json(self) -> str:
         """All of it as JSON."""
         outcome = self.outcome
-        return {
+        document = {
             "answer": self.kind,
             "line": self.closing(),
             "a": outcome.request.ends.labels[0],
@@ -249,10 +244,7 @@ class Answer:
             "session": outcome.request.session,
             "seed": outcome.request.seed,
         }
-
-    def json(self) -> str:
-        """:meth:`document` as text."""
-        return json.dumps(self.document(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     def markdown(self) -> str:
         """The line, the table and the notes for a merge request."""
@@ -286,9 +278,8 @@ def _together(labels: Sequence[str]) -> str:
     return " with ".join(labels)
 
 
-def _fixed(difference: Fixed) -> str:
-    can = {"root only": " (--root can)", "in the stack": " (a part of the stack)"}.get(difference.why, "")
-    return f"{difference.key} {shorten(difference.before, _WIDTH)} → {shorten(difference.after, _WIDTH)}{can}"
+def _changed(difference: Fixed) -> str:
+    return f"{difference.key} {shorten(difference.before, _WIDTH)} → {shorten(difference.after, _WIDTH)}"
 
 
 def _percent(fraction: float) -> str:
@@ -328,8 +319,7 @@ def page(answer: Answer) -> dict[str, Any]:
 def _waterfall(answer: Answer, causes: Sequence[Cause]) -> Block:
     """From A to B: each cause that acts begins where the one before it ended."""
     acting = [cause for cause in causes if cause.acts][:DRAWN]
-    values = [100 * (cause.part or (0.0,))[0] for cause in acting]
-    ends = [0.0, *itertools.accumulate(values)]
+    ends = [0.0, *itertools.accumulate([100 * (cause.part or (0.0,))[0] for cause in acting])]
     steps = [(cause.subject, *both) for cause, both in zip(acting, itertools.pairwise(ends), strict=True)]
     steps += [("not explained", ends[-1], 100.0), ("B", 0.0, 100.0)]
     names = [name for name, _, _ in steps][::-1]

@@ -1,10 +1,17 @@
-"""``plumb why``: the difference that makes one side slower than the other, by measurements."""
+"""``plumb why``: the difference that makes one side slower than the other; and which search a verdict offers."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import json
+import re
 import secrets
+import shlex
+import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
@@ -13,16 +20,23 @@ from plumbline.base.terminal import say
 from plumbline.commands import options
 from plumbline.commands.options import command, flag, goes_without, only_with, option
 from plumbline.extras.search.why import ends as found_ends
+from plumbline.extras.search.why import model
 from plumbline.extras.search.why import run as searches
 from plumbline.extras.search.why.answer import STATUS, Answer, page
 from plumbline.extras.search.why.model import WHY, Ends
 from plumbline.gate import setup, sides
 from plumbline.gate.rules import MARGINS
+from plumbline.gate.sides import KERNELS
+from plumbline.launch.signals import Interrupted
 from plumbline.measure.application import model as applications
+from plumbline.measure.session import Say
 from plumbline.records import store
+from plumbline.records.model import Record
 from plumbline.records.naming import shorten
 from plumbline.show.columns import Column, Table
 from plumbline.show.pages.page import render
+from plumbline.stacks import manifest as manifests
+from plumbline.stacks import source
 from plumbline.statistics.paired import PairedRule
 
 
@@ -112,8 +126,7 @@ def _begun(args: argparse.Namespace) -> Path:
         return Path(args.resume)
     ends, figure = _ends(args)
     folder = (args.work or paths.build() / "why" / store.new_session()).resolve()
-    seed = secrets.randbits(32) if args.seed is None else args.seed
-    searches.begin(folder, ends, _rule(args), seed, figure)
+    searches.begin(folder, ends, _rule(args), secrets.randbits(32) if args.seed is None else args.seed, figure)
     say(f"{_differences(ends)}\n\n{searches.plan(ends, _rule(args))}")
     say(f"folder {folder}: plumb why --resume {folder} continues after an interruption\n")
     return Path(folder)
@@ -156,3 +169,84 @@ def _measured(args: argparse.Namespace, folder: Path) -> tuple[int, str]:
     say(f"\n{answer.text()}")
     say(f"\n{answer.closing()}")
     return STATUS[answer.kind], answer.json()
+
+
+class _BuildInputs(NamedTuple):
+    """The inputs of a program's build; an unknown commit is empty. ``library``: the commit of the MPI library."""
+
+    stack: str
+    library: str
+    code: str
+    build: Mapping[str, str]
+
+    @classmethod
+    def of(cls, record: Record, rebuilt: bool) -> _BuildInputs:
+        """The inputs of the program of ``record``.
+
+        Kernels are built with their stack: the commit of the suite is theirs only where they were ``rebuilt``.
+        """
+        name, *commits = record.stack.name.split("@")
+        library = commits.pop(0) if record.stack.provider == source.PROVIDER else ""
+        if state := record.variant.application:
+            return cls(name, library, state.commit or "", state.build)
+        is_ours = rebuilt and record.benchmark.suite == KERNELS and not library
+        return cls(name, library, commits[0] if commits else record.suite.commit or "" if is_ours else "", {})
+
+
+def cause_command(first: Record, second: Record, application: Path | None = None) -> str | None:
+    """``plumb why FIRST SECOND``, or ``plumb bisect`` where the commit alone differs, of the code or the MPI library.
+
+    None where something else alone differs: that is the cause. Of two stacks with libraries or settings that can be
+    varied it is not known which one. ``application`` is the plumb.yaml that was named.
+    """
+    named = ["--application", str(application)] if application and first.variant.application else []
+    rebuilt = first.benchmark.sha256 != second.benchmark.sha256
+    good, bad = _BuildInputs.of(first, rebuilt), _BuildInputs.of(second, rebuilt)
+    number = sum(before != after for before, after in zip(good, bad, strict=True))
+    if number + len(model.of_variants(first.variant, second.variant)) > 1:
+        return shlex.join(["plumb", "why", first.id, second.id, *named])
+    if good.library != bad.library:
+        words = [good.library, bad.library, "--stack", f"{source.PREFIX}{good.stack}"]
+    elif good.code != bad.code and good.code and bad.code:
+        words = [good.code, bad.code, "--stack", "@".join(filter(None, good[:2]))]
+    elif _has_parts(good.stack, bad.stack):
+        return shlex.join(["plumb", "why", first.id, second.id, *named])
+    else:
+        return None
+    return shlex.join(["plumb", "bisect", *words, "--test", f"{re.escape(first.variant.test)}(%|$)", *named])
+
+
+def _has_parts(first: str, second: str) -> bool:
+    """Whether two stacks differ in what ``plumb why`` varies: libraries of both, or the settings of a tuned one."""
+    if first == second or not {first, second} <= set(manifests.names()):
+        return False
+    both = [manifests.load(name) for name in (first, second)]
+    return any(stack.tuned for stack in both) or bool(model.of_libraries(*both))
+
+
+def cause_search(command: str, minutes: float, folder: Path, say: Say, trusted: bool = False) -> str:
+    """The answer of ``command`` in one line; all of it is in ``cause.json`` of ``folder``.
+
+    ``trusted``: the records that it names were made just now. Whatever becomes of the search, the verdict stands.
+    """
+    from plumbline.extras.search.bisect.command import run_bisect
+
+    work, target = folder / "cause", folder / "cause.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    say(f"\nthe cause: {command} --minutes {minutes:g}")
+    _, name, *words = shlex.split(command)
+    if any(work.glob("*.json")):  # a gate that is resumed; without a state the search was killed before it began
+        words = ["--resume", str(work)]
+    else:
+        words += ["--work", str(work), *(["--trust"] if trusted and name == "why" else [])]
+    parser = argparse.ArgumentParser(f"plumb {name}")
+    {"why": run_why, "bisect": run_bisect}[name].add_to(parser)
+    args = parser.parse_args([*words, "--minutes", f"{minutes:g}", "--output", str(target)])
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # a document of the gate may be on standard output
+            args.run(args)
+        return str(json.loads(target.read_text(encoding="utf-8"))["line"])
+    except Interrupted:
+        raise
+    except Exception as error:
+        return f"{command} ended without an answer: {error}"

@@ -113,16 +113,12 @@ def crossed(factors: int) -> tuple[list[int], list[Contrast]]:
     """A two-level design of resolution IV: its configurations, A and B among them, and a contrast for each factor."""
     size = next(size for size in (4, 8, 12) if size >= factors)
     rows = _plackett_burman() if size == 12 else _hadamard(size)
-    chosen = np.concatenate([rows, -rows])[:, :factors] > 0
-    configurations = [bits(np.flatnonzero(row)) for row in chosen]
-    contrasts = []
-    for factor in range(factors):
-        low, high = (
-            [configuration for configuration in configurations if configuration >> factor & 1 == level]
-            for level in (0, 1)
-        )
-        contrasts.append(against(low, high))
-    return configurations, contrasts
+    configurations = [bits(np.flatnonzero(row)) for row in (np.concatenate([rows, -rows])[:, :factors] > 0)]
+    by_level = (
+        [[each for each in configurations if each >> factor & 1 == level] for level in (0, 1)]
+        for factor in range(factors)
+    )
+    return configurations, [against(low, high) for low, high in by_level]
 
 
 def _hadamard(size: int) -> npt.NDArray[np.int64]:

@@ -17,7 +17,7 @@ from msgspec import structs
 from plumbline import site
 from plumbline.base import git
 from plumbline.base.errors import PlumbError
-from plumbline.extras.search.why import factors
+from plumbline.extras.search.why import model
 from plumbline.extras.search.why.model import BASES, Ends, Factor
 from plumbline.gate import confirm, setup, sides
 from plumbline.gate.sides import KERNELS, Changes, Parts, Side
@@ -25,8 +25,8 @@ from plumbline.judge import decide
 from plumbline.judge.pairs import pairs_of_records, read_couples
 from plumbline.launch.environment import settings_variables
 from plumbline.launch.prepare import APPLICATION, OWN, TRUST, settings_of, variant_again
-from plumbline.measure.application import source
-from plumbline.measure.application.source import Variables
+from plumbline.measure.application import model as applications
+from plumbline.measure.application.model import Variables
 from plumbline.measure.session import Say, passing_folder
 from plumbline.mpi import loading
 from plumbline.records import query, sources, store
@@ -79,8 +79,7 @@ def newest_fail(name: str | None) -> tuple[Record, Record, str]:
     for couples in itertools.islice(gates, MOST_GATES):
         for baseline, candidate in couples:
             verdicts = decide.decide(pairs_of_records(baseline, candidate), PairedRule())
-            failed = [verdict for verdict in verdicts if verdict.state == "FAIL" and verdict.ratio]
-            if failed:
+            if failed := [verdict for verdict in verdicts if verdict.state == "FAIL" and verdict.ratio]:
                 worst = max(failed, key=lambda verdict: max(verdict.ratio or 1, 1 / (verdict.ratio or 1)))
                 return baseline, candidate, worst.subject.rpartition(": ")[2]
     cure = "name two records, or two sides: plumb why stack:A stack:B --test NAME"
@@ -116,9 +115,9 @@ def of_records(
         every = {**first.environment, **second.environment}
         differ = {name for name in every if first.environment.get(name) != second.environment.get(name)}
     variants = [_repeated(record, parts, differ, trusted) for record, parts in zip(both, ran, strict=True)]
-    settable = factors.of_host(first.host, second.host) if roots else []
+    settable = model.of_host(first.host, second.host) if roots else []
     settable_keys = {f"host.{factor.name}" for factor in settable}
-    fixed = [difference for difference in factors.fixed(first, second) if difference.key not in settable_keys]
+    fixed = [difference for difference in model.fixed(first, second) if difference.key not in settable_keys]
     labels = tuple(f"record {record.id} of {record.time[:16]}" for record in both)
     ids = tuple(record.id for record in both)
     again = functools.partial(_again, application)
@@ -136,7 +135,7 @@ def _refuse(both: tuple[Record, Record]) -> None:
         raise PlumbError(fault, COMMAND, "measure where the records were made")
     if first.id == second.id:
         raise PlumbError("both are the same record", COMMAND, "name two")
-    if factors.key_of(first.variant) != factors.key_of(second.variant):
+    if model.key_of(first.variant) != model.key_of(second.variant):
         fault = f"'{first.variant.name}' and '{second.variant.name}' do not measure the same"
         cure = "name records of one test, partition and number of nodes, whose figures have the same meaning"
         raise PlumbError(fault, COMMAND, cure)
@@ -172,7 +171,7 @@ def _repeated(record: Record, ran: Parts, names: Collection[str], trusted: bool)
     variables = {
         name: value
         for name, value in record.environment.items()
-        if name in names and name not in stack_variables and not name.startswith(factors.OWN)
+        if name in names and name not in stack_variables and not name.startswith(model.OWN)
     }
     variant = variant_again(record, trusted)
     if not trusted:
@@ -216,7 +215,7 @@ def _between(
     say: Say,
     make: Make,
     settable: Sequence[Factor] = (),
-    fixed: Sequence[factors.Fixed] = (),
+    fixed: Sequence[model.Fixed] = (),
     ids: tuple[str, ...] = (),
 ) -> Ends:
     """The ends, their factors and the mixtures of what they run."""
@@ -225,9 +224,9 @@ def _between(
     between, runs = _mixtures(first, second, ran, make, say)
     differ = ran[0].stack != ran[1].stack
     both = [manifests.load(parts.stack) for parts in ran]
-    libraries = factors.of_libraries(*both) if differ else []
-    packages = factors.packages(both[0], both[1], libraries) if differ else []
-    varied = [*runs, *libraries, *factors.of_variants(first, second), *settable]
+    libraries = model.of_libraries(*both) if differ else []
+    packages = model.packages(both[0], both[1], libraries) if differ else []
+    varied = [*runs, *libraries, *model.of_variants(first, second), *settable]
     if not varied:
         shown = ", ".join(f"{difference.key} {difference.before} → {difference.after}" for difference in fixed[:6])
         roots = ", ".join(difference.key for difference in fixed if difference.why == "root only")
@@ -240,8 +239,7 @@ def _without_tuning(variants: Sequence[Variant], ran: Sequence[Parts]) -> tuple[
     """A tuned stack as the stack that it was made from, with settings: each of these is a factor then."""
     untuned, bases = [], []
     for variant, parts in zip(variants, ran, strict=True):
-        stack = manifests.load(parts.stack)
-        if stack.tuned and stack.made_of in manifests.names():
+        if (stack := manifests.load(parts.stack)).tuned and stack.made_of in manifests.names():
             base = variant.stack.replace(parts.stack, stack.made_of)
             variant = structs.replace(variant, stack=base, settings=settings_of(variant, stack))
             parts = parts._replace(stack=stack.made_of)
@@ -284,7 +282,7 @@ def _built(file: Path | None, first: Variant, stack: str, commit: str | None, bu
     """The same test of the application of ``file``, in a state of its code, built with a stack and variables."""
     if file is None or commit is None or git.commit(commit, file.parent) is None:
         return None
-    side = Side("end", stack, code=source.of_commit(file, commit, build), spelling=commit[:12])
+    side = Side("end", stack, code=applications.code_of_commit(file, commit, build), spelling=commit[:12])
     request = setup.GateRequest((side, side), test=re.escape(first.test), application=file)
     with passing_folder("why") as folder:
         offered = setup.offers([side], request, folder, lambda line: None)[0]

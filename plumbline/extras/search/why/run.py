@@ -23,22 +23,20 @@ from plumbline.base.schemas.site import Partition
 from plumbline.base.units import Better, counted, human_seconds
 from plumbline.extras.search.why import designs
 from plumbline.extras.search.why.model import WHY, Ends, WhyRequest
-from plumbline.extras.search.why.rounds import Rounds, Seen
-from plumbline.extras.search.why.search import ACTS, Attribution, Named, Search
-from plumbline.gate import live, rules, setup
+from plumbline.extras.search.why.search import ACTS, Attribution, Named, Rounds, Search, Seen
+from plumbline.gate import live, setup
 from plumbline.gate import run as gates
 from plumbline.host import change
 from plumbline.host.change import Host
 from plumbline.judge import disturbed
 from plumbline.judge.decide import Verdict
 from plumbline.judge.pairs import log_ratios
-from plumbline.measure import jobs, session
+from plumbline.measure import session
 from plumbline.measure.driver import KeptLaunches
 from plumbline.measure.session import Say
 from plumbline.records import query, store
 from plumbline.records.launch import Launch
 from plumbline.records.model import Record
-from plumbline.records.variant import Variant
 from plumbline.statistics import paired
 from plumbline.statistics.paired import CAP, PairedRule
 
@@ -144,8 +142,7 @@ class ConfigurationBench:
         if configuration not in self._launches:
             self.host.set(self.request.ends.host(configuration))
             kept = f"what was measured before is kept: plumb why --resume {self.folder}"
-            variant = self.request.ends.variant(configuration)
-            request = self.request
+            request, variant = self.request, self.request.ends.variant(configuration)
             launches = KeptLaunches([variant], request.session, self.folder, request.seed, kept, AGAIN)
             launches.records(self._file(configuration), [0])
             self._launches[configuration] = launches
@@ -171,11 +168,7 @@ def begin(folder: Path, ends: Ends, rule: PairedRule, seed: int, figure: str | N
         raise PlumbError(
             f"'{figure}' is not a figure of {ends.first.name}", "plumb why --figure", f"it has {', '.join(known)}"
         )
-    under = session.circumstances(
-        sorted({variant.stack for variant in (ends.first, ends.second, *ends.bases.values())})
-    )
-    if jobs.needed(partition_of(ends)):
-        under = session.before_a_job(under)
+    stacks = sorted({variant.stack for variant in (ends.first, ends.second, *ends.bases.values())})
     WHY.begin(
         folder,
         WhyRequest(
@@ -184,7 +177,7 @@ def begin(folder: Path, ends: Ends, rule: PairedRule, seed: int, figure: str | N
             tolerance=rule.tolerance,
             must_detect=rule.must_detect,
             seed=seed,
-            circumstances=under,
+            circumstances=session.circumstances(stacks, partition_of(ends)),
             figure=figure,
         ),
     )
@@ -254,14 +247,12 @@ def _compare_ends(
 ) -> tuple[Verdict, list[Verdict]]:
     """The verdict of the figure that is followed, B against A as they were, and those of the others that differ."""
     place = folder / ENDS
-    if not (place / setup.GATE.file).exists():
-        both = [
-            rules.settle(_only(variant, request.figure), [], "", request.rule)
-            for variant in (request.ends.first, request.ends.second)
-        ]
-        terms = setup.Terms(request.rule, request.seed, purpose="why")
-        under = dict(request.circumstances)
-        setup.GATE.begin(place, setup.Session(request.session, *request.ends.labels, [both], terms, under))
+    both = [
+        structs.replace(variant, figures=[each for each in variant.figures if request.figure in (None, each.name)])
+        for variant in (request.ends.first, request.ends.second)
+    ]
+    terms = setup.Terms(request.rule, request.seed, purpose="why")
+    setup.begun_for(place, request.session, request.ends.labels, [both], terms, dict(request.circumstances))
     say(f"the ends: {request.ends.labels[1]} (B) against {request.ends.labels[0]} (A)")
     outcome = gates.resume(
         place,
@@ -281,11 +272,6 @@ def _compare_ends(
         key=lambda verdict: (verdict.state == "FAIL", verdict.state == "GAIN", abs(math.log(verdict.ratio or 1))),
     )
     return worst, [verdict for verdict in comparable if verdict is not worst and verdict.state in ACTS]
-
-
-def _only(variant: Variant, figure: str | None) -> Variant:
-    kept = [wanted for wanted in variant.figures if figure in (None, wanted.name)]
-    return structs.replace(variant, figures=kept)
 
 
 def _search(request: WhyRequest, ends: Verdict, bench: ConfigurationBench, say: Say) -> Attribution:

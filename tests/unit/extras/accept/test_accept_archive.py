@@ -15,8 +15,9 @@ import pytest
 
 from plumbline.base import files, sealed
 from plumbline.commands import cli
-from plumbline.extras.accept import archive
-from plumbline.records import seal, store
+from plumbline.extras.accept import forms
+from plumbline.records import store
+from plumbline.records.model import seal
 
 
 def enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +103,7 @@ def resealed(text: str) -> str:
             for launch in document["launches"]:
                 launch["measurements"][0]["value"] = 190_000.0
             document["figures"][0] |= {"samples": [190_000.0] * 8, "value": 190_000.0}
-        lines.append(seal.seal(json.dumps(document, separators=(",", ":"))))
+        lines.append(seal(json.dumps(document, separators=(",", ":"))))
     return "\n".join(lines) + "\n"
 
 
@@ -147,7 +148,7 @@ def test_whatever_a_member_holds_is_one_error_or_the_same_verdict(name: str, pla
         (Path("unpacked") / sealed.SUMS).unlink(missing_ok=True)
         file.write_bytes(text)
         sealed.write(Path("unpacked"), Path("b.tar"))
-        archive.read(Path("b.tar"))
+        forms.read(Path("b.tar"))
 
     fuzz.attack(read, fuzz.spoiled_texts(f"archive {name}", [sound]))
 

@@ -15,7 +15,7 @@ import yaml
 
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
-from plumbline.extras.accept import bench
+from plumbline.extras.accept import command
 from plumbline.gate.variants import Listing
 from plumbline.measure.reframe import campaign
 from plumbline.records import store
@@ -69,11 +69,11 @@ def campaigns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Campaigns:
     made = Campaigns()
     monkeypatch.setattr(campaign, "measure", made)
     nodes = [Node("n0", "down", False), *(Node(f"n{number}", "idle", True) for number in (1, 2, 3))]
-    monkeypatch.setattr(bench.schedulers, "nodes", lambda *_: nodes)
+    monkeypatch.setattr(command.schedulers, "nodes", lambda *_: nodes)
     listing = Listing({"openmpi": {VARIANT.name: VARIANT}})
-    monkeypatch.setattr(bench.variants, "list_variants", lambda *_: listing)
+    monkeypatch.setattr(command.variants, "list_variants", lambda *_: listing)
     now = {"commit": "a", "stacks": {"openmpi": "b"}, "nodes": "login", "environment": {}}
-    monkeypatch.setattr(bench.session, "circumstances", lambda _: now)
+    monkeypatch.setattr(command.session, "circumstances", lambda _: now)
     return made
 
 
@@ -170,7 +170,7 @@ def test_once_begun_no_other_time_is_chosen(campaigns: Campaigns, capsys: pytest
 def test_nodes_that_cannot_be_chosen_are_refused_before_anything_is_measured(
     campaigns: Campaigns, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    scheduler = bench.schedulers.named(bench.site.load("cluster").partitions[0].scheduler)
+    scheduler = command.schedulers.named(command.site.load("cluster").partitions[0].scheduler)
     monkeypatch.setattr(type(scheduler), "can_pin", False)
     assert accept() == 3
     assert (
@@ -189,7 +189,7 @@ def test_changed_circumstances_and_another_contract_are_refused(
     assert "this folder holds the test of another contract" in capsys.readouterr().err
     write()
     now = {"commit": "a", "stacks": {"openmpi": "c"}, "nodes": "login", "environment": {}}
-    monkeypatch.setattr(bench.session, "circumstances", lambda _: now)
+    monkeypatch.setattr(command.session, "circumstances", lambda _: now)
     assert accept("--work", "mine") == 3
     assert "stacks changed since this acceptance test began" in capsys.readouterr().err
 
@@ -216,21 +216,21 @@ def test_why_a_variant_is_skipped_is_said(
 ) -> None:
     names = ("compact", "spread")
     skips = {f"stream_threads %placement={name} %threads=2": f"no room for {name}" for name in names}
-    monkeypatch.setattr(bench.variants, "list_variants", lambda *_: Listing({}, {"openmpi": skips}))
+    monkeypatch.setattr(command.variants, "list_variants", lambda *_: Listing({}, {"openmpi": skips}))
     write({**CLAUSE, "params": {"threads": 2, "placement": "spread"}})
     assert accept() == 3
     assert "no variant of stream_threads has these params; skipped: no room for spread" in capsys.readouterr().err
 
 
 def test_several_variants_are_refused() -> None:
-    contract = bench.Contract(
+    contract = command.Contract(
         schema=1, machine="m", vendor="v", offer="", nodes=1,
         clauses=[acceptance.clause({**CLAUSE, "params": {}})],
     )  # fmt: skip
     other = samples.asked(name="stream_threads %placement=spread %threads=2")
     listing = Listing({"openmpi": {VARIANT.name: VARIANT, other.name: other}})
     with pytest.raises(PlumbError, match="2 variants"):
-        bench._variant(contract.clauses[0], contract, listing)
+        command._variant(contract.clauses[0], contract, listing)
 
 
 def test_files_and_forms(campaigns: Campaigns, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,21 +17,11 @@ from promises import Promises
 #: nodes just meet it, one too many misses it by 2 %, all are 3 % better, as many as the rule needs are 5 % worse.
 #: What all launches of a node share (alike) is not seen: docs/acceptance.md says so
 WORDS = {
-    ("normal", 0): "uuuuuuuu uuuuuuuu ffffufff pppppppp ffffffff",
     ("normal", 1): "uuuuuuuu uuuuuuuf ffffufff pppppppp ffffffff",
-    ("normal", 2): "uuuuuuuu uuuuuuuu ufffffff pppppppp ffffffff",
-    ("tails", 0): "uuuuuuuu uuuuuuuu uffuffff uppupppp ffffffff",
     ("tails", 1): "uuuuuuuu uuuuuuuu ffffffuf uupuuppu ffffffff",
-    ("tails", 2): "uuuuuuuu uuuuuuuu ffffufff ppuppuup ffffffff",
-    ("student", 0): "uuuuuuuu uuuuuuuu uuffufff uppppppp ffffffff",
     ("student", 1): "uuuuuuuu uuuuuuuu ffuffuuu ppppuppp ffffffff",
-    ("student", 2): "upuuuuuu uuuuuuuu ufuuufuu pppppppp ufffffff",
-    ("bimodal", 0): "upuuuuuu uuuuuuuu ufffuufu ppuuupuu ffffffff",
     ("bimodal", 1): "uuuuuuuu uuuuuuuu uffffffu uuuuuuuu ffffffff",
-    ("bimodal", 2): "uuuuuuup uuuuuuuu uffffuff uuuuuuuu ffffffff",
     ("alike", 0): "uuupuuuu puupuupu fffuffff pppppppp ffffffff",
-    ("alike", 1): "uupuuuup uuuuuuuu uuuffffu pppppppp ffffffff",
-    ("alike", 2): "uppupppp uuuuuuuu uufuuuuf pppppppp ffffffff",
 }
 
 

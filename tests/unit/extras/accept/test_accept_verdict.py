@@ -13,7 +13,7 @@ import pytest
 from acceptance import BANDWIDTH, BROADCAST, LINKS
 
 from plumbline.base.errors import PlumbError
-from plumbline.extras.accept import evidence, verdict
+from plumbline.extras.accept import verdict
 from plumbline.extras.accept.model import Contract
 from plumbline.extras.accept.verdict import Judged
 from plumbline.records.model import Record
@@ -227,8 +227,8 @@ def test_the_worst_clause_is_the_verdict() -> None:
 
 def test_only_records_of_the_clauses_are_wanted() -> None:
     mine = contract(BANDWIDTH)
-    assert evidence.wanted(mine, every()[0])
-    assert not evidence.wanted(mine, matrix([]))
+    assert verdict.wanted(mine, every()[0])
+    assert not verdict.wanted(mine, matrix([]))
     profiled = node("n0", [GOOD])
     profiled.variant = msgspec.structs.replace(profiled.variant, profiled=True)
-    assert not evidence.wanted(mine, profiled)
+    assert not verdict.wanted(mine, profiled)

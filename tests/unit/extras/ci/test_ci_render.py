@@ -19,6 +19,10 @@ SCHEMAS = {"gitlab": "vendor.gitlab-ci", "github": "vendor.github-workflows"}
 def plumb_ci(*arguments):
     words = ["ci", *map(str, arguments)]
     args = cli._parser(words).parse_args(words)
+    if args.checkout:
+        job = args.checkout / "plumbline/extras/ci/job.sh"
+        job.parent.mkdir(parents=True, exist_ok=True)
+        job.touch()
     return args.run(args)
 
 
@@ -189,6 +193,13 @@ def test_only_its_own_file_is_replaced(kind, tmp_path, capsys):
         plumb_ci(kind, "--tags", "hpc", "--checkout", tmp_path)
     assert file.read_text() == "mine: true\n"
     assert "written: " in capsys.readouterr().out
+
+
+def test_a_folder_that_is_no_checkout_gets_no_pipeline(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["ci", "gitlab", "--tags", "hpc", "--checkout", str(tmp_path)]) == 2
+    assert "this is no checkout of Plumbline, and no repository with a plumb.yaml" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written(tmp_path):

@@ -76,8 +76,9 @@ class TestDoctor:
     )
     def test_a_call_an_exchange_is_too_many(self, monkeypatch, found, bad, seen):
         monkeypatch.setattr(doctor, "measure_yields", lambda document: found)
-        finding = doctor.examine_library(stack_manifest.made("mpich"))
+        finding, latency = doctor.examine_costs([stack_manifest.made("mpich")])
         assert (finding.name, finding.bad, finding.seen) == ("yields of mpich", bad, seen)
+        assert (latency.name, latency.bad) == ("latency of mpich", False)
         assert ("1.33 us, 0.83 us where the CPU is kept" in finding.effect) == bad
 
     def test_what_cannot_be_measured_is_said(self, monkeypatch):
@@ -85,9 +86,17 @@ class TestDoctor:
             raise PlumbError("two ranks of mpich cannot be started: no room", "kernel", "cure")
 
         monkeypatch.setattr(doctor, "measure_yields", fail)
-        finding = doctor.examine_library(stack_manifest.made("mpich"))
+        (finding,) = doctor.examine_costs([stack_manifest.made("mpich")])
         assert finding.bad is None
         assert finding.seen == "not readable: two ranks of mpich cannot be started: no room"
+
+    @pytest.mark.parametrize(("times", "bad"), [(1.9, False), (7.0, True)])
+    def test_a_latency_far_from_that_of_another_library_is_a_finding(self, monkeypatch, times, bad):
+        took = {"mpich": 0.28 * times, "openmpi": 0.28}
+        monkeypatch.setattr(doctor, "measure_yields", lambda stack: doctor.Yields(0.0, took[stack.name], None))
+        _, slow, _, fast = doctor.examine_costs([stack_manifest.made(name) for name in took])
+        assert (slow.name, slow.bad, fast.bad) == ("latency of mpich", bad, False)
+        assert slow.effect == f"{times} times that of openmpi on the same two cores"
 
     def test_what_stacks_use_is_part_of_it(self, monkeypatch):
         use = audit.Use(name="CMA", seen="no", bad=True, stack="mpich", between="ranks of a node", could="yes")

@@ -15,7 +15,7 @@ from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.base.table import escaped
 from plumbline.commands import cli
-from plumbline.extras.labs import evidence, forms, model
+from plumbline.extras.labs import command, evidence, model
 from plumbline.extras.labs.model import Lab, Lesson, Needs, Table
 from plumbline.judge.references import match
 from plumbline.measure.reframe import campaign
@@ -191,7 +191,7 @@ def test_the_partition_that_lacks_least_counts() -> None:
 def test_what_was_published_and_what_was_measured_stand_in_one_table() -> None:
     """Cycles there and nanoseconds here: each with its unit, and no ratio between them."""
     (filled,) = evidence.filled(LAB, several(5.0, 50.0))
-    table, rows = forms.cells(filled)
+    table, rows = command.cells(filled)
     assert [column.title for column in table.columns] == ["kind", "", "shared L3", "pair:smt", "pair:xsocket"]
     assert rows == [
         ("pthread", "rrze-nehalem:ep", "4796 cycles", "23352 cycles", "49237 cycles"),
@@ -206,7 +206,7 @@ def test_the_ratio_stands_below_both() -> None:
     for record in records:
         record.figures[0].unit = "cycles"
     (filled,) = evidence.filled(LAB, records)
-    _, rows = forms.cells(filled)
+    _, rows = command.cells(filled)
     assert rows[2] == ("", "here / published", "0.0104", "–", "–")
     assert rows[5] == ("", "here / published", "0.0187", "–", "–")
 
@@ -218,7 +218,7 @@ def test_a_ratio_has_no_unit() -> None:
     lab = structs.replace(LAB, tables=[structs.replace(LAB.tables[0], published=[])])
     found = evidence.findings(lab, records)
     assert found[0].reason == "5.00 against 50.00"
-    shown = forms.text(forms.Done(lab, evidence.filled(lab, records), [], found, ""))
+    shown = command.text(command.Done(lab, evidence.filled(lab, records), [], found, ""))
     assert "\n\nBy kind\nkind " in shown
 
 
@@ -227,14 +227,14 @@ def test_a_curve_has_a_legend_and_an_axis_that_suits_its_numbers(threads: tuple[
     over = structs.replace(LAB.tables[0], columns={"threads": []}, curve="threads", published=[])
     lab = structs.replace(LAB, tables=[over])
     filled = evidence.filled(lab, [one for number in threads for one in several(5.0, 50.0, threads=number)])
-    picture = str(forms.document(forms.Done(lab, filled, [], [], "")))
+    picture = str(command.document(command.Done(lab, filled, [], [], "")))
     assert "'legend': True" in picture
     assert f"'max': 'dataMax', 'type': '{kind}'" in picture
 
 
 def test_what_a_class_fills_in_has_nothing_measured() -> None:
     (filled,) = evidence.filled(LAB, several(5.0, 50.0))
-    _, rows = forms.cells(filled, empty=True)
+    _, rows = command.cells(filled, empty=True)
     assert [row[1:] for row in rows if row[1] == "here"] == [("here", "", "", "")] * 2
     assert "5.00" not in str(rows)
 
@@ -348,7 +348,7 @@ def test_of_several_machines_the_ratio_is_to_the_first_that_has_the_figure() -> 
     for record in records:
         record.figures[0].unit = "cycles"
     (filled,) = evidence.filled(lab, records)
-    table, rows = forms.cells(filled)
+    table, rows = command.cells(filled)
     header = [column.title for column in table.columns]
     (found,) = [
         row for row in rows if row[1] == "here / rrze-nehalem:ep" and row[header.index("shared L3")] == "0.0187"

@@ -19,8 +19,8 @@ from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.extras.profiles import maps, text
 from plumbline.host import machine
-from plumbline.launch.profiles import read, sums
-from plumbline.launch.profiles.model import Profile, RankPlace, RankProfile
+from plumbline.launch import profile_files, profiles
+from plumbline.launch.profiles import Profile, RankPlace, RankProfile
 from plumbline.records.launch import RankSeen
 
 GPC = Path(__file__).parents[3] / "data" / "topologies" / "gpc-2x4.xml"
@@ -34,12 +34,12 @@ TWO = (
 
 def test_calls_are_added_up_over_ranks() -> None:
     """Most time first; COV is over the ranks' times."""
-    send, barrier = sums.per_call(profile(*TWO).ranks)
+    send, barrier = profiles.per_call(profile(*TWO).ranks)
     assert (send.call, send.count, send.time_ns, send.bytes) == ("Send", 9, 24000, 4160)
     assert (send.least_ns, send.most_ns, send.least_bytes, send.most_bytes) == (1000, 8000, 8, 4096)
     assert send.variation == pytest.approx(8000 / 12000)
     assert (barrier.call, barrier.variation) == ("Barrier", 0.0)
-    rows = {(total.call, total.most_bytes): total.count for _, total in sums.per_size(profile(*TWO))}
+    rows = {(total.call, total.most_bytes): total.count for _, total in profiles.per_size(profile(*TWO))}
     assert rows == {("Send", 8): 8, ("Send", 4096): 1, ("Barrier", 0): 1}
 
 
@@ -58,13 +58,13 @@ def test_calls_are_added_up_over_ranks() -> None:
 )
 def test_classes(other: RankPlace, expected: str) -> None:
     """The smallest object that holds both ranks; a rank that is not bound shares the node alone."""
-    assert sums.class_of(place(0), other) == expected
+    assert profiles.class_of(place(0), other) == expected
 
 
 def test_two_unbound_ranks_share_no_object() -> None:
     """-1 is not an index."""
     loose = {"core": -1, "l3": -1, "numa": -1, "package": -1}
-    assert sums.class_of(place(0, **loose), place(1, **loose)) == "node"
+    assert profiles.class_of(place(0, **loose), place(1, **loose)) == "node"
 
 
 def test_a_place_is_of_the_machine() -> None:
@@ -72,17 +72,18 @@ def test_a_place_is_of_the_machine() -> None:
     host = machine.load("package:2 l3:2 core:2 pu:2")
     thread = {"name": "p", "affinity": [2, 3], "last_cpu": 2}
     seen = {"host": "n1", "rank": 3, "local_rank": 3, "memory": {}, "usage": {}}
-    one = read.place_of(msgspec.convert({**seen, "threads": [thread]}, RankSeen), host)
+    one = profile_files.place_of(msgspec.convert({**seen, "threads": [thread]}, RankSeen), host)
     assert (one.cpus, one.core, one.l3, one.package) == ([2, 3], 1, 0, 0)
-    both = read.place_of(msgspec.convert({**seen, "threads": [thread, {**thread, "affinity": [8]}]}, RankSeen), host)
+    two = {**seen, "threads": [thread, {**thread, "affinity": [8]}]}
+    both = profile_files.place_of(msgspec.convert(two, RankSeen), host)
     assert (both.core, both.l3, both.package) == (-1, -1, -1)
 
 
 def test_traffic_by_class_adds_up_to_the_matrix() -> None:
     """Nothing is counted twice or left out."""
     found = profile(*TWO, places=[place(0), place(1, core=1)])
-    assert {name: (one.messages, one.bytes) for name, one in sums.traffic(found).items()} == {"L3": (2, 4160)}
-    assert sums.matrix(found) == [[0, 32], [4128, 0]]
+    assert {name: (one.messages, one.bytes) for name, one in profiles.traffic(found).items()} == {"L3": (2, 4160)}
+    assert profiles.matrix(found) == [[0, 32], [4128, 0]]
 
 
 def test_what_is_printed() -> None:
@@ -126,7 +127,7 @@ def test_time_while_the_profile_was_off() -> None:
 def test_what_is_missing_is_said(found: list[dict[str, Any]], words: str) -> None:
     """And printed with what there is."""
     ranks = [msgspec.convert(one, RankProfile) for one in found]
-    assert words in " ".join(read.shortfalls(ranks, 2))
+    assert words in " ".join(profile_files.shortfalls(ranks, 2))
     missing = sorted({0, 1} - {one.rank for one in ranks})
     assert words in text.text(profile(*found, missing=missing))
 
@@ -137,7 +138,7 @@ def test_files_of_ranks(tmp_path: Path) -> None:
         (tmp_path / name).write_text(json.dumps(document))
     (tmp_path / "a.4.json").write_text(json.dumps(TWO[0])[:200])
     (tmp_path / "a.5.json.part").write_text("{")
-    found, faults = read.ranks(tmp_path)
+    found, faults = profile_files.ranks(tmp_path)
     assert [(one.rank, one.calls) for one in found] == [(0, 5), (1, 5)]
     assert len(faults) == 2
     assert "a.4.json" in faults[0]
@@ -148,16 +149,16 @@ def test_a_profile_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     """Beside the records of its site, valid by its schema; what is none is one error."""
     monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path))
     whole = profile(*TWO, places=[place(0), place(1, core=1)])
-    file = read.save("local", whole)
-    assert read.load(file) == whole
+    file = profile_files.save("local", whole)
+    assert profile_files.load(file) == whole
     schema_files.check("profile", json.loads(file.read_text()))
     for damage in ("", "{}", file.read_text()[:-9]):
         file.write_text(damage)
         with pytest.raises(PlumbError, match="cannot be read"):
-            read.load(file)
+            profile_files.load(file)
     file.unlink()
     with pytest.raises(PlumbError, match="no profile"):
-        read.load(file)
+        profile_files.load(file)
 
 
 def test_a_difference_says_what_changed() -> None:
@@ -240,7 +241,7 @@ def test_a_suggestion_is_a_map_that_sends_less_far(ranks: int, data: st.DataObje
     found = maps.here(whole)
     if found:
         now, better = found
-        assert {one.inside: one for one in now.traffic} == sums.traffic(whole)
+        assert {one.inside: one for one in now.traffic} == profiles.traffic(whole)
         assert sorted(better.ranks) == list(range(ranks))
         assert sum(one.bytes for one in better.traffic) == sum(one.bytes for one in now.traffic)
         assert maps.distance(better) < maps.distance(now)
@@ -274,7 +275,7 @@ def test_what_json_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path))
     whole = ring(32, 8, [place(rank, core=rank) for rank in range(32)])
     stored_record(tmp_path, "0123456789ab")
-    read.save("local", whole)
+    profile_files.save("local", whole)
     assert cli.main(["profile", "--show", "0123", "--json", "--on", str(GPC), "--nodes", "4"]) == 0
     shown = json.loads(capsys.readouterr().out)
     schema_files.check("profile", shown)
@@ -290,12 +291,12 @@ def test_diff_of_two_records_compares_their_profiles(
     slower = rank_document(1, 2, [call("Send", "send", sizes(4, 8, 12000), sizes(3, 4096, 90000))], {0: 12320})
     for ident, ranks in (("0123456789ab", TWO), ("ba9876543210", (TWO[0], slower))):
         stored_record(tmp_path, ident)
-        read.save("local", msgspec.structs.replace(profile(*ranks), record=ident))
+        profile_files.save("local", msgspec.structs.replace(profile(*ranks), record=ident))
     assert cli.main(["diff", "0123", "ba98"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "the circumstances are equal"
     assert lines[-1].startswith("other calls or sizes; MPI 1.5 % of the wall time, now 5.6 %")
-    read.file_of("local", "ba9876543210").unlink()
+    profile_files.file_of("local", "ba9876543210").unlink()
     assert cli.main(["diff", "0123", "ba98"]) == 2
     assert "there is no profile" in capsys.readouterr().err
 

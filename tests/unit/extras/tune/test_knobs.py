@@ -8,7 +8,7 @@ import stack_manifest
 
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
-from plumbline.extras.tune import inventory
+from plumbline.extras.tune import knobs
 
 MPICH = [
     {"name": "MPIR_CVAR_CH4_CMA_ENABLE", "type": "int", "value": "1", "running": True, "about": "single copy"},
@@ -55,29 +55,29 @@ def stack(tmp_path, monkeypatch):
 
 class TestInventory:
     def test_words_stand_for_numbers(self, stack):
-        known = inventory.of(stack("mpich", MPICH)).settings["MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM"]
+        known = knobs.inventory(stack("mpich", MPICH)).settings["MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM"]
         assert (known.default, known.now, known.allowed) == ("ring", "ring", "auto, nb, ring")
         assert [known.number(value) for value in ("ring", "7", "pairwise")] == ["2", "7", None]
 
     def test_curated_names_that_the_library_lacks_are_dropped(self, stack):
-        found = inventory.of(stack("mpich", MPICH))
+        found = knobs.inventory(stack("mpich", MPICH))
         assert [knob.name for knob in found.knobs] == [item["name"] for item in MPICH[:2]]
         assert "MPIR_CVAR_CH4_OFI_EAGER_THRESHOLD" in found.lacking
         assert found.library == "Library 5.0"
 
     def test_intel_mpi_names_them_by_alias_and_ranges(self, stack):
-        found = inventory.of(stack("intelmpi", INTEL, settings={"I_MPI_ADJUST_ALLREDUCE": "2"}))
+        found = knobs.inventory(stack("intelmpi", INTEL, settings={"I_MPI_ADJUST_ALLREDUCE": "2"}))
         known = found.settings["I_MPI_ADJUST_ALLREDUCE"]
         assert (known.allowed, known.default, known.now) == ("0-32", "", "2")
 
     def test_words_of_numbers(self, stack):
         item = {"name": "x", "type": "int", "value": "6", "running": True, "about": "", "words": {"0": "a", "6": "b"}}
-        known = inventory.of(stack("openmpi", [item])).settings["x"]
+        known = knobs.inventory(stack("openmpi", [item])).settings["x"]
         assert (known.default, known.allowed) == ("6", "0 a, 6 b")
 
     def test_settings_of_the_user_are_not_those_of_the_stack(self, stack, tmp_path, monkeypatch):
         monkeypatch.setenv("MPIR_CVAR_CH4_CMA_ENABLE", "0")
-        inventory.of(stack("mpich", MPICH, settings={"MPIR_CVAR_NEW": "x"}))
+        knobs.inventory(stack("mpich", MPICH, settings={"MPIR_CVAR_NEW": "x"}))
         given = (tmp_path / "environment").read_text().splitlines()
         assert "MPIR_CVAR_NEW=x" in given
         assert not [line for line in given if line.startswith("MPIR_CVAR_CH4")]
@@ -93,13 +93,13 @@ class TestInventory:
     )
     def test_a_library_that_cannot_be_asked(self, stack, script, what):
         with pytest.raises(PlumbError, match=what):
-            inventory.of(stack("mpich", [], script))
+            knobs.inventory(stack("mpich", [], script))
 
     def test_a_stack_of_an_earlier_version_has_no_such_program(self, stack, tmp_path):
         document = stack("mpich", MPICH)
         (tmp_path / "kernels/libexec/list_settings").unlink()
         with pytest.raises(PlumbError, match="has no program list_settings"):
-            inventory.of(document)
+            knobs.inventory(document)
 
 
 class TestCommand:

@@ -18,8 +18,7 @@ from profiled import call, profile, rank_document, sizes
 
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
-from plumbline.extras.tune import command as command
-from plumbline.extras.tune import confirm, emit, programs, race, report, rules, screen, target
+from plumbline.extras.tune import command, confirm, curves, race, report, screen, target
 from plumbline.extras.tune import stages as tune
 from plumbline.extras.tune.bench import TUNING, TuningBench, TuningRequest, TuningState
 from plumbline.extras.tune.confirm import Confirmed
@@ -27,6 +26,7 @@ from plumbline.extras.tune.curves import (
     BARRIER,
     MESSAGES,
     SIZES,
+    Point,
     Row,
     TuningPlace,
     of_launch,
@@ -34,8 +34,7 @@ from plumbline.extras.tune.curves import (
     sweep,
 )
 from plumbline.extras.tune.curves import variant as tuning_variant
-from plumbline.extras.tune.inventory import Inventory, Known
-from plumbline.extras.tune.programs import Point
+from plumbline.extras.tune.knobs import Inventory, Known
 from plumbline.extras.tune.race import DEFAULT
 from plumbline.measure import driver, jobs, session
 from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
@@ -204,7 +203,7 @@ def test_an_aborted_launch_is_an_infeasible_point():
     assert (aborted.cost, aborted.reason, aborted.ratios) == (math.inf, "it ended with signal 6", {})
     assert ranked([aborted, scored(EAGER, **FASTER)]) == ["eager=65536"]
     lost = race.score(Configuration((EAGER,)), launches(1), [None], {})
-    assert lost.cost == math.inf
+    assert (lost.cost, race.failed([lost, aborted])) == (math.inf, [aborted.configuration])
     assert "default" in lost.reason
 
 
@@ -237,30 +236,30 @@ def algorithm_scores(**factors):
 
 def test_an_algorithm_wins_for_its_sizes_only():
     scores = algorithm_scores(a1={8: 0.5, 64: 0.6, 4096: 2.0}, a2={4096: 0.4, 1 << 20: 0.7})
-    found = rules.choose(knobs(), dict.fromkeys(rows(SIZES), 1.0), scores, 2)
+    found = race.choose(knobs(), dict.fromkeys(rows(SIZES), 1.0), scores, 2)
     assert found == [
         Rule("bcast", "1", 0, 256, 2),
         Rule("bcast", "2", 4096, 8192, 2),
         Rule("bcast", "2", 1 << 20, None, 2),
     ]
-    assert rules.choose(knobs(), dict.fromkeys(rows(SIZES), 1.0), algorithm_scores(a1={8: 0.97}), 2) == []
+    assert race.choose(knobs(), dict.fromkeys(rows(SIZES), 1.0), algorithm_scores(a1={8: 0.97}), 2) == []
 
 
 def test_a_rule_that_harms_is_confined_to_the_other_sizes():
     whole = [Rule("bcast", "1", 0, 8192, 4), Rule("alltoall", "2", 4096, None)]
-    kept = rules.without(whole, [Row("bcast", 1024), Row("alltoall", 4096)], SIZES, knobs())
+    kept = race.without(whole, [Row("bcast", 1024), Row("alltoall", 4096)], SIZES, knobs())
     assert kept == [
         Rule("bcast", "1", 0, 1024, 4),
         Rule("bcast", "1", 2048, 8192, 4),
         Rule("alltoall", "2", 8192, None),
     ]
-    assert rules.without(whole[:1], [Row("bcast", size) for size in SIZES], SIZES, knobs()) == []
-    assert rules.without(whole, [], SIZES, knobs()) == whole
+    assert race.without(whole[:1], [Row("bcast", size) for size in SIZES], SIZES, knobs()) == []
+    assert race.without(whole, [], SIZES, knobs()) == whole
 
 
 def test_a_collective_that_is_slower_where_no_rule_holds_loses_all_its_rules():
     chosen = [Rule("bcast", "1", 0, 64, 2), Rule("alltoall", "2", 4096, None, 2)]
-    assert rules.without(chosen, [Row("bcast", 1024), Row("scan", 8)], SIZES, knobs()) == chosen[1:]
+    assert race.without(chosen, [Row("bcast", 1024), Row("scan", 8)], SIZES, knobs()) == chosen[1:]
 
 
 @pytest.mark.parametrize(
@@ -273,34 +272,34 @@ def test_a_collective_that_is_slower_where_no_rule_holds_loses_all_its_rules():
 )
 def test_an_algorithm_that_is_taken_for_all_sizes_only_has_to_win_over_all(factors, algorithm):
     whole = [Knob("bcast_algorithm", ("1", "2", "3"), "running", "both", ("bcast",), sizes="all")]
-    found = rules.choose(whole, dict.fromkeys(rows(SIZES), 1.0), algorithm_scores(**factors), 2)
+    found = race.choose(whole, dict.fromkeys(rows(SIZES), 1.0), algorithm_scores(**factors), 2)
     assert found == ([Rule("bcast", algorithm, 0, None, 2)] if algorithm else [])
-    assert rules.without(found, [Row("bcast", 8)], SIZES, whole) == []
-    assert rules.without(found, [Row("reduce", 8)], SIZES, whole) == found
+    assert race.without(found, [Row("bcast", 8)], SIZES, whole) == []
+    assert race.without(found, [Row("reduce", 8)], SIZES, whole) == found
 
 
 def test_where_a_library_must_be_told_of_each_size_rules_have_no_gaps_and_stay_together():
     each = [Knob("bcast_algorithm", ("1", "2", "3"), "running", "both", ("bcast",), sizes="each")]
     some = dict.fromkeys(SIZES, 1.2) | dict.fromkeys(SIZES[:4], 0.6)
     scores = algorithm_scores(a1=some, a2=dict.fromkeys(SIZES, 1.01), a3=dict.fromkeys(SIZES, 1.3))
-    found = rules.choose(each, dict.fromkeys(rows(SIZES), 1.0), scores, 2)
+    found = race.choose(each, dict.fromkeys(rows(SIZES), 1.0), scores, 2)
     assert found == [Rule("bcast", "1", 0, SIZES[4], 2), Rule("bcast", "2", SIZES[4], None, 2)]
-    assert rules.without(found, [Row("bcast", 8)], SIZES, each) == []
+    assert race.without(found, [Row("bcast", 8)], SIZES, each) == []
     every = [Row("bcast", size) for size in SIZES]
-    assert rules.proven(found, every, every[:1], every, each) == found
-    assert rules.proven(found, every, [Row("scan", 8)], every, each) == []
-    assert rules.proven(found, every[:-1], every[:1], every, each) == [], "undecided at one size"
+    assert race.proven(found, every, every[:1], every, each) == found
+    assert race.proven(found, every, [Row("scan", 8)], every, each) == []
+    assert race.proven(found, every[:-1], every[:1], every, each) == [], "undecided at one size"
     worse = algorithm_scores(a1=some, a2=dict.fromkeys(SIZES, 1.3), a3=dict.fromkeys(SIZES, 1.3))
-    assert rules.choose(each, dict.fromkeys(rows(SIZES), 1.0), worse, 2) == []
+    assert race.choose(each, dict.fromkeys(rows(SIZES), 1.0), worse, 2) == []
 
 
 def test_an_algorithm_of_the_barrier_is_a_rule_without_sizes():
     knob = Knob("barrier_algorithm", ("4",), "running", "both", (BARRIER,))
     one = race.Score(Configuration((Setting(knob.name, "4"),)), 0.0, {Row(BARRIER, 0): 0.5, Row("bcast", 8): 1.0})
-    found = rules.choose([knob], dict.fromkeys(rows(SIZES), 1.0), [one], 2)
+    found = race.choose([knob], dict.fromkeys(rows(SIZES), 1.0), [one], 2)
     assert found == [Rule(BARRIER, "4", 0, None, 2)]
-    assert rules.without(found, [Row(BARRIER, 0)], SIZES, [knob]) == []
-    assert rules.proven(found, [Row(BARRIER, 0)], [Row(BARRIER, 0)], [Row(BARRIER, 0)], [knob]) == found
+    assert race.without(found, [Row(BARRIER, 0)], SIZES, [knob]) == []
+    assert race.proven(found, [Row(BARRIER, 0)], [Row(BARRIER, 0)], [Row(BARRIER, 0)], [knob]) == found
 
 
 def test_what_is_infeasible_is_one_line_for_each_cause():
@@ -325,16 +324,16 @@ def test_a_rule_stays_where_every_size_is_proven_and_one_gains():
     rule = Rule("bcast", "1", 0, None, 2)
     measured = bcast_rows(8, 1024, 2048, 4096, 8192, 16384)
     tame = set(measured) - set(bcast_rows(4096))
-    assert rules.proven([rule], tame, bcast_rows(1024), measured, knobs()) == [Rule("bcast", "1", 0, 2049, 2)]
-    both = rules.proven([rule], tame, bcast_rows(1024, 8192), measured, knobs())
+    assert race.proven([rule], tame, bcast_rows(1024), measured, knobs()) == [Rule("bcast", "1", 0, 2049, 2)]
+    both = race.proven([rule], tame, bcast_rows(1024, 8192), measured, knobs())
     assert both == [Rule("bcast", "1", 0, 2049, 2), Rule("bcast", "1", 8192, 16385, 2)]
-    assert rules.proven([rule], tame, [], measured, knobs()) == []
+    assert race.proven([rule], tame, [], measured, knobs()) == []
 
 
 def test_a_rule_that_is_proven_to_its_end_stays_as_it_is():
     rule = Rule("bcast", "2", 1024, 8192, 2)
     measured = bcast_rows(512, 1024, 4096, 8192)
-    assert rules.proven([rule], measured[1:3], bcast_rows(4096), measured, knobs()) == [rule]
+    assert race.proven([rule], measured[1:3], bcast_rows(4096), measured, knobs()) == [rule]
 
 
 def known_of(every):
@@ -458,22 +457,31 @@ def tuned(monkeypatch):
         monkeypatch.setattr(tune.confirm, "confirm", bench.confirm)
         monkeypatch.setattr(tune.confirm, "by_others", bench.by_others)
         monkeypatch.setattr(tune.manifests, "load", lambda name: stack_manifest.made(name))
-        monkeypatch.setattr(tune.inventory, "of", lambda manifest: Inventory("", known_of(mine), mine, ("gone",)))
+        monkeypatch.setattr(tune, "inventory", lambda manifest: Inventory("", known_of(mine), mine, ("gone",)))
         return tune.tuned(bench), bench
 
     return run
 
 
 BAD_EAGER = {f"pingpong_{size}": 4.0 for size in (512, 1024, 2048, 4096)}
+FASTER_BCAST = {Row("bcast", size): ("GAIN", 0.5) for size in SIZES[:3]}
+
+
+def has(configuration, name):
+    return any(one.name == name for one in configuration.settings)
+
+
+def cured(configuration):
+    return {} if has(configuration, "eager") else BAD_EAGER
+
+
+def second_algorithm_wins(configuration):
+    chosen = {one.value for one in configuration.settings if one.name == "bcast_algorithm"}
+    return {"allreduce_64": 4.0} | {f"bcast_{size}": 0.5 if "2" in chosen else 1.0 for size in SIZES[:3]}
 
 
 def test_an_algorithm_that_wins_within_a_process_is_a_rule_and_needs_no_launches_of_its_own(tuned):
-    def truth(configuration):
-        chosen = {one.value for one in configuration.settings if one.name == "bcast_algorithm"}
-        return {"allreduce_64": 4.0} | {f"bcast_{size}": 0.5 if "2" in chosen else 1.0 for size in SIZES[:3]}
-
-    faster = {Row("bcast", size): ("GAIN", 0.5) for size in SIZES[:3]}
-    found, bench = tuned(truth, lambda configuration: faster if configuration.rules else {}, every=True)
+    found, bench = tuned(second_algorithm_wins, lambda one: FASTER_BCAST if one.rules else {}, every=True)
     assert found.winner.configuration.rules == (Rule("bcast", "2", 0, SIZES[3], 2),)
     assert "algorithms" not in bench.stages
 
@@ -488,29 +496,16 @@ def test_algorithms_whose_process_fails_are_raced_by_launches(tuned):
 
 
 def test_settings_that_were_made_bad_are_found_and_cured(tuned):
-    def truth(configuration):
-        cured = any(one.name == "eager" for one in configuration.settings)
-        return BAD_EAGER if not cured else {}
-
-    found, _ = tuned(truth, lambda one: {Row("pingpong", 1024): ("GAIN", 0.25)})
-    assert found.winner is not None
-    assert any(one.name == "eager" for one in found.winner.configuration.settings)
+    found, _ = tuned(cured, lambda one: {Row("pingpong", 1024): ("GAIN", 0.25)})
+    assert has(found.winner.configuration, "eager")
     assert report.closing(found).startswith("GAIN: pingpong of 1 KiB: 0.25 to 1.00 of the default's time; no row is ")
     assert report.gains(found.winner).splitlines()[-1].endswith("  start; OSU")
     assert "not in this version: gone" in found.notes
 
 
 def test_the_sizes_of_a_gain_leave_out_the_barrier_which_has_none(tuned):
-    def truth(configuration):
-        cured = any(one.name == "eager" for one in configuration.settings)
-        return BAD_EAGER if not cured else {}
-
-    gain = {
-        Row("pingpong", 1024): ("GAIN", 0.25),
-        Row("pingpong", 4096): ("GAIN", 0.25),
-        Row("barrier", 0): ("GAIN", 0.5),
-    }
-    found, _ = tuned(truth, lambda one: gain)
+    gain = dict.fromkeys([Row("pingpong", 1024), Row("pingpong", 4096), Row("barrier", 0)], ("GAIN", 0.25))
+    found, _ = tuned(cured, lambda one: gain)
     assert report.closing(found).startswith("GAIN: pingpong, barrier of 1 KiB to 4 KiB: ")
     lines = dict(line.split(maxsplit=1) for line in report.gains(found.winner).splitlines())
     assert lines["pingpong"].startswith("1 KiB, 4 KiB ")
@@ -542,11 +537,6 @@ def test_what_aborts_is_launched_once(tuned):
     assert any(len(one.settings) == 2 for one in bench.launched), "the other pairs are raced"
 
 
-def test_a_candidate_whose_default_failed_is_not_given_up():
-    lost = race.score(Configuration((EAGER,)), launches(1), [None], {})
-    assert race.failed([lost]) == []
-
-
 @pytest.mark.parametrize(("disturbed", "said"), [((), None), ((1, 3), "2 of 5 launches were disturbed: ")])
 def test_a_screen_of_a_loaded_host_says_that_the_load_may_hide_knees(tuned, monkeypatch, disturbed, said):
     monkeypatch.setattr(FakeBench, "disturbed", disturbed)
@@ -557,22 +547,17 @@ def test_a_screen_of_a_loaded_host_says_that_the_load_may_hide_knees(tuned, monk
 
 def test_a_setting_that_harms_is_withdrawn_and_the_next_is_tried(tuned):
     def verdicts(configuration):
-        if any(one.name == "eager" for one in configuration.settings):
-            return {Row("alltoall", 65536): ("FAIL", 1.3), Row("pingpong", 4096): ("GAIN", 0.3)}
-        return {Row("pingpong", 4096): ("GAIN", 0.5)}
+        harm = {Row("alltoall", 65536): ("FAIL", 1.3)} if has(configuration, "eager") else {}
+        return {**harm, Row("pingpong", 4096): ("GAIN", 0.3)}
 
     def truth(configuration):
-        eager = any(one.name == "eager" for one in configuration.settings)
-        return {
-            "allreduce_64": 4.0,
-            **({} if configuration == DEFAULT else FASTER if eager else {"pingpong_4096": 0.5}),
-        }
+        times = FASTER if has(configuration, "eager") else {"pingpong_4096": 0.5}
+        return {"allreduce_64": 4.0, **({} if configuration == DEFAULT else times)}
 
     found, _ = tuned(truth, verdicts)
-    assert any(
-        note.startswith("withdrawn: ") and "alltoall 64 KiB (start), placement core: " in note for note in found.notes
-    )
-    assert found.winner is None or not any(one.name == "eager" for one in found.winner.configuration.settings)
+    withdrawn = [note for note in found.notes if note.startswith("withdrawn: ")]
+    assert any("alltoall 64 KiB (start), placement core: " in note for note in withdrawn)
+    assert found.winner is None or not has(found.winner.configuration, "eager")
 
 
 def test_rules_are_tried_without_the_settings_that_harm_where_no_rule_is(tuned):
@@ -581,11 +566,8 @@ def test_rules_are_tried_without_the_settings_that_harm_where_no_rule_is(tuned):
     def truth(configuration):
         names = {one.name: one.value for one in configuration.settings}
         algorithm = {f"bcast_{size}": 0.5 for size in SIZES} if names.get("bcast_algorithm") == "2" else {}
-        return {
-            "allreduce_64": 4.0,
-            **algorithm,
-            **({f"pingpong_{size}": 0.4 for size in SIZES} if "eager" in names else {}),
-        }
+        eager = {f"pingpong_{size}": 0.4 for size in SIZES} if "eager" in names else {}
+        return {"allreduce_64": 4.0, **algorithm, **eager}
 
     def verdicts(configuration):
         harmed = {Row("gather", 2048): ("FAIL", 1.14)} if configuration.settings else {}
@@ -682,7 +664,10 @@ def under(monkeypatch):
 
     def make(**changes):
         now = {"commit": "a", "stacks": {}, **changes}
-        monkeypatch.setattr(session, "circumstances", lambda stacks: dict(now))
+        before = {**now, "nodes": None, "environment": None}
+        monkeypatch.setattr(
+            session, "circumstances", lambda stacks, part=None: dict(before if part and jobs.needed(part) else now)
+        )
         return now
 
     return make
@@ -701,22 +686,9 @@ def test_a_tuning_goes_on_with_what_it_has(tmp_path, under):
     under(commit="b")
     with pytest.raises(PlumbError, match="commit changed since this tuning began: a, now b"):
         TUNING.load(folder)
-    with pytest.raises(PlumbError, match="this folder holds a tuning already"):
-        TUNING.begin(folder, TuningState(asked()))
-    with pytest.raises(PlumbError, match="no such folder"):
-        TUNING.load(tmp_path / "none")
     (tmp_path / "empty").mkdir()
     with pytest.raises(PlumbError, match="no tuning to resume"):
         TUNING.load(tmp_path / "empty")
-    (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(PlumbError, match="this folder is not empty"):
-        TUNING.begin(tmp_path, TuningState(asked()))
-
-
-def test_one_tuning_at_a_time_in_a_folder(tmp_path):
-    TUNING.begin(tmp_path, TuningState(asked()))
-    with TUNING.locked(tmp_path), pytest.raises(PlumbError, match="another tuning runs"), TUNING.locked(tmp_path):
-        pass
 
 
 def test_the_state_of_an_earlier_version_is_read(tmp_path):
@@ -726,20 +698,9 @@ def test_the_state_of_an_earlier_version_is_read(tmp_path):
     assert TUNING.peek(tmp_path) == TuningState(asked(), {"screen": "x.jsonl"})
 
 
-def test_a_tuning_that_a_job_measures_takes_its_circumstances_from_the_job(tmp_path, under):
-    unknown = {"commit": "a", "stacks": {}, "nodes": None, "environment": None}
-    TUNING.begin(tmp_path, TuningState(msgspec.structs.replace(asked(), circumstances=unknown)))
-    inside = under(nodes="n1", environment="e")
-    TUNING.load(tmp_path)
-    assert TUNING.peek(tmp_path).circumstances == inside
-    under(nodes="n2", environment="e")
-    with pytest.raises(PlumbError, match="nodes changed since this tuning began"):
-        TUNING.load(tmp_path)
-
-
 def test_where_a_scheduler_hands_out_the_nodes_a_job_does_it(tmp_path, monkeypatch, under):
     partition = samples.partition(name="cpu", scheduler="slurm")
-    monkeypatch.setattr(command.site, "load", lambda name: SimpleNamespace(partitions=[partition]))
+    monkeypatch.setattr(command.site, "load", lambda name: SimpleNamespace(name=name, partitions=[partition]))
     monkeypatch.setattr(command.manifests, "load", lambda name: stack_manifest.made(name, "openmpi"))
     under(nodes="login", environment="e")
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
@@ -762,6 +723,8 @@ def test_a_dry_run_counts_launches_and_minutes(monkeypatch, capsys):
     assert lines[0] == "screen: 10 launches"
     assert lines[-2].startswith("about ")
     assert lines[-1].startswith("then pairs: 90 min at most by the kernel")
+    assert cli.main(["tune", "some", "--dry-run", "--knob", "nosuch"]) == 2
+    assert "no knob 'nosuch' to race here" in capsys.readouterr().err
     assert cli.main(["tune", "some", "--dry-run", "--screen"]) == 0
     assert capsys.readouterr().out.splitlines()[0] == "screen: 5 launches"
     assert cli.main(["tune", "some", "--dry-run", "--screen", "--rank-counts", "2-4,8"]) == 0
@@ -796,7 +759,7 @@ class TestWhatAnotherTuningFound:
     def test_it_is_read_with_where_it_was_proven(self, tmp_path):
         file = tmp_path / "tune.json"
         file.write_text(json.dumps({**PROVEN, "race": []}))
-        found, said = emit.brought(file, stack_manifest.made("s", "openmpi"))
+        found, said = command.brought(file, stack_manifest.made("s", "openmpi"))
         assert found == Configuration((Setting("smsc", "^cma"),))
         assert said == f"{file}: proven on Xeon, 2 ranks of core, with another build of the MPI library (abababababab)"
 
@@ -813,7 +776,7 @@ class TestWhatAnotherTuningFound:
         file = tmp_path / "tune.json"
         file.write_text(json.dumps({**PROVEN, **changes}))
         with pytest.raises(PlumbError, match=said):
-            emit.brought(file, stack_manifest.made("s", "openmpi"))
+            command.brought(file, stack_manifest.made("s", "openmpi"))
 
     @pytest.mark.parametrize("name", ["openmpi", "mpich", "intelmpi"])
     @pytest.mark.parametrize(
@@ -833,7 +796,7 @@ class TestWhatAnotherTuningFound:
         file = tmp_path / "tune.json"
         file.write_text(json.dumps({**PROVEN, "tuned": tuned, "family": name}))
         with pytest.raises(PlumbError, match="not a setting that plumb tune tries: "):
-            emit.brought(file, stack_manifest.made("s", name))
+            command.brought(file, stack_manifest.made("s", name))
 
     def test_whatever_a_tuning_proves_is_taken(self, tmp_path):
         file = tmp_path / "tune.json"
@@ -847,11 +810,11 @@ class TestWhatAnotherTuningFound:
                 for value in one.values
             ]
             file.write_text(json.dumps({**PROVEN, "tuned": {"settings": settings, "rules": rules}, "family": name}))
-            assert len(emit.brought(file, stack)[0].settings) == len(settings)
+            assert len(command.brought(file, stack)[0].settings) == len(settings)
 
     def test_a_file_that_is_not_there(self, tmp_path, capsys, monkeypatch):
         with pytest.raises(PlumbError, match="cannot read what was tuned: No such file"):
-            emit.brought(tmp_path / "none", stack_manifest.made("s"))
+            command.brought(tmp_path / "none", stack_manifest.made("s"))
         assert cli.main(["tune", "--from", "x", "--resume", "y"]) == 2
         assert "--from begins a new tuning" in capsys.readouterr().err
 
@@ -877,7 +840,7 @@ def test_bad_options_are_one_line(words, capsys):
 
 @pytest.mark.parametrize(("state", "finished"), [("PASS", True), ("INCONCLUSIVE", False)])
 def test_a_confirmation_that_proved_nothing_goes_on_when_resumed(tmp_path, monkeypatch, state, finished):
-    points = [point for one in programs.kernel_launches(Configuration((EAGER,)), (8,)) for point in one.points]
+    points = [point for one in curves.kernel_launches(Configuration((EAGER,)), (8,)) for point in one.points]
     verdicts = [verdict_of(str(point), state, 17, 1.0, (0.9, 1.1), reason="disturbed") for point in points]
     monkeypatch.setattr(confirm, "_measure", lambda *args: (verdicts, "session"))
     TUNING.begin(tmp_path / "work", state := TuningState(asked()))
@@ -921,54 +884,50 @@ class TestEveryProtocol:
         assert found.unproven == f"allreduce 8 KiB is faster by start, barrier, loop; by IMB: {state} by IMB"
 
     def test_the_kernel_measures_settings_by_every_protocol_and_operation(self):
-        (whole,) = programs.kernel_launches(Configuration((EAGER,)), SIZES)
+        (whole,) = curves.kernel_launches(Configuration((EAGER,)), SIZES)
         assert whole.program.arguments[-4:] == ["--protocol", "all", "--in-place", "both"]
         assert {point.way for point in whole.points} == {
-            each for way in programs.PROTOCOLS for each in (way, f"{way}, in place")
+            each for way in curves.PROTOCOLS for each in (way, f"{way}, in place")
         }
         assert {point.row for point in whole.points} == set(rows(SIZES))
         assert len({figure.name for figure in whole.program.figures}) == len(whole.points)
 
     def test_a_rule_is_measured_between_and_beside_its_sizes(self):
-        whole, of_rule = programs.kernel_launches(
+        whole, of_rule = curves.kernel_launches(
             Configuration(rules=(Rule("bcast", "1", 8192, None, 2),)), (8, 64, 8192)
         )
         assert of_rule.program.arguments[:2] == ["--operation", "bcast"]
         assert {point.row.size for point in of_rule.points} == {4, 8, 20, 64, 724, 8192, 16384}
         ways = {point.way for point in of_rule.points}
-        assert ways == set(programs.PROTOCOLS) - {"gaps"}, "MPI has no bcast in place, and no gaps in its one block"
+        assert ways == set(curves.PROTOCOLS) - {"gaps"}, "MPI has no bcast in place, and no gaps in its one block"
         assert {point.way for point in whole.points} == {"start"}
         assert "bcast" not in {point.row.operation for point in whole.points}
 
     def test_gaps_are_measured_where_blocks_may_lie_apart(self):
         rules = tuple(Rule(name, "1", 8192, None, 2) for name in ("allgather", "allgatherv", "reduce_scatter"))
-        _, *ruled = programs.kernel_launches(Configuration(rules=rules), (8, 8192))
+        _, *ruled = curves.kernel_launches(Configuration(rules=rules), (8, 8192))
         gaps = {point.way for one in ruled for point in one.points if point.way.startswith("gaps")}
         assert gaps == {"gaps", "gaps, in place"}
         assert {p.row.operation for one in ruled for p in one.points if p.way == "gaps"} == {"allgatherv"}
 
     def test_programs_of_others_that_a_stack_has(self):
         has = {"osu_allgather": {}, "osu_multi_lat": {}, "imb-mpi1": {}}
-        found = programs.others(["pingpong", "allgather", "scan", "reduce_scatter"], has, {"reduce_scatter": 2})
+        found = curves.others(["pingpong", "allgather", "scan", "reduce_scatter"], has, {"reduce_scatter": 2})
         assert [one.name for one in found] == [
             "OSU pingpong", "IMB pingpong", "OSU allgather", "IMB allgather", "IMB reduce_scatter",
         ]  # fmt: skip
         sizes = {one.name: {point.row.size for point in one.points} for one in found}
         assert sizes["OSU allgather"] == {1 << power for power in range(2, 21)}
         assert sizes["IMB reduce_scatter"] == {1 << power for power in range(2, 20)}, "it counts the whole vector"
-        assert programs.others(["allgather"], {}, {}) == []
+        assert curves.others(["allgather"], {}, {}) == []
 
     def test_a_rule_that_a_program_of_others_finds_slower_is_withdrawn(self, tuned):
-        def truth(configuration):
-            chosen = {one.value for one in configuration.settings if one.name == "bcast_algorithm"}
-            return {"allreduce_64": 4.0} | {f"bcast_{size}": 0.5 if "2" in chosen else 1.0 for size in SIZES[:3]}
-
-        faster = {Row("bcast", size): ("GAIN", 0.5) for size in SIZES[:3]}
+        slower = dict.fromkeys(FASTER_BCAST, ("FAIL", 1.5))
         found, _ = tuned(
-            truth,
-            lambda one: faster if one.rules else {},
+            second_algorithm_wins,
+            lambda one: FASTER_BCAST if one.rules else {},
             every=True,
-            of_others=lambda one: {row: ("FAIL", 1.5) for row in faster} if one.rules else {},
+            of_others=lambda one: slower if one.rules else {},
         )
         assert found.winner is None
         assert report.closing(found) == report.NO_GAIN
@@ -1043,14 +1002,14 @@ class TestForAProgram:
         return run
 
     def test_one_without_mpi_is_not_raced(self, of_program):
-        found, bench = of_program(target.Calls({}, 0.004))
+        found, bench = of_program(({}, 0.004))
         assert (bench.stages, found.curves) == ([], {})
         assert report.closing(found) == (
             "nothing to tune: stream_threads spends 0.4 % of its time in MPI at most on any rank, less than 1.0 %"
         )
 
     def test_its_own_time_gains(self, of_program):
-        found, bench = of_program(target.Calls({Row("bcast", 64): 100}, 0.5))
+        found, bench = of_program(({Row("bcast", 64): 100}, 0.5))
         assert found.weights == {Row("bcast", 64): 1.0}
         tried = {one.name for configuration in bench.launched for one in configuration.settings}
         assert tried, "what it calls is raced although the screen found nothing"
@@ -1062,7 +1021,7 @@ class TestForAProgram:
         assert "10 % less (8.0 % to 12 %)  GAIN of heat" in last
 
     def test_what_the_kernel_gains_alone_is_no_gain(self, of_program):
-        found, _ = of_program(target.Calls({Row("bcast", 64): 100}, 0.5), lambda one: ("PASS", 1.0))
+        found, _ = of_program(({Row("bcast", 64): 100}, 0.5), lambda one: ("PASS", 1.0))
         assert found.winner is None
         assert 1 <= len(found.confirmed) <= tune.TRIES
         assert report.closing(found) == report.NO_GAIN
@@ -1074,7 +1033,7 @@ class TestForAProgram:
             tried.append(one)
             return ("FAIL", 1.1) if len(tried) == 1 else ("INCONCLUSIVE", 0.99)
 
-        found, _ = of_program(target.Calls({Row("bcast", 64): 100}, 0.5), states)
+        found, _ = of_program(({Row("bcast", 64): 100}, 0.5), states)
         assert any("time (heat %placement=core), placement core: FAIL of heat" in note for note in found.notes)
         if len(found.confirmed) > 1:
             assert report.closing(found) == "not proven: INCONCLUSIVE of heat; --resume measures more pairs"
@@ -1100,10 +1059,8 @@ def test_calls_of_a_program_are_counted_where_it_spends_time_in_mpi(monkeypatch)
     idle = profile(rank_document(0, 1, [call("Bcast", "collective", sizes(1, 8, 1_000))], {}))
     records = [SimpleNamespace(verified=True, site="local", id=name) for name in ("busy", "idle")]
     bench = SimpleNamespace(profiles=lambda: records, request=SimpleNamespace(sizes=SIZES))
-    monkeypatch.setattr(target.read, "file_of", lambda site, ident: ident)
-    monkeypatch.setattr(target.read, "load", {"busy": busy, "idle": idle}.get)
-    found = target.calls(bench)
-    assert (found.counts, found.share) == ({Row("bcast", 64): 7}, pytest.approx(0.3, rel=0.01))
+    monkeypatch.setattr(target.profile_files, "of_record", lambda record: {"busy": busy, "idle": idle}[record.id])
+    assert target.calls(bench) == ({Row("bcast", 64): 7}, pytest.approx(0.3, rel=0.01))
     records[1].verified, records[1].reasons = False, ["launch 0: wrong answer"]
     records[1].variant = SimpleNamespace(name="heat")
     with pytest.raises(PlumbError, match="the program cannot be profiled: launch 0: wrong answer"):
@@ -1119,15 +1076,17 @@ def test_pairs_are_shown_without_their_figures_and_the_log_of_the_gate_has_all(t
         return SimpleNamespace(verdicts=[])
 
     begun = SimpleNamespace(couples=[0], name="session")
-    monkeypatch.setattr(confirm.setup, "GATE", SimpleNamespace(file="state.json", peek=lambda folder: begun))
+    monkeypatch.setattr(confirm.setup, "begun_for", lambda *_: begun)
+    monkeypatch.setattr(confirm, "circumstances", lambda stacks: {})
     monkeypatch.setattr(confirm.run, "resume", resume)
     place = tmp_path / "confirm 1"
     place.mkdir()
-    (place / "state.json").touch()
     for program, shown in (((), "pair    1  0/1 decided"), (("heat",), "pair    1  0/1 decided  tune x  1.0")):
         lines = []
         bench = SimpleNamespace(
-            folder=tmp_path, say=lines.append, request=SimpleNamespace(minutes=1.0, program=program)
+            folder=tmp_path,
+            say=lines.append,
+            request=SimpleNamespace(minutes=1.0, program=program, seed=1, stack="s", nodes=1),
         )
         assert confirm._measure(bench, "confirm 1", [], 1) == ([], "session")
         assert lines[1:] == [shown, "time is short"]

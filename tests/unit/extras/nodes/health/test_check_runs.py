@@ -292,7 +292,7 @@ class TestBudget:
     @pytest.mark.parametrize(
         ("number", "seconds", "said"),
         [
-            (signal.SIGSTOP, 10, "the time was over"),
+            (signal.SIGSTOP, 4, "the time was over"),
             (signal.SIGBUS, 100, "measuring was ended by signal 7 (Bus error)"),
         ],
     )

@@ -255,7 +255,7 @@ class TestCommands:
 
     def test_without_a_class_the_command_that_makes_one_is_named(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert cli.main(["check"]) == 2
-        assert "plumb calibrate --nodes 8 --site local --partition default" in capsys.readouterr().err
+        assert "plumb calibrate --nodes 1 --site local --partition default" in capsys.readouterr().err
 
     def test_a_dry_run_measures_nothing(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert cli.main(["calibrate", "--nodes", "1", "--dry-run"]) == 0
@@ -272,7 +272,7 @@ class TestCommands:
             (["calibrate", "--nodes", "1", "--rate", "0", "--dry-run"], "rate 0"),
             (["calibrate", "--nodes", "1", "--tolerance", "-1", "--dry-run"], "tolerance -1"),
             (["calibrate", "--node", "other", "--dry-run"], "other is not this host (partition default): --node "),
-            (["check", "--write", "."], "no file is named (.): name a file"),
+            (["check", "--write", "."], "this is a folder (.): name a file"),
             (["check", "--class", "/nowhere"], "the class cannot be read"),
             (["check", "--class", "/nowhere", "--node", "a", "--node", "b"], "2 nodes are named"),
         ],

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from plumbline.base.errors import PlumbError
-from plumbline.extras.nodes import model, page, screening
+from plumbline.extras.nodes import model, screen, screening
 from plumbline.extras.nodes.model import Figure, Result
 from plumbline.extras.nodes.screening import DAY, NO_HOURS, Choice, Terms
 from plumbline.schedulers import Node
@@ -95,11 +95,11 @@ class TestChoice:
     def test_calls_in_turn_check_every_node_within_the_period(self) -> None:
         """Twice a day, a fifth of the nodes busy by chance, hours for no more than what is needed."""
         random = np.random.default_rng(5)
-        names, history, late = [f"n{number:03}" for number in range(100)], list[Result](), 0
-        for call in range(60):
+        names, history, late = [f"n{number:03}" for number in range(50)], list[Result](), 0
+        for call in range(40):
             now = NOW + call * DAY / 2
-            terms = Terms(7, 100 * 25 * 2 / 3600, 25, now)
-            busy = set(random.choice(names, 20, replace=False))
+            terms = Terms(7, 50 * 25 * 2 / 3600, 25, now)
+            busy = set(random.choice(names, 10, replace=False))
             found = screening.choose(nodes(*names), history, terms, lambda name, busy=busy: "job" * (name in busy))
             history += [result(name, (NOW - now) / DAY) for name in found.nodes]
             assert screening.spent(history, terms) <= 3600 * terms.hours + 1e-6  # type: ignore[operator]
@@ -120,7 +120,7 @@ class TestHistory:
         model.append(file, [second])
         both = file.read_bytes()
         assert both.startswith(whole)
-        for length in range(len(whole), len(both)):
+        for length in (len(whole), *range(len(whole) + 1, len(both), 40), len(both) - 1):
             file.write_bytes(both[:length])
             assert model.history(file) == [first]
             model.append(file, [second])
@@ -203,11 +203,11 @@ class TestSaid:
 class TestPage:
     """Racks by the pattern, each node once, and its course."""
 
-    def document(self, racks: str = page.RACKS) -> dict[str, Any]:
+    def document(self, racks: str = screen.RACKS) -> dict[str, Any]:
         history = [result(name, ago, "bad" if name == "r1n2" else "ok") for name in NODES for ago in (2, 1)]
-        return page.document("Screen", screening.assess([*NODES, "r2n5"], history, TERMS, 0.05), racks, ["a line"])
+        return screen.document("Screen", screening.assess([*NODES, "r2n5"], history, TERMS, 0.05), racks, ["a line"])
 
-    def tables(self, racks: str = page.RACKS) -> list[dict[str, Any]]:
+    def tables(self, racks: str = screen.RACKS) -> list[dict[str, Any]]:
         return list(self.document(racks)["sections"][0]["pieces"][1]["pieces"])
 
     def test_racks(self) -> None:
@@ -237,7 +237,6 @@ class TestPage:
 
     def test_a_long_rack_is_broken(self) -> None:
         names = [f"n{number}" for number in range(60)]
-        (one,) = page.document("t", screening.assess(names, [], TERMS, 0.05), page.RACKS, [])["sections"][0]["pieces"][
-            1
-        ]["pieces"]
+        racks = screen.document("t", screening.assess(names, [], TERMS, 0.05), screen.RACKS, [])["sections"][0]
+        (one,) = racks["pieces"][1]["pieces"]
         assert [len(row) - 1 for row in one["rows"]] == [24, 24, 12]

@@ -230,7 +230,7 @@ class TestHere:
     def test_without_a_class(self, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
         checks.class_file(site.here(), "default").unlink()
         assert cli.main(["screen"]) == 2
-        assert "plumb calibrate --nodes 8" in capsys.readouterr().err
+        assert "plumb calibrate --nodes 1" in capsys.readouterr().err
 
 
 class TestLinks:
@@ -276,7 +276,7 @@ class TestLinks:
         mine = self.links()
         groups = mine.groups(self.NAMES)
         assert sorted(node for own in groups for node in own) == sorted(self.NAMES)
-        found = mine.run(groups)
+        found = links.search(groups, mine.measure)
         assert (found.nodes, found.rounds, len(launched)) == (["m05"], 2, 15)
         assert links.lines(mine, found, len(groups)) == [
             "bad: node m05: every group with it is slow",
@@ -295,22 +295,27 @@ class TestLinks:
             alone.add(left)
             mine.terms = dataclasses.replace(mine.terms, now=mine.terms.now + 7 * 86400)
         assert alone == set(names)
-        said = links.lines(mine, mine.run([]), 3)
+        said = links.lines(mine, links.search([], mine.measure), 3)
         assert said[0] == f"in no group in this period: {left}: fewer than 2 are left of the idle nodes"
 
     def test_the_next_call_measures_nothing_and_says_the_same(self, launched: list[tuple[str, ...]]) -> None:
         first = self.links()
-        first.run(first.groups(self.NAMES))
+        links.search(first.groups(self.NAMES), first.measure)
         second = self.links()
         groups = second.groups(self.NAMES)
-        assert (len(groups), second.run(groups).nodes, len(launched), second.launched) == (12, ["m05"], 15, 0)
+        assert (len(groups), links.search(groups, second.measure).nodes, len(launched), second.launched) == (
+            12,
+            ["m05"],
+            15,
+            0,
+        )
 
     def test_another_stack_is_measured_anew(self, launched: list[tuple[str, ...]]) -> None:
         """Groups of two MPI libraries are not compared; the node hours are those of both."""
         for number, stack in enumerate(("mpich", "openmpi"), 1):
             mine = self.links(stack=stack)
             assert mine.spent() == (number - 1) * 15 * 120
-            assert mine.run(mine.groups(self.NAMES)).nodes == ["m05"]
+            assert links.search(mine.groups(self.NAMES), mine.measure).nodes == ["m05"]
             assert (len(launched), mine.launched) == (number * 15, 15)
 
     def test_a_call_that_was_killed_goes_on(self, launched: list[tuple[str, ...]]) -> None:
@@ -326,15 +331,15 @@ class TestLinks:
 
             mine._launch = measure  # type: ignore[method-assign]
             with pytest.raises(KeyboardInterrupt):
-                mine.run(groups)
+                links.search(groups, mine.measure)
         last = self.links()
-        assert (last.run(last.groups(self.NAMES)).nodes, len(launched)) == (["m05"], 15)
+        assert (links.search(last.groups(self.NAMES), last.measure).nodes, len(launched)) == (["m05"], 15)
 
     def test_node_hours(self, launched: list[tuple[str, ...]]) -> None:
         """0.1 h are 360 s: three pairs of 120 s."""
         mine = self.links(hours=0.1)
         groups = mine.groups(self.NAMES)
-        found = mine.run(groups)
+        found = links.search(groups, mine.measure)
         assert (len(launched), len(found.open)) == (3, 12)
         assert "open: 9 groups: no node hours are left" in "\n".join(links.lines(mine, found, len(groups)))
 
@@ -344,5 +349,5 @@ class TestLinks:
 
         monkeypatch.setattr(jobs, "run_plumb", refuse)
         mine = self.links()
-        found = mine.run(mine.groups(self.NAMES[:4]))
+        found = links.search(mine.groups(self.NAMES[:4]), mine.measure)
         assert (found.nodes, mine.why[found.open[0]]) == ([], "the job did not end in time")

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from plumbline.extras.search.bisect import bench
-from plumbline.extras.search.bisect.model import ATTEMPTS, Comparison, decided
+from plumbline.extras.search.bisect.search import ATTEMPTS, Comparison, decided
 
 FAIL = Comparison(baseline="a", candidate="b", tolerance=0.005, must_detect=0.02, state="FAIL", launches=26)
 

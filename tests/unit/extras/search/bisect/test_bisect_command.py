@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from plumbline.commands import cli
 from plumbline.extras.search.bisect import bench
-from plumbline.extras.search.bisect.model import ATTEMPTS
+from plumbline.extras.search.bisect.search import ATTEMPTS
 from plumbline.gate import live, rules, setup, sides
 from plumbline.measure import jobs, session
 from plumbline.measure.application import model

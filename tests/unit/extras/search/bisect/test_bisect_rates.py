@@ -23,13 +23,9 @@ def repository(tmp_path_factory):
 @pytest.mark.parametrize(
     ("kind", "model", "number", "changed", "answer"),
     [
-        ("one step of 3 %", "quiet", 0, [6], "6: 10 gates, 394 launches"),
         ("one step of 3 %", "noisy", 8, [34], "34: 15 gates, 2294 launches"),
-        ("one step of 5 %", "bimodal", 0, [40], "40: 9 gates, 376 launches"),
-        ("one step of 10 %", "drift", 0, [58], "58: 9 gates, 234 launches"),
         ("10 %, one commit in ten does not build", "noisy", 0, [9], "9+10+11: 10 gates, 714 launches"),
         ("10 %, and a gain of 5 % that hides half of it", "quiet", 0, [4, 10], "4 10: 18 gates, 588 launches"),
-        ("two steps of 5 %", "2 %", 0, [5, 32], "5 32: 27 gates, 1240 launches"),
         ("one step of 1 %", "noisy", 0, [5], "none: 2 gates, 234 launches"),
     ],
 )

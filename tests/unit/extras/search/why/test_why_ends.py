@@ -9,7 +9,8 @@ import stack_manifest
 from plumbline import site
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
-from plumbline.extras.search.why import ends, factors
+from plumbline.extras.search.why import ends
+from plumbline.extras.search.why import model as why_model
 from plumbline.extras.search.why.model import Ends, Factor
 from plumbline.gate import confirm
 from plumbline.records import model, store
@@ -217,7 +218,7 @@ def test_packages_that_differ_are_named_with_the_stack():
 
 
 def test_what_cannot_be_set_is_said_apart(monkeypatch):
-    monkeypatch.setattr(factors.change, "can_set", lambda name: name == "thp")
+    monkeypatch.setattr(why_model.change, "can_set", lambda name: name == "thp")
     one = record(placement="core", host={"thp": "always", "kernel": "6.1"})
     two = record(2, placement="numa", host={"thp": "never", "kernel": "6.2"})
     without = {item.key: item.why for item in between(one, two).fixed}
@@ -295,7 +296,7 @@ def test_libraries_of_the_system_that_were_updated_are_named():
     for number, build in ((1, "a"), (2, "b")):
         loaded = [LoadedFile(path=path, build_id=build * 40, bytes=10, modified_ns=1) for path in (libc, own)]
         made.append(msgspec.structs.replace(record(number), loaded=loaded))
-    assert [(one.key, one.why) for one in factors.fixed(*made)] == [("library libc.so.6", "no")]
+    assert [(one.key, one.why) for one in why_model.fixed(*made)] == [("library libc.so.6", "no")]
 
 
 def test_libraries_of_stacks_without_packages_that_cannot_be_varied_are_named():

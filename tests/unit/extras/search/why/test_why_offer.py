@@ -7,7 +7,7 @@ import samples
 import stack_manifest
 from msgspec.structs import replace
 
-from plumbline.extras.search.why import offer
+from plumbline.extras.search.why.command import cause_command
 from plumbline.records import model
 from plumbline.stacks import manifest as manifests
 
@@ -28,7 +28,7 @@ def test_kernels_that_were_rebuilt_are_of_commits(sha256, said):
         one = samples.record(suite={"version": "0.1.0", "commit": commit * 40, "dirty": False})
         one["benchmark"] |= {"suite": "kernels", "sha256": digest * 64}
         made.append(model.convert(one))
-    found = offer.command(*made)
+    found = cause_command(*made)
     assert found is None if said is None else found.startswith(said)
 
 
@@ -49,7 +49,7 @@ def test_kernels_that_were_rebuilt_are_of_commits(sha256, said):
     ],
 )
 def test_the_command_fits_what_differs(first, second, said):
-    assert offer.command(record(1, **first), record(2, **second)) == said
+    assert cause_command(record(1, **first), record(2, **second)) == said
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_the_command_fits_what_differs(first, second, said):
     ],
 )
 def test_the_command_names_the_application_that_was_named(first, second, said):
-    assert offer.command(record(1, **first), record(2, **second), Path("a b/plumb.yaml")).endswith(said)
+    assert cause_command(record(1, **first), record(2, **second), Path("a b/plumb.yaml")).endswith(said)
 
 
 @pytest.mark.parametrize(("digest", "said"), [("1", None), ("2", "plumb why 000000000001 000000000002")])
@@ -71,4 +71,4 @@ def test_two_stacks_whose_libraries_differ(digest, said, tmp_path, monkeypatch):
         files = {f"/{name}/libmpi.so.40": own * 64, f"/{name}/libucp.so.0": own * 64}
         loads = manifests.Loads(library=f"/{name}/libmpi.so.40", files=files)
         manifests.save(replace(stack_manifest.made(name, "openmpi"), loads=loads))
-    assert offer.command(record(1), record(2, stack="newer")) == said
+    assert cause_command(record(1), record(2, stack="newer")) == said

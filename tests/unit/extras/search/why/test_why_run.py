@@ -89,7 +89,9 @@ def world(tmp_path, monkeypatch):
     monkeypatch.setattr(site, "load", lambda name: samples.site({}))
     monkeypatch.setattr(jobs, "needed", lambda part: False)
     monkeypatch.setattr(confirm, "installed", lambda record, kernels=True: record.stack.name)
-    monkeypatch.setattr(session, "circumstances", lambda stacks: {"stacks": dict.fromkeys(stacks, "x"), "nodes": "n"})
+    monkeypatch.setattr(
+        session, "circumstances", lambda stacks, part=None: {"stacks": dict.fromkeys(stacks, "x"), "nodes": "n"}
+    )
     monkeypatch.setattr(driver, "prepare", made.prepare)
     monkeypatch.setattr(driver.pipeline, "launch", made.launch)
     monkeypatch.setattr(driver.figures, "settle", settle)
@@ -277,7 +279,7 @@ def test_an_end_that_fails_ends_the_search(world, tmp_path):
 
 def test_a_search_whose_stack_changed_is_refused(world, tmp_path, monkeypatch):
     search(tmp_path)
-    monkeypatch.setattr(session, "circumstances", lambda stacks: {"stacks": {"openmpi": "y"}, "nodes": "n"})
+    monkeypatch.setattr(session, "circumstances", lambda stacks, part=None: {"stacks": {"openmpi": "y"}, "nodes": "n"})
     with pytest.raises(PlumbError, match="stacks changed since this search began"):
         search(tmp_path)
 
@@ -285,7 +287,7 @@ def test_a_search_whose_stack_changed_is_refused(world, tmp_path, monkeypatch):
 def test_a_search_whose_stack_is_gone_waits_for_it(world, tmp_path, monkeypatch):
     """The error names the stack; when it is there again, nothing is measured twice."""
 
-    def real(stacks):
+    def real(stacks, part=None):
         return {"stacks": {name: manifests.digest(manifests.load(name)) for name in stacks}, "nodes": "n"}
 
     monkeypatch.setattr(session, "circumstances", real)

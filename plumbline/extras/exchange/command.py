@@ -1,16 +1,17 @@
-"""``plumb export``: the figures of records, in forms that other programs read."""
+"""``plumb export``: figures for other programs; ``plumb import``: figures of other programs, beside the records."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from plumbline.base import files
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import counted
 from plumbline.commands import options
 from plumbline.commands.options import command, option
-from plumbline.extras.exchange import reframe, rows
+from plumbline.extras.exchange import imported, reframe, rows
 
 #: the form of every figure; the others hold the valid ones, because their readers do not ask
 EVERY = "csv"
@@ -47,10 +48,38 @@ def run_export(args: argparse.Namespace) -> int:
         raise PlumbError(f"{args.format} needs a place", "plumb export", "name a file by --output")
     else:
         reframe.write(figures, args.output)
-    damaged = options.report_damage(damages)
     records = counted(len({figure.row.id for figure in figures}), "record")
     left = f", {len(every) - len(figures)} left out" if len(figures) < len(every) else ""
     place = f"{args.output}, " if args.output else ""
     closing = f"exported: {place}{counted(len(figures), 'figure')} of {records}{left}"
+    damaged = options.report_damage(damages)
     print(closing, file=sys.stdout if args.output else sys.stderr)
     return int(damaged)
+
+
+@command(
+    option(
+        "logs",
+        "ReFrame performance log with a header, results database or run report",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+    ),
+    option("--site", "site of the figures (default: the system in the log)"),
+    option(
+        "--lower",
+        "figure whose lower values are better (times are recognized)",
+        action="append",
+        default=[],
+        metavar="FIGURE",
+    ),
+)
+def run_import(args: argparse.Namespace) -> int:
+    """Import all logs, or nothing if a line of one is wrong; 0."""
+    logs = [imported.read(file, args.site, args.lower) for file in args.logs]
+    records = [record for log in logs for record in log.records]
+    new, without = imported.keep(records), sum(log.without for log in logs)
+    known = len(records) - new
+    print(f"{counted(new, 'record')} imported, {known} known before, {counted(without, 'run')} without a value")
+    print("imported figures are listed and compared; they are never verified, and no verdict is made of them")
+    return 0
