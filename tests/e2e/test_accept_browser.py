@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from plumbline.extras.accept import forms, model, verdict
-from plumbline.show.pages.page import render
+from plumbline.show.pages import render
 
 pytestmark = [chromium.needed, pytest.mark.e2e]
 

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from plumbline.gate import page
 from plumbline.judge import decide
-from plumbline.show.pages.page import render
+from plumbline.show.pages import render
 from plumbline.statistics.paired import PairedRule
 
 pytestmark = chromium.needed

@@ -11,9 +11,9 @@ from msgspec import structs
 from playwright.sync_api import expect
 from samples import barrier
 
-from plumbline.extras.labs import evidence, forms, model
+from plumbline.extras.labs import command, evidence, model
 from plumbline.records.model import Record
-from plumbline.show.pages.page import render
+from plumbline.show.pages import render
 
 pytestmark = [chromium.needed, pytest.mark.e2e]
 
@@ -39,9 +39,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the lab R7 as ``lab.html`` and ``class.html``."""
     folder, lab = tmp_path_factory.mktemp("lab"), model.named("R7")
     found = evidence.findings(lab, records())
-    done = forms.Done(lab, evidence.filled(lab, records()), [], found, evidence.closing(lab, found, ""))
-    (folder / "lab.html").write_text(render(forms.document(done)), encoding="utf-8")
-    (folder / "class.html").write_text(render(forms.handout(done)), encoding="utf-8")
+    done = command.Done(lab, evidence.filled(lab, records()), [], found, evidence.closing(lab, found, ""))
+    (folder / "lab.html").write_text(render(command.document(done)), encoding="utf-8")
+    (folder / "class.html").write_text(render(command.handout(done)), encoding="utf-8")
     return folder
 
 

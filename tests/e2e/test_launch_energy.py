@@ -10,7 +10,7 @@ from odd_stack import ELEMENTS, STREAM_OUTPUT, Bench, bench, results  # noqa: F4
 
 from plumbline.host import energy
 from plumbline.measure import driver
-from plumbline.parsers import Work
+from plumbline.parsers.measurement import Work
 from plumbline.show import show
 
 FIND = energy.find

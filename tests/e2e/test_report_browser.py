@@ -18,7 +18,7 @@ from plumbline.base import paths, units
 from plumbline.extras.profiles import section as profiled
 from plumbline.host import devices
 from plumbline.records.model import convert
-from plumbline.show.pages import page
+from plumbline.show import pages
 from plumbline.show.report import data
 from plumbline.show.report.collectives import collectives
 
@@ -50,7 +50,7 @@ def render(folder, records, past=(), outcome=None, damages=(), profiles=()):
         patch.setattr(profiled, "stored", lambda _: list(profiles))
         document = data.document(scope, [convert(item) for item in records], rows)
     file = folder / "report.html"
-    file.write_text(page.render(document), encoding="utf-8")
+    file.write_text(pages.render(document), encoding="utf-8")
     return file
 
 
@@ -545,11 +545,24 @@ def test_a_phone_shows_all_values_without_scrolling_sideways(visit, report):
 @pytest.mark.parametrize("width", [360, 390, 768])
 def test_a_phone_never_scrolls_sideways(visit, report, width):
     tab = visit(report, width=width)
+    for folded in tab.locator("section > details.part").all():
+        folded.evaluate("details => { details.open = true; }")
     draw_all(tab)
     assert tab.evaluate("document.documentElement.scrollWidth") == width
     tab.locator("#variants .opener").nth(3).click()
     assert tab.locator(".drawer").evaluate("drawer => drawer.scrollWidth <= drawer.clientWidth")
     assert tab.get_by_role("dialog").evaluate("dialog => dialog.getBoundingClientRect().width") <= width
+
+
+def test_a_phone_shows_the_answer_first_and_opens_sections_by_their_links(visit, report):
+    tab = visit(report, width=420)
+    screens = tab.evaluate("document.documentElement.scrollHeight / innerHeight")
+    assert screens <= 12
+    top = tab.locator("#answer").evaluate("section => section.getBoundingClientRect().top")
+    assert top < tab.viewport_size["height"]
+    expect(tab.locator("#variants")).to_be_hidden()
+    tab.locator("nav a", has_text="Overview").click()
+    expect(tab.locator("#variants")).to_be_visible()
 
 
 def brightness(tab, name):

@@ -12,10 +12,9 @@ from chromium import sideways
 from playwright.sync_api import expect
 
 from plumbline.base import paths
-from plumbline.extras.nodes import model, screening
-from plumbline.extras.nodes import page as pages
+from plumbline.extras.nodes import model, screen, screening
 from plumbline.extras.nodes.screening import Terms
-from plumbline.show.pages.page import render
+from plumbline.show.pages import render
 
 pytestmark = chromium.needed
 
@@ -28,7 +27,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, screening.Scre
     terms = Terms(7, None, 25, history[-1].time)
     found = screening.assess(sorted({one.node for one in history}), history, terms, 0.02)
     file = tmp_path_factory.mktemp("screen") / "screen.html"
-    file.write_text(render(pages.document("Screen", found, pages.RACKS, ["a line"])))
+    file.write_text(render(screen.document("Screen", found, screen.RACKS, ["a line"])))
     return file, found
 
 
@@ -39,7 +38,7 @@ def test_every_node_stands_in_its_rack_and_in_the_table(visit, page):
     racks = tab.locator("#racks table")
     expect(racks).to_have_count(2)
     cells = [cell for rack in racks.all() for cell in rack.locator("td .opener").all_inner_texts()]
-    shown = [pages.MARKS[one.state] + ("" if one.place is None else f"{100 * one.place:.0f}") for one in found.nodes]
+    shown = [screen.MARKS[one.state] + ("" if one.place is None else f"{100 * one.place:.0f}") for one in found.nodes]
     assert cells == shown
     rows = tab.locator("#nodes tbody tr")
     for row, one in zip(rows.all(), found.nodes, strict=True):

@@ -6,8 +6,8 @@ import pytest
 import stack_manifest
 from msgspec.structs import replace
 
-from plumbline.extras.tune import inventory
-from plumbline.extras.tune.emit import emit
+from plumbline.extras.tune import knobs
+from plumbline.extras.tune.command import emit
 from plumbline.measure import driver
 from plumbline.mpi.settings import Configuration, Rule, Setting
 from plumbline.records import model
@@ -97,7 +97,7 @@ def test_open_mpi_reads_the_file_of_parameters(bench):
     home = bench.folder / "home" / ".openmpi"
     home.mkdir(parents=True)
     (home / "mca-params.conf").write_text((folder / "mca-params.conf").read_text())
-    found = inventory.of(replace(document, environment={**document.environment, "HOME": str(home.parent)}))
+    found = knobs.inventory(replace(document, environment={**document.environment, "HOME": str(home.parent)}))
     settings = manifest.load("openmpi+tuned").settings
     assert {name: found.settings[name].now for name in settings} == settings
 

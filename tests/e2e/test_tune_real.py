@@ -14,7 +14,7 @@ import yaml
 from plumbline import site
 from plumbline.base import paths
 from plumbline.commands import cli
-from plumbline.extras.tune import emit, race
+from plumbline.extras.tune import command, race
 from plumbline.extras.tune import stages as tune
 from plumbline.extras.tune.bench import TuningBench, TuningRequest, TuningState
 from plumbline.extras.tune.confirm import Confirmed
@@ -59,7 +59,7 @@ def tuned_stack(tmp_path, monkeypatch):
     file.write_text(yaml.safe_dump(document, sort_keys=False))
     winner = Confirmed(Configuration((Setting(NAME, "65536"),)), {}, ("20260101T000000Z-host-abcdef",))
     said: list[str] = []
-    emit.write_down(TuningBench(tmp_path / "tuning", TuningState(here), print), winner, said.append)
+    command.write_down(TuningBench(tmp_path / "tuning", TuningState(here), print), winner, said.append)
     assert said[-1] == f"site {here.site}, partition {here.partition}: offers openmpi+tuned"
     return tmp_path
 

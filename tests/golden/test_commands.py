@@ -42,7 +42,7 @@ OF_LAUNCH = {
 #: what argparse prints of options differs between versions of Python
 HELP_OF = (3, 11)
 ACTIONS = {
-    "stack": ("list", "names", "install", "show", "check", "remove", "pack", "lock", "diff", "push", "externals"),
+    "stack": ("list", "names", "install", "show", "check", "adopt", "remove", "pack", "lock", "diff", "push"),
     "site": ("init", "list", "check", "measure"),
     "nodes": ("facts", "states", "compare"),
 }

@@ -16,7 +16,7 @@ from typing import Any
 
 import samples
 
-from plumbline.records import seal
+from plumbline.records.model import seal
 
 #: measurements of one session file
 PER_FILE = 100
@@ -149,7 +149,7 @@ def _couple(records: list[dict[str, Any]], session: str, time: str, draw: random
         record["session"], record["time"] = session, time
         record["host"]["load"] = [round(draw.uniform(0, 4), 2) for _ in range(3)]
         _measure(record, side, order, draw)
-        lines.append(seal.seal(json.dumps(record, separators=(",", ":"))) + "\n")
+        lines.append(seal(json.dumps(record, separators=(",", ":"))) + "\n")
     return lines
 
 

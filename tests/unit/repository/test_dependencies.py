@@ -127,7 +127,7 @@ def run(installed: Path, home: Path, *words: str) -> subprocess.CompletedProcess
     ("words", "status", "said"),
     [
         ("--version", 0, "(wheel in "),
-        ("gate --pairs pairs.csv --better lower --output verdict.json", 0, '"PASS"'),
+        ("gate --pairs pairs.csv --better lower --output verdict.json", 0, "gate: PASS: 1 PASS"),
         ("history --series series.csv --better lower", 0, '"alarms": []'),
         ("list", 0, "no records yet ({home}/.local/share/plumbline/results)"),
         ("doctor", None, " to fix, "),

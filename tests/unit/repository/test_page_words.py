@@ -30,7 +30,7 @@ def leaves(value, path=()):
 def test_each_change_of_a_page_changes_its_digest_and_is_told(page):
     digest = page_words.digest(page)
     places = list(leaves(page))
-    assert len(places) > 1000
+    assert len(places) > 900
     for path in places[::7]:
         changed = copy.deepcopy(page)
         holder = changed

@@ -29,6 +29,7 @@ EXCEPTIONS = {
     "stacks/wheel.py": "the packages of the registry and the programs in them",
     "commands/stacks.py": "examples in its help",
     "extras/__init__.py": "examples in the help",
+    "stacks/osu.py": "the host that has the archive of OSU",
     "extras/spack/environments.py": "the packages of Spack",
 }
 
