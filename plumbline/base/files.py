@@ -74,8 +74,7 @@ def holds(file: Path, text: str) -> bool:
 
 def below(path: Path) -> list[Path]:
     """The file ``path`` itself, or the files in that folder and below; none where there is nothing."""
-    paths_below = sorted(path.rglob("*")) if path.is_dir() else [path]
-    return [file for file in paths_below if file.is_file()]
+    return [file for file in (sorted(path.rglob("*")) if path.is_dir() else [path]) if file.is_file()]
 
 
 def write(label: str, file: Path, text: str, cure: str | None = None) -> None:

@@ -141,8 +141,7 @@ def to_name(place: Path) -> str:
 
 
 def _may_write(folder: Path) -> bool:
-    there = next(path for path in (folder, *folder.parents) if path.exists())
-    return os.access(there, os.W_OK)
+    return os.access(next(path for path in (folder, *folder.parents) if path.exists()), os.W_OK)
 
 
 def stacks() -> Path:

@@ -188,8 +188,7 @@ def _unexpected(error: Exception) -> PlumbError:
         cure = "end some processes, or raise ulimit -u" if error.errno == errno.EAGAIN else files.remedy(Path(place))
         return PlumbError(f"cannot continue: {error.strerror}", place, cure)
     if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("plumbline"):
-        missing = f"the Python package {error.name} is not installed"
-        return PlumbError(missing, sys.executable, paths.CAMPAIGN)
+        return PlumbError(f"the Python package {error.name} is not installed", sys.executable, paths.CAMPAIGN)
     last = traceback.extract_tb(error.__traceback__)[-1]
     cure = "this is an error in Plumbline, please report it"
     return PlumbError(f"{type(error).__name__}: {error}", f"{last.filename}:{last.lineno}", cure)

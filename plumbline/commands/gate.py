@@ -17,7 +17,7 @@ from plumbline.base.terminal import say
 from plumbline.base.verdicts import EXIT, FOR_GIT, GIT_ENDS
 from plumbline.commands import options
 from plumbline.commands.options import command, flag, goes_without, needs, one_of, only_with, option
-from plumbline.gate import cause, page
+from plumbline.gate import cause_command, cause_search, page
 from plumbline.gate.rules import MARGINS
 from plumbline.judge import decide, from_csv, from_tools, statement
 from plumbline.judge.decide import Verdict
@@ -28,7 +28,7 @@ from plumbline.measure.application import model
 from plumbline.parsers.application import FigureRule
 from plumbline.records import notes
 from plumbline.show import verdicts as shown
-from plumbline.show.pages.page import render
+from plumbline.show.pages import render
 from plumbline.statistics.paired import PairedRule
 
 #: options that a job of a gate gets, and those that measure the same again
@@ -180,8 +180,7 @@ def _status(args: argparse.Namespace, state: str, faulty: Sequence[str] = ()) ->
 def _recorded(args: argparse.Namespace) -> tuple[list[Pairs], list[tuple[str, str]], list[str]]:
     """The pairs of a session, its sides, place and time, and the notes on its site for the time before its end."""
     couples = read_couples(args.records, args.baseline)
-    by_itself = args.disturbed_by_itself
-    pairs = [item for couple in couples for item in pairs_of_records(*couple, by_itself=by_itself)]
+    pairs = [item for both in couples for item in pairs_of_records(*both, by_itself=args.disturbed_by_itself)]
     newest = max((record for couple in couples for record in couple), key=lambda record: record.time)
     old, new = (record.stack.name if record.site else shlex.join(record.command) for record in couples[0])
     where = ("site", newest.site) if newest.site else ("host", newest.nodes[0])
@@ -210,8 +209,7 @@ def _begin(args: argparse.Namespace) -> Path:
         return Path(args.resume)
     rule = _rule(args)
     seed = secrets.randbits(32) if args.seed is None else args.seed
-    words = ("plumb", "gate", *jobs.options(args, *REPEAT))
-    terms = setup.Terms(rule, seed, words, args.disturbed_by_itself)
+    terms = setup.Terms(rule, seed, ("plumb", "gate", *jobs.options(args, *REPEAT)), args.disturbed_by_itself)
     spelled = (args.baseline, args.candidate)
     if args.figure is not None or any(commands.KIND in sides.parsed(side, "plumb gate") for side in spelled):
         if useless := next((name for name in OF_SUITE if getattr(args, name)), None):
@@ -242,14 +240,13 @@ def _measured(args: argparse.Namespace, folder: Path) -> tuple[int, str]:
     from plumbline.gate.live import Stop
 
     outcome = run.resume(folder, Stop(args.minutes, args.first_fail), say)
-    offered = (cause.command(*both, args.application) for both in outcome.failed[:MOST_WHYS])
+    offered = (cause_command(*both, args.application) for both in outcome.failed[:MOST_WHYS])
     why = [("why", command) for command in offered if command]
     facts = [*outcome.facts, *why]
     if why and args.cause_minutes:
         # first without the cause: the verdicts are kept whatever happens to the search
         options.write("the verdicts", args.output, _forms(outcome.verdicts, outcome.rule, facts))
-        answer = cause.search(why[0][1], args.cause_minutes, folder.resolve(), say, trusted=True)
-        why.append(("cause", answer))
+        why.append(("cause", cause_search(why[0][1], args.cause_minutes, folder.resolve(), say, trusted=True)))
         facts.append(why[-1])
     forms = _forms(outcome.verdicts, outcome.rule, facts)
     options.write("the verdicts", args.output, forms)

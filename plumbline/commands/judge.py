@@ -33,7 +33,7 @@ from plumbline.judge.references.faults import faults, is_own
 from plumbline.judge.statement import nonempty
 from plumbline.measure.application import model
 from plumbline.records import notes, query, store
-from plumbline.show import notes as notes_shown
+from plumbline.show import summary
 from plumbline.show.columns import Column, Table
 from plumbline.show.report.history import SERIES, Trend
 from plumbline.statistics.changes import Settings
@@ -321,10 +321,10 @@ def _history_of_records(args: argparse.Namespace, settings: Settings) -> int:
     answers: dict[int, Answer] = {}
     causes: dict[int, str] = {}
     if args.confirm:
-        from plumbline.gate import cause, confirm
+        from plumbline.gate import cause_command, confirm
 
         with options.progress(args.json):
-            answers = confirm.answers(histories, settings, say, cause.command, args.application)
+            answers = confirm.answers(histories, settings, say, cause_command, args.application)
             causes = _causes(args, answers)
     if args.json:
         for place, item in enumerate(histories):
@@ -347,7 +347,7 @@ def _history_of_records(args: argparse.Namespace, settings: Settings) -> int:
             needed = settings.baseline + settings.persist
             print(f"{short} series of fewer than {FEWEST} points are not shown: a change is seen from {needed} on")
         if noted:
-            print(f"\n{notes_shown.listing(noted)}")
+            print(f"\n{summary.NOTES.text(noted)}")
         for place, answered in answers.items():
             print(f"\n{answered.state}: {histories[place].subject}: {answered.text}")
             if answered.search:
@@ -361,11 +361,11 @@ def _causes(args: argparse.Namespace, answers: Mapping[int, Answer]) -> dict[int
     searches = {place: answer.search for place, answer in answers.items() if answer.search}
     if not args.cause_minutes or not searches:
         return {}
-    from plumbline.gate import cause
+    from plumbline.gate import cause_search
 
     folder = paths.build() / "why" / f"history-{store.new_session()}"
     minutes = args.cause_minutes / len(searches)
-    return {place: cause.search(text, minutes, folder / str(place), say) for place, text in searches.items()}
+    return {place: cause_search(text, minutes, folder / str(place), say) for place, text in searches.items()}
 
 
 def _history_closing(histories: Sequence[Followed], answers: dict[int, Answer] | None) -> str:

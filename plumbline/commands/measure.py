@@ -86,8 +86,7 @@ def run_run(args: argparse.Namespace) -> int:
     wanted = campaign.named(application.tests(args.programs, file))
     state = model.code_of_commit(file, args.commit) if args.commit else model.present_code(file)
     stacks = args.stack or offered_stacks(file)
-    folder = paths.build() / "applications" / application.application
-    tests = prepared(file, state, stacks, folder, terminal.say)
+    tests = prepared(file, state, stacks, paths.build() / "applications" / application.application, terminal.say)
     environments = "|".join(re.escape(settings.environment_name(name)) for name in stacks)
     variables = [*([f"launches={args.launches}"] if args.launches else []), *args.S]
     chosen = ["-p", f"^({environments})$", *wanted, *(word for value in variables for word in ("-S", value))]

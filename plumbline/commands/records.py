@@ -19,7 +19,6 @@ from plumbline.judge import pivot
 from plumbline.records import compact, model, notes, query, sources, store
 from plumbline.records.model import AnyRecord
 from plumbline.show import diff, show, summary
-from plumbline.show import notes as shown
 
 #: keys of ``--table``
 PARTS = ("rows", "columns", "figures")
@@ -128,7 +127,7 @@ def run_note(args: argparse.Namespace) -> int:
         return _list_notes([args.site] if args.site else sources.sites(), args.json)
     site = args.site or sources.only_site("plumb note")
     if args.remove:
-        print(f"removed: {shown.line(notes.remove(site, args.remove))}")
+        print(f"removed: {summary.noted(notes.remove(site, args.remove))}")
         return 0
     text = " ".join(args.text.split())
     if not text or not text.isprintable():
@@ -136,7 +135,7 @@ def run_note(args: argparse.Namespace) -> int:
     if len(text) > notes.LONGEST:
         cure = f"say it in {notes.LONGEST}, and where the rest is"
         raise PlumbError(f"the text has {len(text)} characters", "plumb note", cure)
-    print(f"noted: {shown.line(notes.add(site, text, notes.moment(args.time) if args.time else store.now()))}")
+    print(f"noted: {summary.noted(notes.add(site, text, notes.moment(args.time) if args.time else store.now()))}")
     return 0
 
 
@@ -145,7 +144,7 @@ def _list_notes(sites: list[str], as_json: bool) -> int:
     if as_json:
         options.print_lines(map(msgspec.to_builtins, stored_notes))
     elif stored_notes:
-        print(f"{shown.listing(stored_notes)}\n\n{counted(len(stored_notes), 'note')}")
+        print(f"{summary.NOTES.text(stored_notes)}\n\n{counted(len(stored_notes), 'note')}")
     else:
         print("no notes yet: plumb note TEXT writes one")
     return int(options.report_damage(damages, "note"))

@@ -11,11 +11,9 @@ from plumbline.commands.options import command, flag, option
 from plumbline.judge import agreement, compare, hybrid, sides
 from plumbline.records import notes, outcome, query, sources
 from plumbline.show import compare as forms
-from plumbline.show import summary
-from plumbline.show.compare import closing, unlike
-from plumbline.show.hybrid import text as hybrid_text
-from plumbline.show.pages import page
-from plumbline.show.report import compose
+from plumbline.show import pages, summary
+from plumbline.show.compare import closing, hybrids_text, unlike
+from plumbline.show.report import data
 
 
 @command(
@@ -87,7 +85,7 @@ def _hybrid(args: argparse.Namespace) -> int:
         cure = f"{args.sides[0]}: threads: [1, 2] in plumb.yaml, then plumb run"
         print(f"no campaign has valid records with one thread a rank and with several: {cure}")
     else:
-        print(hybrid_text(verdicts))
+        print(hybrids_text(verdicts))
     return int(options.report_damage(damages))
 
 
@@ -107,22 +105,20 @@ def run_report(args: argparse.Namespace) -> int:
     site = args.site or sources.only_site("plumb report")
     stored, damages = query.records(query.Selection(site=site, until=args.until))
     rows = [row for row in stored if not row.is_imported]
-    campaign, chosen = compose.choose(rows, args.campaign or "last", site, args.profile)
+    campaign, chosen = data.choose(rows, args.campaign or "last", site, args.profile)
     history = query.Selection(since=args.since, plain=not args.experiments)
     past = [row for row in rows if history.admits(row)]
     shown = {row.id for row in chosen}
     others = [row for row in rows if row.id not in shown]
     noted, spoilt = notes.read(site)
     ended, unread = outcome.read(site, campaign), [*damages, *spoilt]
-    composed = compose.compose(site, campaign, chosen, ended, past, unread, noted, others)
+    composed = data.compose(site, campaign, chosen, ended, past, unread, noted, others)
     target = args.output or paths.results() / site / "report.html"
-    text = page.render(composed.document)
+    text = pages.render(composed.document)
     files.write("the report", target, text)
     options.report_damage(composed.damages)
     if composed.left_out:
-        print(
-            f"the {composed.left_out} oldest records of the campaign are left out: a page holds {compose.MAX_RECORDS}"
-        )
+        print(f"the {composed.left_out} oldest records of the campaign are left out: a page holds {data.MAX_RECORDS}")
     print(f"campaign {campaign or 'none'}: {summary.closing(composed.records)}")
     newer = [row.campaign for row in others if row.campaign and row.time > chosen[-1].time]
     if newer and not args.campaign:

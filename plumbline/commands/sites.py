@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from plumbline import schedulers, site, stacks
-from plumbline.base import files, group, pace, paths, terminal, units
+from plumbline.base import files, group, paths, terminal, units
 from plumbline.base.errors import PlumbError
 from plumbline.base.extensions import Extension
 from plumbline.base.table import table
@@ -421,8 +421,7 @@ def nodes_report(nodes: dict[str, list[NodeFinding]]) -> str:
         ))  # fmt: skip
     wrong = {node for node, node_findings in nodes.items() if any(item.bad for item in node_findings)}
     last = f"{len(wrong)} of {len(nodes)} nodes have something to fix"
-    header = ("", "property", "seen", "nodes", "which", "effect; cure")
-    return table(header, rows, right=("nodes",)) + "\n\n" + last
+    return table(("", "property", "seen", "nodes", "which", "effect; cure"), rows, right=("nodes",)) + "\n\n" + last
 
 
 def report(host_findings: list[NodeFinding]) -> str:
@@ -481,7 +480,7 @@ def run_setup(args: argparse.Namespace) -> int:
         for origin in dict.fromkeys(wanted):
             if origin in lacking:
                 waiting = {"stack": len(lacking) - len(took), "ceilings": int(not args.no_ceilings)}
-                left = units.human_seconds(pace.left(took, waiting, SETUP_S))
+                left = units.human_seconds(units.time_left(took, waiting, SETUP_S))
                 print(f"{stacks.label(*origin)}: to be installed, about {left} left", flush=True)
             begun = time.monotonic()
             stacks.install(*origin)

@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from plumbline import stacks
 from plumbline.base import files, paths, terminal
@@ -17,9 +18,12 @@ from plumbline.base.extensions import Extension
 from plumbline.base.table import table
 from plumbline.commands import options
 from plumbline.commands.options import Actions, Command, command, flag, group, only_with, option
-from plumbline.stacks import adopt, archive, engines, kernels, manifest, overview, pack, tuned
+from plumbline.stacks import adopt, archive, engines, kernels, manifest, pack, tuned, wheel
+from plumbline.stacks.manifest import Manifest
 
 _NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_.-]*")
+#: of the list of stacks
+COLUMNS = ("name", "provider", "mpi", "version", "benchmarks", "state")
 #: further actions of ``plumb stack``; the check of ``plumb stack check --run`` and its exit status
 ACTIONS: Extension[[], Mapping[str, Command]] = Extension("stack.actions")
 CHECK: Extension[[argparse.Namespace, Sequence[str]], int] = Extension("stack.check")
@@ -72,14 +76,74 @@ def _install(args: argparse.Namespace) -> int:
     return 0
 
 
+def overview() -> list[dict[str, Any]]:
+    """A row with :data:`COLUMNS` for each stack that is installed, then for each that could be."""
+    installed = manifest.names()
+    rows = [_installed(name) for name in installed]
+    for kind in stacks.PROVIDERS:
+        for name in stacks.provider(kind).names():
+            label = stacks.label(kind, name)
+            spec = name if kind == stacks.DEFAULT_PROVIDER else f"{kind}:{name}"
+            if label not in installed:
+                rows.append(_row(label, kind, "-", "-", "-", f"not installed: plumb stack install {spec}"))
+    return rows
+
+
+def _row(*cells: Any) -> dict[str, Any]:
+    return dict(zip(COLUMNS, cells, strict=True))
+
+
+def _installed(name: str) -> dict[str, Any]:
+    try:
+        stack = manifest.load(name)
+    except PlumbError as error:
+        return _row(name, "-", "-", "-", "-", f"damaged: {error.message}")
+    state = "ok"
+    if problems := manifest.problems(stack):
+        state = f"damaged: {problems[0]}"
+    elif older := kernels.outdated(stack):
+        state = f"kernels older than their sources: {older.cure}"
+    elif stack.provider == stacks.DEFAULT_PROVIDER and (changed := wheel.renewed(stack)):
+        state = f"ok; {changed}: plumb stack install {name} makes it again"
+    return _row(name, stack.provider, stack.mpi.family, stack.mpi.version, len(stack.benchmarks), state)
+
+
+def text(stack: Manifest) -> str:
+    """A manifest for people."""
+    mpi = stack.mpi
+    lines = [
+        f"{stack.name}: {mpi.family} {mpi.version} ({mpi.abi} ABI), provider {stack.provider}",
+        f"  prefix       {stack.prefix}",
+        f"  launcher     {stack.launcher.command} ({stack.launcher.family})",
+        f"  compiler     {stack.compiler.name} {stack.compiler.version}",
+        *(f"  environment  {name}={value}" for name, value in stack.environment.items()),
+        *(f"  setting      {name}={value}" for name, value in stack.settings.items()),
+    ]
+    if image := stack.container:
+        how = f"{image.engine}, MPI library: {image.mode}"
+        lines.append(f"  image        {image.image} (sha256:{image.sha256}), {how}")
+    if stack.tuned:
+        where = stack.tuned.fingerprint
+        lines.append(f"  tuned        {where.ranks} ranks, {where.placement}, {where.cpu}, kernel {where.kernel}")
+    lines += [f"  module       {name}" for name in stack.modules]
+    for source in stack.sources:
+        lines.append(f"  source       {source.name} {source.version} {source.hash}")
+        lines += [f"               from {source.archive}"] if source.archive else []
+    width = max(map(len, stack.benchmarks), default=0)
+    each = (
+        f"  {ident:<{width}}  {item.suite} {item.version}: {item.built}" for ident, item in stack.benchmarks.items()
+    )
+    return "\n".join([*lines, *each])
+
+
 @command(options.as_json("print JSON, one line per stack"), help="list installed and installable stacks")
 def _list(args: argparse.Namespace) -> int:
-    rows = overview.rows()
+    rows = overview()
     if args.json:
         options.print_lines(rows)
     else:
         cells = [[str(value) for value in row.values()] for row in rows]
-        print(table([name.upper() for name in overview.COLUMNS], cells, ruled=False))
+        print(table([name.upper() for name in COLUMNS], cells, ruled=False))
     return 0
 
 
@@ -96,7 +160,7 @@ def _names(_: argparse.Namespace) -> int:
 )
 def _show(args: argparse.Namespace) -> int:
     stack = manifest.load(args.stack)
-    print(json.dumps(manifest.document(stack), indent=2) if args.json else overview.text(stack))
+    print(json.dumps(manifest.document(stack), indent=2) if args.json else text(stack))
     return 0
 
 
@@ -129,13 +193,13 @@ def _check(args: argparse.Namespace) -> int:
 
 
 @command(
-    option("places", "prefix, view, Spack environment, or module", nargs="+", metavar="FOLDER|MODULE"),
+    option("places", "prefix, view, Spack environment, or module", nargs="+", metavar="PREFIX|MODULE"),
     option("--as", "name of the stack (default: FAMILY-VERSION)", dest="called", metavar="NAME"),
     flag("--yes", "write the manifest without a question"),
     group(
         "parts that are not found",
         option("--mpicc", "compiler wrapper", type=Path, metavar="FILE"),
-        option("--launcher", "launcher of ranks", type=Path, metavar="FILE"),
+        option("--mpirun", "launcher of the ranks", type=Path, metavar="FILE"),
         option("--osu", "folder with OSU's programs", type=Path, metavar="FOLDER"),
         option("--imb", "folder with IMB's programs", type=Path, metavar="FOLDER"),
         option("--stream", "program STREAM (default: compiled with gcc)", type=Path, metavar="FILE"),
@@ -144,7 +208,7 @@ def _check(args: argparse.Namespace) -> int:
     help="take an MPI library and benchmarks that are installed as a stack",
 )
 def _adopt(args: argparse.Namespace) -> int:
-    parts = ("mpicc", "launcher", "osu", "imb", "stream")
+    parts = ("mpicc", "mpirun", "osu", "imb", "stream")
     words = {part: getattr(args, part) for part in parts if getattr(args, part)}
     named = {part: Path(shutil.which(word) or word).absolute() for part, word in words.items()}
     if absent := next((file for file in named.values() if not file.exists()), None):

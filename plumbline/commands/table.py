@@ -49,7 +49,7 @@ _CORE: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
             "plumb launch baseline.json candidate.json --records out.jsonl",
         ),
         "prove": (
-            "prove",
+            "launch",
             "run any command and show where its ranks, threads and memory were",
             "plumb prove -- mpirun -n 4 ./app",
             {"--verdict": EXIT["INVALID"]},

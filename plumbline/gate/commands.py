@@ -98,8 +98,7 @@ class CommandBench(GateBench):
         self.kept = f"the pairs before it are kept: plumb gate --resume {folder}"
         self.host = machine.load()
         every = [variant for couple in begun.couples for variant in couple]
-        jobs = [SimpleNamespace(record=_record(variant, begun)) for variant in every]
-        self.jobs = cast("list[Any]", jobs)
+        self.jobs = cast("list[Any]", [SimpleNamespace(record=_record(variant, begun)) for variant in every])
 
     def launch(self, which: int, index: int, order: int) -> Launch:
         """Start the command; raises :class:`PlumbError` where it cannot be started."""
@@ -109,8 +108,7 @@ class CommandBench(GateBench):
         files.make_anew(folder)
         (witness := folder / "witness").mkdir()
         if is_free:
-            preloaded = [str(paths.witness_library()), *filter(None, [around.get("LD_PRELOAD")])]
-            around |= {"LD_PRELOAD": ":".join(preloaded), "PLUMB_WITNESS_DIR": str(witness)}
+            around = processes.preloaded(around, witness)
         else:
             placed = ["--placement", plan.placement, "--threads", str(plan.threads), "--memory", plan.memory]
             words = [str(paths.binder()), *placed, "--witness", str(witness), "--", *words]

@@ -95,8 +95,7 @@ class Confirmer:
             verdicts = self._measured(bad, both)
         except PlumbError as error:
             return Answer("open", f"it could not be measured: {error}; {fresh_sessions(bad)}")
-        name = f"{bad.variant.name}: {figure}"
-        verdict = next((item for item in verdicts if item.subject == name), None)
+        verdict = next((item for item in verdicts if item.subject == f"{bad.variant.name}: {figure}"), None)
         if verdict is None:
             return Answer("open", f"a gate does not judge this figure, which is optional; {fresh_sessions(bad)}")
         text = f"{both[1].measured} against {both[0].measured}, {verdict.count} pairs: "
@@ -200,8 +199,7 @@ def _of_stack(mpi: Mpi, compiler: dict[str, Any], sources: list[Any]) -> tuple[A
 
 
 def _of_program(benchmark: Benchmark) -> tuple[Any, ...]:
-    hashes = {name: value for name, value in benchmark.facts.items() if name.endswith("sha256")}
-    return benchmark.sha256, hashes
+    return benchmark.sha256, {name: value for name, value in benchmark.facts.items() if name.endswith("sha256")}
 
 
 def installed(record: Record, kernels: bool = True) -> str | None:
@@ -226,8 +224,7 @@ def measure_here(say: Say) -> Measure:
     """The real :data:`Measure`: a live gate in this process, shown by ``say``."""
 
     def in_pairs(both: tuple[Side, Side], couple: list[Variant], rule: PairedRule) -> run.GateOutcome:
-        part = site.partition(site.load(couple[0].site), couple[0].partition)
-        jobs.refuse(part, "plumb history --confirm")
+        jobs.refuse(site.partition(site.load(couple[0].site), couple[0].partition), "plumb history --confirm")
         if both[0].code:
             terms, file = setup.Terms(rule, purpose="history"), both[0].code.folder / FILE
             request = setup.GateRequest(both, terms, application=file, variant=couple[0].name, imposed=True)

@@ -200,8 +200,8 @@ def measure(contests: Sequence[Contest], bench: GateBench, seed: int, after_pair
 
 def _draw(seed: int, contest: Contest, purpose: str) -> float:
     """Between 0 and 1; the same for the same seed, contest and number of its pairs."""
-    text = f"{seed}/{purpose}/{contest.position}/{len(contest.launches)}"
-    return random.Random(text).random()  # noqa: S311 - an experimental design, not a secret
+    # an experimental design, not a secret
+    return random.Random(f"{seed}/{purpose}/{contest.position}/{len(contest.launches)}").random()  # noqa: S311
 
 
 def _pair(contest: Contest, bench: GateBench, seed: int, done: int) -> bool:

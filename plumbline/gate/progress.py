@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from plumbline.base import pace, terminal, units
+from plumbline.base import terminal, units
 from plumbline.base.units import counted, human_seconds
 from plumbline.gate.live import Contest, FigureState, Stop
 from plumbline.judge.decide import Verdict
@@ -82,7 +82,7 @@ class Progress:
 
     def _left(self) -> str:
         pairs = {str(item.position): CAP - item.kept for item in self.contests if self._is_open(item)}
-        left = min(pace.left(self.took, pairs, {}), max(self.most_s - self.seconds, 0.0))
+        left = min(units.time_left(self.took, pairs, {}), max(self.most_s - self.seconds, 0.0))
         return f"≤ {human_seconds(left)}" if any(pairs.values()) else ""
 
     def _is_open(self, contest: Contest) -> bool:

@@ -57,8 +57,8 @@ def load(rules_file: Path | None, name: str) -> tuple[list[Entry], str]:
     file = rules_file or site.folder(name) / FILE
     if rules_file is None and not file.is_file():
         return [], ""
-    document = schemas.read_yaml(file, "rules of the gate", "give a file of rules, docs/gate.md shows one")
-    entries = schemas.convert("gate", document, Rules, str(file)).rules
+    cure = "give a file of rules, docs/gate.md shows one"
+    entries = schemas.load("gate", file, Rules, "rules of the gate", cure).rules
     for position, entry in enumerate(entries, 1):
         if entry.tolerance is UNSET and entry.must_detect is UNSET:
             raise PlumbError(f"rule {position} has no margin", str(file), "give tolerance, must_detect or both")

@@ -160,8 +160,7 @@ def resolve(role: str, spelling: str, stack: str | None, file: Path | None = Non
         raise PlumbError(f"stack '{stack}' is not installed", "plumb gate --stack", f"installed: {installed}")
     differing = changes(named, file is not None, where)
     if file is None and "build" in named:
-        cure = "variable:NAME=VALUE"
-        raise PlumbError("variables of a build need a plumb.yaml with a build", where, cure)
+        raise PlumbError("variables of a build need a plumb.yaml with a build", where, "variable:NAME=VALUE")
     if file is None:
         return Side(role, stack, commit, differing, spelling, install=makes)
     variables = tuple(_assigned(named, "build", where).items())
@@ -187,8 +186,8 @@ def parsed(spelling: str, where: str) -> dict[str, list[str]]:
             kind, value = match.groups()
         else:
             provider, _, _ = part.rpartition(":")
-            is_stack = part in manifests.names() or provider in stacks.PROVIDERS
-            kind, value = "stack" if is_stack else "commit", part
+            kind = "stack" if part in manifests.names() or provider in stacks.PROVIDERS else "commit"
+            value = part
         if kind in values and kind not in REPEATED:
             raise PlumbError(f"'{spelling}' has two values of {kind}", where, "name one")
         values.setdefault(kind, []).append(value)
@@ -198,9 +197,8 @@ def parsed(spelling: str, where: str) -> dict[str, list[str]]:
 def _commit(name: str, file: Path | None, where: str, installed: str) -> str:
     commit = git.commit(name, file.parent if file else None)
     if commit is None:
-        fault = "is neither an installed stack nor a commit"
-        if file is None and paths.is_installed():
-            fault = "is not an installed stack, and commits of the suite need a checkout of it"
+        lacks = "is not an installed stack, and commits of the suite need a checkout of it"
+        fault = lacks if file is None and paths.is_installed() else "is neither an installed stack nor a commit"
         raise PlumbError(f"'{name}' {fault}", where, f"installed: {installed}")
     return commit
 
@@ -285,16 +283,14 @@ def checkout(commit: str) -> Path:
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    archive, fresh = folder.with_suffix(".tar"), folder.with_suffix(".new")
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir()
+    archive = folder.with_suffix(".tar")
     try:
         git.run("archive", "--output", str(archive), commit)
-        with tarfile.open(archive) as files_of_commit:
+        with tarfile.open(archive) as files_of_commit, stacks.staged(folder) as fresh:
+            fresh.mkdir()
             # Python 3.11.2 of Debian 12 and others do not know extractall(filter=...), and ignore this
             files_of_commit.extraction_filter = getattr(tarfile, "data_filter", None)
             files_of_commit.extractall(fresh)  # noqa: S202
     finally:
         archive.unlink(missing_ok=True)
-    fresh.rename(folder)
     return folder

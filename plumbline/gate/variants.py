@@ -45,8 +45,7 @@ def list_variants(
     """
     prefix = folder / "reframe"
     files.make_anew(prefix)
-    chosen = cases.words(of.files if of else cases.files(test))
-    command = [paths.program("reframe"), *chosen, "--dry-run"]
+    command = [paths.program("reframe"), *cases.words(of.files if of else cases.files(test)), "--dry-run"]
     environments = {settings.environment_name(stack): stack for stack in stacks}
     command += ["--nocolor", "-p", f"^({'|'.join(map(re.escape, environments))})$"]
     command += campaign.named(test) if test else [] if of else ["-t", "quick"]

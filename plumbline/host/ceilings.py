@@ -233,10 +233,6 @@ def _sweep(figure: Quantity, used: NodeUse, measured: Measured) -> Bound | None:
     return _of_cores(known, used.cores, units.MB_S, label)
 
 
-def _peak(_: Quantity, used: NodeUse, measured: Measured) -> Bound | None:
-    return _of_cores_and_all(measured.peak_GFlop_per_s, used, units.GFLOP_S, "multiply-add peak")
-
-
 def _copy(figure: Quantity, used: NodeUse, measured: Measured) -> Bound | None:
     """One core copies each message at least once; the level follows from the caches of one core, for both buffers."""
     level = level_of(2 * figure.params["bytes"], used.own_caches)
@@ -255,10 +251,8 @@ def _handover(figure: Quantity, used: NodeUse, measured: Measured) -> Bound | No
 
 def _is_message(figure: Quantity, used: NodeUse) -> bool:
     """Whether it is of a message in host memory between two ranks that run alone, or between pairs measured in turn."""
-    if figure.params.get("buffers", "H H") != "H H":
-        return False
-    apart = "class" in figure.params or used.ranks == 2
-    return "bytes" in figure.params and apart
+    params = figure.params
+    return "bytes" in params and params.get("buffers", "H H") == "H H" and ("class" in params or used.ranks == 2)
 
 
 #: which figure is compared with which ceiling: the first rule that applies
@@ -281,7 +275,7 @@ TABLE = (
     CeilingRule(
         "in GFlop/s: the multiply-add peak of the cores used",
         lambda figure, _: figure.unit == units.GFLOP_S,
-        _peak,
+        lambda _, used, known: _of_cores_and_all(known.peak_GFlop_per_s, used, units.GFLOP_S, "multiply-add peak"),
     ),
     CeilingRule(
         "`…bandwidth` of a message between two ranks of a node: a copy by one core, two if both directions are added",
@@ -312,8 +306,7 @@ def _of_cores_and_all(known: Sequence[Ceiling], used: NodeUse, unit: str, label:
     most = max(known, key=lambda ceiling: ceiling.cores or 0, default=None)
     if most is None:
         return None
-    text = f"{label}, {units.counted(most.cores or 0, 'core')}"
-    of_all = Bound(most.median, unit, text, most.spread_percent)
+    of_all = Bound(most.median, unit, f"{label}, {units.counted(most.cores or 0, 'core')}", most.spread_percent)
     return _least([_of_cores(known, used.cores, unit, label), of_all])
 
 

@@ -84,13 +84,13 @@ def built_with(topology: str | Path) -> str | None:
 
 
 def load(topology: str | Path | None = None) -> Devices:
-    """The devices of an hwloc XML file; left out, of this host. Synthetic descriptions have none."""
+    """The devices of an hwloc XML file; synthetic descriptions have none.
+
+    Left out: those of this host, with the models and links that the drivers of its GPUs report.
+    """
     devices = msgspec.json.decode(_binder_document(topology), type=Devices)
-    return _with_drivers(devices) if topology is None else devices
-
-
-def _with_drivers(devices: Devices) -> Devices:
-    """``devices`` of this host, with the models and links that the drivers of its GPUs report."""
+    if topology is not None:
+        return devices
     models = {}
     with contextlib.suppress(OSError):  # the energy of GPUs says why NVML fails
         models = {gpu.address: gpu.model() for gpu in nvml.gpus()}
@@ -134,11 +134,8 @@ def of_host(facts: Mapping[str, Any]) -> Devices | None:
 
 def document(topology: str | Path | None = None) -> dict[str, Any]:
     """The devices as JSON has them. Each of this host whose PCIe link sysfs knows has it as ``link``."""
-    document: dict[str, Any] = msgspec.json.decode(_binder_document(topology))
-    if topology is not None:
-        return document
-    document |= msgspec.to_builtins(_with_drivers(msgspec.convert(document, Devices)))
-    here = pci_links()
+    document = {"topology": str(topology or "this host"), **msgspec.to_builtins(load(topology))}
+    here = pci_links() if topology is None else {}
     for device in document["devices"]:
         if device["address"] in here:
             device["link"] = msgspec.to_builtins(here[device["address"]])
@@ -179,12 +176,10 @@ def meanings(devices: Devices) -> list[tuple[str, str]]:
 
 def facts(device: Device, link: Link | str | None) -> tuple[str, ...]:
     """Label, address, vendor and device, names, nearest CPUs, and link of a device: as texts."""
-    near = "near to no usable CPU"
-    if device.cpus:
-        near = f"socket {cpu_list(device.sockets)}, NUMA node {cpu_list(device.nodes)}"
+    local = f"socket {cpu_list(device.sockets)}, NUMA node {cpu_list(device.nodes)}"
+    near = local if device.cpus else "near to no usable CPU"
     rate = "" if device.link_gbytes_s is None else f"{device.link_gbytes_s:g} GB/s"
-    known = str(link) if link else rate
-    return device.label, device.address, device.ids, " ".join(device.names), near, known
+    return device.label, device.address, device.ids, " ".join(device.names), near, str(link) if link else rate
 
 
 class Link(Struct, frozen=True):
@@ -228,8 +223,7 @@ def between_gpus(root: Path = Path("/")) -> dict[frozenset[str], str]:
     ends = {}
     with contextlib.suppress(OSError):
         ends = {gpu.address: gpu.nvlinks() for gpu in nvml.gpus()}
-    bonded = {pair: f"NV{count}" for pair, count in nvml.nvlinks(ends).items()}
-    return dict.fromkeys(xgmi(root), "XGMI") | bonded
+    return dict.fromkeys(xgmi(root), "XGMI") | {pair: f"NV{count}" for pair, count in nvml.nvlinks(ends).items()}
 
 
 def xgmi(root: Path = Path("/")) -> frozenset[frozenset[str]]:

@@ -48,8 +48,7 @@ def draw(
     lines += [*_caches(machine)] if caches else []
     machine_devices = devices.load(topology)
     if machine_devices.devices:
-        here = devices.pci_links() if topology is None else {}
-        drawn = devices.draw(machine_devices, here, WIDTH)
+        drawn = devices.draw(machine_devices, devices.pci_links() if topology is None else {}, WIDTH)
         lines += [*_heading("devices"), *(line.rstrip() for line in drawn)]
     if plan:
         lines += ["", *_legend(plan)]
@@ -122,8 +121,7 @@ def _group(cache: str, cores: list[Core], labels: Labels, cell: int) -> Iterator
             yield _row(name, "cpu", ("" if cpu is None else str(cpu) for cpu in cpus), cell)
             name = ""
             if any(cpu in labels for cpu in cpus):
-                places = ("" if cpu is None else labels.get(cpu, IDLE) for cpu in cpus)
-                yield _row("", "rank", places, cell)
+                yield _row("", "rank", ("" if cpu is None else labels.get(cpu, IDLE) for cpu in cpus), cell)
 
 
 def _row(name: str, kind: str, cells: Iterable[str], cell: int) -> str:

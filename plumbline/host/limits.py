@@ -141,10 +141,6 @@ def link(figure: Quantity, facts: Facts, _: Resources) -> Limit | None:
     return _peak(units.MB_S, 125.0, "{} x link of {:g} Gbit/s", figure.directions, facts.link_gbit)
 
 
-def _whole(figure: Quantity, _: Facts, __: Resources) -> Limit | None:
-    return Limit(value=100.0, unit=figure.unit, method="the whole")
-
-
 def _peak(unit: str, factor: float, method: str, *known: float) -> Limit | None:
     """The product of the facts that are ``known``, times ``factor``; None where one of them is 0."""
     return Limit(value=math.prod(known) * factor, unit=unit, method=method.format(*known)) if all(known) else None
@@ -160,7 +156,10 @@ class LimitRule(NamedTuple):
 #: which figure has which limit: the first rule that applies
 TABLE = (
     LimitRule(lambda figure, _: figure.metric in STREAM_METRICS, memory),
-    LimitRule(lambda figure, _: figure.unit == units.PERCENT and is_of(figure.metric, SHARES), _whole),
+    LimitRule(
+        lambda figure, _: figure.unit == units.PERCENT and is_of(figure.metric, SHARES),
+        lambda figure, *_: Limit(value=100.0, unit=figure.unit, method="the whole"),
+    ),
     LimitRule(lambda figure, _: figure.unit == units.GFLOP_S, flops),
     LimitRule(lambda figure, _: figure.is_sweep, sweep),
     LimitRule(lambda figure, used: figure.metric.endswith("bandwidth") and figure.crosses and used.nodes > 1, link),

@@ -102,16 +102,14 @@ def load(topology: str | Path | None = None) -> Machine:
         except (OSError, UnicodeDecodeError) as error:
             raise PlumbError(f"cannot be read: {error}", str(topology)) from None
     else:
-        arguments = [] if topology is None else ["--topology", str(topology)]
-        text = binder.ask(["--export-topology", "-", *arguments])
+        text = binder.ask(["--export-topology", "-", *([] if topology is None else ["--topology", str(topology)])])
     return parse(text, "this host" if topology is None else str(topology))
 
 
 def parse(text: str, name: str) -> Machine:
     """The machine in hwloc XML ``text``; raises :class:`PlumbError` if it is none. ``name`` is the machine's."""
     try:
-        document = ElementTree.fromstring(text)  # noqa: S314
-        return _read(document, name)
+        return _read(ElementTree.fromstring(text), name)  # noqa: S314
     except (ElementTree.ParseError, KeyError, ValueError) as error:
         cure = "capture it with plumb-bind --export-topology FILE.xml"
         raise PlumbError(f"not an hwloc XML file: {type(error).__name__} {error}", name, cure) from None
@@ -235,8 +233,7 @@ def memory_nodes(machines: Iterable[Machine]) -> list[int]:
 
 def is_far(machines: Iterable[Machine], cpu_node: int, memory: str) -> bool:
     """Whether a memory policy puts the pages of ``cpu_node`` on other CPUs' memory; high-bandwidth memory has none."""
-    others = {f"node:{node}" for node in cpu_nodes(machines)} - {f"node:{cpu_node}"}
-    return memory in {"remote", *others}
+    return memory in {"remote", *(f"node:{node}" for node in cpu_nodes(machines) if node != cpu_node)}
 
 
 def memories(machines: Iterable[Machine]) -> list[str]:

@@ -69,10 +69,14 @@ def disagreements(records: Sequence[Record]) -> list[tuple[Claim, Claim]]:
     no cause: a comparison of sides, which does, demands more of a campaign's few launches.
     """
     groups = group(
-        ((_measured_together(record), claim.cpus, claim.quantity), claim)
+        (
+            (record.campaign or record.session, record.site, record.partition, tuple(record.nodes), record.stack.name,
+             claim.cpus, claim.quantity),
+            claim,
+        )
         for record in records
         for claim in claims(record)
-    )
+    )  # fmt: skip
     disagreeing = [
         (first, second)
         for claims in groups.values()
@@ -80,10 +84,6 @@ def disagreements(records: Sequence[Record]) -> list[tuple[Claim, Claim]]:
         if first.record.variant.test != second.record.variant.test and _apart(first.samples, second.samples)
     ]
     return sorted(disagreeing, key=lambda pair: -max(pair[0].value, pair[1].value) / min(pair[0].value, pair[1].value))
-
-
-def _measured_together(record: Record) -> tuple[str, ...]:
-    return record.campaign or record.session, record.site, record.partition, *record.nodes, record.stack.name
 
 
 def doubtful(disagreeing: Sequence[tuple[Claim, Claim]]) -> frozenset[tuple[str, str]]:
@@ -102,9 +102,8 @@ def doubtful_of(rows: Sequence[AnyRecord]) -> frozenset[tuple[str, str]]:
 
 def _apart(first: Samples, second: Samples) -> bool:
     difference = unpaired.compare([first.values], [second.values], (first.step, second.step))
-    low, high = difference.low, difference.high
-    no_overlap = low is not None and high is not None and (low > 1 or high < 1)
-    return no_overlap and unpaired.exceeds_sessions(difference.ratio)
+    overlap = difference.low is None or difference.high is None or difference.low <= 1 <= difference.high
+    return not overlap and unpaired.exceeds_sessions(difference.ratio)
 
 
 def claims(record: Record) -> Iterator[Claim]:
@@ -112,8 +111,7 @@ def claims(record: Record) -> Iterator[Claim]:
     if record.placement.nodes > 1:
         return
     for quantity in QUANTITIES:
-        by_cpus = of_launches(record, functools.partial(_cpus, record, quantity))
-        for cpus, samples in by_cpus.items():
+        for cpus, samples in of_launches(record, functools.partial(_cpus, record, quantity)).items():
             if all(value > 0 for value in samples.values):
                 yield Claim(record, quantity, cpus, samples)
 

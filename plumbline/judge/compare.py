@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -276,10 +275,7 @@ def _line(key: Key, unit: str, cells: tuple[Cell | None, ...], pairs: Pairs, dou
     best = tuple(
         number for number in sorted({side for pair in pairs for side in pair}) if worse and number not in worse
     )
-    differences, claimed = (
-        tuple(between for between, _ in to_first),
-        tuple(is_claimed for _, is_claimed in to_first),
-    )
+    differences, claimed = zip(*to_first, strict=True)
     return Line(key, unit, key.better, cells, differences, claimed, best, doubtful)
 
 
@@ -300,12 +296,13 @@ def _circumstances(chosen: list[list[AnyRecord]], loose: set[str]) -> list[tuple
 
 
 def _facts(rows: list[AnyRecord]) -> dict[str, set[str]]:
-    facts: dict[str, set[str]] = defaultdict(set)
-    for row in rows:
-        facts["provenance"].add(row.provenance)
-        facts["suite commit"].add((row.suite.commit or "unknown")[:12])
-        facts[f"stack {row.stack.name}"].add(f"{row.stack.mpi.family} {row.stack.mpi.version}")
-        for name, value in row.host.items():
-            if name not in FLEETING and value is not None:
-                facts[name].add(str(value))
-    return facts
+    facts = (
+        {
+            "provenance": row.provenance,
+            "suite commit": (row.suite.commit or "unknown")[:12],
+            f"stack {row.stack.name}": f"{row.stack.mpi.family} {row.stack.mpi.version}",
+            **{name: str(value) for name, value in row.host.items() if name not in FLEETING and value is not None},
+        }
+        for row in rows
+    )
+    return {name: set(values) for name, values in group(item for known in facts for item in known.items()).items()}

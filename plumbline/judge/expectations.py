@@ -8,16 +8,17 @@ slow. Nothing is stored: records keep their verdicts, and expectations are worke
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from plumbline.base import group, units
 from plumbline.host import ceilings, limits
-from plumbline.host.processors import memory_peak
 from plumbline.judge import agreement
 from plumbline.judge.references.match import side
 from plumbline.records import naming
@@ -33,6 +34,21 @@ Kind = Literal["reference", "memory", "clock", "program", "library", "placement"
 BAND = 0.70
 #: bytes that STREAM counts, of those that regular stores move (a store reads its line first)
 COUNTED = {"copy": 2 / 3, "scale": 2 / 3, "add": 3 / 4, "triad": 3 / 4}
+#: name of a processor -> memory channels of a package, and their fastest MT/s with one module each, by data sheet: for
+#: hosts whose modules nobody could read. Sources: AMD's
+#: product pages of EPYC 7002, 7003, 9004 and 9005; ark.intel.com, "Max # of Memory Channels", "Maximum Memory Speed".
+#: Series whose members differ in speed (Gold 6300 and 6400, Platinum 8500) are not here
+CHANNELS = (
+    (r"AMD EPYC 7\w\w[23](?!\d)", 8, 3200),
+    (r"AMD EPYC 9\w\w4(?!\d)", 12, 4800),
+    (r"AMD EPYC 9\w\w5(?!\d)", 12, 6000),
+    (r"Intel.*(Platinum 81|Gold 61)\d\d(?![\dH])", 6, 2666),
+    (r"Intel.*(Platinum 82|Gold 62)\d\d(?![\dHV])", 6, 2933),
+    (r"Intel.*Platinum 83\d\d(?![\dH])", 8, 3200),
+    (r"Intel.*Platinum 84\d\d(?![\dH])", 8, 4800),
+)
+#: bytes of a transfer of all of these
+TRANSFER = 8
 #: times worse than a bound of the machine that a figure may be, and than another library that a library may be
 NEAR, FAR = 1.25, 2.0
 #: hand-overs of a cache line that a short message may take: twice those of the libraries that need most of the usual
@@ -173,11 +189,10 @@ class Session:
     @cached_property
     def handovers(self) -> dict[tuple[str, str], Ceiling]:
         """Partition and class of two cores -> us of a hand-over between them."""
-        known = [(item.record.partition, item.figure.ceiling) for item in self.items if item.figure.ceiling]
         return {
-            (place, ceiling.method.rpartition(" ")[2]): ceiling
-            for place, ceiling in known
-            if ceiling.method.startswith(ceilings.HANDOVER)
+            (item.record.partition, ceiling.method.rpartition(" ")[2]): ceiling
+            for item in self.items
+            if (ceiling := item.figure.ceiling) and ceiling.method.startswith(ceilings.HANDOVER)
         }
 
     @cached_property
@@ -201,6 +216,19 @@ def _program(item: Item) -> object:
     params = sorted((name, repr(value)) for name, value in variant.params.items() if name != "build")
     placed = repr(item.record.placement)
     return variant.test, tuple(params), placed, item.figure.name, item.cpus, item.record.site, item.record.partition
+
+
+def memory_peak(processor: str, packages: int) -> tuple[float, str] | None:
+    """Peak rate of the memory of ``packages`` packages in MB/s and how it is made up; None for another processor.
+
+    >>> memory_peak("AMD EPYC 7763 64-Core Processor", 2)
+    (409600, '2 packages x 8 channels x 3200 MT/s x 8 B by data sheet')
+    """
+    for name, channels, rate in CHANNELS:
+        if re.search(name, processor):
+            method = f"{packages} packages x {channels} channels x {rate} MT/s x {TRANSFER} B by data sheet"
+            return packages * channels * rate * TRANSFER, method
+    return None
 
 
 def _is_alone(item: Item) -> bool:
@@ -259,18 +287,15 @@ def _same_mix(item: Item, session: Session) -> Iterator[Bound]:
 
 def _same_program(item: Item, session: Session) -> Iterator[Bound]:
     """The same program where no library plays a part, with other stacks and in other builds."""
-    for peer in session.by_program[_program(item)] if _is_alone(item) and item.place < SHOWN else ():
-        if peer.record is not item.record:
-            yield peer.bound(f"the same {_built(peer)}")
+    peers = session.by_program[_program(item)] if _is_alone(item) and item.place < SHOWN else ()
+    return (peer.bound(f"the same {_built(peer)}") for peer in peers if peer.record is not item.record)
 
 
 def _same_test(item: Item, session: Session) -> Iterator[Bound]:
     """The other libraries, on the same cores; how much overlaps at which size is a choice of each library."""
-    if _is_alone(item) or item.place >= (1 if item.figure.unit == units.PERCENT else SHOWN):
-        return
-    for peer in session.by_program[_program(item)]:
-        if peer.record.stack.name != item.record.stack.name:
-            yield peer.bound(peer.record.stack.name)
+    is_compared = not _is_alone(item) and item.place < (1 if item.figure.unit == units.PERCENT else SHOWN)
+    peers = session.by_program[_program(item)] if is_compared else ()
+    return (peer.bound(name) for peer in peers if (name := peer.record.stack.name) != item.record.stack.name)
 
 
 def _same_stack(item: Item, session: Session) -> Iterator[Bound]:
@@ -345,7 +370,7 @@ def _expect(item: Item, session: Session) -> Expectation:
     record, figure = item.record, item.figure
     if figure.reference:
         edge = figure.reference.lower if figure.better == "higher" else figure.reference.upper
-        state: State = "slow" if side(figure) == "below" else "as expected"
+        state: State = "slow" if side(figure, figure.reference) == "below" else "as expected"
         times = item.times(figure.value, figure.reference.value)
         origin = f"its reference, {' '.join(units.human(figure.reference.value, figure.reference.unit))}"
         return Expectation(record, figure, state, origin, "reference", times, item.times(1 + (edge or 0), 1.0))
@@ -443,9 +468,9 @@ def faults(expected: Sequence[Expectation]) -> list[Fault]:
     known = {each.record.id for each in expected if each.kind == "memory"}
     of_machine = _each(memory, "slow memory")
     if 2 * len(of_machine) > len(known):
-        of_machine = [Fault("slow memory in most tests", max(memory, key=_times))]
+        of_machine = [Fault("slow memory in most tests", max(memory, key=attrgetter("times")))]
     if clock := slow.get("clock"):
-        worst = max(clock, key=_times)
+        worst = max(clock, key=attrgetter("times"))
         cores = len(worst.record.plan.cpus)
         alone = [each.state for each in expected if each.kind == "memory" and len(each.record.plan.cpus) == 1]
         if cores > 1 and worst.times > HALF and all(state == "as expected" for state in alone):
@@ -461,14 +486,10 @@ def faults(expected: Sequence[Expectation]) -> list[Fault]:
     ]
 
 
-def _times(each: Expectation) -> float:
-    return each.times
-
-
 def _each(slow: Sequence[Expectation], name: str) -> list[Fault]:
     """A fault for each record, by the first of its figures that is slow; the worst first."""
     first = [several[0] for several in group((each.record.id, each) for each in slow).values()]
-    return [Fault(name.format(each.record), each) for each in sorted(first, key=_times, reverse=True)]
+    return [Fault(name.format(each.record), each) for each in sorted(first, key=attrgetter("times"), reverse=True)]
 
 
 def _libraries(slow: Sequence[Expectation]) -> list[Fault]:
@@ -476,8 +497,8 @@ def _libraries(slow: Sequence[Expectation]) -> list[Fault]:
     known = []
     for stack, several in group((each.record.stack.name, each) for each in slow).items():
         suspects = Counter(each.suspect for each in several if each.suspect)
-        worst = max(several, key=_times)
-        least, most = f"{min(map(_times, several)):.1f}", f"{worst.times:.1f}"
+        worst = max(several, key=attrgetter("times"))
+        least, most = f"{min(each.times for each in several):.1f}", f"{worst.times:.1f}"
         tests = units.counted(len({each.record.id for each in several}), "variant")
         span = f"{least} to {most}" if least != most else least
         suspect = worst.suspect or next((name for name, _ in suspects.most_common(1)), "")

@@ -6,7 +6,8 @@ those of the other differ in the hour too.
 
 from __future__ import annotations
 
-import datetime
+from collections.abc import Iterable
+from datetime import datetime, timezone
 from pathlib import Path
 
 from plumbline.base import group
@@ -43,12 +44,16 @@ def series(folder: Path, better: str) -> list[Series]:
 
     Raises :class:`PlumbError` for a file that is no result.
     """
-    made = []
-    for name, points in _points(folder).items():
-        times = [datetime.datetime.fromtimestamp(when, datetime.timezone.utc) for when, _ in points]
-        values = [value for _, value in points]
-        made.append(Series(name, better, [f"{time:%Y-%m-%dT%H:%M:%SZ}" for time in times], values, step=_step(values)))
-    return made
+    return [
+        Series(
+            name,
+            better,
+            [f"{datetime.fromtimestamp(when, timezone.utc):%Y-%m-%dT%H:%M:%SZ}" for when, _ in points],
+            [value for _, value in points],
+            step=_step(value for _, value in points),
+        )
+        for name, points in _points(folder).items()
+    ]
 
 
 def _points(place: Path) -> dict[str, list[Point]]:
@@ -71,5 +76,5 @@ def _pairs(name: str, old: list[Point], new: list[Point], where: str) -> Pairs:
     return Pairs(name, Column(first, _step(first)), Column(second, _step(second)), "lower", fixed=True)
 
 
-def _step(values: list[float]) -> float:
+def _step(values: Iterable[float]) -> float:
     return step_of(map(repr, values))

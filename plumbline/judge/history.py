@@ -47,11 +47,12 @@ class Series:
 
 def _label(key: dict[str, Any], differing: Sequence[str]) -> str:
     """A series' name: variant, stack and figure, and the ``differing`` ones of its other members."""
-    parts = [key["variant"], key["stack"], key["figure"]]
-    for name in (each for each in differing if each in key):
-        value = key[name]
-        parts.append(("+" if name == "nodes" else " ").join(value) if isinstance(value, list) else value)
-    return " ".join(parts)
+    others = (
+        ("+" if name == "nodes" else " ").join(value) if isinstance(value := key[name], list) else value
+        for name in differing
+        if name in key
+    )
+    return " ".join([key["variant"], key["stack"], key["figure"], *others])
 
 
 def series_of_records(records: Iterable[AnyRecord]) -> list[Series]:

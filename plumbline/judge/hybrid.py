@@ -45,8 +45,8 @@ def verdicts(records: Sequence[AnyRecord]) -> list[Verdict]:
     Those of applications count, too: with one thread a rank they are pure MPI codes, with more hybrid ones.
     """
     usable = [row for row in records if row.is_valid and row.figures and (_mode(row) or row.variant.application)]
-    compared = []
     oldest_first = sorted(usable, key=lambda row: row.time)
+    compared = []
     for _, rows in sorted(group((_problem_on_a_machine(row), row) for row in oldest_first).items()):
         newest = {row.variant.name: row for row in rows}.values()
         # of a pure MPI code no rank has two threads at work

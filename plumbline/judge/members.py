@@ -29,6 +29,7 @@ import numpy as np
 
 from plumbline.base import group
 from plumbline.base.units import Better
+from plumbline.judge.statement import nonempty
 from plumbline.statistics import Flags, Floats, Ints, basic, unpaired
 from plumbline.statistics.basic import extremes
 
@@ -86,8 +87,7 @@ def of_launches(labels: list[str], values: Floats, floor: float) -> Family:
     summary = summarise(values, noise)
     there = np.isfinite(values)
     owners = np.repeat(np.arange(len(labels)), there.sum(axis=1))[:, None]
-    effect = summary - np.median(summary)
-    return Family(labels, summary, effect, values[there], owners.astype(np.int64), floor, noise)
+    return Family(labels, summary, summary - np.median(summary), values[there], owners.astype(np.int64), floor, noise)
 
 
 def suspects(summary: Floats, error: float) -> tuple[Flags, Floats]:
@@ -183,8 +183,7 @@ class Nodes(_Class):
 
     def facts(self) -> dict[str, int]:
         """How many classes these are, and how many rounds there were if the nodes were compared round by round."""
-        counts = {"together": self.combined, "rounds": len(self._rounds())}
-        return {name: count for name, count in counts.items() if count}
+        return nonempty(together=self.combined, rounds=len(self._rounds()))
 
     def families(self, floor: float) -> list[tuple[str, Family]]:
         """The one family of nodes; ``floor`` (a log ratio) is raised to one step of the values.

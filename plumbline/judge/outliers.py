@@ -126,8 +126,7 @@ def decide(classes: Sequence[Nodes | Matrix], margins: Margins) -> list[Verdict]
     floor = math.log1p(margins.min_effect)
     joined = members.joined(classes, floor)
     share = COMBINED if joined else 0.0
-    apart = _decide(classes, margins, floor, SIDE * (1 - share))
-    return apart + _decide(joined, margins, floor, SIDE * share)
+    return _decide(classes, margins, floor, SIDE * (1 - share)) + _decide(joined, margins, floor, SIDE * share)
 
 
 def _decide(classes: Sequence[Nodes | Matrix], margins: Margins, floor: float, side: float) -> list[Verdict]:
@@ -329,8 +328,7 @@ def _launches_needed(part: _Part, error: float, margins: Margins) -> int | None:
     between = max(part.spread() ** 2 - launch / have, 0.0)
     for launches in range(have, MOST_LAUNCHES + 1):
         enough = limit * math.sqrt((between + launch / launches) * n / (n - 1)) <= math.log1p(margins.must_detect)
-        shown = unpaired.critical(launches, (n - 1) * launches, error) >= 0
-        if enough and shown:
+        if enough and unpaired.critical(launches, (n - 1) * launches, error) >= 0:
             return max(launches, have + 1)
     return None
 

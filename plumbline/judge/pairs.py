@@ -140,8 +140,9 @@ def blur(pairs: Pairs) -> int:
 
 def read_pairs(file: Path, baseline: str | None = None, by_itself: bool = False) -> list[Pairs]:
     """The series of the :func:`read_couples` of ``file``. ``by_itself`` claims that the candidate disturbs itself."""
-    couples = read_couples(file, baseline)
-    return [pairs for couple in couples for pairs in pairs_of_records(*couple, by_itself=by_itself)]
+    return [
+        pairs for couple in read_couples(file, baseline) for pairs in pairs_of_records(*couple, by_itself=by_itself)
+    ]
 
 
 def read_couples(file: Path, baseline: str | None = None) -> list[tuple[Record, Record]]:
@@ -198,10 +199,9 @@ def pairs_of_records(
         for figure in record.variant.figures
         if not figure.optional
     }  # the baseline's own definition wins
-    test = candidate.variant.name
     seen = None if common else disturbed.of(list(zip(baseline.launches, candidate.launches, strict=True)), by_itself)
     sides = [(record, [_Values(launch) for launch in record.launches]) for record in (baseline, candidate)]
-    return [_pairs(f"{test}: {name}", wanted[name], sides, common, seen) for name in wanted]
+    return [_pairs(f"{candidate.variant.name}: {name}", wanted[name], sides, common, seen) for name in wanted]
 
 
 class _Values:
@@ -228,10 +228,9 @@ def _faults(baseline: Record, candidate: Record, state: str) -> list[str]:
     checks = []
     for side, record in (("baseline", baseline), ("candidate", candidate)):
         reason = (record.reasons or ["no reason recorded"])[0]
-        is_invalid = record.verified and (record.reasons or record.verdict == "invalid")
         checks += [
             (not record.verified, f"the {side} is not verified: {reason}"),
-            (is_invalid, f"the {side} is invalid: {reason}"),
+            (record.verified and (record.reasons or record.verdict == "invalid"), f"the {side} is invalid: {reason}"),
             (record.is_profiled, f"the {side} was profiled: no measurement"),
             (record.state != state, f"the {side} is {record.state}"),
         ]

@@ -120,10 +120,9 @@ def _groups(pattern: str, name: str) -> dict[str, str] | None:
 
 
 def _placed(row: AnyRecord) -> dict[str, str]:
-    placed = {name: str(getattr(row.placement, name)) for name in PLACED}
     return {
         "placement": row.placement.name,
-        **placed,
+        **{name: str(getattr(row.placement, name)) for name in PLACED},
         "stack": row.stack.name,
         "partition": row.partition,
         "site": row.site,
@@ -195,8 +194,7 @@ def ordered(distinct: Iterable[Values], names: Sequence[str], axis: Axis) -> tup
 
 def _natural(text: str) -> tuple[int, float, str]:
     """The sort key of a value: numbers by size, then texts by the first number in them."""
-    number = re.fullmatch(r"\d+(?:\.\d+)?", text)
-    return (0, float(text), "") if number else (1, 0.0, text)
+    return (0, float(text), "") if re.fullmatch(r"\d+(?:\.\d+)?", text) else (1, 0.0, text)
 
 
 def shown(items: Sequence[Item]) -> Shown:
@@ -219,14 +217,21 @@ def text(pivot: Pivot, plot: bool = False) -> str:
     """The table for a terminal: the unit above it where all cells have one; then ``plot`` adds a sparkline to rows."""
     unit = pivot.unit
     names = [" ".join(column) or "value" for column in pivot.columns]
-    rows = []
-    for row in pivot.rows:
-        shown = [pivot.cells.get((row, column)) for column in pivot.columns]
-        cells = [formatted(content, unit) for content in shown]
-        drawing = sparkline([content.value for content in shown if content]) if unit else ""
-        rows.append((*row, *cells, *([drawing] if plot else [])))
-    header = (*pivot.by_row, *names, *(["plot"] if plot else []))
-    return "\n".join([*([f"in {unit}"] if unit else []), drawn(header, rows, right=names)])
+    shown = [(row, [pivot.cells.get((row, column)) for column in pivot.columns]) for row in pivot.rows]
+    rows = [
+        (
+            *row,
+            *(formatted(content, unit) for content in contents),
+            *([sparkline([content.value for content in contents if content]) if unit else ""] if plot else []),
+        )
+        for row, contents in shown
+    ]
+    return "\n".join(
+        [
+            *([f"in {unit}"] if unit else []),
+            drawn((*pivot.by_row, *names, *(["plot"] if plot else [])), rows, right=names),
+        ]
+    )
 
 
 def formatted(content: Shown | None, unit: str | None) -> str:

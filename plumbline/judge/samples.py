@@ -69,9 +69,8 @@ def of_launches(record: Record, key: Callable[[Measurement], Key | None]) -> dic
 
 def measured(records: Iterable[AnyRecord], figure: str | None = None) -> Iterator[Measured]:
     """The figures of valid and of imported ``records``, of the name ``figure``."""
-    for row in records:
-        if row.is_comparable:
-            yield from ((row, wanted) for wanted in row.figures if figure in (None, wanted.name))
+    comparable = (row for row in records if row.is_comparable)
+    return ((row, wanted) for row in comparable for wanted in row.figures if figure in (None, wanted.name))
 
 
 def nodes(records: Iterable[AnyRecord], figure: str | None = None) -> list[Nodes]:
@@ -159,8 +158,7 @@ def _remarks(rows: Sequence[AnyRecord]) -> dict[str, list[str]]:
     """Per node what may explain it: launches that were disturbed, and circumstances that most others do not have."""
     remarks: dict[str, list[str]] = defaultdict(list)
     for node, node_rows in group((row.nodes[0], row) for row in rows).items():
-        disturbed = sum(row.disturbed_count for row in node_rows)
-        if disturbed:
+        if disturbed := sum(row.disturbed_count for row in node_rows):
             remarks[node].append(f"{disturbed} of {sum(row.launch_count for row in node_rows)} launches disturbed")
     for name in provenance.SETTINGS:
         settings = [json.dumps(row.host.get(name)) for row in rows]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline import mpi, schedulers
-from plumbline.base import surroundings
+from plumbline.base import group, surroundings
 from plumbline.base.errors import PlumbError
 from plumbline.launch.witness.model import Setting, Witness
 from plumbline.mpi import Family
@@ -55,11 +55,10 @@ class Inherited:
 
 def inherit(environment: Mapping[str, str]) -> Inherited:
     """The variables of ``environment``, sorted by their treatment in a launch."""
-    by_treatment: dict[str, dict[str, str]] = {"kept": {}, "stated": {}, "named": {}, "dropped": {}}
-    for name, value in environment.items():
-        known = surroundings.row(name, TABLE)
-        by_treatment[known.launches if known else "dropped"][name] = value
-    return Inherited({**by_treatment["kept"], **by_treatment["stated"]}, by_treatment["stated"], by_treatment["named"])
+    rows = [(surroundings.row(name, TABLE), name, value) for name, value in environment.items()]
+    sorted_out = group((known.launches, (name, value)) for known, name, value in rows if known)
+    kept, stated, named = (dict(sorted_out.get(treatment, ())) for treatment in ("kept", "stated", "named"))
+    return Inherited({**kept, **stated}, stated, named)
 
 
 def at_home(environment: Mapping[str, str], folder: Path) -> dict[str, str]:

@@ -7,7 +7,7 @@ import statistics
 
 from msgspec.structs import replace
 
-from plumbline.base import digits, units
+from plumbline.base import digits, group, units
 from plumbline.base.errors import PlumbError
 from plumbline.base.schemas.site import Facts
 from plumbline.base.units import is_measured
@@ -92,12 +92,11 @@ def _model(figure: Figure, chosen: list[Measurement]) -> Ceiling | None:
     ratios = [item.value / model for item, model in zip(chosen, models, strict=True)]
     part = statistics.median(ratios if figure.better == "higher" else [1 / ratio for ratio in ratios])
     value = statistics.median(models)
-    spread = 100 * (max(models) - min(models)) / value
     return Ceiling(
         value=value,
         unit=figure.unit,
         method="the benchmark's model",
-        spread_percent=spread,
+        spread_percent=100 * (max(models) - min(models)) / value,
         percent=round(100 * part, 2),
         measured=None,
     )
@@ -171,12 +170,12 @@ def packages_used(plan: Plan, host: Machine) -> float | None:
     """
     if not (wanted := plan.memory_nodes):  # no policy: pages lie wherever a thread touched them
         return float(len(host.packages))
-    share: dict[int, float] = {}
-    for package in host.packages:
-        homes = {node.index for cpu in package.cpus if (node := host.home_node(cpu)) in host.with_memory}
-        for index in homes:
-            share[index] = share.get(index, 0.0) + 1 / len(homes)
-    return sum(share[index] for index in wanted) if share.keys() >= set(wanted) else None
+    homes = [
+        {node.index for cpu in package.cpus if (node := host.home_node(cpu)) in host.with_memory}
+        for package in host.packages
+    ]
+    share = group((index, 1 / len(nodes)) for nodes in homes for index in nodes)
+    return sum(sum(share[index]) for index in wanted) if share.keys() >= set(wanted) else None
 
 
 def check_stream_rule(benchmark: Benchmark, host: Machine) -> None:

@@ -135,14 +135,10 @@ def collect(ranks: Ranks, folder: Path) -> list[dict[str, Any]]:
         shutil.rmtree(folder)
         return nodes
     seen = [item["hostname"] for item in nodes]
-    names = unseen(layout.hosts or schedulers.current(environment).hosts(environment), seen)
+    known = layout.hosts or schedulers.current(environment).hosts(environment)
+    names = [name for name in known if not any(same_host(name, host) for host in seen)]
     why = f"no answer: {_why(ended, folder)}"
     return nodes + [{"hostname": name, "missing": why} for name in [*names, *[None] * lost][:lost]]
-
-
-def unseen(known: tuple[str, ...], seen: list[str]) -> list[str]:
-    """The names in ``known`` that are not among the hosts ``seen``."""
-    return [name for name in known if not any(same_host(name, host) for host in seen)]
 
 
 def _why(ended: process.Ended, folder: Path) -> str:
@@ -157,10 +153,8 @@ def _why(ended: process.Ended, folder: Path) -> str:
 def turn(patience_s: float = TURN_S) -> Iterator[list[str]]:
     """Have this host's turn within this block. Yields a remark for the launch if another one kept it all the time."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as address:
-        if _bound(address) or (_holder()[0] not in _slow and _waited(address, patience_s)):
-            yield []
-        else:
-            yield [f"measured beside another launch on this host{_named(*_holder())}"]
+        alone = _bound(address) or (_holder()[0] not in _slow and _waited(address, patience_s))
+        yield [] if alone else [f"measured beside another launch on this host{_named(*_holder())}"]
 
 
 def _waited(address: socket.socket, patience_s: float) -> bool:

@@ -119,13 +119,14 @@ def cause_of(ended: Ended, texts: Iterable[str], folder: Path = SHARED_MEMORY) -
     lines, messages = _sorted_out(texts)
     killed = (line for line in [*messages, *lines] if code in _KILLED_STATUS and _KILLED.search(line))
     line = next(killed, None) or cause_line(lines, messages) or ""
-    parts = [f"the launcher ended with {f'signal {-code}' if code < 0 else f'exit status {code}'}"]
-    parts += [f": {_sentence(line)}"] if line else []
-    if code in (-4, 132) or "Illegal instruction" in line:
-        parts.append("; it was compiled for another processor than that of a node: PLUMB_CPU, or -march of your build")
-    if left is not None and left < LEAST_SHARED:
-        parts.append(f"; {folder} has {left // 1024} KiB left")
-    return "".join(parts)
+    illegal = code in (-4, 132) or "Illegal instruction" in line
+    parts = {
+        f"the launcher ended with {f'signal {-code}' if code < 0 else f'exit status {code}'}": True,
+        f": {_sentence(line)}": line,
+        "; it was compiled for another processor than that of a node: PLUMB_CPU, or -march of your build": illegal,
+        f"; {folder} has {(left or 0) // 1024} KiB left": left is not None and left < LEAST_SHARED,
+    }
+    return "".join(part for part, holds in parts.items() if holds)
 
 
 def cause_line(lines: Sequence[str], messages: Sequence[str] = ()) -> str | None:

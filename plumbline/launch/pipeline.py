@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import time
@@ -50,8 +51,7 @@ def launch(job: Prepared, index: int, position: int, folder: Path) -> Launch:
     launched.output_tail = run.output.tail() if reasons else None
     if job.variant.profiled:
         ranks, faults = profile_files.ranks(folder / "profile")
-        profile = profile_files.profile_of(job.record, launched.ranks, ranks, job.host)
-        profile_files.save(job.variant.site, profile)
+        profile_files.save(job.variant.site, profile_files.profile_of(job.record, launched.ranks, ranks, job.host))
         reasons += faults
     launched.reasons, launched.verified = reasons, not reasons
     if launched.verified and launched.status == "ok":
@@ -62,9 +62,8 @@ def launch(job: Prepared, index: int, position: int, folder: Path) -> Launch:
 
 def start(job: Prepared, index: int, position: int, folder: Path) -> Run:
     """Run the program under its time limit, on one node in its turn."""
-    if job.ranks.layout.nodes > 1:  # two launches that wait for each other's nodes would never begin
-        return _start(job, index, position, folder)
-    with hosts.turn() as remarks:
+    # two launches over several nodes that wait for each other's nodes would never begin
+    with hosts.turn() if job.ranks.layout.nodes == 1 else contextlib.nullcontext(list[str]()) as remarks:
         run = _start(job, index, position, folder)
         run.launch.remarks += remarks
         return run

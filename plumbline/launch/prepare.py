@@ -148,10 +148,12 @@ def _plan(variant: Variant) -> _Plan:
     instructions.refuse(entry.facts, variant.benchmark, manifest.made_of)
     if manifest.container:
         manifest.container.check(variant.nodes)
-    libraries = [paths.witness_library(), *([paths.profile_library()] if variant.profiled else [])]
-    inputs = [file for path in variant.context.get("inputs", {}).values() for file in files.below(Path(path))]
-    stdin = [Path(variant.context["stdin"])] if variant.context.get("stdin") else []
-    unchanged = Files.of([paths.binder(), *libraries, *inputs, *stdin], manifests.recorded(manifest, entry))
+    ours = [
+        *(paths.binder(), paths.witness_library(), *([paths.profile_library()] if variant.profiled else [])),
+        *(file for path in variant.context.get("inputs", {}).values() for file in files.below(Path(path))),
+        *([Path(variant.context["stdin"])] if variant.context.get("stdin") else []),
+    ]
+    unchanged = Files.of(ours, manifests.recorded(manifest, entry))
     manifests.check(manifest)
     node = binder.resolve(
         variant.placement, threads=variant.threads, memory=variant.memory, ranks=variant.ranks_per_node
@@ -176,8 +178,7 @@ def _command(plan: _Plan, around: _Environment, host: machine.Machine) -> tuple[
     """How the ranks are started: the command, and the variables of the launch that are not as inherited."""
     variant, manifest, node = plan.variant, plan.manifest, plan.node
     launcher = manifest.launcher_on(plan.partition, around.all)
-    knows_hosts = plan.named or launcher.reaches(os.environ)
-    by_ssh = plan.named if knows_hosts else hosts.of_job(variant.nodes, os.environ)
+    by_ssh = plan.named if plan.named or launcher.reaches(os.environ) else hosts.of_job(variant.nodes, os.environ)
     layout = mpi.Layout(
         nodes=variant.nodes,
         ranks_per_node=len(node.ranks),
@@ -188,14 +189,16 @@ def _command(plan: _Plan, around: _Environment, host: machine.Machine) -> tuple[
         by_port=manifest.container is not None and not manifest.container.inherits,
     )
     start = launcher.command(layout, bound=bool(node.bound), exported=around.exported, environment=around.all)
-    itself = _binds(variant) == "itself"  # the control, with the launcher's binding off too
-    placement, pages = ("none", "firsttouch") if itself else (variant.placement, node.memory)
-    program = engines.binder() if manifest.container else [str(paths.binder())]
-    program += ["--placement", placement, "--threads", str(node.threads), "--memory", pages]
-    program += ["--witness", "witness", "--output", "output"]
-    program += ["--input", variant.context["stdin"]] if variant.context.get("stdin") else []
-    program += ["--profile", "profile", "--"] if variant.profiled else ["--"]
-    program += [*plan.entry.command, *variant.arguments]
+    # who binds itself starts as the control does, with the launcher's binding off too
+    placement, pages = ("none", "firsttouch") if _binds(variant) == "itself" else (variant.placement, node.memory)
+    program = [
+        *(engines.binder() if manifest.container else [str(paths.binder())]),
+        *("--placement", placement, "--threads", str(node.threads), "--memory", pages),
+        *("--witness", "witness", "--output", "output"),
+        *(["--input", variant.context["stdin"]] if variant.context.get("stdin") else []),
+        *(["--profile", "profile"] if variant.profiled else []),
+        *("--", *plan.entry.command, *variant.arguments),
+    ]
     changes = {**around.stack, **start.environment, **around.stated}
     kept = {name: value for name, value in around.inherited.kept.items() if name not in start.removed}
     ranks = hosts.Ranks(launcher, layout, around.exported, {**kept, **changes})

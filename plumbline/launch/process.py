@@ -238,13 +238,10 @@ def _reap(child: subprocess.Popen[bytes], orphans: list[proc.Stat]) -> None:
 def descendants(parent: int) -> list[int]:
     """Live processes below ``parent``: its children, then their children, and so on."""
     children = group((process.parent, process.pid) for process in proc.every() if process.state != "Z")
-    pids: list[int] = []
-    queue = [parent]
-    while queue:
-        below = children.get(queue.pop(0), [])
-        pids += below
-        queue += below
-    return pids
+    pids = [parent]
+    for pid in pids:  # which grows meanwhile
+        pids += children.get(pid, [])
+    return pids[1:]
 
 
 def strays(folder: Path, known: Sequence[int] = ()) -> list[int]:
@@ -257,13 +254,12 @@ def strays(folder: Path, known: Sequence[int] = ()) -> list[int]:
     names = (b"PLUMB_WITNESS_DIR", engines.VARIABLE.encode())
     marks = [b"\0" + name + b"=" + place + end for name in names for place in places for end in (b"/", b"\0")]
     pids = []
-    for process in proc.every():
-        if process.state == "Z" or process.pid == os.getpid() or process.pid in known:
-            continue
+    alive = (process.pid for process in proc.every() if process.state != "Z")
+    for pid in (pid for pid in alive if pid not in (os.getpid(), *known)):
         with contextlib.suppress(OSError):  # it ended, or is somebody else's
-            variables = b"\0" + (proc.PROC / str(process.pid) / "environ").read_bytes() + b"\0"
+            variables = b"\0" + (proc.PROC / str(pid) / "environ").read_bytes() + b"\0"
             if any(mark in variables for mark in marks):
-                pids.append(process.pid)
+                pids.append(pid)
     return pids
 
 
@@ -304,13 +300,12 @@ def _shared_files() -> set[Path]:
 
 def _mapped_files(pids: Iterable[int]) -> set[Path]:
     """The files that these processes have mapped; a process that has ended, or may not be looked at, has none."""
-    files = set()
+    files = set[Path]()
     for pid in pids:
         with contextlib.suppress(OSError):
-            for line in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace").splitlines():
-                path = Path(line.split(maxsplit=5)[-1])
-                if path.parent == SHARED_MEMORY:
-                    files.add(path)
+            lines = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+            paths = (Path(line.split(maxsplit=5)[-1]) for line in lines)
+            files |= {path for path in paths if path.parent == SHARED_MEMORY}
     return files
 
 
@@ -318,8 +313,7 @@ def remove_shared(left: set[Path]) -> None:
     """Remove those of ``left`` that are this user's and that no process has mapped."""
     if not left:
         return
-    used = _mapped_files(int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
-    for file in left - used:
+    for file in left - _mapped_files(int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()):
         with contextlib.suppress(OSError):
             if file.stat().st_uid == os.getuid():
                 file.unlink()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
+from operator import attrgetter
 from pathlib import Path
 
 import msgspec
@@ -36,11 +37,9 @@ def ranks(folder: Path) -> tuple[list[RankProfile], list[str]]:
     for file in sorted(folder.glob("*.json")):
         try:
             rank = _DECODER.decode(file.read_bytes())
+            by_rank[rank.rank] = max(by_rank.get(rank.rank, rank), rank, key=attrgetter("calls"))
         except (OSError, msgspec.DecodeError) as error:
             faults.append(f"the profile {file.name} cannot be read: {error}")
-            continue
-        if rank.rank not in by_rank or by_rank[rank.rank].calls < rank.calls:
-            by_rank[rank.rank] = rank
     faults += [f"the profile {file.stem} was not written to its end" for file in sorted(folder.glob("*.part"))]
     return [by_rank[rank] for rank in sorted(by_rank)], faults
 
@@ -51,22 +50,20 @@ def shortfalls(ranks: Sequence[RankProfile], expected: int) -> list[str]:
         return ["no rank left a profile: the program is not an MPI program, is linked statically, or was killed"]
     worlds = sorted({rank.size for rank in ranks} - {expected})
     missing = sorted(set(range(expected)) - {rank.rank for rank in ranks})
-    lines = []
-    if worlds:  # several processes may be rank 0 of their own world: which of them is missing cannot be told
-        sizes = " or ".join(units.counted(size, "rank") for size in worlds)
-        lines.append(f"MPI_COMM_WORLD had {sizes}, {expected} were started: built for another MPI library?")
-    elif missing:
-        lines.append(f"{_named(missing)} left no profile: killed, or never past MPI_Init")
-    for ended, words in ENDINGS.items():
-        if partial := [rank.rank for rank in ranks if rank.ended == ended]:
-            ending = words if len(partial) == 1 else words.replace("was ", "were ", 1)
-            lines.append(f"partial profile: {_named(partial)} {ending}")
-    if full := [rank.rank for rank in ranks if rank.lost.full]:
-        lines.append(f"incomplete sums: the tables of {_named(full)} were full")
-    if lost := sum(rank.lost.peers for rank in ranks):
-        messages = units.counted(lost, "message")
-        lines.append(f"{messages} without a peer: MPI_Mrecv does not name its communicator, or a table was full")
-    return lines
+    ended = [([rank.rank for rank in ranks if rank.ended == end], words) for end, words in ENDINGS.items()]
+    endings = [(of, words if len(of) == 1 else words.replace("was ", "were ", 1)) for of, words in ended]
+    full = [rank.rank for rank in ranks if rank.lost.full]
+    lost = sum(rank.lost.peers for rank in ranks)
+    sizes, messages = " or ".join(units.counted(size, "rank") for size in worlds), units.counted(lost, "message")
+    lines = {
+        f"MPI_COMM_WORLD had {sizes}, {expected} were started: built for another MPI library?": worlds,
+        # several processes may be rank 0 of their own world: which of them is missing cannot be told
+        f"{_named(missing)} left no profile: killed, or never past MPI_Init": missing and not worlds,
+        **{f"partial profile: {_named(of)} {ending}": of for of, ending in endings},
+        f"incomplete sums: the tables of {_named(full)} were full": full,
+        f"{messages} without a peer: MPI_Mrecv does not name its communicator, or a table was full": lost,
+    }
+    return [line for line, holds in lines.items() if holds]
 
 
 def _named(numbers: Sequence[int]) -> str:

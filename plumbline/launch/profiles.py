@@ -274,13 +274,12 @@ def names_of(rank: RankProfile) -> dict[int, str]:
     names: dict[int, str] = {}
     met: dict[tuple[bool, int], int] = {}
     for communicator in sorted(rank.communicators, key=lambda communicator: communicator.id):
-        if communicator.size == 0:
-            names[communicator.id] = "-" if communicator.id == 0 else "others"
-            continue
         kind = (communicator.window, communicator.size)
         met[kind] = number = met.get(kind, 0) + 1
         noun = "window" if communicator.window else "comm"
-        names[communicator.id] = f"{noun} of {communicator.size}{f' #{number}' if number > 1 else ''}"
+        name = f"{noun} of {communicator.size}{f' #{number}' if number > 1 else ''}"
+        without = "-" if communicator.id == 0 else "others"
+        names[communicator.id] = name if communicator.size else without
     return names
 
 

@@ -75,10 +75,9 @@ def ask(pids: list[int], folder: Path) -> list[str]:
     for pid in pids:
         with contextlib.suppress(OSError):
             processes.append(Process.read(pid, folder))
-    for process in processes:
+    for pid in (process.pid for process in processes if process.answer is not None):
         with contextlib.suppress(ProcessLookupError):  # one that has ended meanwhile has nothing to say
-            if process.answer is not None:
-                os.kill(process.pid, ASK)
+            os.kill(pid, ASK)
     deadline = time.monotonic() + PATIENCE_S
     while not all(process.answered() for process in processes) and time.monotonic() < deadline:
         time.sleep(0.01)

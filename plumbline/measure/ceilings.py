@@ -115,8 +115,7 @@ def measure(name: str, part: Partition, stack: str | None, say: Callable[[str], 
     """
     work = paths.build() / "ceilings" / name
     if jobs.needed(part):
-        words = ["site", "measure", "--site", name, "--partition", part.name]
-        words += ["--stack", stack] if stack else []
+        words = ["site", "measure", "--site", name, "--partition", part.name, *(["--stack", stack] if stack else [])]
         return jobs.run_plumb(words, part, 1, (work / f"job-{part.name}").resolve(), say)
     return _here(name, part, stack or manifests.first(part.stacks, "membw"), work, say)
 
@@ -287,12 +286,11 @@ def collect(chosen: Sequence[Experiment], records: Sequence[Record], left_out: l
             continue
         measured = {figure.name: figure for figure in record.figures}
         for target in experiment.gives:
-            if (figure := measured.get(target.figure.name)) is None:
-                continue
-            better: Callable[..., Ceiling] = max if figure.better == "higher" else min
-            ceiling = _ceiling(experiment, target, record, figure)
-            same, where = ceilings.setdefault(target.list, {}), repr(experiment.where(target))
-            same[where] = better(same.get(where, ceiling), ceiling, key=attrgetter("median"))
+            if figure := measured.get(target.figure.name):
+                better: Callable[..., Ceiling] = max if figure.better == "higher" else min
+                ceiling = _ceiling(experiment, target, record, figure)
+                same, where = ceilings.setdefault(target.list, {}), repr(experiment.where(target))
+                same[where] = better(same.get(where, ceiling), ceiling, key=attrgetter("median"))
     return {name: list(same.values()) for name, same in ceilings.items()}
 
 

@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from plumbline.base import files, pace, terminal
+from plumbline.base import files, terminal
 from plumbline.base.errors import PlumbError
-from plumbline.base.units import human_seconds
+from plumbline.base.units import human_seconds, time_left
 from plumbline.judge.references import References
 from plumbline.launch import figures, pipeline
 from plumbline.launch.prepare import prepare
@@ -194,7 +194,7 @@ def _measure(
             earlier = [previous.last_lines() for previous in record.launches[:-1]]
             if (last_lines := launch.last_lines()) and last_lines not in earlier:
                 say("\n".join(f"    {line}" for line in last_lines))
-            left = human_seconds(pace.left(took, Counter(str(place) for place, _ in order[done:]), {}))
+            left = human_seconds(time_left(took, Counter(str(place) for place, _ in order[done:]), {}))
             terminal.progress(done, len(order), f"launches, about {left} left")
     if unseen := _unseen(records):
         say(unseen)

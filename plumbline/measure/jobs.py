@@ -194,9 +194,13 @@ def _script(submission: Submission) -> str:
     lines = [*submission.scheduler.script_begins, *submission.partition.prepare]
     if not submission.scheduler.has_jobs and submission.hosts:
         lines.append(f"export {JOB_HOSTS}={shlex.quote(','.join(submission.hosts))}")
-    lines += [f"cd {shlex.quote(str(Path.cwd()))} || exit", "status=0"]
-    lines += [f"{shlex.join(submission.command)} >>{shlex.quote(str(submission.output))} 2>&1 || status=$?"]
-    lines += [f"echo $status >{shlex.quote(str(submission.status))}", "exit $status"]
+    lines += [
+        f"cd {shlex.quote(str(Path.cwd()))} || exit",
+        "status=0",
+        f"{shlex.join(submission.command)} >>{shlex.quote(str(submission.output))} 2>&1 || status=$?",
+        f"echo $status >{shlex.quote(str(submission.status))}",
+        "exit $status",
+    ]
     return "\n".join(["#!/bin/bash", *lines, ""])
 
 

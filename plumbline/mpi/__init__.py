@@ -119,8 +119,7 @@ class Launcher:
 
     def reaches(self, environment: Mapping[str, str]) -> bool:
         """Whether it reaches the nodes of the job without help; else they are named, and reached by ssh."""
-        scheduler = schedulers.current(environment)
-        return self.kind in _RANK_LAUNCHERS or self.family.reaches(scheduler, self.program)
+        return self.kind in _RANK_LAUNCHERS or self.family.reaches(schedulers.current(environment), self.program)
 
 
 def launcher(native: Launcher, stack: str, partition: Partition | None, environment: Mapping[str, str]) -> Launcher:

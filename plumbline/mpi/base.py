@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from abc import ABC
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -155,6 +155,10 @@ class Family(ABC):
     host_settings: tuple[str, ...] = ()
     #: how the variables begin by which a person changes what its launchers and the library do
     variables: tuple[str, ...]
+
+    def programs_in(self, folder: Path, names: Iterable[str]) -> Iterator[Path]:
+        """Those of ``names`` in ``folder``. Debian has several families there, and one of them has the plain name."""
+        return filter(Path.is_file, (folder / text for name in names for text in (f"{name}.{self.name}", name)))
 
     @property
     def libraries(self) -> tuple[str, ...]:

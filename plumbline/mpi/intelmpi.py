@@ -100,8 +100,7 @@ class IntelMpi(Family):
 
         https://www.intel.com/content/www/us/en/docs/mpi-library/developer-reference-linux/2021-13/gpu-buffers-support.html
         """
-        numbers = tuple(map(int, re.findall(r"\d+", version)))
-        return {"I_MPI_OFFLOAD": "1"} if numbers >= (2021, 13) else {}
+        return {"I_MPI_OFFLOAD": "1"} if tuple(map(int, re.findall(r"\d+", version))) >= (2021, 13) else {}
 
     def home_variables(self, prefix: Path) -> dict[str, str]:
         """The library looks for its parts below I_MPI_ROOT; oneAPI puts a folder for the version in between."""

@@ -71,8 +71,7 @@ def _algorithm(collective: str, *values: str) -> Knob:
 
 
 def _on_node(collective: str, *values: str) -> Knob:
-    name = f"{collective.upper()}_POSIX_INTRA_ALGORITHM"
-    return _knob(name, *values, operations=(collective,), when="running")
+    return _knob(f"{collective.upper()}_POSIX_INTRA_ALGORITHM", *values, operations=(collective,), when="running")
 
 
 #: Collectives whose algorithm on a node is chosen by a tree of conditions (``posix_generic.json``), and the conditions
@@ -97,8 +96,7 @@ def on_node_tree(rules: Iterable[Rule]) -> dict[str, Any]:
     """
     tree: dict[str, Any] = {}
     for collective, conditions in ON_NODE.items():
-        mine = [rule for rule in rules if rule.collective == collective]
-        choice = _by_ranks(collective, mine)
+        choice = _by_ranks(collective, [rule for rule in rules if rule.collective == collective])
         for condition in reversed(("comm_type=intra", *conditions)):
             choice = {condition: choice}
         tree[f"collective={collective}"] = choice

@@ -7,24 +7,7 @@ from typing import Any
 
 from plumbline import mpi
 from plumbline.parsers import application, imb, kernel, osu, stream
-from plumbline.parsers.measurement import MB_S, MSG_S, PERCENT, UNITS, US, Better, Measurement, ParseError, Unit, Work
-
-__all__ = [
-    "MB_S",
-    "MSG_S",
-    "PARSERS",
-    "PERCENT",
-    "UNITS",
-    "US",
-    "Better",
-    "Measurement",
-    "ParseError",
-    "Unit",
-    "Work",
-    "parse",
-    "remarks",
-    "work",
-]
+from plumbline.parsers.measurement import Measurement, ParseError, Work
 
 #: Name of a parser to its function.
 PARSERS: dict[str, Callable[[str, Mapping[str, Any]], list[Measurement]]] = {

@@ -53,7 +53,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from plumbline.parsers.measurement import MB_S, MSG_S, PERCENT, US, Measurement, ParseError
+from plumbline.base.units import MB_S, MSG_S, PERCENT, US
+from plumbline.parsers.measurement import Measurement, ParseError
 from plumbline.parsers.text import (
     Meaning,
     at,
@@ -62,11 +63,10 @@ from plumbline.parsers.text import (
     context_int,
     context_str,
     integer,
-    lines_of,
+    living_lines,
     one_row,
     quote,
     real,
-    require_alive,
     row_measurements,
     several_runs,
     table_cells,
@@ -138,8 +138,7 @@ class _Output:
 
 def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
     """The whole curve of one benchmark. Context: ``benchmark``, ``ranks``, ``mode``, ``threads``, ``last_bytes``."""
-    lines = lines_of(text)
-    require_alive(lines)
+    lines = living_lines(text)
     output = _read(lines)
     blocks = _select(output, context)
     has_mark = output.part != "MT"
@@ -229,10 +228,9 @@ def _select(output: _Output, context: Mapping[str, Any]) -> list[_Block]:
         blocks = _only(blocks, key, context_str(context, key))
     if output.part == "MT":
         blocks = _only(blocks, "threads", context_int(context, "threads"))
-    for block in blocks:
-        if block.ranks is None:
-            message = f"imb: {block.benchmark}: no line '#processes': truncated or a mode not known here"
-            raise ParseError(*(block.fault or (message, at(block.start))))
+    if block := next((block for block in blocks if block.ranks is None), None):
+        message = f"imb: {block.benchmark}: no line '#processes': truncated or a mode not known here"
+        raise ParseError(*(block.fault or (message, at(block.start))))
     blocks = _only(blocks, "processes", context_int(context, "ranks"))
     if len({block.ranks for block in blocks}) > 1:
         counts = ", ".join(str(block.ranks) for block in blocks)

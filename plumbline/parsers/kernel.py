@@ -19,7 +19,7 @@ from plumbline.base import schemas
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import Better
 from plumbline.parsers.measurement import Amount, Measurement, Number, ParseError, Work, measured
-from plumbline.parsers.text import check_context, lines_of, quote, require_alive
+from plumbline.parsers.text import check_context, living_lines, quote
 
 Count: TypeAlias = Annotated[int, Meta(ge=1)]
 Positive: TypeAlias = Annotated[float, Meta(gt=0)]
@@ -124,8 +124,7 @@ def work(text: str) -> Work | None:
 
 @functools.lru_cache(maxsize=1)  # parse, remarks and work read the same text
 def _read(text: str) -> Printed:
-    lines = lines_of(text)
-    require_alive(lines)
+    lines = living_lines(text)
     if not any(lines):
         raise ParseError("kernel: no output")
     try:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Protocol, TypeAlias, get_args
+from typing import Annotated, Any, Protocol, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from plumbline.base import digits
 from plumbline.base.errors import PlumbError
-from plumbline.base.units import MB_S, MSG_S, PERCENT, UNITS, US, Better
-
-__all__ = ["MB_S", "MSG_S", "PERCENT", "UNITS", "US", "Better", "Measurement", "ParseError", "Unit", "measured"]
+from plumbline.base.units import UNITS, Better
 
 #: One of :data:`plumbline.base.units.UNITS`. MB/s is 10^6 bytes a second, as STREAM, IMB and OSU count, never 2^20.
 Unit = str
@@ -94,8 +92,6 @@ def measured(
     """A measurement as a benchmark printed it; raises :class:`ParseError` for one that is no figure of merit."""
     if unit not in UNITS:
         raise ParseError(f"metric {metric}: unknown unit '{unit}'")
-    if better not in get_args(Better):
-        raise ParseError(f"metric {metric}: better must be higher or lower, not '{better}'")
     if not math.isfinite(value) or value < 0:
         raise ParseError(f"metric {metric}: {value} is not a finite, non-negative number")
     return Measurement(metric, value, unit, better, params, iterations, UNSET if model is None else model)

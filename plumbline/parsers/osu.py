@@ -47,7 +47,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from plumbline.parsers.measurement import MB_S, MSG_S, PERCENT, US, Measurement, ParseError, measured
+from plumbline.base.units import MB_S, MSG_S, PERCENT, US
+from plumbline.parsers.measurement import Measurement, ParseError, measured
 from plumbline.parsers.text import (
     Meaning,
     at,
@@ -56,10 +57,9 @@ from plumbline.parsers.text import (
     context_int,
     context_str,
     integer,
-    lines_of,
+    living_lines,
     one_row,
     quote,
-    require_alive,
     row_measurements,
     several_runs,
     table_cells,
@@ -164,8 +164,7 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
 
     ``buffers`` in the context are what the program must have said.
     """
-    lines = lines_of(text)
-    require_alive(lines)
+    lines = living_lines(text)
     titles = [(number, match) for number, line in enumerate(lines) if (match := _TITLE.match(line))]
     if not titles:
         raise ParseError("osu: no title line '# … Test': not the output of an OSU benchmark, or an error message only")
@@ -255,11 +254,12 @@ def _port_columns(columns: Sequence[str], title: str, header: int) -> list[str]:
 
 def _meanings(columns: Sequence[str]) -> dict[str, Meaning]:
     """Meanings of columns: those that are known by name, and the percentiles among ``columns``."""
-    meanings = dict(COLUMNS)
-    for match in filter(None, map(_TAIL.match, columns)):
-        latency: Meaning = (f"latency_p{match[1]}", US, "lower")
-        meanings[match[0]] = latency if match[2] == "Lat(us)" else (f"bandwidth_p{match[1]}", MB_S, "higher")
-    return meanings
+    tails = list(filter(None, map(_TAIL.match, columns)))
+    times: dict[str, Meaning] = {tail[0]: (f"latency_p{tail[1]}", US, "lower") for tail in tails if "Lat" in tail[2]}
+    rates: dict[str, Meaning] = {
+        tail[0]: (f"bandwidth_p{tail[1]}", MB_S, "higher") for tail in tails if "BW" in tail[2]
+    }
+    return {**COLUMNS, **times, **rates}
 
 
 def _rows(

@@ -26,8 +26,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from plumbline.parsers.measurement import MB_S, Measurement, ParseError, Work, measured
-from plumbline.parsers.text import at, check_context, integer, lines_of, quote, real, require_alive
+from plumbline.base.units import MB_S
+from plumbline.parsers.measurement import Measurement, ParseError, Work, measured
+from plumbline.parsers.text import at, check_context, integer, lines_of, living_lines, quote, real
 
 #: bytes that each kernel moves per element
 KERNEL_BYTES = {"copy": 16, "scale": 16, "add": 24, "triad": 24}
@@ -68,8 +69,7 @@ def _one(pattern: re.Pattern[str], lines: Sequence[str], label: str, *, needed: 
 
 def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
     """The four best rates of one process. Context: ``threads`` and ``array_elements``, checked if given."""
-    lines = lines_of(text)
-    require_alive(lines)
+    lines = living_lines(text)
     banners = [number for number, line in enumerate(lines) if _BANNER.match(line)]
     if not banners:
         raise ParseError("stream: no line 'STREAM version': not the output of STREAM, or an error message only")
@@ -96,10 +96,11 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
 
 def work(texts: Sequence[str]) -> Work:
     """Operations and bytes of all iterations, as STREAM counts them, of the processes that printed ``texts``."""
-    done = 0
-    for lines in map(lines_of, texts):
-        elements = _one(_ELEMENTS, lines, "the array size", needed=True) or 0
-        done += elements * (_one(_TIMES, lines, "the number of executions", needed=True) or 0)
+    done = sum(
+        (_one(_ELEMENTS, lines, "the array size", needed=True) or 0)
+        * (_one(_TIMES, lines, "the number of executions", needed=True) or 0)
+        for lines in map(lines_of, texts)
+    )
     return Work(flop=FLOP * done, bytes=BYTES * done)
 
 
@@ -120,9 +121,8 @@ def _table(lines: Sequence[str], start: int) -> dict[str, float]:
             if rate == 0 or not least <= average <= most:
                 raise ParseError(f"stream: impossible row {quote(line)}", at(number))
             rates[match[1].lower()] = rate
-    for number in range(start + len(_EXPECTED), len(lines)):
-        if lines[number]:
-            raise _odd(lines[number], "nothing more", number)
+    if rest := [number for number in range(start + len(_EXPECTED), len(lines)) if lines[number]]:
+        raise _odd(lines[rest[0]], "nothing more", rest[0])
     return rates
 
 
@@ -138,18 +138,13 @@ def combine(ranks: Sequence[Sequence[Measurement]]) -> list[Measurement]:
     """
     if not ranks:
         raise ParseError("stream: no rank to combine")
-    tables = [{measurement.metric: measurement for measurement in measurements} for measurements in ranks]
-    for rank, (table, measurements) in enumerate(zip(tables, ranks, strict=True)):
-        if len(measurements) != len(METRICS) or set(table) != set(METRICS):
-            raise ParseError(f"stream: rank {rank} has {sorted(table) or 'no metrics'}, not {', '.join(METRICS)}")
     result = []
-    for metric in METRICS:
-        columns = [table[metric] for table in tables]
+    for columns in zip(*ranks, strict=True):
         first, runs = columns[0], [(item.params, item.iterations, item.unit) for item in columns]
         if unlike := [rank for rank, run in enumerate(runs) if run != runs[0]]:
             mine, its = (f"{columns[rank].params} {columns[rank].iterations} times" for rank in (0, unlike[0]))
             raise ParseError(f"stream: rank 0 ran {mine}, rank {unlike[0]} {its}")
-        params = {**first.params, "ranks": len(tables)}
+        params = {**first.params, "ranks": len(ranks)}
         total = sum(item.value for item in columns)
-        result.append(measured(metric, total, first.unit, first.better, params, first.iterations))
+        result.append(measured(first.metric, total, first.unit, first.better, params, first.iterations))
     return result

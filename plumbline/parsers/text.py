@@ -12,7 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from plumbline import mpi, schedulers
-from plumbline.parsers.measurement import Better, Measurement, ParseError, Unit, measured
+from plumbline.base.units import Better
+from plumbline.parsers.measurement import Measurement, ParseError, Unit, measured
 
 _INTEGER = re.compile(r"\A[0-9]{1,18}\Z")
 _NUMBER = re.compile(r"\A[0-9]{1,30}(?:\.[0-9]{0,30})?(?:[eE][+-]?[0-9]{1,4})?\Z")
@@ -62,8 +63,9 @@ def quote(line: str) -> str:
     return f"'{line[:120]}…'" if len(line) > 120 else f"'{line}'"
 
 
-def require_alive(lines: Sequence[str]) -> None:
-    """Raise if some line says that the job died or was never started, or all have a launcher's tag."""
+def living_lines(text: str) -> list[str]:
+    """:func:`lines_of`; raises if one says that the job died or was never started, or all have a launcher's tag."""
+    lines = lines_of(text)
     printed = [line for line in lines if line]
     if len(printed) > 1 and all(map(_TAG.match, printed)):
         cure = "leave out the launcher's option: --tag-output, --timestamp-output, -prepend-rank, --label"
@@ -74,6 +76,7 @@ def require_alive(lines: Sequence[str]) -> None:
             more = lines[number + 1 : number + 3] if "BAD TERMINATION" in line else []
             words = " ".join(each.strip("= ") for each in [line, *more])
             raise ParseError(f"the run failed: {quote(words)}", at(number))
+    return lines
 
 
 def integer(token: str, name: str, number: int) -> int:
@@ -140,9 +143,8 @@ def check_columns(columns: Sequence[str], meanings: Mapping[str, Meaning], title
 
     ``number`` is the index of the column line.
     """
-    for name in columns:
-        if name not in meanings and name not in PARAMETERS and name not in ITERATIONS:
-            raise ParseError(f"{title}: column '{name}' is not known", at(number))
+    if unknown := [name for name in columns if name not in (*meanings, *PARAMETERS, *ITERATIONS)]:
+        raise ParseError(f"{title}: column '{unknown[0]}' is not known", at(number))
     if len(set(columns)) != len(columns) or not set(columns) & set(meanings):
         raise ParseError(f"{title}: a column appears twice, or there is none with values", at(number))
 

@@ -21,7 +21,7 @@ import msgspec
 from msgspec.structs import replace
 
 from plumbline import mpi, schedulers
-from plumbline.base import group, paths, surroundings
+from plumbline.base import group, surroundings
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import cpu_list, numbered
 from plumbline.host import binder, machine
@@ -136,12 +136,8 @@ def run(
 
 def _run(command: Sequence[str], folder: Path) -> int:
     """Exit status of the command, below 0 the signal that ended it."""
-    environment = surroundings.of_user()
-    environment.pop("PLUMB_WITNESS_PID", None)  # of a rank that this is itself
-    preloaded = filter(None, (str(paths.witness_library()), environment.get("LD_PRELOAD")))
-    environment |= dict(zip(VARIABLES, (":".join(preloaded), str(folder)), strict=True))
     try:
-        child = subprocess.Popen(command, env=environment)
+        child = subprocess.Popen(command, env=processes.preloaded(surroundings.of_user(), folder))
     except OSError as error:
         raise PlumbError(f"cannot start {command[0]}: {error.strerror}", None, "name the program or its path") from None
 

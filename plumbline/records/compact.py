@@ -53,9 +53,7 @@ def write_part(part: Path, sources: Mapping[str, list[Line]]) -> None:
     with part.open("wb") as file, gzip.GzipFile("", "wb", LEVEL, file, mtime=0) as stream:
         index = {source: [number for number, _ in sources[source]] for source in sorted(sources)}
         stream.write(msgspec.json.encode(index) + b"\n")
-        for source in index:
-            for _, text in sources[source]:
-                stream.write(text + b"\n")
+        stream.writelines(text + b"\n" for source in index for _, text in sources[source])
 
 
 def current(sources: Sources) -> tuple[dict[Path, set[str]], dict[Path, str]]:

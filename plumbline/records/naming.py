@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 
+from plumbline.base import group
 from plumbline.records.model import Placement, Suite
 from plumbline.records.variant import PROGRAM, ApplicationState, Variant
 
@@ -24,12 +24,10 @@ def name(variant: Variant) -> str:
 
 def naming(variants: Iterable[Variant]) -> Callable[[Variant], str]:
     """A function that gives each variant its :func:`name`, with arguments that tell ``variants`` of a name apart."""
-    known: dict[str, set[tuple[str, ...]]] = defaultdict(set)
-    for variant in variants:
-        known[name(variant)].add(_arguments(variant))
+    known = group((name(variant), _arguments(variant)) for variant in variants)
 
     def call(variant: Variant) -> str:
-        arguments, every = _arguments(variant), known[name(variant)]
+        arguments, every = _arguments(variant), set(known.get(name(variant), ()))
         if len(every) < 2:
             return name(variant)
         first = _alike(every)

@@ -123,8 +123,7 @@ def require(where: Selection) -> None:
 
 def full(wanted: Collection[str], files: Collection[str] | None = None) -> tuple[list[Record], list[Damage]]:
     """The whole records with these ids (all twelve digits); ``files`` limits the search to session files so named."""
-    matches, damages = collect(lambda record: record if record.id in wanted else None, only=files)
-    return [record for record in matches if record is not None], damages
+    return collect(lambda record: record if record.id in wanted else None, only=files)
 
 
 def of_rows(rows: Sequence[AnyRecord]) -> tuple[list[Record], list[Damage]]:
@@ -161,8 +160,7 @@ def find(prefix: str) -> Record:
         if not ids:
             raise sources.none_yet()
         prefix = max(ids)[-1]
-    candidates, damages = collect(lambda record: record if record.id.startswith(prefix) else None, mention=f'"{prefix}')
-    matches = [record for record in candidates if record is not None]
+    matches, damages = collect(lambda record: record if record.id.startswith(prefix) else None, mention=f'"{prefix}')
     if not matches and damages:
         raise PlumbError(f"the record is damaged: {damages[0].reason}", f"{damages[0].file}:{damages[0].line}")
     if not matches:
@@ -174,15 +172,15 @@ def find(prefix: str) -> Record:
 
 
 def collect(
-    make: Callable[[Record], Answer],
+    make: Callable[[Record], Answer | None],
     where: Selection = ALL,
     mention: str = "",
     only: Collection[str] | None = None,
 ) -> tuple[list[Answer], list[Damage]]:
     """The answers of ``make`` for each record, oldest first, no id twice, and all damage in the order of the files.
 
-    Only lines with the text ``mention`` are looked at, and only session files whose names are in ``only``, compacted or
-    not, which saves most of the time where few are wanted.
+    None is no answer. Only lines with the text ``mention`` are looked at, and only session files whose names are in
+    ``only``, compacted or not, which saves most of the time where few are wanted.
     """
     return sources.steady(lambda present: _collect(present, make, where, mention.encode(), only), where.site)
 
@@ -194,13 +192,12 @@ class _Made(NamedTuple):
     id: str
     number: int
     digest: int
-    wanted: bool
     answer: Any
 
 
 def _collect(
     present: Sources,
-    make: Callable[[Record], Answer],
+    make: Callable[[Record], Answer | None],
     where: Selection,
     mention: bytes,
     only: Collection[str] | None,
@@ -209,8 +206,8 @@ def _collect(
         item = store.parse(file, number, line)
         if isinstance(item, Damage):
             return item
-        wanted = where.admits(item)
-        return _Made(item.time, item.id, number, hash(line.strip()), wanted, make(item) if wanted else None)
+        answer = make(item) if where.admits(item) else None
+        return _Made(item.time, item.id, number, hash(line.strip()), answer)
 
     parts, faults = compact.current(present)
     answers: list[_Made] = []
@@ -227,7 +224,7 @@ def _collect(
                 damages.append(item)
             elif item.id not in digests:
                 digests[item.id] = item.digest
-                answers += [item] if item.wanted else []
+                answers += [item] if item.answer is not None else []
             elif digests[item.id] != item.digest:
                 damages.append(Damage(file, item.number, f"another record has the id {item.id} too"))
     sources.check_present(damage.file for damage in damages)
@@ -238,9 +235,7 @@ def _collect(
 def _files(
     sessions: list[Path], parts: dict[Path, set[str]], only: Collection[str] | None
 ) -> Iterator[tuple[Path, Iterator[tuple[int, bytes]]]]:
-    for file in sessions:
-        if only is None or file.name in only:
-            yield file, store.lines(file)
+    yield from ((file, store.lines(file)) for file in sessions if only is None or file.name in only)
     for part, known in parts.items():
         inside = known if only is None else known.intersection(only)
         yield part, ((number, text + b"\n") for _, number, text in compact.lines(part, inside))

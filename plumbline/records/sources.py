@@ -141,6 +141,5 @@ def _is_copy(file: Path) -> bool:
 
 def check_present(files: Iterable[Path]) -> None:
     """Raise :class:`Vanished` if one of ``files`` no longer exists (a broken symbolic link exists)."""
-    for file in files:
-        if not os.path.lexists(file):
-            raise Vanished(file)
+    if gone := [file for file in files if not os.path.lexists(file)]:
+        raise Vanished(gone[0])

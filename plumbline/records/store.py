@@ -58,8 +58,7 @@ def write(file: Path, records: Sequence[Record]) -> None:
 def read(file: Path) -> Iterator[Record | Damage]:
     """Every record of ``file``, and a :class:`Damage` for every line that is none."""
     try:
-        for number, line in lines(file):
-            yield parse(file, number, line)
+        yield from (parse(file, number, line) for number, line in lines(file))
     except OSError as error:
         yield unreadable(file, error)
     except sources.Vanished:
@@ -87,9 +86,7 @@ def lines(file: Path) -> Iterator[tuple[int, bytes]]:
         if not stat.S_ISREG(file.stat().st_mode) and not file.is_relative_to("/dev"):
             raise OSError(errno.EINVAL, "not a regular file")
         with file.open("rb") as stream:
-            for number, line in enumerate(stream, start=1):
-                if not line.isspace():
-                    yield number, line
+            yield from ((number, line) for number, line in enumerate(stream, start=1) if not line.isspace())
     except FileNotFoundError as error:
         if file.is_symlink():
             raise
@@ -104,8 +101,7 @@ def parse(file: Path, number: int, line: bytes) -> Record | Damage:
         why = "its seal is not at the end of its line" if record.seal and not sealed else record.contradiction()
         why = why or (None if sealed else record.unlike_launches())
     except ValueError as error:
-        complete = "" if line.endswith(b"\n") else "truncated: "
-        return Damage(file, number, f"{complete}{error}")
+        return Damage(file, number, ("" if line.endswith(b"\n") else "truncated: ") + str(error))
     return Damage(file, number, f"changed since it was measured: {why}") if why else record
 
 

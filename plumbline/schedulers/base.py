@@ -261,9 +261,7 @@ class Scheduler(ABC):
                 cure = "run this on a login host, or name another --scheduler"
                 raise PlumbError(f"{start[0]} is not on PATH", WHERE_FACTS, cure) from None
             done = answer if done.status == 0 else done
-        if done.status and not done.stderr.strip():
-            return replace(done, stderr=late(job.log))
-        return done
+        return replace(done, stderr=late(job.log)) if done.status and not done.stderr.strip() else done
 
     @abstractmethod
     def on_one_node(self, access: Sequence[str], hosts: Sequence[str], command: Sequence[str]) -> list[str]:
@@ -355,9 +353,8 @@ class Scheduler(ABC):
 
     def reframe_partition(self, access: Sequence[str], hosts: Sequence[str], node: str | None) -> dict[str, Any]:
         """``access`` (and ``sched_options``) of a partition in ReFrame's configuration, its jobs pinned to ``node``."""
-        pinned = self.pin(node) if node else []
         once = [" ".join(self.no_restart)] if self.no_restart else []  # one line of the job script each
-        return {"access": [*once, *access, *pinned]}
+        return {"access": [*once, *access, *(self.pin(node) if node else [])]}
 
 
 def whole_json(text: str, program: str) -> dict[str, Any]:

@@ -67,8 +67,7 @@ class FluxBatch(PbsJobScheduler):  # type: ignore[misc] # ReFrame has no types
         polled = [job for job in jobs if job is not None]
         if not polled:
             return
-        command = ["flux", "jobs", "-n", "-o", COLUMNS, *(job.jobid for job in polled)]
-        done = osext.run_command(command, check=True)
+        done = osext.run_command(["flux", "jobs", "-n", "-o", COLUMNS, *(job.jobid for job in polled)], check=True)
         rows = [line.split("|", 3) for line in done.stdout.splitlines() if line.count("|") >= 3]
         answers = {job_id: rest for job_id, *rest in rows}
         for job in polled:

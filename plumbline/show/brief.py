@@ -32,10 +32,6 @@ class Line:
     measure: str
     values: dict[str, str]
 
-    def label(self, room: int) -> str:
-        """The test in so many characters, and how many more of it there are."""
-        return naming.shorten(self.name, room - len(self.more)) + self.more
-
 
 def lines(records: Sequence[AnyRecord]) -> list[Line]:
     """A line for each test that has a figure; values are in the order of the placements."""
@@ -78,14 +74,16 @@ def text(records: Sequence[AnyRecord], faults: Sequence[str], end: Sequence[str]
     rows = lines(records)
     kept = rows[: max(1, LINES - len(top) - len(closing) - 7)]
     for count in range(STACKS, 0, -1):
-        columns = [Column[Line]("placement", lambda row: row.placed), Column[Line]("figure", lambda row: row.measure)]
-        columns += [
-            Column(naming.shorten(name, STACK), partial(_values, stack=name), "number") for name in stacks[:count]
+        columns = [
+            Column[Line]("placement", lambda row: row.placed),
+            Column[Line]("figure", lambda row: row.measure),
+            *(Column(naming.shorten(name, STACK), partial(_values, stack=name), "number") for name in stacks[:count]),
         ]
         room = WIDTH - 2 - max(map(len, Table("", columns).text(kept).splitlines()))
         if room >= NAME:
             break
     left_out = [(len(rows) - len(kept), "test"), (max(0, len(stacks) - count), "stack")]
     more = "".join(f", {units.counted(number, noun)} more" for number, noun in left_out if number)
-    table = Table("", [Column("test", lambda row: row.label(room)), *columns]).text(kept)
+    test = Column[Line]("test", lambda row: naming.shorten(row.name, room - len(row.more)) + row.more)
+    table = Table("", [test, *columns]).text(kept)
     return "\n".join([*top, *([""] if top else []), table, f"plumb list shows the whole table{more}", "", *closing])

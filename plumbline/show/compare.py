@@ -1,6 +1,7 @@
 """Figures of several stacks, systems, campaigns, commits or periods in one table, by records that were not paired.
 
-A comparison is shown as a text, Markdown, CSV, JSON or a page.
+A comparison is shown as a text, Markdown, CSV, JSON or a page. So is the best hybrid code against the best pure MPI
+code on the same nodes, as a text or a section of a report.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import json
 import math
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -17,12 +19,18 @@ from types import MappingProxyType
 
 from plumbline.base import group, table, units
 from plumbline.judge.compare import MEMBERS, Comparison, Line
+from plumbline.judge.hybrid import FEW, HYBRID, MPI, NONE, Verdict, how, notes, verdicts
 from plumbline.records import naming
+from plumbline.records.model import AnyRecord, Record
 from plumbline.show.columns import Column, Table
-from plumbline.show.pages.blocks import Block, Piece, block, link, section
-from plumbline.show.pages.page import render
+from plumbline.show.pages import render
+from plumbline.show.pages.blocks import Block, Piece, absent, block, link, section
 from plumbline.statistics import unpaired
 
+#: said where a campaign has no pure MPI code
+NOTHING = (
+    "the records have hybrid codes but no pure MPI code: reframe -c reframe-tests -r -S profile=full -n jacobi_modes"
+)
 #: figures that are not compared, of which the legend tells
 NAMED = 3
 #: characters of a circumstance that a text shows
@@ -202,42 +210,38 @@ def why(comparison: Comparison) -> str | None:
 
 def legend(comparison: Comparison) -> list[str]:
     """The meaning of the marks of the table, and how small a difference would have been seen."""
-    lines = ["ratio to the first side with the figure [interval]; ?: undecided; ★: best: none is better, some is worse"]
     differences = [
         (difference, known)
         for line in comparison.lines
         for difference, known in zip(line.differences, line.claimed, strict=True)
         if difference
     ]
-    if any(difference.basis == "launches" for difference, _ in differences):
-        lines.append(
-            f"~: from fewer than {unpaired.ENOUGH} sessions of a side, which are taken to differ by "
-            f"{100 * comparison.spread:.2g} % (standard deviation): only what exceeds this by far is "
-            "decided; the interval is from launch to launch"
-        )
-    if any(difference.basis == "pairs" for difference, _ in differences):
-        lines.append("=: measured in turn in one session: the ratio of its pairs of launches, and its 95 % interval")
-    if any(map(_is_disturbed, comparison.lines)):
-        lines.append("†: half or more of the launches of a side were disturbed; if only the worse side's, undecided")
-    unseen = [difference.visible for difference, known in differences if not known]
-    if unseen:
-        visible = sorted(math.inf if size is None else size for size in unseen)[len(unseen) // 2]
-        lines.append(
-            f"where it is undecided, {units.percent(visible - 1)} would have been seen in every second case (median)"
-            if visible < math.inf
-            else f"most undecided figures have fewer than {unpaired.ENOUGH} launches on a side, which show nothing"
-        )
+    bases = {difference.basis for difference, _ in differences}
+    unseen = sorted(difference.visible or math.inf for difference, known in differences if not known)
+    visible = unseen[len(unseen) // 2] if unseen else None
     zero = sum(any(cell and not cell.has_ratio for cell in line.cells) for line in comparison.lines)
-    if zero:
-        lines.append(f"{units.counted(zero, 'line')} with a figure of 0: it has no ratio, and no claim is made")
     unsure = sum(line.doubtful for line in comparison.lines)
-    if unsure:
-        lines.append(
-            f"!: tests that measure the same quantity disagree ({units.counted(unsure, 'line')}): not compared"
-        )
-    if comparison.unlike:
-        lines.append(f"not compared, for unit, direction or arguments differ: {unlike(comparison)}")
-    return [*lines, "records of different sessions are not pairs: plumb gate decides what a change must not cost"]
+    lines = [
+        "ratio to the first side with the figure [interval]; ?: undecided; ★: best: none is better, some is worse",
+        "launches" in bases
+        and f"~: from fewer than {unpaired.ENOUGH} sessions of a side, which are taken to differ by "
+        f"{100 * comparison.spread:.2g} % (standard deviation): only what exceeds this by far is "
+        "decided; the interval is from launch to launch",
+        "pairs" in bases
+        and "=: measured in turn in one session: the ratio of its pairs of launches, and its 95 % interval",
+        any(map(_is_disturbed, comparison.lines))
+        and "†: half or more of the launches of a side were disturbed; if only the worse side's, undecided",
+        visible == math.inf
+        and f"most undecided figures have fewer than {unpaired.ENOUGH} launches on a side, which show nothing",
+        visible is not None
+        and visible < math.inf
+        and f"where it is undecided, {units.percent(visible - 1)} would have been seen in every second case (median)",
+        zero and f"{units.counted(zero, 'line')} with a figure of 0: it has no ratio, and no claim is made",
+        unsure and f"!: tests that measure the same quantity disagree ({units.counted(unsure, 'line')}): not compared",
+        comparison.unlike and f"not compared, for unit, direction or arguments differ: {unlike(comparison)}",
+        "records of different sessions are not pairs: plumb gate decides what a change must not cost",
+    ]
+    return [line for line in lines if isinstance(line, str)]
 
 
 def unlike(comparison: Comparison) -> str:
@@ -268,55 +272,53 @@ def ratio(line: Line, side: int) -> str:
 
 def text(comparison: Comparison) -> str:
     """Circumstances that differ, the table, what its marks mean, and the closing line."""
-    blocks = []
-    if comparison.circumstances:
-        blocks.append(circumstances(comparison).text(comparison.circumstances))
-    blocks.append(figures_table(comparison).text(comparison.lines))
-    blocks.append("\n".join(legend(comparison)))
-    blocks += [cause] if (cause := why(comparison)) else []
-    blocks.append(closing(comparison))
-    return "\n\n".join(block for block in blocks if block)
+    blocks = [
+        circumstances(comparison).text(comparison.circumstances) if comparison.circumstances else "",
+        figures_table(comparison).text(comparison.lines),
+        "\n".join(legend(comparison)),
+        why(comparison),
+        closing(comparison),
+    ]
+    return "\n\n".join(filter(None, blocks))
 
 
 def markdown(comparison: Comparison) -> str:
     """The table and the closing line for a page or a merge request."""
-    shown = figures_table(comparison).markdown(comparison.lines)
-    lines = [f"{line}  " for line in legend(comparison)]
-    return "\n".join([shown, "", *lines, "", f"**{closing(comparison)}**"])
+    lines = [
+        figures_table(comparison).markdown(comparison.lines),
+        "",
+        *(f"{line}  " for line in legend(comparison)),
+        "",
+        f"**{closing(comparison)}**",
+    ]
+    return "\n".join(lines)
 
 
 def as_csv(comparison: Comparison) -> str:
     """A row for each figure and side; ratios are to the first side that has the figure."""
-    rows = []
-    for line in comparison.lines:
-        for number, (side, cell) in enumerate(zip(comparison.sides, line.cells, strict=True)):
-            if cell is None:
-                continue
-            key, known = line.key, line.differences[number]
-            row = {
-                "test": key.variant,
-                **{name: getattr(key, name) for name in ("placement", "figure", "site", "partition", "stack")},
-                "unit": line.unit,
-                "better": line.better,
-                "side": side,
-                "value": cell.value,
-                "sessions": len(cell.sessions),
-                **{name: getattr(known, name) if known else "" for name in ("ratio", "low", "high", "basis")},
-                "claimed": bool(line.claimed[number]),
-                "best": number in line.best,
-            }
-            rows.append(row)
+    rows = [
+        {
+            "test": line.key.variant,
+            **{name: getattr(line.key, name) for name in ("placement", "figure", "site", "partition", "stack")},
+            "unit": line.unit,
+            "better": line.better,
+            "side": side,
+            "value": cell.value,
+            "sessions": len(cell.sessions),
+            **{name: getattr(known, name) if known else "" for name in ("ratio", "low", "high", "basis")},
+            "claimed": bool(line.claimed[number]),
+            "best": number in line.best,
+        }
+        for line in comparison.lines
+        for number, (side, cell, known) in enumerate(zip(comparison.sides, line.cells, line.differences, strict=True))
+        if cell
+    ]
     return table.as_csv(rows[0], (row.values() for row in rows)).rstrip("\n")
 
 
 def as_json(comparison: Comparison) -> str:
     """The whole comparison."""
     return json.dumps(asdict(comparison), indent=1)
-
-
-def html(comparison: Comparison) -> str:
-    """The comparison as a page of its own."""
-    return render(document(comparison))
 
 
 def of(comparison: Comparison) -> dict[str, Callable[[], str]]:
@@ -326,8 +328,51 @@ def of(comparison: Comparison) -> dict[str, Callable[[], str]]:
 
 FORMS: dict[str, Callable[[Comparison], str]] = {
     ".csv": as_csv,
-    ".html": html,
+    ".html": lambda comparison: render(document(comparison)),
     ".json": as_json,
     ".md": markdown,
     ".txt": text,
 }
+
+
+def hybrids_text(compared: Sequence[Verdict]) -> str:
+    """The table with its notes and a closing line."""
+    if not compared:
+        return NOTHING
+    counted = Counter(verdict.state for verdict in compared)
+    closing = ", ".join(f"{counted[word]} {word}" for word in (HYBRID, MPI, NONE, FEW) if counted[word])
+    return "\n".join([_hybrids().text(compared), *notes(compared), "", closing])
+
+
+def _hybrids(numbers: Mapping[str, int] = MappingProxyType({})) -> Table[Verdict]:
+    """A line for each verdict; a code opens its record, whose entry is among ``numbers``."""
+
+    def code(record: AnyRecord) -> Piece:
+        return [link(how(record), entry=numbers.get(record.id)), block("small", " ".join(record.figures[0].shown))]
+
+    return Table(
+        "Best against best",
+        [
+            Column("test", lambda verdict: verdict.subject),
+            Column("stack", lambda verdict: verdict.pure.stack.name),
+            Column("best hybrid", lambda verdict: code(verdict.hybrid)),
+            Column("best pure MPI", lambda verdict: code(verdict.pure)),
+            Column("hybrid / pure", lambda verdict: units.ratio(verdict.ratio), "number"),
+            Column("95 % interval", lambda verdict: units.interval(verdict.interval), "number"),
+            Column("verdict", lambda verdict: verdict.explanation),
+        ],
+    )
+
+
+def hybrids(usable: Sequence[tuple[Record, int]]) -> Block:
+    """The verdicts of the valid records ``usable``, each with the number of its entry."""
+    numbers = {record.id: entry for record, entry in usable}
+    compared = verdicts([record for record, _ in usable])
+    return section(
+        "hybrids",
+        "Hybrid or pure MPI",
+        "The best hybrid code against the best pure MPI code, of one problem on the same nodes.",
+        compared and block("bullets", *notes(compared)),
+        compared and _hybrids(numbers).block(compared),
+        otherwise=absent("reframe -c reframe-tests -r -S profile=full -n jacobi_modes"),
+    )

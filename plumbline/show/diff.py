@@ -83,23 +83,17 @@ def document(first: Record, second: Record) -> dict[str, Any]:
 
 def text(first: Record, second: Record) -> str:
     """The differences as a table, then the figures of both with their ratio."""
-    rows = differences(first, second)
-    blocks = []
-    if rows:
-        blocks.append(table(("circumstance", first.id, second.id), [tuple(cell[:60] for cell in row) for row in rows]))
-    else:
-        blocks.append("the circumstances are equal")
-    blocks.append(_figures(first, second))
-    return "\n\n".join(block for block in blocks if block)
-
-
-def _figures(first: Record, second: Record) -> str:
-    rows = []
-    for figure in first.figures:
-        counterpart = second.figure(figure.name)
-        if counterpart and counterpart.unit == figure.unit:
-            ratio = units.ratio(counterpart.value / figure.value if figure.value else None)
-            values = (" ".join(item.shown) for item in (figure, counterpart))
-            rows.append((figure.name, *values, ratio))
+    differing = [tuple(cell[:60] for cell in row) for row in differences(first, second)]
+    rows = [
+        (
+            figure.name,
+            *(" ".join(item.shown) for item in (figure, counterpart)),
+            units.ratio(counterpart.value / figure.value if figure.value else None),
+        )
+        for figure in first.figures
+        if (counterpart := second.figure(figure.name)) and counterpart.unit == figure.unit
+    ]
     header = ("figure", first.id, second.id, "ratio")
-    return table(header, rows, right=header[1:]) if rows else "no figure in common"
+    figures = table(header, rows, right=header[1:]) if rows else "no figure in common"
+    equal = "the circumstances are equal"
+    return f"{table(('circumstance', *header[1:3]), differing) if differing else equal}\n\n{figures}"

@@ -61,8 +61,9 @@ class Work(NamedTuple):
 
 def of(record: Record, entry: int | None = None) -> Work:
     """Work and energy of the launches of ``record``."""
-    items = (item for launch in record.counting() for item in amounts(launch).items())
-    known = group((name, value) for name, value in items if value is not None)
+    known = group(
+        (name, value) for launch in record.counting() for name, value in amounts(launch).items() if value is not None
+    )
     return Work(record, {name: statistics.median(values) for name, values in known.items()}, entry)
 
 
@@ -119,8 +120,10 @@ def work(usable: Sequence[tuple[Record, int]]) -> Block:
 
 def _remarks(rows: Sequence[Work]) -> list[str]:
     """Reasons for missing joules and counts, each once, and the idle powers that the records know."""
-    energy = {str(row.record.host.get("energy", "")) for row in rows if "joules" not in row.medians}
-    energy |= {f"of GPUs {row.record.host.get('gpu_energy', '')}" for row in rows if "gpu_joules" not in row.medians}
+    energy = {
+        *(str(row.record.host.get("energy", "")) for row in rows if "joules" not in row.medians),
+        *(f"of GPUs {row.record.host.get('gpu_energy', '')}" for row in rows if "gpu_joules" not in row.medians),
+    }
     works = [launch.work for row in rows for launch in row.record.counting() if launch.work]
     counts = {f"not counted: {work.missing}" for work in works if work.missing}
     idle = {

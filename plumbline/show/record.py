@@ -1,9 +1,10 @@
-"""The parts of one record that its text and its drawer on a page both show: facts, figures, launches, ranks."""
+"""The parts of one record that its text and its drawer on a page show: facts, figures, launches, ranks, maps."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -16,14 +17,18 @@ from plumbline.base.units import cpu_list
 from plumbline.records import naming
 from plumbline.records.figure import Figure
 from plumbline.records.launch import Launch, RankSeen
-from plumbline.records.model import Record
+from plumbline.records.model import AnyRecord, Record
 from plumbline.show import summary
-from plumbline.show.columns import Column, Table
+from plumbline.show.columns import Column, Row, Table
 from plumbline.show.pages import blocks
 from plumbline.show.pages.blocks import Block, Piece, block
 
+#: rows of one picture: a taller one is more than some browsers can draw
+ROWS = 60
 #: threads of a rank whose CPUs a text shows
 THREADS = 8
+#: the metric of bytes that ranks send to other nodes, and the parameter that names the map of ranks
+BETWEEN, MAP = "between_nodes", "map"
 
 
 def facts(record: Record) -> list[tuple[str, str]]:
@@ -78,11 +83,9 @@ def figures(record: Record) -> list[Shown]:
 
 
 def _reference(row: Shown) -> str:
-    if row.figure is None:
-        return ""
-    known = row.figure.reference
-    if known is None:
-        return "none"
+    known = row.figure.reference if row.figure else None
+    if row.figure is None or known is None:
+        return "none" if row.figure else ""
     change = units.signed(row.figure.value / known.value - 1)
     return f"{' '.join(units.human(known.value, known.unit))} ({change}; {known.method}, {known.file})"
 
@@ -134,6 +137,28 @@ def launches(record: Record) -> tuple[Table[Started], list[Started]]:
     return Table("Launches of this record, in the order started", columns), rows
 
 
+class Drawn(NamedTuple):
+    """A figure of a record, which is entry ``entry`` of a page."""
+
+    record: Record
+    entry: int
+    figure: Figure
+
+    @property
+    def stack(self) -> str:
+        """The stack's name."""
+        return self.record.stack.name
+
+    @property
+    def placement(self) -> str:
+        """Placement, ranks and threads, memory."""
+        return naming.placement(self.record.placement)
+
+    def digits(self, value: float, factor: float) -> str:
+        """A ``value`` of the figure, divided by ``factor``."""
+        return units.digits(value / factor, self.figure.resolution / factor)
+
+
 def values_by_launch(record: Record, figure: Figure) -> list[tuple[Launch, float | None]]:
     """Every launch of the record with its value of the figure, None where it does not count."""
     values = iter(figure.samples)
@@ -149,11 +174,14 @@ def _value(place: int, row: Started) -> str | None:
 
 
 def _notes(launch: Launch, causes: Sequence[str]) -> str:
-    ended = launch.status != "ok" and launch.exit_code is not None
-    marks = [f"exit status {launch.exit_code}"] if ended else []
-    marks += [*launch.reasons, *(["superseded: measured again"] if launch.superseded else [])]
-    marks += [f"started again: {error}" for error in launch.start_errors]
-    return "; ".join([*marks, *(f"disturbed: {cause}" for cause in causes if cause)])
+    marks = [
+        *([f"exit status {launch.exit_code}"] if launch.status != "ok" and launch.exit_code is not None else []),
+        *launch.reasons,
+        *(["superseded: measured again"] if launch.superseded else []),
+        *(f"started again: {error}" for error in launch.start_errors),
+        *(f"disturbed: {cause}" for cause in causes if cause),
+    ]
+    return "; ".join(marks)
 
 
 def _notes_of_page(row: Started) -> Piece:
@@ -213,8 +241,7 @@ def rank_map(record: Record) -> list[Placed]:
         seen = next((launch.ranks for launch in reversed(record.launches) if launch.ranks), None)
         if seen is None:
             return [Placed(number, None, cpu_list(rank.cpus), None) for number, rank in sorted(planned.items())]
-        plans = ((rank, planned.get(rank.local_rank)) for rank in seen)
-        return [placed(rank, cpu_list(plan.cpus) if plan else None) for rank, plan in plans]
+        return [placed(rank, cpu_list(plan.cpus) if (plan := planned.get(rank.local_rank)) else None) for rank in seen]
     except (TypeError, KeyError, AttributeError, ValueError) as error:  # a record's types leave their members open
         message = f"the plan or a witness of record {record.id} is damaged: {type(error).__name__} {error}"
         raise PlumbError(message, record.session, "restore the file") from error
@@ -223,9 +250,8 @@ def rank_map(record: Record) -> list[Placed]:
 def placed(rank: RankSeen, planned: str | None) -> Placed:
     """The row of a rank, with the CPUs that were ``planned`` for it, if any."""
     affinities = [thread.affinity for thread in rank.threads]
-    pages, size = dict(rank.memory["nodes"]), rank.memory["page_bytes"]
-    for node, count in rank.memory["freed_nodes"].items():
-        pages[node] = pages.get(node, 0) + count
+    pages, size = Counter(rank.memory["nodes"]), rank.memory["page_bytes"]
+    pages.update(rank.memory["freed_nodes"])
     return Placed(
         rank.rank,
         rank.host,
@@ -235,6 +261,16 @@ def placed(rank: RankSeen, planned: str | None) -> Placed:
         {node: count * size // 1_000_000 for node, count in sorted(pages.items())},
         rank.gpu_address,
     )
+
+
+def sheets(title: str, rows: Sequence[Row]) -> Iterator[tuple[str, Sequence[Row]]]:
+    """The ``rows`` of a picture in parts of at most :data:`ROWS`, each with its title."""
+    count = math.ceil(len(rows) / ROWS)
+    for place in range(count):
+        yield (
+            f"{title} ({place + 1} of {count})" if count > 1 else title,
+            rows[place * ROWS : (place + 1) * ROWS],
+        )
 
 
 @dataclass(frozen=True)
@@ -266,3 +302,34 @@ def dot_series(name: str, colour: str, drawn: Sequence[tuple[Dot, Sequence[objec
     """Dots with their points: those of disturbed launches are open."""
     hollow = [place for place, (dot, _) in enumerate(drawn) if dot.launch.disturbed]
     return blocks.series(name, colour, [point for _, point in drawn], hollow=hollow)
+
+
+def map_remarks(record: AnyRecord) -> list[str]:
+    """A sentence for the map that the launcher gave, the first one, and for each that is worse than the best."""
+    sent = _sent(record)
+    first = next(iter(sent), "")
+    best = [f"map {first} is the best map: {units.human_bytes(int(sent[first]))} between nodes"] if sent else []
+    return [*(best if sent and sent[first] == min(sent.values()) else []), *map_costs(record)]
+
+
+def map_costs(record: AnyRecord) -> list[str]:
+    """A sentence for each map that sends more than the best one; none of a run on one node, which has no network."""
+    sent = _sent(record)
+    best = min(sent, key=lambda name: sent[name], default="")
+    return [_cost(name, value, best, sent[best]) for name, value in sent.items() if value > sent[best]]
+
+
+def _sent(record: AnyRecord) -> dict[str, float]:
+    """The bytes that each map sends between nodes."""
+    return {
+        str(wanted.where[MAP]): figure.value
+        for wanted in record.variant.figures
+        if wanted.metric == BETWEEN and MAP in wanted.where and record.placement.nodes > 1
+        if (figure := record.figure(wanted.name))
+    }
+
+
+def _cost(name: str, value: float, best: str, least: float) -> str:
+    if least:
+        return f"map {name} sends {units.digits(value / least)} times the bytes of the best map ({best}) between nodes"
+    return f"map {name} sends {units.human_bytes(int(value))} between nodes, the best map ({best}) nothing"

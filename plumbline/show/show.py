@@ -8,7 +8,7 @@ from plumbline.base import group
 from plumbline.base.errors import PlumbError
 from plumbline.host import devices
 from plumbline.records.model import Record
-from plumbline.show import efficiency, maps
+from plumbline.show import efficiency
 from plumbline.show import record as parts
 
 #: columns of the table of devices
@@ -18,7 +18,6 @@ DEVICES = 100
 def text(record: Record) -> str:
     """Figures with every launch, rank map, circumstances, command; the verdict last."""
     figures, (launches, started) = parts.figures(record), parts.launches(record)
-    has_witness = any(launch.ranks for launch in record.launches)
     blocks = [
         "\n".join(f"{name:<10} {value}" for name, value in parts.facts(record)),
         parts.FIGURES.text(figures) if figures else "",
@@ -26,9 +25,9 @@ def text(record: Record) -> str:
         launches.text(started),
         output(record),
         efficiency.text(record),
-        parts.RANKS.text(parts.rank_map(record)) if has_witness else "",
+        parts.RANKS.text(parts.rank_map(record)) if any(launch.ranks for launch in record.launches) else "",
         _host(record),
-        _command(record),
+        "" if record.is_imported else _command(record),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n\n" + _verdict(record)
 
@@ -40,7 +39,7 @@ def _remarks(record: Record) -> str:
         remark if len(orders) == len(record.launches) else f"launch {' '.join(map(str, orders))}: {remark}"
         for remark, orders in by_remark.items()
     ]
-    return "\n".join([*maps.remarks(record), *remarks])
+    return "\n".join([*parts.map_remarks(record), *remarks])
 
 
 def output(record: Record) -> str:
@@ -58,9 +57,8 @@ def _host(record: Record) -> str:
         for key, value in host.items()
         if value is not None and key not in ("hostname", "kernel_command_line", "devices")
     }
-    unknown = sorted(key for key, value in host.items() if value is None)
     shown = [f"{key:<18} {parts.plain(value)}" for key, value in known.items()]
-    if unknown:
+    if unknown := sorted(key for key, value in host.items() if value is None):
         shown.append(f"{'not readable':<18} {', '.join(unknown)}")
     try:
         if known_devices := devices.of_host(host):
@@ -73,21 +71,19 @@ def _host(record: Record) -> str:
 
 
 def _command(record: Record) -> str:
-    if record.is_imported:
-        return ""
     variables = [f"{name}={shlex.quote(value)}" for name, value in sorted(record.environment.items())]
-    lines = [f"environment  {' '.join(variables)}"]
-    if record.settings:
-        lines.append(f"settings     {', '.join(f'{name} {value}' for name, value in record.settings.items())}")
-    if record.removed_variables:
-        lines.append(f"not given    {' '.join(record.removed_variables)}")
-    lines += [f"command      {shlex.join(record.command)}", f"repeat       plumb reproduce {record.id}"]
-    return "\n".join(lines)
+    lines = {
+        "environment": " ".join(variables),
+        "settings": ", ".join(f"{name} {value}" for name, value in record.settings.items()),
+        "not given": " ".join(record.removed_variables),
+        "command": shlex.join(record.command),
+        "repeat": f"plumb reproduce {record.id}",
+    }
+    return "\n".join(f"{name:<12} {text}" for name, text in lines.items() if text or name == "environment")
 
 
 def _verdict(record: Record) -> str:
     if record.is_imported:
         return "imported: figures of another program, nothing about them was witnessed; no verdict is made of them"
     state = "verified" if record.is_verified else "NOT VERIFIED"
-    reasons = f": {'; '.join(record.faults)}" if record.faults else ""
-    return f"{state}, {record.final_verdict}{reasons}"
+    return f"{state}, {record.final_verdict}" + (f": {'; '.join(record.faults)}" if record.faults else "")

@@ -1,4 +1,4 @@
-"""One line per variant of a campaign."""
+"""One line per variant of a campaign, and per note of what happened to a site."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from plumbline.base import units
 from plumbline.records import naming, sources
 from plumbline.records.figure import Figure
 from plumbline.records.model import AnyRecord
+from plumbline.records.notes import Note
 from plumbline.show.columns import Column, Table
 from plumbline.show.pages import blocks
 from plumbline.show.pages.blocks import Piece, link
@@ -136,25 +137,14 @@ def _of(get: Callable[[Figure], Piece], otherwise: Piece = None) -> Callable[[Li
     return lambda line: otherwise if line.figure is None else get(line.figure)
 
 
-def _spread(figure: Figure) -> str | None:
-    known = spread(figure)
-    return None if known is None else f"{100 * known:.1f}"
-
-
 def _bar(figure: Figure) -> Piece:
     if not figure.reached:
         return None
-    share = min(100.0, max(0.0, figure.reached.percent))
-    return blocks.block("bar", percent(figure), share=share, hint=bound(figure))
+    return blocks.block("bar", percent(figure), share=min(100.0, max(0.0, figure.reached.percent)), hint=bound(figure))
 
 
 def _change(figure: Figure) -> float | None:
     return figure.value / figure.reference.value - 1 if figure.reference else None
-
-
-def _signed(figure: Figure) -> str | None:
-    change = _change(figure)
-    return None if change is None else units.signed(change).removesuffix(" %")
 
 
 def _also(line: Line) -> str:
@@ -166,18 +156,7 @@ def _also(line: Line) -> str:
     return ", ".join(f"{figure.name} {' '.join(figure.shown)}" for figure in others[:2] if figure) + more
 
 
-def _disturbed(line: Line) -> str:
-    record = line.record
-    return f"{record.disturbed_count} of {record.launch_count}" if record.disturbed_count else ""
-
-
-def _verified(line: Line) -> str:
-    record = line.record
-    return "yes" if record.is_verified else record.provenance if record.is_imported else "NO"
-
-
-def _badge(line: Line) -> Piece:
-    verdict = line.record.final_verdict
+def _badge(verdict: str) -> Piece:
     return blocks.block("badge", "" if verdict == "unreferenced" else verdict, verdict=verdict)
 
 
@@ -190,7 +169,7 @@ VERDICT = Column[Line](
     "verdict",
     lambda line: line.record.final_verdict,
     "verdict",
-    page=_badge,
+    page=lambda line: _badge(line.record.final_verdict),
     key=lambda line: SEVERITY.index(line.record.final_verdict),
 )
 #: the table of a campaign: of ``plumb list``, of its end, and of its report
@@ -211,7 +190,14 @@ VARIANTS = Table[Line](
             key=_of(lambda figure: figure.value, -1),
         ),
         Column("unit", lambda line: line.value[1], "unit"),
-        Column("spread", _of(_spread), "number spread", "%", "page", key=_of(lambda figure: spread(figure) or 0, -1)),
+        Column(
+            "spread",
+            _of(lambda figure: None if (known := spread(figure)) is None else f"{100 * known:.1f}"),
+            "number spread",
+            "%",
+            "page",
+            key=_of(lambda figure: spread(figure) or 0, -1),
+        ),
         Column(
             "of limit",
             _of(lambda figure: percent(figure) if figure.reached else None),
@@ -221,18 +207,47 @@ VARIANTS = Table[Line](
             key=_of(lambda figure: figure.reached.percent if figure.reached else -1, -1),
             spare=4,
         ),
-        Column("to reference", _of(_signed), "number reference", "%", "page", key=_of(lambda of: _change(of) or 0, 0)),
+        Column(
+            "to reference",
+            _of(lambda of: None if (change := _change(of)) is None else units.signed(change).removesuffix(" %")),
+            "number reference",
+            "%",
+            "page",
+            key=_of(lambda of: _change(of) or 0, 0),
+        ),
         Column("also", _also, forms="text", spare=1),
         Column(
             "disturbed",
-            _disturbed,
+            lambda line: f"{count} of {line.record.launch_count}" if (count := line.record.disturbed_count) else "",
             "number disturbed",
             key=lambda line: line.record.disturbed_count / max(1, line.record.launch_count),
             spare=3,
         ),
         Column("state", lambda line: line.record.state, forms="text", spare=2),
-        Column("verified", _verified, forms="text", spare=5),
+        Column(
+            "verified",
+            lambda line: (
+                "yes" if line.record.is_verified else line.record.provenance if line.record.is_imported else "NO"
+            ),
+            forms="text",
+            spare=5,
+        ),
         replace(VERDICT, forms="text"),
         Column("reason", lambda line: naming.shorten(_reason(line), 90), "why", page=_reason),
     ],
 )
+#: the notes of sites
+NOTES = Table[Note](
+    "Notes",
+    [
+        Column("note", lambda note: note.id),
+        Column("time (UTC)", lambda note: units.minute(note.time)),
+        Column("site", lambda note: note.site),
+        Column("what happened", lambda note: note.text),
+    ],
+)
+
+
+def noted(note: Note) -> str:
+    """A note on one line."""
+    return f"{units.minute(note.time)} {note.site}: {note.text} ({note.id})"

@@ -34,11 +34,6 @@ class Row:
     href: str | None = None
 
 
-def _margins(row: Row) -> str:
-    rule = row.verdict.pairs.rule
-    return f"{units.percent(rule.tolerance)}, {units.percent(rule.must_detect)}" if rule else ""
-
-
 SERIES = Table[Row](
     "Series",
     [
@@ -51,7 +46,14 @@ SERIES = Table[Row](
             "measured again", lambda row: len(row.verdict.pairs.baseline.superseded) or "", "number", forms="text page"
         ),
         Column("ruled out from", lambda row: row.verdict.ruled_out, "number"),
-        Column("margins", _margins),
+        Column(
+            "margins",
+            lambda row: (
+                f"{units.percent(rule.tolerance)}, {units.percent(rule.must_detect)}"
+                if (rule := row.verdict.pairs.rule)
+                else ""
+            ),
+        ),
         Column("reason", lambda row: row.verdict.explanation, "notes", forms="md page"),
     ],
 )
@@ -66,8 +68,7 @@ def text(rows: Sequence[Row]) -> str:
 def markdown(verdicts: Sequence[Verdict], margins: str, facts: Sequence[tuple[str, str]] = ()) -> str:
     """The verdict, how many of each, a table with the worst first, and those of ``facts`` that are in :data:`TOLD`."""
     rows = [Row(item.subject, item) for item in worst_first(verdicts)]
-    shown = SERIES.markdown(rows[:ROWS])
-    lines = [f"**{overall(verdicts)}** ({counted(verdicts)}); {margins}", "", shown]
+    lines = [f"**{overall(verdicts)}** ({counted(verdicts)}); {margins}", "", SERIES.markdown(rows[:ROWS])]
     if len(rows) > ROWS:
         lines += ["", f"{len(rows) - ROWS} more series are not shown, none worse than {rows[ROWS].verdict.state}."]
     fact_lines = [f"- {TOLD[name]}{table.escaped(text)}" for name, text in facts if name in TOLD]
@@ -85,8 +86,12 @@ def document(statements: Sequence[Statement], rule: Mapping[str, Any], facts: Se
     ``facts`` of a live gate (session, seed, the command to repeat it, …) stand under ``facts``.
     """
     optional = nonempty(facts=[{"name": name, "text": text} for name, text in facts])
-    series = [item.to_dict() for item in statements]
-    whole = {"verdict": overall(statements), "rule": rule, "series": series, **optional}
+    whole = {
+        "verdict": overall(statements),
+        "rule": rule,
+        "series": [item.to_dict() for item in statements],
+        **optional,
+    }
     return json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -104,8 +109,9 @@ def junit(statements: Sequence[Statement], command: str, margins: str) -> str:
     for item in statements:
         case = ElementTree.SubElement(suite, "testcase", classname=f"plumb.{command}", name=_xml(item.subject))
         if item.state in ELEMENTS:
-            text = f"{item.state}: {_xml(item.explanation)}"
-            ElementTree.SubElement(case, ELEMENTS[item.state], message=text, type=item.state)
+            ElementTree.SubElement(
+                case, ELEMENTS[item.state], message=f"{item.state}: {_xml(item.explanation)}", type=item.state
+            )
         ElementTree.SubElement(case, "system-out").text = _xml(json.dumps(item.to_dict(), ensure_ascii=False))
     ElementTree.indent(suite)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"

@@ -54,8 +54,7 @@ def personal(name: str, part: Partition) -> list[str]:
     if not schedulers.TABLE[part.scheduler].has_jobs:
         return []
     if os.access(file, os.R_OK):  # the home may be one of another user
-        document = schemas.read_yaml(file, "your configuration", "")
-        known = schemas.convert("configuration", document, Configuration, str(file))
+        known = schemas.load("configuration", file, Configuration, "your configuration", "")
     mine = [option for key in (name, f"{name}:{part.name}") for option in known.scheduler_options.get(key, [])]
     access(mine, str(file))
     access(options(), "--scheduler-option")

@@ -84,8 +84,7 @@ def init(request: SiteRequest, dry_run: bool = False) -> list[Change]:
     for file, text in texts.items():
         before = file.read_text(encoding="utf-8") if file.exists() else ""
         if before != text:
-            is_empty = file.parent.name == "references"
-            changes.append(Change(file, "" if is_empty else _diff(before, text, file)))
+            changes.append(Change(file, "" if file.parent.name == "references" else _diff(before, text, file)))
             if not dry_run:
                 files.write(f"site '{request.name}'", file, text)
     return changes

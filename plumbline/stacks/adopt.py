@@ -33,12 +33,6 @@ from plumbline.stacks.wheel import IMB_VERSION
 TREES: Extension[[Path], tuple[list[Path], list[Source]] | None] = Extension("stack.adopt")
 OWNER = "adopt"
 _LIBRARIES = dict.fromkeys(name for family in mpi.TABLE.values() for name in family.libraries)
-_WRAPPERS = [
-    text
-    for family in mpi.TABLE.values()
-    for name in family.compiler_wrappers
-    for text in (f"{name}.{family.name}", name)
-]
 _PROBE = "int MPI_Init(void *, void *);\nint main(void) { return MPI_Init(0, 0); }\n"
 #: MPI_Get_library_version may be called before MPI_Init
 _VERSION = (
@@ -102,7 +96,10 @@ class Search:
 
     def wrapper(self) -> tuple[Path | None, Path]:
         """The compiler wrapper, if there is one, and the MPI library that it links."""
-        rows = ([folder / name for name in _WRAPPERS if (folder / name).is_file()] for folder in self.bins)
+        families = mpi.TABLE.values()
+        rows = (
+            [file for of in families for file in of.programs_in(folder, of.compiler_wrappers)] for folder in self.bins
+        )
         wrappers = [self.named["mpicc"]] if "mpicc" in self.named else next(filter(None, rows), [])
         linked: dict[Path, Path] = {}
         faults: list[PlumbError] = []
@@ -139,16 +136,16 @@ class Search:
 
     def launcher(self, family: mpi.Family, version: str, folders: Sequence[Path]) -> Launcher:
         """The launcher of the library, in one of the ``folders``, or a scheduler's own."""
-        plain = [Path(text).name for text in family.launcher_programs]
-        there = (folder / text for folder in folders for name in plain for text in (f"{name}.{family.name}", name))
-        program = self.named.get("launcher") or next(filter(Path.is_file, there), None)
+        names = [Path(text).name for text in family.launcher_programs]
+        there = (file for folder in folders for file in family.programs_in(folder, names))
+        program = self.named.get("mpirun") or next(there, None)
         if program is None:
-            raise PlumbError(f"no launcher of {family.name}", self.where, "--launcher FILE names it")
+            raise PlumbError(f"no launcher of {family.name}", self.where, "--mpirun FILE names it")
         kind = program.name if program.name in mpi.KINDS else family.launcher_kind(version)
         of = mpi.identify(self.ask(program, "--version"))
         if of and kind not in {**of[0].launchers, program.name: ""}:
             message = f"{program} is of {of[0].name} {of[1]}, the library of {family.name} {version}"
-            raise PlumbError(message, self.where, "--launcher FILE names another")
+            raise PlumbError(message, self.where, "--mpirun FILE names another")
         return Launcher(family=kind, command=str(program))
 
     def programs(self, library: Path) -> dict[str, Program]:

@@ -39,7 +39,6 @@ _LACKS = re.compile(r"^.*\bnot found\b.*$", re.MULTILINE)
 _LOADER = re.compile(r"^\s*(/\S*/ld[^/\s]*) \(0x", re.MULTILINE)
 
 
-_AGAIN = "make it again, such as podman save --format oci-archive"
 #: names that mark a file, or all files of a folder, as removed by a later layer
 REMOVED, EMPTIED = ".wh.", ".wh..wh..opq"
 #: bytes of a document of an archive, at most
@@ -67,9 +66,7 @@ def names() -> tuple[str, ...]:
 
 def stack(name: str, called: str | None = None, **_: str | None) -> str:
     """The stack that image ``name`` becomes: as it is ``called``, else as its description calls it."""
-    if called or manifest.path(name).exists():
-        return called or name
-    return _described(Path(name))[0]
+    return called or (name if manifest.path(name).exists() else _described(Path(name))[0])
 
 
 def work(
@@ -93,8 +90,8 @@ def _described(image: Path) -> tuple[str, Description]:
     file = image.with_name(f"{image.name}.yaml")
     if not image.exists():
         raise PlumbError("there is no such image", str(image), "name a folder, an OCI archive or a SIF file")
-    document = schemas.read_yaml(file, "the description of an image", "write it as docs/containers.md says")
-    described = schemas.convert("module-stacks", document, Descriptions, str(file)).stacks
+    cure = "write it as docs/containers.md says"
+    described = schemas.load("module-stacks", file, Descriptions, "the description of an image", cure).stacks
     if len(described) > 1:
         raise PlumbError(f"{len(described)} stacks are described", str(file), "describe one, of this image")
     ((name, description),) = described.items()
@@ -106,8 +103,7 @@ def _described(image: Path) -> tuple[str, Description]:
 def _engine(image: Path) -> str:
     if image.is_file() and engines.is_sif(image):
         return "apptainer"
-    installed = (name for name in engines.ENGINES if not engines.lacking(name))
-    return next(installed, next(iter(engines.ENGINES)))
+    return next((name for name in engines.ENGINES if not engines.lacking(name)), next(iter(engines.ENGINES)))
 
 
 def _refuse(request: ImageRequest, description: Description) -> None:
@@ -296,8 +292,7 @@ def _ask(container: Container, words: Sequence[str], owner: str, folder: Path | 
     """The output of ``words`` in a container of their own, whose launch folder is ``folder``."""
     with tempfile.TemporaryDirectory() as scratch:
         command = replace(container, launcher=None).command((), words, 1)
-        place = str(folder or scratch)
-        filled = [word.replace(engines.FOLDER, place) for word in command]
+        filled = [word.replace(engines.FOLDER, str(folder or scratch)) for word in command]
         complaint = f"{container.engine} does not run {Path(words[0]).name} in the image"
         return fetch.call(filled, complaint, owner, {**os.environ, **engines.user()})
 
@@ -324,15 +319,14 @@ def unpack(archive: Path, target: Path) -> None:
     room = FREE + TIMES * archive.stat().st_size
     try:
         with tarfile.open(archive) as tar:
-            index = _document(tar, "index.json", archive)
-            (described,) = index["manifests"]
+            (described,) = _document(tar, "index.json", archive)["manifests"]
             for layer in _document(tar, _blob(described["digest"]), archive)["layers"]:
                 packed = _member(tar, _blob(layer["digest"]), archive)
                 with tarfile.open(fileobj=packed) as content:
                     room = _apply(content, target, archive, room)
     except (KeyError, TypeError, ValueError, tarfile.TarError, EOFError) as error:
         message = f"not an OCI archive with one image, in layers of tar or tar+gzip: {error}"
-        raise PlumbError(message, str(archive), _AGAIN) from None
+        raise PlumbError(message, str(archive), "make it again, such as podman save --format oci-archive") from None
 
 
 def _blob(digest: str) -> str:

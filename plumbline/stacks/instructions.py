@@ -51,8 +51,7 @@ def target() -> tuple[str, ...]:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", named):
             raise PlumbError(f"{named!r} names no processor", VARIABLE, "write x86-64-v3, or another of gcc's -march")
         return () if named == "native" else (f"{option}={named}",)
-    folder = paths.build() / "nodes"
-    files = sorted(folder.glob("*/*.json"))
+    files = sorted((paths.build() / "nodes").glob("*/*.json"))
     here = frozenset(Reader().flags() & SIMD)
     common = _common(here, tuple((str(file), file.stat().st_mtime_ns) for file in files))
     if common == here:

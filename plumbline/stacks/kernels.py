@@ -19,7 +19,6 @@ from msgspec.structs import replace
 
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
-from plumbline.mpi import Family
 from plumbline.stacks import Work, abi, blas, fetch, libraries, locked, manifest, staged, tuned
 from plumbline.stacks.manifest import Benchmark, Loads, Manifest
 from plumbline.stacks.stream import Compiler
@@ -115,18 +114,11 @@ def build(stack: Manifest, source: Path, prefix: Path) -> dict[str, Benchmark]:
 def wrapper(stack: Manifest) -> Path:
     """The stack's compiler wrapper; raises :class:`PlumbError` if it has none."""
     folder = Path(stack.prefix) / "bin"
-    compiler = wrapper_in(folder, stack.family)
+    compiler = next(stack.family.programs_in(folder, stack.family.compiler_wrappers), None)
     if compiler is None:
         cure = f"one of {', '.join(stack.family.compiler_wrappers)}"
         raise PlumbError(f"stack '{stack.name}' has no compiler wrapper", str(folder), cure)
     return compiler
-
-
-def wrapper_in(folder: Path, family: Family) -> Path | None:
-    """The compiler wrapper of ``family`` in ``folder``; None without one."""
-    # Debian has several families in one folder, and one of them has the plain name
-    files = (folder / text for name in family.compiler_wrappers for text in (f"{name}.{family.name}", name))
-    return next((file for file in files if file.exists()), None)
 
 
 def fingerprint(source: Path, stack: Manifest | str) -> str:
@@ -152,8 +144,7 @@ def digest(source: Path) -> str:
 def _compile(stack: Manifest, source: Path, prefix: Path, label: str, compiler_wrapper: Path) -> list[Path]:
     """Configure, build and install; the installed programs."""
     owner = f"{label}-kernels"
-    place = hashlib.sha256(f"{source} {prefix}".encode()).hexdigest()[:8]
-    folder = paths.build() / "kernels" / f"{label}-{place}"
+    folder = paths.build() / "kernels" / f"{label}-{hashlib.sha256(f'{source} {prefix}'.encode()).hexdigest()[:8]}"
     environment = manifest.around(stack)
     shutil.rmtree(folder, ignore_errors=True)
     compiler = Compiler.find()

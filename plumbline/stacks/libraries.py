@@ -31,6 +31,13 @@ def of(program: Path, ident: str, owner: str, environment: Mapping[str, str]) ->
     return {name: file for name, file in files.items() if file is not None}
 
 
+def check_mpi(program: Path, ident: str, stack: Manifest, library: Path) -> None:
+    """Raise :class:`PlumbError` unless ``program`` finds all its libraries, and ``library`` as that of MPI."""
+    linked_with = of(program, ident, stack.name, manifest.around(stack)).get(stack.family.library)
+    if linked_with != library.resolve():
+        raise PlumbError(f"{ident} gets another MPI library: {linked_with}", str(program), "unset LD_PRELOAD")
+
+
 def _files(text: str) -> dict[str, Path | None]:
     """Library name to its file, links resolved, or None where there is none; ``text`` is what ``ldd`` printed."""
     printed = {name: file.strip() for name, file in _LINE.findall(text)}

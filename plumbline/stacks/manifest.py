@@ -380,8 +380,7 @@ def modules(prefix: Path) -> list[Path]:
 
 def recorded(manifest: Manifest, benchmark: Benchmark) -> dict[Path, str | None]:
     """The files that a launch of ``benchmark`` runs and loads, with their SHA-256; None where none is recorded."""
-    ours = () if manifest.container else (benchmark.command[0],)
-    started = dict.fromkeys((manifest.launcher.command, *ours))
+    started = dict.fromkeys((manifest.launcher.command, *(() if manifest.container else benchmark.command[:1])))
     known = {benchmark.file: benchmark.sha256, **(manifest.loads or NOT_RECORDED).files}
     return {Path(file): digest for file, digest in {**started, **known}.items()}
 

@@ -18,7 +18,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from plumbline import mpi
-from plumbline.base import paths, schemas
+from plumbline.base import files, paths, schemas
 from plumbline.base.errors import PlumbError, suggest
 from plumbline.stacks import Work, kernels, libraries, manifest, stream
 
@@ -92,13 +92,15 @@ def work(name: str, force: bool) -> Work | None:
         present = None  # it is written again
     if present and present.provider != "module":
         raise PlumbError(f"stack '{name}' is of another provider", str(manifest.path(name)), "give it another name")
-    if present and _is_made_of(present, stack) and not force:
+    mark, digest = manifest.path(name).with_name("lock"), manifest.digest(stack)
+    if present and not force and files.holds(mark, digest) and _is_complete(present, stack):
         without_stream = None if "stream" in present.benchmarks else "there is no STREAM"
         return kernels.work(name, without_stream, lambda _: _build(stack)) if _compiles(stack) else None
 
     def make(_: None) -> None:
         manifest.check(stack)
         manifest.save(stack)
+        files.replace(mark, digest + "\n")
         if _compiles(stack):
             _build(stack)
         print(f"{name}: {len(manifest.load(name).benchmarks)} benchmarks", flush=True)
@@ -106,28 +108,17 @@ def work(name: str, force: bool) -> Work | None:
     return Work(str(known[name][0]), make, plan="would be written from {}", begin="")
 
 
-def _is_made_of(present: manifest.Manifest, stack: manifest.Manifest) -> bool:
-    """Whether an installed stack is what its description makes now, beside what was built for it."""
-    built = {ident for ident, entry in present.benchmarks.items() if entry.suite in ("kernels", "stream")}
-    built -= stack.benchmarks.keys()
-    described = {ident: entry for ident, entry in present.benchmarks.items() if ident not in built}
-    before, now = present.loads or manifest.NOT_RECORDED, stack.loads or manifest.NOT_RECORDED
-    if now.library not in (None, before.library) or not now.files.items() <= before.files.items():
-        return False
-    if "stream" in built and (stream.outgrown(present) or stream.unfit(present)):
-        return False
-    sources = present.sources[: len(stack.sources)]
-    same = replace(present, benchmarks=described, sources=sources, loads=stack.loads) == stack
-    return same and not manifest.problems(present, leave_out="kernels")
+def _is_complete(present: manifest.Manifest, stack: manifest.Manifest) -> bool:
+    """Whether all of an installed ``stack`` is as recorded, and a STREAM that was built for it fits this machine."""
+    has_our_stream = "stream" in present.benchmarks.keys() - stack.benchmarks.keys()
+    stream_fits = not has_our_stream or not (stream.outgrown(present) or stream.unfit(present))
+    return stream_fits and not manifest.problems(present, leave_out="kernels")
 
 
 def _compiles(stack: manifest.Manifest) -> bool:
     """Whether our kernels are built for it: it has a compiler wrapper, and the site describes no kernels itself."""
-    try:
-        kernels.wrapper(stack)
-    except PlumbError:
-        return False
-    return all(entry.suite != "kernels" for entry in stack.benchmarks.values())
+    wrappers = stack.family.programs_in(Path(stack.prefix) / "bin", stack.family.compiler_wrappers)
+    return any(wrappers) and all(entry.suite != "kernels" for entry in stack.benchmarks.values())
 
 
 def _build(stack: manifest.Manifest) -> None:
@@ -153,12 +144,8 @@ def _add_stream(name: str) -> None:
 
 def _descriptions() -> dict[str, tuple[Path, Description]]:
     """Stack name -> the file that describes it and the description."""
-
-    def read(file: Path) -> Mapping[str, Description]:
-        document = schemas.read_yaml(file, "the stacks of a site", "restore the file")
-        return schemas.convert("module-stacks", document, Descriptions, str(file)).stacks
-
-    return of_sites(FILE, "stack", read)
+    label, cure = "the stacks of a site", "restore the file"
+    return of_sites(FILE, "stack", lambda file: schemas.load("module-stacks", file, Descriptions, label, cure).stacks)
 
 
 def of_sites(name: str, kind: str, read: Callable[[Path], Mapping[str, Entry]]) -> dict[str, tuple[Path, Entry]]:
@@ -184,7 +171,9 @@ def _manifest(name: str, file: Path, entry: Description) -> manifest.Manifest:
     programs = sorted(entry.benchmarks.items())
     present = os.environ.get("PATH", "").split(":")
     added = [Path(folder) for folder in search.split(":") if folder not in ("", *present)]
-    folders = (folder for folder in (command.parent, *added) if kernels.wrapper_in(folder, family))
+    folders = (
+        folder for folder in (command.parent, *added) if any(family.programs_in(folder, family.compiler_wrappers))
+    )
     prefix = entry.prefix or str(next(folders, command.parent).parent)
     how = f"by the site, modules {' '.join(entry.modules) or 'none'}"
     stack = manifest.Manifest(

@@ -156,11 +156,8 @@ def _build(stack: Manifest, source: Path, prefix: Path) -> dict[str, Benchmark]:
         for file in copied:
             shutil.copy(file, fresh)
     built = f"gcc {compiler.version}, four decimals, from {PACKAGE} {VERSION} (sha256:{SHA256})"
-    entries = {}
-    for program in sorted(prefix.glob("osu_*")):
-        library = libraries.of(program, program.name, stack.name, around).get(stack.family.library)
-        if library is None or str(library) not in (stack.loads or manifest.NOT_RECORDED).files:
-            raise PlumbError(f"{program.name} gets another MPI library: {library}", str(program), "unset LD_PRELOAD")
-        loaded = {"library": str(library), "library_sha256": manifest.sha256(library)}
-        entries[program.name] = manifest.benchmark("osu", VERSION, program, built, facts=loaded)
-    return entries
+    library, programs = Path(str((stack.loads or manifest.NOT_RECORDED).library)), sorted(prefix.glob("osu_*"))
+    for program in programs:
+        libraries.check_mpi(program, program.name, stack, library)
+    loaded = {"library": str(library), "library_sha256": manifest.sha256(library)}
+    return {file.name: manifest.benchmark("osu", VERSION, file, built, facts=dict(loaded)) for file in programs}

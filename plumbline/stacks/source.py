@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -110,19 +109,15 @@ def work(name: str, force: bool) -> Work | None:
     called = wanted.called
     changed = "its description or its place changed"
     reason = "asked for" if force else manifest.stale(called, wanted.mark, changed, leave_out="kernels")
-    if reason:
-        return Work(reason, lambda _: _make(wanted))
-    return kernels.work(called)
+    return Work(reason, lambda _: _make(wanted)) if reason else kernels.work(called)
 
 
 def _described(name: str) -> tuple[Path, Description, Path]:
     """The file that describes the library ``name``, the description, and the folder with its repository."""
-
-    def read(file: Path) -> Mapping[str, Description]:
-        document = schemas.read_yaml(file, "the sources of MPI libraries", "restore the file")
-        return schemas.convert("sources", document, Descriptions, str(file)).sources
-
-    known = module.of_sites(FILE, "library", read)
+    label, cure = "the sources of MPI libraries", "restore the file"
+    known = module.of_sites(
+        FILE, "library", lambda file: schemas.load("sources", file, Descriptions, label, cure).sources
+    )
     if name not in known:
         otherwise = f"describe it in a site's {FILE}; known: {', '.join(sorted(known)) or 'none'}"
         raise PlumbError(

@@ -56,8 +56,7 @@ def last_level_cache_bytes(root: Path = Path("/")) -> int | None:
 
 def array_elements(llc_bytes: int | None) -> int:
     """Elements of each array: the run rule, rounded up to a million, at least :data:`MINIMUM_ELEMENTS`."""
-    needed = math.ceil(CACHE_FACTOR * (llc_bytes or 0) / ELEMENT_BYTES / ROUNDING) * ROUNDING
-    return max(needed, MINIMUM_ELEMENTS)
+    return max(math.ceil(CACHE_FACTOR * (llc_bytes or 0) / ELEMENT_BYTES / ROUNDING) * ROUNDING, MINIMUM_ELEMENTS)
 
 
 def repetitions(elements: int) -> int:

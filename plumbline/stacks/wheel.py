@@ -162,8 +162,7 @@ def renewed(stack: Manifest) -> str | None:
 def stale(name: str, called: str | None = None) -> str | None:
     """Why stack ``name``, or as it is ``called``, must be made (again); None when it is complete and of the locks."""
     place = called or name
-    mark = fingerprint(name, place)
-    reason = manifest.stale(place, mark, CHANGED, leave_out="kernels")
+    reason = manifest.stale(place, fingerprint(name, place), CHANGED, leave_out="kernels")
     return reason or stream.outgrown(manifest.load(place)) or stream.unfit(manifest.load(place))
 
 
@@ -333,15 +332,14 @@ class Installation:
             benchmarks=dict(sorted(self.benchmarks.items())),
             sources=self.sources,
         )
-        environment = manifest.around(stack)
         library = self.library.resolve()
         loaded = {"library": str(library), "library_sha256": manifest.sha256(library)}
-        banner = self.probe(environment)
+        banner = self.probe(manifest.around(stack))
         for ident, entry in self.benchmarks.items():
             if entry.suite == "osu":
                 entry.facts.update(loaded, library_version=banner, interpreter=str(self.python.resolve()))
             elif entry.suite == "imb":
-                self.linked(ident, Path(entry.file), environment)
+                libraries.check_mpi(Path(entry.file), ident, stack, self.library)
                 entry.facts.update(loaded)
         stack = replace(stack, loads=libraries.loads(stack, self.library, manifest.modules(self.prefix)))
         files.replace(self.prefix / "lock", self.mark + "\n")
@@ -371,12 +369,6 @@ class Installation:
                 "unset LD_PRELOAD and MPI4PY_* and install again",
             )
         return str(answer["version"])
-
-    def linked(self, ident: str, program: Path, environment: dict[str, str]) -> None:
-        """Raise :class:`PlumbError` unless a program's libraries are all found, and its MPI library is this stack's."""
-        library = libraries.of(program, ident, self.name, environment)[self.recipe.family.library]
-        if library != self.library.resolve():
-            raise PlumbError(f"{ident} gets another MPI library: {library}", str(program), "unset LD_PRELOAD")
 
     def package(self, name: str, archive: Path | None = None) -> Source:
         """The source entry of a package: the wheel that was installed, or the given archive."""

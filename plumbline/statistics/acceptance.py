@@ -78,8 +78,7 @@ class AcceptanceRule:
 
     def _wrongly_shown(self, meeting: int) -> float:
         """The probability that a machine with a bad member too many passes, if ``meeting`` launches show a member."""
-        single = self._chances(at_least(meeting, self.launches, self.of_launches))
-        return at_least(1, self.allowed + 1, single)
+        return at_least(1, self.allowed + 1, self._chances(at_least(meeting, self.launches, self.of_launches)))
 
     def _wrongly_failed(self, missing: int, members: int) -> float:
         """The probability that ``members`` of a just good machine are shown bad, by ``missing`` launches each."""
@@ -120,8 +119,7 @@ class AcceptanceRule:
 
     def launches_failing(self) -> int | None:
         """The least number of launches that can show that one member more than is allowed misses it."""
-        too_many = self.allowed + 1
-        return _least(MOST_LAUNCHES, lambda count: self._with(count).failing == too_many)
+        return _least(MOST_LAUNCHES, lambda count: self._with(count).failing == self.allowed + 1)
 
     def deciding(self, met: int, count: int) -> int | None:
         """About how many launches would decide on a member of which ``met`` of ``count`` launches meet the limit.
@@ -141,16 +139,12 @@ class AcceptanceRule:
 
     def passes(self, chance: float) -> float:
         """The probability that the machine passes at once, if each launch meets the limit with this ``chance``."""
-        if self.meeting is None:
-            return 0.0
-        single = at_least(self.meeting, self.launches, chance)
+        single = 0.0 if self.meeting is None else at_least(self.meeting, self.launches, chance)
         return at_least(self.members - self.allowed, self.members, single)
 
     def finds(self, chance: float) -> float:
         """The probability of a failure where just enough members are bad, whose launches miss it with this chance."""
-        if self.failing is None:
-            return 0.0
-        return at_least(self.missing, self.launches, chance) ** self.failing
+        return 0.0 if self.failing is None else at_least(self.missing, self.launches, chance) ** self.failing
 
     def margin(self) -> float | None:
         """By how many standard deviations of a launch all members must be better than the limit to pass nine in ten.

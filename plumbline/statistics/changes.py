@@ -165,7 +165,8 @@ def split(logs: Floats, settings: Settings, step: float = 0.0) -> int | None:
         return None
     # the digits of the values may have made a change of their medians; their means show more of it
     if _lasting(logs, at, noise, settings) and (
-        step <= 0 or shift - _hidden(before, after, step) >= (1 - ALLOWANCE) * settings.effect
+        step <= 0
+        or shift - basic.hidden(np.exp(before), np.exp(after), (step, step)) >= (1 - ALLOWANCE) * settings.effect
     ):
         return at
     deeper = split(logs[at:], settings, step)
@@ -179,7 +180,7 @@ def energy(logs: Floats) -> Floats:
     one point have no distance within. Element 0 (no left side) is minus infinity.
     """
     size = len(logs)
-    distance = np.abs(logs[:, None] - logs[None, :]) * _upper(size)
+    distance = np.triu(np.abs(logs[:, None] - logs[None, :]), 1)
     left = np.concatenate([[0.0], np.cumsum(distance.sum(axis=0))[:-1]])  # pairs within the points before t
     right = np.cumsum(distance.sum(axis=1)[::-1])[::-1]  # pairs within the points from t on
     between = left[-1] + distance[:, -1].sum() - left - right
@@ -251,17 +252,11 @@ def _lasting(logs: Floats, at: int, noise: _Noise, settings: Settings) -> bool:
     before = float(np.median(logs[:at]))
     shift = float(np.median(logs[at:])) - before
     error = OF_MEDIAN * noise.error(at, len(logs) - at)
-    allowance = min(error, ALLOWANCE * settings.effect) / noise.inflation
-    if abs(shift) < settings.effect - allowance:
+    if abs(shift) < settings.effect - min(error, ALLOWANCE * settings.effect) / noise.inflation:
         return False
     changed = (logs[at:] - before) / shift >= 0.5
     enough = int(np.count_nonzero(changed)) >= settings.persist
     return enough and int(np.count_nonzero(~changed[-settings.persist :])) <= settings.persist // 5
-
-
-def _hidden(before: Floats, after: Floats, step: float) -> float:
-    """The log ratio that values in steps of ``step`` may hide, or make up."""
-    return basic.hidden(np.exp(before), np.exp(after), (step, step)) if step else 0.0
 
 
 def _smallest_visible(logs: Floats, settings: Settings, step: float) -> float | None:
@@ -277,11 +272,5 @@ def _smallest_visible(logs: Floats, settings: Settings, step: float) -> float | 
     before = min(len(logs), settings.window - after)
     error = _noise(clean - clean.mean(), 1).error(before, after)
     tested = (_critical(before + after - 2, settings.p_value) + CERTAIN) * error
-    large = settings.effect + CERTAIN * OF_MEDIAN * error + _hidden(clean, clean, step)
+    large = settings.effect + CERTAIN * OF_MEDIAN * error + basic.hidden(np.exp(clean), np.exp(clean), (step, step))
     return math.expm1(max(tested, large))
-
-
-@functools.cache
-def _upper(size: int) -> Floats:
-    """Ones above the diagonal."""
-    return np.triu(np.ones((size, size)), 1)

@@ -59,16 +59,14 @@ def alike(values: Floats, groups: Ints, confidence: float) -> float:
     n, count = values.size, sizes.size
     if count < 2 or n - count < count:
         return 1.0
-    order = np.argsort(np.argsort(values, kind="stable"), kind="stable")
-    scores = special.ndtri((order + 0.5) / n)
+    scores = special.ndtri((np.argsort(np.argsort(values, kind="stable"), kind="stable") + 0.5) / n)
     means = np.bincount(of, scores) / sizes
     between = float(np.sum(sizes * (means - scores.mean()) ** 2)) / (count - 1)
     within = float(np.sum((scores - means[of]) ** 2)) / (n - count)
     usual = (n - float(np.sum(sizes**2)) / n) / (count - 1)
     if within == 0:
         return 1.0
-    low = float(special.fdtri(count - 1, n - count, 1 - confidence))
-    ratio = between / within / low
+    ratio = between / within / float(special.fdtri(count - 1, n - count, 1 - confidence))
     return min(1.0, max(0.0, (ratio - 1) / (ratio + usual - 1)))
 
 

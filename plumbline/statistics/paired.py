@@ -255,8 +255,7 @@ def look(logs: Ints, rule: PairedRule, blur: Ints, errors: Errors) -> Ints:
 
 def certainly_above(logs: Ints, bounds: Ints, error: float) -> Flags:
     """Whether each row of ``logs`` is slower than its bound (log ratio in 1e-9), wrong with at most ``error``."""
-    sums = rank_sum(bounds[:, None] - logs)
-    return np.asarray(sums <= critical(logs.shape[1], error), dtype=np.bool_)
+    return np.asarray(rank_sum(bounds[:, None] - logs) <= critical(logs.shape[1], error), dtype=np.bool_)
 
 
 def certainly_below(logs: Ints, bounds: Ints, error: float) -> Flags:
@@ -273,15 +272,13 @@ def evidence(logs: Ints, rule: PairedRule, blur: Ints | None = None, fixed: bool
     p = np.ones(logs.shape[0])
     size = logs.shape[1]
     for n, share in [(size, 1.0)] if fixed else [(n, FAIL_SPENDING.share(n)) for n in LOOKS if n <= size]:
-        sums = rank_sum(rule.tolerated + blur[:, None] - logs[:, :n])
-        p = np.minimum(p, cumulative(n, sums) / share)
+        p = np.minimum(p, cumulative(n, rank_sum(rule.tolerated + blur[:, None] - logs[:, :n])) / share)
     return p
 
 
 def least_pairs(series: int, error: float) -> int:
     """The first look whose FAIL or GAIN can survive Holm's procedure over ``series`` series; ``CAP`` if none can."""
-    possible = (n for n in LOOKS if 0.5**n / FAIL_SPENDING.share(n) <= error / series)
-    return next(possible, CAP)
+    return next((n for n in LOOKS if 0.5**n / FAIL_SPENDING.share(n) <= error / series), CAP)
 
 
 def estimate(logs: Ints, errors: Errors | None = None) -> Estimates:

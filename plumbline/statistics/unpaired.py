@@ -35,9 +35,7 @@ EXACT = 20
 
 def p_not_larger(sample: Floats, pool: Floats) -> float:
     """One-sided p of "``sample`` is not larger than ``pool``"; ties count against the rejection."""
-    ordered = np.sort(pool)
-    above = int((pool.size - np.searchsorted(ordered, sample, side="left")).sum())
-    return tail(sample.size, pool.size, above)
+    return tail(sample.size, pool.size, int((pool.size - np.searchsorted(np.sort(pool), sample, side="left")).sum()))
 
 
 def tail(m: int, n: int, u: int) -> float:
@@ -140,9 +138,7 @@ def session_spread(series: Iterable[Sequence[float]]) -> float:
     :data:`LEARNT_SESSIONS` sessions and more do not exceed; :data:`SESSIONS` where these are too few.
     """
     known = [float(np.std(np.log(values), ddof=1)) for values in series if len(values) >= LEARNT_SESSIONS]
-    if len(known) < LEARNT_FROM:
-        return SESSIONS
-    return max(FLOOR, float(np.quantile(known, LEARNT_SHARE)))
+    return SESSIONS if len(known) < LEARNT_FROM else max(FLOOR, float(np.quantile(known, LEARNT_SHARE)))
 
 
 def allowance(spread: float = OF_A_CAMPAIGN) -> float:
@@ -179,10 +175,17 @@ def compare(
     error = math.sqrt(sum(errors))
     freedom = sum(errors) ** 2 / sum(part**2 / (len(side) - 1) for part, side in zip(errors, sides, strict=True))
     freedom = min(freedom, 2 * min(len(side) - 1 for side in sides))
-    reach, seen = (float(-special.stdtrit(freedom, ERROR / 2 / many)) * error + sum(halves) for many in (1, tests))
-    p = 2 * float(special.stdtr(freedom, -max(abs(shift) - sum(halves), 0.0) / error))
+    return _by_t("sessions", shift, error, freedom, sum(halves), tests)
+
+
+def _by_t(
+    basis: Literal["sessions", "pairs"], shift: float, error: float, freedom: float, rounding: float, tests: int
+) -> Difference:
+    """A difference (``shift``: of logarithms) with its standard ``error``, by Student's t-test."""
+    reach, seen = (float(-special.stdtrit(freedom, ERROR / 2 / many)) * error + rounding for many in (1, tests))
+    p = 2 * float(special.stdtr(freedom, -max(abs(shift) - rounding, 0.0) / error))
     ratio, low, high = (math.exp(value) for value in (shift, shift - reach, shift + reach))
-    return Difference(ratio, low, high, p, "sessions", math.exp(min(seen, 50.0)))
+    return Difference(ratio, low, high, p, basis, math.exp(min(seen, 50.0)))
 
 
 def exceeds_sessions(ratio: float) -> bool:
@@ -196,12 +199,8 @@ def of_pairs(pairs: Sequence[float], rounding: float, tests: int) -> Difference:
     Beside the scatter of these, the sides are taken to differ as sessions do that agree best.
     """
     logs = np.asarray(pairs)
-    shift, error = float(logs.mean()), math.sqrt(float(logs.var(ddof=1)) / logs.size + 2 * FLOOR**2)
-    freedom = logs.size - 1
-    reach, seen = (float(-special.stdtrit(freedom, ERROR / 2 / many)) * error + rounding for many in (1, tests))
-    p = 2 * float(special.stdtr(freedom, -max(abs(shift) - rounding, 0.0) / error))
-    ratio, low, high = (math.exp(value) for value in (shift, shift - reach, shift + reach))
-    return Difference(ratio, low, high, p, "pairs", math.exp(min(seen, 50.0)))
+    error = math.sqrt(float(logs.var(ddof=1)) / logs.size + 2 * FLOOR**2)
+    return _by_t("pairs", float(logs.mean()), error, logs.size - 1, rounding, tests)
 
 
 def of_launches(

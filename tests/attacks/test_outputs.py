@@ -33,6 +33,7 @@ WRITTEN = {
     ("lab", "--handout"): "lab R7 --recorded",
     ("launch", "--records"): "launch variant.json",
     ("nodes", "folder"): "nodes facts",
+    ("prove", "--output"): "prove true",
     ("publish", "folder"): "publish",
     ("report", "--output"): "report",
     ("screen", "--output"): "screen",
@@ -49,7 +50,8 @@ OTHERS = {
     *(("accept", name) for name in ("contract", "--verify", "--offered", "--work")),
     *((command, name) for command in ("bisect", "tune", "why") for name in ("--work", "--resume")),
     *(("ci", "--home"), ("launch", "--work"), ("site", "--facts"), ("stack", "--from"), ("tune", "--from")),
-    ("screen", "--history"),
+    *(("screen", "--history"), ("prove", "--work")),
+    *(("stack", name) for name in ("--mpicc", "--mpirun", "--osu", "--imb", "--stream")),
     *(("check", "--class"), ("check", "--state"), ("check", "--measured")),
     *(
         (command, "--application")

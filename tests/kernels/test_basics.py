@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from kernel_stack import JsonOf, KernelStack
 
-from plumbline.parsers import ParseError, parse
+from plumbline.parsers import parse
+from plumbline.parsers.measurement import ParseError
 from plumbline.records import model
 from plumbline.show import show
 

@@ -25,11 +25,6 @@ _STEP = re.compile(r"\[(\d+)\]|\.([^.\[`]+)|\[\.\.\.\]")
 MOST_VALUES = 1_000_000
 
 
-def is_text(value: Any) -> bool:
-    """Whether files can hold it and programs be given it: no NUL, no half of a surrogate pair."""
-    return isinstance(value, str) and "\0" not in value and not any("\ud800" <= char <= "\udfff" for char in value)
-
-
 def whole(pattern: str) -> msgspec.Meta:
     """The constraint of texts that ``pattern`` matches from beginning to end."""
     return msgspec.Meta(pattern=f"^({pattern})$(?!\\n)")
@@ -130,6 +125,11 @@ def read_yaml(file: Path, label: str, cure: str) -> dict[str, Any]:
     return document
 
 
+def load(name: str, file: Path, kind: type[T], label: str, cure: str) -> T:
+    """The YAML of ``file`` by :func:`read_yaml`, with its ``label`` and ``cure``, and :func:`convert`."""
+    return convert(name, read_yaml(file, label, cure), kind, str(file))
+
+
 def check_values(document: Any, finite: bool = True) -> None:
     """Raise ValueError for a key or text that is not text, and for aliases that repeat values without end.
 
@@ -150,7 +150,7 @@ def check_values(document: Any, finite: bool = True) -> None:
             stack += value
         elif finite and isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"{value} is not a finite number")
-        elif isinstance(value, str) and not is_text(value):
+        elif isinstance(value, str) and any(char == "\0" or "\ud800" <= char <= "\udfff" for char in value):
             raise ValueError(f"{value[:40]!r} has a character that no text has")
 
 

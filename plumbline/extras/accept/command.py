@@ -35,7 +35,7 @@ from plumbline.measure.session import Kind, Say
 from plumbline.records import outcome, query, store
 from plumbline.records.query import Selection
 from plumbline.records.variant import Variant
-from plumbline.show.pages.page import render
+from plumbline.show.pages import render
 from plumbline.site.nodes import choice
 
 

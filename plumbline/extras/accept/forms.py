@@ -25,9 +25,8 @@ from plumbline.judge.statement import overall
 from plumbline.records import store
 from plumbline.records.model import Record
 from plumbline.show.columns import Column, Table
-from plumbline.show.pages import blocks
+from plumbline.show.pages import blocks, render
 from plumbline.show.pages.blocks import Block, block, section
-from plumbline.show.pages.page import render
 from plumbline.statistics.acceptance import AcceptanceRule
 
 #: the member of a document that says which version of Plumbline made it

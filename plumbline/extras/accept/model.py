@@ -141,7 +141,7 @@ def load(file: Path) -> Contract:
 
 def read(file: Path) -> Contract:
     """The contract in ``file``; only its form is checked. Raises :class:`PlumbError` where that is wrong."""
-    return schemas.convert("contract", schemas.read_yaml(file, "the contract", CURE), Contract, str(file))
+    return schemas.load("contract", file, Contract, "the contract", CURE)
 
 
 def faults(contract: Contract) -> Iterator[str]:

@@ -74,8 +74,7 @@ def wanted(contract: Contract, record: AnyRecord) -> bool:
 
 def find(contract: Contract, where: Selection) -> tuple[list[Record], list[Damage]]:
     """The whole records of all clauses, oldest first, and the damaged ones."""
-    records, damages = query.collect(lambda record: record if wanted(contract, record) else None, where)
-    return [record for record in records if record], damages
+    return query.collect(lambda record: record if wanted(contract, record) else None, where)
 
 
 def _is_of(clause: Clause, contract: Contract, record: AnyRecord) -> bool:

@@ -9,7 +9,6 @@ ours was not taken there.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import math
 import re
@@ -40,6 +39,11 @@ ENVIRONMENT = ".plumbline"
 MARK = "# Rendered by plumb ci"
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:-]{0,99}")
 _CRON = re.compile(r"[0-9*,/-]+( [0-9A-Za-z*,/-]+){4}")
+#: options whose values are those of :class:`Values`
+_PLAIN = (
+    *("site", "partition", "stack", "test", "baseline", "profile", "minutes", "cause_minutes", "cron", "inconclusive"),
+    *("comment", "pages"),
+)
 #: the name of our wheels
 DISTRIBUTION = "plumbline-hpc"
 #: addresses whose content cannot become another one: with a SHA-256, or of a commit
@@ -96,11 +100,10 @@ class Values:
     home: str = ""
 
     def __post_init__(self) -> None:
-        for tag in (*self.tags, *self.comment_tags):
-            if not _TAG.fullmatch(tag):
-                raise PlumbError(
-                    f"'{tag}' cannot be a runner's tag", "plumb ci --tags", "letters, digits, '.', '_', '-'"
-                )
+        if odd := [tag for tag in (*self.tags, *self.comment_tags) if not _TAG.fullmatch(tag)]:
+            raise PlumbError(
+                f"'{odd[0]}' cannot be a runner's tag", "plumb ci --tags", "letters, digits, '.', '_', '-'"
+            )
         if not self.tags:
             raise PlumbError("no runner's tag", "plumb ci", "say --tags with those of a runner that may start jobs")
         for name in ("site", "partition", "stack", "test", "baseline", "results", "application", "install", "home"):
@@ -167,9 +170,8 @@ def gitlab(values: Values) -> str:
     common |= {"tags": tags, "timeout": f"{values.longest} minutes", "variables": variables}
     if values.inconclusive != "warn":
         common["allow_failure"] = False
-    for job in jobs.values():
-        if "script" in job:
-            job["script"] = [command for line in job["script"] for command in _commands(line, values)]
+    for job in (job for job in jobs.values() if "script" in job):
+        job["script"] = [command for line in job["script"] for command in _commands(line, values)]
     if values.comment_tags:
         jobs["plumb-comment"]["tags"] = list(values.comment_tags)
     jobs["plumb-comment"]["script"] = [f"python3 -I - <<'PLUMB'\n{_beside('comment.py')}PLUMB\n"]
@@ -355,15 +357,13 @@ def run_ci(args: argparse.Namespace) -> int:
         message = "--profile is for campaigns of the suite: of an application all programs are measured"
         raise PlumbError(message, "plumb ci", "leave it out")
     values = Values(
-        **{field.name: getattr(args, field.name, None) for field in dataclasses.fields(Values)}
-        | {
-            "tags": tuple(options.names_of(args.tags)),
-            "comment_tags": tuple(options.names_of(args.comment_tags)),
-            "results": str(args.results_folder or ""),
-            "application": application,
-            "install": fixed(args.install) if application else "",
-            "home": str(args.home or ""),
-        }
+        tags=tuple(options.names_of(args.tags)),
+        comment_tags=tuple(options.names_of(args.comment_tags)),
+        results=str(args.results_folder or ""),
+        application=application,
+        install=fixed(args.install) if application else "",
+        home=str(args.home or ""),
+        **{name: getattr(args, name) for name in _PLAIN},
     )
     if args.checkout is None:
         print(RENDER[args.kind](values), end="")

@@ -77,8 +77,8 @@ def run_export(args: argparse.Namespace) -> int:
 def run_import(args: argparse.Namespace) -> int:
     """Import all logs, or nothing if a line of one is wrong; 0."""
     logs = [imported.read(file, args.site, args.lower) for file in args.logs]
-    records = [record for log in logs for record in log.records]
-    new, without = imported.keep(records), sum(log.without for log in logs)
+    records = [record for log, _ in logs for record in log]
+    new, without = imported.keep(records), sum(count for _, count in logs)
     known = len(records) - new
     print(f"{counted(new, 'record')} imported, {known} known before, {counted(without, 'run')} without a value")
     print("imported figures are listed and compared; they are never verified, and no verdict is made of them")

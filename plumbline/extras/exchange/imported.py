@@ -11,7 +11,6 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.base import csv_input, files, group, terminal, units
@@ -41,27 +40,15 @@ NOTHING = ("", "None", "null")
 _SITE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
 
 
-@dataclass(frozen=True)
-class Log:
-    """The records of a file, and how many of its runs have no value."""
-
-    records: list[Record]
-    without: int
-
-
-def read(file: Path, site: str | None = None, lower: Collection[str] = ()) -> Log:
-    """The records of ``file``: a results database, a run report or a log of ReFrame.
+def read(file: Path, site: str | None = None, lower: Collection[str] = ()) -> tuple[list[Record], int]:
+    """The records of ``file``, and how many runs have no value: a results database, a run report or a log of ReFrame.
 
     They are of ``site`` (default: the system that is named). Less is better in figures that ``lower`` names, in times,
     and in what has an upper threshold only. Raises :class:`PlumbError` with the place of what is wrong.
     """
-    records, without = list[Record](), 0
-    for where, cells in reframe.runs(file):
-        if figures := _figures(cells, lower, where):
-            records.append(_record(cells, figures, site, where))
-        else:
-            without += 1
-    return Log(records, without)
+    runs = [(where, cells, _figures(cells, lower, where)) for where, cells in reframe.runs(file)]
+    records = [_record(cells, figures, site, where) for where, cells, figures in runs if figures]
+    return records, len(runs) - len(records)
 
 
 def keep(records: Iterable[Record]) -> int:
@@ -122,11 +109,15 @@ def _record(cells: dict[str, str], figures: list[Figure], site: str | None, wher
     built = cells.get(SPACK, "")
     params |= {} if built in NOTHING else {SPACK: built}
     partition, nodes = _cell(cells, "partition"), re.findall(r"[^\s,]+", cells.get("job_nodelist", ""))
-    named = [("the name of the test", test), ("the partition", partition), ("the environment", stack)]
-    for label, text in (*named, *(("the name of a node", node) for node in nodes)):
-        _check(text, label, where)
-    for label, text in (("the name", name), (SPACK, built)):
-        _check(text, label, where, LONGEST_NAME)
+    for label, text, most in (
+        ("the name of the test", test, LONGEST),
+        ("the partition", partition, LONGEST),
+        ("the environment", stack, LONGEST),
+        *(("the name of a node", node, LONGEST) for node in nodes),
+        ("the name", name, LONGEST_NAME),
+        (SPACK, built, LONGEST_NAME),
+    ):
+        _check(text, label, where, most)
     moment = _time(cells, where)
     ranks, threads = (_count(cells, column) for column in ("num_tasks", "num_cpus_per_task"))
     count = max(1, len(nodes))

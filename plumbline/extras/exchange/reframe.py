@@ -147,9 +147,9 @@ def _of_session(text: object, file: Path) -> Iterator[tuple[str, dict[str, str]]
     known = session.session_info
     if not known.data_version.startswith("4."):
         raise PlumbError(f"a session of version {known.data_version[:20]}", str(file), _CURE)
-    for number, case in enumerate((case for run in session.runs for case in run.testcases), start=1):
-        if case.job_completion_time_unix is not None:
-            yield f"{file}: session {known.uuid[:40]}: case {number}", _cells(case)
+    cases = enumerate((case for run in session.runs for case in run.testcases), start=1)
+    timed = ((number, case) for number, case in cases if case.job_completion_time_unix is not None)
+    yield from ((f"{file}: session {known.uuid[:40]}: case {number}", _cells(case)) for number, case in timed)
 
 
 def _cells(case: Case) -> dict[str, str]:
@@ -166,10 +166,9 @@ def _cells(case: Case) -> dict[str, str]:
         "num_cpus_per_task": _text(case.num_cpus_per_task),
         "spack_spec": _text(case.spack_spec),
     }
-    for name, members in case.perfvalues.items():
-        figure = name.rpartition(":")[2]
-        cells |= {f"{figure}_{part}": _text(member) for part, member in zip(MEMBERS, members, strict=False)}
-    return cells
+    values = case.perfvalues.items()
+    figures = ((name.rpartition(":")[2], zip(MEMBERS, members, strict=False)) for name, members in values)
+    return cells | {f"{name}_{part}": _text(member) for name, pairs in figures for part, member in pairs}
 
 
 def _text(value: object) -> str:

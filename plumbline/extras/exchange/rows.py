@@ -122,8 +122,11 @@ def as_openmetrics(figures: Sequence[Exported]) -> str:
     lines = []
     for unit, series in sorted(families.items()):
         name = f"{PREFIX}_{unit}"
-        lines += [f"# TYPE {name} gauge", f"# UNIT {name} {unit}"]
-        lines += [f"# HELP {name} Median over the launches of a verified record, in {unit.replace('_', ' ')}."]
+        lines += [
+            f"# TYPE {name} gauge",
+            f"# UNIT {name} {unit}",
+            f"# HELP {name} Median over the launches of a verified record, in {unit.replace('_', ' ')}.",
+        ]
         for labels, points in sorted(series.items()):
             lines += [f"{name}{{{labels}}} {value!r} {at:.3f}" for at, value in sorted(points.items())]
     return "\n".join([*lines, "# EOF"]) + "\n"

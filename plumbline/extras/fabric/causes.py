@@ -295,9 +295,8 @@ def _network(adapter: str, link_layer: str | None) -> str:
 def interfaces(node: Node) -> Iterator[tuple[str, str, int | None]]:
     """Name, IPv4 address of this host and Mbit/s of the network cards that are up, and of the loopback."""
     yield "lo", "127.0.0.1", None
-    for card in node.nics:
-        if card.state != "down" and (known := address(card.name)):
-            yield card.name, known, card.speed_mbit
+    up = [(card, address(card.name)) for card in node.nics if card.state != "down"]
+    yield from ((card.name, known, card.speed_mbit) for card, known in up if known)
 
 
 def address(interface: str) -> str | None:

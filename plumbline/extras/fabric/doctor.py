@@ -77,8 +77,10 @@ def check_stacks(args: argparse.Namespace, names: Sequence[str]) -> int:
         raise PlumbError(f"{over} nodes asked", "--nodes", "1, or 2: two ranks are started")
     stacks = [manifest.load(name) for name in names]
     if jobs.needed(partition):
-        words = ["stack", "check", *names, "--run", "--site", known.name, "--partition", partition.name]
-        words += ["--nodes", str(over), *(["--json"] if args.json else [])]
+        words = [
+            *("stack", "check", *names, "--run", "--site", known.name, "--partition", partition.name),
+            *("--nodes", str(over), *(["--json"] if args.json else [])),
+        ]
         folder = (paths.build() / "stack-check" / f"job-{partition.name}").resolve()
         return jobs.run_plumb(words, partition, over, folder, terminal.say)
     uses = audit.of_stacks(stacks, known.name, partition, over)
@@ -145,9 +147,8 @@ def _launch(stack: Manifest, keep: bool) -> tuple[int, float]:
         for inner in ("yields", "output"):
             (folder / inner).mkdir()
         around = {**inherit(os.environ).kept, **manifest.environment(stack, os.environ)}
-        start = stack.launcher_on(None, around).command(
-            mpi.Layout(nodes=1, ranks_per_node=2), bound=True, environment=around
-        )
+        two = mpi.Layout(nodes=1, ranks_per_node=2)
+        start = stack.launcher_on(None, around).command(two, bound=True, environment=around)
         variables = {name: value for name, value in around.items() if name not in start.removed} | start.environment
         preload = ["env", f"LD_PRELOAD={paths.yields_library()}", f"PLUMB_YIELDS_DIR={folder / 'yields'}"]
         preload += ["PLUMB_YIELDS_SPIN=1"] if keep else []

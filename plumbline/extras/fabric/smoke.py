@@ -125,8 +125,7 @@ def sources(stack: Manifest, partition: Partition, smoke: Smoke, root: Path = Pa
     family = stack.family
     origins: dict[str, tuple[str, str]] = {}
     for name, value, file in settings.of_files(family.settings_files(Path(stack.prefix), smoke.variables, root)):
-        known = name.startswith(mpi.VARIABLES)
-        origins[name if known else family.setting_variable(name)] = value, str(file)
+        origins[name if name.startswith(mpi.VARIABLES) else family.setting_variable(name)] = value, str(file)
     declared = manifests.environment(stack, {})
     for name, value in smoke.variables.items():
         where = f"the manifest of stack {stack.name}" if name in declared else "the launch"

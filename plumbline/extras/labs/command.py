@@ -28,8 +28,9 @@ from plumbline.records import outcome, query
 from plumbline.records.model import AnyRecord, Row
 from plumbline.records.outcome import LAB
 from plumbline.records.store import Damage
+from plumbline.show import pages
 from plumbline.show.columns import Column, Table
-from plumbline.show.pages import blocks, page
+from plumbline.show.pages import blocks
 from plumbline.show.pages.blocks import Block, Piece, block, section
 
 #: launches of each variant: enough for three comparisons on each of three stacks to claim a difference
@@ -146,13 +147,13 @@ def _write(shown: Sequence[Done], args: argparse.Namespace) -> None:
     """The files that the options name."""
     done = shown[0]
     options.write("the lab", args.output, {
-        ".html": lambda: page.render(document(done)),
+        ".html": lambda: pages.render(document(done)),
         ".json": lambda: as_json(done),
         ".md": lambda: f"{SUMMARY.markdown(shown)}\n",
         ".txt": lambda: f"{text(done)}\n",
     })  # fmt: skip
     if args.handout:
-        files.write("the hand-out", args.handout, page.render(handout(done)))
+        files.write("the hand-out", args.handout, pages.render(handout(done)))
 
 
 #: labels of the lines of a row that are not of a publication

@@ -153,7 +153,7 @@ def named(name: str) -> Lab:
 
 
 def _load(file: Path) -> Lab:
-    lab = schemas.convert("lab", schemas.read_yaml(file, "the lab", "restore the file"), Lab, str(file))
+    lab = schemas.load("lab", file, Lab, "the lab", "restore the file")
     for member, wrong in _faults(lab):
         raise PlumbError(f"not a valid lab: {member}: {wrong}", str(file), "fix the file")
     return lab

@@ -28,9 +28,8 @@ from plumbline.extras.nodes.model import Result
 from plumbline.extras.nodes.screening import Choice, NodeStatus, ScreenStatus, Terms, outlook, values, when
 from plumbline.schedulers import Node, names
 from plumbline.show.columns import Column, Table
-from plumbline.show.pages import blocks
+from plumbline.show.pages import blocks, render
 from plumbline.show.pages.blocks import Block, block, cell, link, section
-from plumbline.show.pages.page import render
 from plumbline.site.nodes.choice import of_partition
 from plumbline.stacks import manifest
 

@@ -132,8 +132,7 @@ def _built(name: str, spack: Spack, absent: Mapping[str, str]) -> dict[str, Pack
         match = _INSTALLING.search(line)
         if match and match[0] != shown["step"]:
             shown["step"] = match[0]
-            seconds = time.monotonic() - started
-            print(f"{label}: [{match[2]}/{match[3]}] {match[1]} ({seconds:.0f} s)", flush=True)
+            print(f"{label}: [{match[2]}/{match[3]}] {match[1]} ({time.monotonic() - started:.0f} s)", flush=True)
             terminal.progress(int(match[2]) - 1, int(match[3]), f"{label}: {match[1]}")
 
     document = environments.read(name)
@@ -149,8 +148,8 @@ def _built(name: str, spack: Spack, absent: Mapping[str, str]) -> dict[str, Pack
     if wanted:
         print(f"{label}: fetching the sources of {units.counted(len(wanted), 'package')}", flush=True)
         spack.run("fetch", *(f"/{digest}" for digest in wanted))
-    output = spack.run("install", line=progress)  # each mirror says whether its binaries must be signed
-    compiled = {digest: package for package, digest in _COMPILED.findall(output)}
+    # each mirror says whether its binaries must be signed
+    compiled = {digest: package for package, digest in _COMPILED.findall(spack.run("install", line=progress))}
     if refused := [compiled[digest] for digest in missing if digest in compiled and digest not in wanted]:
         print(f"{label}: Spack refused these binaries and built from source: {', '.join(refused)}", flush=True)
     return _packages(spack, document)
@@ -189,8 +188,7 @@ def push(name: str, place: Path, key: str | None) -> int:
         place.mkdir(parents=True, exist_ok=True)
         variables = {"SPACK_GNUPGHOME": secret_keys} if key else {}
         spack = Spack(bootstrap.prepare(), environments.copy(name), label, variables)
-        signed = ("--key", key) if key else ("--unsigned",)
-        return buildcache.push(spack, environments.read(name), place, *signed)
+        return buildcache.push(spack, environments.read(name), place, *(("--key", key) if key else ("--unsigned",)))
 
 
 def pack_locks(_stacks: Iterable[str]) -> dict[Path, list[str]]:

@@ -187,8 +187,7 @@ def fill(names: list[str], folder: Path) -> None:
         print(f"{OWNER}: {part}", flush=True)
         bare = folder / "git" / f"{part}.git"  # with the pinned commit under its tag, and nothing else
         fetch.call(["git", "init", "--quiet", "--bare", str(bare)], f"cannot make {bare}", OWNER)
-        tag = getattr(environments.versions(), part).tag
-        source = [f"file://{checkout}", f"HEAD:refs/tags/{tag}"]
+        source = [f"file://{checkout}", f"HEAD:refs/tags/{getattr(environments.versions(), part).tag}"]
         command = ["git", "-C", str(bare), "fetch", "--quiet", "--no-tags", "--depth", "1", *source]
         fetch.call(command, f"cannot copy {checkout}", OWNER)
         shutil.rmtree(bare / "hooks", ignore_errors=True)
@@ -213,6 +212,5 @@ def main() -> int:
     except PlumbError as error:
         print(f"plumb: {error}", file=sys.stderr)
         return 2
-    tag = environments.versions().spack.tag
-    print(f"spack {tag} in {base.spack}, packages in {base.packages}")
+    print(f"spack {environments.versions().spack.tag} in {base.spack}, packages in {base.packages}")
     return 0

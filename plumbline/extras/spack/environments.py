@@ -90,9 +90,8 @@ def requirements() -> Path:
 
 def versions() -> Versions:
     """``spack-env/versions.yaml``; raises :class:`PlumbError` unless it is valid."""
-    file = folder() / "versions.yaml"
-    document = schemas.read_yaml(file, "the list of Spack's versions", "restore it from git")
-    return schemas.convert("spack-versions", document, Versions, str(file))
+    label, file = "the list of Spack's versions", folder() / "versions.yaml"
+    return schemas.load("spack-versions", file, Versions, label, "restore it from git")
 
 
 def site() -> Path:

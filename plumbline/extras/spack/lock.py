@@ -193,8 +193,7 @@ def _compare(name: str, first: Node | None, second: Node | None, before: Lock, a
     for side, names, others in zip(facts, needs, reversed(needs), strict=True):
         if names - others:
             side["needs"] = ", ".join(sorted(names - others))
-    keys = dict.fromkeys([*facts[0], *facts[1]])
-    differing = [key for key in keys if facts[0].get(key) != facts[1].get(key)]
+    differing = [key for key in dict.fromkeys([*facts[0], *facts[1]]) if facts[0].get(key) != facts[1].get(key)]
     if not differing and first.hash != second.hash and _needed(first) == _needed(second):
         return Difference(name, {"hash": first.hash[:7]}, {"hash": second.hash[:7]})  # by another Spack
     if not differing:

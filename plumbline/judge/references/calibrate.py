@@ -73,16 +73,9 @@ def propose(records: Sequence[AnyRecord], site_name: str, min_sessions: int = 3)
     if min_sessions < 2:
         raise PlumbError("one session says nothing about the next", "plumb calibrate --min-sessions", "2 or more")
     present = match.References.load(site_name)
-    calibrations = Calibrations()
-    usable = []
-    for record in records:
-        if record.site != site_name:
-            continue
-        reason = refusal(record)
-        if reason:
-            calibrations.refused[f"{reason} (records)"] += 1
-        else:
-            usable += [(record, figure) for figure in record.figures]
+    refusals = [(record, refusal(record)) for record in records if record.site == site_name]
+    calibrations = Calibrations(refused=Counter(f"{reason} (records)" for _, reason in refusals if reason))
+    usable = [(record, figure) for record, reason in refusals if not reason for figure in record.figures]
     groups = group(
         (msgspec.json.encode(match.subject(row, figure.name), order="sorted"), (row, figure)) for row, figure in usable
     )
@@ -170,12 +163,12 @@ def write(site_name: str, calibrations: Calibrations) -> list[Path]:
 
     Each file is replaced in one step. Other entries, their order and all comments stay as they are.
     """
-    texts = {}
-    for name, changes in calibrations.changes.items():
-        file = site.folder(site_name) / "references" / f"{name}.yaml"
-        wanted = [change.new for change in changes if change.kept is None and change.new != change.old]
-        if wanted:
-            texts[file] = merged(file, name, wanted)
+    folder = site.folder(site_name) / "references"
+    texts = {
+        folder / f"{name}.yaml": merged(folder / f"{name}.yaml", name, wanted)
+        for name, changes in calibrations.changes.items()
+        if (wanted := [change.new for change in changes if change.kept is None and change.new != change.old])
+    }
     for file, text in texts.items():  # only when all could be made
         files.write("references", file, text)
     return list(texts)
@@ -244,6 +237,5 @@ def _commented(value: Any) -> Any:
         sequence = CommentedSeq([_commented(item) for item in value])
         sequence.fa.set_flow_style()
         return sequence
-    if isinstance(value, str) and schemas.parse_yaml(value) != value:
-        return SingleQuotedScalarString(value)  # a word such as `on`, which readers of YAML 1.1 take for something else
-    return value
+    # quotes for a word such as `on`, which readers of YAML 1.1 take for something else
+    return SingleQuotedScalarString(value) if isinstance(value, str) and schemas.parse_yaml(value) != value else value

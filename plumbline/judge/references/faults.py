@@ -60,8 +60,11 @@ def faults(site_name: str, tests: Collection[str], programs: Collection[str] = (
             wrong = _entry_faults(entry, document.test, description, None if of_application else tests, nodes)
             sentences += [f"{where}: {fault}" for fault in wrong]
             alike = seen.setdefault(entry.key, [])
-            twins = [twin for earlier, twin in alike if earlier.overlaps(entry)]
-            sentences += [f"{where}: {twin} matches the same records: remove one" for twin in twins]
+            sentences += [
+                f"{where}: {twin} matches the same records: remove one"
+                for earlier, twin in alike
+                if earlier.overlaps(entry)
+            ]
             alike.append((entry, where))
     return sentences
 

@@ -51,8 +51,9 @@ class Subject(Struct, frozen=True, kw_only=True):
     @property
     def key(self) -> str:
         """The members that must be equal, as one text."""
-        parts = [self.test, self.figure, self.stack, self.partition, self.params]
-        return json.dumps(parts, sort_keys=True, default=str)
+        return json.dumps(
+            [self.test, self.figure, self.stack, self.partition, self.params], sort_keys=True, default=str
+        )
 
     def overlaps(self, subject: Subject) -> bool:
         """Whether a record can match both: what both say of the placement is equal, as is all else."""
@@ -157,12 +158,13 @@ class References:
     @classmethod
     def load(cls, site_name: str) -> References:
         """Read ``references/*.yaml`` of a site; :class:`PlumbError` names the file and key that is wrong."""
-        matches = []
-        for file in files(site_name):
-            document = read(file)
-            name = file.relative_to(paths.sites()).as_posix()
-            matches += [Match(entry, name) for entry in document.references]
-        return cls(matches)
+        return cls(
+            [
+                Match(entry, file.relative_to(paths.sites()).as_posix())
+                for file in files(site_name)
+                for entry in read(file).references
+            ]
+        )
 
     def resolve(self, record: AnyRecord, figure: str) -> Match | None:
         """The reference of ``figure`` of ``record``, None where there is none.
@@ -197,7 +199,7 @@ def files(site_name: str) -> list[Path]:
 
 def read(file: Path) -> Document:
     """A reference file; raises :class:`PlumbError` unless it obeys its schema."""
-    return schemas.convert("references", schemas.read_yaml(file, "references", "restore the file"), Document, str(file))
+    return schemas.load("references", file, Document, "references", "restore the file")
 
 
 def judge(figure: Figure, entry: Entry | None) -> str:
@@ -215,15 +217,11 @@ def judge(figure: Figure, entry: Entry | None) -> str:
             )
     if entry and not math.isfinite(figure.value):
         raise PlumbError(f"{figure.name} is {figure.value}", "reference", "only finite figures are judged")
-    return _side(figure, entry)
+    return side(figure, entry)
 
 
-def side(figure: Figure) -> str:
-    """As :func:`judge`, by the reference that the record keeps."""
-    return _side(figure, figure.reference)
-
-
-def _side(figure: Figure, reference: Entry | Reference | None) -> str:
+def side(figure: Figure, reference: Entry | Reference | None) -> str:
+    """As :func:`judge`, of a figure and a reference that can be compared."""
     if reference is None:
         return "unreferenced"
     low, high = bounds(reference.value, reference.lower, reference.upper)

@@ -142,12 +142,13 @@ def _compare_devices(rank: PlannedRank, witness: RankWitness, name: str) -> list
     wanted, seen = rank.environment, witness.device_variables
     if wanted is None:
         return []
-    reasons, planned, used = [], ", ".join(rank.devices or []), witness.gpu_address
-    if seen != wanted:
-        reasons.append(f"{name} had {_assigned(seen)}, planned for {planned}: {_assigned(wanted)}")
-    if used is not None and used not in (rank.devices or []):
-        reasons.append(f"{name} computed on the GPU {used}, says its driver, planned: {planned}")
-    return reasons
+    planned, used = ", ".join(rank.devices or []), witness.gpu_address
+    elsewhere = used not in (None, *(rank.devices or []))
+    reasons = {
+        f"{name} had {_assigned(seen)}, planned for {planned}: {_assigned(wanted)}": seen != wanted,
+        f"{name} computed on the GPU {used}, says its driver, planned: {planned}": elsewhere,
+    }
+    return [reason for reason, holds in reasons.items() if holds]
 
 
 def _assigned(variables: dict[str, str]) -> str:

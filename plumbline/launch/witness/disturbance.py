@@ -274,8 +274,12 @@ def _assess_driver(before: Snapshot, after: Snapshot, figures: dict[str, float])
         figures["thermal_throttles"] = throttles = max(0, after.throttles - before.throttles)
         if throttles > 0:
             causes.append(f"a planned CPU was throttled for its temperature {throttles} times")
-    both = {"clock_mhz_before": before.clock_mhz, "clock_mhz_after": after.clock_mhz}
-    both |= {"load_before": before.load, "load": after.load}
+    both = {
+        "clock_mhz_before": before.clock_mhz,
+        "clock_mhz_after": after.clock_mhz,
+        "load_before": before.load,
+        "load": after.load,
+    }
     figures.update({name: _rounded(value) for name, value in both.items() if value is not None})
     return causes
 

@@ -11,6 +11,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
+from plumbline.base import group
 from plumbline.host.binder import Count, Index, PlannedRank
 from plumbline.records.launch import LoadedFile
 
@@ -211,12 +212,12 @@ def sent_between(witnesses: Sequence[Witness]) -> dict[str, int]:
     """
     seen = [item.transports for item in witnesses if item.transports]
     sent = {ends: size for transports in seen for ends, size in zip(transports.tcp, transports.tcp_sent, strict=False)}
-    totals: dict[str, int] = {}
-    for local, peer in seen[0].tcp if seen else ():
-        if (peer, local) in sent:
-            address = local.rpartition(":")[0].strip("[]")
-            totals[address] = totals.get(address, 0) + max(0, sent[local, peer]) + max(0, sent[peer, local])
-    return totals
+    both = [(local, peer) for local, peer in (seen[0].tcp if seen else ()) if (peer, local) in sent]
+    totals = group(
+        (local.rpartition(":")[0].strip("[]"), max(0, sent[local, peer]) + max(0, sent[peer, local]))
+        for local, peer in both
+    )
+    return {address: sum(sizes) for address, sizes in totals.items()}
 
 
 def transports_between(witnesses: Sequence[Witness]) -> list[str]:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 from msgspec import structs
 
-from plumbline.base import group, schemas
+from plumbline.base import group, paths, schemas
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import cpu_list
 from plumbline.host import proc
@@ -34,6 +34,16 @@ UNSEEN = (0.05, 0.1)
 BEFORE = (0.05, 3.0)
 #: words by which reasons are known
 LEFT_NO_WITNESS, BECAME = "of CPU time and left no witness", "of CPU time before it became"
+
+
+def preloaded(variables: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """``variables`` for a command whose ranks get the witness library and write to ``folder``.
+
+    Another library that is preloaded stays; a rank that this process is itself does not count.
+    """
+    kept = {name: value for name, value in variables.items() if name != "PLUMB_WITNESS_PID"}
+    libraries = filter(None, (str(paths.witness_library()), kept.get("LD_PRELOAD")))
+    return {**kept, "LD_PRELOAD": ":".join(libraries), "PLUMB_WITNESS_DIR": str(folder)}
 
 
 def by_rank(documents: list[Witness]) -> tuple[list[RankWitness], list[str]]:

@@ -54,10 +54,10 @@ def build(file: Path, source: Source, stack: Manifest, say: Callable[[str], None
     place = paths.build() / "applications" / name / hashlib.sha256(known.encode()).hexdigest()[:16]
     folder = place / "source" / (source.folder.relative_to(source.repository) if source.repository else "")
     with files.lock(place.with_suffix(".lock")):
-        whole, changed = _as_built(place / MARK, folder)
+        changed = _changed(place / MARK, folder)
         if changed:
-            say(f"{name}: {changed} of {source.label} was changed since it was built: it is built again")
-        if not whole:
+            say(f"{name}: {changed[0]} of {source.label} was changed since it was built: it is built again")
+        if changed is None or changed:
             shutil.rmtree(place, ignore_errors=True)
             place.mkdir(parents=True)
             check_out(source, place / "source")
@@ -110,17 +110,14 @@ def _watched(folder: Path) -> dict[str, str]:
     return {file.relative_to(folder).as_posix(): files.sha256_once(file) for file in ours}
 
 
-def _as_built(mark: Path, folder: Path) -> tuple[bool, str | None]:
-    """Whether ``folder`` is as the build left it, by its ``mark``, and the first file that was changed since."""
+def _changed(mark: Path, folder: Path) -> list[str] | None:
+    """The files of ``folder`` that were changed since the build left its ``mark``; None without one."""
     try:
         known = msgspec.json.decode(mark.read_bytes(), type=dict[str, str])
     except (OSError, msgspec.MsgspecError):
-        return False, None
-    for name, digest in known.items():
-        file = folder / name
-        if not file.is_file() or files.sha256_once(file) != digest:
-            return False, name
-    return True, None
+        return None
+    present = {name: files.sha256_once(folder / name) for name in known if (folder / name).is_file()}
+    return [name for name, digest in known.items() if present.get(name) != digest]
 
 
 class Runnable(Struct, frozen=True, kw_only=True):

@@ -115,7 +115,7 @@ def named_or_here(named: Path | None) -> Path | None:
 
 def load(file: Path) -> Application:
     """The application of ``file``. Raises :class:`PlumbError` with the first of its faults."""
-    application = schemas.convert("application", schemas.read_yaml(file, FILE, CURE), Application, str(file))
+    application = schemas.load("application", file, Application, FILE, CURE)
     if fault := next(faults(application, file.parent), None):
         raise PlumbError(fault, str(file), "fix that key")
     return application
@@ -158,9 +158,8 @@ def _faults(program: Program, folder: Path) -> Iterator[str]:
             yield f"{where}.unit: {rule.unit}: wall is measured in s: leave it out"
         if rule.rates and units.multiple(rule.unit)[0] != units.US:
             yield f"{where}.{rule.rates[0]}: {rule.unit} is not a unit of time, in which work is done"
-        for work in rule.rates:
-            if rate_name(name, work) in program.figures:
-                yield f"{where}.{work}: its rate is called {rate_name(name, work)}, as another figure"
+        same = [work for work in rule.rates if rate_name(name, work) in program.figures]
+        yield from (f"{where}.{work}: its rate is called {rate_name(name, work)}, as another figure" for work in same)
     for place, check in enumerate(program.checks):
         wanted = check.value is not None
         yield from (f"checks.{place}.pattern: {fault}" for fault in pattern_faults(check.pattern, number=wanted))

@@ -22,7 +22,7 @@ from pathlib import Path
 import msgspec
 
 from plumbline import schedulers, site
-from plumbline.base import files, group, pace, paths, surroundings, terminal, units
+from plumbline.base import files, group, paths, surroundings, terminal, units
 from plumbline.base.errors import PlumbError
 from plumbline.base.schemas.site import Site
 from plumbline.host import proc
@@ -287,7 +287,7 @@ def left(ended: Sequence[Case], total: int, earlier: Sequence[Sequence[tuple[str
     if not count:
         mixed = ended[next(place for place, case in enumerate(ended) if case.state != "SKIP") :]
         waiting = {"": (total - len(ended)) * len(ran) / len(mixed)}
-    return pace.left(ran, waiting, usual)
+    return units.time_left(ran, waiting, usual)
 
 
 def _report(campaign: str, profile: str, code: int, ended: list[Case], seconds: float, part: str | None = None) -> int:
@@ -326,9 +326,11 @@ def _report(campaign: str, profile: str, code: int, ended: list[Case], seconds: 
     measured = bool(mine or any(case.state == "OK" for case in ended))  # a check of the suite itself leaves no record
     if step := _next(mine, failed, 2 * disturbed > launches):
         end.append(f"next: {step}")
-    faults = [f"{case.describe()}: {case.reason or 'ReFrame gives no reason'}" for case in failed]
-    faults += [f"{row.variant.name} on {row.stack.name}: {', '.join(row.faults) or row.verdict}" for row in invalid]
-    faults += [str(fault) for fault in known.faults]
+    faults = [
+        *(f"{case.describe()}: {case.reason or 'ReFrame gives no reason'}" for case in failed),
+        *(f"{row.variant.name} on {row.stack.name}: {', '.join(row.faults) or row.verdict}" for row in invalid),
+        *map(str, known.faults),
+    ]
     print(brief.text(mine, faults, end) if is_brief else "\n".join(["", *end]))
     if why := _why(failed, len(invalid), measured, skips):
         print(why, file=sys.stderr)

@@ -115,9 +115,7 @@ def _reason(text: str) -> str:
     """One line: the last message of a failed program, else the first line of ReFrame's reason without its own words."""
     spawned = _SPAWNED.search(text)
     message = last_line(spawned[2]) if spawned else ""
-    if spawned and message:
-        return f"{spawned[1]}: {message}"
-    return _RAISED.sub("", text.splitlines()[0])
+    return f"{spawned[1]}: {message}" if spawned and message else _RAISED.sub("", text.splitlines()[0])
 
 
 def last_words(output: str) -> str:

@@ -46,12 +46,14 @@ def faults(tests: Path, site_name: str) -> list[str]:
     expected = set((tests / EXPECTED).read_text(encoding="utf-8").split())
     described = describe(tests, site_name)
     loaded = {test["@class"] for test in described}
-    lines = [f"test {name} was dropped: 'reframe -c {tests} -l -v' says why" for name in sorted(expected - loaded)]
-    lines += [f"test {name} is not in {tests / EXPECTED}: add it" for name in sorted(loaded - expected)]
     written = {name for names in cases.classes(tests).values() for name in names}
-    lines += [f"test {name} is not a class of a file: no selection would load it" for name in sorted(loaded - written)]
-    lines += filter(None, (site.references_missing(site_name, family) for family in site.families(expected)))
-    return lines + equal_arms(described, two_packages())
+    return [
+        *(f"test {name} was dropped: 'reframe -c {tests} -l -v' says why" for name in sorted(expected - loaded)),
+        *(f"test {name} is not in {tests / EXPECTED}: add it" for name in sorted(loaded - expected)),
+        *(f"test {name} is not a class of a file: no selection would load it" for name in sorted(loaded - written)),
+        *filter(None, (site.references_missing(site_name, family) for family in site.families(expected))),
+        *equal_arms(described, two_packages()),
+    ]
 
 
 def two_packages() -> list[str]:

@@ -39,12 +39,9 @@ def configuration() -> dict[str, Any]:
     """
     stacks = {manifest.name: manifest for manifest in manifests.load_all()}
     sites = site.load_all()
-    for site_facts in sites:
-        if site.is_here(site_facts):
-            _require_stacks(site_facts, stacks)
+    for site_facts in filter(site.is_here, sites):
+        _require_stacks(site_facts, stacks)
     offered = {name for site_facts in sites for part in site_facts.partitions for name in part.stacks}
-    environments = [_environment(manifest) for manifest in stacks.values()]
-    environments += [_elsewhere(name) for name in sorted(offered - stacks.keys())]
     return {
         "systems": [
             {
@@ -56,7 +53,7 @@ def configuration() -> dict[str, Any]:
             }
             for site_facts in sites
         ],
-        "environments": environments,
+        "environments": [*map(_environment, stacks.values()), *map(_elsewhere, sorted(offered - stacks.keys()))],
         "modes": [{"name": name, "options": [f"-t {name}", f"-S profile={name}"]} for name in ("quick", "full")],
         "general": [
             {

@@ -64,8 +64,7 @@ def node_counts() -> list[int]:
     Where no partition offers two nodes it is ``[2]``, so that such tests end as skipped, with the reason.
     """
     most = max((facts["nodes"] for facts in partitions()), default=1)
-    powers = {1 << power for power in range(1, most.bit_length()) if 1 << power <= most}
-    return sorted(powers | ({most} - {1})) or [2]
+    return sorted({1 << power for power in range(1, most.bit_length())} | ({most} - {1})) or [2]
 
 
 @functools.cache
@@ -138,8 +137,7 @@ class RecordShown(rfm.RegressionTestPlugin):
             raise SanityError(f"record {record.id} is not in {file}: does the job's node see another folder there?")
         if record.campaign != (self.campaign or None):
             raise SanityError(f"record {record.id} belongs to campaign {record.campaign}, not {self.campaign}")
-        ids = f"plumb show {record.id}"
-        return sn.assert_true(not record.reasons, f"{'; '.join(record.reasons[:3])} [{ids}]")
+        return sn.assert_true(not record.reasons, f"{'; '.join(record.reasons[:3])} [plumb show {record.id}]")
 
     @run_before("performance")
     def show_figures(self) -> None:

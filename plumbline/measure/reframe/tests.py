@@ -136,8 +136,7 @@ class PlumbTest(RecordShown, WaitingTest):
         """Join the quick campaign; what cannot run is skipped after setup, as a test dropped here is not reported."""
         self.descr = (type(self).__doc__ or "").strip().partition("\n")[0]
         self.nodes = self.optional("node_count") or self.nodes
-        operation = self.optional("operation")
-        chosen = not self.quick_operations or operation in self.quick_operations
+        chosen = not self.quick_operations or self.optional("operation") in self.quick_operations
         if chosen and self.optional("placement") in self.quick_placements:
             self.tags |= {"quick"}
 
@@ -264,10 +263,12 @@ class PlumbTest(RecordShown, WaitingTest):
         """
         stage = Path(self.stagedir)
         (stage / "variant.json").write_text(json.dumps(document(self.variant()), indent=1), encoding="utf-8")
-        words = [*paths.options(), "launch", str(stage / "variant.json"), "--records", str(stage / "records.jsonl")]
-        words += ["--work", str(stage)]
-        words += ["--campaign", self.campaign] if self.campaign else []
-        words += ["--experiment", self.experiment] if self.experiment else []
+        words = [
+            *(*paths.options(), "launch", str(stage / "variant.json"), "--records", str(stage / "records.jsonl")),
+            *("--work", str(stage)),
+            *(["--campaign", self.campaign] if self.campaign else []),
+            *(["--experiment", self.experiment] if self.experiment else []),
+        ]
         self.executable_opts = [shlex.quote(word) for word in words]
 
     def variant(self) -> Variant:

@@ -122,8 +122,8 @@ def series(name: str, colour: str | None, points: Iterable[Sequence[object]], **
 
     ``look`` says how they are drawn, in the chart library's words; ``hollow`` are the places of points that are not
     filled, ``ranges`` are x and the ends of a line upwards,
-    ``bars`` y and the ends of a thick line to the right; ``target`` is what a click opens, ``keys`` are those of
-    :func:`toggled`.
+    ``bars`` y and the ends of a thick line to the right; ``target`` is what a click opens, ``keys`` are those
+    of the buttons that hide it (a block ``toggled``: ``groups`` of a label, and keys with what is before each).
     """
     look = {"name": name, **parts.pop("look", {})}
     return {"points": list(points), "colour": colour, "look": look, **parts}
@@ -132,11 +132,6 @@ def series(name: str, colour: str | None, points: Iterable[Sequence[object]], **
 def lanes(labels: Sequence[str]) -> Block:
     """The axis of a chart that has a lane for each of ``labels``, the first at the bottom."""
     return {"min": -0.5, "max": len(labels) - 0.5, "interval": 1, "ticks": list(enumerate(labels))}
-
-
-def toggled(groups: Iterable[tuple[str, Sequence[tuple[str, Piece]]]], *charts: Block) -> Block:
-    """Charts with buttons that hide series: each of ``groups`` has a label, and keys with what is before them."""
-    return block("toggled", *charts, groups=list(groups))
 
 
 def scale(values: Sequence[float], unit: str, low: float | None = None) -> Block:

@@ -50,12 +50,13 @@ def sentence(campaign: Campaign) -> str:
     invalid = len(records) - sum(record.is_valid for record in records)
     of_machine = [fault for fault in campaign.faults if fault.of_machine]
     others = [fault for fault in campaign.faults if not fault.of_machine]
-    wrong = [str(fault) for fault in of_machine[:NAMED]]
-    wrong += [f"{len(of_machine) - NAMED} more are slow"] if len(of_machine) > NAMED else []
-    is_are = "is" if invalid == 1 else "are"
-    wrong += [f"{invalid} of {counted(len(records), 'variant')} {is_are} not valid"] if invalid else []
+    is_are, unknown = "is" if invalid == 1 else "are", states["no expectation"]
+    wrong = [
+        *map(str, of_machine[:NAMED]),
+        *([f"{len(of_machine) - NAMED} more are slow"] if len(of_machine) > NAMED else []),
+        *([f"{invalid} of {counted(len(records), 'variant')} {is_are} not valid"] if invalid else []),
+    ]
     total = f"{states['as expected']} of {counted(len(campaign.first), 'figure')} are as expected"
-    unknown = states["no expectation"]
     total += f", {unknown} {'has' if unknown == 1 else 'have'} no expectation" if unknown else ""
     besides = "; ".join(fault.short for fault in others[:NAMED])
     if wrong:

@@ -90,14 +90,11 @@ def devices(records: Sequence[Record]) -> Block:
             rows = [facts(device, host.get("pci_links", {}).get(device.address)) for device in known.devices]
             device_set = distinct.setdefault(msgspec.json.encode((rows, known.ways)), (rows, known, set()))
             device_set[2].add(str(host["hostname"]))
-    parts = [
-        _drawn(*device_set) for device_set in sorted(distinct.values(), key=lambda device_set: sorted(device_set[2]))
-    ]
     return section(
         "devices",
         "Devices",
         "What each node has on PCI, what it is near to, and the way between each two.",
-        parts,
+        [_drawn(*each) for each in sorted(distinct.values(), key=lambda each: sorted(each[2]))],
         otherwise="The records know no GPU, network card or NVMe drive.",
     )
 

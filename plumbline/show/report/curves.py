@@ -105,14 +105,18 @@ def messages(usable: Sequence[tuple[Record, int]]) -> Block:
     others = group((str(pictures[key][0]["benchmark"]), key) for key in ordered)
     names = sorted(others, key=lambda name: name != next((n for n in others if any(w in n for w in FIRST)), name))
     options = [(name, [_toggled({key: pictures[key] for key in others[name]})]) for name in names]
-    heading = block("heading", "Ping-pong by distance of the two ranks")
     without = ["No ping-pong. This gives it: ", block("code", "reframe -c reframe-tests -r -n imb_pair")]
     return section(
         "curves",
         "Messages",
         "Time and bandwidth over the message size; a mark is the median of the launches, the line through it their "
         "range. An empty message is at the left edge.",
-        bool(plotted) and ([heading, _toggled(first)] if first else block("paragraph", without)),
+        bool(plotted)
+        and (
+            [block("heading", "Ping-pong by distance of the two ranks"), _toggled(first)]
+            if first
+            else block("paragraph", without)
+        ),
         bool(options) and [block("heading", "Other benchmarks"), blocks.choice("Benchmark", options)],
         otherwise=absent("reframe -c reframe-tests -r -n imb_pair -n osu_pair"),
     )
@@ -137,7 +141,7 @@ def _toggled(pictures: dict[str, list[dict[str, Any]]]) -> Block:
         (name, block("icon", look=f"mark mark-{place % len(blocks.MARKS)}")) for place, name in enumerate(placements)
     ]
     charts = [_picture(key, plotted, placements) for key, plotted in pictures.items()]
-    return blocks.toggled([("Stack", stacks), ("Placement", marks)], *charts)
+    return block("toggled", *charts, groups=[("Stack", stacks), ("Placement", marks)])
 
 
 def _picture(key: str, plotted: Sequence[dict[str, Any]], placements: Sequence[str]) -> Block:
@@ -194,15 +198,22 @@ def _points(
     curve: dict[str, Any], sizes: Sequence[int], factor: float
 ) -> list[tuple[int, float, float, float, float, float, str]]:
     """Of each size its row, x, the median, both ends of the launches, how finely they are known, and a text."""
-    points = []
-    for size, values, step in zip(curve["x"], curve["y"], curve["steps"], strict=True):
-        if not values:
-            continue
-        middle, low, high = statistics.median(values), min(values), max(values)
-        shown = " ".join(units.human(middle, curve["unit"], step))
-        ends = " … ".join(units.human(end, curve["unit"], step)[0] for end in (low, high))
-        text = f"{shown} ({ends})" if len(values) > 1 else shown
-        points.append(
-            (sizes.index(size), size or EMPTY_AT, middle / factor, low / factor, high / factor, step / factor, text)
+
+    def text(values: Sequence[float], step: float) -> str:
+        middle = " ".join(units.human(statistics.median(values), curve["unit"], step))
+        ends = " … ".join(units.human(end(values), curve["unit"], step)[0] for end in (min, max))
+        return f"{middle} ({ends})" if len(values) > 1 else middle
+
+    return [
+        (
+            sizes.index(size),
+            size or EMPTY_AT,
+            statistics.median(values) / factor,
+            min(values) / factor,
+            max(values) / factor,
+            step / factor,
+            text(values, step),
         )
-    return points
+        for size, values, step in zip(curve["x"], curve["y"], curve["steps"], strict=True)
+        if values
+    ]

@@ -25,39 +25,35 @@ MOST_CPUS = 1024
 
 
 class Shared:
-    """The common parts of records, each once: ``parts`` by kind, and ``pieces`` of the page, by number."""
+    """The common parts of records, each once, by their kind; pieces of the page have none."""
 
     def __init__(self) -> None:
-        self.parts: dict[str, list[Any]] = {kind: [] for kind in PARTS}
-        self.pieces: list[Any] = []
-        self._known: dict[tuple[str, str], int] = {}
+        self._known: dict[str, dict[str, tuple[int, Any]]] = {kind: {} for kind in (*PARTS, "")}
 
-    def part(self, kind: str, item: Any) -> None:
-        """Keep a part of a record."""
-        self._number(kind, item, self.parts[kind])
+    def keep(self, item: Any, kind: str = "") -> int:
+        """The number of a part or piece among those of its ``kind``."""
+        known = self._known[kind]
+        return known.setdefault(json.dumps(item, sort_keys=True), (len(known), item))[0]
 
-    def piece(self, item: Any) -> int:
-        """The number of a piece."""
-        return self._number("", item, self.pieces)
-
-    def _number(self, kind: str, item: Any, items: list[Any]) -> int:
-        key = (kind, json.dumps(item, sort_keys=True))
-        if key not in self._known:
-            self._known[key] = len(items)
-            items.append(item)
-        return self._known[key]
+    def items(self, kind: str) -> list[Any]:
+        """All of a ``kind``, by their number."""
+        return [item for _, item in self._known[kind].values()]
 
 
 def entry(record: Record, shared: Shared) -> dict[str, Any]:
     """The element of the page's ``entries`` for ``record``."""
     host = {name: value for name, value in record.host.items() if name not in ("load", "devices")}
-    for kind, item in (("host", host), ("suite", naming.suite(record.suite))):
-        shared.part(kind, item)
-    for kind in ("stack", "benchmark"):
-        shared.part(kind, msgspec.to_builtins(getattr(record, kind)))
+    known = {kind: msgspec.to_builtins(getattr(record, kind)) for kind in ("stack", "benchmark")}
+    for kind, item in {"host": host, "suite": naming.suite(record.suite), **known}.items():
+        shared.keep(item, kind)
     launches, started = parts.launches(record)
     verdict, placed = record.final_verdict, naming.placement(record.placement)
     none = block("paragraph", "None: a record that is not verified has no figures.")
+    tails = [
+        block("folded", block("output", launch.output_tail), title=f"End of the output of launch {launch.order}")
+        for launch in record.launches
+        if launch.output_tail and (launch.status != "ok" or not launch.verified)
+    ]
     return {
         "id": record.id,
         "title": naming.name(record.variant),
@@ -70,7 +66,7 @@ def entry(record: Record, shared: Shared) -> dict[str, Any]:
                 block("bullets", *record.faults),
             ),
             _part("Figures", parts.FIGURES.block(parts.figures(record)) if record.figures else none),
-            _part("Launches", bool(record.figures) and _picture(record), launches.block(started), *_tails(record)),
+            _part("Launches", bool(record.figures) and _picture(record), launches.block(started), *tails),
             _part("Placement", *_placement(record, placed, shared)),
             _part("Repeat it", *_repeat(record)),
             _part("Circumstances", _circumstances(record, host, shared)),
@@ -80,8 +76,7 @@ def entry(record: Record, shared: Shared) -> dict[str, Any]:
 
 def severity(record: Record) -> tuple[Any, ...]:
     """The sorting key of a record: worst verdict first, then by test, variant, stack and time."""
-    worst = summary.SEVERITY.index(record.final_verdict)
-    variant = record.variant
+    worst, variant = summary.SEVERITY.index(record.final_verdict), record.variant
     return worst, variant.test, variant.name, record.stack.name, record.time, record.id
 
 
@@ -117,20 +112,12 @@ def _picture(record: Record) -> Block:
     )
 
 
-def _tails(record: Record) -> list[Block]:
-    return [
-        block("folded", block("output", launch.output_tail), title=f"End of the output of launch {launch.order}")
-        for launch in record.launches
-        if launch.output_tail and (launch.status != "ok" or not launch.verified)
-    ]
-
-
 def _placement(record: Record, placed: str, shared: Shared) -> list[Piece]:
     memory = "; ".join(dict.fromkeys(_memory(rank.mem) for rank in record.plan.ranks)) or "–"
     seen = "seen as planned in every launch" if record.is_verified else "NOT verified"
     return [
         block("paragraph", f"{placed}; memory {memory}; {', '.join(record.nodes)}; {seen}"),
-        (drawn := _cpus(record)) and block("shared", number=shared.piece(drawn)),
+        (drawn := _cpus(record)) and block("shared", number=shared.keep(drawn)),
         parts.RANKS.block(parts.rank_map(record)),
     ]
 
@@ -170,5 +157,5 @@ def _repeat(record: Record) -> list[Piece]:
 
 
 def _circumstances(record: Record, host: dict[str, Any], shared: Shared) -> Block:
-    more = shared.piece([(name.replace("_", " "), parts.plain(value)) for name, value in host.items()])
+    more = shared.keep([(name.replace("_", " "), parts.plain(value)) for name, value in host.items()])
     return {**blocks.facts("Circumstances of this record", parts.facts(record)), "more": more}

@@ -18,12 +18,11 @@ from plumbline.judge.agreement import Claim
 from plumbline.judge.compare import Cell, Comparison, Line, compare
 from plumbline.judge.expectations import Expectation, Fault, called, expectations, faults
 from plumbline.judge.sides import Side
-from plumbline.records.figure import Figure
 from plumbline.records.launch import kind as kind_of
 from plumbline.records.model import Record
-from plumbline.show import maps
 from plumbline.show.compare import figures
 from plumbline.show.pages.blocks import Block, block, link, section
+from plumbline.show.record import map_costs
 
 #: findings of one rule that a page shows: the largest
 MOST = 5
@@ -147,9 +146,8 @@ def not_as_expected(campaign: Campaign) -> Iterator[CampaignFinding]:
 def unbound(campaign: Campaign) -> Iterator[CampaignFinding]:
     """The loss of a test where nothing is bound, against its best placement with as many ranks and threads."""
     for alike in group((_but_for_placement(item[0]), item) for item in campaign.usable).values():
-        free = [item for item in alike if item[0].plan.bound is False]
         bound = [item[0].figures[0] for item in alike if item[0].plan.bound is not False]
-        for record, number in free:
+        for record, number in (item for item in alike if item[0].plan.bound is False):
             figure = record.figures[0]
             others = [placed.value for placed in bound if placed.name == figure.name]
             if not others or min(figure.value, *others) <= 0:  # an overlap of 0 % has no ratio to anything
@@ -159,7 +157,7 @@ def unbound(campaign: Campaign) -> Iterator[CampaignFinding]:
             if worse >= NOTABLE:
                 loss = f"loses {100 * (1 - ratio):.0f} %" if figure.better == "higher" else f"takes {ratio:.1f} times"
                 text = f"{record.stack.name} without placement {loss} of the best placement's {figure.name}"
-                yield CampaignFinding(f"{text}: {called(record)}, {_value(figure)}", number, worse)
+                yield CampaignFinding(f"{text}: {called(record)}, {' '.join(figure.shown)}", number, worse)
 
 
 def _but_for_placement(record: Record) -> str:
@@ -176,8 +174,7 @@ def stacks_apart(campaign: Campaign) -> Iterator[CampaignFinding]:
         return
     widest: dict[str, CampaignFinding] = {}
     for line in campaign.comparison.lines:
-        apart = _extremes(line)
-        if apart is None:
+        if (apart := _extremes(line)) is None:
             continue
         (_, best), (_, worst) = apart
         ratio = max(best.value, worst.value) / min(best.value, worst.value)
@@ -204,7 +201,7 @@ def hybrid_or_pure(campaign: Campaign) -> Iterator[CampaignFinding]:
 
 def maps_of_ranks(campaign: Campaign) -> Iterator[CampaignFinding]:
     """Bytes that maps of ranks send between nodes, against the best map; equal findings of several records once."""
-    costs = [(f"{called(record)}: {cost}", number) for record, number in campaign.usable for cost in maps.costs(record)]
+    costs = [(f"{called(record)}: {cost}", number) for record, number in campaign.usable for cost in map_costs(record)]
     for text, numbers in group(costs).items():
         yield CampaignFinding(text, numbers[0])
 
@@ -233,27 +230,23 @@ def shortfalls(campaign: Campaign) -> Iterator[CampaignFinding]:
             kind = re.sub(r"[\d.]+", "#", cause)
             if short and kind not in seen:
                 seen.add(kind)
-                if before.startswith(UNSTEADY):
-                    statement = before.rstrip("; ")
-                else:
-                    statement = (
-                        f"{figure.name} reaches {figure.reached}" if figure.reached else f"{figure.name} falls short"
-                    )
+                reaches = f"reaches {figure.reached}" if figure.reached else "falls short"
+                statement = before.rstrip("; ") if before.startswith(UNSTEADY) else f"{figure.name} {reaches}"
                 yield CampaignFinding(f"{called(record)} on {record.stack.name}: {statement}; {short}{cause}", number)
 
 
 def contradictions(campaign: Campaign) -> Iterator[CampaignFinding]:
     """Tests that measure the same quantity on the same cores and stack and do not agree; two tests and a stack once."""
-    seen = set()
-    for pair in campaign.disagreements:
+    alike = group(
+        ((frozenset(claim.record.variant.test for claim in pair), pair[0].record.stack.name, pair[0].quantity), pair)
+        for pair in campaign.disagreements
+    )
+    for pair, *_ in alike.values():
         first, _ = pair
-        tests = frozenset(claim.record.variant.test for claim in pair)
-        if (tests, first.record.stack.name, first.quantity) in seen:
-            continue
-        seen.add((tests, first.record.stack.name, first.quantity))
-        medians = [units.human(claim.value, claim.samples.first.unit, claim.samples.step) for claim in pair]
-        named = zip(map(" ".join, medians), pair, strict=True)
-        values = " and ".join(f"{median} by {called(claim.record)}" for median, claim in named)
+        values = " and ".join(
+            f"{' '.join(units.human(each.value, each.samples.first.unit, each.samples.step))} by {called(each.record)}"
+            for each in pair
+        )
         cpus = " and ".join(map(str, first.cpus))
         text = f"{first.quantity.name} between CPUs {cpus} on {first.record.stack.name} is {values}"
         yield CampaignFinding(
@@ -272,10 +265,6 @@ RULES = (
     maps_of_ranks,
     disturbed,
 )
-
-
-def _value(figure: Figure) -> str:
-    return " ".join(figure.shown)
 
 
 def _extremes(line: Line) -> tuple[tuple[int, Cell], tuple[int, Cell]] | None:

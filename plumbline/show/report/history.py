@@ -51,18 +51,14 @@ def _newest_change(trend: Trend) -> str | None:
         return None
     last, more = alarms[-1], f" ({len(alarms)} in all)" if len(alarms) > 1 else ""
     commits = f", commits {'..'.join(commit[:12] for commit in last['commits'])}" if "commits" in last else ""
-    suspected = "" if trend.confirmed else "suspected: "
-    return f"{suspected}{_change(last)} since {last['index']}{more}{commits}{_noted(last)}"
+    return (
+        f"{'' if trend.confirmed else 'suspected: '}{_change(last)} since {last['index']}{more}{commits}{_noted(last)}"
+    )
 
 
 def _last(trend: Trend) -> tuple[str, str]:
     series = trend.judged.series
     return units.human(series.values[-1], series.unit or "", series.step)
-
-
-def _visible(trend: Trend) -> str:
-    smallest = trend.judged.detectable
-    return "too few points" if smallest is None else units.percent(smallest)
 
 
 SERIES = Table[Trend](
@@ -73,7 +69,11 @@ SERIES = Table[Trend](
         Column("last", lambda trend: _last(trend)[0], "number"),
         Column("unit", lambda trend: _last(trend)[1]),
         Column("change", _newest_change),
-        Column("smallest visible", _visible, "number"),
+        Column(
+            "smallest visible",
+            lambda trend: "too few points" if (least := trend.judged.detectable) is None else units.percent(least),
+            "number",
+        ),
     ],
 )
 
@@ -87,8 +87,10 @@ def history(
     ``left_out`` the longer ones beyond :data:`MAX_SERIES`. ``notes`` are ``[time, text]``.
     """
     everything = series_of_records(rows)
-    long = [series for series in everything if len(series.values) >= least]
-    long.sort(key=lambda series: (-len(series.values), series.name))
+    long = sorted(
+        (series for series in everything if len(series.values) >= least),
+        key=lambda series: (-len(series.values), series.name),
+    )
     shown = [_trend(series, notes, most) for series in long[:MAX_SERIES]]
     return {
         "series": sorted(shown, key=_by_alarms),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from plumbline.base import group
 from plumbline.records import naming
 from plumbline.records.figure import Figure
 from plumbline.records.model import Record
@@ -14,10 +14,7 @@ from plumbline.show import record as parts
 from plumbline.show import summary
 from plumbline.show.columns import Column, Table
 from plumbline.show.pages import blocks
-from plumbline.show.pages.blocks import Block, Piece, block, link, section
-
-#: rows of one picture: a taller one is more than some browsers can draw
-ROWS = 60
+from plumbline.show.pages.blocks import Block, block, link, section
 
 
 class Row(NamedTuple):
@@ -51,14 +48,16 @@ def launches(usable: Sequence[tuple[Record, int]]) -> Block:
     """The pictures of the valid records ``usable``, each with the number of its entry."""
     shown = [(record, entry) for record, entry in usable if record.figures]
     colours = blocks.palette(record.stack.name for record, _ in usable)
-    key: list[Piece] = [
-        [block("icon", look="swatch round", colour=tint), f" {name}  "] for name, tint in colours.items()
+    key = [
+        *([block("icon", look="swatch round", colour=tint), f" {name}  "] for name, tint in colours.items()),
+        *(block("icon", look="dot"), " launch ", block("icon", look="dot open"), " disturbed launch"),
     ]
-    key += [block("icon", look="dot"), " launch ", block("icon", look="dot open"), " disturbed launch"]
-    several = any(len(record.figures) > 1 for record, _ in shown)
     options = [
         (name, [block("pictures", *_pictures(shown, colours, every))])
-        for name, every in (("first of each variant", False), *([("all", True)] if several else []))
+        for name, every in (
+            ("first of each variant", False),
+            *([("all", True)] if any(len(record.figures) > 1 for record, _ in shown) else []),
+        )
     ]
     return section(
         "launches",
@@ -70,21 +69,17 @@ def launches(usable: Sequence[tuple[Record, int]]) -> Block:
 
 
 def _pictures(shown: Sequence[tuple[Record, int]], colours: dict[str, str], every: bool) -> list[Block]:
-    """The pictures of each test: the widest spread first, at most :data:`ROWS` in each."""
+    """The pictures of each test: the widest spread first, at most :data:`plumbline.show.record.ROWS` in each."""
     pictures = []
-    by_test = sorted(shown, key=lambda member: member[0].variant.test)
-    for test, group in itertools.groupby(by_test, key=lambda member: member[0].variant.test):
+    for test, members in sorted(group((item[0].variant.test, item) for item in shown).items()):
         rows = [
             Row(record, entry, _label(record, figure if every else None), figure)
-            for record, entry in group
+            for record, entry in members
             for figure in (record.figures if every else record.figures[:1])
             if figure.value > 0
         ]
         rows.sort(key=lambda row: -row.spread)
-        count = math.ceil(len(rows) / ROWS)
-        for place in range(count):
-            title = f"{test} ({place + 1} of {count})" if count > 1 else test
-            pictures.append(_strip(title, rows[place * ROWS : (place + 1) * ROWS], colours, every))
+        pictures += [_strip(title, part, colours, every) for title, part in parts.sheets(test, rows)]
     return pictures
 
 

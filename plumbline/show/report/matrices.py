@@ -75,9 +75,8 @@ def section(usable: Sequence[tuple[Record, int]]) -> Block:
 
 def _option(record: Record, matrix: dict[str, Any]) -> tuple[str, list[Piece]]:
     """Name and picture of a matrix, and its values by class; medians in the unit that suits the largest."""
-    placed = naming.placement(record.placement)
-    parts = (matrix["metric"], matrix["mode"], record.stack.name, "+".join(record.nodes), placed)
-    name = ", ".join(filter(None, parts))
+    stack, nodes, placed = record.stack.name, "+".join(record.nodes), naming.placement(record.placement)
+    name = ", ".join(filter(None, (matrix["metric"], matrix["mode"], stack, nodes, placed)))
     medians = [statistics.median(value for value in cell[3:] if value is not None) for cell in matrix["cells"]]
     factor, unit = units.scale(max(medians), matrix["unit"])
     middle = [value / factor for value in medians]

@@ -117,8 +117,10 @@ def overview(site: str, entries: Numbered) -> Block:
 def _row(record: Record, lines: Sequence[tuple[Sequence[Piece], Sequence[Any]]], name: str) -> dict[str, Any]:
     """A record: the words that it is searched by, its keys in the filters, and cells with their sort keys of lines."""
     verdict, placed = record.final_verdict, naming.placement(record.placement)
-    searched = [record.id, record.variant.name, name, record.stack.name, placed, verdict, *record.nodes]
-    searched += [*record.faults, *(figure.name for figure in record.figures)]
+    searched = [
+        *(record.id, record.variant.name, name, record.stack.name, placed, verdict, *record.nodes),
+        *(*record.faults, *(figure.name for figure in record.figures)),
+    ]
     return {
         "words": " ".join(searched).lower(),
         "tags": [verdict, record.variant.test, record.stack.name],
@@ -143,8 +145,10 @@ def others(site: str, rows: Sequence[Row]) -> Block:
         )
         for name, members in newest
     ]
-    heads = [column("began", "whole", "UTC"), column("for", "notes"), column("id", "code"), column("tests", "notes")]
-    heads += map(number, ("variants", "not valid", "launches", "disturbed"))
+    heads = [
+        *(column("began", "whole", "UTC"), column("for", "notes"), column("id", "code"), column("tests", "notes")),
+        *map(number, ("variants", "not valid", "launches", "disturbed")),
+    ]
     return section(
         "others",
         "Other measurements",
@@ -156,9 +160,8 @@ def others(site: str, rows: Sequence[Row]) -> Block:
 
 
 def _purpose(site: str, row: Row) -> str:
-    if row.campaign:
-        return str(standing(site, row.campaign))
-    return row.experiment or ("profile" if row.is_profiled else "by hand")
+    alone = row.experiment or ("profile" if row.is_profiled else "by hand")
+    return str(standing(site, row.campaign)) if row.campaign else alone
 
 
 def left_out(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from plumbline.base import group, units
 from plumbline.base.units import counted
@@ -16,32 +15,16 @@ from plumbline.show.columns import Column, Table
 from plumbline.show.pages import blocks
 from plumbline.show.pages.blocks import Block, block, link, section
 
-#: rows of one picture: a taller one is more than some browsers can draw
-ROWS = 60
 #: figures of a test that are drawn, its first ones; the record has all
 MOST = 4
 #: name of the lines of limits
 BOUND = "limit or ceiling"
 
 
-@dataclass(frozen=True)
-class Placed:
-    """A figure of a record, which is entry ``entry`` of the page."""
-
-    record: Record
-    entry: int
-    figure: Figure
-
-    @property
-    def label(self) -> str:
-        """Placement, ranks and threads, memory."""
-        return naming.placement(self.record.placement)
-
-    @property
-    def bound(self) -> float | None:
-        """The limit or else the ceiling of the figure, in the figure's unit."""
-        known = self.figure.limit or self.figure.ceiling
-        return known.value if known and known.unit == self.figure.unit else None
+def _bound(figure: Figure) -> float | None:
+    """The limit or else the ceiling of the figure, in the figure's unit."""
+    known = figure.limit or figure.ceiling
+    return known.value if known and known.unit == figure.unit else None
 
 
 def placements(usable: Sequence[tuple[Record, int]]) -> Block:
@@ -66,46 +49,44 @@ def _test(entries: Sequence[tuple[Record, int]], colours: dict[str, str]) -> lis
     pictures = [(name, list(_figure(entries, name, colours))) for name in list(names)[: max(MOST, len(first))]]
     shown = [picture for name, drawn in pictures if name in first for picture in drawn]
     others = [drawn for name, drawn in pictures if name not in first and drawn]
-    more = counted(len(others), "more figure")
-    folded = [block("folded", *map(_stacked, others), title=more)] if others else []
-    return [_stacked(shown), *folded] if shown else []
-
-
-def _stacked(pictures: Sequence[Block]) -> Block:
-    return block("stacked", *pictures)
+    stacked = [block("stacked", *drawn) for drawn in others]
+    folded = [block("folded", *stacked, title=counted(len(others), "more figure"))] if others else []
+    return [block("stacked", *shown), *folded] if shown else []
 
 
 def _figure(entries: Sequence[tuple[Record, int]], name: str, colours: dict[str, str]) -> Iterator[Block]:
     """A figure of a test by placement, a picture for each of the test's other parameters."""
     variants = group(
-        (naming.name(record.variant), Placed(record, entry, figure))
+        (naming.name(record.variant), parts.Drawn(record, entry, figure))
         for record, entry in entries
         if (figure := record.figure(name))
     )
     for variant, points in variants.items():
-        labels = sorted({point.label for point in points}, key=_natural)
-        parts = [labels[begin : begin + ROWS] for begin in range(0, len(labels), ROWS)]
-        for place, part in enumerate(parts):
-            of = f" ({place + 1} of {len(parts)})" if len(parts) > 1 else ""
-            rows = [point for point in points if point.label in part]
-            if len(labels) > 1:
-                yield _picture(f"{variant}: {name}{of}", part[::-1], rows, colours)
+        labels = sorted({point.placement for point in points}, key=_natural)
+        for title, part in parts.sheets(f"{variant}: {name}", labels) if len(labels) > 1 else ():
+            yield _picture(title, part[::-1], [point for point in points if point.placement in part], colours)
 
 
-def _picture(title: str, labels: Sequence[str], rows: Sequence[Placed], colours: dict[str, str]) -> Block:
+def _picture(title: str, labels: Sequence[str], rows: Sequence[parts.Drawn], colours: dict[str, str]) -> Block:
     """A row for each label, the last one at the top; stacks one below the other."""
-    bounds = {(point.label, point.bound): place for place, point in enumerate(rows) if point.bound is not None}
-    most = max(value for point in rows for value in (point.figure.value, point.bound or 0, *point.figure.samples))
+    bounds = {
+        (point.placement, _bound(point.figure)): place
+        for place, point in enumerate(rows)
+        if _bound(point.figure) is not None
+    }
+    most = max(
+        value for point in rows for value in (point.figure.value, _bound(point.figure) or 0, *point.figure.samples)
+    )
     factor, unit = units.scale(most, rows[0].figure.unit)
-    stacks = sorted({point.record.stack.name for point in rows})
+    stacks = sorted({point.stack for point in rows})
     lane = max(30, 13 * len(stacks))
     aside = {name: (place - (len(stacks) - 1) / 2) * 0.7 / len(stacks) for place, name in enumerate(stacks)}
     series = []
     for name in stacks:
         drawn = [
-            (place, point, labels.index(point.label) + aside[name])
+            (place, point, labels.index(point.placement) + aside[name])
             for place, point in enumerate(rows)
-            if point.record.stack.name == name
+            if point.stack == name
         ]
         dots = [
             (dot, (place, dot.value / factor, y, f"{dot.launch.order}: {dot.seen}", dot.causes))
@@ -113,23 +94,29 @@ def _picture(title: str, labels: Sequence[str], rows: Sequence[Placed], colours:
             for dot in parts.dots(point.record, point.figure)
         ]
         bars = [(place, point.figure.value / factor, y) for place, point, y in drawn]
-        series.append(parts.dot_series(name, colours[name], dots))
-        series.append(blocks.series(name, colours[name], bars, look={"symbol": "rect", "symbolSize": [3, 13]}))
+        series += [
+            parts.dot_series(name, colours[name], dots),
+            blocks.series(name, colours[name], bars, look={"symbol": "rect", "symbolSize": [3, 13]}),
+        ]
     lines = [(place, bound / factor, labels.index(label)) for (label, bound), place in bounds.items() if bound]
     if lines:
         series.append(blocks.series(BOUND, "text", lines, look={"symbol": "rect", "symbolSize": [1.5, lane]}))
 
-    def digits(value: float, of: Placed) -> str:
-        return units.digits(value / factor, of.figure.resolution / factor)
-
-    table = Table[Placed](
+    table = Table[parts.Drawn](
         title,
         [
-            Column("placement", lambda of: link(of.label, entry=of.entry)),
-            Column("stack", lambda of: of.record.stack.name, "named"),
-            Column("median", lambda of: digits(of.figure.value, of), "number named", unit),
-            Column(BOUND, lambda of: of.bound and units.digits(of.bound / factor), "number named", unit),
-            Column("launches", lambda of: "  ".join(digits(value, of) for value in of.figure.samples), "number", unit),
+            Column("placement", lambda of: link(of.placement, entry=of.entry)),
+            Column("stack", lambda of: of.stack, "named"),
+            Column("median", lambda of: of.digits(of.figure.value, factor), "number named", unit),
+            Column(
+                BOUND, lambda of: (known := _bound(of.figure)) and units.digits(known / factor), "number named", unit
+            ),
+            Column(
+                "launches",
+                lambda of: "  ".join(of.digits(value, factor) for value in of.figure.samples),
+                "number",
+                unit,
+            ),
         ],
     )
     return table.chart(

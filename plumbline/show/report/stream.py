@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from plumbline.base import group, units
-from plumbline.records.figure import Figure
 from plumbline.records.model import Record
 from plumbline.show import summary
 from plumbline.show.columns import Column, Table
 from plumbline.show.pages import blocks
 from plumbline.show.pages.blocks import Block, Piece, absent, block, cell, link, section
+from plumbline.show.record import Drawn
 
 #: the order of its figures
 KERNELS = ("triad", "copy", "scale", "add")
@@ -19,44 +18,26 @@ KERNELS = ("triad", "copy", "scale", "add")
 BOUNDS = {"": "limit", "c": "ceiling", "m": "model"}
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A figure of a record, which is entry ``entry`` of the page, in a ``colour`` of its stack."""
-
-    record: Record
-    entry: int
-    figure: Figure
-    colour: str
-
-    @property
-    def stack(self) -> str:
-        """The stack's name."""
-        return self.record.stack.name
-
-    def digits(self, factor: float) -> str:
-        """The value of the figure, divided by ``factor``."""
-        return units.digits(self.figure.value / factor, self.figure.resolution / factor)
-
-    def param(self, name: str) -> int | None:
-        """A parameter that is a number."""
-        value = self.record.variant.params.get(name)
-        return value if isinstance(value, int) and not isinstance(value, bool) else None
+def _thread_count(point: Drawn) -> int | None:
+    """The threads, where they are a number."""
+    value = point.record.variant.params.get("threads")
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def stream(usable: Sequence[tuple[Record, int]]) -> Block:
     """The section of the valid records ``usable``, each with the number of its entry."""
-    entries = [(record, entry) for record, entry in usable if record.benchmark.suite == "stream" and record.figures]
     colours = blocks.palette(record.stack.name for record, _ in usable)
     cells = [
-        Cell(record, entry, figure, colours[record.stack.name])
-        for record, entry in entries
+        Drawn(record, entry, figure)
+        for record, entry in usable
+        if record.benchmark.suite == "stream"
         for figure in record.figures
     ]
     names = sorted(
         {point.figure.name for point in cells},
         key=lambda name: (KERNELS.index(name) if name in KERNELS else len(KERNELS), name),
     )
-    options = [(name, _parts(name, [point for point in cells if point.figure.name == name])) for name in names]
+    options = [(name, _parts(name, [point for point in cells if point.figure.name == name], colours)) for name in names]
     return section(
         "stream",
         "STREAM",
@@ -66,24 +47,23 @@ def stream(usable: Sequence[tuple[Record, int]]) -> Block:
     )
 
 
-def _parts(kernel: str, cells: Sequence[Cell]) -> list[Piece]:
+def _parts(kernel: str, cells: Sequence[Drawn], colours: dict[str, str]) -> list[Piece]:
     nodes = [point for point in cells if {"cpu_node", "memory_node"} <= point.record.variant.params.keys()]
-    others = [point for point in cells if point not in nodes]
     without = [
         "No matrix of CPU and memory nodes. This gives it: ",
         block("code", "reframe -c reframe-tests -r -n stream_numa"),
     ]
     return [
         _matrices(kernel, nodes) if nodes else block("paragraph", without),
-        block("stacked", _threads(kernel, others)),
+        block("stacked", _threads(kernel, [point for point in cells if point not in nodes], colours)),
     ]
 
 
-def _matrices(kernel: str, cells: Sequence[Cell]) -> list[Piece]:
+def _matrices(kernel: str, cells: Sequence[Drawn]) -> list[Piece]:
     """One table per stack and number of threads, all in one scale of colours, from nothing: noise must not fill it."""
     high = max(point.figure.value for point in cells)
     factor, unit = units.scale(high, cells[0].figure.unit)
-    groups = group(((point.param("threads") or 0, point.stack), point) for point in cells)
+    groups = group(((_thread_count(point) or 0, point.stack), point) for point in cells)
     return [
         block("heading", f"{kernel} by threads, CPU node and memory node, {unit}"),
         block("scale", "0 ", f" {units.digits(high / factor)} {unit}"),
@@ -91,7 +71,7 @@ def _matrices(kernel: str, cells: Sequence[Cell]) -> list[Piece]:
     ]
 
 
-def _matrix(cells: Sequence[Cell], factor: float, high: float) -> Block:
+def _matrix(cells: Sequence[Drawn], factor: float, high: float) -> Block:
     threads = cells[0].record.variant.params.get("threads", "?")
     ends = [sorted({point.record.variant.params[name] for point in cells}) for name in ("cpu_node", "memory_node")]
     known = {
@@ -103,15 +83,14 @@ def _matrix(cells: Sequence[Cell], factor: float, high: float) -> Block:
         for node in ends[0]
     ]
     title = f"{cells[0].stack}, {threads} {'thread' if threads == 1 else 'threads'}"
-    columns = ["CPU node", *(f"memory {node}" for node in ends[1])]
-    return blocks.table(title, columns, rows, look="matrix", titled=True)
+    return blocks.table(title, ["CPU node", *(f"memory {node}" for node in ends[1])], rows, look="matrix", titled=True)
 
 
-def _heat(point: Cell, factor: float, high: float) -> Block:
+def _heat(point: Drawn, factor: float, high: float) -> Block:
     figure, reached = point.figure, point.figure.reached
     bound = f", {reached.percent:.1f} % of {BOUNDS[reached.mark]}" if reached else ""
     return cell(
-        link(point.digits(factor), entry=point.entry),
+        link(point.digits(point.figure.value, factor), entry=point.entry),
         bool(reached) and block("small", f"{reached.percent:.0f} %{reached.mark}" if reached else ""),
         look="heat",
         value=figure.value,
@@ -120,14 +99,14 @@ def _heat(point: Cell, factor: float, high: float) -> Block:
     )
 
 
-def _threads(kernel: str, cells: Sequence[Cell]) -> Piece:
+def _threads(kernel: str, cells: Sequence[Drawn], colours: dict[str, str]) -> Piece:
     """Lines over the number of threads, where some placement was measured with two or more."""
-    counted = [point for point in cells if point.param("threads") is not None]
+    counted = [point for point in cells if _thread_count(point) is not None]
     groups = group(((point.record.variant.test, point.record.placement.name, point.stack), point) for point in counted)
     lines = [
-        sorted(line, key=lambda point: point.param("threads") or 0)
+        sorted(line, key=lambda point: _thread_count(point) or 0)
         for line in groups.values()
-        if len({point.param("threads") for point in line}) > 1
+        if len({_thread_count(point) for point in line}) > 1
     ]
     if not lines:
         return False
@@ -135,12 +114,12 @@ def _threads(kernel: str, cells: Sequence[Cell]) -> Piece:
     names = list(dict.fromkeys(line[0].record.placement.name for line in lines))
     drawn = [point for line in lines for point in line]
     places = {id(point): place for place, point in enumerate(drawn)}
-    table = Table[Cell](
+    table = Table[Drawn](
         kernel,
         [
             Column("stack and placement", lambda point: f"{point.stack}, {point.record.placement.name}"),
-            Column("threads", lambda point: point.param("threads"), "number"),
-            Column(kernel, lambda point: point.digits(factor), "number", unit),
+            Column("threads", lambda point: _thread_count(point), "number"),
+            Column(kernel, lambda point: point.digits(point.figure.value, factor), "number", unit),
             Column("launches", lambda point: summary.span(point.figure)),
         ],
     )
@@ -152,8 +131,8 @@ def _threads(kernel: str, cells: Sequence[Cell]) -> Piece:
         series=[
             blocks.series(
                 f"{line[0].stack}, {line[0].record.placement.name}",
-                line[0].colour,
-                [(places[id(point)], point.param("threads"), point.figure.value / factor) for point in line],
+                colours[line[0].stack],
+                [(places[id(point)], _thread_count(point), point.figure.value / factor) for point in line],
                 look=blocks.line(names.index(line[0].record.placement.name)),
             )
             for line in lines

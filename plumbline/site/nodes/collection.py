@@ -77,8 +77,7 @@ def collect(request: FactsRequest) -> Done:
     except OSError as error:
         raise PlumbError(f"cannot make the folder: {error.strerror}", str(request.output), "name another") from None
     began = time.time()
-    scheduler = schedulers.named(request.scheduler)
-    done = scheduler.run_on_every_node(request.job(), request.program, request.limit)
+    done = schedulers.named(request.scheduler).run_on_every_node(request.job(), request.program, request.limit)
     note = {
         "job": request.collection, "scheduler": request.scheduler, "queue": request.queue, "asked": list(request.nodes),
         "size": request.size(), "began": began, "ended": time.time(),

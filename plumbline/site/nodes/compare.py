@@ -240,8 +240,7 @@ def _hca(hca: Hca) -> str:
 
 
 def _counted(kinds: Iterable[str]) -> str:
-    counts = Counter(kinds)
-    return " + ".join(f"{count} × {kind}" for kind, count in sorted(counts.items())) or "none"
+    return " + ".join(f"{count} × {kind}" for kind, count in sorted(Counter(kinds).items())) or "none"
 
 
 def _said(value: Any, absent: str = "not readable") -> str:

@@ -40,10 +40,6 @@ SHM_WANTED_PER_CPU = 16 << 20
 UNREADABLE = "not readable"
 
 
-def _words(fact: Any, _: int) -> str:
-    return str({True: "on", False: "off"}.get(fact, fact))
-
-
 class Property(Struct, frozen=True):
     """A property of a host: its fact, whether that is bad, its effect on figures, its cure.
 
@@ -55,7 +51,7 @@ class Property(Struct, frozen=True):
     is_bad: Callable[[Any, int], bool]
     effect: str = ""
     cure: str = ""
-    words: Callable[[Any, int], str] = _words
+    words: Callable[[Any, int], str] = lambda fact, _: str({True: "on", False: "off"}.get(fact, fact))
 
 
 PROPERTIES = (

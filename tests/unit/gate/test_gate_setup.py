@@ -24,7 +24,7 @@ from plumbline.judge.pairs import pairs_of_records
 from plumbline.measure.reframe import settings
 from plumbline.records import model
 from plumbline.records.variant import checked
-from plumbline.show.pages.page import render
+from plumbline.show.pages import render
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks.manifest import Launcher
 from plumbline.statistics.paired import PairedRule

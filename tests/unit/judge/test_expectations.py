@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from samples import launch, record, variant
 
 from plumbline.base import paths
-from plumbline.host.processors import memory_peak
 from plumbline.judge import expectations
 from plumbline.judge.expectations import Expectation
 from plumbline.records.figure import Ceiling
@@ -67,10 +66,10 @@ class TestRates:
 
 class TestDataSheet:
     def test_processors(self) -> None:
-        assert memory_peak("Intel(R) Xeon(R) Platinum 8360Y CPU @ 2.40GHz", 2) == (
+        assert expectations.memory_peak("Intel(R) Xeon(R) Platinum 8360Y CPU @ 2.40GHz", 2) == (
             409_600, "2 packages x 8 channels x 3200 MT/s x 8 B by data sheet",
         )  # fmt: skip
-        assert memory_peak("Intel(R) Xeon(R) Processor", 2) is None
+        assert expectations.memory_peak("Intel(R) Xeon(R) Processor", 2) is None
 
     @pytest.mark.parametrize(
         ("share", "state"), [(0.62, "as expected"), (0.53, "as expected"), (0.52, "slow"), (0.62 * 0.7, "slow")]

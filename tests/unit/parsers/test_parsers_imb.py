@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from plumbline.parsers import Measurement, ParseError, parse
+from plumbline.parsers import parse
+from plumbline.parsers.measurement import Measurement, ParseError
 
 STORED = Path(__file__).parents[2] / "data" / "outputs" / "imb"
 MPI1 = (STORED / "mpich-mpi1.txt").read_text()

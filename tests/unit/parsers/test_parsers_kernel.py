@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.parsers import Measurement, ParseError, parse, remarks
+from plumbline.parsers import parse, remarks
+from plumbline.parsers.measurement import Measurement, ParseError
 
 OUTPUTS = Path(__file__).parents[2] / "data" / "outputs" / "kernels"
 PI = (OUTPUTS / "pi-mpich.json").read_text(encoding="utf-8")

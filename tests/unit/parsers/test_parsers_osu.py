@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from plumbline.parsers import ParseError, parse
+from plumbline.parsers import parse
+from plumbline.parsers.measurement import ParseError
 
 STORED = Path(__file__).parents[2] / "data" / "outputs" / "osu"
 LATENCY = (STORED / "mpich-c-latency.txt").read_text()

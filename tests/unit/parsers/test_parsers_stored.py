@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumbline.base.errors import PlumbError
-from plumbline.parsers import UNITS, Measurement, ParseError, parse
+from plumbline.base.units import UNITS
+from plumbline.parsers import parse
+from plumbline.parsers.measurement import Measurement, ParseError
 
 OUTPUTS = Path(__file__).parents[2] / "data" / "outputs"
 MIB = 1 << 20

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from plumbline.parsers import Measurement, ParseError, parse, stream
-from plumbline.parsers.measurement import measured
+from plumbline.parsers import parse, stream
+from plumbline.parsers.measurement import Measurement, ParseError, measured
 
 STORED = Path(__file__).parents[2] / "data" / "outputs" / "stream"
 TWO = (STORED / "gcc-2thread.txt").read_text()
@@ -100,17 +100,12 @@ def test_combine_refuses_ranks_that_ran_other_things() -> None:
         stream.combine([])
     with pytest.raises(ParseError, match=r"rank 0 ran .*'threads': 1.*, rank 1 .*'threads': 2"):
         stream.combine([one, parse("stream", TWO)])
-    with pytest.raises(ParseError, match="rank 1 has"):
-        stream.combine([one, one[:3]])
-    with pytest.raises(ParseError, match="rank 1 has no metrics"):
-        stream.combine([one, []])
 
 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
         ({"unit": "MiB/s"}, "unknown unit 'MiB/s'"),
-        ({"better": "faster"}, "higher or lower"),
         ({"value": float("nan")}, "not a finite"),
         ({"value": float("inf")}, "not a finite"),
         ({"value": -1.0}, "not a finite"),

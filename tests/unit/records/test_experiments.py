@@ -17,7 +17,7 @@ from plumbline.judge.references.match import subject
 from plumbline.records import naming, outcome, query
 from plumbline.records.model import convert, document
 from plumbline.records.query import Selection
-from plumbline.show.report import compose
+from plumbline.show.report import data
 
 
 @pytest.fixture
@@ -146,20 +146,20 @@ def test_the_newest_record_is_of_no_experiment(stored):
 )
 def test_the_report_is_of_the_newest_whole_campaign_of_the_profile(stored, profile, wanted, expected):
     rows, _ = query.records()
-    assert compose.choose(rows, wanted, "local", profile)[0] == f"C{expected}"
+    assert data.choose(rows, wanted, "local", profile)[0] == f"C{expected}"
 
 
 def test_a_profile_without_a_whole_campaign_is_refused_and_the_present_ones_named(stored):
     with pytest.raises(PlumbError, match="no whole campaign of profile 'heat'") as error:
-        compose.choose(query.records()[0], "last", "local", "heat")
+        data.choose(query.records()[0], "last", "local", "heat")
     assert error.value.cure == "there are: quick, chosen tests; quick, interrupted; lab; quick; full"
 
 
 def test_without_whole_campaigns_a_part_is_shown_before_a_lab(stored):
     rows = [row for row in query.records()[0] if int(row.id, 16) not in CAMPAIGNS]
-    assert compose.choose(rows, "last", "local")[0] == f"C{CHOSEN}"
-    assert compose.choose([row for row in rows if row.experiment], "last", "local")[0] == f"C{LAB}"
-    assert compose.choose([row for row in rows if row.campaign is None], "last", "local")[0] is None
+    assert data.choose(rows, "last", "local")[0] == f"C{CHOSEN}"
+    assert data.choose([row for row in rows if row.experiment], "last", "local")[0] == f"C{LAB}"
+    assert data.choose([row for row in rows if row.campaign is None], "last", "local")[0] is None
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import pytest
 from samples import launch, record, variant
 
 from plumbline.records.model import Record, convert
-from plumbline.show import maps, show
+from plumbline.show import show
+from plumbline.show.record import map_remarks
 from plumbline.show.report.findings import Campaign, maps_of_ranks
 
 
@@ -36,12 +37,12 @@ def counted(nodes: int = 2, **sent: int) -> Record:
 )  # fmt: skip
 def test_each_map_is_held_against_the_best(sent: dict[str, int], expected: list[str]) -> None:
     one = counted(**sent)
-    assert maps.remarks(one) == expected
+    assert map_remarks(one) == expected
     assert set(expected) <= set(show.text(one).splitlines())
 
 
 def test_on_one_node_no_map_has_a_cost() -> None:
-    assert maps.remarks(counted(nodes=1, given=400, aware=100)) == []
+    assert map_remarks(counted(nodes=1, given=400, aware=100)) == []
 
 
 def test_the_report_says_what_a_map_costs_once() -> None:

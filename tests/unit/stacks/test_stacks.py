@@ -25,7 +25,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.commands import stacks as command
 from plumbline.host.collector import CPUS
-from plumbline.stacks import fetch, kernels, manifest, osu, stream, wheel
+from plumbline.stacks import fetch, kernels, libraries, manifest, osu, stream, wheel
 
 
 @pytest.fixture(autouse=True)
@@ -456,16 +456,16 @@ def test_another_mpi_library_is_refused(folder, monkeypatch):
 
 
 def test_missing_or_foreign_library_of_a_program_is_refused(folder, monkeypatch):
-    one = wheel.Installation("mpich")
-    own = f"\tlibmpi.so.12 => {folder}/.mpich.new/lib/libmpi.so.12 (0x00007f)\n"
+    stack, library = stack_manifest.made(), folder / "mpich/lib/libmpi.so.12"
+    own = f"\tlibmpi.so.12 => {library} (0x00007f)\n"
     monkeypatch.setattr(fetch, "call", lambda *_: own + "\tlibiomp5.so => not found\n")
     with pytest.raises(PlumbError, match=r"imb-mt lacks libiomp5\.so"):
-        one.linked("imb-mt", Path("IMB-MT"), {})
+        libraries.check_mpi(Path("IMB-MT"), "imb-mt", stack, library)
     monkeypatch.setattr(fetch, "call", lambda *_: "\tlibmpi.so.12 => /usr/lib/libmpi.so.12 (0x00007f)\n")
     with pytest.raises(PlumbError, match="imb-mt gets another MPI library"):
-        one.linked("imb-mt", Path("IMB-MT"), {})
+        libraries.check_mpi(Path("IMB-MT"), "imb-mt", stack, library)
     monkeypatch.setattr(fetch, "call", lambda *_: own)
-    one.linked("imb-mt", Path("IMB-MT"), {})
+    libraries.check_mpi(Path("IMB-MT"), "imb-mt", stack, library)
 
 
 # --- plumb stack

@@ -106,7 +106,7 @@ def test_what_is_missing_is_named_by_its_option(adopt, tmp_path):
     (tmp_path / "mpi/bin/mpirun").rename(tmp_path / "starter")
     assert "no launcher of openmpi" in adopt(tmp_path / "mpi")[1]
     (tmp_path / "mpi/bin/mpicc").unlink()
-    status, output = adopt(tmp_path / "mpi", "--launcher", tmp_path / "starter")
+    status, output = adopt(tmp_path / "mpi", "--mpirun", tmp_path / "starter")
     assert status == 0
     assert [line.split()[-2:] for line in output.splitlines()[3:7]] == [
         ["--mpicc", "FILE"],
@@ -253,6 +253,6 @@ def test_a_scheduler_starts_the_ranks_if_it_is_named(adopt, tmp_path, monkeypatc
     tree(tmp_path / "mpi")
     write(tmp_path / "slurm/srun", "#!/bin/sh\necho slurm 22.05.8\n")
     monkeypatch.setenv("PATH", f"{tmp_path}/slurm", prepend=":")
-    assert adopt(tmp_path / "mpi", "--launcher", "srun", "--yes")[0] == 0
+    assert adopt(tmp_path / "mpi", "--mpirun", "srun", "--yes")[0] == 0
     launcher = manifest.load("openmpi-4.1.4").launcher
     assert (launcher.family, launcher.command) == ("srun", str(tmp_path / "slurm/srun"))

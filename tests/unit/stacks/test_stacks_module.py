@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from plumbline import stacks
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
+from plumbline.commands import stacks as stack_command
 from plumbline.measure.reframe import settings
-from plumbline.stacks import kernels, libraries, manifest, module, overview
+from plumbline.stacks import kernels, libraries, manifest, module
 
 ENTRY = {
     "mpi": {"family": "openmpi", "version": "4.1.4"},
@@ -76,7 +77,7 @@ def test_a_stack_for_own_programs_alone_names_its_mpi_library(site, tmp_path, mo
     stacks.install("module", "site-openmpi")
     made = manifest.load("site-openmpi")
     assert made.benchmarks == {}
-    assert "  launcher " in overview.text(made)
+    assert "  launcher " in stack_command.text(made)
     assert made.loads
     assert made.loads.library == str(library)
     assert manifest.problems(made) == []

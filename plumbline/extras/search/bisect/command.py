@@ -32,9 +32,8 @@ from plumbline.measure.application import model
 from plumbline.measure.reframe.campaign import first_stack
 from plumbline.records import naming, store
 from plumbline.show.columns import Column, Table
-from plumbline.show.pages import blocks
+from plumbline.show.pages import blocks, render
 from plumbline.show.pages.blocks import Block, block, section
-from plumbline.show.pages.page import render
 from plumbline.stacks import source
 from plumbline.statistics.paired import CAP, LOOKS, PairedRule
 

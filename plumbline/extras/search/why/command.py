@@ -34,7 +34,7 @@ from plumbline.records import store
 from plumbline.records.model import Record
 from plumbline.records.naming import shorten
 from plumbline.show.columns import Column, Table
-from plumbline.show.pages.page import render
+from plumbline.show.pages import render
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks import source
 from plumbline.statistics.paired import PairedRule

@@ -19,9 +19,10 @@ from plumbline import stacks
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.commands import stacks as command
+from plumbline.commands import stacks as stack_command
 from plumbline.extras.spack import bootstrap, environments, programs, runner, sites
 from plumbline.extras.spack.lock import Architecture, Node, Target
-from plumbline.stacks import fetch, kernels, manifest, overview, stream
+from plumbline.stacks import fetch, kernels, manifest, stream
 from plumbline.stacks.manifest import Compiler, Launcher, Mpi
 
 
@@ -103,7 +104,7 @@ def test_a_source_from_elsewhere_is_in_the_manifest_and_so_in_records(root, stat
     stacks.install("spack", "openmpi")
     document = manifest.load("spack-openmpi")
     assert {source.name: source.archive for source in document.sources if source.archive} == {"openmpi": archive}
-    assert f"from {archive}\n" in overview.text(document)
+    assert f"from {archive}\n" in stack_command.text(document)
 
 
 def test_the_second_time_nothing_is_done(root, state, capsys):

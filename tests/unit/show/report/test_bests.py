@@ -11,7 +11,8 @@ import reports
 
 from plumbline.judge import hybrid
 from plumbline.records.model import convert
-from plumbline.show.hybrid import NOTHING, text
+from plumbline.show.compare import NOTHING
+from plumbline.show.compare import hybrids_text as text
 from plumbline.show.report.data import Scope, document
 from plumbline.statistics import unpaired
 

@@ -8,7 +8,8 @@ import pieces
 from samples import launch, record, variant
 
 from plumbline.records.model import Record, convert
-from plumbline.show.report.placements import BOUND, ROWS, placements
+from plumbline.show.record import ROWS
+from plumbline.show.report.placements import BOUND, placements
 
 
 def placed(

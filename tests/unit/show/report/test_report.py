@@ -19,7 +19,7 @@ from plumbline.base import units
 from plumbline.extras.profiles import section as profiled
 from plumbline.launch import profile_files
 from plumbline.records.model import convert
-from plumbline.show.pages import page
+from plumbline.show import pages
 from plumbline.show.record import Placed, rank_map
 from plumbline.show.report import data, history
 from plumbline.show.report.curves import curves
@@ -67,7 +67,7 @@ def campaign():
 
 @pytest.fixture(scope="module")
 def whole(campaign):
-    return page.render(document(campaign, reports.history()))
+    return pages.render(document(campaign, reports.history()))
 
 
 @pytest.fixture(scope="module")
@@ -280,7 +280,7 @@ def test_an_unescaped_embedding_would_be_seen():
 
 
 def test_the_title_is_escaped():
-    seen = Page(page.render(data.document(data.Scope("</title><b>", "<i>"), [convert(record())])))
+    seen = Page(pages.render(data.document(data.Scope("</title><b>", "<i>"), [convert(record())])))
     assert seen.texts["title"] == ["Plumbline report: </title><b> <i>"]
 
 
@@ -303,31 +303,31 @@ def test_the_policy_admits_exactly_what_is_in_the_page(seen):
 def test_nothing_is_loaded_from_elsewhere(seen):
     links = [a[name] for _, a in seen.elements for name in ("src", "href", "srcset", "action") if name in a]
     assert set(links) == {"data:,", "#main"}
-    own = (page.ASSETS / "style.css").read_text() + "".join(
-        (page.ASSETS / "js" / f"{name}.js").read_text() for name in page.SCRIPTS
+    own = (pages.ASSETS / "style.css").read_text() + "".join(
+        (pages.ASSETS / "js" / f"{name}.js").read_text() for name in pages.SCRIPTS
     )
     assert not re.search(r"https?:|@import|url\(|fetch\(|XMLHttpRequest|WebSocket|import\(", own)
 
 
 def test_scripts_never_parse_markup():
-    for name in page.SCRIPTS:
-        text = (page.ASSETS / "js" / f"{name}.js").read_text()
+    for name in pages.SCRIPTS:
+        text = (pages.ASSETS / "js" / f"{name}.js").read_text()
         assert not re.search(
             r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|setAttribute\('style", text
         )
 
 
 def test_every_script_is_in_the_page():
-    assert sorted(file.stem for file in (page.ASSETS / "js").glob("*.js")) == sorted(page.SCRIPTS)
+    assert sorted(file.stem for file in (pages.ASSETS / "js").glob("*.js")) == sorted(pages.SCRIPTS)
 
 
 def test_the_library_is_the_one_that_was_vendored():
-    folder = page.LIBRARY.parent
+    folder = pages.LIBRARY.parent
     total, name = (folder / "SHA256SUMS").read_text().split()
-    assert name == page.LIBRARY.name
-    assert hashlib.sha256(page.LIBRARY.read_bytes()).hexdigest() == total
+    assert name == pages.LIBRARY.name
+    assert hashlib.sha256(pages.LIBRARY.read_bytes()).hexdigest() == total
     library, version = (folder / "VERSION").read_text().split()
-    assert f'version="{version}"' in page.LIBRARY.read_text() or f'"{version}"' in page.LIBRARY.read_text()
+    assert f'version="{version}"' in pages.LIBRARY.read_text() or f'"{version}"' in pages.LIBRARY.read_text()
     assert f"npm pack {library}@{version}" in (folder / "README.md").read_text()
     assert "Apache License" in (folder / "LICENSE-echarts").read_text()
 
@@ -335,14 +335,14 @@ def test_the_library_is_the_one_that_was_vendored():
 @pytest.mark.parametrize("text", ["a = '</script>'", "a = '</SCRIPT >'", "if (a <!--b) c()"])
 def test_a_script_that_would_end_its_element_is_refused(text):
     with pytest.raises(ValueError, match="script"):
-        page._script_text(text)
+        pages._script_text(text)
 
 
 def test_the_same_records_give_the_same_page(campaign, whole):
     shuffled = list(reports.campaign())
     random.Random(3).shuffle(shuffled)  # noqa: S311
-    assert page.render(document(shuffled, reports.history())) == whole
-    assert page.render(document(campaign[1:], reports.history())) != whole
+    assert pages.render(document(shuffled, reports.history())) == whole
+    assert pages.render(document(campaign[1:], reports.history())) != whole
 
 
 def test_a_campaign_is_small(whole):
@@ -353,7 +353,7 @@ def test_numbers_that_are_none_become_words():
     item = record(verdict="invalid", reasons=["triad is not a finite number"])
     item["figures"][0] |= {"value": math.nan, "samples": [math.nan, math.inf, 1.0]}
     item["launches"][0]["measurements"][0]["value"] = math.nan
-    found = Page(page.render(document([item]))).data
+    found = Page(pages.render(document([item]))).data
     assert pieces.called(found["entries"][0]["body"], "Figures of")["rows"][0][1] == "nan"
     assert list(samples(found["entries"][0])["triad"]) == ["nan", "inf", "1.0"]
 

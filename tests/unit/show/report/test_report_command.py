@@ -11,7 +11,7 @@ from samples import record
 from plumbline.base.errors import PlumbError
 from plumbline.commands import report as command
 from plumbline.records import outcome
-from plumbline.show.report import compose
+from plumbline.show.report import data
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_the_newest_campaign_goes_beside_the_records(results, capsys):
 def test_a_page_holds_so_many_records_and_says_what_it_leaves_out(results, monkeypatch, capsys):
     bad = {"verified": False, "verdict": "invalid", "figures": [], "reasons": ["why"]}
     put(results, *(numbered(n, campaign="A", **(bad if n == 2 else {})) for n in range(1, 7)))
-    monkeypatch.setattr(compose, "MAX_RECORDS", 4)
+    monkeypatch.setattr(data, "MAX_RECORDS", 4)
     assert report() == 0
     found = shown(results / "local" / "report.html")
     assert sorted(entry["id"] for entry in found["entries"]) == [f"{n:012x}" for n in (3, 4, 5, 6)]
