@@ -1,7 +1,7 @@
 """Output of the playbooks: one line for each step with its result and time, errors in full.
 
 What a debug task says is for people: it is shown as it is, without -v. If the task's name begins with ``Warn`` it is
-a warning, and shown once more at the end, where it is not scrolled away.
+a warning, and shown at the end, where it is not scrolled away.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         self._display.display(f"{result._host.get_name()}: {last}: {cure}", color="red")
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
-        """The warnings once more, and the sum for each host."""
+        """The warnings, and the sum for each host."""
         for text in self.warnings:
             self._display.display(text, color="purple")
         for host in sorted(stats.processed):
@@ -122,17 +122,16 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         self._display.display(text, color="red")
 
     def _reported(self, result: Any) -> bool:
-        """Show what a debug task says, as it is; whether it was one."""
+        """Show what a debug task says, a warning at the end; whether it was one."""
         if result._task.action != "ansible.builtin.debug":
             return False
         said = result._result.get("msg", "")
         host = f"{result._host.get_name()}: " if self.several else ""
         text = host + ("\n".join(str(line) for line in said) if isinstance(said, list) else str(said)).rstrip()
-        warns = result._task.get_name().split(" : ")[-1].startswith("Warn")
-        if warns:
-            text = f"warning: {text}"
-            self.warnings.append(text)
-        self._display.display(text, color="purple" if warns else None)
+        if result._task.get_name().split(" : ")[-1].startswith("Warn"):
+            self.warnings.append(f"warning: {text}")
+        else:
+            self._display.display(text)
         return True
 
     def _line(self, result: Any, state: str, item: Any = None) -> None:

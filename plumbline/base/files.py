@@ -260,10 +260,13 @@ def _regular(file: Path, flags: int) -> IO[bytes]:
 
 
 @contextlib.contextmanager
-def reserved(path: Path, message: str, cure: str) -> Iterator[None]:
+def reserved(
+    path: Path, message: str, cure: str, elsewhere: str = "name a folder that can be written"
+) -> Iterator[None]:
     """Hold the lock on the file ``path``.
 
-    Raises :class:`PlumbError` with ``message`` and ``cure`` where another process holds it, and where writing fails.
+    Raises :class:`PlumbError` with ``message`` and ``cure`` where another process holds it, and with the cure
+    ``elsewhere`` where writing fails.
     """
     with contextlib.ExitStack() as held:
         try:
@@ -271,8 +274,8 @@ def reserved(path: Path, message: str, cure: str) -> Iterator[None]:
         except BlockingIOError:
             raise PlumbError(message, str(path.parent), cure) from None
         except OSError as error:
-            otherwise = paths.to_name(path) or "name a folder that can be written"
-            raise PlumbError(f"cannot write: {error.strerror}", str(path), otherwise) from None
+            ways = " or ".join(filter(None, (paths.to_name(path), elsewhere)))
+            raise PlumbError(f"cannot write: {error.strerror}", str(path), ways) from None
         yield
 
 

@@ -161,6 +161,8 @@ def _supplied(args: argparse.Namespace) -> list[Pairs]:
     """The pairs of the files that were named."""
     first, *others = args.pairs
     if len(others) == 1:
+        if args.better == "higher":
+            raise PlumbError("--better higher with files of other tools", "plumb gate", "leave it out: they have times")
         return from_tools.pairs(first, others[0])
     if others or first.is_dir() or first.suffix == ".json":
         message = "--pairs takes a CSV file, or two folders of results by turns: one file of a tool shows no pairs"

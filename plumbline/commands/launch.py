@@ -93,7 +93,13 @@ def run_prove(args: argparse.Namespace) -> int:
     """Run the command and report on stderr; the exit status is its own, or that of the verdict."""
     from plumbline import proof  # imported here: other commands do not need what it loads
 
-    done = proof.run(args.command, args.placement, threads=args.threads, memory=args.memory, work=args.work)
+    try:
+        done = proof.run(args.command, args.placement, threads=args.threads, memory=args.memory, work=args.work)
+    except PlumbError as error:
+        if args.verdict or not isinstance(error.__cause__, OSError):
+            raise
+        print(f"plumb: {error}", file=sys.stderr)
+        return 127 if isinstance(error.__cause__, FileNotFoundError) else 126  # as env(1) and shells do
     document = msgspec.json.encode(done, order="deterministic").decode()
     options.write("the proof", args.output, {".json": lambda: f"{document}\n"})
     if args.json:
@@ -108,6 +114,7 @@ def run_prove(args: argparse.Namespace) -> int:
 
 
 def _report(done: Proof) -> str:
+    from plumbline.proof import ending
     from plumbline.show.record import RANKS, placed  # not above: a launch shows nothing
 
     planned = {rank.local_rank: cpu_list(rank.cpus) for rank in done.plan.ranks} if done.plan else {}
@@ -120,8 +127,7 @@ def _report(done: Proof) -> str:
     hosts = counted(len({rank.host for rank in done.ranks}), "host")
     noun = "rank" if any(rank.rank >= 0 for rank in done.ranks) else "process"
     facts = [f"{counted(len(done.ranks), noun)} of {programs} on {hosts}"] if done.ranks else []
-    facts += [f"exit status {done.status}"] if done.status > 0 else []
-    facts += [f"ended by signal {-done.status}: {signal.strsignal(-done.status)}"] if done.status < 0 else []
+    facts += filter(None, [ending(done.status)])
     about = f" ({', '.join(facts)})" if facts else ""
     return "\n".join([*lines, f"plumb: {' '.join(filter(None, ('placement', done.placement)))}: {done.verdict}{about}"])
 
@@ -130,5 +136,6 @@ def _end_by(number: int) -> None:
     """End by the signal that ended the command, without a second dump of memory."""
     sys.stdout.flush()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    signal.signal(number, signal.SIG_DFL)
+    if number != signal.SIGKILL:  # which nobody handles
+        signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)

@@ -60,19 +60,26 @@ def _time(text: str) -> str:
     return text
 
 
-def _positive(text: str) -> float:
-    with contextlib.suppress(ValueError):
-        if 0 < (number := float(text)) < math.inf:
-            return number
-    raise argparse.ArgumentTypeError(f"'{text}' is not a number above 0")
+def _number(
+    read: Callable[[str], Any], is_good: Callable[[Any], bool], nature: str = "is not a number above 0"
+) -> Callable[[str], Any]:
+    def number(text: str) -> Any:
+        with contextlib.suppress(ValueError):
+            if is_good(value := read(text)):
+                return value
+        raise argparse.ArgumentTypeError(f"'{text}' {nature}")
+
+    return number
 
 
-def _count(text: str) -> int:
-    with contextlib.suppress(ValueError):
-        if (number := int(text)) > 0:
-            return number
-    raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above 0")
-
+_positive = _number(float, lambda value: 0 < value < math.inf)
+_count = _number(int, lambda value: value > 0, "is not a whole number above 0")
+#: 0.5 and more without % was meant in percent
+_fraction = _number(
+    lambda text: float(text[:-1]) / 100 if text.endswith("%") else float(text) if float(text) < 0.5 else math.nan,
+    math.isfinite,
+    "is neither in percent nor a fraction below 0.5: write 2% or 0.02",
+)
 
 #: option -> the word for its value, and the type that reads it
 VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
@@ -86,7 +93,7 @@ VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--hosts": ("A,B", str),
     "--memory": ("POLICY", str),
     "--minutes": ("M", _positive),
-    "--must-detect": ("X", float),
+    "--must-detect": ("X", _fraction),
     "--node": ("NODE", str),
     "--node-hours": ("H", _positive),
     "--nodes": ("N", _count),
@@ -104,7 +111,7 @@ VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--test": ("PATTERN", _pattern),
     "--threads": ("N", _count),
     "--time-limit": ("S", _positive),
-    "--tolerance": ("X", float),
+    "--tolerance": ("X", _fraction),
     "--until": ("TIME", _time),
     "--within": ("DAYS", _positive),
     "--work": ("FOLDER", Path),

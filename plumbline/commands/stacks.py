@@ -213,6 +213,8 @@ def _adopt(args: argparse.Namespace) -> int:
     named = {part: Path(shutil.which(word) or word).absolute() for part, word in words.items()}
     if absent := next((file for file in named.values() if not file.exists()), None):
         raise PlumbError("no such file or folder", str(absent), "name one that is there")
+    if wrong := next((text for text in args.env if "=" not in text[1:]), None):
+        raise PlumbError(f"'{wrong}' is not NAME=VALUE", "plumb stack adopt --env", "such as OPAL_PREFIX=/opt/openmpi")
     described, rows = adopt.describe(args.places, named, dict(text.partition("=")[::2] for text in args.env))
     name = args.called or f"{described.mpi.family}-{described.mpi.version}"
     if not _NAME.fullmatch(name):

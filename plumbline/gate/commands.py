@@ -11,6 +11,7 @@ they are no figures of a campaign, a reference or a history.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shlex
 import shutil
@@ -46,6 +47,10 @@ LIMIT_S = 86_400.0
 NO_WITNESS = "the witness cannot be loaded (linked statically, Go, or started with more rights)"
 #: placement of a command that is started as it is
 FREE = "none"
+#: quoted parts of a command, and what else only a shell reads
+_OF_SHELL = re.compile(
+    r"""'[^']*'|\\.|"(?!\$\{?[A-Za-z_]\S*")(?:\\.|[^"\\])*"|([|&;<>]+|\$(?:\{?[A-Za-z_]\w*\}?|\()|`)""", re.DOTALL
+)
 
 
 def begin(both: tuple[str, str], terms: Terms, folder: Path | None, rule: FigureRule) -> Path:
@@ -78,6 +83,9 @@ def _variant(role: str, spelling: str, context: dict[str, Any], figure: str) -> 
         words = shlex.split(named[KIND][0])
     except ValueError as error:
         raise PlumbError(f"{named[KIND][0]}: {error}", where, "quote it as for a shell") from None
+    if shell := next(filter(None, (match[1] for match in _OF_SHELL.finditer(named[KIND][0]))), None):
+        message = f"{named[KIND][0]}: no shell reads '{shell}', it would be an argument"
+        raise PlumbError(message, where, f"write {KIND}:sh -c {shlex.quote(named[KIND][0])}, or quote it")
     program = shutil.which(words[0]) if words else None
     if program is None:
         raise PlumbError(f"there is no program {words[0] if words else 'named'}", where, "build it, or give its path")
@@ -162,7 +170,7 @@ def _read(launch: Launch, variant: Variant, ran_s: float, folder: Path) -> list[
         context = {**variant.context, **seconds}
         launch.measurements = parsers.parse("application", process.printed(folder / "stdout"), context)
     except PlumbError as error:
-        return [f"{line}: {error}"]
+        return [f"{line}: {str(error).removeprefix('figure ')}"]
     return []
 
 

@@ -7,6 +7,7 @@ or plumb.yaml, say. Commits are those of an application's repository, or else of
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import tarfile
 from collections.abc import Callable, Mapping, Sequence
@@ -199,7 +200,8 @@ def _commit(name: str, file: Path | None, where: str, installed: str) -> str:
     if commit is None:
         lacks = "is not an installed stack, and commits of the suite need a checkout of it"
         fault = lacks if file is None and paths.is_installed() else "is neither an installed stack nor a commit"
-        raise PlumbError(f"'{name}' {fault}", where, f"installed: {installed}")
+        program = f"command:{shlex.quote(name)} compares programs" if shutil.which(name.partition(" ")[0]) else None
+        raise PlumbError(f"'{name}' {fault}", where, program or f"installed: {installed}")
     return commit
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -31,8 +32,11 @@ def ask(arguments: Sequence[str]) -> str:
     Raises :class:`PlumbError` where it is not built, or older than this checkout.
     """
     program = paths.binder()
+    around = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}  # a user's may print
     try:
-        done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(
+            [program, *arguments], env=around, capture_output=True, text=True, check=False, timeout=60
+        )
     except FileNotFoundError:
         raise PlumbError("plumb-bind is not built", str(program), paths.setup()) from None
     except PermissionError:

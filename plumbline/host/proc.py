@@ -59,6 +59,12 @@ def stat(folder: Path) -> Stat:
     )
 
 
+def in_foreground() -> bool:
+    """Whether a terminal sends the signals of its keys to the process group of this process."""
+    values = (PROC / "self/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    return int(values[5]) == os.getpgrp()
+
+
 def every(proc: Path = PROC) -> Iterator[Stat]:
     """All processes that this user may see; those that end meanwhile are left out."""
     for folder in proc.glob("[0-9]*"):

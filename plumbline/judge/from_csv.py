@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 from plumbline.base import csv_input, group
@@ -56,22 +57,27 @@ def _series(name: str, cells: list[tuple[int, str, str]], file: Path, better: Be
     numbers = [[csv_input.plain(text) for text in texts] for texts in sides]
     faults = []
     for side, texts, values in zip(("baseline", "candidate"), sides, numbers, strict=True):
-        unread = [place for place, value in enumerate(values) if math.isnan(value)]
-        bad = unread or [place for place, value in enumerate(values) if not 0 < value < math.inf]
-        if bad:
-            text = texts[bad[0]].strip()
-            fault = f"'{text[:40]}', not a positive number" if text else "missing"
-            faults.append(f"{file}:{lines[bad[0]]}: the {side} is {fault}")
+        if bad := [place for place, value in enumerate(values) if not 0 < value < math.inf]:
+            first = next((place for place in bad if math.isnan(values[place])), bad[0])
+            fault = f"'{text[:40]}', not a positive number" if (text := texts[first].strip()) else "missing"
+            faults.append(f"{file}:{lines[first]}: the {side} is {fault}")
     if faults:
-        nothing = Column([0.0] * len(cells))
-        return Pairs(name, nothing, nothing, better, faults, fixed=True)
-    for side, texts, values in zip(("baseline", "candidate"), sides, numbers, strict=True):
-        if step_of(texts) < 1 and repeated([(values, 0.0)]):  # whole numbers may be counts, which repeat
+        return Pairs(name, nothing := Column([0.0] * len(cells)), nothing, better, faults, fixed=True)
+    return fixed_pairs(name, sides, better, str(file))
+
+
+def fixed_pairs(
+    name: str, sides: Sequence[Sequence[str]], better: Better, where: str, notes: tuple[str, ...] = ()
+) -> Pairs:
+    """The pairs of positive numbers as they were written, INVALID where those of a side repeat."""
+    columns = [Column([csv_input.plain(text) for text in texts], step_of(texts)) for texts in sides]
+    faults = []
+    for side, texts, column in zip(("baseline", "candidate"), sides, columns, strict=True):
+        if column.step < 1 and repeated([(column.values, 0.0)]):  # whole numbers may be counts, which repeat
             often = Counter(texts).most_common(1)[0]
-            many = "all" if often[1] == len(values) else f"{often[1]} of the"
-            faults.append(f"{file}: {many} {len(values)} values of the {side} are {often[0]}: nothing was measured")
-    baseline, candidate = (Column(values, step_of(texts)) for values, texts in zip(numbers, sides, strict=True))
-    return Pairs(name, baseline, candidate, better, faults, fixed=True)
+            many = "all" if often[1] == len(texts) else f"{often[1]} of the"
+            faults.append(f"{where}: {many} {len(texts)} values of the {side} are {often[0]}: nothing was measured")
+    return Pairs(name, columns[0], columns[1], better, faults, fixed=True, notes=notes)
 
 
 def nodes(file: Path, better: Better) -> list[Nodes]:

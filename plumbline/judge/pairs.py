@@ -19,7 +19,7 @@ import numpy as np
 
 from plumbline.base import group
 from plumbline.base.errors import PlumbError
-from plumbline.base.units import Better
+from plumbline.base.units import Better, counted
 from plumbline.judge import disturbed
 from plumbline.judge.disturbed import Disturbed
 from plumbline.parsers.measurement import Measurement, step_of
@@ -98,7 +98,7 @@ def faults(pairs: Pairs) -> list[str]:
         if bad.size:
             reasons.append(f"pair {bad[0] + 1}: the {side} is {values[bad[0]]:g}, not a positive number")
     if not reasons and baseline.size < LOOKS[0]:
-        reasons.append(f"{baseline.size} pairs: {LOOKS[0]} are needed")
+        reasons.append(f"{counted(baseline.size, 'pair')}: {LOOKS[0]} are needed")
     if not reasons:
         reasons += _not_measured(baseline, candidate, pairs.better)
     return reasons
@@ -229,7 +229,7 @@ def _faults(baseline: Record, candidate: Record, state: str) -> list[str]:
     for side, record in (("baseline", baseline), ("candidate", candidate)):
         reason = (record.reasons or ["no reason recorded"])[0]
         checks += [
-            (not record.verified, f"the {side} is not verified: {reason}"),
+            (not record.verified, f"the {side} {'is not verified' if record.site else 'failed'}: {reason}"),
             (record.verified and (record.reasons or record.verdict == "invalid"), f"the {side} is invalid: {reason}"),
             (record.is_profiled, f"the {side} was profiled: no measurement"),
             (record.state != state, f"the {side} is {record.state}"),
@@ -275,7 +275,7 @@ def _pairs(
         measured.append((kept, again))
         for launch, values in zip(record.launches, known, strict=True):
             if not launch.verified or launch.status != "ok":
-                faults.append(f"launch {launch.order} is not verified")
+                faults += [f"launch {launch.order} is not verified"] if record.verified else []
                 continue
             try:
                 item = values.of(wanted)

@@ -11,16 +11,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
+from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
 from plumbline import mpi
+from plumbline.base import group
 from plumbline.base.units import counted, cpu_list, human_bytes, numbered
 from plumbline.host.machine import Machine
-from plumbline.launch.witness.model import RankWitness, Thread
+from plumbline.launch.witness import processes
+from plumbline.launch.witness.model import RankWitness, Thread, Witness
 
 Subject = TypeVar("Subject")
 #: a thread that used less of the busiest thread's CPU time did not do the work: MPI libraries have threads of their own
 WORKED = 0.1
+#: seconds within which times are not told from one another: a tick of a kernel that counts in 1/100 s
+TICK = 0.01
 #: Threads meet if they want more CPUs at once than this multiple of those that they have: by what they used, on
 #: hardware threads too, and waited for. Those that take turns, as Python's do, want one.
 MORE = 1.05
@@ -43,27 +48,46 @@ def always(_: object) -> bool:
 
 
 class Team(NamedTuple):
-    """The threads of a rank that did its work: how many, their CPUs, the cores of those, CPUs ``wanted`` on average."""
+    """The threads of a process that did its work: how many, their CPUs and cores, CPUs ``wanted`` on average."""
 
     rank: RankWitness
+    process: Witness
     threads: int
     cpus: frozenset[int]
     cores: frozenset[int]
     wanted: float
 
 
-def worked(rank: RankWitness) -> list[Thread]:
-    """The threads of the rank that did its work."""
-    threads = [*rank.threads, *rank.ended]
+def worked(process: Witness) -> list[Thread]:
+    """The threads of the process that did its work."""
+    threads = [*process.threads, *process.ended]
     most = max(thread.cpu_s for thread in threads)
     return [thread for thread in threads if thread.cpu_s >= WORKED * most]
+
+
+def at_once(rank: RankWitness, others: Iterable[Witness], ends: Mapping[str, float]) -> list[Witness]:
+    """The process of ``rank``, and those of the ``others`` that ran at the same time as it and one another.
+
+    ``ends``: when ``HOST.PID`` ended, in seconds on one clock for all of a host.
+    """
+    together: list[Witness] = [rank]
+    for process in sorted(others, key=processes.cpu_s, reverse=True):
+        if all(_met(process, each, ends) for each in together):
+            together.append(process)
+    return together
+
+
+def _met(first: Witness, second: Witness, ends: Mapping[str, float]) -> bool:
+    spans = [(ends.get(f"{each.host}.{each.pid}", 0.0), each.usage.wall_s) for each in (first, second)]
+    common = min(end for end, _ in spans) - max(end - wall for end, wall in spans)
+    return common > WORKED * min(wall for _, wall in spans) + TICK
 
 
 @dataclass(frozen=True)
 class Host:
     """The ranks of a command on a host. ``allowed``: the CPUs that it may use there; ``bound``: they are to be bound.
 
-    ``launchers``: their names.
+    ``launchers``: their names. ``together``: host and number of a rank's process -> it and those that worked with it.
     """
 
     name: str
@@ -72,12 +96,13 @@ class Host:
     allowed: frozenset[int]
     bound: bool = True
     launchers: Sequence[str] = ()
+    together: Mapping[tuple[str, int], Sequence[Witness]] = field(default_factory=dict)
 
     @property
     def binding(self) -> str:
         """What binds the ranks, in the words of their launcher."""
         known = " or ".join(dict.fromkeys(mpi.WORDS[name].binding for name in self.launchers))
-        most = max(team.threads for team in self.teams)
+        most = max(map(sum, group((team.rank.pid, team.threads) for team in self.teams).values()))
         return known.replace("THREADS", str(most)) or f"{counted(most, 'core')} for {counted(most, 'thread')}"
 
     def cores(self, cpus: Iterable[int]) -> frozenset[int]:
@@ -91,24 +116,28 @@ class Host:
 
     @cached_property
     def teams(self) -> list[Team]:
-        """The working threads of each rank."""
-        return list(map(self._team, self.ranks))
+        """The working threads of each process that worked."""
+        every = ((rank, self.together.get((rank.host, rank.pid), [rank])) for rank in self.ranks)
+        return [self._team(rank, each, together) for rank, together in every for each in together]
 
-    def _team(self, rank: RankWitness) -> Team:
-        threads, window = worked(rank), rank.window
-        ended = [thread for thread in threads if thread in rank.ended]
+    def _team(self, rank: RankWitness, process: Witness, together: Sequence[Witness]) -> Team:
+        threads, window = worked(process), process.window
+        ended = [thread for thread in threads if thread in process.ended]
         alive = len(threads) - len(ended)
         # of ended threads with one binding there is one entry; the first thread may have waited for them
-        count = max(alive, rank.started_at_once or 1 if ended else 0)
+        count = max(alive, process.started_at_once or 1 if ended else 0)
         cpus = frozenset(cpu for thread in threads for cpu in thread.affinity)
+        # a process that waits for another of its rank wants no CPU meanwhile
+        wall_s = max(each.window.wall_s for each in together)
         waited = alive * window.delay_s + sum(thread.waited_s or 0 for thread in ended)
-        return Team(rank, count, cpus, self.cores(cpus), (window.cpu_s + waited) / max(window.wall_s, 1e-9))
+        return Team(rank, process, count, cpus, self.cores(cpus), (window.cpu_s + waited) / max(wall_s, 1e-9))
 
     def those(self, teams: Iterable[Team]) -> str:
         """The ranks of ``teams`` for people."""
-        ranks = [team.rank for team in teams]
-        names = numbered("rank", (rank.rank for rank in ranks))
-        return f"{names if ranks[0].rank >= 0 else ranks[0].program.rpartition('/')[2]} on {self.name}"
+        names = {(team.rank.rank, Path(team.process.program).name) for team in teams}
+        numbers = {number for number, _ in names}
+        programs = sorted({program for _, program in names})
+        return f"{', '.join(programs) if min(numbers) < 0 else numbered('rank', numbers)} on {self.name}"
 
 
 def _shared(host: Host) -> list[str]:
@@ -124,7 +153,7 @@ def _shared(host: Host) -> list[str]:
         cpus = frozenset(cpu for team in teams for cpu in team.cpus)
         threads = sum(team.threads for team in teams)
         wanted = sum(team.wanted for team in teams)
-        if len(teams) > len(cores) or (threads > len(cores) and wanted > MORE * len(cores)):
+        if len({team.rank.pid for team in teams}) > len(cores) or (threads > len(cores) and wanted > MORE * len(cores)):
             on = f"{counted(len(cores), 'core')} ({numbered('CPU', cpus)}), while no rank uses {numbered('CPU', free)}"
             reasons.append(f"{counted(threads, 'thread')} of {host.those(teams)} share {on}")
     return reasons
@@ -141,7 +170,8 @@ def _short(host: Host) -> list[str]:
 def _unbound(host: Host) -> list[str]:
     several = len(host.ranks) > 1 or len(host.nodes(host.allowed)) > 1
     cores = len(host.cores(host.allowed))
-    free = [team for team in host.teams if several and host.allowed <= team.cpus and team.threads < cores]
+    ranks = (team for team in host.teams if several and team.process is team.rank)
+    free = [team for team in ranks if host.allowed <= team.cpus and team.threads < cores]
     if not free:
         return []
     moves = sum(thread.migrations or 0 for team in free for thread in team.rank.threads)
@@ -153,7 +183,7 @@ def _far(host: Host) -> list[str]:
     homes = host.nodes(host.machine.cpus)
     reasons = []
     for team in host.teams:
-        memory, near = team.rank.memory, host.nodes(team.cpus)
+        memory, near = team.process.memory, host.nodes(team.cpus)
         pages = Counter(memory.nodes) + Counter(memory.freed_nodes)
         far = {node: count * memory.page_bytes for node, count in pages.items() if near and node in homes - near}
         size, total = sum(far.values()), sum(pages.values()) * memory.page_bytes

@@ -162,6 +162,7 @@ def options(args: argparse.Namespace, *names: str) -> list[str]:
         for element in value if isinstance(value, list) else [value]:
             if element is not None and element is not False:
                 text = f"{element:g}" if isinstance(element, float) else element
+                text = f"{100 * element:g}%" if name in ("tolerance", "must_detect") else text
                 text = text.absolute() if isinstance(text, files.Output) else text
                 words += [f"--{name.replace('_', '-')}", *([] if element is True else [str(text)])]
     return words

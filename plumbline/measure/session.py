@@ -60,8 +60,8 @@ class Kind(Generic[Kept]):
     @contextlib.contextmanager
     def locked(self, folder: Path) -> Iterator[None]:
         """Keep a second process out of ``folder``; the lock ends with this process, however it ends."""
-        conflict = f"another {self.name} runs in this folder"
-        with files.reserved(folder / LOCK, conflict, "wait for it, or take another"), interruptible():
+        ways = ("wait for it, or take another", "--work FOLDER names a place that can be written")
+        with files.reserved(folder / LOCK, f"another {self.name} runs in this folder", *ways), interruptible():
             yield
 
     @contextlib.contextmanager

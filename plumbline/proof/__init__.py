@@ -7,13 +7,14 @@ The functions and types of this module are stable (docs/api.md). Importing it ne
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import signal
 import subprocess
 import tempfile
 import textwrap
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,15 +22,15 @@ import msgspec
 from msgspec.structs import replace
 
 from plumbline import mpi, schedulers
-from plumbline.base import group, surroundings
+from plumbline.base import group, paths, surroundings
 from plumbline.base.errors import PlumbError
-from plumbline.base.units import cpu_list, numbered
-from plumbline.host import binder, machine
+from plumbline.base.units import counted, cpu_list, numbered
+from plumbline.host import binder, machine, proc
 from plumbline.host.binder import Plan
 from plumbline.host.machine import Machine
-from plumbline.launch.observed import UNPLANNED, Host
+from plumbline.launch.observed import TICK, UNPLANNED, WORKED, Host, at_once
 from plumbline.launch.witness import compare, processes
-from plumbline.launch.witness.model import RankWitness
+from plumbline.launch.witness.model import RankWitness, Witness
 from plumbline.records.launch import RankSeen
 
 if TYPE_CHECKING:
@@ -48,9 +49,10 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where the ranks of a command ran, and whether that is right.
 
     ``status`` is the exit status of the command, below 0 the signal that ended it. ``verdict``: ``right``, ``wrong``,
-    or ``not known`` where processes left no account. ``reasons``, at most three of 200 characters, say why it is not
-    right, ``cures`` what to do. ``ranks`` are as in records, CPU and node numbers the operating system's; ``plan`` is
-    that of ``placement`` on this host, None where there was none to compare with. ``id`` is made from all the rest.
+    or ``not known`` where the command failed, or processes left no account or are not judged. ``reasons``, at most
+    three of 200 characters, say why it is not right, ``cures`` what to do. ``ranks`` are as in records, CPU and node
+    numbers the operating system's; ``plan`` is that of ``placement`` on this host, None where there was none to compare
+    with. ``id`` is made from all the rest.
     """
 
     command: list[str]
@@ -99,26 +101,37 @@ def run(
     writes, a folder that every node sees; default: the present folder in a job of a scheduler, else that of temporary
     files.
 
-    Raises :class:`PlumbError` for a placement that does not exist, a command that cannot be started, and without tools;
-    OSError where ``work`` cannot be written.
+    Raises :class:`PlumbError` for a placement that does not exist, a command that cannot be started (from the OSError
+    that says why), where ``work`` cannot be written, and without tools.
     """
     if placement and (fault := binder.fault(placement, memory)):
         raise PlumbError(fault)
     this, allowed = machine.load(), frozenset(os.sched_getaffinity(0))
     words = [os.fspath(word) for word in command]
     place = work or (Path.cwd() if schedulers.current(os.environ).has_jobs else None)
-    with tempfile.TemporaryDirectory(prefix=".plumb-prove-", dir=place, ignore_cleanup_errors=True) as folder:
+    try:
+        temporary = tempfile.TemporaryDirectory(prefix=".plumb-prove-", dir=place, ignore_cleanup_errors=True)
+    except OSError as error:
+        where = f"--work {place}" if place else "TMPDIR"
+        raise PlumbError(f"the witness cannot write: {error.strerror}", where, "name another --work folder") from None
+    with temporary as folder:
         status = _run(words, Path(folder).absolute())
         documents, damaged = processes.documents_in(folder)
+        # a document is the last that a process writes
+        ends = {file.stem: file.stat().st_mtime for file in Path(folder).glob("*.json")}
     launchers = sorted({Path(document.program).name for document in documents} & mpi.WORDS.keys())
+    starters = {*launchers, paths.binder().name}
+    seen = processes.observed(documents)
+    known = list({rank.rank: rank for rank in seen if rank.rank >= 0}.values()) or seen
     # without them: nothing that a launcher started left an account
-    ranks = [rank for rank in processes.observed(documents) if Path(rank.program).name not in launchers]
-    unknown = [(reason, "") for reason in damaged] or list(_unknown(ranks, launchers, status))
+    ranks = [rank for rank in known if not starters & _programs([rank] if rank.rank >= 0 else processes.everyone(rank))]
+    teams, rest = _working(seen, ranks, starters, ends)
+    unknown = [(reason, "") for reason in damaged] or list(_unknown(ranks, launchers, status, rest))
     plan, wrong = None, []
     if ranks and placement:
         plan, differing = _compared(ranks, this, allowed, placement, threads, memory)
         wrong = [(reason, "") for reason in differing]
-    wrong = [*_unplanned(ranks, launchers, this, allowed, plan), *wrong]
+    wrong = [*_unplanned(ranks, teams, launchers, this, allowed, plan), *wrong]
     cut = ((textwrap.shorten(reason, CHARACTERS, placeholder=" …"), cure) for reason, cure in wrong or unknown)
     findings = list(dict.fromkeys(cut))[:REASONS]
     proof = Proof(
@@ -136,49 +149,90 @@ def run(
 
 def _run(command: Sequence[str], folder: Path) -> int:
     """Exit status of the command, below 0 the signal that ended it."""
-    try:
-        child = subprocess.Popen(command, env=processes.preloaded(surroundings.of_user(), folder))
-    except OSError as error:
-        raise PlumbError(f"cannot start {command[0]}: {error.strerror}", None, "name the program or its path") from None
+    started: list[subprocess.Popen[bytes]] = []
+    early: list[int] = []
 
     def pass_on(number: int, _: Any) -> None:
-        if number not in _KEYS:  # those come from the terminal, for the command too
-            child.send_signal(number)
+        if not started:
+            early.append(number)
+        elif number not in _KEYS or not proc.in_foreground():  # there the command has the terminal's too
+            started[0].send_signal(number)
 
     numbers = _SIGNALS if threading.current_thread() is threading.main_thread() else ()
-    previous = {number: signal.signal(number, pass_on) for number in numbers}
+    # before the start: no signal may end this process alone; what is ignored, as by nohup(1), stays so for both
+    previous = {each: signal.signal(each, pass_on) for each in numbers if signal.getsignal(each) != signal.SIG_IGN}
     try:
-        return child.wait()
+        started.append(subprocess.Popen(command, env=processes.preloaded(surroundings.of_user(), folder)))
+        for number in early:
+            started[0].send_signal(number)
+        return started[0].wait()
+    except OSError as error:
+        raise PlumbError(f"cannot start {command[0]}: {error.strerror}: name the program or its path") from error
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
 
 
-def _unknown(ranks: list[RankWitness], launchers: list[str], status: int) -> Iterator[tuple[str, str]]:
-    """Why it is not known where all of the command ran, each with a cure."""
+def _programs(every: Iterable[Witness]) -> set[str]:
+    return {Path(each.program).name for each in every}
+
+
+def _working(
+    seen: list[RankWitness], ranks: list[RankWitness], starters: set[str], ends: Mapping[str, float]
+) -> tuple[dict[tuple[str, int], list[Witness]], list[Witness]]:
+    """The processes that did work: of each of the ``ranks`` those that are judged, and all that are not."""
+    least = WORKED * max(map(processes.cpu_s, ranks), default=0) + TICK
+
+    def works(each: Witness) -> bool:
+        return (each.mpi or processes.cpu_s(each) >= least) and not starters & _programs([each])
+
+    teams = {(rank.host, rank.pid): at_once(rank, filter(works, rank.others), ends) for rank in ranks}
+    judged = {(each.host, each.pid) for team in teams.values() for each in team}
+    every = itertools.chain.from_iterable(map(processes.everyone, seen))
+    return teams, [each for each in filter(works, every) if (each.host, each.pid) not in judged]
+
+
+def ending(status: int) -> str:
+    """How a command failed by its ``status``, which is below 0 for a signal; empty where it did not."""
+    signalled = status < 0 and f"ended by signal {-status}: {signal.strsignal(-status)}"
+    return signalled or (f"exit status {status}" if status else "")
+
+
+def _unknown(
+    ranks: list[RankWitness], launchers: list[str], status: int, rest: Sequence[Witness] = ()
+) -> Iterator[tuple[str, str]]:
+    """Why it is not known whether all of the command ran right, each with a cure; ``rest``: who is not judged."""
     option = " or ".join(dict.fromkeys(mpi.WORDS[name].passing for name in launchers))
-    variables = (
-        f"hand {' and '.join(VARIABLES)} on by {option}, and name a --work folder of all nodes" if option else ""
-    )
-    ended = ", and the command failed" if status else ""
+    hand = f"hand {' and '.join(VARIABLES)} on by {option}, and name a --work folder of all nodes"
+    variables = hand if option and not status else ""
+    if status:
+        yield f"the command failed: {ending(status)}", ""
     if not ranks:
-        reason = (
-            f"no {'rank' if launchers else 'process'} left an account: linked statically, killed, or without LD_PRELOAD"
-        )
-        yield reason + ended, variables
+        causes = "linked statically, killed, ended by _exit, or without LD_PRELOAD"
+        yield f"no {'rank' if launchers else 'process'} left an account: {causes}", variables
         return
+    if rest:
+        of = numbered("rank", numbers) if (numbers := {each.rank for each in rest} - {-1}) else "the command"
+        others = f"{counted(len(rest), 'other working process')} of {of}, at another time or beside the ranks"
+        cure = "prove each of several launches by a command of its own"
+        yield f"{others}, not judged: {', '.join(sorted(_programs(rest)))}", cure
     # in a job script the scheduler's variables tell every process that it is one of many
     sizes = () if mpi.rank(os.environ) is not None else (rank.size for rank in ranks)
     size = max((*sizes, *(rank.world or 0 for rank in ranks)), default=0)
     if missing := set(range(size)) - {rank.rank for rank in ranks if rank.rank >= 0}:
-        yield f"{numbered('rank', missing)} of {size} left no account{ended}", "" if ended else variables
+        yield f"{numbered('rank', missing)} of {size} left no account", variables
     for rank in ranks:
         for doubt in processes.unseen(rank, f"rank {rank.rank}" if rank.rank >= 0 else "the command"):
             yield doubt, "link the program dynamically, and command it itself rather than a script around it"
 
 
 def _unplanned(
-    ranks: list[RankWitness], launchers: list[str], this: Machine, allowed: frozenset[int], plan: Plan | None
+    ranks: list[RankWitness],
+    teams: Mapping[tuple[str, int], list[Witness]],
+    launchers: list[str],
+    this: Machine,
+    allowed: frozenset[int],
+    plan: Plan | None,
 ) -> list[tuple[str, str]]:
     """What is wrong without a plan, on this host and those like it."""
     here, whole = os.uname().nodename, frozenset(this.cpus)
@@ -187,7 +241,7 @@ def _unplanned(
         online = {cpu for rank in every if rank.window.host for cpu in rank.window.host.busy_s}
         used = {cpu for rank in every for thread in rank.threads for cpu in thread.affinity}
         if name == here or allowed == whole == online:
-            host = Host(name, every, this, allowed | used, plan is None or plan.bound is not False, launchers)
+            host = Host(name, every, this, allowed | used, plan is None or plan.bound is not False, launchers, teams)
             findings += [
                 (reason, cure if isinstance(cure := rule.cures[""], str) else cure(host))
                 for rule in UNPLANNED

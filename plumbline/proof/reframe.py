@@ -22,7 +22,8 @@ _MAIN = "import sys; sys.path.insert(0, {!r}); from plumbline.commands import cl
 class Proven(rfm.RegressionTestPlugin):
     """Proves where the ranks of a test ran, by ``plumb prove`` before its launcher.
 
-    ``placement`` (docs/placements.md) is compared with; None: only what is wrong under any plan is found. The
+    ``placement`` (docs/placements.md) is compared with; None: only what is wrong under any plan is found. A hook that
+    sets it, or ``plumb_bind``, is ``@run_after("setup")``: those before the run may come too late. The
     launcher's binding stays, unless the test asks for ours: with ``plumb_bind`` each rank starts by plumb-bind, which
     binds it, and the launcher must not bind. A placement that is wrong or not known fails sanity with the reasons of
     the proof. Then ``verified``, ``proof_id`` and ``rank_map`` can be logged (``check_verified`` and so on); the whole
@@ -58,6 +59,11 @@ class Proven(rfm.RegressionTestPlugin):
             proof = msgspec.json.decode(Path(self.stagedir, "proof.json").read_bytes(), type=Proof)
         except (OSError, msgspec.MsgspecError) as error:
             raise SanityError(f"the launch left no proof: {error}") from None
+        if proof.placement != self.placement:
+            raise SanityError(
+                f"placement {self.placement} was set too late, the launch was compared with {proof.placement}: "
+                "set it in a hook @run_after('setup')"
+            )
         self.verified, self.proof_id, self.rank_map = proof.verified, proof.id, proof.rank_map
         if not proof.verified:
             raise SanityError(f"placement {proof.verdict}: {'; '.join(proof.reasons)}")

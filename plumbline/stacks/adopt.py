@@ -129,8 +129,8 @@ class Search:
             raise PlumbError(f"{wrapper} links no MPI library", self.where, "--mpicc FILE names another")
         inside = {file.resolve() for name in _LIBRARIES for file in self.there(name)}
         below = any(library.is_relative_to(folder.parent.resolve()) for folder in self.bins)
-        if not (self.modules or "mpicc" in self.named or library in inside or below):
-            cure = "adopt the prefix of that library, or name the right wrapper: --mpicc FILE"
+        if not (self.modules or library in inside or below):
+            cure = "name the prefix of that library too, or the right wrapper: --mpicc FILE"
             raise PlumbError(f"{wrapper} links an MPI library of elsewhere: {library}", self.where, cure)
         return library
 
@@ -158,8 +158,11 @@ class Search:
         for suite, (pattern, deeper, version) in _SUITES.items():
             place = self.named.get(suite)
             folders = [place] if place else self.bins
-            files = [file for folder in folders for file in sorted(folder.glob(f"**/{pattern}" if place else pattern))]
+            wanted = pattern if place is None else f"**/{pattern}"
+            files = [file for top in folders for file in ([top] if top.is_file() else sorted(top.glob(wanted)))]
             files += [file for folder in folders if deeper for file in sorted(folder.parent.glob(deeper))]
+            if place and not files:
+                raise PlumbError(f"no program {pattern}", str(place), f"--{suite} names where they are")
             for file in (file for file in files if file.is_file() and os.access(file, os.X_OK)):
                 label = version.search(file.read_bytes())
                 facts: dict[str, Any] = linked_with if suite != "stream" else self._arrays(file) if label else {}
@@ -224,6 +227,9 @@ def write(name: str, description: Description) -> None:
     file = paths.stacks() / name / module.FILE
     if not file.exists() and (file.parent.exists() or name in module.names()):
         raise PlumbError(f"there is a stack '{name}' already", str(file.parent), "--as NAME gives it another name")
+    if manifest.path(name).exists() and (old := manifest.load(name)).prefix != description.prefix:
+        cure = f"plumb stack remove {name}, or --as NAME gives it another name"
+        raise PlumbError(f"stack '{name}' is of {old.prefix}, not of {description.prefix}", str(file.parent), cure)
     text = yaml.safe_dump({"stacks": {name: msgspec.to_builtins(description)}}, sort_keys=False)
     try:
         files.replace(file, f"# Written by plumb stack adopt; a site's {module.FILE} may have the same.\n{text}")

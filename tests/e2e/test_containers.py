@@ -226,9 +226,9 @@ def test_a_gate_says_what_the_container_costs(install, tmp_path):
         "--test",
         "pi_sum.*placement=core.*build=stack",
         "--tolerance",
-        "0.5",
+        "50%",
         "--must-detect",
-        "4",
+        "400%",
         "--seed",
         "1",
     ]

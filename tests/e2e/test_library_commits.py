@@ -106,7 +106,7 @@ def code(tmp_path) -> Path:
 def test_two_commits_of_a_library_are_compared_by_a_program_of_ones_own(around, code, tmp_path):
     found = tmp_path / "gate.json"
     sides = ("--baseline", "source:ompi@v0", "--candidate", "source:ompi@v1", "--minutes", "0.3")
-    sides += ("--tolerance", "0.1", "--must-detect", "0.5")
+    sides += ("--tolerance", "0.1", "--must-detect", "50%")
     status, output = own_code.plumb(code, around, "gate", *sides, "--test", "eager", "--output", str(found))
     assert status in (1, 2, 3), output  # other programs may disturb too many launches
     records = [json.loads(line) for file in Path(around["PLUMB_RESULTS"]).glob("local/*.jsonl") for line in file.open()]

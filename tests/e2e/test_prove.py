@@ -75,6 +75,12 @@ class Ours(Theirs):
     binding, plumb_bind = "none", True
 
 @rfm.simple_test
+class Late(Theirs):
+    @run_before("run")
+    def change(self):
+        self.placement = "numa"
+
+@rfm.simple_test
 class WrongAlone(Theirs):
     valid_systems, executable = ["theirs:local"], "taskset"
     executable_opts = ["-c", os.environ["AWAY"], os.environ["PI"]]
@@ -113,7 +119,7 @@ def test_nested_a_launcher_in_a_script_with_work_before_and_after(two_cores, mon
     for name in around.keys() - os.environ.keys():
         monkeypatch.setenv(name, around[name])
     done = proof.run(["sh", "-c", f"seq 10 > /dev/null; sh -c '{' '.join(command)}'; exit 4"], "core")
-    assert (done.status, done.verdict, [rank.rank for rank in done.ranks]) == (4, "right", [0, 1])
+    assert (done.reasons, [rank.rank for rank in done.ranks]) == (["the command failed: exit status 4"], [0, 1])
 
 
 def test_somebody_else_s_reframe_tests_by_turns(two_cores, tmp_path):
@@ -127,10 +133,11 @@ def test_somebody_else_s_reframe_tests_by_turns(two_cores, tmp_path):
     (session,) = json.decode((tmp_path / "report.json").read_bytes())["runs"]
     ended = {case["name"].split()[0]: case for case in session["testcases"]}
     assert {name: case["result"] for name, case in ended.items()} == {
-        "Right": "pass", "Wrong": "fail", "Ours": "pass", "WrongAlone": "fail",
+        "Right": "pass", "Wrong": "fail", "Ours": "pass", "Late": "fail", "WrongAlone": "fail",
     }, done.stdout  # fmt: skip
     assert {ended[name]["fail_phase"] for name in ("Wrong", "WrongAlone")} == {"sanity"}
     assert "no binding" in ended["Wrong"]["fail_reason"]
+    assert "numa was set too late" in ended["Late"]["fail_reason"]
     assert "outside the rank's" in ended["WrongAlone"]["fail_reason"]
     logged = (tmp_path / "perflogs/theirs/Right.log").read_text().splitlines()[-1].split("|")
     assert logged[0].lower() == "true"

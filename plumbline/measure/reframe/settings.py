@@ -156,16 +156,20 @@ def extend(
     if system not in systems:
         raise PlumbError(f"no system '{system}'", "site_configuration", suggest(system, systems))
     facts = site.load(site_name or system)
+    if not isinstance(environments, Mapping) or not isinstance(partitions or {}, Mapping):
+        raise PlumbError("environments and partitions are dictionaries", "reframe.extend", "{'YOURS': 'OURS'}")
     known = {part.name: part for part in facts.partitions}
-    matched = []
+    known |= {name: site.partition(facts, ours) for name, ours in (partitions or {}).items()}
+    matched, theirs = [], [part["name"] for part in systems[system]["partitions"]]
+    if lost := sorted((partitions or {}).keys() - {*theirs}):
+        raise PlumbError(f"system {system} has no partition '{lost[0]}'", "partitions", suggest(lost[0], theirs))
     for part in systems[system]["partitions"]:
-        if mine := known.get((partitions or {}).get(part["name"], part["name"])):
+        if mine := known.get(part["name"]):
             part["extras"] = {**part.get("extras", {}), EXTRAS: _facts(facts, mine)}
             matched.append(part)
     if not matched:
-        theirs = systems[system]["partitions"][0]["name"]
         fault = f"site {facts.name} knows no partition of system {system}"
-        cure = f"plumb site init --site {facts.name} --partition {theirs}, or partitions={{'{theirs}': 'OURS'}}"
+        cure = f"plumb site init --site {facts.name} --partition {theirs[0]}, or partitions={{'{theirs[0]}': 'OURS'}}"
         raise PlumbError(fault, str(site.folder(facts.name) / site.FILE), cure)
     defined = [*extended.setdefault("environments", [])]
     defined += [

@@ -40,7 +40,7 @@ def require_stacks() -> None:
         cure = suggest(patterns[-1], names) if names else "plumb stack install makes stacks"
         fault = f"no environment of ReFrame's system '{system}' with a stack matches"
         raise PlumbError(fault, f"-p {' -p '.join(patterns)}", cure)
-    here = site.claiming(site.load_all())
+    here = site.claiming([item for item in site.load_all() if any(part.stacks for part in item.partitions)])
     ours = f"-C {settings.file()} --system {here.name if here else 'SITE'}"
     cure = f"add plumbline.reframe.extend to its configuration, or run with {ours}"
     raise PlumbError(f"no environment of ReFrame's system '{system}' has a stack", "docs/inside-reframe.md", cure)

@@ -222,3 +222,13 @@ def test_a_wrong_value_is_one_line(words: list[str], what: str, capsys: pytest.C
 def test_json_that_named_a_file_is_told_of_output(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["gate", "--pairs", "p.csv", "--better", "lower", "--json", "o.json"]) == 3
     assert capsys.readouterr().err == "plumb: --json of plumb gate is now --output o.json\n"
+
+
+@pytest.mark.parametrize(("text", "value"), [("2%", 0.02), ("0.02", 0.02), ("60%", 0.6), ("0", 0.0)])
+@pytest.mark.parametrize("name", ["--tolerance", "--must-detect"])
+def test_a_margin_is_in_percent_or_a_fraction(name: str, text: str, value: float) -> None:
+    read = options.VALUES[name][1]
+    assert read(text) == pytest.approx(value)
+    for wrong in ("1", "0.5", "5", "nan", "inf", "inf%", "x", "%", ""):
+        with pytest.raises(argparse.ArgumentTypeError, match="is neither in percent nor a fraction"):
+            read(wrong)

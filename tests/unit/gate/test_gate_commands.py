@@ -71,7 +71,7 @@ def test_two_commands_get_a_verdict_that_can_be_repeated_and_is_no_history(gate,
 
 def test_the_time_is_the_figure_where_none_is_named(gate):
     status, document, _ = gate(
-        *both("./old 1", "./new 1"), "--tolerance", "9", "--must-detect", "9.5", "--minutes", "9"
+        *both("./old 1", "./new 1"), "--tolerance", "900%", "--must-detect", "950%", "--minutes", "9"
     )
     assert (status, document["series"][0]["series"]) == (0, "new: time")
 
@@ -110,6 +110,15 @@ def test_it_goes_on_and_a_program_that_was_built_anew_does_not(gate, tmp_path):
     [
         (both("./old", "./gone"), "there is no program ./gone"),
         (both("./old", "'./new"), "No closing quotation"),
+        (both("./old | grep x", "./new"), "no shell reads '|', it would be an argument"),
+        (both("./old", "./new 2>&1"), "write command:sh -c './new 2>&1', or quote it"),
+        (both("./old", "./new 10; ./old"), "no shell reads ';'"),
+        (both("./old", "./new $HOME/x"), "no shell reads '$HOME'"),
+        (both('./old "${HOME}"', "./new"), "no shell reads '${HOME}'"),
+        (both("./old `date`", "./new"), "no shell reads '`'"),
+        (("--baseline", "./old", "--candidate", "command:./new"), "'./old' is no command"),
+        (("--baseline", "./old", "--candidate", "./new"), "command:./old compares programs"),
+        (("--baseline", "./old -n 1", "--candidate", "./new"), "command:'./old -n 1' compares programs"),
         (both("", "./new"), "'command:' is no command"),
         (("--baseline", "mpich", "--candidate", "command:./new"), "'mpich' is no command"),
         ((*both("./old", "./new"), "--stack", "mpich"), "--stack means nothing for two commands"),
@@ -122,6 +131,23 @@ def test_what_cannot_be_measured_is_one_line(gate, words, fault):
     status, document, shown = gate(*words)
     assert (status, document) == (3, {})
     assert fault in shown
+
+
+@pytest.mark.parametrize(
+    "quoted", ["sh -c 'a | b > c'", """sh -c "for i in $(seq 3); do \\"$i\\"; done" '$A'""", "awk '$1 > 2' \\| \"|\""]
+)
+def test_what_is_quoted_is_the_programs_own(quoted):
+    assert not any(match[1] for match in commands._OF_SHELL.finditer(quoted))
+
+
+def test_a_number_that_is_not_there_is_named_once(gate):
+    _, document, _ = gate(*both("./old 1", "./new 1"), "--figure", "speed: (\\S+)", "--better", "higher")
+    assert document["series"][0]["reason"].startswith("the baseline failed: ./old 1: figure: ")
+
+
+def test_a_place_that_cannot_be_written_names_the_option(gate, tmp_path):
+    (tmp_path / "work").write_text("")
+    assert "--work FOLDER names a place" in gate(*both("./old 1", "./new 1"))[2]
 
 
 def test_commas_and_equals_signs_are_the_commands_own():

@@ -41,7 +41,8 @@ def put(folder, number, seconds, when, command="./x"):
     """A file of hyperfine, last changed at ``when``."""
     folder.mkdir(exist_ok=True)
     file = folder / f"{number}.json"
-    file.write_text(json.dumps({"results": [{"command": command, "times": [seconds, seconds * 1.01, seconds * 0.99]}]}))
+    times = [seconds, seconds * 1.01, seconds * 0.99]
+    file.write_text(json.dumps({"results": [{"command": command, "times": times, "user": when}]}))
     os.utime(file, (when, when))
 
 
@@ -68,6 +69,31 @@ def test_runs_by_turns_get_the_verdict_of_pairs(runs, capsys):
     assert (series["verdict"], series["pairs"]) == ("PASS", 20)
 
 
+def test_the_last_run_may_lack_its_pair(runs, capsys):
+    old, new = runs(1.0)
+    put(old, 20, 1.0001, 2e9, "./old")
+    assert cli.main(["gate", "--pairs", str(old), str(new)]) == 0
+    assert "the last run of the baseline has no pair and does not count" in capsys.readouterr().out
+    put(old, 21, 1.0002, 2e9 + 1, "./old")
+    with pytest.raises(PlumbError, match=r"22 and 20 runs .*cp -a keeps that time"):
+        from_tools.pairs(old, new)
+
+
+def test_copies_and_values_that_repeat_are_no_measurements(runs, capsys):
+    old, new = runs(1.0)
+    for number in range(20):
+        document = json.loads((new / f"{number}.json").read_text())
+        document["results"][0] |= {"times": [1.2345678], "user": number}
+        when = (new / f"{number}.json").stat().st_mtime
+        (new / f"{number}.json").write_text(json.dumps(document))
+        os.utime(new / f"{number}.json", (when, when))
+    assert cli.main(["gate", "--pairs", str(old), str(new)]) == 3
+    assert "all 20 values of the candidate are 1.2345678: nothing was measured" in capsys.readouterr().out
+    (new / "3.json").write_text((old / "5.json").read_text())
+    with pytest.raises(PlumbError, match=r"a copy of .*old/5\.json: no run of its own \(.*new/3\.json"):
+        from_tools.pairs(old, new)
+
+
 @pytest.mark.parametrize("order", [lambda number, side: 100 * side + number, lambda number, side: number])
 def test_runs_that_were_not_made_by_turns_get_none(runs, order):
     with pytest.raises(PlumbError, match=r"\./new: 20 and 20 runs that were not made by turns show no pairs"):
@@ -85,6 +111,7 @@ def test_what_is_no_pair_of_results_is_one_line(runs, tmp_path, capsys):
         ((old, tmp_path / "other.json"), "no results of a tool that is known here"),
         ((old, tmp_path / "damaged.json"), "the results cannot be read: KeyError: 'times'"),
         ((tmp_path / "zero.json", new), "the results cannot be read: ZeroDivisionError"),
+        ((old, new, "--better", "higher"), "--better higher with files of other tools"),
         ((old, new, new), "--pairs takes a CSV file, or two folders"),
         ((DATA / "hyperfine.json",), "one file of a tool shows no pairs"),
     ):
@@ -107,14 +134,16 @@ def test_a_benchmark_that_one_side_lacks_is_named(tmp_path):
 def test_a_run_of_criterion_or_asv_is_a_folder_with_other_files_too(tmp_path):
     for number in range(2):
         for place, side in enumerate(("old", "new")):
-            for name in ("sum", "sort"):
+            for kind, name in enumerate(("sum", "sort")):
                 folder = tmp_path / side / str(number) / name / "new"
                 folder.mkdir(parents=True)
                 (folder / "estimates.json").write_text("{}")
-                (folder / "sample.json").write_text(json.dumps({"iters": [2.0], "times": [2.0 + number]}))
+                (folder / "sample.json").write_text(
+                    json.dumps({"iters": [2.0], "times": [2.0 + number + 4 * kind + 10 * place]})
+                )
                 os.utime(folder / "sample.json", (1e9 + 2 * number + place,) * 2)
     found = from_tools.pairs(tmp_path / "old", tmp_path / "new")
-    assert {item.name: item.candidate.values for item in found} == {"sort": [1.0, 1.5], "sum": [1.0, 1.5]}
+    assert {item.name: item.candidate.values for item in found} == {"sort": [8.0, 8.5], "sum": [6.0, 6.5]}
     (tmp_path / "asv").mkdir()
     (tmp_path / "asv" / "machine.json").write_text("{}")
     (tmp_path / "asv" / "c-existing.json").write_text((DATA / "asv.json").read_text())

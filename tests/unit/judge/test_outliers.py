@@ -517,7 +517,7 @@ def test_bad_input_is_one_line_and_status_3(tmp_path, monkeypatch, capsys, optio
     [
         ("--members", "f.csv"),
         ("--members", "absent.csv", "--better", "lower"),
-        ("--members", "f.csv", "--better", "lower", "--tolerance", "nan"),
+        ("--members", "f.csv", "--better", "lower", "--tolerance", "-1"),
         ("--members", "f.csv", "--better", "lower", "--tolerance", "0.2"),
         ("--better", "lower"),
         ("last",),

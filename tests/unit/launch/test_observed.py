@@ -63,6 +63,17 @@ def test_threads_that_have_ended_count_by_how_many_were_there_at_once():
     assert reasons(workers(0.01)) == []
 
 
+def test_processes_of_a_rank_meet_if_they_wait_for_a_cpu_and_not_for_one_another():
+    def judged(delay):
+        child = rank(0, [0], cpu=0.9, pid=11, window={"wall_s": 0.9, "cpu_s": 0.9, "delay_s": delay})
+        parent = rank(0, [0], cpu=0.1, delay=delay)
+        host = Host("n1", [parent], NEHALEM, frozenset(WHOLE), together={("n1", 10): [parent, child]})
+        return [reason for rule in UNPLANNED for reason in rule.evidence(host)]
+
+    assert judged(0.0) == []
+    assert "2 threads of rank 0 on n1 share 1 core (CPU 0)" in judged(0.3)[0]
+
+
 def test_two_ranks_on_a_core_need_not_work_to_be_wrong():
     (reason,) = reasons(rank(0, [0]), rank(1, [8]), rank(2, [1]))
     assert reason == "2 threads of ranks 0-1 on n1 share 1 core (CPUs 0,8), while no rank uses CPUs 2-7"

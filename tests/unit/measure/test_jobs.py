@@ -5,6 +5,7 @@ import stat
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import samples
@@ -149,3 +150,9 @@ def test_options_of_a_partition_are_words(tmp_path, scheduler, given):
     called = scheduler("sbatch", RUN_LAST)
     assert jobs.run(job(tmp_path, access=[given]), print) == 0
     assert set(given.split()) <= set(called.read_text().splitlines())
+
+
+def test_a_margin_is_handed_on_in_the_form_that_is_read():
+    both = SimpleNamespace(tolerance=0.6, must_detect=0.07, minutes=0.5)
+    words = jobs.options(both, "tolerance", "must_detect", "minutes")
+    assert words == ["--tolerance", "60%", "--must-detect", "7%", "--minutes", "0.5"]

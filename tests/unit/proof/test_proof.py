@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -52,8 +53,9 @@ ENDS = """
 #include <unistd.h>
 int main(int argc, char **argv) {
     if (argc > 1 && argv[1][0] == 'f') return fork() == 0 ? 0 : 3;
-    if (argc > 1) return atoi(argv[1]);
+    if (argc > 1 && argv[1][0] != 'w') return atoi(argv[1]);
     for (clock_t end = clock() + CLOCKS_PER_SEC / 4; clock() < end;) ;
+    if (argc > 1) return 0;
     raise(SIGSEGV);
 }
 """
@@ -115,12 +117,62 @@ def test_a_static_program_is_not_known(words, programs):
     assert len(done.reasons[0]) <= proof.CHARACTERS
 
 
-def test_exit_status_and_verdict(programs):
+WORK = "taskset -c {0} {2} work"
+
+
+@pytest.mark.parametrize(
+    ("script", "verdict", "reason"),
+    [
+        (WORK + " & " + WORK + " & wait", "wrong", "2 threads of ends on"),
+        (WORK + " & " + WORK.replace("{0}", "{1}") + " & wait", "right", ""),
+        (WORK + "; " + WORK, "not known", "1 other working process of the command, at another time"),
+    ],
+    ids=["on the same CPU", "each on its own", "after one another"],
+)
+def test_every_process_that_worked_is_judged_or_the_verdict_is_not_right(script, verdict, reason, programs):
+    done = proof.run(["sh", "-c", script.format(*cpus(2), programs.ends)])
+    assert done.verdict == verdict, done.reasons
+    assert reason in "".join(done.reasons)
+
+
+def test_hundreds_of_short_processes_leave_no_doubt():
+    done = proof.run(["sh", "-c", "i=0; while [ $i -lt 400 ]; do /bin/true; i=$((i+1)); done"])
+    assert done.verified, done.reasons
+
+
+def test_a_command_that_failed_is_never_right(programs):
+    done = proof.run([str(programs.ends), "3"])
+    assert (done.verdict, done.reasons) == ("not known", ["the command failed: exit status 3"])
+    assert not done.verified
+
+
+def test_the_binder_that_refused_is_not_the_program():
+    assert proof.run([str(paths.binder()), "--placement", "nope", "--", "true"]).ranks == []
+
+
+def test_a_user_s_library_that_prints_does_not_break_our_tools(tmp_path, monkeypatch):
+    source = '#include <stdio.h>\n__attribute__((constructor)) static void hello(void) { puts("hello"); }\n'
+    monkeypatch.setenv("LD_PRELOAD", str(compile_c(tmp_path, source, "-shared", "-fPIC", name="hello.so")))
+    assert proof.run(["true"]).verified
+
+
+def test_exit_status_and_verdict(programs, tmp_path):
     assert prove("--", programs.ends, "7").returncode == 7
-    assert prove("--verdict", "--", programs.ends, "7").returncode == 0
+    assert prove("--verdict", "--", programs.ends, "7").returncode == 3
     assert prove("--verdict", "--", programs.static).returncode == 3
     assert prove("--verdict", "--", "/nowhere/program").returncode == 3
+    assert prove("--", "/nowhere/program").returncode == 127
+    assert prove("--", tmp_path).returncode == 126
+    refused = prove("--work", "/nowhere", "--", "true")
+    assert (refused.returncode, "--work" in refused.stderr) == (2, True)
     assert prove("--verdict", "--", "taskset", "-c", cpus(1)[0], programs.openmp).returncode == 1
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]])
+def test_a_command_that_was_killed(words):
+    done = prove(*words, "--", "sh", "-c", "kill -KILL $$")
+    assert done.returncode == -signal.SIGKILL
+    assert "the command failed: ended by signal 9: Killed" in done.stdout + done.stderr
 
 
 def test_a_crash_is_the_caller_s_to_see(programs):
@@ -149,17 +201,38 @@ def test_signals_reach_the_command_and_are_not_ours(number, tmp_path):
     script.write_text(
         "import signal, sys, time\n"
         f"signal.signal({number.value}, lambda *_: sys.exit(5))\n"
-        "print('ready', flush=True)\ntime.sleep(60)\n"
+        "print('ready', flush=True)\nfor _ in range(600): time.sleep(0.1)\n"
     )
     code = "import sys; from plumbline.commands import cli; sys.exit(cli.main(sys.argv[1:]))"
     command = [sys.executable, "-c", code, "prove", "--", sys.executable, str(script)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as child:
         assert child.stdout.readline() == b"ready\n"
-        # Ctrl-C goes to all in the foreground, a scheduler's signal to the first process
-        (os.killpg if number == signal.SIGINT else os.kill)(child.pid, number)
+        os.kill(child.pid, number)
         _, report = child.communicate(timeout=60)
     assert child.returncode == 5
-    assert b"placement: right" in report
+    assert b"placement: not known (1 process of python" in report
+
+
+def test_a_key_of_the_terminal_reaches_the_command_once(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import signal, time\ncount = []\nsignal.signal(signal.SIGINT, lambda *_: count.append(1))\n"
+        "print('ready', flush=True)\n"
+        "while not count: time.sleep(0.1)\n"
+        "time.sleep(0.5)\nprint(len(count), flush=True)\n"
+    )
+    code = (
+        "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
+        "from plumbline.commands import cli; sys.exit(cli.main(sys.argv[1:]))"
+    )
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-c", code, "prove", "--", sys.executable, str(script)]
+    pipes = {"stdin": theirs, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes, start_new_session=True) as child:
+        assert child.stdout.readline() == b"ready\n"
+        os.write(ours, b"\x03")
+        printed, _ = child.communicate(timeout=60)
+    assert (child.returncode, printed) == (0, b"1\n")
 
 
 def test_a_file_has_the_proof_whose_number_is_its_hash(tmp_path, capsys):
@@ -227,5 +300,16 @@ def test_variables_that_did_not_arrive_are_named_with_the_launcher_s_option():
 
 
 def test_a_rank_that_crashed_is_no_matter_of_variables():
-    ((reason, cure),) = unknown("", process(2, [1], 0, size=2), status=1)
-    assert (reason, cure) == ("rank 1 of 2 left no account, and the command failed", "")
+    assert unknown("prterun", process(2, [1], 0, size=2), status=1) == [
+        ("the command failed: exit status 1", ""), ("rank 1 of 2 left no account", ""),
+    ]  # fmt: skip
+
+
+def test_ranks_of_several_launches_and_work_beside_them_are_not_judged():
+    def work(pid, rank, host):
+        return process(pid, [], rank, host=host, usage={"user_s": 1})
+
+    seen = processes.observed([work(2, 0, "n1"), work(3, 0, "n2"), work(4, -1, "n1")])
+    teams, rest = proof._working(seen, [rank for rank in seen if rank.pid == 3], {"mpirun"}, {})
+    assert [[each.pid for each in team] for team in teams.values()] == [[3]]
+    assert sorted(each.pid for each in rest) == [2, 4]

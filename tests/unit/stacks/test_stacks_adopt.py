@@ -11,6 +11,7 @@ from plumbline import mpi
 from plumbline.base import paths
 from plumbline.commands import cli
 from plumbline.extras.spack import environments
+from plumbline.stacks import adopt as adopting
 from plumbline.stacks import kernels, manifest, module
 
 BANNERS = {
@@ -153,6 +154,26 @@ def test_a_misleading_tree_is_refused(adopt, tmp_path, mislead, message):
     assert not manifest.names()
 
 
+def test_a_program_stream_of_elsewhere_is_a_file(adopt, tmp_path, monkeypatch):
+    tree(tmp_path / "mpi")
+    monkeypatch.setattr(adopting.Search, "_arrays", lambda *_: {"array_elements": 9})
+    stream = write(tmp_path / "else/stream_c", "STREAM version $Revision: 5.10 $")
+    assert "STREAM            5.10, 1 program" in adopt(tmp_path / "mpi", "--stream", stream)[1]
+
+
+def test_a_wrapper_of_elsewhere_is_refused_where_it_is_named_too(adopt, tmp_path):
+    for name in ("mpi", "third"):
+        tree(tmp_path / name)
+    assert (
+        "mpicc links an MPI library of elsewhere: "
+        in adopt(tmp_path / "mpi", "--mpicc", tmp_path / "third/bin/mpicc")[1]
+    )
+    assert adopt(tmp_path / "third", "--yes", "--as", "x")[0] == 0
+    status, output = adopt(tmp_path / "mpi", "--yes", "--as", "x")
+    assert (status, "plumb stack remove x, or --as NAME" in output) == (2, True)
+    assert manifest.load("x").prefix == str(tmp_path / "third")
+
+
 @pytest.fixture
 def spack(tmp_path):
     """A person's Spack environment whose view has an Open MPI of the lock."""
@@ -207,6 +228,8 @@ def test_a_module_is_adopted_with_its_name(adopt, tmp_path, monkeypatch):
         (["/not/there"], "no such folder (/not/there)"),
         (["mpi", "--osu", "/not/there"], "no such file or folder (/not/there)"),
         (["mpi", "--as", "../x"], "'../x' cannot be the name of a stack"),
+        (["mpi", "--osu", "empty"], "no program osu_* ("),
+        (["mpi", "--env", "nonsense"], "'nonsense' is not NAME=VALUE"),
         (["empty"], "no compiler wrapper and no MPI library"),
     ],
 )

@@ -213,7 +213,7 @@ class BisectionBench:
         words = [
             *("--baseline", both[0].spelling, "--candidate", both[1].spelling),
             *([] if request.library else ["--stack", request.stack]),
-            *("--tolerance", f"{rule.tolerance:g}", "--must-detect", f"{rule.must_detect:g}"),
+            *("--tolerance", f"{100 * rule.tolerance:g}%", "--must-detect", f"{100 * rule.must_detect:g}%"),
             *(["--application", request.application] if request.application else []),
             *(["--test", request.test] if request.test else []),
         ]

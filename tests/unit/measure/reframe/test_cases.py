@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 from reframe.core.exceptions import SanityError
 
-from plumbline.measure.reframe import cases
+from plumbline.base.errors import PlumbError
+from plumbline.measure.reframe import cases, stage
 from plumbline.measure.reframe.cases import Case
 from plumbline.measure.reframe.stage import RecordShown
 
@@ -142,3 +143,18 @@ P: time: 3.2 us (r:0, l:None, u:None)
 )  # fmt: skip
 def test_the_reason_why_reframe_ran_nothing_is_its_own_and_whole(output: str, why: str) -> None:
     assert cases.last_words(output) == why
+
+
+def test_a_system_without_stacks_is_told_of_the_site_of_this_host_that_has_some(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sites = [
+        SimpleNamespace(name=name, hostnames=[host], partitions=[SimpleNamespace(stacks=stacks)])
+        for name, host, stacks in (("daint", ".*", []), ("eiger", "no-host", ["mpich"]), ("local", ".*", ["mpich"]))
+    ]
+    monkeypatch.setattr(stage, "first_case", lambda: None)
+    monkeypatch.setattr(stage, "partitions", list)
+    monkeypatch.setattr(stage, "runtime", lambda: SimpleNamespace(system=SimpleNamespace(name="theirs")))
+    monkeypatch.setattr(stage.site, "load_all", lambda: sites)
+    with pytest.raises(PlumbError, match=r"settings\.py --system local$"):
+        stage.require_stacks()

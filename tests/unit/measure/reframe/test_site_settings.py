@@ -202,6 +202,9 @@ def test_a_foreign_configuration_gets_what_its_system_lacks_and_nothing_else(our
     ("changes", "line"),
     [
         ({"system": "dainty"}, "no system 'dainty' (site_configuration): did you mean 'daint'?"),
+        ({"partitions": {"cpus": "default"}}, "system daint has no partition 'cpus' (partitions): did you mean 'cpu'?"),
+        ({"partitions": {"cpu": "defaul"}}, "site here has no partition 'defaul'"),
+        ({"environments": ["gnu"]}, "environments and partitions are dictionaries"),
         ({"site": "nowhere"}, "plumb site init --site nowhere"),
         ({"partitions": {}}, "site here knows no partition of system daint"),
         ({"environments": {"gnv": "two"}}, "system daint has no environment 'gnv' (environments): did you mean 'gnu'?"),
