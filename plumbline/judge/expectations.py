@@ -282,7 +282,7 @@ def _same_mix(item: Item, session: Session) -> Iterator[Bound]:
         is_like = peer.figure.name == item.figure.name or compared not in (program, "daxpy")  # which moves two arrays
         if is_like and is_near and peer.record is not item.record and item.cpus <= peer.cpus:
             part = "" if share == 1 else f", its share of {len(peer.cpus)} cores"
-            yield peer.bound(f"{peer.figure.name} of {called(peer.record)}{part}", share)
+            yield peer.bound(f"{peer.figure.name} of {called(peer.record)} on {peer.record.stack.name}{part}", share)
 
 
 def _same_program(item: Item, session: Session) -> Iterator[Bound]:

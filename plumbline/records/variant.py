@@ -84,6 +84,11 @@ class Variant(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     application: ApplicationState | None = None
 
     @property
+    def selected(self) -> str:
+        """The name by which ReFrame selects it: without the mark of mpi4py's port."""
+        return self.name.removesuffix(f" %{PROGRAM}={PORT}")
+
+    @property
     def circumstances(self) -> dict[str, list[str]]:
         """Its settings, variables, and those of the build, and the file run in place of the program: those it has.
 

@@ -31,7 +31,7 @@ def page(tmp_path_factory):
             record.host["kernel"] = reports.HOSTILE
     comparison = compare.compare(records, [Side(name, (("stack", name),)) for name in reports.STACKS])
     file = tmp_path_factory.mktemp("compare") / "compare.html"
-    file.write_text(forms.html(comparison))
+    file.write_text(forms.of(comparison)[".html"]())
     return file, comparison
 
 

@@ -298,7 +298,7 @@ def measure(
 def _lacking(
     state: AcceptanceState, contract: Contract, judged: Sequence[Judged], retest: bool
 ) -> dict[tuple[str, int, str], list[str]]:
-    """The names of variants by node (empty: all), missing launches and stack."""
+    """The variants, as ReFrame selects them, by node (empty: all), missing launches and stack."""
     wanted = dict[tuple[str, str, str], int]()
     for variant, clause in zip(state.variants, judged, strict=True):
         if clause.state in ("PASS", "INVALID"):
@@ -311,6 +311,6 @@ def _lacking(
             every = verdict.names_of(clause.clause, state.nodes)
             counts = {"": max((lacking.get(name, full) for name in every), default=0)}
         for node, count in counts.items():
-            key = node, variant.stack, variant.name
+            key = node, variant.stack, variant.selected
             wanted[key] = max(count, wanted.get(key, 0))
     return group(((node, count, stack), name) for (node, stack, name), count in wanted.items() if count)

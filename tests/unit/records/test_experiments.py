@@ -230,6 +230,7 @@ def test_records_of_the_port_of_osu_are_another_series_than_those_of_osu():
     documents[0]["benchmark"]["version"] = "mpi4py-4.1.2"
     port, program = rows = [convert(item).row() for item in documents]
     assert naming.name(port.variant) == f"{naming.name(program.variant)} (mpi4py)"
+    assert port.variant.selected == program.variant.name  # ReFrame knows no other
     assert {series.name: series.values for series in series_of_records(rows)} == {
         f"{row.variant.name} {row.stack.name} triad": [value] for row, value in ((port, 100.0), (program, 30.0))
     }
