@@ -76,29 +76,30 @@ class Bound(NamedTuple):
     record: Record | None = None
 
 
-class Item(NamedTuple):
+@dataclass(frozen=True)
+class Item:
     """A figure of a valid record; ``place`` is its position among the figures."""
 
     record: Record
     figure: Figure
     place: int
 
-    @property
+    @cached_property
     def value(self) -> float:
         """The median of its undisturbed launches."""
         return statistics.median(self.samples)
 
-    @property
+    @cached_property
     def samples(self) -> list[float]:
         """Those of undisturbed launches, where there are two or more."""
         return self.figure.undisturbed(self.record.counting())
 
-    @property
+    @cached_property
     def cpus(self) -> frozenset[int]:
         """The CPUs of its plan."""
         return frozenset(self.record.plan.cpus)
 
-    @property
+    @cached_property
     def mix(self) -> str | None:
         """How it loads and stores memory, if that is known."""
         wanted = next((each for each in self.record.variant.figures if each.name == self.figure.name), None)

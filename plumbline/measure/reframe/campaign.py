@@ -26,7 +26,6 @@ from plumbline.base import files, group, paths, surroundings, terminal, units
 from plumbline.base.errors import PlumbError
 from plumbline.base.schemas.site import Site
 from plumbline.host import proc
-from plumbline.judge.expectations import disturber
 from plumbline.launch import process, signals
 from plumbline.measure import jobs
 from plumbline.measure.application import build, model
@@ -315,19 +314,16 @@ def _report(campaign: str, profile: str, code: int, ended: list[Case], seconds: 
             listed = "reframe -c reframe-tests -l lists the tests, plumb stack list the stacks"
             cure = "--profile full selects among all tests" if profile == "quick" else listed
         raise PlumbError(f"no test ran: {why}", str(_log()), cure)
-    launches, disturbed = sum(row.launch_count for row in mine), sum(row.disturbed_count for row in mine)
-    records, _ = query.of_rows(mine)
-    known = Campaign([(record, place) for place, record in enumerate(records)])
+    known = Campaign([(record, place) for place, record in enumerate(query.of_rows(mine)[0])])
     took = units.human_seconds(seconds)
     end = [f"{summary.closing(mine)}; {sum(skips.values())} skipped, {len(failed)} failed, in {took}"]
     if mine and profile in outcome.PROFILES and not part:
         end.append(f"Is this machine fine? {answer.sentence(known)}")
-    elif 2 * disturbed > launches:
-        share = f"{disturbed} of {units.counted(launches, 'launch')} were disturbed"
-        end.append(f"{share} ({disturber(records)}): the figures say little")
+    elif known.disturbance:
+        end.append(f"{known.disturbance}: the figures say little")
     end.append(f"plumb report makes a page of it, plumb show ID shows all of a line; ReFrame's output: {_log()}")
     measured = bool(mine or any(case.state == "OK" for case in ended))  # a check of the suite itself leaves no record
-    if step := _next(mine, failed, 2 * disturbed > launches):
+    if step := _next(mine, failed, bool(known.disturbance)):
         end.append(f"next: {step}")
     faults = [
         *(f"{case.describe()}: {case.reason or 'ReFrame gives no reason'}" for case in failed),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from plumbline.base import group
 from plumbline.base.units import counted
-from plumbline.judge.expectations import Expectation, called, disturber
+from plumbline.judge.expectations import Expectation, called
 from plumbline.show.columns import Column, Table
 from plumbline.show.pages import blocks
 from plumbline.show.pages.blocks import Block, block, section
@@ -41,11 +41,8 @@ def sentence(campaign: Campaign) -> str:
     records = [record for record, _ in campaign.entries]
     if not campaign.first:
         return "Nothing can be said: no record is valid and has a figure."
-    if campaign.is_disturbed:
-        launches = [launch for record in records for launch in record.counting()]
-        disturbed = sum(launch.disturbed for launch in launches)
-        why = f"{disturbed} of {counted(len(launches), 'launch')} were disturbed ({disturber(records)})"
-        return f"Nothing can be said: {why}, so that figures say little."
+    if campaign.disturbance:
+        return f"Nothing can be said: {campaign.disturbance}, so that figures say little."
     states = Counter(each.state for each in campaign.first)
     invalid = len(records) - sum(record.is_valid for record in records)
     of_machine = [fault for fault in campaign.faults if fault.of_machine]

@@ -16,7 +16,7 @@ from plumbline.base import group, units
 from plumbline.judge import agreement, hybrid
 from plumbline.judge.agreement import Claim
 from plumbline.judge.compare import Cell, Comparison, Line, compare
-from plumbline.judge.expectations import Expectation, Fault, called, expectations, faults
+from plumbline.judge.expectations import Expectation, Fault, called, disturber, expectations, faults
 from plumbline.judge.sides import Side
 from plumbline.records.launch import kind as kind_of
 from plumbline.records.model import Record
@@ -74,13 +74,16 @@ class Campaign:
     @functools.cached_property
     def faults(self) -> list[Fault]:
         """What is slow, and what may explain it; nothing where most launches were disturbed."""
-        return [] if self.is_disturbed else faults(self.expected)
+        return [] if self.disturbance else faults(self.expected)
 
-    @property
-    def is_disturbed(self) -> bool:
-        """Whether most launches were disturbed, so that figures say little."""
+    @functools.cached_property
+    def disturbance(self) -> str:
+        """How many launches were disturbed, and by which causes, where most were: figures say little; else empty."""
         records = [record for record, _ in self.entries]
-        return 2 * sum(r.disturbed_count for r in records) > sum(r.launch_count for r in records)
+        launches = sum(record.launch_count for record in records)
+        hit = sum(record.disturbed_count for record in records)
+        counted = f"{hit} of {units.counted(launches, 'launch')} were disturbed"
+        return f"{counted} ({disturber(records)})" if 2 * hit > launches else ""
 
     @functools.cached_property
     def disagreements(self) -> list[tuple[Claim, Claim]]:
