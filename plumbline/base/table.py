@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tabulate import tabulate
@@ -146,9 +147,15 @@ def as_csv(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
 
     A text that a spreadsheet would take for a formula begins with ``'``.
     """
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([header, *(map(_csv_cell, row) for row in rows)])
-    return out.getvalue()
+    return "".join(csv_lines(header, rows))
+
+
+def csv_lines(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> Iterator[str]:
+    """The lines of :func:`as_csv`, each made when it is wanted."""
+    for row in itertools.chain([header], (map(_csv_cell, row) for row in rows)):
+        out = io.StringIO()
+        csv.writer(out, lineterminator="\n").writerow(row)
+        yield out.getvalue()
 
 
 def _csv_cell(value: Any) -> Any:

@@ -22,10 +22,13 @@ from plumbline.show import diff, show, summary
 
 #: keys of ``--table``
 PARTS = ("rows", "columns", "figures")
+#: so many records are listed, unless more are wanted
+NEWEST = 30
 
 
 @command(
     options.records(),
+    flag("--all", f"list all records (default: the newest {NEWEST}, of a campaign all)"),
     flag("--ranked", "sort by the first figure, best first, within each test and stack"),
     option(
         "--table",
@@ -42,7 +45,8 @@ def run_list(args: argparse.Namespace) -> int:
     """Print the records; 1 if some are damaged."""
     if args.results_folder and not args.results_folder.exists():
         raise sources.none_yet()
-    records, damages = options.rows(args)
+    is_whole = args.all or args.campaign or args.ranked or args.table or args.json
+    records, damages = options.rows(args, None if is_whole else NEWEST)
     if args.table:
         terminal.page(pivot.text(_pivot(args.table, records), args.plot))
     elif args.json:
@@ -50,7 +54,9 @@ def run_list(args: argparse.Namespace) -> int:
     elif not records and options.supplied(args):
         print(f"no record is chosen by {' '.join(options.supplied(args))}")
     else:
-        terminal.page(summary.listing(records, args.ranked))
+        total = len(records) if is_whole else query.count(options.selection(args))
+        rest = f"\nthe newest {len(records)} of {total:,} records: --all lists all" if total > len(records) else ""
+        terminal.page(summary.listing(records, args.ranked) + rest)
     return int(options.report_damage(damages))
 
 

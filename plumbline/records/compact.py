@@ -81,25 +81,21 @@ def current(sources: Sources) -> tuple[dict[Path, set[str]], dict[Path, str]]:
 @functools.cache
 def _sources(part: Path, _: tuple[int, ...]) -> frozenset[str]:
     """The session files with lines in ``part``; the second argument is its state: each state is read once."""
-    if part.match(PARQUET) and part.is_file():
-        raise Unreadable("of an earlier version, as Parquet: `plumb compact` converts it")
     with _opened(part) as stream:
         return frozenset(_index(stream))
 
 
-def lines(part: Path, wanted: Collection[str]) -> Iterator[tuple[str, int, bytes]]:
-    """(source, number, text) of the lines of ``part`` whose source is ``wanted``, in the order of the part.
+def lines(part: Path, wanted: Collection[str] | None = None) -> Iterator[tuple[str, int, bytes]]:
+    """(source, number, text) of the lines of ``part``, in its order, all or those whose source is ``wanted``.
 
     Raises :class:`Unreadable` (perhaps after some lines), and :class:`~plumbline.records.sources.Vanished`.
     """
-    if not wanted:
-        return
     with _opened(part) as stream:
         text = b""
         for source, numbers in _index(stream).items():
             for number in numbers:
                 text = stream.readline()
-                if source in wanted:
+                if wanted is None or source in wanted:
                     yield source, number, text.removesuffix(b"\n")
         if not text.endswith(b"\n") or stream.read(1):  # at the end, gzip compares its checksum
             raise Unreadable("its lines are not those of its index")
@@ -110,6 +106,8 @@ def _opened(part: Path) -> Iterator[IO[bytes]]:
     """The content of ``part``; what hinders reading it in the block is :class:`Unreadable`."""
     if part.exists() and not part.is_file():
         raise Unreadable("not a regular file")
+    if part.match(PARQUET):
+        raise Unreadable("of an earlier version, as Parquet: `plumb compact` converts it")
     try:
         with io.BufferedReader(gzip.open(part)) as stream:  # faster by lines than GzipFile alone
             yield stream

@@ -6,10 +6,9 @@ import contextlib
 import filecmp
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError, suggest
@@ -29,8 +28,6 @@ MEMBERS = (
     (b'"made":', b'"site":', b'"text":'),
     (b'"record":', b'"ranks":', b'"places":'),
 )
-
-Answer = TypeVar("Answer")
 
 
 class Vanished(Exception):
@@ -60,8 +57,8 @@ def find(site: str | None = None) -> Sources:
 
 def sites() -> list[str]:
     """The sites that have records."""
-    folder, present = paths.results(), find()
-    return sorted({file.relative_to(folder).parts[0] for file in [*present.sessions, *present.parts]})
+    folders, patterns = sorted(paths.results().glob("*/")), ("*.jsonl", PARTS, PARQUET)
+    return [folder.name for folder in folders if any(any(folder.rglob(pattern)) for pattern in patterns)]
 
 
 def none_yet() -> PlumbError:
@@ -91,19 +88,6 @@ def only_site(command: str) -> str:
     if len(names) > 1:
         raise PlumbError("which site?", f"{command} --site", f"with records: {', '.join(names)}")
     return names[0]
-
-
-def steady(read: Callable[[Sources], Answer], site: str | None = None) -> Answer:
-    """The answer of ``read`` for the sources; they are listed and read again if one of them vanished meanwhile.
-
-    Raises :class:`PlumbError` after :data:`TRIES` attempts.
-    """
-    for _ in range(TRIES):
-        try:
-            return read(find(site))
-        except Vanished as error:
-            last = error
-    raise PlumbError(f"the records change while they are read: {last} was removed", str(paths.results()), "try again")
 
 
 def refuse_kept(target: Path) -> None:

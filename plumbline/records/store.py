@@ -58,7 +58,7 @@ def write(file: Path, records: Sequence[Record]) -> None:
 def read(file: Path) -> Iterator[Record | Damage]:
     """Every record of ``file``, and a :class:`Damage` for every line that is none."""
     try:
-        yield from (parse(file, number, line) for number, line in lines(file))
+        yield from (parse(file, number, line) for number, _, line in lines(file))
     except OSError as error:
         yield unreadable(file, error)
     except sources.Vanished:
@@ -76,8 +76,8 @@ def whole(file: Path, cure: str) -> list[Record]:
     return records
 
 
-def lines(file: Path) -> Iterator[tuple[int, bytes]]:
-    """(number, text) of every line of ``file`` that is not blank.
+def lines(file: Path) -> Iterator[tuple[int, int, bytes]]:
+    """Number, first byte and text of every line of ``file`` that is not blank.
 
     Raises OSError, also for what is not a regular file and might block its reader (a FIFO), and
     :class:`~plumbline.records.sources.Vanished` if ``file`` was removed, even if it is there again a moment later.
@@ -86,7 +86,11 @@ def lines(file: Path) -> Iterator[tuple[int, bytes]]:
         if not stat.S_ISREG(file.stat().st_mode) and not file.is_relative_to("/dev"):
             raise OSError(errno.EINVAL, "not a regular file")
         with file.open("rb") as stream:
-            yield from ((number, line) for number, line in enumerate(stream, start=1) if not line.isspace())
+            start = 0
+            for number, line in enumerate(stream, start=1):
+                if not line.isspace():
+                    yield number, start, line
+                start += len(line)
     except FileNotFoundError as error:
         if file.is_symlink():
             raise

@@ -86,4 +86,6 @@ def text(records: Sequence[AnyRecord], faults: Sequence[str], end: Sequence[str]
     more = "".join(f", {units.counted(number, noun)} more" for number, noun in left_out if number)
     test = Column[Line]("test", lambda row: naming.shorten(row.name, room - len(row.more)) + row.more)
     table = Table("", [test, *columns]).text(kept)
-    return "\n".join([*top, *([""] if top else []), table, f"plumb list shows the whole table{more}", "", *closing])
+    return "\n".join(
+        [*top, *([""] if top else []), table, f"plumb list --all shows the whole table{more}", "", *closing]
+    )

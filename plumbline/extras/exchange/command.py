@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from plumbline.base import files
@@ -12,11 +15,16 @@ from plumbline.base.units import counted
 from plumbline.commands import options
 from plumbline.commands.options import command, option
 from plumbline.extras.exchange import imported, reframe, rows
+from plumbline.records import query
+from plumbline.records.model import Row
 
 #: the form of every figure; the others hold the valid ones, because their readers do not ask
 EVERY = "csv"
 #: forms of text, which may go to standard output, and that of a database
-TEXTS = {"csv": rows.as_csv, "openmetrics": rows.as_openmetrics}
+TEXTS: dict[str, Callable[[Iterable[rows.Exported]], Iterable[str]]] = {
+    EVERY: rows.as_csv,
+    "openmetrics": lambda figures: [rows.as_openmetrics(figures)],
+}
 DATABASE = "reframe"
 
 
@@ -28,30 +36,43 @@ DATABASE = "reframe"
 )
 def run_export(args: argparse.Namespace) -> int:
     """Write the figures; 1 if some records are damaged."""
-    stored, damages = options.rows(args)
-    every = rows.figures(stored)
-    figures = every if args.format == EVERY else [figure for figure in every if figure.row.is_valid]
-    if args.format == "openmetrics":
-        figures = rows.in_openmetrics(figures)
-    if not every:
+    options.rows(args, 1)
+    stored, damages = query.each(options.selection(args))
+    counts = Counter[str]()
+
+    def counting() -> Iterator[Row]:
+        for row in stored:
+            counts.update(records=int(bool(row.figures)), figures=len(row.figures))
+            yield row
+
+    every = rows.figures(counting())
+    first = next(every, None)
+    if first is None:
         raise PlumbError("no figure to export", "plumb export", "plumb list shows what there is")
-    if not figures:
-        message = f"no valid figure to export among {counted(len(every), 'figure')}"
-        raise PlumbError(message, f"plumb export --format {args.format}", f"{EVERY} holds every figure")
+    figures: Iterable[rows.Exported] = itertools.chain([first], every)
+    if args.format != EVERY:  # not a stream: of several figures one may count
+        figures = [figure for figure in figures if figure.row.is_valid]
+        figures = rows.in_openmetrics(figures) if args.format == "openmetrics" else figures
+        if not figures:
+            message = f"no valid figure to export among {counted(counts['figures'], 'figure')}"
+            raise PlumbError(message, f"plumb export --format {args.format}", f"{EVERY} holds every figure")
+        total, counts["figures"] = counts["figures"], len(figures)
+        counts.update(left=total - len(figures))
+        counts["records"] = len({figure.row.id for figure in figures})
     if args.format in TEXTS:
         text = TEXTS[args.format](figures)
         if args.output is None:
-            print(text, end="")
+            for part in text:
+                print(part, end="")
         else:
             files.write("the figures", args.output, text)
     elif args.output is None:
         raise PlumbError(f"{args.format} needs a place", "plumb export", "name a file by --output")
     else:
-        reframe.write(figures, args.output)
-    records = counted(len({figure.row.id for figure in figures}), "record")
-    left = f", {len(every) - len(figures)} left out" if len(figures) < len(every) else ""
+        reframe.write([*figures], args.output)
+    left = f", {counts['left']} left out" if counts["left"] else ""
     place = f"{args.output}, " if args.output else ""
-    closing = f"exported: {place}{counted(len(figures), 'figure')} of {records}{left}"
+    closing = f"exported: {place}{counted(counts['figures'], 'figure')} of {counted(counts['records'], 'record')}{left}"
     damaged = options.report_damage(damages)
     print(closing, file=sys.stdout if args.output else sys.stderr)
     return int(damaged)

@@ -6,9 +6,10 @@ https://prometheus.io/docs/specs/om/open_metrics_spec/
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -93,14 +94,16 @@ class Exported:
         return ",".join(f'{name}="{self.columns[name].translate(_ESCAPES)}"' for name in LABELS)
 
 
-def figures(records: Iterable[Row]) -> list[Exported]:
+def figures(records: Iterable[Row]) -> Iterator[Exported]:
     """All figures of ``records``, in their order."""
-    return [Exported(row, figure) for row in records for figure in row.figures]
+    return (Exported(row, figure) for row in records for figure in row.figures)
 
 
-def as_csv(figures: Sequence[Exported]) -> str:
-    """The table of ``figures``."""
-    return table.as_csv(figures[0].columns, (item.columns.values() for item in figures))
+def as_csv(figures: Iterable[Exported]) -> Iterator[str]:
+    """The lines of the table of ``figures``, of which there is one at least."""
+    rest = iter(figures)
+    first = next(rest)
+    return table.csv_lines(first.columns, (item.columns.values() for item in itertools.chain([first], rest)))
 
 
 def in_openmetrics(figures: Sequence[Exported]) -> list[Exported]:
@@ -113,7 +116,7 @@ def in_openmetrics(figures: Sequence[Exported]) -> list[Exported]:
     return list({(BASE[item.figure.unit][0], item.labels, units.moment(item.row.time)): item for item in able}.values())
 
 
-def as_openmetrics(figures: Sequence[Exported]) -> str:
+def as_openmetrics(figures: Iterable[Exported]) -> str:
     """The exposition of :func:`in_openmetrics`; the figures of a series are in the order of their times."""
     families: dict[str, dict[str, dict[float, float]]] = defaultdict(lambda: defaultdict(dict))
     for item in figures:

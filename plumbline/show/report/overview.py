@@ -193,7 +193,7 @@ def left_out(
         ),
         records > 0
         and block(
-            "paragraph", f"{more}{'is' if records == 1 else 'are'} more than a page holds; plumb list shows them."
+            "paragraph", f"{more}{'is' if records == 1 else 'are'} more than a page holds; plumb list --all shows them."
         ),
         *_skipped(outcome),
         bool(damages)

@@ -17,7 +17,7 @@ from samples import launch, record
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
-from plumbline.records import query, sources, store
+from plumbline.records import index, query, sources, store
 from plumbline.records.model import convert, document
 from plumbline.records.query import Selection
 
@@ -252,24 +252,25 @@ def test_full_records_are_checked_whole(results):
 
 def test_a_file_that_vanishes_while_reading_is_looked_for_anew(results, monkeypatch):
     put(results, [[record()], [record(id="1" * 12)]])
-    real, calls = sources.find, []
+    real, calls = index._listing, []
 
-    def stale(site=None):
-        found = real(site)
+    def stale(site):
+        entries = list(real(site))
         calls.append(site)
         if len(calls) == 1:
             (results / "local" / "s1.jsonl").unlink()
-        return found
+        return entries
 
-    monkeypatch.setattr(sources, "find", stale)
-    found, damages = query.records()
+    monkeypatch.setattr(index, "_is_small", lambda site: True)
+    monkeypatch.setattr(index, "_listing", stale)
+    found, damages = query.records(Selection(site="local"))
     assert ([row.id for row in found], damages, len(calls)) == (["0123456789ab"], [], 2)
 
 
 def test_files_that_keep_vanishing_end_with_an_error(results, monkeypatch):
-    gone = sources.Sources([results / "local" / "gone.jsonl"], [])
-    monkeypatch.setattr(sources, "find", lambda site=None: gone)
-    for read in (query.records, lambda: query.full([])):
+    monkeypatch.setattr(index, "_listing", lambda site: [b"1 1 1 1 local/gone.jsonl"])
+    monkeypatch.setattr(index, "_is_small", lambda site: True)
+    for read in (lambda: query.records(Selection(site="local")), lambda: query.full([], "local")):
         with pytest.raises(PlumbError, match="change while they are read"):
             read()
 

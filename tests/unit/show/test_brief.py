@@ -71,7 +71,7 @@ def test_a_line_for_a_test_has_its_placements_and_stacks_side_by_side() -> None:
     assert rows[0] == ["test", "placement", "figure", *STACKS]
     assert rows[2] == ["stream_threads", "compact/none", "triad", "GB/s", "–", "10/5", "10/5"]
     assert rows[3] == ["osu_pair", "bw", "+1", "compact", "triad", "GB/s", "10", "10", "10"]
-    assert text.splitlines()[-3:] == ["plumb list shows the whole table", "", "the end"]
+    assert text.splitlines()[-3:] == ["plumb list --all shows the whole table", "", "the end"]
 
 
 @pytest.mark.parametrize("stacks", [STACKS, [f"a-stack-with-a-long-name-{number}" for number in range(6)]])
@@ -84,7 +84,7 @@ def test_it_fits_on_one_screen_whatever_there_is(stacks: Sequence[str]) -> None:
     assert len(lines) <= brief.LINES - 1
     assert max(map(len, lines)) <= brief.WIDTH
     assert "!! and 7 more" in lines
-    assert any(line.startswith("plumb list shows the whole table, 3") for line in lines)
+    assert any(line.startswith("plumb list --all shows the whole table, 3") for line in lines)
     assert (" stacks more" in " ".join(lines)) == (len(stacks) > 3)
 
 

@@ -1,0 +1,269 @@
+"""The index says what reading every file says, whatever happens to files and index; and it saves the reading."""
+
+import os
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+
+import pytest
+from samples import record
+
+from plumbline.base import paths
+from plumbline.commands import cli
+from plumbline.records import compact, index, query, store
+from plumbline.records.model import convert
+
+sys.path.insert(0, str(paths.root() / "tests" / "scale"))
+
+import generate
+
+#: kills its process at write number KILL_AT; of Python's libraries only SQLite writes so
+KILLER = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/types.h>
+static void count(void) {
+    static long left = -1;
+    if (left < 0) left = atol(getenv("KILL_AT"));
+    if (--left == 0) raise(SIGKILL);
+}
+ssize_t pwrite64(int file, const void *text, size_t size, off64_t place) {
+    count();
+    ssize_t (*real)(int, const void *, size_t, off64_t) = dlsym(RTLD_NEXT, "pwrite64");
+    return real(file, text, size, place);
+}
+int fdatasync(int file) {
+    count();
+    return 0;
+}
+"""
+CHILD = """
+from plumbline.records import index, query
+index.SMALL, index.SETTLED, index.BATCH = 0, 0, 4000
+query.records()
+"""
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(index, "SMALL", 0)
+    monkeypatch.setattr(index, "SETTLED", 0)
+    return tmp_path / "results"
+
+
+def put(name, *numbers, site="local", **members):
+    """Write the session ``name`` of records with these numbers as ids."""
+    records = [convert(record(id=f"{number:012x}", session=name, site=site, **members)) for number in numbers]
+    store.write(store.session_file(site, name), records)
+    return store.session_file(site, name)
+
+
+def truth(monkeypatch):
+    """What reading all files in memory says."""
+    index._kept.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(index, "_names", lambda site: [index.MEMORY])
+        return query.records(), query.collect(lambda item: item)
+
+
+def assert_right(monkeypatch):
+    expected = truth(monkeypatch)
+    assert (query.records(), query.collect(lambda item: item)) == expected
+    rows, damages = query.each()
+    assert ([*rows], damages) == expected[0]
+    assert query.count() == len(expected[0][0])
+
+
+def decoded(monkeypatch, *words):
+    """Records, bytes and files that a command reads from record files."""
+    lines, parse = [], store.parse
+
+    def counting(file, number, line):
+        lines.append((file, len(line)))
+        return parse(file, number, line)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "parse", counting)
+        assert cli.main([*words]) == 0
+    return len(lines), sum(size for _, size in lines), len({file for file, _ in lines})
+
+
+@pytest.mark.parametrize("count", [1000, pytest.param(100_000, marks=pytest.mark.long)])
+def test_commands_read_only_the_records_that_they_need(results, monkeypatch, tmp_path, capsys, count):
+    size, campaigns = 72, count // 72
+    generate.write_campaigns(results, campaigns - 1, size)
+    generate.write_campaigns(results, 1, size, seed=7, site="other")
+    total = sum(file.stat().st_size for file in results.rglob("*.jsonl"))
+    assert decoded(monkeypatch, "list") == (size * campaigns, total, len([*results.rglob("*.jsonl")]))
+    assert f"of {query.count():,} records: --all lists all" in capsys.readouterr().out
+    sides = ("mpich", "openmpi")
+    for words in (
+        ["list"],
+        ["list", "--all", "--test", "imb_pair"],
+        ["export", "--format", "csv", "--output", str(tmp_path / "figures.csv")],
+        ["compare", *sides, "--site", "other"],
+        ["history", "--site", "other"],
+    ):
+        assert decoded(monkeypatch, *words) == (0, 0, 0), words
+    records, read, opened = decoded(monkeypatch, "show", "last")
+    assert (records, opened) == (1, 1)
+    assert read < 30_000
+    assert decoded(monkeypatch, "report", "--site", "other")[::2] == (size, size // 2)
+    generate.write_campaigns(results, 1, size, seed=8, site="new")
+    assert decoded(monkeypatch, "list")[::2] == (size, size // 2)
+    assert (results / index.NAME).stat().st_size < 0.15 * total + 200_000
+
+
+def test_files_that_change_are_read_again(results, monkeypatch):
+    first, second = put("s1", 1, 2), put("s2", 3)
+    assert_right(monkeypatch)
+    put("s3", 4, site="other")
+    shutil.copy(first, first.with_name("copy.jsonl"))
+    assert_right(monkeypatch)
+    before, text = second.stat(), second.read_text()
+    second.write_text(text.replace('"verified":true', '"verified":trux'))
+    os.utime(second, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert second.stat().st_size == before.st_size
+    assert_right(monkeypatch)
+    assert "JSON" in str(query.records()[1]) or "seal" in str(query.records()[1])
+    second.write_text(text[:-40])
+    assert_right(monkeypatch)
+    put("s2", 3, 5)
+    put("s1", 1, verified=False)
+    assert_right(monkeypatch)
+    first.with_name("copy.jsonl").unlink()
+    compact.compact("local")
+    assert_right(monkeypatch)
+    compact.compact("local", remove=True)
+    assert_right(monkeypatch)
+    put("s1", 1, 2, 9)
+    assert_right(monkeypatch)
+    shutil.rmtree(results / "local")
+    assert_right(monkeypatch)
+    assert [row.id for row in query.records()[0]] == [f"{4:012x}"]
+
+
+def test_a_file_that_changed_behind_its_state_is_read_again(results, monkeypatch):
+    """Bits of a disk that turn change no time: the record is damaged as soon as it is wanted."""
+    file, real = put("s1", 1), index._state
+    monkeypatch.setattr(index, "_state", lambda entry: (1, real(entry)[1], 1, 1))
+    query.records()
+    file.write_text(file.read_text().replace('"value":10200.0', '"value":20200.0'))
+    assert query.collect(lambda item: item)[0] == []
+    assert "changed since it was measured" in str(query.records()[1])
+
+
+def spoil(file, content):
+    if isinstance(content, str):
+        with closing(sqlite3.connect(file)) as database:
+            database.executescript(content)
+    else:
+        file.write_bytes(content(file.read_bytes()))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        lambda old: b"",
+        lambda old: b"no database at all, but long enough to be read as the header of such a file " * 9,
+        lambda old: old[: len(old) // 2],
+        lambda old: old[:4096] + bytes(len(old) - 4096),
+        "PRAGMA user_version = 7",
+        "UPDATE rows SET row = x'c1'",
+        "DELETE FROM shared",
+        "DROP TABLE rows",
+    ],
+)
+def test_a_damaged_or_older_index_is_made_anew(results, monkeypatch, content):
+    put("s1", *range(1, 20))
+    assert_right(monkeypatch)
+    spoil(results / index.NAME, content)
+    assert_right(monkeypatch)
+    assert [file.name for file in results.iterdir() if file.suffix == ".jsonl"] == []
+
+
+def test_where_the_folder_cannot_be_written_the_index_is_in_the_cache(results, monkeypatch, tmp_path):
+    put("s1", 1, 2)
+    (results / index.NAME).mkdir()
+    assert_right(monkeypatch)
+    assert [file.suffix for file in (tmp_path / "cache" / "plumbline").iterdir()] == [".sqlite3"]
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
+    assert_right(monkeypatch)
+
+
+def test_a_lock_that_another_holds_is_waited_for_and_then_done_without(results, monkeypatch):
+    put("s1", 1)
+    query.records()
+    put("s2", 2)
+    monkeypatch.setattr(index, "PATIENCE", 0.01)
+    with closing(sqlite3.connect(results / index.NAME)) as database:
+        database.execute("BEGIN EXCLUSIVE")
+        assert_right(monkeypatch)
+
+
+def child(results, **more):
+    environment = {**os.environ, "PYTHONPATH": str(paths.root()), **more}
+    return subprocess.Popen([sys.executable, "-c", CHILD], env=environment, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_full_disk_costs_the_index_only(results, monkeypatch):
+    put("s1", *range(1, 60))
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, limit[1]))
+    try:
+        rows, damages = query.records()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        signal.signal(signal.SIGXFSZ, before)
+    assert (len(rows), damages) == (59, [])
+    assert_right(monkeypatch)
+
+
+def test_several_commands_make_one_index(results, monkeypatch):
+    for number in range(1, 40):
+        put(f"s{number}", number)
+    children = [child(results) for _ in range(4)]
+    assert [(process.wait(), process.stderr.read()) for process in children] == [(0, "")] * 4
+    assert_right(monkeypatch)
+
+
+@pytest.mark.parametrize("kills", [8, pytest.param(200, marks=pytest.mark.long)])
+def test_a_kill_at_any_write_of_the_index_leaves_right_answers(results, monkeypatch, tmp_path, kills):
+    compiler = shutil.which("cc") or pytest.skip("no C compiler")
+    library = tmp_path / "killer.so"
+    words = [compiler, "-shared", "-fPIC", "-o", library, "-x", "c", "-", "-ldl"]
+    subprocess.run(words, input=KILLER, text=True, check=True)
+    number, write, killed = 0, 0, 0
+    while killed < kills:
+        for _ in range(3):
+            number += 1
+            put(f"s{number % 9}", number, number + 1_000_000)
+        write += 1
+        process = child(results, LD_PRELOAD=str(library), KILL_AT=str(write))
+        _, errors = process.communicate()
+        assert process.returncode in (0, -signal.SIGKILL), errors
+        killed += process.returncode != 0
+        if process.returncode == 0:  # it has fewer writes
+            assert write > 5
+            write = 0
+        assert_right(monkeypatch)
+
+
+def test_progress_is_shown_on_a_terminal_after_a_while(results, monkeypatch, capsys):
+    put("s1", 1)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    query.records()
+    assert capsys.readouterr().err == ""
+    put("s2", 2)
+    monkeypatch.setattr(index, "QUIET", 0)
+    query.records()
+    assert "reading records of local: 2 of 2 files" in capsys.readouterr().err
