@@ -16,7 +16,7 @@ import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PosixPath
-from typing import IO
+from typing import IO, TypeAlias
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
@@ -24,6 +24,10 @@ from plumbline.base.errors import PlumbError
 CURE = "free disk space or fix the permissions, then run it again"
 #: a file in every folder that :func:`make_anew` made
 MARK = ".plumbline"
+#: ioctl(2): the blocks of another file (btrfs, XFS)
+FICLONE = 0x40049409
+#: inode, size in bytes, and times of the last change of content and of inode in ns
+State: TypeAlias = tuple[int, int, int, int]
 
 
 class Output(PosixPath):
@@ -38,13 +42,13 @@ class Copy(Output):
     """An :class:`Output` for records, which may replace an earlier copy of a session of the results folder."""
 
 
-def replace(file: Path, text: str) -> None:
+def replace(file: Path, text: str | Iterable[str]) -> None:
     """Write ``text`` beside ``file``, fsync it, rename it over ``file`` and fsync the folder.
 
     Raises OSError (no space, no permission) with the old file untouched and nothing left beside it.
     """
     with replacing(file) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        _put(temporary, text)
 
 
 @contextlib.contextmanager
@@ -77,7 +81,12 @@ def below(path: Path) -> list[Path]:
     return [file for file in (sorted(path.rglob("*")) if path.is_dir() else [path]) if file.is_file()]
 
 
-def write(label: str, file: Path, text: str, cure: str | None = None) -> None:
+def _put(file: Path, text: str | Iterable[str]) -> None:
+    with file.open("w", encoding="utf-8") as stream:
+        stream.writelines([text] if isinstance(text, str) else text)
+
+
+def write(label: str, file: Path, text: str | Iterable[str], cure: str | None = None) -> None:
     """Replace ``file`` by ``text`` like :func:`replace`, but a device, ``/dev/stdout`` or a FIFO is written to.
 
     Raises :class:`PlumbError` with ``cure`` where the text, called ``label``, cannot be written, or no file is named;
@@ -87,7 +96,7 @@ def write(label: str, file: Path, text: str, cure: str | None = None) -> None:
         raise PlumbError(f"no file is named for {label}", str(file), "name one")
     try:
         if file.is_relative_to("/dev") or file.is_fifo():
-            file.write_text(text, encoding="utf-8")
+            _put(file, text)
         else:
             replace(file, text)
     except OSError as error:
@@ -285,13 +294,51 @@ def sha256(file: Path) -> str:
         return sha256_of(stream)
 
 
-def state(file: Path) -> tuple[int, int, int, int]:
-    """Inode, size in bytes, and times of the last change of content and of inode in ns, without reading the file.
+def state(file: Path | os.DirEntry[str], *, follow_symlinks: bool = True) -> State:
+    """The :data:`State` of a file, without reading it.
 
-    They differ between two states of a file: no program can set the time of an inode's change.
+    It differs between two states of a file: no program can set the time of an inode's change.
     """
-    status = file.stat()
+    status = file.stat(follow_symlinks=follow_symlinks)
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def states(folder: Path, start: Path) -> dict[str, State]:
+    """The state of each file below ``folder``, by its path from ``start``, but for git's and Python's compiled modules.
+
+    A link counts as itself. No file is read.
+    """
+    known: dict[str, State] = {}
+    waiting = [os.fspath(folder)]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting += [entry.path] if entry.name != ".git" else []
+                elif not ("/__pycache__/" in entry.path and entry.name.endswith(".pyc")):
+                    name = os.fsencode(os.path.relpath(entry.path, start)).decode("utf-8", "backslashreplace")
+                    with contextlib.suppress(FileNotFoundError):
+                        known[name] = state(entry, follow_symlinks=False)
+    return known
+
+
+def copy(source: Path, target: Path) -> None:
+    """Copy a file, or a folder with what its links name, with modes and times; blocks are shared where they can be.
+
+    What had to be copied is on the disk at the end. Raises OSError, also for what is not a regular file.
+    """
+    if source.is_dir():
+        each = lambda *names: copy(*map(Path, names))  # noqa: E731
+        shutil.copytree(source, target, copy_function=each, ignore_dangling_symlinks=True)
+        return
+    with opened(source) as old, target.open("xb") as new:  # never through a link that is there
+        try:
+            fcntl.ioctl(new, FICLONE, old.fileno())
+        except OSError:
+            shutil.copyfileobj(old, new)
+            new.flush()
+            os.fsync(new)
+    shutil.copystat(source, target)
 
 
 def sha256_once(file: Path) -> str:
@@ -300,7 +347,7 @@ def sha256_once(file: Path) -> str:
 
 
 @functools.cache
-def _sha256_of_state(file: str, _: tuple[int, int, int, int]) -> str:
+def _sha256_of_state(file: str, _: State) -> str:
     return sha256(Path(file))
 
 

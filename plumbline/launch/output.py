@@ -92,10 +92,10 @@ class Output:
         whole = "\n".join(filter(None, self.of_all()))
         return whole if len(whole) <= TAIL else whole[-TAIL:].partition("\n")[2] or whole[-TAIL:]
 
-    def cause(self, ended: Ended, kernel: str | None) -> str:
+    def cause(self, ended: Ended, kernel: str | None, who: str = "the launcher") -> str:
         """Why it failed: an error of plumb-bind (too few CPUs), our ``kernel`` or a scheduler's launcher, or a line."""
         names = [BINDER, *([f"{kernel}: "] if kernel else []), *mpi.ERRORS]
-        return self.line(*names) or cause_of(ended, self.of_all())
+        return self.line(*names) or cause_of(ended, self.of_all(), who=who)
 
     def stderr(self) -> list[str]:
         """The lines of standard error."""
@@ -113,7 +113,7 @@ class Output:
         return next((line[line.index(name) :] for name in names for line in lines if name in line), None)
 
 
-def cause_of(ended: Ended, texts: Iterable[str], folder: Path = SHARED_MEMORY) -> str:
+def cause_of(ended: Ended, texts: Iterable[str], folder: Path = SHARED_MEMORY, who: str = "the launcher") -> str:
     """How a launch that failed ended, and why, as far as ``texts`` (its output and its launcher's) say."""
     code, left = ended.exit_code or 0, shared_free(folder)
     lines, messages = _sorted_out(texts)
@@ -121,7 +121,7 @@ def cause_of(ended: Ended, texts: Iterable[str], folder: Path = SHARED_MEMORY) -
     line = next(killed, None) or cause_line(lines, messages) or ""
     illegal = code in (-4, 132) or "Illegal instruction" in line
     parts = {
-        f"the launcher ended with {f'signal {-code}' if code < 0 else f'exit status {code}'}": True,
+        f"{who} ended with {f'signal {-code}' if code < 0 else f'exit status {code}'}": True,
         f": {_sentence(line)}": line,
         "; it was compiled for another processor than that of a node: PLUMB_CPU, or -march of your build": illegal,
         f"; {folder} has {(left or 0) // 1024} KiB left": left is not None and left < LEAST_SHARED,

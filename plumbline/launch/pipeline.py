@@ -13,11 +13,11 @@ import msgspec
 from plumbline import mpi, parsers
 from plumbline.base import files
 from plumbline.base.errors import PlumbError
-from plumbline.launch import conclusions, environment, figures, hosts, process, profile_files
+from plumbline.launch import conclusions, environment, figures, hosts, process, profile_files, program_files
 from plumbline.launch.conclusions import Run
 from plumbline.launch.output import BINDER, Output, Written, complaint
 from plumbline.launch.prepare import APPLICATION, MPI_SUITES, Prepared
-from plumbline.launch.witness import disturbance, processes
+from plumbline.launch.witness import compare, disturbance, processes
 from plumbline.launch.witness.model import transports_between
 from plumbline.parsers.measurement import Measurement
 from plumbline.records import store
@@ -76,6 +76,9 @@ def _start(job: Prepared, index: int, position: int, folder: Path) -> Run:
     for name, file in job.variant.context.get("inputs", {}).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).symlink_to(file)
+    for name, file in job.variant.context.get("copy", {}).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        files.copy(Path(file), folder / name)
     layout, written, command = job.ranks.layout, None, job.record.command
     if job.variant.parser == "application":
         rules = msgspec.convert(job.variant.context["rules"], parsers.application.Rules)
@@ -85,7 +88,7 @@ def _start(job: Prepared, index: int, position: int, folder: Path) -> Run:
     if job.manifest.container:  # which has the folder of the launch where the record's command names it
         command = [word.replace(engines.FOLDER, str(folder.resolve())) for word in command]
     cpus = job.plan.cpus
-    changed = job.files.changes()
+    changed, stale = job.files.changes(), job.files.of_build()
     free, begin = process.shared_free(), store.now()
     meter = hosts.Meter(layout.nodes, os.environ)
     before = disturbance.snapshot(cpus)
@@ -112,12 +115,15 @@ def _start(job: Prepared, index: int, position: int, folder: Path) -> Run:
         gpu_energy_j=spent.gpus,
     )
     output = Output(folder, job.ranks.launcher.family)
-    return Run(job, begun, ended, output, (before, after), changed or job.files.changes(), written)
+    changed = changed or job.files.changes()
+    left = {name: how for name, how in job.files.of_build().items() if name not in stale}
+    return Run(job, begun, ended, output, (before, after), changed, (stale, left), written)
 
 
 def observe(run: Run) -> None:
     """Read the ranks' witnesses, and from them the disturbances of the launch."""
-    run.seen, run.damaged = processes.read(run.output.folder / "witness")
+    seen, run.damaged = processes.read(run.output.folder / "witness")
+    run.seen = [program_files.in_launch(witness, run.output.folder) for witness in seen]
     launch, (before, after) = run.launch, run.snapshots
     is_own = run.job.record.variant.application is not None
     assessed = disturbance.assess(before, after, run.seen, run.job.host, may_sleep=is_own)
@@ -128,6 +134,7 @@ def observe(run: Run) -> None:
     launch.disturbance = msgspec.convert(assessed, Disturbance)
     launch.disturbed = launch.disturbance.disturbed
     launch.transports = transports_between(run.seen)
+    launch.remarks += compare.excursions(run.seen) if run.job.binds in ("threads", "ranks") else []
     launch.ranks = [processes.rank_seen(item) for item in sorted(run.seen, key=lambda item: item.rank)]
 
 
@@ -145,6 +152,8 @@ def parse(run: Run) -> None:
         except PlumbError as error:
             words = complaint(run.output.stderr()) if job.variant.benchmark == APPLICATION else ""
             reason = f"{error}; it printed: {words}" if words else str(error)
+            if (printing := sum(bool(text.strip()) for text in texts)) > 1:
+                reason += f"; {printing} of {len(texts)} ranks printed"
             if talking := ", ".join(mpi.talking(job.record.environment)):
                 reason += f"; {talking} may have made a library print among the figures: leave it out"
             run.unread = [reason]

@@ -23,7 +23,7 @@ from plumbline.base.schemas.site import Facts, Partition
 from plumbline.host import binder, machine, provenance
 from plumbline.host.ceilings import Measured, words
 from plumbline.launch import environment, hosts
-from plumbline.launch.program_files import Files
+from plumbline.launch.program_files import BuiltFiles, Files
 from plumbline.launch.witness.compare import Binds
 from plumbline.mpi import loading
 from plumbline.records import store
@@ -154,6 +154,9 @@ def _plan(variant: Variant) -> _Plan:
         *([Path(variant.context["stdin"])] if variant.context.get("stdin") else []),
     ]
     unchanged = Files.of(ours, manifests.recorded(manifest, entry))
+    if (mark := variant.context.get("built")) and (built := BuiltFiles.load(Path(mark))) is None:
+        raise PlumbError("the build is not there any more", mark, "plumb run builds it again")
+    unchanged.built = built if mark else None
     manifests.check(manifest)
     node = binder.resolve(
         variant.placement, threads=variant.threads, memory=variant.memory, ranks=variant.ranks_per_node
@@ -188,7 +191,13 @@ def _command(plan: _Plan, around: _Environment, host: machine.Machine) -> tuple[
         crowded=len(node.ranks) > len(host.cores),
         by_port=manifest.container is not None and not manifest.container.inherits,
     )
-    start = launcher.command(layout, bound=bool(node.bound), exported=around.exported, environment=around.all)
+    # whoever runs a program without MPI has no launcher that binds it
+    alone = variant.benchmark == APPLICATION and not variant.context.get("mpi")
+    bound = bool(node.bound) or alone
+    start = launcher.command(layout, bound=bound, exported=around.exported, environment=around.all)
+    if alone and layout.ranks == 1:
+        of_launchers = (name for row in mpi.RANK_VARIABLES for name in row if name)
+        start = mpi.Command((), {}, tuple(of_launchers))
     # who binds itself starts as the control does, with the launcher's binding off too
     placement, pages = ("none", "firsttouch") if _binds(variant) == "itself" else (variant.placement, node.memory)
     program = [
@@ -312,6 +321,9 @@ def variant_again(record: Record, trusted: bool = False, cure: str = TRUST) -> V
     if variant.benchmark in (OWN, APPLICATION):
         program, command = (variant.context.get(name) for name in ("program", "command"))
         builds = paths.build().resolve() / "applications"
-        if command != [program] or not Path(str(program)).resolve().is_relative_to(builds):
+        real = Path(str(program))
+        copies = [(name, file) for name, file in variant.context.get("copy", {}).items() if real.is_relative_to(file)]
+        copied = [[f"./{Path(name, real.relative_to(file))}"] for name, file in copies if ".." not in real.parts]
+        if command not in ([program], *copied) or not real.resolve().is_relative_to(builds):
             raise PlumbError(f"it runs a program that was not built here: {program}", where, cure)
     return variant

@@ -5,19 +5,34 @@ The program and libraries that a record's ranks loaded are listed once in the re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
 from plumbline.base import files, units
-from plumbline.launch.witness.model import Witness
+from plumbline.launch.witness.model import RankWitness, Witness
 from plumbline.records.model import Record
+from plumbline.stacks import engines
 from plumbline.stacks.manifest import Loads
 
 #: words by which a reason is known
-WORLD = "MPI_COMM_WORLD has"
+WORLD, CHANGED = "MPI_COMM_WORLD has", "was changed since the session began"
 #: changed files that one reason names
 SHOWN = 3
+
+
+def in_launch(witness: RankWitness, folder: Path) -> RankWitness:
+    """``witness`` with ``{launch}`` for the ``folder`` of its launch in the names of its program and loaded files."""
+
+    def named(path: str) -> str:
+        return path.replace(f"{folder.resolve()}/", f"{engines.FOLDER}/", 1)
+
+    objects = [replace(file, path=named(file.path)) for file in witness.objects]
+    return replace(witness, program=named(witness.program), objects=objects)
 
 
 def note(record: Record, seen: Sequence[Witness]) -> list[str]:
@@ -69,12 +84,50 @@ def _is_of(path: str, known: Mapping[str, str]) -> bool:
         return False
 
 
+class BuiltFiles(Struct, frozen=True):
+    """The files of a build as it left them in ``source``, the copy of the repository; ``folder`` has the plumb.yaml.
+
+    ``states``: :func:`files.states`, by path from ``folder``.
+    """
+
+    source: str
+    folder: str
+    states: dict[str, files.State]
+
+    @classmethod
+    def load(cls, mark: Path) -> BuiltFiles | None:
+        """Those that a build left in the file ``mark`` beside its copy; None without a complete one, or elsewhere."""
+        try:
+            with files.opened(mark) as stream:
+                built = msgspec.json.decode(stream.read(), type=cls)
+        except (OSError, msgspec.MsgspecError):
+            return None
+        return built if Path(built.source).parent == mark.parent else None
+
+    def differing(self, but: Collection[Path] = ()) -> dict[str, str]:
+        """The files, ``but`` some, whose state is not that of the build, each with ``new``, ``changed`` or ``gone``."""
+        present = files.states(Path(self.source), Path(self.folder))
+        words = {name: "gone" for name in self.states.keys() - present.keys()}
+        for name, state in present.items():
+            if state != self.states.get(name):
+                words[name] = "changed" if name in self.states else "new"
+        return {name: words[name] for name in sorted(words) if Path(self.folder, name) not in but}
+
+
 @dataclass
 class Files:
-    """Files that must stay as they are: path → SHA-256, and how each of them looked when it was read last."""
+    """Files that must stay as they are: path → SHA-256, and how each of them looked when it was read last.
+
+    ``built`` are those of the build of an application.
+    """
 
     recorded: dict[Path, str]
-    states: dict[Path, tuple[int, int, int, int]]
+    states: dict[Path, files.State]
+    built: BuiltFiles | None = None
+
+    def of_build(self) -> dict[str, str]:
+        """The other files of the build that are not as it left them, as :meth:`BuiltFiles.differing` has them."""
+        return self.built.differing(self.recorded) if self.built else {}
 
     @classmethod
     def of(cls, ours: Iterable[Path], recorded: Mapping[Path, str | None]) -> Files:
@@ -95,7 +148,7 @@ class Files:
             if (state := files.state(file)) == self.states[file]:
                 return None
             if files.sha256(file) != self.recorded[file]:
-                return f"{file} was changed since the session began"
+                return f"{file} {CHANGED}"
         except OSError as error:
             return f"{file} was there when the session began: {error.strerror}"
         self.states[file] = state

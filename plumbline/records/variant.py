@@ -145,12 +145,13 @@ class VariantRequest(Variant, frozen=True, gc=False, kw_only=True, omit_defaults
     settings: dict[Annotated[str, Meta(pattern=r"^[A-Za-z0-9_]+$(?!\n)")], Line] = {}
 
     def __post_init__(self) -> None:
-        """Refuse a variant without figures that is not profiled, and inputs outside the folder of a launch."""
+        """Refuse a variant without figures that is not profiled, and what would be outside the folder of a launch."""
         if not self.profiled and (not self.figures or self.parser == "none"):
             raise ValueError("only a profiled variant may have no figures, or the parser none")
-        inputs = self.context.get("inputs", {})
-        if not isinstance(inputs, dict) or any(name.startswith("/") or ".." in name.split("/") for name in inputs):
-            raise ValueError("an input is outside the folder of the launch")
+        for key in ("inputs", "copy"):
+            names = self.context.get(key, {})
+            if not isinstance(names, dict) or any(name.startswith("/") or ".." in name.split("/") for name in names):
+                raise ValueError(f"a file of {key} is outside the folder of the launch")
 
 
 def checked(document: Any, where: str) -> Variant:

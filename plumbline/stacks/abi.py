@@ -1,9 +1,13 @@
-"""The standard ABI of MPI 5.0 (chapter "Application Binary Interface"): one program, any library that has it."""
+"""Compiler wrappers of builds: for the standard ABI of MPI 5.0 (its chapter), and for Fortran where a stack has none.
+
+A program of the standard ABI runs with any library that has it.
+"""
 
 from __future__ import annotations
 
 import shlex
 import shutil
+import subprocess
 from pathlib import Path
 
 from plumbline.base import files
@@ -15,6 +19,7 @@ LIBRARY = "libmpi_abi.so.1"
 #: the compiler wrappers, and what each makes of the beginning of the C compiler's name (``gcc-13`` is ``g++-13``)
 OF_CXX = {"gcc": "g++", "clang": "clang++"}
 WRAPPERS: dict[str, dict[str, str]] = {"mpicc": {name: name for name in OF_CXX}, "mpicxx": OF_CXX, "mpic++": OF_CXX}
+FORTRAN = ("mpifort", "mpif90", "mpif77")
 #: ``-show`` is what CMake's FindMPI asks. No run path is written, because the launch chooses the library.
 _TEXT = """#!/bin/sh
 # compiles and links against the standard ABI of MPI: any library that has it can run the program
@@ -54,10 +59,45 @@ def write_wrappers(stack: Manifest, folder: Path) -> Path:
         name = names.get(begin, begin) + compiler.name.removeprefix(begin)
         if file := shutil.which(str(compiler.with_name(name))):
             command = shlex.join([file, "-DMPI_ABI", f"-I{Path(stack.prefix) / 'include'}"])
-            with files.replacing(folder / wrapper) as fresh:
-                fresh.write_text(_TEXT.format(command=command, link=link), encoding="utf-8")
-                fresh.chmod(0o755)
+            _write(folder / wrapper, _TEXT.format(command=command, link=link))
     return folder
+
+
+def write_fortran(stack: Manifest, folder: Path) -> Path:
+    """Write the Fortran wrappers (:data:`FORTRAN`) that the ``stack`` lacks beside its mpicc to ``folder``, returned.
+
+    Where it has one of them they are that one, with the modules of this host's gfortran, which the wheel of Intel MPI
+    has elsewhere; else each says what to do, because the next one in PATH would be another MPI library's.
+    """
+    binaries = Path(stack.prefix) / "bin"
+    folder.mkdir(parents=True, exist_ok=True)
+    having = [name for name in FORTRAN if (binaries / name).is_file()]
+    modules = _modules(Path(stack.prefix)) if having else []
+    others = {each.name: Path(each.prefix, "bin") for each in manifest.load_all()}
+    able = ", ".join(other for other, place in others.items() if any((place / name).is_file() for name in FORTRAN))
+    cure = f"use a stack that has them: {able or 'plumb stack adopt'}"
+    for name in FORTRAN if (binaries / "mpicc").is_file() else ():
+        if not having:
+            fault = f"{name}: error: stack {stack.name} has no Fortran modules of MPI; {cure}"
+            _write(folder / name, f"#!/bin/sh\necho {shlex.quote(fault)} >&2\nexit 1\n")
+        elif modules or name not in having:
+            command = [str(binaries / (name if name in having else having[0])), *(f"-I{path}" for path in modules)]
+            _write(folder / name, f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
+    return folder
+
+
+def _modules(prefix: Path) -> list[Path]:
+    """The folder of the modules below ``prefix`` that gfortran of this host reads, if it is not the usual one."""
+    if not shutil.which("gfortran"):
+        return []
+    asked = subprocess.run(["gfortran", "-dumpversion"], capture_output=True, text=True, check=False)
+    return sorted(prefix.glob(f"include/*/gfortran/{asked.stdout.strip().partition('.')[0]}.*"))[-1:]
+
+
+def _write(file: Path, text: str) -> None:
+    with files.replacing(file) as fresh:
+        fresh.write_text(text, encoding="utf-8")
+        fresh.chmod(0o755)
 
 
 def check(program: Path, ident: str, stack: Manifest) -> None:

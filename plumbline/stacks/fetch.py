@@ -18,6 +18,28 @@ from plumbline.base.errors import PlumbError
 from plumbline.stacks import archive
 
 LOCKS = Path(__file__).parent / "wheels"
+#: How compilers and build tools begin an error, the cause before its consequences; the first line of the first kind
+#: that is there counts.
+ERRORS = tuple(
+    re.compile(pattern, re.MULTILINE)
+    for pattern in (
+        # gcc, clang, icx, flang, meson: FILE:LINE:; ifx, icc: FILE(LINE):; nvc: "FILE", line LINE:; Cray; nvfortran
+        r"^.*(?::\d+|\(\d+\)|, line \d+): *(?:fatal |catastrophic )?(?i:error)\b.*"
+        r"|^\S+-\d+ .*: ERROR .*|^NVFORTRAN-[FS]-.*",
+        # gfortran, cargo
+        r"^(?:Fatal )?Error: .*|^error(?:\[E\d+\])?: (?!could not compile|subprocess-exited|metadata-gen).*",
+        r"^CMake Error\b.*|^.*\b(?:configure|mpif\w+): error: .*",
+        r"^.*(?:undefined (?:reference to|symbol)|cannot find -l|library not found for).*",
+        r"^.*(?:command not found|: not found|No such file or directory|Permission denied|No space left on device)$",
+        r"^(?!collect2|ninja: build stopped).*\b(?:(?i:error)|[A-Z]\w*Error): (?!subprocess-exited|metadata-gen).*",
+        r"^.*: \*\*\* (?!\[).*|^ninja: .*",  # make has no rule, or cannot read its file
+        r"^.*\b(?i:error)s?\b(?![./]).*",
+    )
+)
+#: the place of an error that its compiler prints on another line: gfortran above, rustc below, CMake's text below
+_ABOVE, _BELOW = re.compile(r"^(\S.*:\d+:\d+:)\s*$"), re.compile(r"^\s+--> (\S+)$")
+#: lines of the code, as compilers show them, and commands that make prints
+_QUOTED = re.compile(r"\s*\d+ \| |\s*\S*(?:cc|\+\+|fort|f90|clang|icx|ifx) .* -")
 
 
 def call(
@@ -29,18 +51,16 @@ def call(
 ) -> str:
     """Standard output of a command, run in ``folder``; raises :class:`PlumbError` if the command fails.
 
-    The error quotes the first line with ``error:``, or else the last line of the error output. The whole output of a
-    command that failed is kept in ``OWNER.log`` beside the stacks.
+    The error quotes :func:`first_error`. The whole output of a command that failed is kept in ``OWNER.log`` beside the
+    stacks.
     """
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=folder)
     if done.returncode != 0:
         log = paths.stacks() / f"{owner}.log"
         log.write_text(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}", encoding="utf-8")
-        lines = [line for line in done.stderr.strip().splitlines() if line.strip()]
-        lines += [line for line in done.stdout.strip().splitlines() if "error" in line.lower()]
-        errors = [line for line in lines if re.search("error:", line, re.IGNORECASE)]  # a compiler's, CMake's, pip's
-        first = (errors or lines[-1:] or [f"exit status {done.returncode}"])[0]
-        raise PlumbError(f"{complaint}: {first.strip()[:200]}", f"stack {owner}", f"the whole output is in {log}")
+        more = (line for line in done.stdout.splitlines() if "error" in line.lower())
+        why = first_error("\n".join([done.stderr, *more])) or f"exit status {done.returncode}"
+        raise PlumbError(f"{complaint}: {why}", f"stack {owner}", f"the whole output is in {log}")
     return done.stdout
 
 
@@ -62,10 +82,33 @@ def run_line(line: str, folder: Path, around: Mapping[str, str], failing: str, w
     with log.open("rb") as stream:
         stream.seek(begin)
         printed = stream.read().decode(errors="replace")
-    lines = [text.strip() for text in printed.splitlines() if text.strip()]
-    errors = [text for text in lines if "error" in text.lower()]
-    why = (errors or lines[-1:] or [f"exit status {done.returncode}"])[0][:200]
+    why = first_error(printed) or f"exit status {done.returncode}"
     raise PlumbError(f"{failing}: {why}", f"{where}: {line[:80]}", f"the whole output is in {log}")
+
+
+def first_error(printed: str) -> str:
+    r"""The line that names the cause in what a compiler or build tool printed, with its place; else the last line.
+
+    >>> first_error("heat.f90:3:9:\n\n    3 |   call error(x\n      |   1\nError: Syntax error at (1)")
+    'heat.f90:3:9: Error: Syntax error at (1)'
+    >>> first_error("gcc -Werror -c error.c\nmake: *** [Makefile:2: all] Error 1\n")
+    'make: *** [Makefile:2: all] Error 1'
+    """
+    lines = [line.rstrip() for line in printed.splitlines() if line.strip()]
+    text = "\n".join(line for line in lines if not _QUOTED.match(line))
+    match = next((match for kind in ERRORS if (match := kind.search(text))), None)
+    if match is None:
+        return lines[-1].strip()[:200] if lines else ""
+    above = [line for line in text[: match.start()].splitlines()[-3:] if _ABOVE.match(line)]
+    below = text[match.end() :].splitlines()[1:3]
+    error = match[0].strip()
+    if error.startswith("CMake Error at"):
+        error = " ".join([error, *(line.strip() for line in below[:1])])
+    elif above and re.match("(?:Fatal )?Error: ", error):
+        error = f"{above[-1].strip()} {error}"
+    elif place := next(filter(None, map(_BELOW.match, below)), None):
+        error = f"{place[1]}: {error}"
+    return error[:200]
 
 
 def mark(file: Path) -> dict[str, Any]:

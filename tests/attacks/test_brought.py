@@ -7,7 +7,7 @@ import samples
 import stack_manifest
 
 from plumbline import site
-from plumbline.base import paths
+from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.extras.profiles import command
@@ -149,9 +149,39 @@ def test_a_program_that_we_built_is_reproduced():
     assert variant_again(record) is record.variant
 
 
+@pytest.mark.parametrize(
+    ("copies", "program", "command", "is_ours"),
+    [
+        ({"bin": "bin"}, "bin/heat", "./bin/heat", True),
+        ({"heat": "heat"}, "heat", "./heat", True),
+        ({"bin": "bin"}, "binary/heat", "./binary/heat", False),
+        ({"bin": "bin"}, "bin/../heat", "./bin/../heat", False),
+        ({}, "heat", "./heat", False),
+    ],
+)
+def test_a_copy_of_a_program_is_run_only_where_it_is_one_of_our_build(copies, program, command, is_ours):
+    source = paths.build() / "applications/heat/x/source"
+    context = {"program": str(source / program), "command": [command]}
+    context["copy"] = {name: str(source / file) for name, file in copies.items()}
+    record = model.convert(samples.record(variant=samples.variant(benchmark="application", context=context)))
+    if is_ours:
+        assert variant_again(record) is record.variant
+    else:
+        with pytest.raises(PlumbError, match="was not built here"):
+            variant_again(record)
+
+
+def test_a_copy_is_not_written_through_a_link(tmp_path):
+    (tmp_path / "theirs").write_text("theirs")
+    (tmp_path / "link").symlink_to("theirs")
+    with pytest.raises(FileExistsError):
+        files.copy(tmp_path / "theirs", tmp_path / "link")
+    assert (tmp_path / "theirs").read_text() == "theirs"
+
+
 @pytest.mark.parametrize("name", ["../x", "a/../../x", "/x"])
 def test_inputs_stay_in_the_folder_of_a_launch(name):
-    with pytest.raises(PlumbError, match="an input is outside the folder of the launch"):
+    with pytest.raises(PlumbError, match="a file of inputs is outside the folder of the launch"):
         checked(samples.variant(context={"inputs": {name: "/etc/passwd"}}), "a record")
 
 

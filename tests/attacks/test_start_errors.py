@@ -24,8 +24,13 @@ from plumbline.show import show
 
 
 class NoChanges:
+    built = None
+
     def changes(self) -> list[str]:
         return []
+
+    def of_build(self) -> dict[str, str]:
+        return {}
 
 
 def job(script: str, folder: Path) -> Any:
@@ -229,8 +234,8 @@ def test_a_failed_launch_shows_its_last_ten_lines_once(launch: Any) -> None:
 
 @pytest.mark.parametrize(("lines", "wanted"), CAUSES)
 def test_the_reason_names_the_cause(lines: list[str], wanted: str, tmp_path: Path) -> None:
-    shown = cause_of(Ended("failed", 7, 1.0), ["\n".join(lines)], tmp_path / "absent")
-    assert shown.startswith(f"the launcher ended with exit status 7: {wanted}")
+    shown = cause_of(Ended("failed", 7, 1.0), ["\n".join(lines)], tmp_path / "absent", who="the program")
+    assert shown.startswith(f"the program ended with exit status 7: {wanted}")
     assert len(shown) < 300
 
 

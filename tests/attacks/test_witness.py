@@ -101,6 +101,59 @@ int main(int argc, char **argv) {
 }
 """
 
+#: works for hundredths of a second at home, before and after excursions: as many, each with microseconds of CPU time;
+#: who goes there, and by the C library's call or the system call alone
+EXCURSIONS = """
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+static char **words;
+static void work(long us) {
+    struct timespec at, begin;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+    do clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);
+    while ((at.tv_sec - begin.tv_sec) * 1000000 + (at.tv_nsec - begin.tv_nsec) / 1000 < us);
+}
+static void bind_to(int cpu, int raw) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    if (raw) syscall(SYS_sched_setaffinity, 0, sizeof set, &set);
+    else if (words[3][0] == 'p') pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+    else sched_setaffinity(0, sizeof set, &set);
+}
+static void *go(void *unused) {
+    for (int i = 0; i < atoi(words[4]); i++) {
+        bind_to(atoi(words[1]), words[3][0] == 'r');
+        work(atol(words[5]));
+        bind_to(atoi(words[2]), !strcmp(words[3], "raw"));
+    }
+    return unused;
+}
+int main(int argc, char **argv) {
+    pthread_t thread;
+    words = argv;
+    (void)argc;
+    work(10000 * atol(argv[6]));
+    if (!strcmp(argv[3], "pthread")) {
+        pthread_create(&thread, NULL, go, NULL);
+        pthread_join(thread, NULL);
+    } else if (!strcmp(argv[3], "child")) {
+        if (fork() == 0) { go(NULL); exit(0); }
+        wait(NULL);
+    } else {
+        go(NULL);
+    }
+    work(10000 * atol(argv[7]));
+    return 0;
+}
+"""
+
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -117,6 +170,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     compile_c(folder, PARENT, name="parent")
     compile_c(folder, FORKED, name="forked")
     compile_c(folder, AWAY, "-pthread", name="away")
+    compile_c(folder, EXCURSIONS, "-pthread", name="excursions")
     return folder
 
 
@@ -216,8 +270,33 @@ def test_work_that_moved_and_came_back_is_found(rank, programs):
     """Where the kernel counts how often a thread changed its CPU."""
     if "nr_migrations" not in Path("/proc/self/sched").read_text():
         pytest.skip("not run: this kernel does not count migrations")
-    (reason,) = rank.reasons(programs / "away", "process", rank.other, rank.own)
+    (reason,) = rank.reasons(programs / "excursions", rank.other, rank.own, "raw", 1, 0, 0, 40)
     assert f"was moved between CPUs 2 times, although its rank has CPU {rank.own} alone" in reason
+
+
+@pytest.mark.parametrize("way", ["libc", "pthread", "child"])
+def test_short_looks_at_other_cpus_are_verified_and_kept(rank, programs, way):
+    """As hwloc and GROMACS have them at their start: 5 of 20 us in 2 s, of which 2 ms are tolerated."""
+    assert rank.reasons(programs / "excursions", rank.other, rank.own, way, 5, 20, 0, 200) == []
+    (witness,) = rank.seen
+    tasks = [*witness["threads"], *witness["ended"], *(task for each in witness["others"] for task in each["threads"])]
+    assert sum(task.get("away_migrations", 0) for task in tasks) == 10
+    assert 1e-4 <= sum(task.get("away_s", 0) for task in tasks) < 2e-3
+
+
+@pytest.mark.parametrize(
+    ("attack", "words"),
+    [
+        (("libc", 1, 40_000, 0, 200), "outside the rank's CPU"),  # really worked elsewhere
+        (("libc", 400, 100, 0, 200), "outside the rank's CPU"),  # many short ones
+        (("pthread", 1, 40_000, 0, 200), "outside the rank's CPU"),  # in a thread that ended
+        (("child", 1, 80_000, 0, 200), "outside its CPUs"),
+        (("raw-leave", 1, 20, 20, 180), " CPU"),  # nobody saw it leave: all its time counts, and its migration
+        (("libc", 1, 20, 100, 100), "that may be in the measured part"),
+    ],
+)  # fmt: skip
+def test_a_thread_that_worked_elsewhere_is_refused(rank, programs, attack, words):
+    assert words in str(rank.reasons(programs / "excursions", rank.other, rank.own, *attack))
 
 
 @pytest.mark.parametrize("way", ["return", "exit"])

@@ -65,11 +65,6 @@ int main(int argc, char **argv) {
         close(ends[1]);
         if (read(ends[0], &none, 1) != 0) return 1; /* the end: the daemon has worked for a while */
     }
-    if (!strcmp(how, "writes") && rank == 0) {
-        FILE *input = fopen("data/input.txt", "a");
-        fprintf(input, "more\n");
-        fclose(input);
-    }
     if (!strcmp(how, "reads") && getchar() == EOF) how = "well";
     if (rank == 0 && strcmp(how, "silent")) {
         const char *unit = strcmp(how, "unit") ? "GF/s" : "MF/s";
@@ -101,7 +96,6 @@ BEHAVIOUR = {
     "unit": "the program printed the unit 'MF/s', GF/s was declared",
     "nan": "figure rate: 'nan' is not a finite number",
     "wrong": "wrong answer: 1.26, 1.25 expected within 0.00125",
-    "writes": "input.txt was changed since the session began",
     "leaves": "daemons that the ranks left",
     "quits": "",
     "alone": "MPI_Init",
@@ -117,10 +111,7 @@ def program(**members: object) -> dict[str, object]:
 
 def described() -> dict[str, object]:
     check = {"pattern": r"Sum: (\S+)", "value": 1.25, "tolerance": 0.001}
-    programs = {
-        name: program(command=["./program", name], checks=[check], inputs=["data"] if name == "writes" else [])
-        for name in BEHAVIOUR
-    }
+    programs = {name: program(command=["./program", name], checks=[check]) for name in BEHAVIOUR}
     for name in ("pool", "alike"):
         programs[name] |= {"placements": ["numa"], "ranks": 1, "threads": 2}
     programs["pool"] |= {"binds": "ranks", "threads": [2]}
@@ -139,8 +130,6 @@ def ran(tmp_path_factory):
     folder.mkdir()
     (folder / "program.c").write_text(PROGRAM)
     (folder / "solve.py").write_text(SCRIPT)
-    (folder / "data").mkdir()
-    (folder / "data" / "input.txt").write_text("input\n")
     own_code.commit(folder, described())
     around = own_code.variables(folder.parent)
     status, output = own_code.plumb(folder, around, "run", "--stack", "openmpi")
@@ -212,6 +201,59 @@ def test_a_record_is_reproduced(ran):
     assert status == 0, output
     assert re.search(r"^verified: plumb show [0-9a-f]{12}$", output.splitlines()[-1])
     assert "rate" in output
+
+
+#: a program without MPI that keeps a plan beside itself, is faster with one, and counts in a file of its case
+PLAN = """
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    char name[4096];
+    snprintf(name, sizeof name, "%s.plan", argv[0]);
+    FILE *plan = fopen(name, "r"), *state = fopen("case/state", "r+");
+    double least = plan ? 0.1 : 0.3;
+    int steps = 0;
+    while (clock() < least * CLOCKS_PER_SEC) {}
+    if (!plan) plan = fopen(name, "w");
+    if (fscanf(state, "%d", &steps) != 1) return 1;
+    rewind(state);
+    fprintf(state, "%d", steps + 1);
+    if (fclose(plan) || fclose(state)) return 1;
+    printf("Time: %.6f s\\nSteps: %d\\n", least + 1e-6 * (getpid() % 1000), steps);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("key", "reason"), [("inputs", "write copy: [case, plan] in plumb.yaml: each launch gets"), ("copy", None)]
+)
+def test_launches_start_from_the_same_files_by_themselves(tmp_path, key, reason):
+    """Also: one process, and no launcher, for a program without MPI; its build makes what it reads."""
+    folder = tmp_path / "plan"
+    folder.mkdir()
+    (folder / "plan.c").write_text(PLAN)
+    time = {"pattern": r"Time: (\S+)", "unit": "s"}
+    described = {
+        "command": "./plan", "mpi": False, "threads": 1, "placements": ["none"], "launches": 2, "time_limit_s": 300,
+        "figures": {"time": time}, "checks": [{"pattern": "Steps: 1$"}],
+        **({"copy": ["plan", "case"]} if key == "copy" else {"inputs": ["case"]}),
+    }  # fmt: skip
+    build = ["cc -o plan plan.c", "mkdir case && echo 1 > case/state"]
+    own_code.commit(folder, {"application": "plan", "build": build, "programs": {"plan": described}})
+    around = own_code.variables(tmp_path)
+    status, output = own_code.plumb(folder, around, "run", "--stack", "openmpi")
+    record = own_code.records(around)["plan"]
+    assert Path(record["command"][0]).name == "plumb-bind"
+    if reason:
+        assert reason in record["reasons"][0]
+        assert record["launches"][0]["reasons"][1] == "the launch changed files of the build: plan.plan (new)"
+        assert "had been changed before this launch" in " ".join(record["launches"][1]["reasons"])
+    else:
+        assert (status, record["reasons"]) == (0, []), output
+        assert min(record["figures"][0]["samples"]) > 0.29
+        assert "building" not in own_code.plumb(folder, around, "run", "--stack", "openmpi", "--launches", "1")[1]
 
 
 @pytest.fixture(scope="module")

@@ -17,15 +17,18 @@ from msgspec.structs import replace
 
 from plumbline.base import files, paths, surroundings
 from plumbline.base.errors import PlumbError
-from plumbline.measure.application.model import FILE, Application, Program, Source, check_out, load, test_name
+from plumbline.launch.program_files import BuiltFiles
+from plumbline.measure.application.model import Application, Program, Source, check_out, load, test_name
 from plumbline.parsers.application import Rules
 from plumbline.records.variant import ApplicationState
 from plumbline.stacks import abi, fetch
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks.manifest import Manifest
 
-#: file beside the sources that says that they are built: the SHA-256 of each file in them that launches run or read
+#: file beside the sources that says that they are built, a :class:`BuiltFiles`
 MARK = "built.json"
+#: how a file begins that stands in place of one that git-lfs has not fetched
+POINTER = b"version https://git-lfs.github.com/spec/"
 #: the variable that names the file with a :class:`Runnable`, for ReFrame on this host
 VARIABLE = "PLUMB_APPLICATION"
 
@@ -50,38 +53,46 @@ def build(file: Path, source: Source, stack: Manifest, say: Callable[[str], None
     name, standard = now.application, now.mpi_abi == "standard"
     compiles = abi.builder(stack) if standard else stack
     made_with = msgspec.to_builtins((compiles.name, compiles.mpi, compiles.compiler))
-    known = json.dumps([source.identity, str(source.folder), *made_with, now.mpi_abi, source.variables])
+    elsewhere = (now.code, now.build) if now.code else ()  # then no commit has the lines of build
+    known = json.dumps([source.identity, str(source.folder), *made_with, now.mpi_abi, source.variables, *elsewhere])
     place = paths.build() / "applications" / name / hashlib.sha256(known.encode()).hexdigest()[:16]
     folder = place / "source" / (source.folder.relative_to(source.repository) if source.repository else "")
+    described = file if now.code else folder / file.name
     with files.lock(place.with_suffix(".lock")):
-        changed = _changed(place / MARK, folder)
+        before = BuiltFiles.load(place / MARK)
+        changed = [*before.differing()] if before else None
         if changed:
             say(f"{name}: {changed[0]} of {source.label} was changed since it was built: it is built again")
         if changed is None or changed:
             shutil.rmtree(place, ignore_errors=True)
             place.mkdir(parents=True)
             check_out(source, place / "source")
-            if not (folder / FILE).is_file():
-                raise PlumbError(f"{source.label} has no {FILE}", str(source.folder), "is it committed? git add it")
-            if (checked_out := load(folder / FILE)).build:
+            if not described.is_file():
+                cure = "is it committed? git add it, or keep it outside: plumb application init --application FILE"
+                raise PlumbError(f"{source.label} has no {file.name}", str(source.folder), cure)
+            if (checked_out := now if now.code else load(described)).build:
                 say(f"{name}: building {source.label} with {compiles.name}")
             around = environment(compiles) | dict(source.variables)
-            if standard:
-                around["PATH"] = f"{abi.write_wrappers(compiles, place / 'bin')}:{around['PATH']}"
+            write = abi.write_wrappers if standard else abi.write_fortran
+            around["PATH"] = f"{write(compiles, place / 'bin')}:{around['PATH']}"
             for line in checked_out.build:
                 failing = f"the build of {source.label} fails with {compiles.name}"
-                fetch.run_line(line, folder, around, failing, f"{FILE}, build", place / "build.log")
-            files.replace(place / MARK, json.dumps(_watched(folder)) + "\n")
-    built = Built(load(folder / FILE), source, stack.name, folder)
-    for called, program in built.application.programs.items() if standard else ():
-        if program.mpi:
+                fetch.run_line(line, folder, around, failing, f"{file.name}, build", place / "build.log")
+            left = BuiltFiles(str(place / "source"), str(folder), files.states(place / "source", folder))
+            files.replace(place / MARK, msgspec.json.encode(left).decode())
+    built = Built(now if now.code else load(described), source, stack.name, folder)
+    for called, program in built.application.programs.items():
+        _refuse_absent(called, program, folder)
+        if standard and program.mpi:
             abi.check(executable(program.words[0], folder, stack), called, stack)
     return built
 
 
 def environment(stack: Manifest) -> dict[str, str]:
     """The variables of a build: this process's and the stack's, with the stack's programs first in PATH."""
-    around = {**surroundings.of_user(), **manifests.environment(stack, os.environ)}
+    # a hook's variables name its repository, which is not the copy
+    user = {key: value for key, value in surroundings.of_user().items() if key in os.environ or key[:4] != "GIT_"}
+    around = {**user, **manifests.environment(stack, os.environ)}
     return {**around, "PATH": f"{Path(stack.prefix) / 'bin'}:{around.get('PATH', os.defpath)}"}
 
 
@@ -101,23 +112,16 @@ def executable(word: str, folder: Path, stack: Manifest) -> Path:
     return Path(program)
 
 
-def _watched(folder: Path) -> dict[str, str]:
-    """The SHA-256 of the files that launches run or read, by path below ``folder``: plumb.yaml, programs, inputs."""
-    programs = load(folder / FILE).programs.values()
-    named = {FILE, *(name for each in programs for name in (each.words[0], *each.inputs, each.stdin or FILE))}
-    watched = {file for name in named for file in files.below(folder / name)}
-    ours = sorted(file for file in watched if file.is_relative_to(folder))
-    return {file.relative_to(folder).as_posix(): files.sha256_once(file) for file in ours}
-
-
-def _changed(mark: Path, folder: Path) -> list[str] | None:
-    """The files of ``folder`` that were changed since the build left its ``mark``; None without one."""
-    try:
-        known = msgspec.json.decode(mark.read_bytes(), type=dict[str, str])
-    except (OSError, msgspec.MsgspecError):
-        return None
-    present = {name: files.sha256_once(folder / name) for name in known if (folder / name).is_file()}
-    return [name for name, digest in known.items() if present.get(name) != digest]
+def _refuse_absent(called: str, program: Program, folder: Path) -> None:
+    """Raise :class:`PlumbError` for what the ``program`` reads and is not there after the build, or is a pointer."""
+    for name, key in program.absent(folder).items():
+        cure = "build has to make it, or git to have it: git add it"
+        raise PlumbError(f"programs.{called}.{key}: there is no {name} after the build", str(folder), cure)
+    for file in (file for name in (*program.inputs, *program.copy) for file in files.below(folder / name)):
+        with files.opened(file) as stream:
+            if stream.read(len(POINTER)) == POINTER:
+                cure = "git lfs install, then git lfs pull, or leave it out"
+                raise PlumbError("a pointer of Git LFS stands in place of the file", str(file), cure)
 
 
 class Runnable(Struct, frozen=True, kw_only=True):
@@ -150,10 +154,13 @@ class Runnable(Struct, frozen=True, kw_only=True):
         """The facts that a launch of the program ``called`` needs, as built with ``stack``."""
         program, folder = self.programs[called], Path(self.stacks[stack])
         file = executable(program.words[0], folder, manifests.load(stack))
+        word = program.words[0]
         return {
             "program": str(file),
-            "command": [str(file)],
+            "command": [f"./{Path(word)}" if program.copies(word) else str(file)],
             "inputs": {name: str(folder / name) for name in program.inputs},
+            "copy": {name: str(folder / name) for name in program.copy},
+            "built": next(str(above / MARK) for above in folder.parents if (above / MARK).is_file()),
             **({"stdin": str(folder / program.stdin)} if program.stdin else {}),
             "mpi": program.mpi,
             "binds": program.binds,

@@ -39,18 +39,20 @@ class Program(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, f
     """A program, what it prints, and where its ranks and threads are placed.
 
     ``command`` is a line of words or a list; no shell reads it, and its first word is a file below the folder of
-    plumb.yaml, or a program in PATH. It runs in an empty folder, with links to its ``inputs``; its first rank reads the
-    file ``stdin``. ``placements`` are names of docs/placements.md, each a variant. ``memory`` is the memory policy,
-    ``threads`` those of a rank (a list: each a variant) and ``ranks`` those of a node; without them the placement
-    decides. ``binds`` says what is bound: ``threads``, each to its CPU, as OpenMP does it, or ``ranks``, whose threads
-    may run on any CPU of their rank; with ``itself`` the program binds its threads, as the placement has them. ``mpi``
-    says whether it is an MPI program. ``time_limit_s`` is that of a launch, ``launches`` how many a campaign makes.
+    plumb.yaml, or a program in PATH. It runs in an empty folder, with links to its ``inputs`` and a copy of each file
+    and folder of ``copy``, which it may change; its first rank reads the file ``stdin``. ``placements`` are names of
+    docs/placements.md, each a variant. ``memory`` is the memory policy, ``threads`` those of a rank (a list: each a
+    variant) and ``ranks`` those of a node; without them the placement decides. ``binds`` says what is bound:
+    ``threads``, each to its CPU, as OpenMP does it, or ``ranks``, whose threads may run on any CPU of their rank; with
+    ``itself`` the program binds its threads, as the placement has them. ``mpi`` says whether it is an MPI program.
+    ``time_limit_s`` is that of a launch, ``launches`` how many a campaign makes.
     """
 
     command: Annotated[str, Meta(min_length=1)] | Annotated[list[str], Meta(min_length=1)]
     figures: Annotated[dict[Name, FigureRule], Meta(min_length=1)]
     checks: list[CheckRule] = []
     inputs: list[Inside] = []
+    copy: list[Inside] = []
     stdin: Inside | None = None
     placements: Annotated[list[str], Meta(min_length=1)] = msgspec.field(default_factory=lambda: ["core"])
     memory: str | None = None
@@ -68,14 +70,26 @@ class Program(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, f
         """The command, word by word."""
         return shlex.split(self.command) if isinstance(self.command, str) else list(self.command)
 
+    def copies(self, file: str) -> bool:
+        """Whether each launch has a copy of ``file``, a path from the folder of plumb.yaml on, and no name in PATH."""
+        return "/" in file and any(Path(file).is_relative_to(entry) for entry in self.copy)
+
+    def absent(self, folder: Path) -> dict[str, str]:
+        """What it reads and ``folder`` lacks, with the key that names it."""
+        entries = {**dict.fromkeys(self.inputs, "inputs"), **dict.fromkeys(self.copy, "copy")}
+        lacking = {entry: key for entry, key in entries.items() if not (folder / entry).exists()}
+        return lacking | ({self.stdin: "stdin"} if self.stdin and not (folder / self.stdin).is_file() else {})
+
 
 class Application(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """What ``plumb.yaml`` says: ``build`` are lines for bash, run once for each stack and commit in a clean copy.
 
-    With ``mpi_abi: standard`` they are run once for all stacks whose library has the standard ABI of MPI 5.
+    With ``mpi_abi: standard`` they are run once for all stacks whose library has the standard ABI of MPI 5. ``code`` is
+    the folder of the code where that is not the file's own, from which it is relative.
     """
 
     application: Name
+    code: Annotated[str, Meta(min_length=1)] | None = None
     build: list[str] = []
     mpi_abi: Literal["stack", "standard"] = "stack"
     programs: Annotated[dict[Name, Program], Meta(min_length=1)]
@@ -116,7 +130,7 @@ def named_or_here(named: Path | None) -> Path | None:
 def load(file: Path) -> Application:
     """The application of ``file``. Raises :class:`PlumbError` with the first of its faults."""
     application = schemas.load("application", file, Application, FILE, CURE)
-    if fault := next(faults(application, file.parent), None):
+    if fault := next(faults(application, file), None):
         raise PlumbError(fault, str(file), "fix that key")
     return application
 
@@ -130,13 +144,19 @@ def checked(file: Path) -> tuple[Application | None, list[str]]:
     if wrong := schemas.faults(document, Application):
         return None, wrong
     application = msgspec.convert(document, Application)
-    return application, list(faults(application, file.parent))
+    return application, list(faults(application, file))
 
 
-def faults(application: Application, folder: Path) -> Iterator[str]:
-    """The faults that a type cannot show: ``KEY: FAULT``, in the order of the file."""
+def faults(application: Application, file: Path) -> Iterator[str]:
+    """The faults that a type cannot show: ``KEY: FAULT``, in the order of the ``file``."""
+    folder = file.parent / (application.code or "")
+    if not folder.is_dir():
+        yield f"code: there is no folder {folder}"
+        return
     for name, program in application.programs.items():
         yield from (f"programs.{name}.{fault}" for fault in _faults(program, folder))
+        absent = {} if application.build else program.absent(folder)  # which build may make
+        yield from (f"programs.{name}.{key}: there is no {entry} beside {FILE}" for entry, key in absent.items())
 
 
 def _faults(program: Program, folder: Path) -> Iterator[str]:
@@ -167,19 +187,16 @@ def _faults(program: Program, folder: Path) -> Iterator[str]:
         parts = Path(name).parts
         if (folder / name).exists() and any(_overlap(parts, Path(entry).parts) for entry in program.inputs):
             yield f"inputs: {name} is read as what the program writes, and a launch may not change an input"
-    for place, entry in enumerate(program.inputs):
+    entries = [("inputs", entry) for entry in program.inputs] + [("copy", entry) for entry in program.copy]
+    for place, (key, entry) in enumerate(entries):
         parts = Path(entry).parts
-        overlapping = [earlier for earlier in program.inputs[:place] if _overlap(Path(earlier).parts, parts)]
+        overlapping = [earlier for _, earlier in entries[:place] if _overlap(Path(earlier).parts, parts)]
         if not parts:
-            yield f"inputs: '{entry}': name the files and folders that the program reads"
+            yield f"{key}: '{entry}': name the files and folders that the program reads"
         elif parts[0] in TAKEN:
-            yield f"inputs: '{entry}': the name is that of a file of Plumbline in the same folder"
-        elif not (folder / entry).exists():
-            yield f"inputs: there is no {entry} beside {FILE}"
+            yield f"{key}: '{entry}': the name is that of a file of Plumbline in the same folder"
         elif overlapping:
-            yield f"inputs: '{overlapping[0]}' and '{entry}' overlap: leave one out"
-    if program.stdin and not (folder / program.stdin).is_file():
-        yield f"stdin: there is no file {program.stdin} beside {FILE}"
+            yield f"{key}: '{overlapping[0]}' and '{entry}' overlap: leave one out"
     yield from (f"placements: {fault}" for name in program.placements if (fault := binder.fault(name)))
     if program.memory and (fault := binder.fault("core", program.memory)):
         yield f"memory: {fault}"
@@ -209,7 +226,7 @@ def pattern_faults(text: str, number: bool) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Source:
-    """A state of the code in ``folder``, which has the plumb.yaml.
+    """A state of the code in ``folder``, which its plumb.yaml names or is in.
 
     ``commit`` is its commit; None where the folder is in no repository: then ``digest`` is that of its files.
     ``changed``: tracked files differ from the commit that is checked out; ``commit`` is then one of its own, of no
@@ -242,33 +259,36 @@ class Source:
         return ", ".join([f"{self.identity[:12]}{changes}", *(f"{name}={value}" for name, value in self.variables)])
 
 
+def code_folder(file: Path) -> Path:
+    """The folder of the code that ``file`` describes: the ``code`` that it names, or its own."""
+    return (file.parent / (load(file).code or "")).resolve()
+
+
 def present_code(file: Path, variables: Variables = ()) -> Source:
     """The code as it lies beside ``file``, with changes of tracked files that are not committed."""
-    folder = file.parent
+    folder = code_folder(file)
     if (repository := git.top(folder)) is None:
         return Source(folder, None, None, digest=_digest(folder), variables=variables)
-    if (head := git.commit("HEAD", repository)) is None:
-        raise PlumbError("the repository has no commit", str(repository), "git commit what is to be measured")
-    date = git.run("show", "--no-patch", "--format=%cI", head, at=repository)
-    always = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}  # the same changes are the same commit
-    stashed = git.run("stash", "create", at=repository, variables=always)
-    return Source(folder, repository, stashed or head, bool(stashed), variables=variables)
+    commit = git.present(repository)
+    return Source(folder, repository, commit, commit != git.commit("HEAD", repository), variables=variables)
 
 
 def code_of_commit(file: Path, name: str, variables: Variables = ()) -> Source:
     """The code at the commit that ``name`` stands for. Raises :class:`PlumbError` where there is none."""
-    if (repository := git.top(file.parent)) is None:
-        raise PlumbError(f"'{name}' is not a commit: this is not a git repository", str(file.parent), "git init")
+    folder = code_folder(file)
+    if (repository := git.top(folder)) is None:
+        cure = f"git init, or name the repository in {file.name} as code: FOLDER"
+        raise PlumbError(f"'{name}' is not a commit: this is not a git repository", str(folder), cure)
     if (commit := git.commit(name, repository)) is None:
         raise PlumbError(f"'{name}' is not a commit", str(repository), "git log has them")
-    return Source(file.parent, repository, commit, variables=variables)
+    return Source(folder, repository, commit, variables=variables)
 
 
 def check_out(source: Source, target: Path) -> Path:
-    """Make a clean copy of the code in ``target``, which is not there yet; returns the folder that has plumb.yaml.
+    """Make a clean copy of the code in ``target``, which is not there yet; returns its folder that ``source`` names.
 
     Of a repository it has what is committed, submodules too, and nothing else. Raises :class:`PlumbError` if git
-    refuses, or where that state has no plumb.yaml in this place.
+    refuses.
     """
     if source.repository is None:
         shutil.copytree(source.folder, target, symlinks=True)

@@ -59,7 +59,7 @@ def _tests(built: Runnable) -> None:
             "program": program,
             "placement": parameter(program.placements, type=str),
             "memory": program.memory or ("firsttouch" if program.binds == "itself" else None),
-            "ranks_per_node": program.ranks or 0,
+            "ranks_per_node": program.ranks or (0 if program.mpi else 1),
             "nodes": program.nodes,
             "launches": program.launches,
             "launch_time_limit": program.time_limit_s,

@@ -128,3 +128,34 @@ def test_a_gate_removes_only_its_own_dry_run(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(PlumbError, match="not made by Plumbline"):
         variants.list_variants(["mpich"], None, None, tmp_path)
     assert (tmp_path / "reframe" / "thesis.tex").read_text() == "years of work"
+
+
+def test_states_are_those_of_all_files_but_git_s_and_compiled_modules(tmp_path):
+    for name in ("a/b", "a/.git/c", "a/__pycache__/d.pyc", "a/__pycache__/e.nbi"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "a" / "folder").symlink_to(".")
+    (tmp_path / "a" / os.fsdecode(b"odd\xff")).touch()
+    before = files.states(tmp_path, tmp_path / "a")
+    assert sorted(before) == ["__pycache__/e.nbi", "b", "folder", "odd\\xff"]
+    (tmp_path / "a" / "b").write_text("more")
+    after = files.states(tmp_path, tmp_path / "a")
+    assert {name for name in before if before[name] != after[name]} == {"b"}
+
+
+def test_a_copy_has_times_and_modes_and_no_link_into_what_it_is_of(tmp_path):
+    source = tmp_path / "source"
+    (source / "in").mkdir(parents=True)
+    (source / "in" / "file").write_text("first")
+    (source / "in" / "file").chmod(0o741)
+    os.utime(source / "in" / "file", ns=(1, 123456789))
+    (source / "link").symlink_to("in/file")
+    (source / "nowhere").symlink_to("absent")
+    files.copy(source, tmp_path / "copy")
+    status = (tmp_path / "copy" / "in" / "file").stat()
+    assert (status.st_mode & 0o777, status.st_mtime_ns) == (0o741, 123456789)
+    (tmp_path / "copy" / "link").write_text("second")
+    assert (source / "in" / "file").read_text() == "first"
+    os.mkfifo(source / "fifo")
+    with pytest.raises(OSError, match="not a regular file"):
+        files.copy(source, tmp_path / "other")

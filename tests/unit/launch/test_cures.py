@@ -8,7 +8,7 @@ import pytest
 from plans import typed as plan_of
 from witnesses import typed
 
-from plumbline.launch.conclusions import with_cures
+from plumbline.launch.conclusions import RULES, with_cures
 from plumbline.launch.witness.compare import compare
 
 PLAN = plan_of(
@@ -35,7 +35,9 @@ def said(*threads: tuple[list[int], float], binds: str = "threads") -> list[str]
 
 
 def run(seen: list, binds: str, status: str = "ok") -> SimpleNamespace:
-    return SimpleNamespace(seen=seen, job=SimpleNamespace(binds=binds), ended=SimpleNamespace(status=status))
+    variant, built = SimpleNamespace(context={}), SimpleNamespace(built=None)
+    job = SimpleNamespace(binds=binds, variant=variant, files=built)
+    return SimpleNamespace(seen=seen, job=job, ended=SimpleNamespace(status=status), changed=[], of_build=({}, {}))
 
 
 @pytest.mark.parametrize(
@@ -61,3 +63,22 @@ def test_reasons_without_a_cure_and_launches_that_failed_stay_as_they_are():
     first, second = with_cures(run([], "threads"), reasons)
     assert first == reasons[0]
     assert second.startswith(f"{reasons[1]}; the launch ended well, so the ranks are linked statically, or")
+
+
+@pytest.mark.parametrize(
+    ("changed", "program", "cure"),
+    [
+        ("case/U", "/b/heat", "write copy: [case] in plumb.yaml: each launch gets files of its own"),
+        ("heat.plan", "/b/heat", "write copy: [heat] in plumb.yaml: each launch gets files of its own"),
+        ("state/log", "/b/state/heat", "let the program write in the folder where it runs"),
+        ("heat.log", "/usr/bin/python", "let the program write in the folder where it runs"),
+    ],
+)
+def test_whoever_changes_the_build_is_told_what_to_copy(changed, program, cure):
+    ran = run([], "threads")
+    ran.of_build = ({"earlier": "gone"}, {changed: "new"})
+    ran.job.files.built = SimpleNamespace(folder="/b")
+    ran.job.variant.context = {"program": program, "inputs": {"case": "/b/case"}, "copy": {"state": "/b/state"}}
+    before, said = with_cures(ran, RULES[1].evidence(ran))
+    assert before.endswith("had been changed before this launch: earlier (gone); the next command builds it again")
+    assert said.startswith(f"the launch changed files of the build: {changed} (new); {cure}")

@@ -8,6 +8,28 @@ from plumbline import mpi
 from plumbline.launch import pipeline
 
 
+def unread(texts: list[str], variables: dict[str, str]) -> str:
+    """Why the output of two ranks that printed ``texts`` with ``variables`` cannot be read."""
+    job = SimpleNamespace(
+        variant=SimpleNamespace(profiled=False, parser="kernel", context={}, benchmark="pairs"),
+        record=SimpleNamespace(environment=variables),
+        plan=SimpleNamespace(threads=1),
+        ranks=SimpleNamespace(layout=SimpleNamespace(ranks=2)),
+        remarks=[],
+    )
+    printed = SimpleNamespace(of_ranks=lambda: texts, refuse_excess=lambda: None)
+    made = SimpleNamespace(measurements=[], remarks=[], work=None)
+    run = SimpleNamespace(job=job, launch=made, output=printed, ended=SimpleNamespace(status="ok"), seen=[])
+    pipeline.parse(run)
+    (reason,) = run.unread
+    return str(reason)
+
+
+def test_ranks_that_all_print_are_counted():
+    assert unread(["a\n", "b\n"], {}).endswith("; 2 of 2 ranks printed")
+    assert "ranks printed" not in unread(["a\n", "\n"], {})
+
+
 @pytest.mark.parametrize(
     ("variables", "ending"),
     [
@@ -16,18 +38,7 @@ from plumbline.launch import pipeline
     ],
 )
 def test_garbled_output_names_the_variables_that_make_a_library_talk(variables, ending):
-    job = SimpleNamespace(
-        variant=SimpleNamespace(profiled=False, parser="kernel", context={}, benchmark="pairs"),
-        record=SimpleNamespace(environment=variables),
-        plan=SimpleNamespace(threads=1),
-        ranks=SimpleNamespace(layout=SimpleNamespace(ranks=2)),
-        remarks=[],
-    )
-    printed = SimpleNamespace(of_ranks=lambda: ["==== Various sizes and limits ====\n"], refuse_excess=lambda: None)
-    made = SimpleNamespace(measurements=[], remarks=[], work=None)
-    run = SimpleNamespace(job=job, launch=made, output=printed, ended=SimpleNamespace(status="ok"), seen=[])
-    pipeline.parse(run)
-    (reason,) = run.unread
+    reason = unread(["==== Various sizes and limits ====\n"], variables)
     assert reason.startswith("kernel: not one JSON document")
     assert (ending in reason) if ending else ("library" not in reason)
 

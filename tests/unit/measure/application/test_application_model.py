@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -79,7 +80,14 @@ def repository(tmp_path) -> Path:
             changed("programs.heat", GOOD["programs"]["heat"] | {"binds": "itself", "placements": ["core", "none"]}),
             "programs.heat.binds: itself: placement none does not say where threads are to be bound",
         ),
-        (changed("programs.heat.stdin", "in.txt"), "programs.heat.stdin: there is no file in.txt beside plumb.yaml"),
+        (
+            {**changed("programs.heat.stdin", "in.txt"), "build": []},
+            "programs.heat.stdin: there is no in.txt beside plumb.yaml",
+        ),
+        (
+            changed("programs.heat", GOOD["programs"]["heat"] | {"inputs": ["a"], "copy": ["a/b"]}),
+            "programs.heat.copy: 'a' and 'a/b' overlap: leave one out",
+        ),
         (changed("programs.heat.colour", 1), "programs.heat.colour: there is no such key: known: command, figures, "),
         (changed("programs.heat.thread", 1), "programs.heat.thread: there is no such key: did you mean 'threads'?"),
         (changed("programs.heat.command", "./heat 'x"), "programs.heat.command: No closing quotation"),
@@ -102,7 +110,10 @@ def repository(tmp_path) -> Path:
         ),
         (changed("programs.heat.checks", [{"pattern": "a", "value": 1}]), "checks.0.pattern: it has no group"),
         (changed("programs.heat.inputs", ["../x"]), "programs.heat.inputs[0]: Expected `str` matching regex"),
-        (changed("programs.heat.inputs", ["x"]), "programs.heat.inputs: there is no x beside plumb.yaml"),
+        (
+            {**changed("programs.heat.inputs", ["x"]), "build": []},
+            "programs.heat.inputs: there is no x beside plumb.yaml",
+        ),
         (changed("programs.heat.inputs", ["."]), "programs.heat.inputs: '.': name the files and folders"),
         (changed("programs.heat.inputs", ["output/x"]), "inputs: 'output/x': the name is that of a file of Plumbline"),
         (
@@ -127,7 +138,7 @@ def test_what_is_wrong_is_one_line(tmp_path, document, said):
 
 
 def test_check_says_all_faults(tmp_path, monkeypatch, capsys):
-    document = changed("programs.heat.inputs", ["x"])
+    document = changed("programs.heat.inputs", ["witness"])
     document["programs"]["heat"]["figures"]["rate"]["pattern"] = "a"
     written(tmp_path, document)
     monkeypatch.chdir(tmp_path)
@@ -294,6 +305,11 @@ class TestBuild:
         assert [(one.folder / "heat").read_text().split()[-1] for one in builds] == ["s-mark", "mine", "other"]
         assert builds[1].source.label == f"{state.identity[:12]}, MARK=mine"
 
+    def test_a_hook_that_builds_does_not_name_its_repository(self, repository, tmp_path, monkeypatch):
+        monkeypatch.setattr(build.surroundings, "of_user", lambda: {"GIT_DIR": "theirs", "THEIRS": "kept"})
+        around = build.environment(self.stack(tmp_path))
+        assert ("GIT_DIR" in around, around["THEIRS"]) == (False, "kept")
+
     def test_what_the_repository_has_is_not_touched(self, repository, tmp_path):
         self.built(repository, tmp_path)
         assert git(repository, "status", "--porcelain", "--ignored") == ""
@@ -303,6 +319,50 @@ class TestBuild:
         for _ in range(2):
             with pytest.raises(PlumbError, match=r"fails with s: heat\.c:3: error: no such type"):
                 self.built(repository, tmp_path)
+
+    def test_the_build_may_make_what_launches_read_and_has_to(self, repository, tmp_path):
+        program = {**GOOD["programs"]["heat"], "inputs": ["case"], "copy": ["state"], "stdin": "case/in"}
+        written(repository, {**GOOD, "programs": {"heat": program}})
+        with pytest.raises(PlumbError, match=r"programs\.heat\.inputs: there is no case after the build"):
+            self.built(repository, tmp_path)
+        made = ["mkdir case", "touch case/in state"]
+        written(repository, {**GOOD, "build": GOOD["build"] + made, "programs": {"heat": program}})
+        assert self.built(repository, tmp_path)[0].folder.joinpath("state").is_file()
+
+    def test_a_pointer_of_git_lfs_is_no_input(self, repository, tmp_path):
+        pointer = build.POINTER.decode() + "v1\noid sha256:1\nsize 9\n"
+        (repository / "data").write_text(pointer)
+        written(repository, {**GOOD, "programs": {"heat": {**GOOD["programs"]["heat"], "copy": ["data"]}}})
+        git(repository, "add", ".")
+        with pytest.raises(PlumbError, match=r"a pointer of Git LFS.*/data\): git lfs install, then git lfs pull"):
+            self.built(repository, tmp_path)
+
+    def test_what_was_written_into_the_build_makes_it_anew(self, repository, tmp_path):
+        folder = self.built(repository, tmp_path)[0].folder
+        (folder / "__pycache__").mkdir()
+        (folder / "__pycache__" / "a.pyc").touch()
+        assert self.built(repository, tmp_path)[1] == []
+        (folder / "plan").touch()
+        assert ": plan of " in self.built(repository, tmp_path)[1][0]
+        assert not (folder / "plan").exists()
+
+    def test_a_stack_that_cannot_build_it_does_not_end_the_others(self, repository, tmp_path, monkeypatch):
+        written(repository, {**GOOD, "build": ['[ "$(mpicc)" = b ] && exit 1; cp plumb.yaml heat; chmod +x heat']})
+        stacks = {}
+        for name in "ab":
+            (tmp_path / name / "bin").mkdir(parents=True)
+            mpicc = tmp_path / name / "bin" / "mpicc"
+            mpicc.write_text(f"#!/bin/sh\necho {name}; echo 'x.c:1:1: error: no {name}' >&2\n")
+            mpicc.chmod(0o755)
+            stacks[name] = replace(stack_manifest.made(name), prefix=str(tmp_path / name))
+        monkeypatch.setattr(manifest, "load", stacks.get)
+        monkeypatch.setattr(manifest, "load_all", lambda: list(stacks.values()))
+        file, said = repository / "plumb.yaml", []
+        tests = campaign.prepared(file, model.present_code(file), ["b", "a"], tmp_path / "list", said.append)
+        assert tests.unbuilt == ["not built with b: x.c:1:1: error: no b"]
+        assert "fails with b: x.c:1:1: error: no b" in said[-1]
+        with pytest.raises(PlumbError, match="fails with b"):
+            campaign.prepared(file, model.present_code(file), ["b"], tmp_path / "list", said.append)
 
     def test_a_program_that_the_build_did_not_make(self, repository, tmp_path):
         found, _ = self.built(repository, tmp_path)
@@ -375,6 +435,12 @@ def test_the_files_in_the_documentation_are_in_order(tmp_path):
         assert model.load(file).programs
 
 
+def test_a_name_in_path_is_not_that_of_a_copy():
+    program = model.Program(command="python", figures={}, copy=["python", "bin"])
+    copied = [program.copies(word) for word in ("python", "./python", "bin/heat", "./binary/heat")]
+    assert copied == [False, True, True, False]
+
+
 def test_every_key_is_documented():
     page = (paths.root() / "docs" / "applications.md").read_text(encoding="utf-8")
     for kind in (model.Application, model.Program, FigureRule, CheckRule):
@@ -430,8 +496,23 @@ def test_run_measures_on_the_partition_that_is_named(repository, monkeypatch):
     monkeypatch.setattr(measure.campaign, "measure", lambda tests: asked.append(tests.options) or 0)
     monkeypatch.setattr(measure.fastest, "gates", lambda *told: asked.append(told[2]))
     monkeypatch.setattr(measure.fastest, "find", lambda stacks, compare: ({}, 0))
+    builds = [SimpleNamespace(stack="a"), SimpleNamespace(stack="b")]
+    monkeypatch.setattr(measure.campaign, "built", lambda *_: (builds, []))
     monkeypatch.chdir(repository)
     words = ["run", "--stack", "a", "--stack", "b", "--site", "here"]
     for more in ([], ["--partition", "cpu"], ["--any-mpi"], ["--any-mpi", "--partition", "cpu"]):
         assert cli.main([*words, *more]) == 0
     assert [asked[0][-1], asked[1][-1], *asked[2:]] == ["--system=here", "--system=here:cpu", "here", "here:cpu"]
+
+
+def test_a_file_outside_of_the_repository_describes_commits_without_one(repository, tmp_path):
+    git(repository, "rm", "-q", "plumb.yaml")
+    (repository / "code.c").write_text("")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "without")
+    file = written(tmp_path, {**GOOD, "code": "heat"})
+    for source in (model.present_code(file), model.code_of_commit(file, "HEAD")):
+        assert (source.folder, source.commit) == (repository, git(repository, "rev-parse", "HEAD"))
+    file.write_text(yaml.safe_dump({**GOOD, "code": "nowhere"}))
+    with pytest.raises(PlumbError, match="code: there is no folder"):
+        model.load(file)
