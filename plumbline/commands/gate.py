@@ -35,18 +35,18 @@ from plumbline.statistics.paired import PairedRule
 OF_A_JOB = ("minutes", "first_fail", "for_git_bisect", "cause_minutes", "application", "output")
 REPEAT = (
     "baseline", "candidate", "stack", "test", "site", "partition", "rules", "tolerance", "must_detect", "minutes",
-    "application", "common", "first_fail", "disturbed_by_itself", "gain", "figure", "better", "unit",
+    "application", "common", "first_fail", "disturbed_by_itself", "gain", "measure_equal", "figure", "better", "unit",
 )  # fmt: skip
 #: most commands shown that search for a cause
 MOST_WHYS = 3
 #: options that only a live gate has, and all that say what a new gate does, as argparse calls them
 LIVE = (
     "application candidate stack test site partition rules common seed work minutes first_fail cause_minutes figure "
-    "resume"
+    "measure_equal resume"
 )
 BEGINNING = (
-    f"baseline {' '.join(MARGINS)} disturbed_by_itself gain candidate stack test site partition rules common seed work "
-    "figure better"
+    f"baseline {' '.join(MARGINS)} disturbed_by_itself measure_equal gain candidate stack test site partition rules "
+    "common seed work figure better"
 )
 #: options that mean nothing for two commands
 OF_SUITE = ("application", "stack", "test", "site", "partition", "rules", "common", "cause_minutes")
@@ -84,6 +84,7 @@ OF_SUITE = ("application", "stack", "test", "site", "partition", "rules", "commo
     option("--tolerance", "tolerated slowdown (default: 0.01, 1 %%)"),
     option("--must-detect", "smallest slowdown that must be detected (default: 0.05, 5 %%)"),
     flag(OPTION, "judge a candidate even if its own extra threads disturb it"),
+    flag("--measure-equal", "measure the same program on both sides too (A/A)"),
     flag("--gain", "report GAIN where the candidate is proven faster"),
     option("--minutes", "start no pair of launches after M minutes"),
     flag("--first-fail", "stop at the first certain FAIL, even with other figures undecided"),
@@ -211,7 +212,9 @@ def _begin(args: argparse.Namespace) -> Path:
         return Path(args.resume)
     rule = _rule(args)
     seed = secrets.randbits(32) if args.seed is None else args.seed
-    terms = setup.Terms(rule, seed, ("plumb", "gate", *jobs.options(args, *REPEAT)), args.disturbed_by_itself)
+    terms = setup.Terms(
+        rule, seed, ("plumb", "gate", *jobs.options(args, *REPEAT)), args.disturbed_by_itself, args.measure_equal
+    )
     spelled = (args.baseline, args.candidate)
     if args.figure is not None or any(commands.KIND in sides.parsed(side, "plumb gate") for side in spelled):
         if useless := next((name for name in OF_SUITE if getattr(args, name)), None):

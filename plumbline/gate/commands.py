@@ -108,6 +108,11 @@ class CommandBench(GateBench):
         every = [variant for couple in begun.couples for variant in couple]
         self.jobs = cast("list[Any]", [SimpleNamespace(record=_record(variant, begun)) for variant in every])
 
+    def same(self, position: int) -> tuple[bool, list[str]]:
+        """Whether both sides are the same command in the same circumstances."""
+        first, second = (self.jobs[2 * position + side].record.variant for side in (0, 1))
+        return first == second, []
+
     def launch(self, which: int, index: int, order: int) -> Launch:
         """Start the command; raises :class:`PlumbError` where it cannot be started."""
         record, folder = self.jobs[which].record, self.folder_of(order)

@@ -25,7 +25,6 @@ from plumbline.judge.history import Followed
 from plumbline.launch import prepare
 from plumbline.measure import jobs
 from plumbline.measure.application import model as applications
-from plumbline.measure.application.model import FILE
 from plumbline.measure.session import Say, circumstances
 from plumbline.records import query, store
 from plumbline.records.model import Benchmark, Mpi, Record
@@ -118,7 +117,7 @@ def answers(
 ) -> dict[int, Answer]:
     """The answer to each series whose newest change is for the worse, by the place of the series."""
     confirmer = Confirmer(
-        PairedRule(settings.min_effect / 5, settings.min_effect), measure_here(say), offer, application
+        PairedRule(settings.min_effect / 5, settings.min_effect), measure_here(say, application), offer, application
     )
     by_place = {}
     for place, item in enumerate(followed):
@@ -178,7 +177,7 @@ def _of_application(good: Record, bad: Record, name: str, file: Path | None) -> 
     both = []
     for role, record in zip(run.SIDES, (good, bad), strict=True):
         stack, state = installed(record, kernels=False), record.variant.application
-        commit = git.commit(state.commit, file.parent) if state and state.commit else None
+        commit = git.commit(state.commit, applications.code_folder(file)) if state and state.commit else None
         if stack is None:
             return f"the stack {record.stack.name} of record {record.id} is not installed here any more"
         if commit is None:
@@ -220,13 +219,13 @@ def installed(record: Record, kernels: bool = True) -> str | None:
     return None
 
 
-def measure_here(say: Say) -> Measure:
-    """The real :data:`Measure`: a live gate in this process, shown by ``say``."""
+def measure_here(say: Say, application: Path | None) -> Measure:
+    """The real :data:`Measure`: a live gate in this process, shown by ``say``; ``application`` as above."""
 
     def in_pairs(both: tuple[Side, Side], couple: list[Variant], rule: PairedRule) -> run.GateOutcome:
         jobs.refuse(site.partition(site.load(couple[0].site), couple[0].partition), "plumb history --confirm")
         if both[0].code:
-            terms, file = setup.Terms(rule, purpose="history"), both[0].code.folder / FILE
+            terms, file = setup.Terms(rule, purpose="history"), applications.here(application)
             request = setup.GateRequest(both, terms, application=file, variant=couple[0].name, imposed=True)
             return run.resume(setup.prepare(request, say), live.Stop(), say)
         name = store.new_session()

@@ -7,6 +7,7 @@ been interrupted. A :class:`GateBench` starts programs; tests put another one in
 
 from __future__ import annotations
 
+import hashlib
 import random
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -17,15 +18,16 @@ import numpy as np
 
 from plumbline.base.errors import PlumbError
 from plumbline.base.verdicts import EXIT
+from plumbline.gate import same
 from plumbline.gate.setup import Session
 from plumbline.judge import decide, disturbed
-from plumbline.judge.pairs import Pairs, pairs_of_records
+from plumbline.judge.pairs import Column, Pairs, pairs_of_records
 from plumbline.judge.statement import Statement
 from plumbline.measure import driver
 from plumbline.records import store
 from plumbline.records.launch import Launch
 from plumbline.records.model import Record
-from plumbline.statistics import paired
+from plumbline.statistics import Floats, paired
 from plumbline.statistics.paired import CAP, LOOKS, PairedRule
 
 #: the cure for what cannot be continued
@@ -63,6 +65,16 @@ class GateBench(driver.KeptLaunches):
         """Both records of a couple, new ones or those from before an interruption."""
         return self.records(pairs_file(self.folder, position), (2 * position, 2 * position + 1))
 
+    def same(self, position: int) -> tuple[bool, list[str]]:
+        """Whether both sides of a couple are the same program, and notes on that."""
+        first, second = self.jobs[2 * position : 2 * position + 2]
+        return same.compare(first, second, self.folder / "looked-at")
+
+    def program(self, which: int) -> str:
+        """A hash of all that a launch depends on; raises :class:`same.Unseen`."""
+        seen = same.looked_at(self.jobs[which], self.folder / "looked-at")
+        return hashlib.sha256(repr([same.circumstances(self.jobs[which]), *sorted(seen.items())]).encode()).hexdigest()
+
     def launch(self, which: int, index: int, order: int) -> Launch:
         """Start one launch; raises :class:`PlumbError` for a program that cannot be started, or on other nodes."""
         record, before = self.jobs[which].record, self.jobs[which].record.nodes
@@ -93,13 +105,17 @@ class FigureState(Statement):
 
 @dataclass
 class Contest:
-    """One variant on both sides; ``by_itself`` claims that the candidate disturbs itself."""
+    """One variant on both sides; ``by_itself`` claims that the candidate disturbs itself.
+
+    ``same``: both are the same program, and no pair is measured.
+    """
 
     position: int
     records: list[Record]
     total: int
     rule: PairedRule
     by_itself: bool = False
+    same: bool = False
 
     @property
     def name(self) -> str:
@@ -124,10 +140,16 @@ class Contest:
 
     def figure_states(self) -> list[FigureState]:
         """How each of its figures stands among the ``total`` of the gate."""
-        if not self.kept and all(launch.verified for pair in self.launches for launch in pair):
+        if not self.same and not self.kept and all(launch.verified for pair in self.launches for launch in pair):
             return [FigureState(item.name, "open", 0) for item in self.records[0].variant.figures]
-        every = pairs_of_records(self.records[0], self.records[1], "running", self.by_itself)
-        return [figure_state(pairs, self.rule, self.kept, self.total) for pairs in every]
+        return [figure_state(pairs, self.rule, self.kept, self.total) for pairs in self.pairs("running")]
+
+    def pairs(self, state: str = "complete") -> list[Pairs]:
+        """The pairs of each of its figures; ``state`` is that of the records."""
+        if self.same:
+            names = (f"{self.name}: {figure.name}" for figure in self.records[0].variant.figures)
+            return [Pairs(name, Column([]), Column([]), "lower", same=True) for name in names]
+        return pairs_of_records(self.records[0], self.records[1], state, self.by_itself)
 
 
 #: the states of what was decided: where it holds whatever the other series say, and before
@@ -138,13 +160,15 @@ def figure_state(pairs: Pairs, rule: PairedRule, kept: int, total: int) -> Figur
     """How the figure of ``pairs`` stands, of which ``kept`` count, among the ``total`` of all that are measured."""
     name = pairs.name.rpartition(": ")[2]
     values = (*pairs.baseline.values, *pairs.candidate.values)
+    if pairs.same:
+        return FigureState(name, "PASS", kept, reason=decide.SAME)
     if pairs.faults or not all(np.isfinite(value) and value > 0 for value in values):
         return FigureState(name, "INVALID", kept)
     [now] = decide.standing([pairs], rule)
     interval = now.interval if now.pairs >= LOOKS[0] else None
     holds = now.p * total <= decide.CAMPAIGN_ERROR
     is_last, after = kept >= CAP, decide.next_look(now.pairs)
-    state, reason = "INCONCLUSIVE" if now.doubt or is_last else "open", now.doubt
+    state, reason = "INCONCLUSIVE" if now.doubt or is_last or now.is_hopeless else "open", now.doubt
     if not now.doubt and now.state != paired.GO_ON:
         state = STATES[now.state][0 if holds or is_last else 1]
     elif not now.doubt and interval and after and now.bounds[0] > now.rule.tolerated:
@@ -153,6 +177,8 @@ def figure_state(pairs: Pairs, rule: PairedRule, kept: int, total: int) -> Figur
     return FigureState(name, state, now.pairs, now.ratio, interval, reason=reason, certain=is_certain)
 
 
+#: first pairs after which a search gives up if each was disturbed
+RESTLESS = 3
 #: called after each pair: its contest, how the figures stand, pairs in all, and whether this one is measured again
 AfterPair = Callable[[Contest, list[FigureState], int, bool], None]
 
@@ -163,11 +189,13 @@ class Stop:
 
     Such a FAIL waits for the first look at all other series: one without a look is INVALID, which is worse.
     Every verdict that is wanted needs ``least`` pairs of its variant; ``cure``: where the time is too short for them.
+    ``restless``: it ends after so many first pairs of a variant that are :func:`hopeless`; 0: never.
     """
 
     minutes: float | None = None
     first_fail: bool = False
     least: int = LOOKS[0]
+    restless: int = 0
     cure: str = "those with fewer are INVALID: give more minutes, or name fewer tests (--test)"
 
 
@@ -180,6 +208,7 @@ def measure(contests: Sequence[Contest], bench: GateBench, seed: int, after_pair
     began = time.monotonic()
     standing = [(contest, contest.figure_states()) for contest in contests]
     failed = any(figure.certain for _, figures in standing for figure in figures)
+    first = {item.position: len(item.launches) + stop.restless for item in contests if stop.restless}
     undecided = {item.position: item for item, figures in standing if not all(figure.decided for figure in figures)}
     done = sum(len(contest.launches) for contest in contests)
     while undecided:
@@ -195,7 +224,30 @@ def measure(contests: Sequence[Contest], bench: GateBench, seed: int, after_pair
             del undecided[contest.position]
         failed = failed or any(figure.certain for figure in figures)
         after_pair(contest, figures, done, repeated)
+        if len(contest.launches) == first.get(contest.position) and _is_hopeless(contest, stop.restless):
+            return f"the first {stop.restless} pairs were disturbed, so this host cannot decide now"
     return None
+
+
+def _is_hopeless(contest: Contest, count: int) -> bool:
+    pairs = contest.launches[-count:]
+    values = [
+        [[side.measurement(figure).value if side.verified else 0.0 for side in pair] for pair in pairs]
+        for figure in contest.records[0].variant.figures
+        if not figure.optional
+    ]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.diff(np.log(values), axis=-1)[..., 0]
+    return hopeless([any(launch.disturbed for launch in pair) for pair in pairs], logs, contest.rule)
+
+
+def hopeless(disturbed: Iterable[bool], logs: Floats, rule: PairedRule) -> bool:
+    """Whether more pairs are of no use: each of these was disturbed, and no figure differs far in all of them.
+
+    ``logs``: log ratios (figures, pairs).
+    """
+    far = decide.FAR * rule.detected / paired.SCALE
+    return all(disturbed) and not bool(((logs > far).all(axis=1) | (logs < -far).all(axis=1)).any())
 
 
 def _draw(seed: int, contest: Contest, purpose: str) -> float:

@@ -50,12 +50,17 @@ class Progress:
         self.pairs += 1
         self.seconds += seconds
         self.took.append((str(contest.position), seconds))
-        cells = "  ".join(self._figure(figure) for figure in figures)
+        *cells, last = [self._figure(figure) for figure in figures]
+        cells.append(f"{last.rstrip()}{self._again(contest) if repeated else ''}")
         name = naming.shorten(self.names[contest.position], self.width)
         decided = f"{sum(self.decided.values()):>{len(str(self.figures))}}/{self.figures} decided"
         start = f"pair {done:>4}  {decided}  {self._left():<15}"
-        line = f"{start}  {name:<{self.width}}  {cells}"
-        return start.rstrip(), f"{line.rstrip()}{self._again(contest) if repeated else ''}"
+        line = "  ".join([start, f"{name:<{self.width}}", *cells])
+        room = terminal.width() or len(line)
+        if len(line) > room:  # each figure has its own line below
+            head = f"{start}  {naming.shorten(name, max(room - len(start) - 2, 8))}"
+            line = "\n".join([head, *(naming.shorten(f"           {cell.rstrip()}", room) for cell in cells)])
+        return start.rstrip(), line
 
     def warning(self) -> str:
         """Once, when some pairs tell how long they take: that the time is too short for a verdict of every figure."""

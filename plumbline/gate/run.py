@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from plumbline.base import units
@@ -16,7 +16,6 @@ from plumbline.gate.live import GateBench
 from plumbline.gate.progress import Progress, verdicts
 from plumbline.gate.setup import GATE, Session
 from plumbline.judge import decide
-from plumbline.judge.pairs import pairs_of_records
 from plumbline.measure import driver
 from plumbline.measure.session import Say
 from plumbline.records import notes, store
@@ -92,6 +91,12 @@ def _measure(
         f"{counted(len(contests), 'variant')}, {counted(total, 'figure')}, "
         f"seed {begun.terms.seed}{f', {before} pairs so far' if before else ''}\nfolder {folder}"
     )
+    remarks = []
+    for contest in contests:
+        if not (begun.terms.measure_equal or contest.launches):
+            contest.same, more = bench.same(contest.position)
+            remarks += more
+    begun = replace(begun, notes=[*begun.notes, *dict.fromkeys(remarks)])
     progress = Progress(contests, stop)
     last = time.monotonic()
 
@@ -100,7 +105,11 @@ def _measure(
         took, last = time.monotonic() - last, time.monotonic()
         start, line = progress.line(contest, figures, done, repeated, took)
         warning = progress.warning()
-        for brief, whole in ((start, line), *([(warning, warning)] if warning else [])):
+        warnings = [
+            *([warning] if warning else []),
+            *(decide.too_coarse(contest.pairs("running"), contest.rule) if len(contest.launches) == 1 else []),
+        ]
+        for brief, whole in ((start, line), *zip(warnings, warnings, strict=True)):
             say(whole)
             pair(brief, whole)
         progress.show()
@@ -122,11 +131,7 @@ def _measure(
 
 
 def _judged(begun: Session, contests: list[live.Contest], undecided: set[str], file: Path, say: Say) -> GateOutcome:
-    owned = [
-        (contest, item)
-        for contest in contests
-        for item in pairs_of_records(contest.records[0], contest.records[1], by_itself=begun.terms.by_itself)
-    ]
+    owned = [(contest, item) for contest in contests for item in contest.pairs()]
     decided = decide.decide([item for _, item in owned], begun.terms.rule)
     judged = list(zip((contest for contest, _ in owned), decided, strict=True))
     launches = [launch for contest in contests for record in contest.records for launch in record.launches]
@@ -140,7 +145,11 @@ def _judged(begun: Session, contests: list[live.Contest], undecided: set[str], f
     say("\n" + verdicts(contests, judged))
     for note in remarks:
         say(note)
-    say("\n".join([f"records: {file}", *(f"{name + ':':<8} {command}" for name, command in commands)]))
+    say(
+        "\n".join(
+            [*([f"records: {file}"] if launches else []), *(f"{name + ':':<8} {command}" for name, command in commands)]
+        )
+    )
     facts = [
         ("baseline", begun.baseline),
         ("candidate", begun.candidate),
@@ -148,7 +157,7 @@ def _judged(begun: Session, contests: list[live.Contest], undecided: set[str], f
         *_measured_when(launches),
         ("session", begun.name),
         ("seed", str(begun.terms.seed)),
-        ("records", str(file)),
+        *([("records", str(file))] if launches else []),
         *commands,
         *(("note", note) for note in remarks),
     ]
@@ -158,7 +167,9 @@ def _judged(begun: Session, contests: list[live.Contest], undecided: set[str], f
         facts,
         failed=[(contest.records[0], contest.records[1]) for contest in failed],
         faulty=tuple(
-            side for place, side in enumerate(SIDES) if any(contest.records[place].reasons for contest in contests)
+            side
+            for place, side in enumerate(SIDES)
+            if any(contest.records[place].reasons for contest in contests if not contest.same)
         ),
         open=frozenset({item.subject for item in decided if item.state in ("INCONCLUSIVE", "INVALID")} & undecided),
     )

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import structs
 
 from plumbline import site
-from plumbline.base import files, paths
+from plumbline.base import paths
 from plumbline.base.errors import PlumbError, suggest
 from plumbline.base.schemas.site import Partition
 from plumbline.gate import rules, sides, variants
@@ -32,13 +32,15 @@ class Terms:
     """The terms of every pair of a gate: margins, seed (drawn), the command that measures the same again, if any.
 
     ``rule`` is that of every figure without its own margins. ``by_itself`` claims that the candidate disturbs
-    itself. ``purpose`` is the command that the gate is for.
+    itself. ``measure_equal``: the same program on both sides is measured too. ``purpose`` is the command that the gate
+    is for.
     """
 
     rule: PairedRule = field(default_factory=PairedRule)
     seed: int = field(default_factory=lambda: secrets.randbits(32))
     command: Sequence[str] = ()
     by_itself: bool = False
+    measure_equal: bool = False
     purpose: str = "gate"
 
 
@@ -101,7 +103,6 @@ def prepare(request: GateRequest, say: Say, build: sides.Build | None = None) ->
     with GATE.new(folder):
         offered = offers(request.both, request, folder, say, build)
         couples, notes = pair_up(offered[0], offered[1], request.common, request.variant)
-        notes += _unchanged(couples) if request.application else []
         couples = _with_figure(request.figure, couples) if request.figure else couples
         for variant in (variant for couple in couples for variant in couple if variant.settings):
             settings_of(variant, installed.load(variant.stack))  # raises where no MPI library takes them
@@ -130,14 +131,6 @@ def begun_for(
     return GATE.peek(folder)
 
 
-def _unchanged(couples: Sequence[Sequence[Variant]]) -> list[str]:
-    """A note on programs that were built twice and are the same: a variable of the build may not have reached them."""
-    both = {tuple(Path(variant.context["program"]) for variant in each) for each in couples}
-    twice = [(first, second) for first, second in both if first != second]
-    same = {first.name for first, second in twice if files.sha256_once(first) == files.sha256_once(second)}
-    return [f"the same file on both sides, built twice: {', '.join(sorted(same))}"] if same else []
-
-
 def offers(
     every: Sequence[sides.Side], request: GateRequest, folder: Path, say: Say, build: sides.Build | None = None
 ) -> list[Offer]:
@@ -146,13 +139,17 @@ def offers(
     Raises :class:`sides.Unusable` for a side that cannot be built, or whose application has no such test.
     """
     where = (request.test, request.system, folder)
-    manifests, listings = [], []
+    manifests: list[Manifest] = []
+    listings: list[variants.Listing] = []
     for side in every:
         try:
             manifests.append(sides.install_side(side, build))
             if file := request.application:
                 state = side.code or model.present_code(file)
-                listings.append(variants.of_application(file, state, side.stack, *where, say))
+                pairs = zip(every, listings, strict=False)
+                same = (known for each, known in pairs if (each.code, each.stack) == (side.code, side.stack))
+                listing = next(same, None) or variants.of_application(file, state, side.stack, *where, say)
+                listings.append(listing)
         except PlumbError as error:
             raise sides.Unusable(side, error.message, error.where, error.cure) from None
     if request.application:

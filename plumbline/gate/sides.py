@@ -196,7 +196,7 @@ def parsed(spelling: str, where: str) -> dict[str, list[str]]:
 
 
 def _commit(name: str, file: Path | None, where: str, installed: str) -> str:
-    commit = git.commit(name, file.parent if file else None)
+    commit = git.commit(name, model.code_folder(file) if file else None)
     if commit is None:
         lacks = "is not an installed stack, and commits of the suite need a checkout of it"
         fault = lacks if file is None and paths.is_installed() else "is neither an installed stack nor a commit"

@@ -27,6 +27,8 @@ CAMPAIGN_ERROR = 0.01
 FAR = 4.0
 #: the mark of a verdict that was given all the same
 MARKED = "from a disturbed machine"
+#: the reason of a PASS without pairs
+SAME = "the same program on both sides, so nothing was measured"
 #: why an interval that lies wholly beyond the tolerance may not be a FAIL yet
 FAIL_NEEDS = f"a FAIL needs {100 * (1 - FAIL_SPENDING.error):g} %"
 
@@ -64,8 +66,13 @@ class Verdict(Statement):
 
 def closing(verdicts: Sequence[Verdict]) -> str:
     """The line for people at the end, with the notes on verdicts."""
-    line = statement.closing(verdicts, "gate: {}: ", "slowdowns of {} and more are ruled out in every series")
-    notes = dict.fromkeys(note for item in verdicts for note in item.notes)
+    same = [item.pairs.same for item in verdicts]
+    fine = f"slowdowns of {{}} and more are ruled out in every series{' that was measured' * any(same)}"
+    line = statement.closing(verdicts, "gate: {}: ", SAME if all(same) else fine)
+    slower = (
+        f"{item.subject}: {item.reason}" for item in verdicts if item.state == "PASS" and item.ratio and item.reason
+    )
+    notes = dict.fromkeys([*slower, *(note for item in verdicts for note in item.notes)])
     return "; ".join([line, *(note for note in notes if note not in line)])
 
 
@@ -83,12 +90,15 @@ def decide(series: Sequence[Pairs], rule: PairedRule) -> list[Verdict]:
             "an empty comparison is not a PASS: find the reason for the missing series",
         )
     names = Counter(item.name for item in series)
-    reasons = [["more than one series has this name"] * (names[item.name] > 1) + faults(item) for item in series]
+    reasons = [
+        [SAME] if item.same else ["more than one series has this name"] * (names[item.name] > 1) + faults(item)
+        for item in series
+    ]
     judged = iter(_decide([item for item, why in zip(series, reasons, strict=True) if not why], rule))
     return [
         Verdict(
             item.name,
-            "INVALID",
+            "PASS" if item.same else "INVALID",
             min(len(item.baseline.values), len(item.candidate.values)),
             reason="; ".join(why),
             pairs=item,
@@ -128,6 +138,14 @@ class Standing:
     def estimates(self) -> paired.Estimates:
         """The estimate of the log ratio by the pairs that decided."""
         return paired.estimate(self.logs[None, : self.pairs], self.errors)
+
+    @cached_property
+    def is_hopeless(self) -> bool:
+        """Whether more pairs would hardly decide it, by those of the last look."""
+        used = max((look for look in LOOKS if look <= self.logs.size), default=CAP)
+        if self.state != paired.GO_ON or self.item.fixed or used == CAP:
+            return False
+        return paired.is_hopeless(self.logs[:used].tobytes(), self.rule, self.blur)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -224,6 +242,9 @@ def _verdict(each: Standing, survives: bool, total: int) -> Verdict:
         reason = each.doubt
     elif claim == paired.PASS or (claim == paired.GAIN and not survives and bound <= each.rule.detected):
         state = "PASS"
+        if low > 0:
+            within = f"less than the {percent(each.rule.must_detect)} that must be seen"
+            reason = f"slower for certain, by {_percent(centre)} ({_percent(low)} to {_percent(high)}): {within}"
     elif claim in claims and survives:
         state, reason = "FAIL" if claim == paired.FAIL else "GAIN", claims[claim]
     elif claim in claims:
@@ -257,14 +278,17 @@ def _changed(logs: Ints, place: int) -> str | None:
 def _undecided(each: Standing) -> str:
     """Why a series is neither PASS nor FAIL."""
     used, rule, pairs = each.logs[None, : each.pairs], each.rule, each.pairs
+    if each.is_hopeless and each.item.step > rule.must_detect:
+        return coarse(each.item, rule)
     exact = paired.look(used, rule, np.zeros(1, dtype=np.int64), each.errors)[0]
     if each.blur and exact != paired.GO_ON:
         return (
-            f"the values have few digits, or hardly leave one step of their timer: that may hide "
+            f"the values have few digits, in steps of {percent(each.item.step)}, or hardly leave one: that may hide "
             f"{_percent(each.blur)}; without it this would be decided: print more digits"
         )
     seen = f"pair noise {_percent(paired.noise(used)[0])}"
-    after = None if each.item.fixed else next_look(pairs)
+    after = None if each.item.fixed or each.is_hopeless else next_look(pairs)
+    ended = f"with {pairs} pairs{', and more would decide it in fewer than 1 of 100 cases' * each.is_hopeless}"
     low, high = each.bounds
     if low > rule.tolerated:
         lies = f"{_percent(low)} to {_percent(high)}, {seen}"
@@ -274,11 +298,24 @@ def _undecided(each: Standing) -> str:
         return f"undecided after {pairs} pairs, {seen}: the next look is at {after}"
     visible = float(paired.fraction(paired.visible(each.estimates, rule, each.errors, each.blur)[0]))
     if visible > rule.must_detect:
-        return f"{seen}: a slowdown below {percent(visible)} cannot be seen with {pairs} pairs"
+        return f"{seen}: a slowdown below {percent(visible)} cannot be seen {ended}"
     return (
         f"the slowdown lies between {_percent(low)} and {_percent(high)}, {seen}: neither "
-        f"above {percent(rule.tolerance)} nor below {percent(rule.must_detect)} for certain with {pairs} pairs"
+        f"above {percent(rule.tolerance)} nor below {percent(rule.must_detect)} for certain {ended}"
     )
+
+
+def coarse(pairs: Pairs, rule: PairedRule, finer: Sequence[str] = ()) -> str:
+    """That the steps of a figure are too coarse to see what must be seen; ``finer`` figures are not."""
+    cure = f"take {' or '.join(finer)} instead" if finer else "print more digits, or take another figure"
+    return f"printed in steps of {percent(pairs.step)}: no gate of {percent(rule.must_detect)}; {cure}"
+
+
+def too_coarse(series: Sequence[Pairs], rule: PairedRule) -> list[str]:
+    """A line for each of ``series``, of one variant, whose steps hide more than must be seen."""
+    steps = [(item, item.judged_by(rule)) for item in series if not item.faults]
+    finer = [item.name.rpartition(": ")[2] for item, its in steps if 2 * item.step < its.must_detect]
+    return [f"{item.name}: {coarse(item, its, finer)}" for item, its in steps if item.step > its.must_detect]
 
 
 def next_look(pairs: int) -> int | None:

@@ -9,6 +9,7 @@ of its rule (:mod:`plumbline.judge.disturbed`).
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -58,7 +59,8 @@ class Pairs:
     ``faults`` are the reasons, known where the numbers came from, why they cannot be judged (with file and line).
     ``rule`` is the figure's own; None: the rule of the call counts. ``fixed``: the number of pairs was fixed before
     measuring, and all count; otherwise they were measured until they were decided, 90 at most. ``disturbed``: how many
-    of them were, if that is known. ``notes`` go with any verdict on them.
+    of them were, if that is known. ``notes`` go with any verdict on them. ``same``: both sides are the same program,
+    and nothing was measured.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Pairs:
     fixed: bool = False
     disturbed: Disturbed | None = None
     notes: tuple[str, ...] = ()
+    same: bool = False
 
     @property
     def counting(self) -> tuple[Floats, Floats]:
@@ -77,6 +80,12 @@ class Pairs:
         most = None if self.fixed else CAP
         baseline, candidate = (np.asarray(side.values[:most], np.float64) for side in (self.baseline, self.candidate))
         return baseline, candidate
+
+    @property
+    def step(self) -> float:
+        """The coarser step of both sides, as a part of their values."""
+        sides = (self.baseline, self.candidate)
+        return max((side.step / abs(float(np.median(side.values))) for side in sides if side.step), default=0.0)
 
     def judged_by(self, default: PairedRule) -> PairedRule:
         """Its own margins with the ``gain`` of ``default``; without own margins ``default``."""
@@ -204,6 +213,26 @@ def pairs_of_records(
     return [_pairs(f"{candidate.variant.name}: {name}", wanted[name], sides, common, seen) for name in wanted]
 
 
+def measured(record: Record) -> list[Pairs]:
+    """The figures of one record as if both sides had measured them, to see their digits."""
+    series = []
+    for wanted in record.variant.figures:
+        with contextlib.suppress(PlumbError):
+            items = [launch.measurement(wanted) for launch in record.launches if launch.verified]
+            column = Column([item.value for item in items], step_of(items))
+            series.append(
+                Pairs(f"{record.variant.test}: {wanted.name}", column, column, "lower", rule=_rule_of(wanted))
+            )
+    return series
+
+
+def _rule_of(wanted: WantedFigure) -> PairedRule | None:
+    """A record is judged later by the margins that it was measured with."""
+    margins = {"tolerance": wanted.tolerance, "must_detect": wanted.must_detect}
+    overrides: dict[str, Any] = {name: margin for name, margin in margins.items() if margin is not None}
+    return PairedRule(**overrides) if overrides else None
+
+
 class _Values:
     """The measurements of a launch by all their parameters: a launch may have thousands, and as many figures."""
 
@@ -293,10 +322,6 @@ def _pairs(
         Column([item.value for item in kept], *(() if faults else (step_of(kept), again))) for kept, again in measured
     )
     better: Better = next(iter(kinds))[1] if kinds else "lower"
-    # a record is judged later by the margins that it was measured with
-    margins = {"tolerance": wanted.tolerance, "must_detect": wanted.must_detect}
-    overrides: dict[str, Any] = {name: margin for name, margin in margins.items() if margin is not None}
-    rule = PairedRule(**overrides) if overrides else None
     is_fixed = all(record.side is None for record, _ in sides)
     unproven = [launch.unproven for record, _ in sides for launch in record.launches if launch.unproven][:1]
-    return Pairs(name, baseline, candidate, better, faults[:3], rule, is_fixed, seen, tuple(unproven))
+    return Pairs(name, baseline, candidate, better, faults[:3], _rule_of(wanted), is_fixed, seen, tuple(unproven))

@@ -75,6 +75,7 @@ class World:
     draw: np.random.Generator
     launches: int = 0
     gates: int = 0
+    is_right: bool = False
     places: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -139,6 +140,64 @@ def bisected(world: World, commits: Commits) -> list[tuple[str, ...]]:
     search = Search(commits, world.compare, RULE, lambda line: None, lambda: "figure")
     search.run(found, world.names[0], world.names[-1])
     return [one.candidates for one in found.culprits if one.state != "INCONCLUSIVE"]
+
+
+def by_program(
+    draw: np.random.Generator, most: int, every: bool, model: str, commits: Commits, names: list[str]
+) -> World:
+    """A search of a step of 10 % at one of ``most`` commits that change the program; ``every`` commit is measured.
+
+    The launches that show which programs are the same count too.
+    """
+    changed = np.sort(draw.choice(np.arange(1, len(names)), most, replace=False))
+    slower = int(changed[draw.integers(most)])
+    levels = np.where(np.arange(len(names)) >= slower, np.log1p(0.10), 0.0)
+    searched = World(names, levels, [slower], set(), model, draw)
+    first: dict[int, str] = {}
+    looked: set[str] = set()
+    known: dict[tuple[str, str, PairedRule, bool], Comparison] = {}
+
+    def program(name: str) -> str:
+        looked.add(name)
+        return first.setdefault(int((changed <= searched.places[name]).sum()), name)
+
+    def compare(baseline: str, candidate: str, rule: PairedRule, *, again: bool = False) -> Comparison:
+        key = baseline, candidate, rule, again
+        known[key] = known.get(key) or searched.compare(baseline, candidate, rule)
+        return known[key]
+
+    found = BisectionFindings()
+    own = () if every else (program,)
+    Search(commits, compare, RULE, lambda line: None, lambda: "figure", *own).run(found, names[0], names[-1])
+    searched.launches += len(looked)
+    searched.is_right = [one.candidates for one in found.culprits if one.is_confirmed] == [(names[slower],)]
+    return searched
+
+
+def of_programs(searches: int, seed: int, promises: Promises) -> str:
+    """Markdown: launches of a search among 24 commits, of which some change the program."""
+    lines = [
+        "| commits of 24 that change the program | noise | right | launches | `--measure-equal`: right | launches |"
+    ]
+    lines.append("|--:|---|--:|--:|--:|--:|")
+    with tempfile.TemporaryDirectory() as place:
+        commits, names = repository(Path(place))
+        for most in (1, 6, 24):
+            for model in ("quiet", "noisy"):
+                cells = [str(most), model]
+                for every in (False, True):
+                    draws = (np.random.default_rng([seed, number, most]) for number in range(searches))
+                    worlds = [by_program(draw, most, every, model, commits, names[:25]) for draw in draws]
+                    right = sum(one.is_right for one in worlds)
+                    promises.keep(
+                        f"{most} programs, {model}: {right} of {searches} right", is_kept=right >= 0.95 * searches
+                    )
+                    cells += [
+                        f"{100 * right / searches:.0f} %",
+                        f"{sum(one.launches for one in worlds) / searches:.0f}",
+                    ]
+                lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def plain(count: int) -> Callable[[World, Commits], list[tuple[str, ...]]]:
@@ -260,10 +319,14 @@ def table(kinds: tuple[Kind, ...], models: tuple[str, ...], searches: int, seed:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true", help="200 searches a line instead of 100")
+    parser.add_argument("--programs", action="store_true", help="only the searches among commits with equal programs")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     promises = Promises()
-    print(table(KINDS, MODELS, 200 if args.full else 100, args.seed, promises))
+    searches = 200 if args.full else 100
+    print(of_programs(searches, args.seed, promises))
+    if not args.programs:
+        print(f"\n{table(KINDS, MODELS, searches, args.seed, promises)}")
     return promises.status()
 
 

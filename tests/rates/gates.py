@@ -73,7 +73,8 @@ def search(folder: Path, candidate: str, stack: str) -> str:
 def gate(folder: Path, candidate: str, stack: str) -> tuple[dict[str, Any], float]:
     """What one gate says of its only series, and the seconds that it took."""
     begin = time.monotonic()
-    document = plumb(folder, "gate", "--baseline", "main", "--candidate", candidate, "--stack", stack)
+    words = ("--measure-equal", "--baseline", "main", "--candidate", candidate, "--stack", stack)
+    document = plumb(folder, "gate", *words)
     (series,) = document["series"]
     return series, time.monotonic() - begin
 

@@ -58,7 +58,7 @@ def main() -> None:
                 continue
             both = [f"command:{folder}/loop {round(TURNS * args.seconds * times)}" for times in (1, factor)]
             old, new = (f"{text} ahead" if args.ahead else text for text in both)
-            words = ["gate", "--json", "--baseline", old, "--candidate", new, "--seed", str(number)]
+            words = ["gate", "--json", "--measure-equal", "--baseline", old, "--candidate", new, "--seed", str(number)]
             done = subprocess.run([PLUMB, *words], stdout=subprocess.PIPE, text=True, check=False, env=os.environ)
             (series,) = json.loads(done.stdout)["series"]
             mine.append({"number": number, "kind": kind, "under": circumstances, **series})

@@ -8,6 +8,7 @@ import numpy as np
 import samples
 
 from plumbline.gate.live import AGAIN, GateBench
+from plumbline.gate.same import Unseen
 from plumbline.records import model
 from plumbline.records.launch import Launch
 
@@ -15,15 +16,23 @@ from plumbline.records.launch import Launch
 class FakeBench(GateBench):
     """Values depend on variant, side and index only, so an interrupted gate can be held against a whole one."""
 
-    def __init__(self, begun, folder, ratio=1.0, noise=0.01, disturbed=None, flag=None, spoil=None, stop=None):
+    def __init__(
+        self, begun, folder, ratio=1.0, noise=0.01, disturbed=None, flag=None, spoil=None, stop=None, equal=()
+    ):
         self.begun, self.folder, self.again = begun, folder, AGAIN
-        self.ratio, self.noise = ratio, noise
+        self.ratio, self.noise, self.equal = ratio, noise, equal
         self.disturbed = disturbed or (lambda order: False)
         self.flag = flag or (lambda side, index: False)
         self.spoil, self.stop = spoil or {}, stop
         self.started = []
         every = [variant for couple in begun.couples for variant in couple]
         self.jobs = [SimpleNamespace(record=_record(begun, which, variant)) for which, variant in enumerate(every)]
+
+    def same(self, position):
+        return position in self.equal, []
+
+    def program(self, which):
+        raise Unseen("nothing is launched")
 
     def launch(self, which, index, order):
         position, side = divmod(which, 2)

@@ -3,6 +3,7 @@
 import json
 import sys
 
+import numpy as np
 import pytest
 import samples
 
@@ -15,6 +16,7 @@ from plumbline.records import model, store
 from plumbline.statistics.paired import PairedRule
 
 sys.path.insert(0, str(paths.root() / "tests/rates"))
+import caution
 import disturbed_alike
 
 
@@ -86,6 +88,13 @@ def test_equal_sides_beside_bursts_get_no_such_verdict(cell):
 
 def test_a_slowdown_far_beyond_the_bursts_gets_it():
     assert disturbed_alike.states((1.0, 0.1, 1.0, 0.9), 40, 1)["marked"] >= 36
+
+
+@pytest.mark.parametrize(("cell", "near"), [(caution.WHY[1], 0), (caution.WHY[-1], 20)])
+def test_only_a_machine_that_is_always_disturbed_ends_a_search(cell, near):
+    random = np.random.default_rng(1)
+    assert sum(caution.ends(cell, 1.05, random) for _ in range(20)) == near
+    assert not any(caution.ends(cell, 3.0, random) for _ in range(20))
 
 
 def test_a_far_difference_of_sides_that_were_disturbed_unlike_is_none():

@@ -20,7 +20,7 @@ from plumbline.extras.search.why import command as why
 from plumbline.gate import live, progress, rules, run, setup, sides
 from plumbline.gate import variants as gate_variants
 from plumbline.judge import decide, disturbed
-from plumbline.judge.pairs import pairs_of_records, read_pairs
+from plumbline.judge.pairs import measured, pairs_of_records, read_pairs
 from plumbline.launch import signals
 from plumbline.launch.signals import Interrupted
 from plumbline.measure import driver, jobs, session
@@ -41,7 +41,17 @@ def gate(tmp_path, monkeypatch):
     monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
     monkeypatch.setattr(session, "circumstances", lambda stacks: dict(CIRCUMSTANCES))
 
-    def call(variants=1, resume=False, seed=1, minutes=None, first_fail=False, by_itself=False, folder="work", **bench):
+    def call(
+        variants=1,
+        resume=False,
+        seed=1,
+        minutes=None,
+        first_fail=False,
+        by_itself=False,
+        folder="work",
+        measure_equal=False,
+        **bench,
+    ):
         made, lines = [], []
 
         def make(begun, place):
@@ -59,7 +69,7 @@ def gate(tmp_path, monkeypatch):
                 variant = samples.asked(name=f"stream_threads %n={number}", params={"n": number})
                 variant = rules.settle(variant, [], "", PairedRule())
                 couples.append([msgspec.structs.replace(variant, stack=stack) for stack in ("old", "new")])
-            terms = setup.Terms(seed=seed, command=("plumb", "gate"), by_itself=by_itself)
+            terms = setup.Terms(seed=seed, command=("plumb", "gate"), by_itself=by_itself, measure_equal=measure_equal)
             name = f"20260101T000000Z-n-{folder}"
             setup.GATE.begin(where, setup.Session(name, "old", "new", couples, terms, dict(CIRCUMSTANCES)))
             outcome = run.resume(where, stop, lines.append, make)
@@ -130,10 +140,12 @@ def test_a_decided_variant_is_measured_no_more(gate):
     assert counts[1] <= 2 * CAP
 
 
-def test_too_much_noise_ends_at_the_cap_as_inconclusive(gate):
+def test_too_much_noise_ends_as_inconclusive_where_more_pairs_would_not_decide(gate):
     outcome, bench, _ = gate(ratio=1.03, noise=0.2)
     assert states(outcome) == ["INCONCLUSIVE"]
-    assert len(bench.started) == 2 * CAP
+    assert 2 * LOOKS[0] < len(bench.started) < 2 * CAP
+    assert outcome.verdicts[0].reason.endswith(" pairs, and more would decide it in fewer than 1 of 100 cases")
+    assert outcome.open == frozenset()
 
 
 def test_a_fail_among_many_is_measured_until_it_is_certain_for_all(gate):
@@ -528,6 +540,20 @@ def test_a_time_that_is_too_short_is_said_once_and_at_once(minutes, said):
     assert shown.warning() == ""
 
 
+def test_a_line_of_progress_fits_the_terminal(monkeypatch):
+    record = SimpleNamespace(
+        variant=model.convert(samples.record()).variant, placement=SimpleNamespace(name="compact" * 9)
+    )
+    contest = SimpleNamespace(position=0, name="v", kept=1, records=[record, record], figure_states=list, launches=[])
+    figures = [live.FigureState(name, "slower", 13, 1.1, (1.08, 1.12), reason="why " * 20) for name in ("triad", "b")]
+    shown = progress.Progress([contest], live.Stop(None))
+    assert "\n" not in shown.line(contest, figures, 1, False, 1.0)[1]
+    monkeypatch.setattr(progress.terminal, "width", lambda: 80)
+    lines = shown.line(contest, figures, 2, False, 1.0)[1].splitlines()
+    assert len(lines) == 3
+    assert max(map(len, lines)) <= 80
+
+
 def test_two_variants_with_the_same_short_name_are_told_apart():
     records = [
         model.convert(samples.record(variant=samples.variant(name=name)))
@@ -720,3 +746,63 @@ def test_a_folder_of_an_earlier_version_goes_on_as_that_of_a_gate(gate, tmp_path
     state["terms"].pop("purpose")
     file.write_text(json.dumps(state))
     assert setup.GATE.peek(tmp_path / "work").terms.purpose == "gate"
+
+
+def test_the_same_program_is_not_measured_unless_that_is_wanted(gate):
+    outcome, bench, _ = gate(variants=2, noise=0.002, equal=(0,))
+    assert states(outcome) == ["PASS", "PASS"]
+    assert [item.reason for item in outcome.verdicts] == [decide.SAME, None]
+    assert {position for position, *_ in bench.started} == {1}
+    assert "that was measured" in decide.closing(outcome.verdicts)
+    assert states(gate(equal=(0,), noise=0.002, measure_equal=True, folder="w")[0]) == ["PASS"]
+    assert not any(name == "records" for name, _ in gate(equal=(0,), folder="all")[0].facts)
+
+
+def test_a_figure_of_few_digits_is_measured_no_more_and_says_so(gate):
+    printed = [
+        {
+            "metric": "triad",
+            "value": 7000,
+            "step": 700,
+            "unit": "MB/s",
+            "better": "higher",
+            "params": {},
+            "iterations": 10,
+        }
+    ]
+    spoil = {(0, side, index): {"measurements": printed} for side in (0, 1) for index in range(CAP)}
+    outcome, bench, lines = gate(spoil=spoil)
+    assert states(outcome) == ["INCONCLUSIVE"]
+    assert len(bench.started) == 2 * LOOKS[0]
+    (line,) = [line for line in lines if "no gate of" in line and "pair" not in line]
+    assert line.endswith("triad: printed in steps of 10 %: no gate of 5.0 %; print more digits, or take another figure")
+    assert outcome.verdicts[0].reason in line
+    assert outcome.open == frozenset()
+
+
+def test_a_pass_that_is_slower_for_certain_says_so(gate):
+    outcome, _, _ = gate(ratio=1.008, noise=0.002)
+    (verdict,) = outcome.verdicts
+    assert verdict.state == "PASS"
+    assert re.match(r"slower for certain, by 0\.\d+ % \(.*\): less than the 5\.0 % that must be seen", verdict.reason)
+    assert verdict.reason in decide.closing(outcome.verdicts)
+
+
+def test_a_record_shows_which_figure_is_too_coarse_for_a_gate():
+    def printed(metric, value, step):
+        return {
+            "metric": metric,
+            "value": value,
+            "step": step,
+            "unit": "s",
+            "better": "lower",
+            "params": {},
+            "iterations": 1,
+        }
+
+    wanted = [{"name": name, "metric": name, "where": {}} for name in ("time", "fom")]
+    launch = samples.launch(0, 1.0, measurements=[printed("time", 0.15, 0.01), printed("fom", 812.5, 0.1)])
+    record = model.convert(samples.record(variant=samples.variant(figures=wanted), launches=[launch], figures=[]))
+    lines = decide.too_coarse(measured(record), PairedRule())
+    assert lines == ["stream_threads: time: printed in steps of 6.7 %: no gate of 5.0 %; take fom instead"]
+    assert decide.too_coarse(measured(record), PairedRule(must_detect=0.2)) == []

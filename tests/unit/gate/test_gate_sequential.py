@@ -175,3 +175,11 @@ def test_the_fewest_pairs_that_can_claim_something_among_many_series(series, pai
     if pairs > LOOKS[0]:
         earlier = LOOKS[LOOKS.index(pairs) - 1]
         assert paired.evidence(slower[:, :earlier], paired.PairedRule())[0] > 0.01 / series
+
+
+@pytest.mark.parametrize("noise", [0.005, 0.03, 0.15])
+def test_more_pairs_are_hopeless_where_digits_hide_too_much_and_not_for_noise_alone(noise):
+    logs = np.rint(np.random.default_rng(1).normal(0.02, noise, 13) * paired.SCALE).astype(np.int64)
+    rule = paired.PairedRule()
+    assert paired.is_hopeless(logs.tobytes(), rule, round(0.08 * paired.SCALE)) == (noise < 0.1)
+    assert not paired.is_hopeless(logs.tobytes(), rule, 0)

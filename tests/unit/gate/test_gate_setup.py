@@ -133,10 +133,15 @@ def test_sides_that_differ_in_placement_are_paired_without_it(checkout):
     assert notes == []
 
 
-def test_a_commit_of_an_application_is_one_of_its_repository(checkout, tmp_path):
+#: which place the programs of a plumb.yaml; taken before a test is in a checkout of its own
+TOOLS = str(paths.tools())
+
+
+def test_a_commit_of_an_application_is_one_of_its_repository(checkout, tmp_path, monkeypatch):
+    monkeypatch.setenv("PLUMB_TOOLS", TOOLS)
     folder = tmp_path / "own"
     folder.mkdir()
-    (folder / "plumb.yaml").write_text("application: a\nprograms: {}\n")
+    (folder / "plumb.yaml").write_text("{application: a, programs: {a: {command: ./a, figures: {time: {wall: true}}}}}")
     git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b"]
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "first"]):
         subprocess.run([*git, *words], check=True)

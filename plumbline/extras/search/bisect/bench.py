@@ -24,9 +24,11 @@ from plumbline.base.verdicts import severity
 from plumbline.extras.search.bisect.commits import Commits
 from plumbline.extras.search.bisect.search import BisectionFindings, Comparison, Search, decided
 from plumbline.gate import live, run, setup, sides
+from plumbline.gate.same import Unseen
 from plumbline.gate.setup import GATE, GateRequest, Terms
 from plumbline.gate.sides import Side, Unusable
 from plumbline.judge.decide import Verdict
+from plumbline.measure.application import model
 from plumbline.measure.session import Kind, Say
 from plumbline.stacks import kernels, source
 from plumbline.statistics.paired import PairedRule
@@ -53,6 +55,7 @@ class BisectionRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     figure: str | None = None
     system: str | None = None
     first_parent: bool = False
+    measure_equal: bool = False
 
     @property
     def rule(self) -> PairedRule:
@@ -74,20 +77,23 @@ class BisectionRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
         if self.library:
             return Commits(source.repository(self.library), place, (), self.first_parent)
         if self.file:
-            return Commits(git.top(self.file.parent) or self.file.parent, place, (), self.first_parent)
+            folder = model.code_folder(self.file)
+            return Commits(git.top(folder) or folder, place, (), self.first_parent)
         return Commits(paths.root(), place, (kernels.FOLDER,), self.first_parent)
 
 
 class BisectionState(msgspec.Struct):
     """The state of a bisection: ``series`` is the one that it follows (variant and figure), ``others`` those that FAIL.
 
-    ``comparisons`` are those that finished, in the order measured; the first is that of the ends.
+    ``comparisons`` are those that finished, in the order measured; the first is that of the ends. ``programs``: by
+    commit a hash of its program and all that it reads, empty where that is not known.
     """
 
     request: BisectionRequest = msgspec.field(name="asked")
     comparisons: list[Comparison] = []
     series: tuple[str, str] | None = None
     others: list[str] = []
+    programs: dict[str, str] = {}
 
     @property
     def circumstances(self) -> dict[str, Any]:
@@ -127,15 +133,27 @@ class BisectionBench:
 
     def search(self, findings: BisectionFindings) -> None:
         """Measure and search until all is found; however it ends, ``findings`` and the logs have all results."""
-        request = self.request
-        search = Search(
-            request.commits(self.folder / "commits.git"), self.compare, request.rule, self.say, self._series
-        )
+        request, commits = self.request, self.request.commits(self.folder / "commits.git")
+        search = Search(commits, self.compare, request.rule, self.say, self._series, self.program)
         try:
             search.run(findings, request.good, request.bad)
         finally:
             for number, log in enumerate(findings.logs, 1):
                 files.write("the log", self.folder / f"bisect-{number}.log", log)
+
+    def program(self, commit: str) -> str:
+        """The first commit that has the same program as ``commit``, which is launched once to see what it reads."""
+        known = self.state.programs
+        if commit not in known and not self.request.measure_equal:
+            known[commit] = ""
+            try:
+                folder = self._begun(0, commit, commit, self.request.rule, of="programs")
+                known[commit] = live.GateBench(GATE.load(folder), folder).program(0)
+            except (Unseen, Unusable) as error:
+                self.say(f"bisect: {commit[:12]} counts as a program of its own: {error}")
+            BISECTION.save(self.folder, self.state)
+        same = (earlier for earlier, program in known.items() if program and program == known.get(commit))
+        return next(same, commit)
 
     def compare(self, baseline: str, candidate: str, rule: PairedRule, *, again: bool = False) -> Comparison:
         """A gate of two commits, measured unless it was before; ``again``: a second one of the same two.
@@ -199,10 +217,12 @@ class BisectionBench:
         self.state.others = [item.subject for item in failed if item is not worst]
         return worst
 
-    def _begun(self, number: int, baseline: str, candidate: str, rule: PairedRule, attempt: int = 0) -> Path:
+    def _begun(
+        self, number: int, baseline: str, candidate: str, rule: PairedRule, attempt: int = 0, of: str = "gates"
+    ) -> Path:
         """The folder of a gate, which is begun unless that was done before."""
         again = f"-{attempt + 1}" if attempt else ""
-        folder = self.folder / "gates" / f"{number:03}-{baseline[:8]}-{candidate[:8]}{again}"
+        folder = self.folder / of / f"{number:03}-{baseline[:8]}-{candidate[:8]}{again}"
         if (folder / GATE.file).exists():
             return folder
         shutil.rmtree(folder, ignore_errors=True)  # left by an interrupted beginning
@@ -217,10 +237,10 @@ class BisectionBench:
             *(["--application", request.application] if request.application else []),
             *(["--test", request.test] if request.test else []),
         ]
-        variant, figure = series if series and number else (None, request.figure)
+        variant, figure = series if series and (number or baseline == candidate) else (None, request.figure)
         gate_request = GateRequest(
             both,
-            Terms(rule, seed, ("plumb", "gate", *words), purpose="bisect"),
+            Terms(rule, seed, ("plumb", "gate", *words), measure_equal=number > 0, purpose="bisect"),
             request.test,
             request.system,
             folder=folder,

@@ -38,7 +38,10 @@ from plumbline.stacks import source
 from plumbline.statistics.paired import CAP, LOOKS, PairedRule
 
 #: options of a new bisection, as argparse calls them; --resume takes the others
-BEGINNING = "good bad application stack test figure site partition tolerance must_detect first_parent seed work dry_run"
+BEGINNING = (
+    "good bad application stack test figure site partition tolerance must_detect first_parent measure_equal seed work "
+    "dry_run"
+)
 
 
 @command(
@@ -62,6 +65,7 @@ BEGINNING = "good bad application stack test figure site partition tolerance mus
         f"smallest slowdown that must be detected (default: {MUST_DETECT:g}, {MUST_DETECT:.0%})".replace("%", " %%"),
     ),
     flag("--first-parent", "follow only the first parent of merges, so that the answer may be a merge"),
+    flag("--measure-equal", "measure commits with the same program too"),
     option("--minutes", "start no pair of launches after M minutes; --resume continues"),
     option("--seed", "seed of the pair order (default: random, recorded)"),
     option("--work", "folder of a new bisection (default: build/bisect/SESSION)"),
@@ -145,7 +149,7 @@ def _request(args: argparse.Namespace) -> BisectionRequest:
     application_file = model.named_or_here(args.application)
     stack = args.stack or first_stack(application_file, say)
     library = source.library(stack)
-    repository = application_file.parent if application_file else None
+    repository = model.code_folder(application_file) if application_file else None
     repository = source.repository(library) if library else repository
     good, bad = (_commit(name, repository) for name in (args.good, args.bad))
     return BisectionRequest(
@@ -162,6 +166,7 @@ def _request(args: argparse.Namespace) -> BisectionRequest:
         figure=args.figure,
         system=options.system(args),
         first_parent=args.first_parent,
+        measure_equal=args.measure_equal,
     )
 
 
@@ -237,8 +242,8 @@ class Report:
 
     @property
     def launches(self) -> int:
-        """How many launches all comparisons made."""
-        return sum(comparison.launches for comparison in self.state.comparisons)
+        """How many launches all comparisons made, and those that showed which programs are the same."""
+        return sum(comparison.launches for comparison in self.state.comparisons) + len(self.state.programs)
 
     @property
     def notes(self) -> list[str]:

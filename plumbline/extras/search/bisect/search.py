@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from plumbline.base.units import Better, percent, significant, some
 from plumbline.extras.search.bisect.commits import Commits, Term
+from plumbline.judge.decide import SAME
 from plumbline.judge.statement import nonempty, rounded
 from plumbline.statistics.paired import PairedRule
 
@@ -54,6 +55,14 @@ class Comparison(Struct, frozen=True, kw_only=True, omit_defaults=True):
     unusable: tuple[str, ...] = ()
     folder: str = ""
     in_doubt: bool = False
+
+    @classmethod
+    def of_same(cls, baseline: str, candidate: str, rule: PairedRule) -> Comparison:
+        """That of two commits with the same program, which was not measured."""
+        return cls(
+            baseline=baseline, candidate=candidate, tolerance=rule.tolerance, must_detect=rule.must_detect,
+            state="PASS", ratio=1.0, interval=(1.0, 1.0), detectable=0.0, reason=SAME,
+        )  # fmt: skip
 
     @property
     def rule(self) -> PairedRule:
@@ -251,13 +260,17 @@ class Compare(Protocol):
 
 @dataclass
 class Search:
-    """A search among ``commits`` for changes of ``series``; ``rule``: the tolerated change, and the one to detect."""
+    """A search among ``commits`` for changes of ``series``; ``rule``: the tolerated change, and the one to detect.
+
+    ``program`` names the first commit that was seen to have the same program as another; those are not compared.
+    """
 
     commits: Commits
     compare: Compare
     rule: PairedRule
     say: Say
     series: Callable[[], str]
+    program: Callable[[str], str] = str
     _seen: list[Comparison] = field(default_factory=list)
 
     def run(self, findings: BisectionFindings, good: str, bad: str) -> None:
@@ -265,9 +278,12 @@ class Search:
 
         However it ends, ``findings`` has all results by then.
         """
-        findings.ends = self._compared(good, bad, self.rule)
+        findings.ends = self.compare(good, bad, self.rule)
+        self._seen.append(findings.ends)
         if findings.ends.state != "FAIL":
             return
+        for end in (good, bad):  # other commits are named after them
+            self.program(end)
         todo = [Part(good, bad, True, findings.ends.slower[1])]
         while todo:
             part = todo.pop(0)
@@ -317,7 +333,11 @@ class Search:
         return self._confirmed(part, before, after, left, findings)
 
     def _step(self, part: Part, commit: str, *, again: bool) -> Step:
-        """The mark of ``commit``: by its gate against the good end, or else against the bad one."""
+        """The mark of ``commit``: that of an end with its program, or by its gate against the good end, or the bad."""
+        ends: tuple[tuple[str, Term], ...] = ((part.good, "good"), (part.bad, "bad"))
+        for end, term in ends:
+            if self.program(commit) == self.program(end):
+                return Step(part, commit, term, (self._compared(end, commit, part.rule),))
         first = self._changed(part, part.good, commit, again=again)
         if first.state in (part.state, "PASS"):
             return Step(part, commit, "bad" if first.state == part.state else "good", (first,))
@@ -337,7 +357,12 @@ class Search:
         return comparison if part.slower else comparison.swapped
 
     def _compared(self, baseline: str, candidate: str, rule: PairedRule, *, again: bool = False) -> Comparison:
-        comparison = self.compare(baseline, candidate, rule, again=again)
+        first, second = (self.program(commit) for commit in (baseline, candidate))
+        if first == second:
+            comparison = Comparison.of_same(baseline, candidate, rule)
+        else:
+            comparison = self.compare(first, second, rule, again=again)
+            comparison = msgspec.structs.replace(comparison, baseline=baseline, candidate=candidate)
         self._seen.append(comparison)
         return comparison
 
@@ -375,11 +400,11 @@ class Search:
 
         A gate that was made before may rule out both; a gain is asked for by a gate of its own where none does.
         """
-        most = math.log1p(self.rule.must_detect)
+        most, both = math.log1p(self.rule.must_detect), [self.program(commit) for commit in (start, end)]
         for earlier in (comparison for seen in self._seen for comparison in (seen, seen.swapped)):
             low, _, high = earlier.slower
-            is_pass = (earlier.baseline, earlier.candidate, earlier.state) == (start, end, "PASS")
-            if is_pass and -most < low <= high < most:
+            programs = [self.program(commit) for commit in (earlier.baseline, earlier.candidate)]
+            if (programs, earlier.state) == (both, "PASS") and -most < low <= high < most:
                 findings.rest.append(earlier)
                 return []
         self.say(f"\nbisect: what is left between {start[:12]} and {end[:12]}")

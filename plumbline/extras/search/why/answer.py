@@ -5,8 +5,11 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from plumbline.base.units import counted, percent, signed
@@ -15,6 +18,7 @@ from plumbline.extras.search.why.model import Fixed
 from plumbline.extras.search.why.run import WhyOutcome, broken
 from plumbline.extras.search.why.search import ACTS, Named
 from plumbline.judge.decide import Verdict
+from plumbline.judge.disturbed import beside
 from plumbline.judge.statement import Statement, nonempty, rounded
 from plumbline.records.naming import shorten
 from plumbline.show.columns import Column, Table
@@ -89,9 +93,10 @@ CAUSES = Table[Cause](
 
 
 class Answer:
-    """The answer that an outcome gives."""
+    """The answer that an outcome gives; ``application`` is the plumb.yaml that was named."""
 
-    def __init__(self, outcome: WhyOutcome) -> None:
+    def __init__(self, outcome: WhyOutcome, application: Path | None = None) -> None:
+        self.application = application
         self.outcome, self.ends = outcome, outcome.request.ends
         self._sign = 1 if outcome.better == "lower" else -1
         attribution = outcome.attribution
@@ -186,6 +191,10 @@ class Answer:
 
     def _not_reproduced(self) -> str:
         ends = self.outcome.ends
+        hit = [launch for launch in self.outcome.launches if launch.disturbed]
+        if ends.state == "INVALID" and 2 * len(hit) > len(self.outcome.launches):
+            often = f"{len(hit)} of {counted(len(self.outcome.launches), 'launch')} were disturbed"
+            return f"this host cannot decide now: {'; '.join(filter(None, (often, beside(hit))))}"
         if ends.state != "PASS":
             return f"whether B differs from A is not certain yet: {ends.explanation}"
         seen = f"slowdowns of {ends.ruled_out} and more are ruled out"
@@ -198,6 +207,19 @@ class Answer:
         fixed = [_changed(difference) for difference in self.ends.fixed if difference.why != "in the stack"]
         more = f" and {len(fixed) - 4} more" if len(fixed) > 4 else ""
         return f"; what differed and is not set here: {', '.join(fixed[:4])}{more}" if fixed else ""
+
+    @property
+    def bisection(self) -> list[str]:
+        """The command that finds the commit, where the code makes a part of the difference; no line without one."""
+        attribution, both = self.outcome.attribution, [self.ends.first, self.ends.second][:: 1 if self._log > 0 else -1]
+        acting = {place for named in attribution.named if named.acts for place in named.members} if attribution else ()
+        every = (end.application.commit if end.application else end.stack.partition("@")[2] for end in both)
+        commits = [commit for commit in every if commit]
+        if len(commits) < len(both) or not any(self.ends.factors[place].kind == "code" for place in acting):
+            return []
+        named = ["--application", str(self.application)] if self.application and both[0].application else []
+        where = ["--stack", both[0].stack.partition("@")[0], "--test", f"{re.escape(both[0].test)}(%|$)", *named]
+        return [f"to find the commit: {shlex.join(['plumb', 'bisect', *commits, *where])}"]
 
     def text(self) -> str:
         """The table, how it was measured, and what cannot be set."""
@@ -219,6 +241,7 @@ class Answer:
             for difference in self.ends.fixed
         ]
         others = ", ".join(f"{verdict.subject.rpartition(': ')[2]} ({verdict.ratio:.3g})" for verdict in outcome.others)
+        lines += self.bisection
         return [*lines, *([f"other figures that differ (B / A): {others}"] if others else [])]
 
     def json(self) -> str:

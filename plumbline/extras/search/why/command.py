@@ -159,7 +159,7 @@ def _value(text: str | None) -> str:
 
 def _measured(args: argparse.Namespace, folder: Path) -> tuple[int, str]:
     """Measure, print and write the answer."""
-    answer = Answer(searches.resume(folder, args.minutes, say))
+    answer = Answer(searches.resume(folder, args.minutes, say), args.application)
     forms = {
         ".json": answer.json,
         ".md": answer.markdown,

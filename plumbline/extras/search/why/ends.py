@@ -64,12 +64,14 @@ def records_of(first: str, second: str, application: Path | None) -> tuple[Recor
 
 def _is_commit(name: str, application: Path | None) -> bool:
     with contextlib.suppress(PlumbError):  # no repository, or one that git refuses
-        return len(name) >= _COMMIT_DIGITS and bool(git.commit(name, application.parent if application else None))
+        return len(name) >= _COMMIT_DIGITS and bool(
+            git.commit(name, applications.code_folder(application) if application else None)
+        )
     return False
 
 
 def _is_record(name: str) -> bool:
-    return bool(query.collect(lambda record: record.id.startswith(name) or None, mention=f'"{name}')[0])
+    return bool(query.named(name)[0])
 
 
 def newest_fail(name: str | None) -> tuple[Record, Record, str]:
@@ -280,7 +282,7 @@ def _again(application: Path | None, first: Variant, parts: Parts) -> Variant | 
 
 def _built(file: Path | None, first: Variant, stack: str, commit: str | None, build: Variables) -> Variant | None:
     """The same test of the application of ``file``, in a state of its code, built with a stack and variables."""
-    if file is None or commit is None or git.commit(commit, file.parent) is None:
+    if file is None or commit is None or git.commit(commit, applications.code_folder(file)) is None:
         return None
     side = Side("end", stack, code=applications.code_of_commit(file, commit, build), spelling=commit[:12])
     request = setup.GateRequest((side, side), test=re.escape(first.test), application=file)

@@ -251,12 +251,12 @@ def _compare_ends(
         structs.replace(variant, figures=[each for each in variant.figures if request.figure in (None, each.name)])
         for variant in (request.ends.first, request.ends.second)
     ]
-    terms = setup.Terms(request.rule, request.seed, purpose="why")
+    terms = setup.Terms(request.rule, request.seed, measure_equal=True, purpose="why")
     setup.begun_for(place, request.session, request.ends.labels, [both], terms, dict(request.circumstances))
     say(f"the ends: {request.ends.labels[1]} (B) against {request.ends.labels[0]} (A)")
     outcome = gates.resume(
         place,
-        live.Stop(minutes),
+        live.Stop(minutes, restless=live.RESTLESS),
         say,
         lambda begun, where: _BenchOfEnds(begun, where, request, host),
         f"plumb why --resume {shlex.quote(str(folder))}",

@@ -24,6 +24,9 @@ from plumbline.statistics.paired import LOOKS
 CIRCUMSTANCES = {"commit": "c", "stacks": {"mpich": "1"}, "nodes": "node1", "environment": "e"}
 
 
+DESCRIBED = "{application: heat, programs: {heat: {command: ./heat, figures: {triad: {wall: true}}}}}"
+
+
 class Crash(Exception):
     """What nothing catches."""
 
@@ -41,6 +44,7 @@ class World:
         self.most, self.end = None, Crash()
         self.launches, self.began = 0, []
         self.only = []
+        self.programs = ""
 
     def subject(self, side):
         return self.history.subjects[side.spelling.removeprefix("commit:")]
@@ -48,8 +52,9 @@ class World:
     def prepare(self, request, say, build=None):
         """As :func:`plumbline.gate.setup.prepare`."""
         names = [self.subject(side) for side in request.both]
-        self.began.append(tuple(names))
-        self.only.append((request.variant, request.figure))
+        if names[0] != names[1]:
+            self.began.append(tuple(names))
+            self.only.append((request.variant, request.figure))
         for name, side in zip(names, request.both, strict=True):
             if name in self.broken:
                 raise sides.Unusable(side, "error: expected ';'", "heat.c", "correct it")
@@ -80,6 +85,8 @@ class World:
             return launch(*words)
 
         made.launch = counted
+        if self.programs:
+            made.program = lambda which: self.programs[int(names[which])]
         return made
 
 
@@ -90,7 +97,7 @@ def world(tmp_path, monkeypatch):
     for name in ("RESULTS", "BUILD", "STACKS"):
         monkeypatch.setenv(f"PLUMB_{name}", str(tmp_path / name.lower()))
     monkeypatch.chdir(made.history.folder)
-    (made.history.folder / model.FILE).write_text("")
+    (made.history.folder / model.FILE).write_text(DESCRIBED)
     monkeypatch.setattr(session, "circumstances", lambda stacks: dict(CIRCUMSTANCES))
     monkeypatch.setattr(manifests, "names", lambda: ["mpich"])
     monkeypatch.setattr(manifests, "load", lambda name: stack_manifest.made(name))
@@ -283,3 +290,29 @@ def test_a_damaged_state_is_one_line(world, tmp_path, capsys):
     (tmp_path / "work" / "bisect.json").write_text("{}")
     assert bisect("--resume", tmp_path / "work") == 3
     assert "not the state of a bisection" in capsys.readouterr().err
+
+
+def test_commits_with_the_same_program_are_measured_once(world, tmp_path, capsys):
+    world.programs = "aaaabbbbccccddddd"  # of the 17 commits; the last step of c makes nothing slower
+    world.times = stepped(16, {8: 1.1})
+    assert new(tmp_path, world, "--output", tmp_path / "found.json") == 0
+    assert named(tmp_path / "found.json") == ["8"]
+    # the ends, one commit of b and of c, the commit against its parent, what is left on either side
+    measured = [tuple(world.programs[int(name)] for name in pair) for pair in world.began]
+    assert len(measured) == len(set(measured)) <= 6
+    looked = len(json.loads((tmp_path / "work" / "bisect.json").read_text())["programs"])
+    assert json.loads((tmp_path / "found.json").read_text())["launches"] == world.launches + looked
+    assert "the same program on both sides" not in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_two_programs_need_one_gate(world, tmp_path):
+    world.programs = "a" * 11 + "b" * 6
+    assert new(tmp_path, world, "--output", tmp_path / "found.json") == 0
+    assert named(tmp_path / "found.json") == ["11"]
+    assert world.began == [("0", "16")]
+
+
+def test_equal_programs_are_measured_where_that_is_wanted(world, tmp_path):
+    world.programs = "a" * 11 + "b" * 6
+    assert new(tmp_path, world, "--measure-equal") == 0
+    assert len(world.began) == 7

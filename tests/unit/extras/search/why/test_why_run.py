@@ -212,7 +212,7 @@ def test_the_minutes_are_those_of_the_ends_and_of_all_rounds_together(world, tmp
     ("minutes", "is_disturbed", "said"),
     [
         (0.1, False, "is not certain yet: 3 pairs: 13 are needed"),
-        (0.1, True, "is not certain yet: the baseline is not verified: no launch counts"),
+        (0.1, True, "this host cannot decide now: 6 of 6 launches were disturbed"),
         (0.0, False, "is not certain yet: 0 pairs: 13 are needed"),
     ],
 )
@@ -227,6 +227,19 @@ def test_ends_for_which_time_is_up_are_undecided(world, tmp_path, monkeypatch, m
     assert f"time is up: plumb why --resume {tmp_path / 'why'} goes on" in told
     assert answer.markdown()
     assert page(answer)
+    world.is_disturbed = False
+    assert search(tmp_path).kind == "explained"
+
+
+def test_three_disturbed_pairs_end_a_search_whose_sides_are_not_far_apart(world, tmp_path):
+    world.effect = lambda variant, host: 1.1 if variant.placement == "numa" else 1.0
+    world.is_disturbed = True
+    told = []
+    for pairs in (3, 6):  # a search that is resumed tries again
+        answer = search(tmp_path, say=told.append)
+        assert (answer.kind, world.started) == ("undecided", 2 * pairs)
+        assert "this host cannot decide now" in answer.closing()
+        assert "the first 3 pairs were disturbed, so this host cannot decide now: plumb why --resume" in "".join(told)
     world.is_disturbed = False
     assert search(tmp_path).kind == "explained"
 
@@ -376,3 +389,21 @@ def test_two_searches_in_one_folder_are_refused(world, tmp_path):
     search(tmp_path)
     with WHY.locked(tmp_path / "why"), pytest.raises(PlumbError, match="another search runs in this folder"):
         search(tmp_path)
+
+
+@pytest.mark.parametrize(("log", "commits"), [(0.1, "aaa bbb"), (-0.1, "bbb aaa")])
+def test_where_the_code_acts_the_next_command_finds_the_commit(log, commits):
+    ended = [
+        SimpleNamespace(test="heat", stack="mpich", application=SimpleNamespace(commit=commit))
+        for commit in ("aaa", "bbb")
+    ]
+    factors = [SimpleNamespace(kind="code"), SimpleNamespace(kind="setting")]
+    named = [SimpleNamespace(acts=True, members=(0,)), SimpleNamespace(acts=False, members=(1,))]
+    answer = SimpleNamespace(
+        ends=SimpleNamespace(first=ended[0], second=ended[1], factors=factors), application=None, _log=log,
+        outcome=SimpleNamespace(attribution=SimpleNamespace(named=named)),
+    )  # fmt: skip
+    (line,) = Answer.bisection.fget(answer)
+    assert line == f"to find the commit: plumb bisect {commits} --stack mpich --test 'heat(%|$)'"
+    named[0].acts = False
+    assert Answer.bisection.fget(answer) == []

@@ -1,0 +1,138 @@
+"""Which sides of a gate are the same program: what a traced launch of each looks at, and attacks on that."""
+
+import os
+import subprocess
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+import samples
+
+from plumbline.base import paths
+from plumbline.gate import same
+from plumbline.judge import decide
+from plumbline.judge.pairs import Column, Pairs
+from plumbline.records import model
+from plumbline.statistics.paired import PairedRule
+
+SIDES = ("0123456789abcdef", "fedcba9876543210")
+SCRIPT = '#!/bin/sh\ncd "${0%/*}"\n'
+
+
+@dataclass
+class Job:
+    """As much of a prepared launch as counts here."""
+
+    record: model.Record
+    plan: dict
+    manifest: SimpleNamespace
+    ranks: SimpleNamespace
+
+    @property
+    def variant(self):
+        return self.record.variant
+
+
+@pytest.fixture
+def both(tmp_path, monkeypatch):
+    """``both(program, files)``: whether two builds of a script are the same, whose ``files`` are for either side."""
+    tools = paths.tools()
+    monkeypatch.setenv("PLUMB_TOOLS", str(tools))
+    monkeypatch.setenv("PLUMB_BUILD", str(tmp_path / "build"))
+
+    def launch(job, index, position, folder):
+        folder.mkdir(parents=True)
+        ended = subprocess.run(job.record.command, cwd=folder, capture_output=True, check=False)
+        return SimpleNamespace(verified=ended.returncode == 0, reasons=[ended.stderr.decode()])
+
+    monkeypatch.setattr(same.pipeline, "launch", launch)
+
+    def job(side, program, files, environment):
+        folder = tmp_path / "build" / "applications" / "app" / SIDES[side] / "source"
+        (folder / "d").mkdir(parents=True)
+        for name, texts in {"app": (SCRIPT + program,) * 2, **files}.items():
+            if texts[side] is not None:
+                (folder / name).write_text(texts[side].replace("SIDE", SIDES[side]))
+                (folder / name).chmod(0o755)
+        made = model.convert(samples.record(variant=samples.variant(context={"program": str(folder / "app")})))
+        made.command = [str(folder / "app")]
+        made.benchmark = msgspec.structs.replace(
+            made.benchmark, file=str(folder / "app"), sha256=same.files.sha256(folder / "app")
+        )
+        around = {"PATH": os.environ["PATH"], **environment}
+        return Job(made, {}, SimpleNamespace(container=None), SimpleNamespace(environment=around))
+
+    def call(program="", files=None, environments=({}, {})):
+        jobs = [job(side, program, files or {}, environments[side]) for side in (0, 1)]
+        return same.compare(*jobs, tmp_path / "looked-at")
+
+    return call
+
+
+def test_what_no_launch_reads_does_not_count(both):
+    files = {"README": ("a", "b"), "c.txt": ("c", "c"), "made": ("in SIDE", "in SIDE")}
+    assert both("cat c.txt; ls d", files) == (True, [])
+
+
+@pytest.mark.parametrize(
+    ("program", "files", "name"),
+    [
+        ("cat c.txt", {"c.txt": ("a", "b")}, "c.txt"),
+        ('name=c; sh -c "cat $name.txt"', {"c.txt": ("a", "b")}, "c.txt"),
+        (". ./helper.sh", {"helper.sh": ("true", "true #")}, "helper.sh"),
+        ("test -e FAST || true", {"FAST": (None, "")}, "FAST"),
+        ("ls d", {"d/more": (None, "")}, "d"),
+        ("cat /proc/self/cwd/c.txt", {"c.txt": ("a", "b")}, "c.txt"),
+        ("exec ./next", {"next": ("#!./loads\n", "#!./loads\n"), "loads": ("#!/bin/sh\n", "#!/bin/sh\n#")}, "loads"),
+    ],
+)
+def test_another_file_that_a_launch_looks_at_is_another_program(both, program, files, name):
+    is_same, (note,) = both(program, files)
+    assert not is_same
+    assert note.endswith(f"source/{name}")
+
+
+def test_a_file_of_another_name_outside_of_the_build(both, tmp_path):
+    for name in SIDES:
+        (tmp_path / name).write_text("as large")
+    is_same, (note,) = both(f'cat {tmp_path}/"$(basename "$(dirname "$PWD")")"')
+    assert not is_same
+    assert SIDES[0] in note
+
+
+def test_other_circumstances_are_another_program(both):
+    assert both(environments=({"MODE": "1"}, {"MODE": "2"})) == (False, [])
+
+
+def test_a_launch_that_fails_while_it_is_traced_is_measured(both):
+    is_same, (note,) = both("exit 3")
+    assert not is_same
+    assert "not verified" in note
+
+
+def test_what_may_look_at_hidden_files_is_measured(both):
+    is_same, (note,) = both("unshare --mount true || true")
+    assert not is_same
+    assert "not seen" in note
+
+
+def test_a_build_that_leaves_its_path_or_its_date_says_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("PLUMB_BUILD", str(tmp_path / "build"))
+    records = []
+    for side, when in zip(SIDES, ("12:00:01", "12:00:02"), strict=True):
+        folder = tmp_path / "build" / "applications" / "app" / side
+        folder.mkdir(parents=True)
+        (folder / "app.c").write_text(f'const char *when = "at {when}";\nint main(void) {{ return !when; }}\n')
+        subprocess.run(["cc", "-o", folder / "app", "app.c"], cwd=folder, check=True)
+        benchmark = SimpleNamespace(file=str(folder / "app"))
+        records.append(SimpleNamespace(benchmark=benchmark, variant=SimpleNamespace(stack="mpich")))
+    (note,) = same.built_otherwise(*records)
+    assert note.endswith(".rodata has a date (12:00:01): set SOURCE_DATE_EPOCH")
+
+
+def test_the_reason_of_a_pass_that_was_not_measured():
+    pairs = Pairs("heat: time", Column([]), Column([]), "lower", same=True)
+    (verdict,) = decide.decide([pairs], PairedRule())
+    assert (verdict.state, verdict.count, verdict.reason) == ("PASS", 0, decide.SAME)
+    assert decide.closing([verdict]) == f"gate: PASS: 1 PASS; {decide.SAME}"
