@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import json
 import re
 import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 
-from plumbline.base import files, paths, terminal
+from plumbline.base import files, paths, terminal, units
 from plumbline.base.errors import PlumbError
+from plumbline.base.table import table
+from plumbline.base.verdicts import EXIT
 from plumbline.commands import options
 from plumbline.commands.options import Actions, command, exclusive, flag, goes_without, only_with, option
 from plumbline.gate import fastest
+from plumbline.judge.decide import too_coarse
+from plumbline.judge.pairs import measured
 from plumbline.launch.prepare import APPLICATION, OWN, entry_of, variant_again
 from plumbline.measure import driver
-from plumbline.measure.application import model
+from plumbline.measure.application import init, model
 from plumbline.measure.reframe import campaign, settings
 from plumbline.measure.reframe.campaign import offered_stacks, prepared
 from plumbline.measure.session import passing_folder
@@ -101,10 +108,13 @@ def _any_mpi(args: argparse.Namespace, file: Path) -> int:
     if len(stacks) < 2:
         raise PlumbError(f"{stacks[0]} alone is nothing to compare", "plumb run --any-mpi", "plumb stack list")
     tests = model.load(file).tests(args.programs, file)
+    builds, unbuilt = campaign.built(file, model.present_code(file), stacks, terminal.say)
+    if len(stacks := [each.stack for each in builds]) < 2:
+        raise PlumbError(f"{stacks[0]} alone is nothing to compare: {unbuilt[0]}", "plumb run --any-mpi")
     compare = fastest.gates(file, tests, options.system(args), PairedRule(gain=True), args.minutes, terminal.say)
     places, status = fastest.find(stacks, compare)
-    print(f"\n{fastest.text(stacks, places)}")
-    return status
+    print("\n".join(["", fastest.text(stacks, places), *unbuilt]))
+    return max(status, EXIT["INVALID"]) if unbuilt else status
 
 
 @command(option("id", "id of the record, or a prefix of it"), options.trust())
@@ -145,26 +155,87 @@ def _example() -> int:
 
 
 @command(
+    option(
+        "command", "a command that runs the program: it is run three times, and read", nargs="*", metavar="-- COMMAND"
+    ),
     option("--name", "name of the application (default: that of the folder)"),
+    option("--application", "write this file, best outside the repository (default: plumb.yaml in this folder)"),
+    flag("--yes", "take the first choice of each question"),
     flag("--example", "write an example: a small C and a small Python program with their plumb.yaml"),
-    help="write a commented plumb.yaml",
+    help="write a plumb.yaml for a command, or a commented one",
     rules=[
-        goes_without("example", "name", "--example does not take --name", "leave out one of the two", where="--example")
+        goes_without(
+            "example", "name application command", "--example goes alone", "leave out one of the two", where="--example"
+        ),
+        only_with("yes", "command", "--yes answers questions about a command", "add -- COMMAND"),
     ],
 )
 def _application_init(args: argparse.Namespace) -> int:
     if args.example:
         return _example()
-    file = Path.cwd() / model.FILE
+    folder, file = Path.cwd().resolve(), (args.application or Path(model.FILE)).resolve()
     if file.exists():
-        raise PlumbError(f"there is a {model.FILE} already", str(file), "plumb application check reads it")
-    known = args.name or re.sub("[^a-z0-9_]", "_", file.parent.name.lower()).lstrip("_0123456789") or "application"
+        raise PlumbError(f"there is a {file.name} already", str(file), "plumb application check reads it")
+    known = args.name or init.identifier(folder.name)
     if not re.fullmatch("[a-z][a-z0-9_]{0,39}", known):
         raise PlumbError(f"'{known}' cannot name an application", "--name", "small letters, digits and _ only")
-    text = (Path(model.__file__).with_name("starter.yaml")).read_text(encoding="utf-8")
-    files.write(model.FILE, file, text.replace("NAME", known))
+    code = None if file.parent == folder else str(folder)
+    if args.command:
+        return _described(args, file, known, code)
+    text = (Path(model.__file__).with_name("starter.yaml")).read_text(encoding="utf-8").replace("NAME", known)
+    files.write(model.FILE, file, text.replace("\n\n", f"\ncode: {json.dumps(code)}\n\n", 1) if code else text)
     print(f"{file}: now write what your program is called and what it prints; then plumb application check")
     return 0
+
+
+def _described(args: argparse.Namespace, file: Path, name: str, code: str | None) -> int:
+    """Write the plumb.yaml ``file`` for the command of ``args``, run three times in this folder."""
+    folder, runs = Path.cwd().resolve(), []
+    for number in range(1, init.RUNS + 1):
+        runs.append(init.run(args.command, folder))
+        print(f"run {number} of {init.RUNS}: {units.human_seconds(runs[-1].wall_s)}", flush=True)
+    draft = init.draft(args.command, runs, folder)
+    ranks, threads = units.counted(draft.keys.get("ranks", 1), "rank"), units.counted(draft.keys["threads"], "thread")
+    print(f"{ranks} with {threads} {'each' if 'ranks' in draft.keys else 'and no MPI'}")
+    if not runs[0].ranks:
+        terminal.say("no process left an account, as of a static program: then no launch of it can be proven")
+    rows = [
+        (
+            str(number), each.name, each.tokens[0], each.unit or "?", each.better, units.percent(each.spread),
+            units.percent(each.step), each.rule.get("file") or "output",
+        )
+        for number, proposal in enumerate(draft.figures, start=1)
+        for each in proposal
+    ]  # fmt: skip
+    columns = ("", "figure", "value", "unit", "better", "spread", "step", "in")
+    print(f"\n{table(columns, rows, right=('value', 'spread', 'step'), spare=('in', 'step'))}\n" if rows else "")
+    least, most = int(bool(rows) and draft.figures[0][0].unit is not None), len(draft.figures)
+    numbers = _answer(
+        f"figures, such as {most} or 1,{most}; 0: the time of the program", least, f"[0-{most}](,[1-{most}])*", args
+    )
+    chosen = [each for number in numbers.split(",") if number != "0" for each in draft.figures[int(number) - 1]]
+    if chosen and not least:
+        unit = _answer("their unit, such as s or GB/s", "1/s", r"\S{1,24}", args)
+        chosen = [each._replace(unit=unit) for each in chosen]
+    for number, lines in enumerate(draft.builds, start=1):
+        print(f"{number}  {'; '.join(lines)}")
+    answer = _answer("build: a number, or a line", int(bool(draft.builds)), f"[0-{len(draft.builds)}]|.*\\D.*", args)
+    build = [answer] if not answer.isdecimal() else draft.builds[int(answer) - 1] if answer != "0" else []
+    files.write(file.name, file, text := draft.text(name, code, build, chosen))
+    print(f"\n{text}")
+    args.application = file
+    status = _application_check.run(args)
+    print(f"next: plumb run{'' if file == folder / model.FILE else f' --application {file}'}")
+    return status
+
+
+def _answer(question: str, first: object, form: str, args: argparse.Namespace) -> str:
+    """The answer, of this ``form``; the ``first`` choice with --yes, and where no terminal can answer."""
+    with contextlib.suppress(EOFError):
+        while not args.yes and sys.stdin.isatty():
+            if re.fullmatch(form, answer := input(f"{question} [{first}]: ").strip() or str(first)):
+                return answer
+    return str(first)
 
 
 @command(
@@ -181,6 +252,11 @@ def _application_check(args: argparse.Namespace) -> int:
         for name, program in application.programs.items():
             figures = ", ".join(f"{figure} ({rule.unit})" for figure, rule in program.figures.items())
             print(f"{name}: {' '.join(program.words)}; placements {', '.join(program.placements)}; {figures}")
+        for test in (model.test_name(application.application, name) for name in application.programs):
+            rows, _ = query.records(query.Selection(test=f"{re.escape(test)}(%|$)", valid=True), newest=1)
+            records, _ = query.of_rows(rows)
+            for line in (line for record in records for line in too_coarse(measured(record), PairedRule())):
+                print(line)
         print(f"{file}: in order")
     return 1 if faults else 0
 
