@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -26,6 +27,8 @@ typedef size_t (*usable_function)(void *);
 typedef void *(*mmap_function)(void *, size_t, int, int, int, off_t);
 typedef int (*munmap_function)(void *, size_t);
 typedef void *(*mremap_function)(void *, size_t, size_t, int, ...);
+typedef int (*bind_function)(pid_t, size_t, const cpu_set_t *);
+typedef int (*bind_thread_function)(pthread_t, size_t, const cpu_set_t *);
 typedef void *(*routine)(void *);
 typedef int (*create_function)(pthread_t *, const pthread_attr_t *, routine, void *);
 
@@ -53,6 +56,8 @@ EXPORT int plumb_munmap(void *address, size_t length) INSTEAD_OF("munmap");
 EXPORT void *plumb_mremap(void *address, size_t old_length, size_t new_length, int flags, ...)
     INSTEAD_OF("mremap");
 EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, routine begin, void *argument);
+EXPORT int sched_setaffinity(pid_t thread, size_t size, const cpu_set_t *cpus);
+EXPORT int pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *cpus);
 EXPORT _Noreturn void _exit(int status);
 EXPORT _Noreturn void _Exit(int status);
 EXPORT ssize_t process_vm_readv(pid_t process, const struct iovec *local, unsigned long locals,
@@ -66,6 +71,8 @@ static _Atomic any_function real_usable;
 static _Atomic any_function real_mmap;
 static _Atomic any_function real_munmap;
 static _Atomic any_function real_mremap;
+static _Atomic any_function real_bind;
+static _Atomic any_function real_bind_thread;
 static __thread bool resolving;
 
 static any_function find(_Atomic any_function *slot, const char *name) {
@@ -185,6 +192,27 @@ ssize_t process_vm_writev(pid_t process, const struct iovec *local, unsigned lon
     ssize_t copied = syscall(SYS_process_vm_writev, process, local, locals, remote, remotes, flags);
     transports_copied(copied);
     return copied;
+}
+
+int sched_setaffinity(pid_t thread, size_t size, const cpu_set_t *cpus) {
+    any_function real = find(&real_bind, "sched_setaffinity");
+    struct departure before = excursions_before(thread, cpus, size);
+    int status = real != NULL ? ((bind_function)real)(thread, size, cpus)
+                              : (int)syscall(SYS_sched_setaffinity, thread, size, cpus);
+    excursions_after(before);
+    return status;
+}
+
+/* The clock of a thread has its number (usage.c makes one of the number). */
+int pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *cpus) {
+    any_function real = find(&real_bind_thread, "pthread_setaffinity_np");
+    clockid_t clock;
+    if (real == NULL || pthread_getcpuclockid(thread, &clock) != 0)
+        return real == NULL ? ENOSYS : ((bind_thread_function)real)(thread, size, cpus);
+    struct departure before = excursions_before((pid_t) ~((unsigned)clock >> 3 | 7U << 29), cpus, size);
+    int status = ((bind_thread_function)real)(thread, size, cpus);
+    excursions_after(before);
+    return status;
 }
 
 /* exit() ends by a call of its own, not by these. */

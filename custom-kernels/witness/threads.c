@@ -15,6 +15,7 @@
 #include "witness.h"
 
 #define LARGEST_MASK_BYTES ((size_t)1 << 17) /* a million CPUs */
+#define MASK_BYTES 8192                      /* of 65536 CPUs: on more, excursions are not seen */
 #define SPARE_THREADS 64                     /* may start between counting and listing */
 #define ENDED_THREADS 1024                   /* of different bindings */
 #define WORKED_US 10000                      /* of CPU time, of a thread whose waits are worth the call */
@@ -25,6 +26,7 @@ struct thread {
     long migrations;  /* from CPU to CPU; -1: the kernel does not report it */
     long long cpu;    /* microseconds of CPU time */
     long long waited; /* microseconds for a CPU, of threads that have ended; -1: not asked */
+    struct away away;
     struct scheduling scheduling;
     char name[32];
     size_t mask_used; /* bytes of the mask that the kernel filled */
@@ -40,6 +42,7 @@ struct table {
 static size_t mask_bytes;
 static unsigned char *start_mask;
 static size_t start_mask_used;
+static unsigned char *home; /* mask of the CPUs of the rank */
 static struct table remembered;
 static struct table ended;
 static atomic_flag ended_busy = ATOMIC_FLAG_INIT;
@@ -81,11 +84,55 @@ void threads_count_from_here(void) {
     int saved = errno;
     snprintf(tid, sizeof tid, "%ld", (long)getpid());
     first_migrations = read_migrations(tid);
+    excursions_count_from_here(getpid());
     errno = saved;
 }
 
-void threads_start(void) {
+long threads_migrations(pid_t tid) {
+    char text[24];
+    snprintf(text, sizeof text, "%ld", (long)tid);
+    return read_migrations(text);
+}
+
+/* The kernel's masks are arrays of longs: on big-endian machines the bytes of each are swapped. */
+static size_t place_of(size_t byte) {
+    return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? byte : byte ^ (sizeof(long) - 1);
+}
+
+/* From "cpus":[0,1]. */
+static void find_home(const char *plan) {
+    home = mask_bytes > 0 ? preload_room(mask_bytes) : NULL;
+    if (home == NULL)
+        return;
+    const char *at = strstr(plan, "\"cpus\"");
+    at = at == NULL ? NULL : strchr(at, '[');
+    if (at == NULL)
+        memcpy(home, start_mask, mask_bytes);
+    while (at != NULL && *at != ']' && *at != '\0') {
+        char *end;
+        unsigned long cpu = strtoul(at + 1, &end, 10);
+        if (cpu / 8 < mask_bytes && end != at + 1)
+            home[place_of(cpu / 8)] |= (unsigned char)(1U << cpu % 8);
+        at = strpbrk(end, ",]");
+    }
+}
+
+bool threads_leaves(const void *cpus, size_t size) {
+    const unsigned char *mask = cpus;
+    for (size_t i = 0; home != NULL && mask != NULL && i < size; i++)
+        if ((mask[i] & ~(i < mask_bytes ? home[i] : 0)) != 0)
+            return true;
+    return false;
+}
+
+bool threads_is_outside(pid_t tid) {
+    unsigned char mask[MASK_BYTES];
+    return mask_bytes <= sizeof mask && threads_leaves(mask, get_mask(tid, mask, sizeof mask));
+}
+
+void threads_start(const char *plan) {
     mask_bytes = find_mask_bytes();
+    find_home(plan);
     threads_count_from_here();
 }
 
@@ -134,6 +181,7 @@ static void add_thread(const char *tid, void *context) {
     thread->migrations = read_migrations(tid);
     thread->cpu = cpu_of_thread(thread->tid);
     thread->waited = -1;
+    thread->away = excursions_of(thread->tid, false);
     thread->scheduling = scheduling_of(thread->tid);
     if (thread->tid == getpid() && thread->migrations >= first_migrations)
         thread->migrations -= first_migrations;
@@ -150,6 +198,7 @@ static void add_caller(struct table *table) {
     thread->migrations = -1;
     thread->cpu = cpu_of_thread(0);
     thread->waited = -1;
+    thread->away = excursions_of(thread->tid, false);
     thread->scheduling = scheduling_of(0);
     memcpy(thread->name, "?", 2);
     table->count = 1;
@@ -191,10 +240,8 @@ void threads_forget(void) {
 static void write_mask(struct json *out, const unsigned char *mask, size_t used) {
     json_open(out, "affinity", '[');
     for (size_t byte = 0; byte < used; byte++) {
-        /* The kernel's masks are arrays of longs: on big-endian machines the bytes of each are swapped. */
-        size_t at = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? byte : byte ^ (sizeof(long) - 1);
         for (unsigned bit = 0; bit < 8; bit++)
-            if ((mask[at] >> bit & 1U) != 0)
+            if ((mask[place_of(byte)] >> bit & 1U) != 0)
                 json_int(out, NULL, (long long)(byte * 8 + bit));
     }
     json_close(out, ']');
@@ -211,6 +258,11 @@ static void write_thread(struct json *out, const struct thread *thread) {
     json_seconds(out, "cpu_s", thread->cpu);
     if (thread->waited >= 0)
         json_seconds(out, "waited_s", thread->waited);
+    if (thread->away.cpu != 0 || thread->away.migrations != 0) {
+        json_seconds(out, "away_s", thread->away.cpu);
+        json_int(out, "away_migrations", thread->away.migrations);
+        json_seconds(out, "away_until_s", thread->away.until);
+    }
     scheduling_write(out, thread->scheduling);
     json_close(out, '}');
 }
@@ -257,6 +309,7 @@ void threads_end(void) {
         thread->migrations = -1;
         thread->cpu = cpu;
         thread->waited = cpu < WORKED_US ? 0 : window_waited(thread->tid);
+        thread->away = excursions_of(thread->tid, true);
         thread->scheduling = scheduling_of(0);
         thread->mask_used = get_mask(0, thread->mask, mask_bytes);
         memset(thread->name, 0, sizeof thread->name);
@@ -268,6 +321,10 @@ void threads_end(void) {
             if (known) {
                 other->cpu += cpu;
                 other->waited += thread->waited;
+                other->away.cpu += thread->away.cpu;
+                other->away.migrations += thread->away.migrations;
+                if (thread->away.until > other->away.until)
+                    other->away.until = thread->away.until;
             }
         }
         ended.count += !known;

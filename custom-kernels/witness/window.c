@@ -102,6 +102,11 @@ long long window_waited(pid_t tid) {
     return waiting / 1000;
 }
 
+long long window_passed(void) {
+    long long passed = wall_microseconds() - begin.wall;
+    return passed > 0 ? passed : 0;
+}
+
 static void look_at_caller(struct moment *moment) {
     struct rusage usage = {0};
     long long running;

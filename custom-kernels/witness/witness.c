@@ -53,6 +53,7 @@ static void after_fork(void) {
     atomic_flag_clear(&written);
     usage_start(false);
     window_begin();
+    excursions_forget();
     threads_forget();
     freed_forget();
     transports_forget();
@@ -68,7 +69,7 @@ static __attribute__((constructor)) void start(void) {
         remember_plan();
         rank_start();
         devices_start();
-        threads_start();
+        threads_start(plan);
         scheduling_start();
         usage_start(preload.owner == root);
         window_begin();

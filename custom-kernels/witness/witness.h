@@ -139,9 +139,38 @@ bool rank_is_first_of_host(void);
 /* The program and the libraries that are loaded now. */
 void objects_write(struct json *out, const char *program);
 
+/* excursions.c: threads that left the CPUs of their rank for a time */
+
+/* CPU time in microseconds and migrations; `until`: when the last excursion ended, in the window. */
+struct away {
+    long long cpu;
+    long migrations;
+    long long until;
+};
+struct departure {
+    pid_t tid;
+    bool outside;
+    struct away at;
+};
+/* Around a call that binds a thread (0: the calling one) to `cpus`. */
+struct departure excursions_before(pid_t tid, const void *cpus, size_t size);
+void excursions_after(struct departure before);
+/* All excursions of a thread; with `ends`, nobody asks for it again. */
+struct away excursions_of(pid_t tid, bool ends);
+void excursions_count_from_here(pid_t tid);
+/* In a forked child: forgets those of the parent. */
+void excursions_forget(void);
+
 /* threads.c */
 
-void threads_start(void);
+/* `plan`: the text that names the CPUs of the rank; without them those that the process began on are its own.
+ */
+void threads_start(const char *plan);
+/* How often the kernel moved a thread; -1: it does not tell. */
+long threads_migrations(pid_t tid);
+/* Whether a thread may run, or `cpus` are in part, outside the CPUs of the rank. */
+bool threads_is_outside(pid_t tid);
+bool threads_leaves(const void *cpus, size_t size);
 void threads_write_start(struct json *out);
 /* Remembers the threads of this moment: MPI libraries end their helper threads in MPI_Finalize. */
 void threads_remember(void);
@@ -175,6 +204,8 @@ void window_begin(void);
 /* Only the first call after each window_begin counts. */
 void window_end(void);
 void window_write(struct json *out);
+/* Microseconds since the window began; 0 before it. */
+long long window_passed(void);
 /* Microseconds that a thread of this process has waited for a CPU. */
 long long window_waited(pid_t tid);
 

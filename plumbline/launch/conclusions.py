@@ -12,18 +12,19 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
+from pathlib import Path
 from typing import TypeAlias
 
 from plumbline import schedulers
-from plumbline.base import group
-from plumbline.base.units import US, human_bytes
+from plumbline.base import group, paths
+from plumbline.base.units import US, counted, human_bytes, percent
 from plumbline.host import proc
 from plumbline.host.limits import WORKING_SET
 from plumbline.launch import environment, process, program_files
-from plumbline.launch.observed import Rule, always, worked
+from plumbline.launch.observed import WORKED, Rule, always, worked
 from plumbline.launch.output import IMPROPERLY, Output, Written
 from plumbline.launch.prepare import MPI_SUITES, Prepared
 from plumbline.launch.witness import disturbance, processes
@@ -33,10 +34,11 @@ from plumbline.launch.witness.processes import everyone
 from plumbline.parsers import osu
 from plumbline.parsers.measurement import Measurement
 from plumbline.parsers.stream import KERNEL_BYTES
-from plumbline.records.launch import Launch, SettingsSeen
+from plumbline.records.launch import Launch, RankSeen, SettingsSeen
 
 #: words by which a reason is known
 WITHOUT_MPI = "never called MPI_Init"
+STALE, BUILD = "files of the build had been changed before this launch", "the launch changed files of the build"
 #: bytes of arrays below which the witness need not have seen them: it counts mappings of 1 MiB and more
 ARRAYS_LEAST = 16 << 20
 #: fraction of a benchmark's arrays that must have been seen in large mappings: pages of freed blocks are estimates
@@ -52,7 +54,8 @@ TIME_ON_CPU = 0.05
 class Run:
     """A start of ``job`` and its observations: its ``launch`` as far as it is known, and what later steps need.
 
-    ``changed``: files that differ from those of the session; ``damaged``: witnesses that cannot be read; ``unread``:
+    ``changed``: files that differ from those of the session; ``of_build``: before the launch and by it, from those that
+    the build left; ``damaged``: witnesses that cannot be read; ``unread``:
     why its output cannot be.
     """
 
@@ -62,6 +65,7 @@ class Run:
     output: Output
     snapshots: tuple[disturbance.Snapshot, disturbance.Snapshot]
     changed: list[str]
+    of_build: tuple[dict[str, str], dict[str, str]]
     written: Written | None = None
     seen: list[RankWitness] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
@@ -74,7 +78,8 @@ class Run:
             return [f"ended by its time limit of {self.job.variant.time_limit_s:g} s{where}"]
         if self.ended.status == "ok":
             return []
-        why = self.output.cause(self.ended, self.job.variant.context.get("kernel"))
+        who = "the program" if self.job.record.command[0] == str(paths.binder()) else "the launcher"
+        why = self.output.cause(self.ended, self.job.variant.context.get("kernel"), who)
         memory = self._without_memory()
         return [f"{why.rstrip('.')}; {memory}" if memory else why]
 
@@ -170,6 +175,35 @@ def _unbound(run: Run) -> str:
 
 def _outside(run: Run) -> str:
     return _BY_ITSELF if run.job.binds == "itself" else _ITSELF
+
+
+def _of_build(run: Run) -> list[str]:
+    """The files of the build that were changed, so that not every launch starts from the same ones."""
+    reasons = []
+    for words, names in zip((STALE, BUILD), run.of_build, strict=True):
+        shown = [f"{name} ({how})" for name, how in names.items()]
+        more = f" and {len(shown) - program_files.SHOWN} more" if len(shown) > program_files.SHOWN else ""
+        reasons += [f"{words}: {', '.join(shown[: program_files.SHOWN])}{more}"] if shown else []
+    return reasons
+
+
+def _own_copy(run: Run) -> str:
+    """What to write under ``copy``: the inputs that were changed, and the program, beside which it wrote the rest."""
+    context, built = run.job.variant.context, run.job.files.built
+    if built is None:
+        return ""
+    written = [os.path.normpath(f"{built.folder}/{name}") for name in run.of_build[1]]
+    begins = {name: (f"{file}/", f"{file} ") for name, file in context.get("inputs", {}).items()}
+    entries = [
+        name for name, begin in begins.items() if any(f"{text} ".startswith(begin) for text in (*written, *run.changed))
+    ]
+    program = Path(os.path.relpath(context["program"], built.folder))
+    may_copy = ".." not in program.parts and not any(program.is_relative_to(entry) for entry in context.get("copy", {}))
+    if beside := [text for text in written if not any(f"{text} ".startswith(begin) for begin in begins.values())]:
+        entries += [str(program)] * may_copy
+    if beside and not entries:
+        return "let the program write in the folder where it runs: what it wrote has a path of the build"
+    return f"write copy: [{', '.join(entries)}] in plumb.yaml: each launch gets files of its own" if entries else ""
 
 
 _ITSELF = "if the program binds its threads, write binds: itself in plumb.yaml, and the placement that is like it"
@@ -302,10 +336,86 @@ def _has_figures(run: Run) -> bool:
     return bool(run.launch.measurements) and not run.unread
 
 
+#: how the ranks of a launch spent their time, as the kernel counts it for everybody
+Spent: TypeAlias = Mapping[str, float]
+
+
+def spent(ranks: Sequence[RankSeen]) -> Spent:
+    """How at least one rank spent its time.
+
+    ``kernel``: its part of their CPU time; ``faults``: pages that were mapped, ``rate`` of them in a second of CPU
+    time, ``disk`` of them were read; ``waits``: how often a rank gave up a CPU, in a second; ``busy``: the part of the
+    time of the ``threads`` that worked in which they had a CPU; ``thread_load``, ``rank_load``: the most CPU time of a
+    thread of a rank, or of a rank, by the mean.
+    """
+    times = [[thread.cpu_s or 0.0 for thread in rank.threads] for rank in ranks]
+    threads = [[used for used in each if used >= WORKED * max(each)] for each in times]
+    sums = {key: sum(rank.usage[key] for rank in ranks) for key in ranks[0].usage}
+    cpu = [rank.usage["user_s"] + rank.usage["system_s"] + 1e-9 for rank in ranks]
+    wall = sum(len(each) * rank.usage["wall_s"] for each, rank in zip(threads, ranks, strict=True))
+    return {
+        "kernel": sums["system_s"] / sum(cpu),
+        "faults": sums["minor_faults"],
+        "rate": sums["minor_faults"] / sum(cpu),
+        "disk": sums["major_faults"],
+        "waits": sums["voluntary_switches"] / (sums["wall_s"] + 1e-9),
+        "threads": max(map(len, threads)),
+        "busy": sum(cpu) / (wall + 1e-9),
+        "thread_load": max(max(each) * len(each) / (sum(each) + 1e-9) for each in threads),
+        "rank_load": max(cpu) * len(cpu) / sum(cpu),
+    }
+
+
+#: kinds of costs, which name what may be tried against them
+FAULTS, CALLS, DISK, WAITS, SPINS, IDLE = "page faults", "system calls", "disk", "waits", "threads", "idle"
+THREAD_LOAD, RANK_LOAD = "load of threads", "load of ranks"
+#: what costs time beyond MPI; the least shares and rates are those from which a gain of 1 % may be in it
+COSTS: tuple[Rule[Spent], ...] = (
+    Rule(lambda spent: spent["kernel"] >= 0.02 and spent["rate"] >= 1000, lambda spent: [
+        f"{spent['faults']:,} pages were mapped, {spent['rate']:,.0f} in a second of CPU time, "
+        f"and {percent(spent['kernel'])} of the CPU time is the kernel's"
+    ], {FAULTS: "memory is given back and asked for again: try an allocator that keeps it, or huge pages"}),
+    Rule(lambda spent: spent["kernel"] >= 0.02 > spent["rate"] / 50_000, lambda spent: [
+        f"{percent(spent['kernel'])} of the CPU time is the kernel's, with few page faults"
+    ], {CALLS: "strace -c -f PROGRAM counts them"}),
+    Rule(lambda spent: spent["disk"] >= 100, lambda spent: [
+        f"{spent['disk']:,} pages were read from a disk"
+    ], {DISK: "start it again with its files in memory, or give it more memory"}),
+    Rule(lambda spent: spent["waits"] >= 1000, lambda spent: [
+        f"a rank gave up its CPU {spent['waits']:,.0f} times in a second"
+    ], {WAITS: "threads that sleep wake late: OMP_WAIT_POLICY=active, if each has a CPU"}),
+    Rule(lambda spent: spent["busy"] < 0.9, lambda spent: [
+        f"a rank has a CPU for {percent(spent['busy'])} of the time of its {counted(int(spent['threads']), 'thread')}"
+    ], {IDLE: "serial parts, input and output, an uneven load, or other processes"}),
+    Rule(lambda spent: spent["threads"] > 1 and spent["busy"] >= 0.9, lambda spent: [
+        f"{spent['threads']} threads of a rank are busy for {percent(spent['busy'])} of the time: they work, or spin"
+    ], {SPINS: "CPU time that is gone with OMP_WAIT_POLICY=passive was spinning"}),
+    Rule(lambda spent: spent["thread_load"] >= 1.1, lambda spent: [
+        f"the busiest thread of a rank works {spent['thread_load']:.2f} times as long as the mean of its threads"
+    ], {THREAD_LOAD: "OMP_SCHEDULE=dynamic, where a loop has schedule(runtime)"}),
+    Rule(lambda spent: spent["rank_load"] >= 1.1, lambda spent: [
+        f"the busiest rank works {spent['rank_load']:.2f} times as long as the mean"
+    ], {RANK_LOAD: "divide the work otherwise, or fewer ranks with more threads"}),
+)  # fmt: skip
+
+
+def costs(ranks: Sequence[RankSeen]) -> dict[str, str]:
+    """What costs the ranks time beyond MPI, by :data:`COSTS`: kind -> evidence, and what to try."""
+    seen = spent(ranks) if ranks and ranks[0].usage else None
+    return {
+        kind: f"{kind}: {line}; {cure}"
+        for rule in COSTS
+        if seen and rule.condition(seen)
+        for line in rule.evidence(seen)
+        for kind, cure in rule.cures.items()
+    }
+
+
 _FAILURE: Rule[Run] = Rule(_failed, Run.why_ended, {IMPROPERLY: "let each rank call MPI_Finalize"})
 #: in the order of the reasons: how the launch ended, the places and libraries of its ranks, their work, their figures
 RULES: tuple[Rule[Run], ...] = (
-    Rule(always, attrgetter("changed")),
+    Rule(always, attrgetter("changed"), {program_files.CHANGED: _own_copy}),
+    Rule(always, _of_build, {BUILD: _own_copy, STALE: "the next command builds it again"}),
     _FAILURE,
     Rule(always, _degraded),
     Rule(always, attrgetter("damaged")),

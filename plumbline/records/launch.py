@@ -75,12 +75,17 @@ class Disturbance(Struct, frozen=True, gc=False, kw_only=True):
         return [re.sub(r" [\d.]+ (ms|% \(steal\))$", "", task) for task in self.beside or []]
 
 
-class ThreadSeen(Struct, frozen=True, gc=False):
-    """A thread at the end of its rank: its name, the CPUs that it was bound to, the one that it ran on last."""
+class ThreadSeen(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A thread at the end of its rank: its name, the CPUs that it was bound to, the one that it ran on last.
+
+    ``cpu_s`` is its CPU time, None in records of earlier versions; ``away_s`` that on CPUs that are not its rank's.
+    """
 
     name: str
     affinity: list[int]
     last_cpu: int
+    cpu_s: Number | None = None
+    away_s: Number = 0.0
 
 
 class OthersSeen(Struct, frozen=True, gc=False, kw_only=True):
@@ -162,6 +167,11 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
     output_tail: str | None = None
     waiting: list[str] | None = None
     start_errors: list[str] = []
+
+    @property
+    def answers(self) -> dict[str, str]:
+        """The values that the program printed as its answer, by name: its remarks of the form NAME = VALUE."""
+        return {name: value for name, is_answer, value in (line.partition(" = ") for line in self.remarks) if is_answer}
 
     @property
     def unproven(self) -> str:

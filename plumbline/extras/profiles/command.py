@@ -1,4 +1,4 @@
-"""``plumb profile``: the time in MPI of a test, or of a person's own program."""
+"""``plumb profile``: where the time of a test, or of a person's own program, goes: in MPI, and beyond it."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def run_profile(args: argparse.Namespace) -> int:
         return _compare(args.compare, args.trust)
     old = profile_files.of_record(query.find(args.against)) if args.against else None
     if args.show:
-        _show_stored(args, profile_files.of_record(query.find(args.show)), old)
+        _show_stored(args, query.find(args.show), old)
         return 0
     application_file = None if args.placement else model.named_or_here(args.application)
     if application_file and args.words and not args.stack:
@@ -122,8 +122,9 @@ def _compare(idents: Sequence[str], trusted: bool) -> int:
     return 0 if all(good) else 1
 
 
-def _show_stored(args: argparse.Namespace, profile: Profile, old: Profile | None) -> None:
-    """Print a stored profile as ``args`` ask for it."""
+def _show_stored(args: argparse.Namespace, record: Record, old: Profile | None) -> None:
+    """Print the stored profile of ``record`` as ``args`` ask for it."""
+    profile = profile_files.of_record(record)
     if args.export:
         if not profile.ranks:
             raise PlumbError("no rank left a profile", f"record {profile.record}", "see plumb profile --show")
@@ -135,14 +136,14 @@ def _show_stored(args: argparse.Namespace, profile: Profile, old: Profile | None
         else:
             print(text.map_table(rank_maps))
     else:
-        _print(profile, old, args.json)
+        _print(record, profile, old, args.json)
 
 
-def _print(profile: Profile, old: Profile | None, as_json: bool) -> None:
+def _print(record: Record, profile: Profile, old: Profile | None, as_json: bool) -> None:
     if as_json:
         _print_json(profile, maps.here(profile))
     else:
-        print(text.difference(old, profile) if old else text.text(profile))
+        print(text.difference(old, profile) if old else text.text(profile, record.launches[-1].ranks))
 
 
 def _print_json(profile: Profile, rank_maps: list[RankMap]) -> None:
@@ -152,17 +153,18 @@ def _print_json(profile: Profile, rank_maps: list[RankMap]) -> None:
 def _show(record: Record, old: Profile | None, as_json: bool) -> bool:
     """Print the profile of ``record``; whether it is whole and its launch verified."""
     profile = profile_files.of_record(record)
-    _print(profile, old, as_json)
+    _print(record, profile, old, as_json)
     good = _whole(record, profile)
     print(f"profile: {profile_files.file_of(record.site, record.id)}", file=sys.stderr)
     return good
 
 
 def _whole(record: Record, profile: Profile) -> bool:
-    """Whether the launch is verified and every rank left a profile; says why it is not."""
+    """Whether the launch is verified and every rank that called MPI left a profile; says why it is not."""
     for reason in record.reasons:
         print(f"plumb: not verified: {reason}", file=sys.stderr)
-    return record.verified and bool(profile.ranks) and not profile.missing
+    uses_mpi = any(rank.mpi for launch in record.launches for rank in launch.ranks)
+    return record.verified and (not uses_mpi or (bool(profile.ranks) and not profile.missing))
 
 
 def _tests(args: argparse.Namespace, application_file: Path | None, folder: Path) -> list[Variant]:

@@ -16,7 +16,9 @@ from plumbline.base import units
 from plumbline.base.units import cpu_list
 from plumbline.extras.profiles import maps
 from plumbline.launch import profile_files, profiles
+from plumbline.launch.conclusions import costs
 from plumbline.launch.profiles import Profile, RankMap, RankProfile, Total, Traffic, mpi_share
+from plumbline.records.launch import RankSeen
 from plumbline.records.model import AnyRecord
 from plumbline.show.columns import Column, Table
 
@@ -76,16 +78,47 @@ PEERS = Table[tuple[int, int, int, int]](
 )
 
 
-def text(profile: Profile) -> str:
-    """The whole profile, for people."""
+SPENT = Table[RankSeen](
+    "Time of the ranks",
+    [
+        Column("rank", lambda rank: max(rank.rank, 0), "number"),
+        Column("wall s", lambda rank: f"{rank.usage['wall_s']:.2f}", "number"),
+        Column("CPU s", lambda rank: f"{rank.usage['user_s'] + rank.usage['system_s']:.2f}", "number"),
+        Column("kernel s", lambda rank: f"{rank.usage['system_s']:.2f}", "number"),
+        Column("page faults", lambda rank: f"{rank.usage['minor_faults']:,}", "number"),
+        Column("waits", lambda rank: f"{rank.usage['voluntary_switches']:,}", "number"),
+        Column("CPU s of threads", lambda rank: _threads(rank)),
+    ],
+)
+
+
+def _threads(rank: RankSeen) -> str:
+    """The busiest threads first."""
+    times = sorted((thread.cpu_s or 0.0 for thread in rank.threads), reverse=True)
+    return " ".join(f"{used:.2f}" for used in times[:4]) + (" …" if len(times) > 4 else "")
+
+
+def beyond(ranks: Sequence[RankSeen]) -> str:
+    """The time of the ranks beyond MPI: a line for each, and what costs time, the first of :data:`COSTS` last."""
+    if not ranks or not ranks[0].usage:
+        return ""
+    busiest = sorted(ranks, key=lambda rank: -rank.usage["user_s"] - rank.usage["system_s"])[:RANKS_SHOWN]
+    lines = list(costs(ranks).values()) or ["no cost beyond computing is seen"]
+    return "\n".join([SPENT.text(sorted(busiest, key=lambda rank: rank.rank)), "", *reversed(lines)])
+
+
+def text(profile: Profile, seen: Sequence[RankSeen] = ()) -> str:
+    """The whole profile, for people; ``seen``: the ranks of its launch."""
     lines = profile_files.shortfalls(profile.ranks, len(profile.ranks) + len(profile.missing))
     if not profile.ranks:
-        return "\n".join(lines)
+        without_mpi = seen and not any(rank.mpi for rank in seen)
+        return "\n\n".join(filter(None, ["no rank called MPI_Init" if without_mpi else "\n".join(lines), beyond(seen)]))
     sent = _text(traffic(profile)) or "no message from one rank to another: collective calls alone, or none"
     blocks = [_banner(profile), _text(calls(profile)), _sizes(profile), sent, _matrix(profile)]
     seats = maps.here(profile)
     blocks += [map_table(seats) if seats else "", _ranks(profile)]
-    return "\n\n".join(block for block in [*blocks, "\n".join([*lines, _cost(profile)]), _last(profile)] if block)
+    blocks += ["\n".join([*lines, _cost(profile)]), beyond(seen), _last(profile)]
+    return "\n\n".join(filter(None, blocks))
 
 
 def _banner(profile: Profile) -> str:

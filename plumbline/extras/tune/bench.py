@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from plumbline import mpi
-from plumbline.extras.tune import curves, race
+from plumbline.extras.tune import curves, process, race
 from plumbline.extras.tune.curves import Contest, TuningPlace
 from plumbline.measure import driver
 from plumbline.measure.session import Kind, Say
@@ -138,10 +138,22 @@ class TuningBench:
         ]
         return self._stage(name, variants, rounds)
 
+    def programs(self, name: str, candidates: Sequence[Configuration], rounds: int) -> list[list[Record]]:
+        """The records of the program under each of ``candidates``, which are settings of the process."""
+        variants = [
+            process.applied(
+                msgspec.structs.replace(variant, name=f"{variant.name} {race.label(each)}", launches=rounds),
+                process.settings(each),
+            )
+            for each in candidates
+            for variant in self.request.program
+        ]
+        return self._stage(name, variants, rounds, len(self.request.program))
+
     def profiles(self) -> list[Record]:
         """The records of the program that the tuning is for, each of its variants launched once under the profile."""
         variants = [msgspec.structs.replace(variant, profiled=True, launches=1) for variant in self.request.program]
-        return [record for records in self._stage("profile", variants, 1, brief=False) for record in records]
+        return self._stage("profile", variants, 1, len(variants), brief=False)[0]
 
     def contests(self, name: str, contests: Sequence[Contest], under: Configuration, rounds: int) -> list[list[Record]]:
         """The records of each of ``contests`` under a configuration, one for each place."""
@@ -153,7 +165,10 @@ class TuningBench:
         ]
         return self._stage(name, variants, rounds)
 
-    def _stage(self, name: str, variants: Sequence[Variant], rounds: int, brief: bool = True) -> list[list[Record]]:
+    def _stage(
+        self, name: str, variants: Sequence[Variant], rounds: int, step: int = 0, brief: bool = True
+    ) -> list[list[Record]]:
+        """The records of ``variants``, ``step`` at a time: by default those of all places."""
         file = self.kept(name)
         if file is None:
             work = self.folder / "work"
@@ -164,5 +179,5 @@ class TuningBench:
             self.keep(name, file)
         else:
             records = store.whole(file, AGAIN)
-        step = len(self.places())
+        step = step or len(self.places())
         return [records[place : place + step] for place in range(0, len(records), step)]

@@ -21,7 +21,7 @@ from plumbline.base.terminal import say
 from plumbline.base.units import counted
 from plumbline.commands import options
 from plumbline.commands.options import command, flag, goes_without, one_of, option
-from plumbline.extras.tune import race, report, target
+from plumbline.extras.tune import process, race, report, target
 from plumbline.extras.tune import stages as tune
 from plumbline.extras.tune.bench import MINUTES, TUNING, TuningBench, TuningRequest, TuningState
 from plumbline.extras.tune.confirm import Confirmed
@@ -153,14 +153,15 @@ def _begun(args: argparse.Namespace) -> Path:
     named = args.resume or args.work or paths.build() / "tune" / f"{args.stack}-{secrets.token_hex(4)}"
     folder: Path = named.resolve()
     if not args.resume:
-        _refuse_outdated(args.stack)
-        TUNING.begin(folder, TuningState(request(args, say)))
+        state = TuningState(request(args, say))
+        _refuse_outdated(state.request)
+        TUNING.begin(folder, state)
     return folder
 
 
 def _measured(args: argparse.Namespace, folder: Path) -> tuple[int, str]:
     """Measure, print the results and write the tuned stack; returns 0 and the results as JSON."""
-    _refuse_outdated(TUNING.peek(folder).request.stack)
+    _refuse_outdated(TUNING.peek(folder).request)
     with TUNING.locked(folder):
         bench = TuningBench(folder, TUNING.load(folder), say, args.minutes)
         say(f"folder {folder}: plumb tune --resume {folder} continues after an interruption")
@@ -172,7 +173,10 @@ def _measured(args: argparse.Namespace, folder: Path) -> tuple[int, str]:
     document = report.document(bench, tuning, fingerprint_of(bench))
     options.write("what the tuning found", args.output, {".json": lambda: document})
     if not args.screen:
-        if tuning.winner:
+        if tuning.process:
+            chosen = process.settings(tuning.process.configuration)
+            say("\n".join(["", "lines for a job script:", *process.lines(chosen)]))
+        if tuning.winner and tuning.winner is not tuning.process:
             write_down(bench, tuning.winner, say)
             if not tuning.winner.of_program:
                 say(f"\n{report.gains(tuning.winner)}")
@@ -180,8 +184,10 @@ def _measured(args: argparse.Namespace, folder: Path) -> tuple[int, str]:
     return 0, f"{document}\n"
 
 
-def _refuse_outdated(stack: str) -> None:
-    if older := kernels.outdated(manifests.load(stack)):
+def _refuse_outdated(request: TuningRequest) -> None:
+    """The kernels are raced for the MPI library alone."""
+    alone = request.program and not any(variant.context.get("mpi") for variant in request.program)
+    if not alone and (older := kernels.outdated(manifests.load(request.stack))):
         raise older
 
 
@@ -221,10 +227,10 @@ def plan(args: Namespace) -> str:
     knobs = race.chosen(race.wanted(manifests.load(args.stack).family.knobs, (), True, nodes), args.knob)
     stages = {f"profile of {args.program}": 1} if args.program else {}
     stages["screen"] = tune.SCREEN
-    count = len(race.alone(knobs)) + len(race.pairs(knobs)) + 1
-    for number, rounds in enumerate(race.ROUNDS, 1):
-        stages[f"race {number}"] = (count + 1) * rounds
-        count = max(race.LEAST, math.ceil(count / race.KEPT)) + math.comb(race.LEAST, 2)
+    _rungs(stages, "race", len(race.alone(knobs)) + len(race.pairs(knobs)) + 1)
+    if program:
+        values = sum(len(values) for _, values in process.TABLE.values()) + len(process.allocators())
+        _rungs(stages, "process", values + math.comb(len(process.TABLE), 2) + 1)
     algorithms = [knob for knob in knobs if race.is_algorithm(knob)]
     running = [knob for knob in algorithms if knob.when == "running"]
     bundles = race.bundles([knob for knob in algorithms if knob not in running], race.DEFAULT)
@@ -238,6 +244,13 @@ def plan(args: Namespace) -> str:
         by = f"by {args.program}" if args.program else "by the kernel, as much by OSU and IMB"
         lines.append(f"then pairs: {args.minutes or MINUTES:g} min at most {by}, up to {tune.TRIES} times")
     return "\n".join(lines)
+
+
+def _rungs(stages: dict[str, int], name: str, count: int) -> None:
+    """Add to ``stages`` how many launches a race of ``count`` candidates takes."""
+    for number, rounds in enumerate(race.ROUNDS, 1):
+        stages[f"{name} {number}"] = (count + 1) * rounds
+        count = max(race.LEAST, math.ceil(count / race.KEPT)) + math.comb(race.LEAST, 2)
 
 
 def _counts(args: Namespace) -> tuple[tuple[str, int, int], ...]:

@@ -148,7 +148,7 @@ def _judged(
 def _measure(bench: TuningBench, name: str, couples: Couples, series: int) -> tuple[Sequence[decide.Verdict], str]:
     folder = bench.folder / name
     request = bench.request
-    terms = setup.Terms(RULE, request.seed, ("plumb", "tune", request.stack), purpose="tune")
+    terms = setup.Terms(RULE, request.seed, ("plumb", "tune", request.stack), measure_equal=True, purpose="tune")
     sides, under = (request.stack, request.stack + tuned.suffix(request.nodes)), circumstances([request.stack])
     begun = setup.begun_for(folder, store.new_session(), sides, couples, terms, under)
     least = least_pairs(series, decide.CAMPAIGN_ERROR)

@@ -11,7 +11,7 @@ collectives do not affect one another. The algorithms that pay, by size and numb
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, groupby
 
@@ -37,7 +37,7 @@ NO_DEFAULT = "no launch of the default to compare it with"
 
 def label(configuration: Configuration) -> str:
     """A configuration in one word of a variant's name."""
-    parts = [f"{setting.name}={setting.value}" for setting in configuration.settings]
+    parts = [f"{setting.name}={setting.value.replace('glibc.malloc.', '')}" for setting in configuration.settings]
     parts += [
         f"{rule.collective}:{rule.algorithm}@{rule.from_bytes}-{rule.to_bytes or ''}"
         f"{f'x{rule.ranks}' if rule.ranks else ''}"
@@ -184,6 +184,33 @@ def survivors(scores: Sequence[Score]) -> list[Score]:
     """The scores that continue, best first: a third of the feasible ones, and at least :data:`LEAST`."""
     feasible = ranked(scores)
     return feasible[: max(LEAST, math.ceil(len(feasible) / KEPT))]
+
+
+def rungs(
+    knobs: Sequence[Knob], scores: Callable[[str, Sequence[Configuration], int], list[Score]], name: str = "race"
+) -> tuple[list[list[Score]], list[Score]]:
+    """The scores of each rung of ``knobs``, and the finalists, best first: none if the default is as good.
+
+    ``scores`` measures candidates in a stage of a name, with so many rounds. A configuration whose launch fails is
+    never launched again, alone or with others.
+    """
+    candidates = alone(knobs)
+    broken: list[Configuration] = []
+    raced: list[list[Score]] = []
+    for number, rounds in enumerate(ROUNDS, 1):
+        rung: list[Score] = []
+        for stage, more in ((f"{name} {number}", candidates), (f"{name} {number}, pairs", pairs(knobs))):
+            tried = unbroken(more, broken) if number == 1 or more is candidates else []
+            if tried:
+                rung += scores(stage, tried, rounds)
+                broken += failed(rung)
+        if not rung:
+            return [], []
+        raced.append(rung)
+        candidates = [score.configuration for score in survivors(rung)]
+        if number < len(ROUNDS):
+            candidates += joined(candidates[:LEAST])
+    return raced, [score for score in survivors(raced[-1]) if score.cost < 0]
 
 
 #: a rule must save so much of its collective's time

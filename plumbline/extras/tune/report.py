@@ -14,7 +14,7 @@ from plumbline.base import group
 from plumbline.base.table import table
 from plumbline.base.units import counted, human_bytes, human_seconds, percent, significant
 from plumbline.base.verdicts import VerdictState
-from plumbline.extras.tune import target
+from plumbline.extras.tune import process, target
 from plumbline.extras.tune.bench import TuningBench
 from plumbline.extras.tune.confirm import Confirmed
 from plumbline.extras.tune.curves import BARRIER, IMB, IN_ONE_BUFFER, OPERATIONS, OSU, Curve, Point, Row, sizes_of
@@ -185,16 +185,15 @@ def _range(sizes: Sequence[int]) -> str:
 
 def closing(tuning: Tuning) -> str:
     """The closing line for people: the gains, or the reason for none."""
-    if tuning.idle:
-        return tuning.idle
     winner = tuning.winner
     if winner is None:
         why = tuning.confirmed[-1].unproven if tuning.confirmed else None
-        return f"not proven: {why}; --resume measures more pairs" if why else NO_GAIN
+        return f"not proven: {why}; --resume measures more pairs" if why else tuning.idle or NO_GAIN
     if winner.of_program:
         proven = [
-            f"{key[1].way}: {key[1].row.operation} {target.improvement(winner.verdicts[key])}"
-            for key in winner.keys("GAIN")
+            f"{key[1].way}: {key[1].row.operation} {target.improvement(each.verdicts[key])}"
+            for each in ([tuning.process] if tuning.process and tuning.process is not winner else []) + [winner]
+            for key in each.keys("GAIN")
         ]
         return f"GAIN: {'; '.join(proven)}"
     rows = winner.gaining
@@ -251,7 +250,8 @@ def document(bench: TuningBench, tuning: Tuning, where: Fingerprint) -> str:
     content = {
         "family": bench.request.family,
         "fingerprint": msgspec.to_builtins(where),
-        "tuned": msgspec.to_builtins(tuning.winner.configuration) if tuning.winner else None,
+        "tuned": msgspec.to_builtins(process.of_library(tuning.winner.configuration)) if tuning.winner else None,
+        "process": process.settings(tuning.process.configuration) if tuning.process else {},
         "asked": msgspec.to_builtins(bench.request),
         "default_us": {
             place.label: {str(row): significant(value, 6) for row, value in curve.items()}

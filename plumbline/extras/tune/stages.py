@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
+
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import counted, percent
-from plumbline.extras.tune import confirm, curves, race, screen, target
+from plumbline.extras.tune import confirm, curves, process, race, screen, target
 from plumbline.extras.tune.bench import TuningBench
 from plumbline.extras.tune.confirm import Confirmed
 from plumbline.extras.tune.curves import Curve, Row, TuningPlace
 from plumbline.extras.tune.knobs import Inventory, inventory
 from plumbline.extras.tune.race import DEFAULT, Score
 from plumbline.extras.tune.screen import CurveFinding
+from plumbline.launch import conclusions
 from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
 from plumbline.records.model import Record
 from plumbline.stacks import manifest as manifests
@@ -25,6 +29,10 @@ SCREEN = 5
 ALGORITHM_ROUNDS = 3
 #: configurations that are confirmed, at most
 TRIES = 4
+#: the same of settings of the process, which must seem to save so much in the race
+PROCESS_TRIES, WORTH = 2, 0.01
+#: members of a tuning that the screen has
+SCREENED = ("curves", "findings", "disturbed", "ranks")
 
 
 @dataclass
@@ -33,7 +41,8 @@ class Tuning:
 
     ``weights``: the share of each row in a program's time; empty without a profile, when all rows count alike.
     ``curves``, ``findings`` and ``disturbed`` (how many launches of the screen were, and of how many) are by place,
-    ``ranks`` the numbers of all ranks there. ``idle``: why there is nothing to tune, or empty.
+    ``ranks`` the numbers of all ranks there. ``process``: the settings of the process that gain. ``idle``: why there is
+    nothing to tune, or empty.
     """
 
     curves: dict[TuningPlace, Curve]
@@ -44,13 +53,14 @@ class Tuning:
     weights: dict[Row, float] = field(default_factory=dict)
     disturbed: dict[TuningPlace, tuple[int, int]] = field(default_factory=dict)
     ranks: set[int] = field(default_factory=set)
+    process: Confirmed | None = None
     idle: str = ""
 
     @property
     def winner(self) -> Confirmed | None:
         """The configuration that gains and harms nothing; None: no significant gain."""
         last = self.confirmed[-1] if self.confirmed else None
-        return last if last and last.gains else None
+        return last if last and last.gains else self.process
 
 
 def screened(bench: TuningBench) -> Tuning:
@@ -91,12 +101,14 @@ def screened(bench: TuningBench) -> Tuning:
 def tuned(bench: TuningBench) -> Tuning:
     """Screen, race and confirm; raises :class:`PlumbError` as :func:`screened` does, and for an unknown knob."""
     calls_made: Mapping[Row, int] = {Row(operation, size): count for operation, size, count in bench.request.counts}
+    before = Tuning({}, {})
     if bench.request.program:
         calls_made, share = target.calls(bench)
-        if not calls_made:
-            few = f"{percent(share)} of its time in MPI at most on any rank, less than {percent(target.LEAST)}"
-            return Tuning({}, {}, idle=f"nothing to tune: {bench.request.program[0].test} spends {few}")
-    tuning = screened(bench)
+        before = of_process(bench, share)
+        if not calls_made or (before.confirmed and before.confirmed[-1].unproven):
+            return before
+    measured = screened(bench)
+    tuning = replace(before, idle="", **{name: getattr(measured, name) for name in SCREENED})
     suspects = list(dict.fromkeys(finding.row.moved_by for each in tuning.findings.values() for finding in each))
     if calls_made:
         tuning.weights = target.shares(calls_made, next(iter(tuning.curves.values())))
@@ -112,7 +124,10 @@ def tuned(bench: TuningBench) -> Tuning:
     knobs = race.chosen(
         race.wanted(offered.knobs, suspects, bench.request.every, bench.request.nodes), bench.request.knobs
     )
-    finalists = _race(bench, tuning, knobs)
+    raced, finalists = race.rungs(
+        knobs, lambda name, tried, rounds: _scores(_measured(bench.stage, name, tried, rounds), tuning.weights)
+    )
+    tuning.raced += raced
     best = finalists[0] if finalists else Score(DEFAULT, 0.0, dict.fromkeys(next(iter(tuning.curves.values())), 1.0))
     base = best.configuration
     chosen, left = _in_process(bench, tuning, knobs, offered, base)
@@ -122,6 +137,48 @@ def tuned(bench: TuningBench) -> Tuning:
     wanted = [with_rules, *(score.configuration for score in finalists)]
     _confirm(bench, tuning, knobs, wanted, stack.benchmarks)
     return tuning
+
+
+def of_process(bench: TuningBench, share: float) -> Tuning:
+    """The race of the settings of the process, chosen by the costs of the program; later steps have the winner.
+
+    ``share``: the largest share of time that a rank spends in MPI.
+    """
+    program = bench.request.program
+    seen = [conclusions.costs(record.launches[-1].ranks) for record in bench.profiles()]
+    costs = {kind: line for each in seen for kind, line in each.items()}
+    tuning, knobs = Tuning({}, {}, notes=list(costs.values())), process.knobs(costs, program)
+    tuning.raced, finalists = race.rungs(
+        knobs,
+        lambda name, tried, rounds: _scores(_measured(bench.programs, name, tried, rounds), {}, target.curves_of),
+        "process",
+    )
+    tuning.confirmed = prove(finalists, lambda number, each: confirm.confirm(bench, f"process, pairs {number}", each))
+    seen_costs = ", ".join([f"{percent(share)} of its time in MPI", *(costs or ["no other cost is seen"])])
+    tuning.idle = f"nothing to gain: {program[0].test}: {seen_costs}; "
+    if tuning.raced:
+        least = min((score.mean for score in race.ranked(tuning.raced[-1])), default=math.inf)
+        proof = "the gate saw no gain" if tuning.confirmed else f"a gain must be more than {percent(WORTH)}"
+        tuning.idle += f"of {counted(len(race.alone(knobs)), 'setting')} of the process the best took {least:.3f} "
+        tuning.idle += f"of the default's time in the race, {proof}"
+    else:
+        tuning.idle += "no setting of the process is known against that"
+    if tuning.winner:
+        tuning.process = tuning.winner
+        chosen = process.settings(tuning.process.configuration)
+        program = tuple(process.applied(each, chosen) for each in program)
+        bench.request = msgspec.structs.replace(bench.request, program=program)
+    return tuning
+
+
+def prove(finalists: Sequence[Score], confirmed: Callable[[int, Configuration], Confirmed]) -> list[Confirmed]:
+    """The verdicts on finalists that seem to save more than the gate tolerates, until one gains or is undecided."""
+    verdicts: list[Confirmed] = []
+    for number, score in enumerate([each for each in finalists if each.cost < -WORTH][:PROCESS_TRIES], 1):
+        verdicts.append(confirmed(number, score.configuration))
+        if verdicts[-1].gains or verdicts[-1].unproven:
+            break
+    return verdicts
 
 
 def _usable(bench: TuningBench, tuning: Tuning, brought: Configuration) -> list[Configuration]:
@@ -147,25 +204,30 @@ def _is_accepted(bench: TuningBench, tuning: Tuning, configuration: Configuratio
 Measured = Mapping[Configuration, Sequence[Record]]
 
 
-def _measured(bench: TuningBench, name: str, candidates: Sequence[Configuration], rounds: int) -> Measured:
+Stage = Callable[[str, Sequence[Configuration], int], list[list[Record]]]
+
+
+def _measured(stage: Stage, name: str, candidates: Sequence[Configuration], rounds: int) -> Measured:
     """The records of the default and of ``candidates``, of each under all placements."""
     unique = list(dict.fromkeys([DEFAULT, *candidates]))
-    return dict(zip(unique, bench.stage(name, unique, rounds), strict=True))
+    return dict(zip(unique, stage(name, unique, rounds), strict=True))
 
 
-def _scores(measured: Measured, weights: Mapping[Row, float]) -> list[Score]:
-    """The scores of all that was measured but the default."""
-    default = _curves(measured[DEFAULT])
+Read = Callable[[Record], list[Curve | None]]
+
+
+def _scores(measured: Measured, weights: Mapping[Row, float], read: Read | None = None) -> list[Score]:
+    """The scores of all that was measured but the default; ``read`` gives the curves of a record."""
+    # the launches under all placements, one after the other
+    curves_of = read or curves.of_record
+    launched = {
+        each: [curve for record in records for curve in curves_of(record)] for each, records in measured.items()
+    }
     return [
-        race.score(configuration, _curves(records), default, weights, _reason(records))
-        for configuration, records in measured.items()
+        race.score(configuration, candidate, launched[DEFAULT], weights, _reason(measured[configuration]))
+        for configuration, candidate in launched.items()
         if configuration != DEFAULT
     ]
-
-
-def _curves(records: Sequence[Record]) -> list[Curve | None]:
-    """The launches under all placements, one after the other."""
-    return [curve for record in records for curve in curves.of_record(record)]
 
 
 def _ranks(record: Record) -> int:
@@ -174,31 +236,6 @@ def _ranks(record: Record) -> int:
 
 def _reason(records: Sequence[Record]) -> str | None:
     return next((record.reasons[0] for record in records if record.reasons), None)
-
-
-def _race(bench: TuningBench, tuning: Tuning, knobs: Sequence[Knob]) -> list[Score]:
-    """The finalists among settings other than algorithms of collectives, best first; none if the default is as good.
-
-    A configuration whose launch fails is never launched again, alone or with others.
-    """
-    candidates = race.alone(knobs)
-    broken: list[Configuration] = []
-    best: list[Score] = []
-    for number, rounds in enumerate(race.ROUNDS, 1):
-        scores: list[Score] = []
-        for name, more in ((f"race {number}", candidates), (f"race {number}, pairs", race.pairs(knobs))):
-            tried = race.unbroken(more, broken) if number == 1 or more is candidates else []
-            if tried:
-                scores += _scores(_measured(bench, name, tried, rounds), tuning.weights)
-                broken += race.failed(scores)
-        if not scores:
-            return []
-        tuning.raced.append(scores)
-        best = race.survivors(scores)
-        candidates = [score.configuration for score in best]
-        if number < len(race.ROUNDS):
-            candidates += race.joined(candidates[: race.LEAST])
-    return [score for score in best if score.cost < 0]
 
 
 def _in_process(
@@ -236,7 +273,7 @@ def _by_launches(bench: TuningBench, tuning: Tuning, knobs: Sequence[Knob], best
     bundles = race.bundles(knobs, base)
     if not bundles:
         return []
-    measured = _measured(bench, "algorithms", [base, *bundles], ALGORITHM_ROUNDS)
+    measured = _measured(bench.stage, "algorithms", [base, *bundles], ALGORITHM_ROUNDS)
     tuning.raced.append(_scores(measured, tuning.weights))
     chosen: list[Rule] = []
     for ranks in sorted(set(map(_ranks, measured[DEFAULT]))):  # sizes of some collectives are those of all ranks

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import percent
+from plumbline.extras.tune import process
 from plumbline.extras.tune.bench import TuningBench
 from plumbline.extras.tune.curves import BARRIER, MESSAGES, OPERATIONS, Curve, Point, Row
 from plumbline.extras.tune.race import DEFAULT
@@ -21,7 +22,9 @@ from plumbline.judge.decide import Verdict
 from plumbline.launch import profile_files, profiles
 from plumbline.launch.profiles import Profile
 from plumbline.mpi.settings import Configuration
-from plumbline.records.variant import Variant
+from plumbline.records.launch import Launch
+from plumbline.records.model import Record
+from plumbline.records.variant import Variant, WantedFigure
 
 #: A rank's share of time in MPI from which its settings may matter: a gain has to be above 1 %
 LEAST = 0.01
@@ -35,6 +38,13 @@ def counts(profile: Profile, sizes: Sequence[int]) -> dict[Row, int]:
     Non-blocking and persistent forms count like the blocking one; calls that no row measures, and those of no bytes,
     are left out. Raises :class:`PlumbError` if nothing is left.
     """
+    if not (counted := _counted(profile, sizes)):
+        known = ", ".join(sorted({call for call, _ in profiles.by_size(profile)})) or "no call at all"
+        raise PlumbError("the profile has no call that the tuner measures", profile.record, f"it has {known}")
+    return dict(counted)
+
+
+def _counted(profile: Profile, sizes: Sequence[int]) -> Counter[Row]:
     counted: Counter[Row] = Counter()
     for (call, _), total in profiles.by_size(profile).items():
         if (name := _operation(call)) == BARRIER:
@@ -43,10 +53,7 @@ def counts(profile: Profile, sizes: Sequence[int]) -> dict[Row, int]:
             mean = total.bytes / total.count
             size = min(sizes, key=lambda size: abs(math.log(size / mean)))
             counted[Row(name, size)] += total.count
-    if not counted:
-        known = ", ".join(sorted({call for call, _ in profiles.by_size(profile)})) or "no call at all"
-        raise PlumbError("the profile has no call that the tuner measures", profile.record, f"it has {known}")
-    return dict(counted)
+    return counted
 
 
 def _operation(call: str) -> str:
@@ -68,7 +75,7 @@ def calls(bench: TuningBench) -> tuple[Counter[Row], float]:
     """The program's calls of each row, and the largest share of time that a rank spends in MPI.
 
     They are those of its profiles, one under each placement, without profiles with little MPI. Raises
-    :class:`PlumbError` for a launch that is not verified, and where no call is one that the tuner measures.
+    :class:`PlumbError` for a launch that is not verified.
     """
     counted: Counter[Row] = Counter()
     most = 0.0
@@ -78,20 +85,24 @@ def calls(bench: TuningBench) -> tuple[Counter[Row], float]:
         profile = profile_files.of_record(record)
         share = max(map(profiles.mpi_share, profile.ranks), default=0.0)
         if share >= LEAST:
-            counted.update(counts(profile, bench.request.sizes))
+            counted.update(_counted(profile, bench.request.sizes))
         most = max(most, share)
     return counted, most
 
 
 def couples(bench: TuningBench, configuration: Configuration) -> tuple[list[list[Variant]], list[tuple[str, Point]]]:
     """The program under the default and under ``configuration``, each variant; and the key of each figure."""
-    both = [bench.settings(side) for side in (DEFAULT, configuration)]
+    both = [(bench.settings(process.of_library(side)), process.settings(side)) for side in (DEFAULT, configuration)]
     wanted = [
         replace(variant, figures=[each for each in variant.figures if not each.optional])
         for variant in bench.request.program
     ]
     pairs = [
-        [replace(variant, settings={**variant.settings, **each}, launches=1) for each in both] for variant in wanted
+        [
+            replace(process.applied(variant, chosen), settings={**variant.settings, **library}, launches=1)
+            for library, chosen in both
+        ]
+        for variant in wanted
     ]
     keys = [
         (variant.placement, Point(variant.name, Row(figure.name, 0)))
@@ -99,6 +110,18 @@ def couples(bench: TuningBench, configuration: Configuration) -> tuple[list[list
         for figure in variant.figures
     ]
     return pairs, keys
+
+
+def curves_of(record: Record) -> list[Curve | None]:
+    """The figures of a program in each launch that counts, as times; None for a launch without all of them."""
+    return [_curve(launch, record.variant.figures) for launch in record.counting()]
+
+
+def _curve(launch: Launch, figures: Sequence[WantedFigure]) -> Curve | None:
+    values = {Row(figure.name, 0): launch.find(figure) for figure in figures if not figure.optional}
+    if not launch.verified or any(item is None or item.value <= 0 for item in values.values()):
+        return None
+    return {row: item.value if item.better == "lower" else 1 / item.value for row, item in values.items() if item}
 
 
 def improvement(verdict: Verdict) -> str:

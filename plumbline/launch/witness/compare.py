@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from plumbline.base import group
-from plumbline.base.units import cpu_list, numbered
+from plumbline.base.units import counted, cpu_list, numbered
 from plumbline.host.binder import Pages, Plan, PlannedRank
 from plumbline.launch.witness import processes
 from plumbline.launch.witness.model import Memory, RankWitness, Thread
@@ -29,6 +29,9 @@ MISSING = "left no witness"
 #: by how much a clock that the program reads may be off in the window, as a fraction of it and in seconds: NTP may slew
 #: by 5e-4
 CLOCK_FRACTION, CLOCK_S = 0.002, 0.001
+#: What threads of a rank may have run on other CPUs at their start, as hwloc looks at each: a fraction of its time, a
+#: tenth of the least margin of a campaign; and the part of the window, behind which it may be what is measured.
+AWAY, AWAY_UNTIL = 0.001, 0.1
 #: threads, or hosts, that reasons show
 SHOWN = 4
 #: fewer pages than this say nothing about how evenly they are interleaved
@@ -95,7 +98,7 @@ def _compare_rank(rank: PlannedRank, witness: RankWitness, binds: Binds) -> list
     return [
         *(_compare_plan(started(rank, binds), witness, name) if binds != "site" else []),
         *(_compare_places(rank, bound, name) if binds in ("threads", "itself") else []),
-        *(_compare_threads(rank, worked, name, moved=itself) if rank.places else []),
+        *(_compare_threads(rank, worked, name, itself) or _compare_excursions(rank, witness, name, itself)),
         *_compare_devices(rank, witness, name),
         *_compare_clocks(witness, name),
         *processes.faults(rank, witness, name),
@@ -180,17 +183,50 @@ def _compare_threads(rank: PlannedRank, threads: list[Thread], name: str, moved:
     """``moved``: a thread may have come to its CPU while the program ran."""
     reasons = []
     allowed = set(rank.cpus)
-    for thread in threads:
+    for thread in threads if rank.places else ():
         who = f"thread {thread.tid} ({thread.name}) of {name}"
         if set(thread.affinity) - allowed:
             reasons.append(f"{who} may run on {numbered('CPU', thread.affinity)}, {OUTSIDE} {numbered('CPU', allowed)}")
         if thread.last_cpu not in thread.affinity:
             reasons.append(f"{who} last ran on CPU {thread.last_cpu}, but is bound to {cpu_list(thread.affinity)}")
-        elif not moved and len(allowed) == 1 and (thread.migrations or 0) > 0:
+        elif not moved and len(allowed) == 1 and (moves := (thread.migrations or 0) - thread.away_migrations) > 0:
             alone = f"although its rank has {numbered('CPU', allowed)} alone"
-            reasons.append(f"{who} {MOVED} {thread.migrations} times, {alone}")
+            reasons.append(f"{who} {MOVED} {counted(moves, 'time')}, {alone}")
     more = len(reasons) - SHOWN
     return [*reasons[:SHOWN], f"and {more} more such threads of {name}"] if more > 0 else reasons
+
+
+def _compare_excursions(rank: PlannedRank, witness: RankWitness, name: str, free: bool) -> list[str]:
+    """``free``: its threads bind themselves, or the site did, so that they begin elsewhere."""
+    away_s, until_s, limit_s = _away(witness)
+    cpus = f"{OUTSIDE} {numbered('CPU', rank.cpus)}"
+    reasons = {
+        f"threads of {name} used {away_s:.6f} s of CPU time {cpus}; {AWAY:.1%} of its time is tolerated": (
+            away_s > limit_s
+        ),
+        f"threads of {name} were bound {cpus} until {until_s:.3f} s after the begin, {AWAY_UNTIL:.0%} of its time: "
+        "that may be in the measured part": until_s > AWAY_UNTIL * witness.window.wall_s,
+    }
+    return [reason for reason, holds in reasons.items() if holds and rank.places and not free]
+
+
+def _away(witness: RankWitness) -> tuple[float, float, float]:
+    """CPU time in excursions of the rank's threads, when the last one ended, and the limit of that time."""
+    threads = (*witness.threads, *witness.ended)
+    limit_s = AWAY * min(sum(thread.cpu_s for thread in threads), witness.window.wall_s)
+    return sum(thread.away_s for thread in threads), max(thread.away_until_s for thread in threads), limit_s
+
+
+def excursions(witnesses: list[RankWitness]) -> list[str]:
+    """A remark on ranks whose threads bound themselves to other CPUs, with their CPU time there and its limit."""
+    ranks = sorted(((_away(each), _name(each)) for each in witnesses), reverse=True)
+    (away_s, _, limit_s), name = ranks[0] if ranks else ((0.0, 0.0, 0.0), "")
+    also = f" and {counted(more, 'more rank')}" if (more := sum(away[0] > 0 for away, _ in ranks) - 1) > 0 else ""
+    remark = (
+        f"{name}{also} looked at other CPUs at the begin for {away_s * 1e6:.0f} us of CPU time; "
+        f"up to {limit_s * 1e6:.0f} us ({AWAY:.1%} of its time) cannot change a figure"
+    )
+    return [remark] if away_s else []
 
 
 def _compare_memory(planned: Pages, memory: Memory, name: str) -> list[str]:

@@ -39,7 +39,9 @@ class Thread(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """A thread at its end or that of the process. ``policy`` is that of scheduling: SCHED_OTHER is 0.
 
     ``migrations`` counts since MPI_Init or its start, and is absent where the kernel does not tell. ``waited_s``: what
-    threads that ended had waited for a CPU, where they worked.
+    threads that ended had waited for a CPU, where they worked. ``away_s``: its CPU time while it was bound to CPUs that
+    its rank does not have, ``away_migrations`` of the migrations were then, the last ended ``away_until_s`` after the
+    window's begin.
     """
 
     tid: int
@@ -49,6 +51,9 @@ class Thread(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     migrations: int | None = None
     cpu_s: Seconds
     waited_s: Seconds | None = None
+    away_s: Seconds = 0.0
+    away_migrations: int = 0
+    away_until_s: Seconds = 0.0
     policy: int
     nice: int
 

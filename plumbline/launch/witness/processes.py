@@ -124,6 +124,7 @@ def _elsewhere(cpus: set[int], witness: RankWitness, name: str) -> list[str]:
     seen = [(document, bound_cpus(document) | set(document.start.affinity)) for document in witness.others]
     away = [(document, on) for document, on in seen if on - cpus]
     used = sum(cpu_s(document) for document, _ in away)
+    used += sum(thread.away_s for document in witness.others for thread in (*document.threads, *document.ended))
     where = "; ".join(f"{_label(document)} on {cpu_list(on)}" for document, on in away)
     reason = f"processes of {name} used {used:.2f} s of CPU time outside its CPUs {cpu_list(cpus)}: {where}"
     return [reason] if used > allowed_s(ELSEWHERE, witness) else []

@@ -989,6 +989,7 @@ class TestForAProgram:
             wanted = samples.asked(name="heat %placement=core", placement="core")
             monkeypatch.setattr(FakeBench, "program", (wanted,), raising=False)
             monkeypatch.setattr(tune.target, "calls", lambda bench: calls)
+            monkeypatch.setattr(FakeBench, "profiles", lambda bench: [], raising=False)
 
             def by_program(_bench, name, one):
                 state, ratio = states(one)
@@ -1005,7 +1006,8 @@ class TestForAProgram:
         found, bench = of_program(({}, 0.004))
         assert (bench.stages, found.curves) == ([], {})
         assert report.closing(found) == (
-            "nothing to tune: stream_threads spends 0.4 % of its time in MPI at most on any rank, less than 1.0 %"
+            "nothing to gain: stream_threads: 0.4 % of its time in MPI, no other cost is seen; "
+            "no setting of the process is known against that"
         )
 
     def test_its_own_time_gains(self, of_program):

@@ -240,6 +240,19 @@ def test_a_thread_that_left_its_one_cpu_and_came_back():
     assert compare(plan, [alone], 1) == []
 
 
+@pytest.mark.parametrize(
+    ("away_s", "until_s", "words"),
+    [(0.0099, 0.9, ""), (0.0101, 0.9, "used 0.010100 s of CPU time outside the rank's"), (0.001, 1.1, "until 1.100 s")],
+)
+def test_excursions_are_bounded_by_their_time_and_stay_at_the_begin(pair, away_s, until_s, words):
+    left = {"away_s": away_s, "away_migrations": 8, "away_until_s": until_s, "cpu_s": 20.0}
+    pair[0]["threads"][0] |= left
+    pair[0]["window"] = {"wall_s": 10.0, "cpu_s": 10.0, "delay_s": 0}
+    found = compare(PLAN, pair, 2)
+    assert len(found) == bool(words)
+    assert words in str(found)
+
+
 def test_threads_of_a_rank_with_several_cpus_are_moved_to_their_places(pair):
     pair[0]["threads"][1]["migrations"] = 1
     assert compare(PLAN, pair, 2) == []
