@@ -24,7 +24,7 @@ COMPILE := uv pip compile --quiet --universal --python-version 3.10 --generate-h
 	--no-annotate --no-header
 LOCKS := $(basename $(wildcard plumbline/stacks/wheels/*.in))
 
-.PHONY: help venv setup campaign check test attacks rates scale gates disturbed ptx testbed testbed-down long faults bare lint docs pictures lock wheel clean distclean
+.PHONY: help venv setup campaign check test attacks rates scale gates disturbed ptx testbed testbed-down long faults bare lint docs pictures lock wheel wheels clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -76,7 +76,7 @@ build/cmake/CTestTestfile.cmake:
 attacks: .venv/.stamp-dev ## 10,000 damaged inputs for each parser, reader and command (INPUTS=1000 for fewer, SEED=7 for others)
 	@PLUMB_ATTACKS=$(INPUTS) PLUMB_ATTACKS_SEED=$(SEED) $(PYTEST) $(EACH) tests/attacks
 
-rates: .venv/.stamp-dev ## error rates of the gate, history, the finder of slow nodes, comparisons, plumb check, screen, why, bisect, accept and of first campaigns, on simulated series; an error if one is worse than promised
+rates: .venv/.stamp-dev ## error rates of the gate, history, the finder of slow nodes, comparisons, plumb check, screen, why, tune, bisect, accept, of first campaigns, of rules for disturbed machines and of scaling curves, on simulated series; an error if one is worse than promised
 	@$(BIN)/python tests/rates/simulate.py --full
 	@$(BIN)/python tests/rates/disturbed_alike.py --full
 	@$(BIN)/python tests/rates/changes.py --series 500
@@ -85,9 +85,12 @@ rates: .venv/.stamp-dev ## error rates of the gate, history, the finder of slow 
 	@$(BIN)/python tests/rates/check.py --full
 	@$(BIN)/python tests/rates/screening.py --full
 	@$(BIN)/python tests/rates/why.py --full
+	@$(BIN)/python tests/rates/tune.py --full
 	@$(BIN)/python tests/rates/bisection.py --full
 	@$(BIN)/python tests/rates/accept.py --full
 	@$(BIN)/python tests/rates/first.py --full
+	@$(BIN)/python tests/rates/caution.py --full
+	@$(BIN)/python tests/rates/scaling.py --full
 
 disturbed: .venv/.stamp-dev setup ## how many launches are flagged as disturbed, on this host as it is and beside a competitor (SHARES=0,2,5: percent of a CPU)
 	@$(BIN)/python tests/rates/disturbed.py $(if $(SHARES),--shares $(SHARES))
@@ -96,7 +99,8 @@ gates: .venv/.stamp-dev setup ## gates of a small code of one's own: 200 of equa
 	@$(BIN)/python tests/rates/gates.py $(if $(EQUAL),--equal $(EQUAL)) $(if $(SLOWER),--slower $(SLOWER)) \
 		$(if $(BISECTIONS),--bisections $(BISECTIONS))
 
-scale: .venv/.stamp-dev ## speed and memory of the store with 1,000,000 measurements (docs/records.md), and of 1,000 published campaigns (docs/publish.md)
+scale: .venv/.stamp-dev ## speed and memory of commands with 1,000,000 records and with 1,000,000 measurements (docs/records.md), and of 1,000 published campaigns (docs/publish.md); RECORDS=100000
+	@$(BIN)/python tests/scale/bench_index.py $(if $(RECORDS),--records $(RECORDS))
 	@$(BIN)/python tests/scale/bench_store.py
 	@$(BIN)/python tests/scale/bench_publish.py
 
@@ -109,7 +113,7 @@ testbed-down: ## remove it
 ptx: .venv/.stamp-dev build/ptx/.stamp ## give the PTX of gpu_memory to NVIDIA's assembler (a wheel of 40 MB; no GPU is needed)
 	@$(BIN)/python -m pytest tests/kernels/test_gpu_memory.py -k assembler
 
-build/ptx/.stamp: requirements-ptx.txt .venv/.stamp
+build/ptx/.stamp build/zig/.stamp: build/%/.stamp: requirements-%.txt .venv/.stamp
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --require-hashes --only-binary :all: --no-deps --upgrade \
 		--target $(@D) --requirement $<
 	@touch $@
@@ -130,10 +134,13 @@ wheel: .venv/.stamp-dev ## build/dist: the package as an sdist, and as a wheel w
 	@PATH="$(CURDIR)/$(BIN):$$PATH" auditwheel repair --wheel-dir build/dist build/dist/unrepaired/*.whl
 	@mv build/dist/unrepaired/*.tar.gz build/dist && rm -r build/dist/unrepaired && ls build/dist
 
+wheels: .venv/.stamp-dev build/zig/.stamp ## the same for RHEL 8, SLES 15 and newer (glibc 2.28), on x86-64 and aarch64 (ARCHITECTURES=x86_64 for one); zig, a wheel of 100 MB, compiles
+	@custom-kernels/wheels.sh $(or $(ARCHITECTURES),x86_64 aarch64)
+
 lock: export PATH := $(CURDIR)/$(BIN):$(PATH)
 lock: .venv/.stamp-dev ## write all requirements and stack locks again (newest versions that the .in files allow)
 	@for lock in requirements requirements-dev; do $(COMPILE) --upgrade --extra campaign pyproject.toml $$lock.in --output-file $$lock.txt; done
-	@$(COMPILE) --upgrade requirements-ptx.in --output-file requirements-ptx.txt
+	@for lock in ptx zig; do $(COMPILE) --upgrade requirements-$$lock.in --output-file requirements-$$lock.txt; done
 	@for lock in $(LOCKS); do $(COMPILE) --no-deps --upgrade $$lock.in --output-file $$lock.txt; done
 
 clean: ## remove what was compiled and cached

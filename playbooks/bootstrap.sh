@@ -54,6 +54,11 @@ fi
 
 count=$(grep -c '==' "$lock")
 echo "venv: installing $lock ($count pinned packages)"
+if [ -t 1 ]; then # a terminal sees that it goes on
+    (while sleep 5 && kill -0 $$ 2>/dev/null; do printf '\rvenv: %d s' "$SECONDS"; done) &
+    ticker=$!
+    trap 'kill "$ticker" 2>/dev/null || true; printf "\r\033[K"' EXIT
+fi
 "${clean[@]}" .venv/bin/python -I -m pip install --quiet --require-hashes --no-deps --only-binary :all: "${source[@]}" --requirement "$lock"
 
 # Plumbline itself is on the path as it lies here: its wheel would need a compiler, which may not be there yet.

@@ -47,6 +47,18 @@ static bool beyond(enum figure figure, double value, double limit) {
     return figure_facts[figure].higher ? value < limit : value > limit;
 }
 
+/* How many times worse than a limit a value has to be, after what other work took on one core, that nothing
+ * but a slow node explains it (tests/rates/caution.py). */
+static const double far = 3.0;
+/* A node as slow gets through few rounds: most of those that it did, and so many, show it. */
+enum { LEAST_FAR = 3 };
+
+/* Whether `value` is as far beyond `limit`, beside other work of `others` CPUs. */
+static bool surely(enum figure figure, double value, double limit, double others) {
+    double times = figure_facts[figure].higher ? limit / value : value / limit;
+    return times * (1.0 - others) > far;
+}
+
 /* The place that the most rounds beyond the limit name. */
 static void find_place(struct judged *judged, enum figure figure, const struct round *rounds, int count,
                        double limit) {
@@ -89,6 +101,9 @@ static void judge_figure(struct verdict *verdict, enum figure figure, const stru
     double values[MOST_ROUNDS];
     int needed = budget->rounds / 2 + 1;
     judged->limit = limit->given ? (member ? limit->member : limit->other) : NAN;
+    bool promised = !isnan(judged->limit);
+    double edge = promised ? judged->limit : limit->given ? limit->doubt : NAN;
+    int sure = 0;
     for (int index = 0; index < count; index++) {
         const struct reading *reading = &rounds[index].of[figure];
         if (!reading->known)
@@ -96,6 +111,7 @@ static void judge_figure(struct verdict *verdict, enum figure figure, const stru
         values[judged->rounds++] = reading->value;
         if (beyond(figure, reading->value, judged->limit))
             *(rounds[index].others > MOST_OTHERS ? &judged->beyond_disturbed : &judged->beyond) += 1;
+        sure += surely(figure, reading->value, edge, rounds[index].others);
     }
     judged->known = judged->rounds > 0;
     if (!judged->known) {
@@ -104,21 +120,26 @@ static void judge_figure(struct verdict *verdict, enum figure figure, const stru
         return;
     }
     judged->value = summarize(values, (size_t)judged->rounds).median;
-    double shown = isnan(judged->limit) ? limit->doubt : judged->limit;
-    find_place(judged, figure, rounds, count, shown);
+    find_place(judged, figure, rounds, count, edge);
     if (judged->beyond >= needed) {
         judged->state = FOUND;
         verdict_found(verdict, slow_text(figure, judged));
+    } else if (sure >= LEAST_FAR && 2 * sure > judged->rounds) {
+        judged->state = FOUND;
+        char *value = value_text(figure, judged->value), *usual = value_text(figure, edge);
+        verdict_found(verdict, text("%s is %s%s, usual is up to %s: far too slow in %d of %d rounds",
+                                    figure_facts[figure].name, value, place_text(figure, judged->place),
+                                    usual, sure, judged->rounds));
     } else if (judged->beyond + judged->beyond_disturbed >= needed) {
         judged->state = DOUBT;
         verdict_doubt(verdict, text("%s, but beside other work", slow_text(figure, judged)));
     } else if (limit->given && beyond(figure, judged->value, limit->doubt)) {
         judged->state = DOUBT;
         char *value = value_text(figure, judged->value), *usual = value_text(figure, limit->doubt);
-        verdict_doubt(verdict, text("%s is %s%s, usual is up to %s: %s", figure_facts[figure].name, value,
-                                    place_text(figure, judged->place), usual,
-                                    isnan(judged->limit) ? "the class cannot judge it in this time"
-                                                         : "needs a longer check"));
+        verdict_doubt(verdict,
+                      text("%s is %s%s, usual is up to %s: %s", figure_facts[figure].name, value,
+                           place_text(figure, judged->place), usual,
+                           promised ? "needs a longer check" : "the class cannot judge it in this time"));
     } else if (limit->given && judged->rounds < needed) {
         judged->state = DOUBT;
         verdict_doubt(verdict,

@@ -1,6 +1,6 @@
 /* From rounds to a verdict. The rule is fixed before anything is measured: a figure is slow if in more than
- * half of the planned rounds its value lies beyond the limit. Rounds beside other work never count as beyond;
- * what is then not sure is a doubt, and a doubt never drains. */
+ * half of the planned rounds its value lies beyond the limit. Rounds beside other work count as beyond only
+ * where that work cannot explain it; what is then not sure is a doubt, and a doubt never drains. */
 #ifndef PLUMB_CHECK_JUDGE_H
 #define PLUMB_CHECK_JUDGE_H
 

@@ -7,6 +7,8 @@ a warning, and shown at the end, where it is not scrolled away.
 from __future__ import annotations
 
 import re
+import sys
+import threading
 import time
 from typing import Any
 
@@ -44,6 +46,8 @@ PYTHON_CURE = (
     "the Python there does not run Ansible's own modules: it has to be 3.9 or newer. Set ansible_python_interpreter of"
     " this host in the inventory, such as /usr/bin/python3.11"
 )
+#: seconds after which a terminal sees again what runs
+TICK_S = 5.0
 COLOURS = {"ok": "green", "changed": "yellow", "failed": "red", "unreachable": "red"}
 
 
@@ -60,6 +64,10 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         self.several = False
         self.groups = ""
         self.warnings: list[str] = []
+        self.running = ""
+        self.lock = threading.Lock()
+        if sys.stdout.isatty():
+            threading.Thread(target=self._tick, daemon=True).start()
 
     def v2_playbook_on_play_start(self, play: Any) -> None:
         """Host names are shown only where there are several."""
@@ -69,6 +77,8 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
     def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
         """The clock of a step starts with its task."""
         self.mark = time.monotonic()
+        with self.lock:
+            self.running = _named(task)
 
     def v2_playbook_on_handler_task_start(self, task: Any) -> None:
         """The same for handlers."""
@@ -103,23 +113,25 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         said = [line.strip() for line in str(result._result.get("msg", "")).splitlines() if line.strip()]
         last = said[-1] if said else "it cannot be reached"
         cure = next(text for pattern, text in CURES if re.search(pattern, " ".join(said)))
-        self._display.display(f"{result._host.get_name()}: {last}: {cure}", color="red")
+        self._show(f"{result._host.get_name()}: {last}: {cure}", color="red")
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
         """The warnings, and the sum for each host."""
+        with self.lock:
+            self.running = ""
         for text in self.warnings:
-            self._display.display(text, color="purple")
+            self._show(text, color="purple")
         for host in sorted(stats.processed):
             summary = stats.summarize(host)
             bad = summary["failures"] + summary["unreachable"]
             counts = f"ok={summary['ok']} changed={summary['changed']} failed={bad} skipped={summary['skipped']}"
             text = f"{host}: {counts} ({time.monotonic() - self.started:.1f} s)"
-            self._display.display(text, color="red" if bad else "green")
+            self._show(text, color="red" if bad else "green")
 
     def v2_playbook_on_no_hosts_matched(self) -> None:
         """An inventory without the groups that the playbook wants."""
         text = f"no host matches: does the inventory have the group {self.groups}?"
-        self._display.display(text, color="red")
+        self._show(text, color="red")
 
     def _reported(self, result: Any) -> bool:
         """Show what a debug task says, a warning at the end; whether it was one."""
@@ -131,19 +143,19 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         if result._task.get_name().split(" : ")[-1].startswith("Warn"):
             self.warnings.append(f"warning: {text}")
         else:
-            self._display.display(text)
+            self._show(text)
         return True
 
     def _line(self, result: Any, state: str, item: Any = None) -> None:
-        name = result._task.get_name().strip().removeprefix("plumb_").replace(" : ", ": ", 1)
+        name = _named(result._task)
         if state == "ok" and "Validating arguments against arg spec" in name:
             return
         name += f" ({item})" if item is not None else ""
         host = f"{result._host.get_name()}: " if self.several else ""
         seconds = time.monotonic() - self.mark
-        self._display.display(f"{host}{name:<62.62} {state:<8} {seconds:6.1f} s", color=COLOURS.get(state))
+        self._show(f"{host}{name:<62.62} {state:<8} {seconds:6.1f} s", color=COLOURS.get(state))
         if self._display.verbosity and result._result.get("stdout"):
-            self._display.display(result._result["stdout"])
+            self._show(result._result["stdout"])
 
     def _failure(self, result: Any, item: Any, state: str = "failed") -> None:
         self._line(result, state, item)
@@ -154,4 +166,24 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
             texts.append(reason)
         if re.search(OLD_PYTHON, " ".join([*texts, reason])):
             texts.append(PYTHON_CURE)
-        self._display.display("\n".join(texts), color="red")
+        self._show("\n".join(texts), color="red")
+
+    def _show(self, text: str, color: str | None = None) -> None:
+        with self.lock:
+            if sys.stdout.isatty():
+                sys.stdout.write("\r\x1b[K")
+            self._display.display(text, color=color)
+
+    def _tick(self) -> None:
+        """A line below that says what runs and for how long; a step that ends writes over it."""
+        while True:
+            time.sleep(TICK_S)
+            with self.lock:
+                if self.running:
+                    sys.stdout.write(f"\r\x1b[K{self.running:<62.62} runs     {time.monotonic() - self.mark:6.0f} s")
+                    sys.stdout.flush()
+
+
+def _named(task: Any) -> str:
+    """A task by its role and name."""
+    return str(task.get_name()).strip().removeprefix("plumb_").replace(" : ", ": ", 1)

@@ -226,8 +226,8 @@ def human_seconds(seconds: float) -> str:
 def time_left(done: Iterable[tuple[str, float]], waiting: Mapping[str, float], usual: Mapping[str, float]) -> float:
     """Seconds that so many ``waiting`` steps of each kind take, after the steps that are ``done``.
 
-    A step takes the median of those of its kind that are done; without one its ``usual`` time, at the pace of what is
-    done; without that, too, the mean of what is done. Here all takes twice as long as usual:
+    A step takes the median of those of its kind that are done and of its ``usual`` time, at the pace of what is done;
+    without both the mean of what is done. Here all takes twice as long as usual:
 
     >>> time_left([("a", 2.0), ("a", 2.0), ("b", 8.0)], {"a": 1, "c": 2}, {"a": 1.0, "b": 4.0, "c": 10.0})
     42.0
@@ -235,12 +235,11 @@ def time_left(done: Iterable[tuple[str, float]], waiting: Mapping[str, float], u
     (6.0, 3.0, 0.0)
     """
     steps = list(done)
-    medians = {kind: statistics.median(seconds) for kind, seconds in group(steps).items()}
     known = [(seconds, usual[kind]) for kind, seconds in steps if kind in usual]
     pace = sum(seconds for seconds, _ in known) / sum(expected for _, expected in known) if known else 1.0
     mean = statistics.fmean(seconds for _, seconds in steps) if steps else 0.0
-    expected = {kind: usual[kind] * pace if kind in usual else mean for kind in waiting} | medians
-    return sum(number * expected[kind] for kind, number in waiting.items())
+    seen = group([*steps, *((kind, seconds * pace) for kind, seconds in usual.items())])
+    return sum(number * statistics.median(seen.get(kind, [mean])) for kind, number in waiting.items())
 
 
 def cpu_list(cpus: Iterable[int]) -> str:

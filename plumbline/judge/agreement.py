@@ -33,8 +33,9 @@ class Quantity:
     figures: frozenset[str]
 
 
+LATENCY = Quantity("half a round trip of 8 B", 8, "latency", frozenset({"time_8B", "class_latency", "worst_latency"}))
 QUANTITIES = (
-    Quantity("half a round trip of 8 B", 8, "latency", frozenset({"time_8B", "class_latency", "worst_latency"})),
+    LATENCY,
     Quantity(
         "bandwidth of 2 MiB", 2 << 20, "bandwidth", frozenset({"bandwidth", "class_bandwidth", "worst_bandwidth"})
     ),

@@ -105,11 +105,11 @@ def of(pairs: Sequence[tuple[Launch, Launch]], by_itself: bool) -> Disturbed:
         len(counting),
         sum(baseline or (candidate and not by_itself) for baseline, candidate in counting),
         by_itself,
-        _beside([launch for pair in pairs for launch in pair if launch.disturbed]),
+        beside([launch for pair in pairs for launch in pair if launch.disturbed]),
     )
 
 
-def _beside(launches: Sequence[Launch]) -> str:
+def beside(launches: Sequence[Launch]) -> str:
     """The task that ran during most of these launches, if any did; a launch may have several processes of a name."""
     names = Counter(name for launch in launches for name in dict.fromkeys(launch.disturbance.tasks()))
     name, number = next(iter(names.most_common(1)), ("", 0))

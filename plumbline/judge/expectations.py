@@ -22,7 +22,7 @@ from plumbline.host import ceilings, limits
 from plumbline.judge import agreement
 from plumbline.judge.references.match import side
 from plumbline.records import naming
-from plumbline.records.figure import Ceiling, Figure
+from plumbline.records.figure import Figure
 from plumbline.records.launch import kind as kind_of
 from plumbline.records.model import Record
 from plumbline.records.variant import PROGRAM
@@ -53,6 +53,15 @@ TRANSFER = 8
 NEAR, FAR = 1.25, 2.0
 #: hand-overs of a cache line that a short message may take: twice those of the libraries that need most of the usual
 HANDOVERS = 12
+#: times half a round trip of 8 bytes that an operation of two ranks with 8 bytes takes, by operation or test; and how
+#: many times as long it may take
+TURNS = {
+    "bcast": 1, "allreduce": 2, "allgather": 2, "alltoall": 2, "exchange": 2, "imb_barrier": 1, "osu_barrier": 1,
+    "deadlock_fixed": 1,
+}  # fmt: skip
+LONGER = 1.6
+#: operations that send several messages one way at once
+STREAMS = ("bw", "uniband")
 #: tests in which ranks hardly talk, so that the library plays no part
 COMPUTES = {"pi_sum"}
 #: transports by which ranks of a node reach each other's memory
@@ -74,6 +83,10 @@ class Bound(NamedTuple):
     worst: float
     origin: str
     record: Record | None = None
+
+    def scaled(self, factor: float, origin: str = "") -> Bound:
+        """``factor`` times this bound."""
+        return self._replace(value=factor * self.value, worst=factor * self.worst, origin=origin or self.origin)
 
 
 @dataclass(frozen=True)
@@ -188,24 +201,34 @@ class Session:
         return group((_mix(item), item) for item in self.items if item.mix)
 
     @cached_property
-    def handovers(self) -> dict[tuple[str, str], Ceiling]:
-        """Partition and class of two cores -> us of a hand-over between them."""
-        return {
-            (item.record.partition, ceiling.method.rpartition(" ")[2]): ceiling
-            for item in self.items
-            if (ceiling := item.figure.ceiling) and ceiling.method.startswith(ceilings.HANDOVER)
-        }
+    def handovers(self) -> dict[object, list[Bound]]:
+        """Partition and two cores -> us of a hand-over between them: set-up's, and half of a barrier's two."""
+        known = []
+        for item in self.items:
+            place, ceiling = (item.record.partition, item.cpus), item.figure.ceiling
+            if ceiling and ceiling.method.startswith(ceilings.HANDOVER):
+                worst = ceiling.value * (1 + ceiling.spread_percent / 100)
+                known.append((place, Bound(ceiling.value, worst, "set-up's")))
+            elif item.figure.name == "spin":
+                known.append((place, item.bound("half a barrier", 1 / 2000)))
+        return group(known)
+
+    @cached_property
+    def messages(self) -> dict[object, list[agreement.Claim]]:
+        """Quantity, CPUs, stack and partition -> the messages that are measured there."""
+        records = {item.record.id: item.record for item in self.items}.values()
+        known = ((claim, record) for record in records for claim in agreement.claims(record))
+        return group((_link(claim.quantity, frozenset(claim.cpus), record), claim) for claim, record in known)
 
     @cached_property
     def claims(self) -> dict[tuple[str, str], list[agreement.Claim]]:
-        """Record and figure -> the messages on the same CPUs and stack that are measured, its own among them."""
-        records = {item.record.id: item.record for item in self.items}.values()
-        known = group(
-            ((claim.quantity, claim.cpus, record.stack.name, record.partition), claim)
-            for record in records
-            for claim in agreement.claims(record)
-        ).values()
-        return {(claim.record.id, name): same for same in known for claim in same for name in claim.quantity.figures}
+        """Record and figure -> the messages of the same quantity, its own among them."""
+        every = self.messages.values()
+        return {(claim.record.id, name): same for same in every for claim in same for name in claim.quantity.figures}
+
+
+def _link(quantity: agreement.Quantity | None, cpus: frozenset[int], record: Record) -> object:
+    return quantity, cpus, record.stack.name, record.partition
 
 
 def _mix(item: Item) -> object:
@@ -314,21 +337,52 @@ def _same_stack(item: Item, session: Session) -> Iterator[Bound]:
 
 def _floor(item: Item, session: Session) -> Iterator[Bound]:
     """Two hand-overs of a cache line, for the barrier of two threads that spin."""
-    ceiling = session.handovers.get((item.record.partition, item.record.plan.placement))
-    if item.figure.name == "spin" and ceiling:
-        yield _handovers(2, 1000 * ceiling.value, ceiling.spread_percent)
+    for handover in session.handovers.get((item.record.partition, item.cpus), ()):
+        if item.figure.name == "spin" and handover.record is not item.record:
+            yield handover.scaled(2000, "2 hand-overs of a cache line")
 
 
-def _short(item: Item, _: Session) -> Iterator[Bound]:
+def _short(item: Item, session: Session) -> Iterator[Bound]:
     """Hand-overs of a cache line between the same cores, for a message of one line."""
-    ceiling = item.figure.ceiling
-    is_port = PROGRAM in item.record.variant.params  # mpi4py's, with Python's own time
-    if ceiling and not is_port and ceiling.method.startswith(ceilings.HANDOVER):
-        yield _handovers(HANDOVERS, ceiling.value, ceiling.spread_percent)
+    for claim in session.claims.get((item.record.id, item.figure.name), ()):
+        handovers = session.handovers.get((item.record.partition, frozenset(claim.cpus)))
+        if claim.record is item.record and claim.quantity is agreement.LATENCY and handovers:
+            best = min(handovers, key=attrgetter("value"))
+            yield best.scaled(HANDOVERS, f"{HANDOVERS} hand-overs of a cache line")._replace(record=None)
 
 
-def _handovers(count: int, value: float, spread: float) -> Bound:
-    return Bound(count * value, count * value * (1 + spread / 100), f"{count} hand-overs of a cache line")
+def _turns(item: Item, session: Session) -> Iterator[Bound]:
+    """Messages of the same library between the same cores, for an operation of two ranks that consists of them."""
+    record, params = item.record, item.record.variant.params
+    count = TURNS.get(str(params.get("operation")).lower()) or TURNS.get(record.variant.test)
+    is_known = record.variant.test.startswith(("imb_", "osu_", "deadlock_")) and item.figure.name in ("time_8B", "time")
+    if count and is_known and len(record.plan.ranks) == 2 and PROGRAM not in params:
+        for claim in session.messages.get(_link(agreement.LATENCY, item.cpus, record), ()):
+            origin = f"{units.counted(count, 'message')} of 8 B of {called(claim.record)}"
+            yield Bound(count * claim.value, count * max(claim.samples.values), origin, claim.record)
+
+
+def _streams(item: Item, session: Session) -> Iterator[Bound]:
+    """The best bandwidth of messages one way by another test of the same library, for several at once."""
+    if _one_way(item) in STREAMS:
+        for peer in session.items:
+            is_alike = _one_way(peer) and peer.record.variant.test != item.record.variant.test
+            if is_alike and _link(None, peer.cpus, peer.record) == _link(None, item.cpus, item.record):
+                yield peer.bound(f"bandwidth of {called(peer.record)}")
+
+
+def _one_way(item: Item) -> str:
+    """The operation whose bandwidth of messages in one direction the figure is; empty for other figures."""
+    operation = str(item.record.variant.params.get("operation")).lower()
+    return operation if item.figure.name == "bandwidth" and operation in (*STREAMS, "pingpong") else ""
+
+
+def _sweep(item: Item, session: Session) -> Iterator[Bound]:
+    """Those of the memory bandwidth of the same launches, for the rate of sweeps over memory."""
+    for peer in session.items if item.figure.unit == units.MLUP_S else ():
+        if peer.record is item.record and peer.figure.name == "bandwidth" and peer.value > 0:
+            for bound in (*_set_up(peer, session), *_same_mix(peer, session)):
+                yield bound.scaled(item.value / peer.value)
 
 
 class Rule(NamedTuple):
@@ -350,12 +404,15 @@ RULES = (
     Rule("memory", 1.0, LOSS, _sheet),
     Rule("memory", NEAR, LOSS, _set_up),
     Rule("memory", NEAR, LOSS, _same_mix),
+    Rule("memory", NEAR, LOSS, _sweep),
     Rule("program", NEAR, LOSS, _model),
     Rule("program", NEAR, LOSS, _same_program),
     Rule("program", 1.3, LOSS, _floor),
     Rule("library", 1.4, 0, _same_stack),
+    Rule("library", 1.4, FAR, _streams),
     Rule("library", FAR, 0, _same_test),
     Rule("library", 1.0, FAR, _short),
+    Rule("library", LONGER, FAR, _turns),
 )  # fmt: skip
 
 
@@ -415,6 +472,8 @@ def _reason(item: Item) -> str:
     """Why a figure has no expectation."""
     if item.figure.name in limits.STREAM_METRICS and (part := _part_of_host(item)):
         return part
+    if PROGRAM in item.record.variant.params:
+        return "Python's own time is in mpi4py's port, and no other library has run it"
     return "nothing here measures the same" if _is_alone(item) else "no other library has run it"
 
 

@@ -305,7 +305,7 @@ def _doubt(part: _Part, detectable: float | None, error: float, margins: Margins
     family, n = part.family, len(part.family.labels)
     many = counted(n, part.kind)
     if n < FEWEST:
-        return f"{many}: at least {FEWEST} are needed"
+        return f"{many}: at least {FEWEST} are needed" + ("; plumb report judges a single node" if n == 1 else "")
     if detectable is not None and detectable <= margins.must_detect:
         return None
     several = f"{counted(part.item.launches(), 'launch')} each"

@@ -150,7 +150,7 @@ RACKS = r"^(.*?)[-_]?(?:[a-z]*)(\d+)$"
 #: the mark of a cell beside its percentile
 MARKS = {"bad": "✗", "doubt": "?", "due": "–", "ok": ""}
 #: how states are called by the badges of pages
-BADGES = {"bad": "FAIL", "doubt": "INCONCLUSIVE", "ok": "PASS", "due": "INVALID"}
+BADGES = {"bad": "FAIL", "doubt": "INCONCLUSIVE", "ok": "PASS", "due": "unreferenced"}
 #: cells of a row: a rack without an end is broken
 WIDEST = 24
 #: the number of a node, and the node
@@ -204,9 +204,10 @@ def _racks(status: ScreenStatus, pattern: str) -> Block:
         lines = [numbers[first : first + WIDEST] for first in range(0, len(numbers), WIDEST)]
         head = [rack or "nodes", *(str(place) for place in range(1, min(len(numbers), WIDEST) + 1))]
         rows = [
-            [rack if not number else "", *(_cell(status, index) for index in line)] for number, line in enumerate(lines)
+            ["" if not number else f"from {WIDEST * number + 1}", *(_cell(status, index) for index in line)]
+            for number, line in enumerate(lines)
         ]
-        tables.append(blocks.table(rack or "nodes", head, rows, look="matrix", titled=True))
+        tables.append(blocks.table(rack or "nodes", head, rows, look="matrix"))
     return block("matrices", *tables)
 
 
@@ -214,8 +215,9 @@ def _cell(status: ScreenStatus, number: int) -> Block:
     node = status.nodes[number]
     text = MARKS[node.state] + ("" if node.faster is None else str(node.faster))
     hint = f"{node.name}: {node.state}{f': {node.line}' if node.line else ''}, checked {node.checked}"
-    colour = {} if node.place is None else {"share": node.place}
-    return cell(link(text or "·", entry=number), look="heat", hint=hint, **colour)
+    if node.state == "ok" and node.place is not None:
+        return cell(link(text or "·", entry=number), look="heat", hint=hint, share=node.place)
+    return cell(link(text or "·", entry=number), look=f"heat {node.state}", hint=hint)
 
 
 def _entry(node: NodeStatus) -> dict[str, Any]:

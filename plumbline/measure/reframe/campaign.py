@@ -51,17 +51,17 @@ STAGES_KEPT = 5
 REASON_LENGTH = 240
 #: failed variants whose last output is printed
 OUTPUTS = 3
-#: the cases of the quick campaign that run on two cores with three stacks, of so many in all
+#: test -> its cases of the quick campaign that run on two cores with three stacks, of so many in all, and the seconds
+#: that one took there (median of two campaigns on two idle cores of a virtual machine, of 326 and 329 s)
 QUICK = {
-    "dgemm_node": 1, "barrier_pair": 1, "sharing_pair": 1, "suite_integrity": 1, "osu_pair": 9, "osu_collective": 9,
-    "osu_barrier": 3, "stream_threads": 4, "stream_numa": 1, "stream_ranks": 2, "daxpy_touch": 1, "membw_triad": 1,
-    "imb_pair": 4, "imb_window": 2, "imb_collective": 6, "imb_barrier": 2, "pairs_cores": 5, "deadlock_fixed": 3,
-    "pi_sum": 5, "heat1d_steps": 3, "pingpong_threads": 3, "overlap_fraction": 3, "jacobi_modes": 3,
+    "dgemm_node": (1, 4.4), "barrier_pair": (1, 2.4), "sharing_pair": (1, 3.3), "suite_integrity": (1, 4.8),
+    "osu_pair": (9, 4.5), "osu_collective": (9, 1.9), "osu_barrier": (3, 1.3), "stream_threads": (4, 11.8),
+    "stream_numa": (1, 16.8), "stream_ranks": (2, 14.4), "daxpy_touch": (1, 9.5), "membw_triad": (1, 15.0),
+    "imb_pair": (4, 2.6), "imb_window": (2, 3.4), "imb_collective": (6, 2.4), "imb_barrier": (2, 1.4),
+    "pairs_cores": (5, 1.6), "deadlock_fixed": (3, 1.4), "pi_sum": (5, 1.5), "heat1d_steps": (3, 1.4),
+    "pingpong_threads": (3, 3.4), "overlap_fraction": (3, 4.9), "jacobi_modes": (3, 16.9),
 }  # fmt: skip
 QUICK_CASES = 204
-#: seconds of a case there: the campaign took 239 s, its slowest case 12 s
-USUAL_S = 3.2
-SLOW = {"dgemm_node": 12.0}
 
 
 def run(
@@ -88,7 +88,8 @@ class Tests:
     """The tests of a campaign: those of ``files``, selected by ``options`` of ReFrame, under a ``profile``'s name.
 
     ``variables`` are for ReFrame on this host alone: a job has the files of its stage folder. ``part`` says why these
-    are not all tests of the profile, ``experiment`` which experiment they are for, if they are for one.
+    are not all tests of the profile, ``experiment`` which experiment they are for, if they are for one. They are run in
+    ``rounds``, one after the other. ``unbuilt``: why the application was not built with a stack.
     """
 
     files: Sequence[Path]
@@ -97,6 +98,8 @@ class Tests:
     variables: Mapping[str, str] = field(default_factory=dict)
     part: str | None = None
     experiment: str | None = None
+    rounds: int = 1
+    unbuilt: Sequence[str] = ()
 
 
 def measure(tests: Tests, nodes: Sequence[str] = (), turn: str | None = None) -> int:
@@ -113,6 +116,7 @@ def measure(tests: Tests, nodes: Sequence[str] = (), turn: str | None = None) ->
         if all(schedulers.named(part.scheduler).is_one_host for part in (here.partitions if here else [])):
             command.append("--exec-policy=serial")
         command += ["-S", f"experiment={tests.experiment}"] if tests.experiment else []
+        command += [f"--reruns={tests.rounds - 1}"] if tests.rounds > 1 else []
         command += [*_nodes_now(here, options), *options]
         print(f"campaign {campaign}: {' '.join(command)}", flush=True)
         # The end of a job or of a terminal is an interrupt too; a process in a shell's background ignores SIGINT.
@@ -121,7 +125,10 @@ def measure(tests: Tests, nodes: Sequence[str] = (), turn: str | None = None) ->
         begin = time.monotonic()
         code, ended = _follow(command, environment, here.name if here else "", tests)
         print()
-        return _report(campaign, tests.profile, code, ended, time.monotonic() - begin, tests.part)
+        status = _report(campaign, tests.profile, code, ended, time.monotonic() - begin, tests.part)
+        for line in tests.unbuilt:
+            print(line, file=sys.stderr)
+        return status or bool(tests.unbuilt)
 
 
 def named(test: str) -> list[str]:
@@ -236,6 +243,8 @@ def _follow(command: list[str], environment: dict[str, str], here: str, tests: T
                 if progress := cases.ended(line):
                     case, number, total = progress
                     ended.append(replace(case, seconds=time.monotonic() - before))
+                    if tests.rounds > 1:
+                        number, total = len(ended), total * tests.rounds
                     before += ended[-1].seconds
                     if case.state != "SKIP":
                         if earlier is None:
@@ -276,13 +285,14 @@ def left(ended: Sequence[Case], total: int, earlier: Sequence[Sequence[tuple[str
     >>> left([skipped, skipped, done], 5, [], False), left([done, skipped, done], 6, [], False)
     (6.0, 6.0)
     """
-    ran = [(case.test, case.seconds) for case in ended if case.state != "SKIP"]
+    # one that failed says nothing of the time of others: it ended at once, or at its limit
+    ran = [(case.test if case.state == "OK" else "", case.seconds) for case in ended if case.state != "SKIP"]
     usual = {test: statistics.median(seconds) for test, seconds in group(chain.from_iterable(earlier)).items()}
     count: Mapping[str, float] = Counter(test for test, _ in earlier[0]) if earlier else {}
     if is_quick and not earlier:
-        usual = dict.fromkeys(QUICK, USUAL_S) | SLOW
-        count = {test: number * total / QUICK_CASES for test, number in QUICK.items()}
-    done = Counter(test for test, _ in ran)
+        usual = {test: seconds for test, (_, seconds) in QUICK.items()}
+        count = {test: number * total / QUICK_CASES for test, (number, _) in QUICK.items()}
+    done = Counter(case.test for case in ended if case.state != "SKIP")
     waiting = {test: max(0, number - done[test]) for test, number in count.items()}
     if not count:
         mixed = ended[next(place for place, case in enumerate(ended) if case.state != "SKIP") :]
@@ -380,15 +390,39 @@ def _next(mine: Sequence[Row], failed: Sequence[Case], disturbed: bool) -> str |
     return None
 
 
+def built(
+    file: Path, state: Source, stacks: Sequence[str], say: Callable[[str], None]
+) -> tuple[list[build.Built], list[str]]:
+    """The application of ``file`` in a ``state`` of its code, built with each of ``stacks``, and why not with others.
+
+    Raises :class:`PlumbError` where it is built with none.
+    """
+    builds, faults = list[build.Built](), dict[str, PlumbError]()
+    for name in stacks:
+        try:
+            builds.append(build.build(file, state, manifests.load(name), say))
+        except PlumbError as error:
+            faults[name] = error
+    for fault in faults.values():
+        if not builds:
+            raise fault
+        say(str(fault))
+    messages = {name: fault.message.rpartition(f"fails with {name}: ")[2] for name, fault in faults.items()}
+    return builds, [f"not built with {name}: {message}" for name, message in messages.items()]
+
+
 def prepared(file: Path, state: Source, stacks: Sequence[str], folder: Path, say: Callable[[str], None]) -> Tests:
     """The tests of the application of ``file`` in a ``state`` of its code, built with each of ``stacks``.
 
     Their list for ReFrame is written to ``folder``.
     """
-    runnable = build.Runnable.of([build.build(file, state, manifests.load(name), say) for name in stacks])
+    builds, unbuilt = built(file, state, stacks, say)
+    runnable = build.Runnable.of(builds)
     listing = folder / f"{state.key}.json"
     files.replace(listing, msgspec.json.encode(runnable).decode())
-    return Tests([Path(__file__).with_name("applications.py")], runnable.code.name, [], {build.VARIABLE: str(listing)})
+    variables = {build.VARIABLE: str(listing)}
+    test_file = Path(__file__).with_name("applications.py")
+    return Tests([test_file], runnable.code.name, [], variables, unbuilt=unbuilt)
 
 
 def offered_stacks(file: Path | None) -> list[str]:

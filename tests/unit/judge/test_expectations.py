@@ -52,6 +52,28 @@ class TestRates:
         assert len(states) == 72
         assert states.count("no expectation") < 10
 
+    @pytest.mark.parametrize(("stack", "most"), [("openmpi", 14), ("intelmpi", 12), ("mpich", 12)])
+    def test_with_a_single_library_half_of_them_have_one(self, stack: str, most: int) -> None:
+        """Its tests bound one another; mpi4py's ports of OSU, with Python's own time, are seven of the others."""
+        records = [known for known in map(first.decode, first.LINES) if known.stack.name == stack]
+        expected = expectations.expectations(records)
+        states = [each.state for each in expected if each.figure is each.record.figures[0]]
+        assert len(states) == 24
+        assert states.count("no expectation") <= most
+        assert states.count("slow") <= 1
+
+    @pytest.mark.parametrize(("test", "times", "origin"), [
+        ("imb_barrier", 3.0, "1 message of 8 B of"), ("deadlock_fixed", 3.0, "1 message of 8 B of"),
+        ("imb_window", 2.0, "bandwidth of osu_pair bw"), ("imb_pair", 3.0, "12 hand-overs of a cache line"),
+    ])  # fmt: skip
+    def test_a_slow_operation_of_a_single_library_is_seen(self, test: str, times: float, origin: str) -> None:
+        own = [known for known in map(first.decode, first.LINES) if known.stack.name in ("intelmpi", "openmpi")]
+        kept = [known for known in own if known.stack.name == "intelmpi" or known.variant.test == "barrier_pair"]
+        records = first.measured(kept, lambda known, _: times if known.variant.test == test else 1.0)
+        slow = [each for each in expectations.expectations(records) if each.state == "slow"]
+        assert {each.record.variant.test for each in slow} >= {test}
+        assert any(origin in each.origin for each in slow if each.record.variant.test == test)
+
     def test_a_loss_of_30_percent_is_seen_where_it_is_said_to_be(self) -> None:
         known = first.tight([first.decode(line) for line in first.LINES])
         assert len(known) >= 15

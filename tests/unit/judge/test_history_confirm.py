@@ -93,7 +93,7 @@ def measured(monkeypatch):
 
     calls = Measured()
 
-    def make(say):
+    def make(say, application):
         def measure(both, couple, rule):
             calls.append((both, couple, rule))
             return run.GateOutcome(rule, [calls.verdict], [])

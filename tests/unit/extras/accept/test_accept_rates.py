@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from plumbline.base import paths
 
 sys.path.insert(0, str(paths.root() / "tests/rates"))
 import accept as simulated
+import caution
 from promises import Promises
 
 #: by noise and shape, of 8 machines each (p: pass, f: fail, u: unknown): one node too many just misses the limit, all
@@ -29,6 +31,13 @@ WORDS = {
 def test_each_machine_has_its_word(model: str, shape: int) -> None:
     kinds = simulated.words(model, simulated.SHAPES[shape], 8)
     assert " ".join("".join(word[0] for word in kind) for kind in kinds) == WORDS[model, shape]
+
+
+@pytest.mark.parametrize("cell", [caution.ACCEPT[1], caution.ACCEPT[-2]])
+def test_disturbed_launches_show_only_what_is_so(cell: tuple[float, float, int, int]) -> None:
+    random = np.random.default_rng(1)
+    assert [caution.word(cell, caution.LIMIT * 3, random) for _ in range(5)] == ["pass"] * 5
+    assert "pass" not in [caution.word(cell, caution.LIMIT * 0.999, random) for _ in range(10)]
 
 
 def test_what_the_rates_promise() -> None:

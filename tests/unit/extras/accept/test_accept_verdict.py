@@ -91,15 +91,35 @@ def test_too_few_launches_decide_nothing() -> None:
     assert "n0: 3 of 3 launches meet the limit, 5 to be measured" in str(one.reason)
 
 
-@pytest.mark.parametrize("value", [GOOD, BAD])
-def test_disturbed_launches_count_for_nothing(value: float) -> None:
-    one = judged([*every(nodes=NODES[1:]), node("n0", [value] * 8, disturbed=True)])
+def test_disturbed_launches_that_miss_count_for_nothing() -> None:
+    one = judged([*every(nodes=NODES[1:]), node("n0", [BAD] * 8, disturbed=True)])
     assert one.word == "unknown"
     assert "1 not measured: n0 (8 launches disturbed)" in str(one.reason)
-    assert (
-        judged([*every(nodes=NODES[1:]), node("n0", [value] * 8, 1, disturbed=True), node("n0", [GOOD] * 8)]).word
-        == "pass"
-    )
+    both = [node("n0", [BAD] * 8, 1, disturbed=True), node("n0", [GOOD] * 8)]
+    assert judged([*every(nodes=NODES[1:]), *both]).word == "pass"
+
+
+def test_disturbed_launches_above_a_floor_show_the_floor() -> None:
+    one = judged([*every(nodes=NODES[1:]), node("n0", [GOOD] * 8, disturbed=True)])
+    assert (one.word, one.count, one.unmeasured) == ("pass", 64, 0)
+    assert one.notes == ("shown by disturbed launches, which are slower, never faster: n0",)
+
+
+def test_a_look_at_disturbed_launches_is_a_chance_that_costs() -> None:
+    """Seven of eight show a node; where disturbed ones are judged too, eight of eight, then and later."""
+    rest = every(nodes=NODES[1:])
+    of_disturbed = node("n0", [BAD, *[GOOD] * 7], 1, disturbed=True)
+    assert judged([*rest, of_disturbed]).word == "unknown"
+    assert judged([*rest, of_disturbed, node("n0", [BAD, *[GOOD] * 7])]).word == "unknown"
+    assert judged([*rest, node("n0", [GOOD] * 4, 1, disturbed=True), node("n0", [BAD, *[GOOD] * 7])]).word == "pass"
+
+
+def test_a_share_may_be_larger_where_it_was_disturbed() -> None:
+    """Such as of communication that overlaps: only times and rates are worse."""
+    clause = {**BANDWIDTH, "unit": "%", "figure": "overlap", "at_least": 50}
+    launches = [acceptance.launch(n, ("overlap", 90.0, "%", "higher", {}), disturbed=True) for n in range(8)]
+    records = [acceptance.record(100 + place, clause, [name], launches) for place, name in enumerate(NODES)]
+    assert judged(records, clause).word == "unknown"
 
 
 @pytest.mark.parametrize("changes", [{"verified": False}, {"state": "interrupted"}, {"verdict": "invalid"}])

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import platform
 import subprocess
 import sys
 import zipfile
@@ -61,11 +62,12 @@ def test_pip_refuses_another_file_of_that_name(tmp_path):
 
 def test_a_checkout_has_the_wheel_of_its_version(tmp_path, monkeypatch):
     monkeypatch.setenv("PLUMB_BUILD", str(tmp_path))
-    wheel(tmp_path / "dist", "plumbline_hpc-0.0.1-py3-none-any.whl")
+    wheel(tmp_path / "dist", f"plumbline_hpc-0.0.1-py3-none-linux_{platform.machine()}.whl")
+    wheel(tmp_path / "dist", f"plumbline_hpc-{plumbline.__version__}-py3-none-linux_z80.whl")
     with pytest.raises(PlumbError, match="there is no wheel of this checkout") as error:
         pipelines.fixed(None)
     assert "make wheel" in str(error.value)
-    file = wheel(tmp_path / "dist", f"plumbline_hpc-{plumbline.__version__}-py3-none-any.whl")
+    file = wheel(tmp_path / "dist", f"plumbline_hpc-{plumbline.__version__}-py3-none-linux_{platform.machine()}.whl")
     assert pipelines.fixed(None).startswith(f"{file.as_uri()}#sha256=")
 
 

@@ -98,6 +98,23 @@ def test_what_is_printed() -> None:
     assert "cost: 30 ns a call, 16 ns of it the clock" in shown
 
 
+def test_time_beyond_mpi_is_of_every_program() -> None:
+    """A line for each rank, and the cost with what to try; without MPI nothing else is printed."""
+    usage = {"wall_s": 10.0, "user_s": 7.8, "system_s": 2.2, "voluntary_switches": 10, "minor_faults": 253_546,
+             "major_faults": 0}  # fmt: skip
+    threads = [{"name": "p", "affinity": [0], "last_cpu": 0, "cpu_s": 10.0}]
+    document = {"host": "n", "rank": 0, "local_rank": 0, "mpi": False, "threads": threads, "memory": {}, "usage": usage}
+    seen = [msgspec.convert(document, RankSeen)]
+    first, *_, last = text.text(profile(), seen).splitlines()
+    assert first == "no rank called MPI_Init"
+    assert last.startswith(
+        "page faults: 253,546 pages were mapped, 25,355 in a second of CPU time, and 22 % of the CPU time is the"
+    )
+    assert ["0", "10.00", "10.00", "2.20", "253,546", "10", "10.00"] in map(str.split, text.beyond(seen).splitlines())
+    lines = text.text(profile(*TWO, places=[place(0), place(1, core=1)]), seen).splitlines()
+    assert (lines[-1][:4], lines[-3]) == ("MPI:", last)
+
+
 def test_time_while_the_profile_was_off() -> None:
     """Said before the tables, kept in the file, and no part of the wall time; absent where it was never off."""
     off = profile({**TWO[0], "off_ns": 3_000_000}, TWO[1])

@@ -1,6 +1,7 @@
 """Recipes with a source from elsewhere, and the locks of site ``ci`` that are made of them. Needs no Spack."""
 
 import re
+import subprocess
 
 import pytest
 import recipe_hash
@@ -49,6 +50,12 @@ def test_what_debian_has_is_in_its_own_release():
             package, _, version = archive.rpartition("/")[2].partition(".orig.")[0].partition("_")
             assert revision.split(":")[-1].startswith(f"{version}-"), archive
             assert archive.split("/")[-2] == package
+
+
+def test_another_package_is_refused_in_one_line(tmp_path):
+    done = subprocess.run([ROOT / "debian-sources", tmp_path, "nothing"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "debian.txt has no nothing" in done.stderr
 
 
 def test_the_site_has_a_lock_of_each_of_its_own_environments():

@@ -4,6 +4,7 @@ const THEMES = ['auto', 'light', 'dark'];
 const listeners = [];
 const systemDark = matchMedia('(prefers-color-scheme: dark)');
 let theme = remembered();
+let printing = false;
 
 function remembered() {
   try {
@@ -15,7 +16,7 @@ function remembered() {
 }
 
 function isDark() {
-  return theme === 'dark' || (theme === 'auto' && systemDark.matches);
+  return !printing && (theme === 'dark' || (theme === 'auto' && systemDark.matches));
 }
 
 function applyTheme() {
@@ -44,6 +45,12 @@ function themeButton() {
 }
 
 systemDark.addEventListener('change', applyTheme);
+for (const name of ['beforeprint', 'afterprint']) {
+  addEventListener(name, () => {
+    printing = name === 'beforeprint'; // paper is light
+    applyTheme();
+  });
+}
 applyTheme();
 
 /** A colour of style.css by the name of its variable. */

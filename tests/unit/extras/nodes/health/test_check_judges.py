@@ -6,12 +6,17 @@ import json
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from check_runs import FINE, class_file, judged, rounds, run
 
 from plumbline.base import paths
+
+sys.path.insert(0, str(paths.root() / "tests/rates"))
+import caution
 
 SLOW = {"memory": 70.0}
 LATE = {"handover": 140.0}
@@ -34,6 +39,28 @@ class TestFigures:
         assert (found["state"], found["bad"]) == ("doubt", [])
         assert "beside other work" in found["doubts"][0]
 
+    @pytest.mark.parametrize(("others", "memory", "state"), [
+        (0.3, 18.0, "bad"), (0.5, 18.0, "doubt"), (0.5, 10.0, "bad"), (0.3, 25.0, "doubt"), (1.5, 1.0, "doubt"),
+    ])  # fmt: skip
+    def test_other_work_explains_only_as_much_as_it_can(
+        self, tmp_path: Path, others: float, memory: float, state: str
+    ) -> None:
+        """A fifth of the limit beside a third of a CPU is not its work; beside more than a CPU all may be."""
+        found = judged(tmp_path, *[{"memory": memory, "others": others}] * 5)
+        assert found["state"] == state
+
+    @pytest.mark.parametrize(("count", "state"), [(2, "doubt"), (3, "bad")])
+    def test_a_node_at_a_fifth_gets_through_few_rounds(self, tmp_path: Path, count: int, state: str) -> None:
+        file = class_file(tmp_path, budgets=["25 13"])
+        given = rounds(tmp_path, *[{"memory": 18.0, "others": 0.1}] * count)
+        words = ["--class", file, "--measured", given, "--form", "json", "--state", tmp_path, "--node", "here"]
+        assert json.loads(run(*words).stdout)["state"] == state
+
+    @pytest.mark.parametrize(("speed", "times"), [(1.0, 0), (0.2, 5)])
+    def test_bursts_of_other_work_are_no_slow_node(self, tmp_path: Path, speed: float, times: int) -> None:
+        random = np.random.default_rng(1)
+        assert sum(caution.is_bad(caution.CHECK[1], speed, random, tmp_path) for _ in range(5)) == times
+
     def test_a_check_that_was_cut_short(self, tmp_path: Path) -> None:
         """Rounds that are missing cannot undo what most of the planned ones have shown, and cannot be guessed."""
         assert judged(tmp_path, *[SLOW] * 3)["state"] == "bad"
@@ -54,12 +81,15 @@ class TestFigures:
         assert (found["state"], found["member"]) == ("doubt", False)
         assert judged(tmp_path, *[SLOW] * 5, node="elsewhere")["state"] == "bad"
 
-    def test_what_the_class_cannot_promise_is_never_bad(self, tmp_path: Path) -> None:
+    def test_what_the_class_cannot_promise_is_bad_only_far_beyond_doubt(self, tmp_path: Path) -> None:
         file = class_file(tmp_path, limits=["limit 25 memory none none 95 none"])
         done = run("--class", file, "--measured", rounds(tmp_path, *[SLOW] * 5), "--form", "json", status=0)
         found = json.loads(done.stdout)
         assert (found["state"], found["bad"]) == ("doubt", [])
         assert "the class cannot judge it in this time" in found["doubts"][0]
+        far = run("--class", file, "--measured", rounds(tmp_path, *[{"memory": 30.0}] * 5), "--form", "json", status=1)
+        line = "memory is 30 GB/s, usual is up to 95 GB/s: far too slow in 5 of 5 rounds"
+        assert json.loads(far.stdout)["bad"] == [line]
 
     def test_a_figure_with_a_limit_that_was_not_measured_is_a_doubt(self, tmp_path: Path) -> None:
         file = class_file(tmp_path, limits=["limit 25 cache.core 1 1 1 0.1"])

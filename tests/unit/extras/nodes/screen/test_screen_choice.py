@@ -225,6 +225,9 @@ class TestPage:
         places = [int(text.lstrip("✗")) for text in texts]
         assert all(0 <= place <= 100 for place in places)
         assert "share" not in second["rows"][0][5]
+        looks = [cell["look"] for cell in (*first["rows"][0][1:3], second["rows"][0][5])]
+        assert looks == ["heat", "heat bad", "heat due"]  # the scale is of healthy nodes
+        assert "share" not in first["rows"][0][2]
 
     def test_a_node_opens_with_its_course(self) -> None:
         made = self.document()
@@ -240,3 +243,4 @@ class TestPage:
         racks = screen.document("t", screening.assess(names, [], TERMS, 0.05), screen.RACKS, [])["sections"][0]
         (one,) = racks["pieces"][1]["pieces"]
         assert [len(row) - 1 for row in one["rows"]] == [24, 24, 12]
+        assert [row[0] for row in one["rows"]] == ["", "from 25", "from 49"]

@@ -1,0 +1,114 @@
+"""Scaling curves with planted laws: intervals, the law that is named, and why a curve bends."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from plumbline.extras.scale import bends, curve
+from plumbline.extras.scale.bends import Account, Step
+from plumbline.extras.scale.curve import Curve
+
+COUNTS = (1, 2, 4, 8, 16, 32, 64)
+N = np.array(COUNTS, float)
+#: times of each law; those of Amdahl and Gunther with their parameters
+LAWS = {
+    "ideal": (1 / N, {"a": 0.0}),
+    "Amdahl 1 %": (0.01 + 0.99 / N, {"a": 0.01}),
+    "Amdahl 5 %": (0.05 + 0.95 / N, {"a": 0.05}),
+    "Gunther": ((1 + 0.02 * (N - 1) + 0.0005 * N * (N - 1)) / N, {"a": 0.02, "b": 0.0005}),
+    "saturated": (np.maximum(1 / N, 1 / 8), {}),
+    "jump": (np.where(N > 32, 1.5, 1) / N, {}),
+}
+
+
+def planted(name: str, noise: float, rounds: int, seed: int) -> Curve:
+    """A curve of a law, whose clock drifts from round to round."""
+    random = np.random.default_rng(seed)
+    drift = np.exp(np.cumsum(random.normal(0, 0.01, rounds)))
+    return Curve(COUNTS, LAWS[name][0][:, None] * drift * np.exp(noise * random.standard_normal((len(N), rounds))))
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_intervals_hold_the_planted_efficiency_and_parameters(name: str) -> None:
+    """95 % intervals of efficiency; parameters' in 99 %, if the right law is named; a curve without a law has none."""
+    times, parameters = LAWS[name]
+    inside, counted, covered, named = 0, 0, 0, 0
+    for seed in range(40):
+        known = planted(name, 0.01, 8, seed)
+        for place in range(1, len(COUNTS)):
+            each, truth = known.efficiency(place), times[0] / (times[place] * N[place])
+            inside += each.low <= truth <= each.high
+            counted += 1
+        law, why = known.law()
+        assert law is None or parameters, law
+        assert law or "refused" in why
+        if law:
+            named += law.parameters.keys() == parameters.keys()
+            covered += all(law.parameters[key].low <= parameters[key] <= law.parameters[key].high for key in parameters)
+    assert inside >= 0.9 * counted
+    assert named >= (38 if parameters else 0)
+    assert covered >= (38 if parameters else 0)
+
+
+def test_rates_and_weak_scaling_have_speedups_too() -> None:
+    values = np.array([[10.0] * 3, [18.0] * 3])
+    assert Curve((1, 2), values, rates=True).speedup(1).value == pytest.approx(1.8)
+    slower = Curve((1, 2), np.array([[1.0] * 3, [1.25] * 3]), weak=True)
+    assert (slower.speedup(1).value, slower.efficiency(1).value) == pytest.approx((1.6, 0.8))
+
+
+def test_a_point_without_values_is_a_hole() -> None:
+    """Nothing is interpolated; without the first point the next one is the base."""
+    values = np.array([[np.nan] * 3, [1.0, 1.01, 0.99], [0.5, 0.51, 0.5]])
+    known = Curve((1, 2, 4), values)
+    assert (known.measured, known.base) == ([1, 2], 1)
+    assert known.efficiency(2).value == pytest.approx(0.99, abs=0.02)
+    assert known.law() == (None, "a law needs three points and three rounds of all of them")
+
+
+def test_the_best_numbers_say_what_is_not_decided() -> None:
+    known = planted("saturated", 0.03, 6, 1)
+    least, open_places = curve.fastest(known)
+    assert least == 3
+    assert set(open_places) <= {3, 4, 5, 6}
+    largest, _ = curve.most_efficient(planted("saturated", 0.005, 6, 1), 0.7)
+    assert COUNTS[largest or 0] == 8
+    assert curve.most_efficient(planted("saturated", 0.005, 6, 1), 1.2) == (None, [])
+
+
+SPENT = {"kernel": 0.0, "faults": 0.0, "threads": 4, "thread_load": 1.0, "rank_load": 1.0}
+
+
+def step(cpu: float, wall: float, waited: float = 0.0, weak: bool = False, **spent: float) -> Step:
+    """From 2 threads that worked 4 s on 2 CPUs each to 4 threads."""
+    old = Account(8.0, 4.0, 0.0, {**SPENT, "threads": 2})
+    grown = 2.0 if weak else 1.0
+    return Step(2, 4, 4.0 / 2 / wall * grown, old, Account(cpu, wall, waited, {**SPENT, **spent}), weak, "threads")
+
+
+@pytest.mark.parametrize(
+    ("planted_step", "name"),
+    [
+        (step(8.0, 3.0, thread_load=1.5), "load"),
+        (step(8.0, 3.0), "serial part or waits"),
+        (step(8.0, 3.0, waited=1.0), "other work"),
+        (step(8.0, 4.0, threads=2), "threads not used"),
+        (step(12.0, 3.0), "memory, caches, clock, or spinning"),
+        (step(12.0, 3.0, kernel=0.33, faults=250_000), "kernel"),
+        (step(24.0, 6.0, weak=True), "memory, caches, clock, or spinning"),
+    ],
+)
+def test_the_account_of_cpu_time_names_the_cause(planted_step: Step, name: str) -> None:
+    known = bends.cause(planted_step)
+    assert known is not None
+    assert known.name == name
+    assert bends.sentence(planted_step).startswith("from 2 to 4 threads: +")
+    assert f"of +100 %: {name}: " in bends.sentence(planted_step)
+
+
+def test_two_causes_at_once_are_not_decided() -> None:
+    """Half is idle time, half is dearer work."""
+    both = step(10.0, 3.1)
+    assert bends.cause(both) is None
+    assert "not decided: CPUs busy × 0.81, work per CPU time × 0.80" in bends.sentence(both)
