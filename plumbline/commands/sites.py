@@ -225,6 +225,7 @@ def _take_from_site(args: argparse.Namespace) -> None:
 @command(
     *OF_SCHEDULER,
     option("folder", "output folder, shared by the nodes", type=files.OutputFolder, metavar="FOLDER"),
+    option("--site", "add your own options (config.yaml) for jobs of this site, which need not be there yet"),
     exclusive(
         option("--nodes", "any N nodes (default: all usable nodes)"),
         option("--node", "node, or nodes such as node[1-4]; repeatable", action="append", default=[]),
@@ -340,7 +341,7 @@ def _queue(args: argparse.Namespace) -> str | None:
 
 def _access(args: argparse.Namespace) -> list[str]:
     """The options of jobs: those of ``--access`` or of the site, and those for all jobs."""
-    added = site.options() if schedulers.named(args.scheduler).has_jobs else []
+    added = site.personal(getattr(args, "site", None) or "", args.partition, schedulers.named(args.scheduler).name)
     return list(dict.fromkeys([*args.access, *added]))
 
 

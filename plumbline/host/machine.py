@@ -106,6 +106,12 @@ def load(topology: str | Path | None = None) -> Machine:
     return parse(text, "this host" if topology is None else str(topology))
 
 
+def siblings() -> dict[int, str]:
+    """The CPUs of this host, those that this process may not use too, each with the list of those of its core."""
+    files = Path("/sys/devices/system/cpu").glob("cpu[0-9]*/topology/thread_siblings_list")
+    return {int(file.parts[-3][3:]): file.read_text(encoding="ascii") for file in files}
+
+
 def parse(text: str, name: str) -> Machine:
     """The machine in hwloc XML ``text``; raises :class:`PlumbError` if it is none. ``name`` is the machine's."""
     try:

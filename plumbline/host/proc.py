@@ -80,3 +80,10 @@ def ran_s(proc: Path, process: Stat) -> float:
         return sum(int((file / "schedstat").read_text(encoding="ascii").split()[0]) for file in files) / 1e9
     except (OSError, ValueError, IndexError):  # it ended, or the kernel keeps no such count
         return process.cpu_ticks / os.sysconf("SC_CLK_TCK")
+
+
+def environments() -> Iterator[tuple[str, list[bytes]]]:
+    """The name of each process that this one may look into, and the variables that its program began with."""
+    for folder in PROC.glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended, or is another user's
+            yield stat(folder).name, (folder / "environ").read_bytes().split(b"\0")

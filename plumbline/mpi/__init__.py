@@ -20,6 +20,7 @@ __all__ = [
     "HOST_SETTINGS",
     "KINDS",
     "RANK_VARIABLES",
+    "REACHING",
     "SHARED_FILES",
     "TABLE",
     "VARIABLES",
@@ -61,6 +62,8 @@ _RANK_LAUNCHERS: dict[str, tuple[RankLauncher, Scheduler]] = {
     for scheduler in schedulers.TABLE.values()
     if scheduler.rank_launcher
 }
+#: the programs by which launchers reach other hosts and start ranks there
+REACHING = frozenset((*schedulers.REMOTE.programs, "rsh", "prted", "orted", "hydra_pmi_proxy", "hydra_bstrap_proxy"))
 #: launcher, as the kernel names its program -> what to write for it
 WORDS = {
     **{program: words for family in TABLE.values() for program, words in family.launcher_options.items()},

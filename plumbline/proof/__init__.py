@@ -6,6 +6,7 @@ The functions and types of this module are stable (docs/api.md). Importing it ne
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import os
@@ -14,6 +15,7 @@ import subprocess
 import tempfile
 import textwrap
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -52,7 +54,8 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     or ``not known`` where the command failed, or processes left no account or are not judged. ``reasons``, at most
     three of 200 characters, say why it is not right, ``cures`` what to do. ``ranks`` are as in records, CPU and node
     numbers the operating system's; ``plan`` is that of ``placement`` on this host, None where there was none to compare
-    with. ``id`` is made from all the rest.
+    with. ``wall_s``: seconds from the start of the command to its end; ``waited_s``: how long a thread that had work
+    waited for a CPU, the longest. ``id`` is made from all the rest.
     """
 
     command: list[str]
@@ -63,6 +66,8 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     placement: str | None = None
     plan: Plan | None = None
     ranks: list[RankSeen] = []
+    wall_s: float = 0.0
+    waited_s: float = 0.0
     id: str = ""
 
     @property
@@ -92,14 +97,16 @@ def run(
     threads: int | None = None,
     memory: str | None = None,
     work: Path | None = None,
+    output: Path | None = None,
 ) -> Proof:
     """Run ``command``, a launch line with its launcher or a program alone, and return the proof of where it ran.
 
     It has the variables, standard input and output, folder and signals of this process. With ``placement`` (a name of
     docs/placements.md) its ranks are compared with the plan of that; without, only what is wrong under any plan is
     found. ``threads`` per rank, ``memory``: those of the plan, by default the placement's. ``work``: where the witness
-    writes, a folder that every node sees; default: the present folder in a job of a scheduler, else that of temporary
-    files.
+    writes, a folder that every node sees; default: the present folder in a job of a scheduler and for a scheduler's
+    own programs (``srun``), else that of temporary files. ``output``: a folder for the files ``stdout`` and ``stderr``;
+    then the command has no standard input.
 
     Raises :class:`PlumbError` for a placement that does not exist, a command that cannot be started (from the OSError
     that says why), where ``work`` cannot be written, and without tools.
@@ -108,30 +115,38 @@ def run(
         raise PlumbError(fault)
     this, allowed = machine.load(), frozenset(os.sched_getaffinity(0))
     words = [os.fspath(word) for word in command]
-    place = work or (Path.cwd() if schedulers.current(os.environ).has_jobs else None)
+    # srun and sbatch start ranks on other hosts, without a job around them too
+    programs = {name for each in schedulers.TABLE.values() if each.has_jobs for name in each.programs}
+    submits = schedulers.current(os.environ).has_jobs or {Path(word).name for word in words} & programs
+    place = work or (Path.cwd() if submits else None)
     try:
         temporary = tempfile.TemporaryDirectory(prefix=".plumb-prove-", dir=place, ignore_cleanup_errors=True)
     except OSError as error:
         where = f"--work {place}" if place else "TMPDIR"
         raise PlumbError(f"the witness cannot write: {error.strerror}", where, "name another --work folder") from None
     with temporary as folder:
-        status = _run(words, Path(folder).absolute())
+        status, wall_s = _run(words, Path(folder).absolute(), output)
+        left = _left(Path(folder).absolute())
         documents, damaged = processes.documents_in(folder)
         # a document is the last that a process writes
         ends = {file.stem: file.stat().st_mtime for file in Path(folder).glob("*.json")}
-    launchers = sorted({Path(document.program).name for document in documents} & mpi.WORDS.keys())
-    starters = {*launchers, paths.binder().name}
-    seen = processes.observed(documents)
+    launchers = _programs(documents) & mpi.WORDS.keys()
+    starters = {*launchers, *mpi.REACHING, paths.binder().name}
+    # a launcher in a job script, or in a rank, has that one's number
+    seen = processes.observed([replace(each, rank=-1) if _programs([each]) & launchers else each for each in documents])
     known = list({rank.rank: rank for rank in seen if rank.rank >= 0}.values()) or seen
     # without them: nothing that a launcher started left an account
     ranks = [rank for rank in known if not starters & _programs([rank] if rank.rank >= 0 else processes.everyone(rank))]
     teams, rest = _working(seen, ranks, starters, ends)
-    unknown = [(reason, "") for reason in damaged] or list(_unknown(ranks, launchers, status, rest))
-    plan, wrong = None, []
+    unknown = [(reason, "") for reason in damaged] or list(_unknown(ranks, sorted(launchers), status, rest))
+    plan: Plan | None = None
+    differing: list[str] = []
     if ranks and placement:
         plan, differing = _compared(ranks, this, allowed, placement, threads, memory)
-        wrong = [(reason, "") for reason in differing]
-    wrong = [*_unplanned(ranks, teams, launchers, this, allowed, plan), *wrong]
+    wrong, doubts = _unplanned(ranks, teams, sorted(launchers), this, allowed, plan)
+    wrong += [(reason, "") for reason in differing]
+    still = f"processes of the command still ran at its end: {', '.join(sorted(left - starters))}"
+    unknown += [*doubts, *([(still, "wait for them in the command")] if left - starters else [])]
     cut = ((textwrap.shorten(reason, CHARACTERS, placeholder=" …"), cure) for reason, cure in wrong or unknown)
     findings = list(dict.fromkeys(cut))[:REASONS]
     proof = Proof(
@@ -143,12 +158,14 @@ def run(
         placement=placement,
         plan=plan,
         ranks=[processes.rank_seen(rank) for rank in sorted(ranks, key=lambda rank: rank.rank)],
+        wall_s=round(wall_s, 6),
+        waited_s=round(max((rank.window.delay_s for rank in ranks), default=0.0), 6),
     )
     return replace(proof, id=hashlib.sha256(msgspec.json.encode(proof)).hexdigest()[:12])
 
 
-def _run(command: Sequence[str], folder: Path) -> int:
-    """Exit status of the command, below 0 the signal that ended it."""
+def _run(command: Sequence[str], folder: Path, output: Path | None) -> tuple[int, float]:
+    """Exit status of the command, below 0 the signal that ended it, and the seconds that it took."""
     started: list[subprocess.Popen[bytes]] = []
     early: list[int] = []
 
@@ -162,15 +179,28 @@ def _run(command: Sequence[str], folder: Path) -> int:
     # before the start: no signal may end this process alone; what is ignored, as by nohup(1), stays so for both
     previous = {each: signal.signal(each, pass_on) for each in numbers if signal.getsignal(each) != signal.SIG_IGN}
     try:
-        started.append(subprocess.Popen(command, env=processes.preloaded(surroundings.of_user(), folder)))
+        with contextlib.ExitStack() as stack:
+            streams: dict[str, Any] = {"stdin": subprocess.DEVNULL} if output else {}
+            for name in ("stdout", "stderr") if output else ():
+                streams[name] = stack.enter_context(Path(output or "", name).open("wb"))
+            environment, begin = processes.preloaded(surroundings.of_user(), folder), time.monotonic()
+            started.append(subprocess.Popen(command, env=environment, **streams))
         for number in early:
             started[0].send_signal(number)
-        return started[0].wait()
+        return started[0].wait(), time.monotonic() - begin
     except OSError as error:
         raise PlumbError(f"cannot start {command[0]}: {error.strerror}: name the program or its path") from error
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+def _left(folder: Path) -> set[str]:
+    """The programs of the command that still run on this host a second after its end."""
+    word, end = os.fsencode(f"PLUMB_WITNESS_DIR={folder}"), time.monotonic() + 1
+    while (left := {name for name, held in proc.environments() if word in held}) and time.monotonic() < end:
+        time.sleep(0.05)
+    return left
 
 
 def _programs(every: Iterable[Witness]) -> set[str]:
@@ -233,22 +263,29 @@ def _unplanned(
     this: Machine,
     allowed: frozenset[int],
     plan: Plan | None,
-) -> list[tuple[str, str]]:
-    """What is wrong without a plan, on this host and those like it."""
-    here, whole = os.uname().nodename, frozenset(this.cpus)
-    findings = []
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """What is wrong without a plan, and what is not known: of hosts unlike this one, or in part the command's."""
+    here, siblings = os.uname().nodename, machine.siblings()
+    wrong, unknown = [], []
     for name, every in group((rank.host, rank) for rank in ranks).items():
-        online = {cpu for rank in every if rank.window.host for cpu in rank.window.host.busy_s}
-        used = {cpu for rank in every for thread in rank.threads for cpu in thread.affinity}
-        if name == here or allowed == whole == online:
-            host = Host(name, every, this, allowed | used, plan is None or plan.bound is not False, launchers, teams)
-            findings += [
-                (reason, cure if isinstance(cure := rule.cures[""], str) else cure(host))
-                for rule in UNPLANNED
-                if rule.condition(host)
-                for reason in rule.evidence(host)
-            ]
-    return findings
+        alike = siblings.keys() == {cpu for rank in every if rank.window.host for cpu in rank.window.host.busy_s}
+        known = name == here or (alike and allowed == siblings.keys())
+        used = frozenset(cpu for rank in every for thread in rank.threads for cpu in thread.affinity)
+        bound = known and (plan is None or plan.bound is not False)
+        host = Host(name, every, this, allowed | used if known else used, bound, launchers, teams)
+        wrong += [
+            (reason, cure if isinstance(cure := rule.cures[""], str) else cure(host))
+            for rule in UNPLANNED
+            if (known or alike) and rule.condition(host)
+            for reason in rule.evidence(host)
+        ]
+        cores = [{siblings.get(cpu) for cpu in team.cpus} for team in host.teams]
+        apart = sum(map(len, cores)) == len(set().union(*cores))
+        apart &= all(team.threads <= len(each) for team, each in zip(host.teams, cores, strict=True))
+        if not (known or plan or (alike and apart)):  # a core for each thread is right whatever is allowed there
+            doubt = f"{host.those(host.teams)} not judged: its CPUs are not those that the command may use on {here}"
+            unknown.append((doubt, "run plumb prove in a job of whole nodes, on one of them, or name a --placement"))
+    return wrong, unknown
 
 
 def _compared(
@@ -272,4 +309,13 @@ def _compared(
     counts = {host: len(every) for host, every in hosts.items()}
     if all(rank.plan for rank in ranks):  # by plumb-bind
         return plan, compare.compare(plan, ranks, counts)
-    return plan, compare.compare(replace(plan, ranks=wide), ranks, counts, binds="site")
+    reasons = compare.compare(replace(plan, ranks=wide), ranks, counts, binds="site")
+    planned = {rank.local_rank: rank.cpus for rank in plan.ranks}
+    for rank in () if reasons else ranks:
+        seen = (rank.start.affinity, *(thread.affinity for thread in rank.threads))
+        given = {cores[cpu] for cpus in seen for cpu in cpus if cpu in cores}
+        wanted = planned.get(compare.local_rank_of(rank), [])
+        if missing := [cpu for cpu in wanted if cores[cpu] not in given]:
+            cpus = f"{numbered('CPU', missing)} of its {numbered('CPU', wanted)}"
+            reasons.append(f"rank {max(rank.rank, 0)} on {rank.host} cannot use {cpus}: it was bound to fewer")
+    return plan, reasons

@@ -45,17 +45,17 @@ def options() -> list[str]:
     return [*os.environ.get(OPTIONS, "").splitlines(), *_named]
 
 
-def personal(name: str, part: Partition) -> list[str]:
-    """The scheduler options that whoever submits adds to a partition's: of the file for site and partition, then all.
+def personal(name: str, partition: str | None, scheduler: str) -> list[str]:
+    """The scheduler options that whoever submits adds to a partition's: of the file for the site and it, then all.
 
     None where there are no jobs. Raises :class:`PlumbError` for a file that is not valid.
     """
     file, known = paths.configuration(), Configuration()
-    if not schedulers.TABLE[part.scheduler].has_jobs:
+    if not schedulers.TABLE[scheduler].has_jobs:
         return []
     if os.access(file, os.R_OK):  # the home may be one of another user
         known = schemas.load("configuration", file, Configuration, "your configuration", "")
-    mine = [option for key in (name, f"{name}:{part.name}") for option in known.scheduler_options.get(key, [])]
+    mine = [option for key in (name, f"{name}:{partition}") for option in known.scheduler_options.get(key, [])]
     access(mine, str(file))
     access(options(), "--scheduler-option")
     return [*mine, *options()]
@@ -130,7 +130,10 @@ def load(name: str) -> Site:
             )
     if _named and is_here(site) and not any(schedulers.TABLE[part.scheduler].has_jobs for part in site.partitions):
         raise PlumbError(f"site {name} has no batch system", "--scheduler-option", "leave it out")
-    parts = [structs.replace(part, access=[*part.access, *personal(name, part)]) for part in site.partitions]
+    parts = [
+        structs.replace(part, access=[*part.access, *personal(name, part.name, part.scheduler)])
+        for part in site.partitions
+    ]
     return structs.replace(site, partitions=parts)
 
 

@@ -37,6 +37,33 @@ FEW = STACKS[:2]
 #: a copy by hard links of what was onboarded, for test_schedulers_bed.py
 KEPT = "/shared/kept"
 ONE = "campaign --test 'osu_pair.*operation=latency.*placement=pair:node' -- -p mpich -S launches=1"
+#: the folder of a person's own options, and the account, QOS and reservation of each job of that person
+PERSONAL = "/home/bench/.config/plumbline"
+LAST = "sacct -X -n -P -o account,qos,reservation"
+#: makes accounts by slurmdbd, on the controller
+ACCOUNTING = """
+set -e
+apt-get update -qq
+DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurmdbd mariadb-server >/dev/null 2>&1
+mysql -e 'grant all on *.* to slurm@localhost identified via unix_socket'
+printf '%s\\n' AuthType=auth/munge DbdHost=ctl SlurmUser=slurm LogFile=/var/log/slurm/slurmdbd.log \\
+    PidFile=/run/slurmdbd.pid StorageType=accounting_storage/mysql StorageUser=slurm >/etc/slurm/slurmdbd.conf
+chown slurm: /etc/slurm/slurmdbd.conf
+chmod 600 /etc/slurm/slurmdbd.conf
+systemctl restart slurmdbd
+for _ in $(seq 60); do sacctmgr -n show cluster >/dev/null 2>&1 && break; sleep 0.5; done
+sed -i 's,^AccountingStorageType=.*,AccountingStorageType=accounting_storage/slurmdbd\\nAccountingStorageHost=ctl,' \\
+    /etc/slurm/slurm.conf
+echo AccountingStorageEnforce=associations,limits,qos >>/etc/slurm/slurm.conf
+has() { [ -n "$(sacctmgr -n -p show "$@")" ]; }
+has cluster bed || sacctmgr -i add cluster bed
+has account lab || sacctmgr -i add account lab,other cluster=bed
+has qos short || sacctmgr -i add qos short set MaxWall=1 flags=DenyOnLimit
+has assoc account=lab user=bench || sacctmgr -i add user bench account=lab qos=normal,short
+has assoc account=other user=bench || sacctmgr -i add user bench account=other qos=normal
+systemctl restart slurmctld
+for _ in $(seq 60); do [ "$(sinfo -h -o %T)" = idle ] && break; sleep 0.5; done
+"""
 #: of two ranks, and more where a variable of the environment has a value
 COUNT = r"""
 #include <mpi.h>
@@ -332,6 +359,44 @@ def test_a_campaign_in_a_maintenance_reservation(onboarded, bed):
         assert "1 variant, 1 verified" in done.stdout
     finally:
         bed.out("root@ctl", "scontrol delete ReservationName=vet")
+
+
+@pytest.fixture
+def accounting(onboarded, bed):
+    """Slurm with accounts: bench has the default one ``lab``, with QOS ``short`` of a minute, and ``other``."""
+    if not bed.settings.route:
+        pytest.skip("slurmdbd comes from a registry, and this bed has no way out")
+    bed.out("root@ctl", "cp /etc/slurm/slurm.conf /root/slurm.conf")
+    try:
+        bed.out("root@ctl", ACCOUNTING, 600)
+        bed.out(
+            "ctl",
+            f"mkdir -p {PERSONAL} && echo 'scheduler_options: {{bed: [--account=other]}}' > {PERSONAL}/config.yaml",
+        )
+        yield
+    finally:
+        bed.out("ctl", f"rm -rf {PERSONAL}")
+        back = "cp /root/slurm.conf /etc/slurm/slurm.conf; systemctl stop slurmdbd; systemctl restart slurmctld"
+        bed.out("root@ctl", f"scontrol delete ReservationName=vet; {back}")
+        slurm.resume(bed.nodes)
+
+
+@pytest.mark.long
+def test_account_qos_and_reservation_of_whoever_submits(accounting, bed):
+    made = "starttime=now duration=30 nodes=ALL flags=MAINT,IGNORE_JOBS users=bench"
+    bed.out("root@ctl", f"scontrol create reservation ReservationName=vet {made}")
+    inside = "--scheduler-option=--reservation=vet"
+    done = plumb(bed, f"{inside} {ONE}")
+    assert "1 variant, 1 verified" in done.stdout, done.stdout[-3000:] + done.stderr
+    facts = f"nodes facts --site bed --partition main --scheduler squeue {inside} /shared/facts-of-other"
+    assert plumb(bed, facts).returncode == 0
+    wait(lambda: bed.out("ctl", LAST).split()[-2:] == ["other|normal|vet"] * 2, 30)
+    refused = plumb(bed, f"{inside} --scheduler-option=--qos=short {ONE}")
+    assert refused.returncode == 1
+    assert "Invalid qos specification" in refused.stdout
+    limited = plumb(bed, f"{inside} --scheduler-option=--account=lab --scheduler-option=--qos=short {ONE}")
+    assert limited.returncode == 1
+    assert "Job violates accounting/QOS policy" in limited.stdout
 
 
 @pytest.mark.long

@@ -41,6 +41,7 @@ TESTS = """
 import os
 import reframe as rfm
 import reframe.utility.sanity as sn
+from reframe.core.launchers import LauncherWrapper
 from reframe.core.builtins import performance_function, run_before, sanity_function, variable
 from plumbline.proof import Proven
 
@@ -75,10 +76,16 @@ class Ours(Theirs):
     binding, plumb_bind = "none", True
 
 @rfm.simple_test
-class Late(Theirs):
+class Hooks(Theirs):
+    # makes a launch of its own, takes another launcher, and sets last what to prove: all of that is seen
+    placement = None
+
     @run_before("run")
-    def change(self):
-        self.placement = "numa"
+    def make(self):
+        self.prerun_cmds = [f"{self.job.launcher.run_command(self.job)} {self.executable} --intervals 1M"]
+        self.job.launcher.options = ["--bind-to", "none"]
+        self.job.launcher = LauncherWrapper(self.job.launcher, "env")
+        self.plumb_bind, self.placement = True, "core"
 
 @rfm.simple_test
 class WrongAlone(Theirs):
@@ -133,14 +140,20 @@ def test_somebody_else_s_reframe_tests_by_turns(two_cores, tmp_path):
     (session,) = json.decode((tmp_path / "report.json").read_bytes())["runs"]
     ended = {case["name"].split()[0]: case for case in session["testcases"]}
     assert {name: case["result"] for name, case in ended.items()} == {
-        "Right": "pass", "Wrong": "fail", "Ours": "pass", "Late": "fail", "WrongAlone": "fail",
+        "Right": "pass", "Wrong": "fail", "Ours": "pass", "Hooks": "pass", "WrongAlone": "fail",
     }, done.stdout  # fmt: skip
     assert {ended[name]["fail_phase"] for name in ("Wrong", "WrongAlone")} == {"sanity"}
     assert "no binding" in ended["Wrong"]["fail_reason"]
-    assert "numa was set too late" in ended["Late"]["fail_reason"]
+    kept = (tmp_path / "output/theirs/mpirun/builtin/Hooks").glob("proof.*.json")
+    other, run = sorted(
+        (json.decode(file.read_bytes(), type=proof.Proof) for file in kept), key=lambda one: len(one.ranks)
+    )
+    assert (other.placement, run.placement, len(run.ranks)) == (None, "core", 2)
+    assert run.command[0] == "env"
     assert "outside the rank's" in ended["WrongAlone"]["fail_reason"]
     logged = (tmp_path / "perflogs/theirs/Right.log").read_text().splitlines()[-1].split("|")
     assert logged[0].lower() == "true"
-    kept = json.decode((tmp_path / "stage/theirs/mpirun/builtin/Wrong/proof.json").read_bytes(), type=proof.Proof)
+    (file,) = (tmp_path / "stage/theirs/mpirun/builtin/Wrong").glob("proof.*.json")
+    kept = json.decode(file.read_bytes(), type=proof.Proof)
     assert kept.rank_map.startswith("0 ")
     assert sys.executable in (tmp_path / "stage/theirs/mpirun/builtin/Wrong/rfm_job.sh").read_text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,15 @@ def test_a_command_that_submits(cluster: Path, monkeypatch: pytest.MonkeyPatch, 
     words = (cluster / "submitted").read_text().splitlines()
     assert {"--partition=main", "--account=lab", "--qos=fast", "--reservation=vet"} <= set(words)
     assert site.options() == []  # of that call alone
+
+
+def test_the_first_job_of_a_site_that_is_not_there_yet(cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As onboarding asks for the facts of its nodes."""
+    monkeypatch.chdir(cluster)
+    shutil.rmtree(cluster / "sites" / "big")
+    cli.main(shlex.split("nodes facts --site big --partition cpu --scheduler squeue --access=--partition=main OUT"))
+    words = (cluster / "submitted").read_text().splitlines()
+    assert {"--partition=main", "--account=lab", "--qos=fast"} <= set(words)
 
 
 def test_a_session(cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:

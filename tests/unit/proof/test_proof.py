@@ -3,9 +3,11 @@
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
@@ -97,6 +99,8 @@ def test_a_placement_is_compared_with_where_the_site_put_it(programs):
     assert (there.verdict, there.reasons) == ("right", [])
     assert f"outside the rank's CPU {first}" in away.reasons[0]
     assert there.plan.ranks[0].cpus == [first]
+    narrow = proof.run(["taskset", "-c", str(first), programs.ends, "0"], "node")
+    assert f"cannot use CPU{'s' if len(narrow.plan.ranks[0].cpus) > 2 else ''} {second}" in narrow.reasons[0]
 
 
 def test_a_placement_that_does_not_exist_starts_nothing(tmp_path):
@@ -133,6 +137,22 @@ def test_every_process_that_worked_is_judged_or_the_verdict_is_not_right(script,
     done = proof.run(["sh", "-c", script.format(*cpus(2), programs.ends)])
     assert done.verdict == verdict, done.reasons
     assert reason in "".join(done.reasons)
+
+
+def test_work_that_still_runs_at_the_end_is_not_known():
+    done = proof.run(["sh", "-c", "sleep 5 & exit 0"])
+    assert done.reasons == ["processes of the command still ran at its end: sleep"]
+
+
+def test_a_launcher_in_a_job_script_is_none_of_its_ranks(programs, tmp_path, monkeypatch):
+    """A job script has the number of a rank, and gives it to srun, which uses more CPU time than its rank."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SLURM_PROCID", "0")
+    srun = shutil.copy("/bin/sh", tmp_path / "srun")  # the kernel tells the witness this name
+    ranks = [f"SLURM_PROCID={rank} taskset -c {cpu} {programs.ends} 0" for rank, cpu in enumerate(cpus(2))]
+    done = proof.run([srun, "-c", " & ".join([*ranks, "wait"])])
+    assert (done.verdict, [rank.rank for rank in done.ranks]) == ("right", [0, 1]), done.reasons
+    assert {Path(rank.program).name for rank in done.ranks} == {"ends"}
 
 
 def test_hundreds_of_short_processes_leave_no_doubt():
@@ -250,7 +270,7 @@ def test_nothing_stays_behind(tmp_path):
 
 def test_reasons_are_few_and_short(monkeypatch):
     long = [("a " * 300, "do this"), ("b", ""), ("b", ""), ("c", ""), ("d", "")]
-    monkeypatch.setattr(proof, "_unplanned", lambda *_: long)
+    monkeypatch.setattr(proof, "_unplanned", lambda *_: (long, []))
     done = proof.run(["true"])
     assert [len(reason) <= proof.CHARACTERS for reason in done.reasons] == [True] * 3
     assert (done.reasons[1:], done.cures) == (["b", "c"], ["do this"])
@@ -313,3 +333,21 @@ def test_ranks_of_several_launches_and_work_beside_them_are_not_judged():
     teams, rest = proof._working(seen, [rank for rank in seen if rank.pid == 3], {"mpirun"}, {})
     assert [[each.pid for each in team] for team in teams.values()] == [[3]]
     assert sorted(each.pid for each in rest) == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("online", "used", "count"),
+    [([0, 1], [[0], [1]], (0, 0)), ([0, 1], [[1], [1]], (1, 1)), ([0, 1, 2], [[1], [1]], (0, 1))],
+    ids=["each a core of its own", "a core in common", "another machine"],
+)
+def test_ranks_elsewhere_are_not_judged_by_the_cpus_of_this_host(online, used, count, monkeypatch):
+    monkeypatch.setattr(proof.machine, "siblings", lambda: {0: "0", 1: "1"})
+    window = {"host": {"busy_s": dict.fromkeys(online, 0), "steal_s": {}}}
+    ranks = [
+        process(pid, [], pid - 1, host="n1", window=window, threads=[{"tid": pid, "affinity": cpus, "cpu_s": 1}])
+        for pid, cpus in enumerate(used, 1)
+    ]
+    cores = [SimpleNamespace(cpus=(cpu,)) for cpu in (0, 1)]
+    this = SimpleNamespace(cpus=(0, 1), cores=cores, home_node=lambda _: None)
+    found = proof._unplanned(processes.observed(ranks), {}, [], this, frozenset([0]), None)
+    assert tuple(map(len, found)) == count
