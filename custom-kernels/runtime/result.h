@@ -21,7 +21,8 @@ void result_model(struct result *result, const char *format, ...) __attribute__(
 /* A line for people below the table, and an entry of "notes". */
 void result_note(struct result *result, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A note that records keep, an entry of "remarks" too: what a reader of the figures must know of this run. */
+/* A note that records keep, an entry of "remarks" too: what a reader of the figures must know of this run.
+ * One of the form NAME = VALUE is an answer, the same in every mode and for any number of ranks. */
 void result_remark(struct result *result, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A row: first its parameters, then its figures. */

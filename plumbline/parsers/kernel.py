@@ -21,6 +21,8 @@ from plumbline.base.units import Better
 from plumbline.parsers.measurement import Amount, Measurement, Number, ParseError, Work, measured
 from plumbline.parsers.text import check_context, living_lines, quote
 
+#: in the reason of a launch that ended well with a result that is not correct
+WRONG = "the answer is wrong"
 Count: TypeAlias = Annotated[int, Meta(ge=1)]
 Positive: TypeAlias = Annotated[float, Meta(gt=0)]
 
@@ -102,7 +104,7 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
     check_context("kernel", context, kernel=printed.kernel, ranks=printed.ranks, threads=printed.threads)
     wrong = [check.subject for check in printed.checks if not check.passed]
     if wrong or not printed.passed:
-        raise ParseError(f"{printed.kernel}: the answer is wrong: {', '.join(wrong) or 'it says so without a reason'}")
+        raise ParseError(f"{printed.kernel}: {WRONG}: {', '.join(wrong) or 'it says so without a reason'}")
     figures = [
         measured(item.metric, item.value, item.unit, item.better, dict(item.params), item.samples, item.limit)
         for item in printed.measurements

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta, Struct
 
-from plumbline.base import schemas
+from plumbline.base import group, schemas
 from plumbline.host.binder import Plan
 from plumbline.parsers.measurement import Number
 from plumbline.records.figure import Figure, Time
@@ -203,6 +203,7 @@ class Row(_Common, kw_only=True):
 
     launch_count: int
     disturbed_count: int
+    answers: dict[str, str] = {}
 
 
 class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -264,6 +265,12 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
         return sum(launch.disturbed for launch in self.counting())
 
     @property
+    def answers(self) -> dict[str, str]:
+        """The answers of the launches that count, by name; several, with ``or`` between, where launches differ."""
+        by_name = group(item for launch in self.counting() for item in launch.answers.items())
+        return {name: " or ".join(dict.fromkeys(values)) for name, values in by_name.items()}
+
+    @property
     def transports(self) -> list[str]:
         """Those that the ranks had open in any launch that counts."""
         return sorted({word for launch in self.counting() for word in launch.transports})
@@ -320,7 +327,8 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
         common["host"] = {name: value for name, value in self.host.items() if name not in FLEETING}
         common["verified"] = self.is_verified
         common["experiment"] = self.experiment or ("gate" if self.side else None)
-        return Row(**common, launch_count=self.launch_count, disturbed_count=self.disturbed_count)
+        launches, disturbed = self.launch_count, self.disturbed_count
+        return Row(**common, launch_count=launches, disturbed_count=disturbed, answers=self.answers)
 
 
 #: a record, or its row: views and references take both

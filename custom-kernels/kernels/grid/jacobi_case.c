@@ -124,6 +124,7 @@ void case_check(struct result *result, const struct grid_plan *plan, const struc
         check_serial(result, plan, agreement);
     else
         result_note(result, "not compared with the serial solver: the grid is large (--verify does it)");
-    result_note(result, "after %ld sweeps: residual %.17g, checksum %016" PRIx64, problem.sweeps,
-                agreement->first.residual, agreement->first.checksum);
+    result_remark(result, "residual and checksum of %s %s points after %ld sweeps = %.17g, %016" PRIx64,
+                  boundary_names[problem.boundary], case_size_text(plan), problem.sweeps,
+                  agreement->first.residual, agreement->first.checksum);
 }

@@ -108,7 +108,7 @@ int main(int argc, char **argv) {
     free(times);
     result_model(result, "none: 27 updates are negligible against the latency of their messages");
     for (int point = 1; point <= 5; point++)
-        result_note(result, "T(%d) = %.15f", point, all[point]);
+        result_remark(result, "T(%d) = %.15f", point, all[point]);
     result_check(result, worst < 1e-15, "the published values to 15 digits", worst, 1e-15);
     return result_finish(result);
 }

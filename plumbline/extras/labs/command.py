@@ -8,8 +8,13 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import math
+import re
 import shlex
+import statistics
+import sys
 import textwrap
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
@@ -24,7 +29,7 @@ from plumbline.extras.labs.evidence import Filled, LessonFinding, Output, findin
 from plumbline.extras.labs.model import RECORD, Lab
 from plumbline.judge import pivot as pivots
 from plumbline.judge.pivot import Pivot, Shown, Values
-from plumbline.records import outcome, query
+from plumbline.records import outcome, query, sources
 from plumbline.records.model import AnyRecord, Row
 from plumbline.records.outcome import LAB
 from plumbline.records.store import Damage
@@ -32,9 +37,14 @@ from plumbline.show import pages
 from plumbline.show.columns import Column, Table
 from plumbline.show.pages import blocks
 from plumbline.show.pages.blocks import Block, Piece, block, section
+from plumbline.stacks import manifest as manifests
+from plumbline.statistics import unpaired
 
-#: launches of each variant: enough for three comparisons on each of three stacks to claim a difference
-LAUNCHES = 6
+#: rounds over all variants, each a session of its own, so that what changes meanwhile meets all of them; the least
+#: that show how sessions differ
+ROUNDS = unpaired.ENOUGH
+#: launches of each variant in a round
+LAUNCHES = 2
 
 
 @command(
@@ -52,22 +62,27 @@ LAUNCHES = 6
 )
 def run_lab(args: argparse.Namespace) -> int:
     """List the labs, or measure and show some; 1 if a case failed or records are damaged."""
-    names = list(model.every()) if args.labs == ["all"] else args.labs
-    labs, lacks = [model.named(name) for name in names], _lacking()
-    if not labs:
+    lacks = _lacking()
+    if not args.labs:
+        if args.output or args.handout:
+            raise PlumbError("no lab is named", str((*args.output, args.handout)[0]), "plumb lab R7 --output FILE")
         terminal.page(listing(lacks))
         return 0
+    labs = list(model.every(_damaged).values()) if args.labs == ["all"] else list(map(model.named, args.labs))
+    chosen = _chosen(args)
+    if args.minutes is not None:  # first those whose lesson can show here
+        labs.sort(key=lambda lab: bool(lacks(lab)))
     single = [file for file in args.output if file.suffix != ".md"]
     if len(labs) > 1 and (single or args.handout):
         raise PlumbError("this file shows one lab", str((*single, args.handout)[0]), "name one lab, or write .md")
-    status, left, shown = 0, args.minutes, []
+    status, begin, shown = 0, time.monotonic(), []
     for lab in labs:
-        if left is not None and lab.minutes > left:
-            print(f"{lab.name} left out: it takes {lab.minutes:g} min, {left:.0f} min are left")
+        left = math.inf if args.minutes is None else args.minutes - (time.monotonic() - begin) / 60
+        if lab.minutes > left and not args.recorded:
+            print(f"{lab.name} left out: it takes {lab.minutes:g} min, {max(left, 0):.0f} min are left")
             continue
-        left = None if left is None else left - lab.minutes
         if not args.recorded:
-            status = max(status, _measure(lab))
+            status = max(status, _measure(lab, chosen))
         done, damages = _done(lab, lacks(lab), args)
         status = max(status, int(options.report_damage(damages)))
         shown.append(done)
@@ -77,6 +92,25 @@ def run_lab(args: argparse.Namespace) -> int:
     if shown:
         _write(shown, args)
     return status
+
+
+def _damaged(error: PlumbError) -> None:
+    print(f"plumb: {error}", file=sys.stderr)
+
+
+def _chosen(args: argparse.Namespace) -> list[str]:
+    """ReFrame's options for what is to be measured, of the options that choose records."""
+    if args.stack:
+        manifests.load(args.stack)  # raises where there is no such stack
+    if args.recorded:
+        if args.site:
+            sources.require_site(args.site)
+        return []
+    if past := next((name for name in ("campaign", "since", "until") if getattr(args, name)), None):
+        raise PlumbError(f"--{past} chooses records that there are", "plumb lab", "add --recorded")
+    if args.site and args.site != site.here():
+        raise PlumbError(f"this host is of the site {site.here()}", f"--site {args.site}", "add --recorded")
+    return ["-p", f"^{re.escape(args.stack)}$"] if args.stack else []
 
 
 def listing(lacks: Callable[[Lab], str]) -> str:
@@ -92,9 +126,9 @@ def listing(lacks: Callable[[Lab], str]) -> str:
         ],
         whole=True,
     )
-    labs = group((lab.document, lab) for lab in model.every().values())
-    parts = [f"{document}\n{shown.text(mine)}" for document, mine in labs.items()]
-    count = units.counted(len(model.every()), "lab")
+    labs = group((lab.document, lab) for lab in model.every(_damaged).values())
+    parts = [f"{document or 'Labs of your own'}\n{shown.text(mine)}" for document, mine in labs.items()]
+    count = units.counted(sum(map(len, labs.values())), "lab")
     return "\n\n".join([*parts, f"{count}; plumb lab R7 measures one, plumb lab R7 --recorded uses the records"])
 
 
@@ -107,19 +141,19 @@ def _lacking() -> Callable[[Lab], str]:
     return lambda lab: model.lacking(lab.needs, offers)
 
 
-def _measure(lab: Lab) -> int:
-    """Run the tests of a lab as a campaign; returns its exit status."""
+def _measure(lab: Lab, chosen_options: Sequence[str]) -> int:
+    """Run the tests of a lab as a campaign, in rounds; returns its exit status."""
     if not lab.tests:
         return 0
     from plumbline.measure.reframe import campaign, cases  # here: a list of labs needs no ReFrame
 
-    chosen = [*campaign.named(lab.pattern), *lab.options]
+    chosen = [*campaign.named(lab.pattern), *chosen_options, *lab.options]
+    rounds = 1 if all(table.counted for table in lab.tables) else ROUNDS
     if not any(option.startswith("launches=") for option in lab.options):
-        chosen += ["-S", f"launches={LAUNCHES}"]
+        chosen += ["-S", f"launches={LAUNCHES if rounds > 1 else 1}"]
     print(f"{lab.name}: {lab.question}", flush=True)
-    status = campaign.measure(
-        campaign.Tests(cases.files(lab.pattern), outcome.LAB, chosen, part=outcome.CHOSEN, experiment=outcome.LAB)
-    )
+    tests = campaign.Tests(cases.files(lab.pattern), LAB, chosen, part=outcome.CHOSEN, experiment=LAB, rounds=rounds)
+    status = campaign.measure(tests)
     if status == campaign.INTERRUPTED:  # the next lab is not begun
         raise KeyboardInterrupt
     return status
@@ -206,7 +240,7 @@ def text(done: Done) -> str:
         shown, rows = cells(filled)
         unit = _unit(filled)
         of = f", {unit}" if unit and unit != units.RATIO else ""
-        parts.append(f"{filled.table.title}{of}\n" + shown.text(rows))
+        parts.append("\n".join(filter(None, (f"{filled.table.title}{of}", shown.text(rows), ranking(filled)))))
     parts += [_wrapped(lab.lesson), _wrapped(lab.elsewhere)]
     parts += ["\n".join(map(finding_line, done.findings))] if len(done.findings) > 1 else []
     return "\n\n".join(filter(None, [*parts, done.last]))
@@ -260,6 +294,8 @@ def cells(filled: Filled, empty: bool = False) -> tuple[Table[tuple[str, ...]], 
     # a row has several lines where something is published, or where figures are of several stacks or more parameters
     has_sources = bool(filled.published) or filled.measured.added > 0
     keys = {row[pivot.added :] for pivot in _pivots(filled) for row in pivot.rows}
+    if empty and not keys:
+        keys = set(itertools.product(*(values or [""] for values in filled.table.rows.values())))
     rows = []
     for row in pivots.ordered(keys, tuple(filled.table.rows), filled.table.rows):
         start = tuple(labels.get(value, value) for value in row)
@@ -275,8 +311,28 @@ def cells(filled: Filled, empty: bool = False) -> tuple[Table[tuple[str, ...]], 
     return Table(filled.table.title, shown, whole=True), rows
 
 
+def ranking(filled: Filled, empty: bool = False) -> str:
+    """The values that the document lets its reader rank, by their medians here; to be filled by hand if ``empty``."""
+    ranked, measured = filled.table.ranked, filled.measured
+    by_value = group(
+        (value, shown)
+        for (row, column), shown in measured.cells.items()
+        for name, value in zip((*measured.by_row, *measured.by_column), (*row, *column), strict=True)
+        if value in ranked.get(name, ())
+    )
+    places = [name for names in ranked.values() for name in names]
+    if empty:
+        return "   ".join(f"{number}.) ________" for number in range(1, len(places) + 1))
+    if len(by_value) < max(len(places), 1):
+        return ""
+    sign = 1 if by_value[places[0]][0].better == "lower" else -1
+    places.sort(key=lambda value: sign * statistics.median(shown.value for shown in by_value[value]))
+    labels = filled.table.labels
+    return "from best to poorest: " + ", ".join(labels.get(value, value) for value in places)
+
+
 def _lines(filled: Filled, row: Values, columns: Sequence[Values], empty: bool) -> Iterator[tuple[str, list[str]]]:
-    """The values of each source in a row, and the ratio to the first publication with a value for a column."""
+    """The values of each source in a row, and the ratio to each publication with a value for a column."""
     unit, labels = _unit(filled), filled.table.labels
     there = [line for place, pivot in filled.published.items() for line in _sources(place, pivot, row, columns, labels)]
     here = list(_sources(HERE, filled.measured, row, columns, labels))
@@ -288,10 +344,18 @@ def _lines(filled: Filled, row: Values, columns: Sequence[Values], empty: bool) 
     for source, shown in here:
         yield source, [pivots.formatted(value, unit) for value in shown]
         for place, published in there:
-            ratios = [_ratio(*pair) for pair in zip(shown, published, strict=True)]
+            by_column = dict(zip(columns, published, strict=True))
+            ratios = [
+                _ratio(value, next(filter(None, map(by_column.get, _alike(column, filled.table.nearest))), None))
+                for column, value in zip(columns, shown, strict=True)
+            ]
             if any(ratio != pivots.DASH for ratio in ratios):
                 yield (RATIO if len(there) == 1 else f"{source} / {place}"), ratios
-                break
+
+
+def _alike(column: Values, nearest: Mapping[str, Sequence[str]]) -> list[Values]:
+    """The columns that mean the same as one of one attribute, itself first."""
+    return [column, *((value,) for value in nearest.get(column[-1], ()))]
 
 
 def _sources(
@@ -305,7 +369,8 @@ def _sources(
 
 
 def _columns(filled: Filled) -> list[Values]:
-    columns = {column for pivot in _pivots(filled) for column in pivot.columns}
+    axes = (values or [f"{name} …"] for name, values in filled.table.columns.items())
+    columns = {column for pivot in _pivots(filled) for column in pivot.columns} or set(itertools.product(*axes))
     return list(pivots.ordered(columns, tuple(filled.table.columns), filled.table.columns))
 
 
@@ -325,7 +390,8 @@ def document(done: Done) -> Block:
         "sections": [
             section("question", "Question", "", block("paragraph", lab.question),
                     block("bullets", *(block("code", command) for command in commands(lab)))),
-            *(section(f"output-{number}", output.command, "What it prints.", block("output", output.text))
+            *(section(f"output-{number}", f"Output of {' '.join(output.command.split()[:2])}", "",
+                      block("paragraph", block("code", output.command)), block("output", output.text))
               for number, output in enumerate(done.outputs)),
             *(_figure(number, filled) for number, filled in enumerate(done.tables)),
             section("lesson", "Lesson", "", block("paragraph", lab.lesson),
@@ -340,7 +406,10 @@ def _figure(number: int, filled: Filled) -> Block:
     about = "Ratios." if unit == units.RATIO else f"In {unit}." if unit else "Each value with its unit."
     pieces: list[Piece] = [_curve(filled)] if filled.table.curve else []
     table, rows = cells(filled)
-    return section(f"table-{number}", filled.table.title, about, *pieces, table.block(rows))
+    ranked = ranking(filled)
+    return section(
+        f"table-{number}", filled.table.title, about, *pieces, table.block(rows), ranked and block("paragraph", ranked)
+    )
 
 
 def _curve(filled: Filled) -> Block:
@@ -420,9 +489,10 @@ def handout(done: Done) -> Block:
     whole = document(done)
     question, *solution = whole["sections"]
     empty = [
-        section(f"empty-{number}", filled.table.title, "To be filled.", table.block(rows))
-        for number, filled in enumerate(done.tables)
+        section(f"empty-{number}", filled.table.title, "To be filled.", table.block(rows),
+                bool(filled.table.ranked) and block("paragraph", ranking(filled, empty=True)))
+        for number, filled in enumerate(done.filled)
         for table, rows in [cells(filled, empty=True)]
-    ]
+    ]  # fmt: skip
     first = section("solution", "Solution", done.last, look="sheet")
     return {**whole, "head": [block("paragraph", done.lab.document)], "sections": [question, *empty, first, *solution]}

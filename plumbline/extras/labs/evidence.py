@@ -7,6 +7,7 @@ screen of settings.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import shlex
 import subprocess
@@ -18,19 +19,20 @@ import numpy as np
 
 from plumbline.base import group, paths, units
 from plumbline.base.units import Better
-from plumbline.extras.labs.model import RECORD, Lab, Lesson, Printed, Table
+from plumbline.extras.labs.model import RECORD, Lab, Lesson, Point, Printed, Table
 from plumbline.judge import pivot
 from plumbline.judge.compare import Cell, cell, difference, session_spread
 from plumbline.judge.pivot import Item, Pivot
 from plumbline.judge.references import match
 from plumbline.judge.references.match import Entry
 from plumbline.judge.statement import Statement
+from plumbline.parsers.kernel import WRONG
 from plumbline.records.model import AnyRecord
 from plumbline.statistics import Floats, unpaired
 from plumbline.statistics.basic import holm
 
 #: states of findings
-HOLDS, OPPOSITE, UNSEEN, MISSING = "holds", "does not hold", "no difference seen", "not measured"
+HOLDS, OPPOSITE, UNSEEN, MISSING = "holds", "does not hold", "not decided", "not measured"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,10 +40,12 @@ class LessonFinding(Statement):
     """The result of one lesson; ``subject`` is the lesson's sentence and the parameters of the figures.
 
     The ``ratio`` is how many times better the figure is that should be better; None where one of them is 0. A
-    ``planned`` finding follows from a topology: it is true of any machine, and nothing was measured.
+    ``planned`` finding is counted or computed: it is true of any machine, and nothing was measured. So many of its
+    launches were ``disturbed``.
     """
 
     planned: bool = False
+    disturbed: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of it."""
@@ -87,6 +91,28 @@ class Couple:
             return None
         return sides[0].pop(), sides[1].pop()
 
+    @property
+    def bound(self) -> Cell:
+        """The side ``than``, worse by the factor that the lesson allows."""
+        factor = self.lesson.within if self.direction == "lower" else 1 / self.lesson.within
+        sessions = tuple(tuple(value * factor for value in session) for session in self.than.sessions)
+        return replace(self.than, value=self.than.value * factor, sessions=sessions)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How many times better the side is that should be, with its interval, and p; None where a figure is 0.
+
+    ``by_rounds``: the rounds of both sides decide, and not the launches of one. A difference of ``visible`` times would
+    have been seen.
+    """
+
+    ratio: float | None
+    interval: tuple[float, float] | None
+    p: float
+    by_rounds: bool = True
+    visible: float | None = None
+
 
 def filled(lab: Lab, rows: Sequence[AnyRecord]) -> list[Filled]:
     """The tables of a lab from records, and from the published references of the partitions that it names."""
@@ -125,10 +151,10 @@ def findings(lab: Lab, rows: Sequence[AnyRecord]) -> list[LessonFinding]:
     couples = [couple for lesson in compared for couple in _couples(lesson, lab.tables[lesson.table], rows)]
     spread = session_spread(rows)
     differences = [_difference(couple, len(couples), spread) for couple in couples]
-    claimed = holm(np.array([p for *_, p in differences]), max(len(couples), 1), unpaired.ERROR)
+    claimed = holm(np.array([between.p for between in differences]), max(len(couples), 1), unpaired.ERROR)
     judged = group(
-        (couple.lesson.says, _finding(couple, ratio, interval, bool(sure), _is_enough(couple, len(couples))))
-        for couple, (ratio, interval, _), sure in zip(couples, differences, claimed, strict=True)
+        (couple.lesson.says, _finding(couple, between, bool(sure), _is_enough(couple, len(couples))))
+        for couple, between, sure in zip(couples, differences, claimed, strict=True)
     )
     return [
         finding
@@ -138,15 +164,44 @@ def findings(lab: Lab, rows: Sequence[AnyRecord]) -> list[LessonFinding]:
 
 
 def _without_figures(lesson: Lesson, tables: Sequence[Table], rows: Sequence[AnyRecord]) -> LessonFinding:
-    """Of a comparison that nothing was measured for, and of programs that check their answers."""
-    if lesson.better:
-        return LessonFinding(subject=lesson.says, state=MISSING, count=0)
+    """Of a comparison that nothing was measured for, and of programs that check their answers.
+
+    A launch that failed is no evidence: only a wrong answer of a program that ended well is against a lesson.
+    """
     counting = [table.tests for table in tables if table.counted]
     checked = [row for row in rows if not any(re.fullmatch(tests, row.variant.test) for tests in counting)]
-    count = sum(row.launch_count for row in checked if row.is_valid)
-    wrong = next((row.reasons[0] for row in checked if row.reasons), None)  # a record that runs has no answer yet
-    state = OPPOSITE if wrong else HOLDS if count else MISSING
-    return LessonFinding(subject=lesson.says, state=state, count=count, reason=wrong)
+    if lesson.better:
+        checked = [row for row in rows if re.fullmatch(tables[lesson.table].tests, row.variant.test)]
+    failed = next((f"{row.variant.name} on {row.stack.name}: {row.reasons[0]}" for row in checked if row.reasons), None)
+    if lesson.better:
+        return LessonFinding(subject=lesson.says, state=MISSING, count=0, reason=failed)
+    valid = [row for row in checked if row.is_valid]
+    answers = group(
+        item for row in valid for item in row.answers.items() if re.fullmatch(lesson.answers or "(?!)", item[0])
+    )
+    unlike = (f"{name} is {' and '.join(dict.fromkeys(of))}" for name, of in answers.items() if len(set(of)) > 1)
+    wrong = (reason for row in checked for reason in row.reasons if WRONG in reason)
+    lacking = _lacking(lesson, valid)
+    if lesson.answers and not lacking and all(len(of) < 2 for of in answers.values()):
+        lacking = ["two answers to compare"]
+    reason = next(itertools.chain(wrong, unlike), None)
+    state = OPPOSITE if reason else MISSING if lacking or not valid else HOLDS
+    if state == MISSING:
+        reason = failed or (f"there is no {', no '.join(lacking)}" if valid else None)
+    if state == HOLDS:
+        reason = next((f"{name} is {of[0]}" for name, of in sorted(answers.items())), None)
+    return LessonFinding(lesson.says, state, sum(row.launch_count for row in valid), reason=reason)
+
+
+def _lacking(lesson: Lesson, valid: Sequence[AnyRecord]) -> list[str]:
+    """The variants that a lesson needs and that no valid record has."""
+    items = pivot.measured(valid)
+    return [
+        f"{name} {value}"
+        for name, values in lesson.variants.items()
+        for value in values
+        if all(item.get(name) != value for item in items)
+    ]
 
 
 def _couples(lesson: Lesson, table: Table, rows: Sequence[AnyRecord]) -> list[Couple]:
@@ -157,7 +212,7 @@ def _couples(lesson: Lesson, table: Table, rows: Sequence[AnyRecord]) -> list[Co
             for item in items
             if all(item.get(name) == value for name, value in point.items())
         )
-        for point in (lesson.better, lesson.than)
+        for point in (_nearest(lesson.better, items), _nearest(lesson.than, items))
     )
     shared = [rest for rest in first if rest in second]
     shown = {name for rest in shared for name, value in rest if len({dict(params).get(name) for params in shared}) > 1}
@@ -170,26 +225,38 @@ def _couples(lesson: Lesson, table: Table, rows: Sequence[AnyRecord]) -> list[Co
     return couples
 
 
-def _rest(item: Item, point: dict[str, str]) -> tuple[tuple[str, str], ...]:
+def _nearest(point: Point, items: Sequence[Item]) -> Point:
+    """``point`` with the first of several values that was measured."""
+    measured = {name: {item.get(name) for item in items} for name in point}
+    return {
+        name: next((each for each in value.split("|") if each in measured[name]), value)
+        for name, value in point.items()
+    }
+
+
+def _rest(item: Item, point: Point) -> tuple[tuple[str, str], ...]:
     """All parameters but those that a lesson names; its tests may differ if it names figures."""
     return tuple(sorted((name, value) for name, value in item.parameters.items() if name not in {*point, "test"}))
 
 
-def _difference(couple: Couple, tests: int, spread: float) -> tuple[float | None, tuple[float, float] | None, float]:
-    """How many times better, with its interval, and p; only p where a figure is 0, no interval where it is counted."""
-    than_cell, better_cell, higher = couple.than, couple.better, couple.direction == "higher"
+def _difference(couple: Couple, tests: int, spread: float) -> Difference:
+    """The difference of a couple; only p where a figure is 0, no interval where it is counted."""
+    than_cell, better_cell, higher = couple.bound, couple.better, couple.direction == "higher"
     has_ratio = than_cell.has_ratio and better_cell.has_ratio
     if couple.exact:
         more, less = couple.exact if higher else couple.exact[::-1]
-        return (more / less, None, float(more == less)) if has_ratio else (None, None, float(more <= less))
+        p = float(more == less) if has_ratio else float(more <= less)
+        return Difference(more / less if has_ratio else None, None, p)
     if not has_ratio:
         worse, better = (_values(side.sessions) * (1 if higher else -1) for side in (than_cell, better_cell))
-        return None, None, min(1.0, 2 * unpaired.p_not_larger(better, worse))
-    comparison = difference(than_cell, better_cell, couple.direction, tests, spread)
-    bounds = None if comparison.low is None or comparison.high is None else (comparison.low, comparison.high)
-    if higher:
-        return comparison.ratio, bounds, comparison.p
-    return 1 / comparison.ratio, bounds and (1 / bounds[1], 1 / bounds[0]), comparison.p
+        return Difference(None, None, min(1.0, 2 * unpaired.p_not_larger(better, worse)))
+    between = difference(than_cell, better_cell, couple.direction, tests, spread)
+    ratio, low, high = between.ratio, between.low, between.high
+    if not higher:
+        ratio, low, high = 1 / ratio, high and 1 / high, low and 1 / low
+    # from the worst to the best pair of launches is not the interval of what decides
+    interval = None if low is None or high is None or (low <= 1 <= high and between.p < unpaired.ERROR) else (low, high)
+    return Difference(ratio, interval, between.p, between.basis != "launches", between.visible)
 
 
 def _values(sessions: Sequence[Sequence[float]]) -> Floats:
@@ -207,54 +274,77 @@ def _is_enough(couple: Couple, tests: int) -> bool:
     return unpaired.critical(*launches, unpaired.ERROR / 2 / tests) >= 0
 
 
-def _finding(
-    couple: Couple, ratio: float | None, interval: tuple[float, float] | None, sure: bool, enough: bool
-) -> LessonFinding:
+def _finding(couple: Couple, between: Difference, claimed: bool, enough: bool) -> LessonFinding:
+    sides = {side.records: side for side in (couple.better, couple.than)}.values()  # one, of figures of one record
+    ratio, within = between.ratio, couple.lesson.within
+    if claimed and any(side.is_disturbed for side in sides):
+        # other work may come and go between two sides: only what rounds of both show, and clearly, is said
+        claimed = between.by_rounds and (ratio is None or unpaired.exceeds_sessions(ratio))
     shown = HOLDS if ratio is None or ratio > 1 else OPPOSITE
-    state = shown if sure else UNSEEN if enough else MISSING
+    state = shown if claimed else UNSEEN if enough else MISSING
     values = [
         pivot.formatted(pivot.Shown(side.value, couple.unit, couple.direction, side), None)
         for side in (couple.better, couple.than)
     ]
-    sides = {side.records: side for side in (couple.better, couple.than)}.values()  # one, of figures of one record
     launches, disturbed = sum(side.launches for side in sides), sum(side.disturbed for side in sides)
-    reason = f"{values[0]} against {values[1]}" + (", too few launches to say more" if state == MISSING else "")
-    reason += f", {disturbed} of {units.counted(launches, 'launch')} disturbed" if disturbed else ""
-    subject = couple.lesson.says + (f" ({couple.of})" if couple.of else "")
-    return LessonFinding(subject, state, launches, ratio, interval, reason=reason)
+    reasons = [f"{values[0]} against {values[1]}"]
+    reasons += ["too few launches to say more"] if state == MISSING else []
+    reasons += [f"{units.digits(between.visible)} times would be seen"] if state == UNSEEN and between.visible else []
+    reasons += [f"{disturbed} of {units.counted(launches, 'launch')} disturbed"] if disturbed else []
+    return LessonFinding(
+        couple.lesson.says + (f" ({couple.of})" if couple.of else ""),
+        state,
+        launches,
+        ratio and ratio / within,
+        between.interval and (between.interval[0] / within, between.interval[1] / within),
+        reason=", ".join(reasons),
+        planned=couple.counted and couple.exact is not None,
+        disturbed=disturbed,
+    )
 
 
 def closing(lab: Lab, findings: Sequence[LessonFinding], lacks: str) -> str:
     """The line that ends a lab: holds here, does not hold here and why, or cannot be shown here and the reason."""
-    known = [finding for finding in findings if finding.state != MISSING]
-    planned = [finding for finding in known if finding.planned]
-    measured = [finding for finding in known if not finding.planned]
-    against = [finding for finding in known if finding.state != HOLDS]
-    holding = sum(finding.state == HOLDS for finding in measured)
-    if lacks and not holding and all(finding.state == UNSEEN for finding in against):
-        measured, against = [], []  # nothing else could be seen here
-    if against:
-        some = f"holds here in {holding} of {len(measured)} comparisons, not in" if holding else "does not hold here"
-        return "; ".join(filter(None, (f"{some}: {finding_line(against[0])}", lacks)))
-    plans = f"what the document says of plans is true, in {units.counted(len(planned), 'line')}" if planned else ""
-    if not measured and (len(planned) < len(findings) or not findings):
-        few = any(finding.count for finding in findings if finding.state == MISSING)
-        why = "too few launches to say it" if few else "not measured here yet"
-        missing = f"cannot be shown here: {lacks}" if lacks else f"{why}: plumb lab {lab.name}"
-        return "; ".join(filter(None, (missing, plans)))
-    if not measured:
-        return f"holds: {plans}"
-    if len(known) < len(findings):
-        missing = lacks or "the others have no figures"
-        return f"holds here in {len(measured)} of {len(findings) - len(planned)} comparisons; {missing}"
-    if len(measured) > 1:
-        return f"holds here in all {len(measured)} comparisons"
-    return f"holds here: {': '.join(filter(None, (measured[0].subject, _how_much(measured[0]))))}"
+    counted = sum(finding.planned and finding.state == HOLDS for finding in findings)
+    compared = [finding for finding in findings if not (finding.planned and finding.state == HOLDS)]
+    by_state = group((finding.state, finding) for finding in compared)
+    holds, opposite, unseen, missing = (by_state.get(state, []) for state in (HOLDS, OPPOSITE, UNSEEN, MISSING))
+    again, reason = f"plumb lab {lab.name}", next(filter(None, (finding.reason for finding in missing)), None)
+    if opposite or (holds and len(holds) < len(compared)):
+        some = f"holds here in {len(holds)} of {len(compared)} comparisons"
+        parts = [(some if holds else "does not hold here") + (", not in" if holds and opposite else "")]
+        parts = [f"{parts[0]}: {finding_line(opposite[0])}"] if opposite else parts
+        parts += [f"not decided: {unseen[0].subject} ({again} measures again)"] if unseen and not opposite else []
+        parts += [lacks or reason or "the others have no figures"] if missing and not opposite else []
+        parts += [lacks] if opposite else []
+    elif holds and len(holds) > 1:
+        parts = [f"holds here in all {len(holds)} comparisons"]
+    elif holds:
+        parts = [f"holds here: {_with_size(holds[0])}"]
+    elif lacks and (compared or not counted):
+        parts = [f"cannot be shown here: {lacks}"]
+    elif unseen:
+        parts = [f"not decided here: {_with_size(unseen[0])}; {again} measures again"]
+    elif reason and not any(finding.count for finding in missing):
+        parts = [f"no figures here: {reason}"]
+    elif compared or not counted:
+        few = any(finding.count for finding in missing)
+        parts = [f"{'too few launches to say it' if few else 'not measured here yet'}: {again}"]
+    else:
+        parts = []
+    launches = sum(finding.count for finding in compared)
+    parts += ["all launches were disturbed"] if 0 < launches == sum(item.disturbed for item in compared) else []
+    parts += [f"true without measuring, in {units.counted(counted, 'line')}"] if counted else []
+    return "; ".join(filter(None, parts))
 
 
 def finding_line(finding: LessonFinding) -> str:
     """A finding in a line: sentence, state, how many times, and the values."""
     return f"{finding.subject}: {'; '.join(filter(None, (finding.state, _how_much(finding))))}"
+
+
+def _with_size(finding: LessonFinding) -> str:
+    return ", ".join(filter(None, (finding.subject, _how_much(finding))))
 
 
 def _how_much(finding: LessonFinding) -> str:
@@ -279,9 +369,9 @@ def run_printed(printed: Printed, record: str = "") -> Output:
     the reason why an expected line is missing.
     """
     program = paths.program("plumb")
-    words = [record if word == RECORD else word for word in printed.command[1:]]
+    shown = [record if word == RECORD else word for word in printed.command]
     words = [
-        str(paths.stacks() / word.removeprefix("stacks/")) if word.startswith("stacks/") else word for word in words
+        str(paths.stacks() / word.removeprefix("stacks/")) if word.startswith("stacks/") else word for word in shown[1:]
     ]
     done = subprocess.run([program, *words], cwd=paths.suite(), capture_output=True, text=True, check=False)
     text, failure = done.stdout.rstrip("\n"), None
@@ -290,7 +380,7 @@ def run_printed(printed: Printed, record: str = "") -> Output:
         text, failure = "\n".join([*filter(None, [text]), *errors]), errors[-1]
     planned = not (printed.measures or record in words)
     findings = [replace(_line_finding(*line, text, failure), planned=planned) for line in printed.lines.items()]
-    return Output(shlex.join([printed.command[0], *words]), _parts(printed.shows, text), findings)
+    return Output(shlex.join(shown), _parts(printed.shows, text), findings)
 
 
 def _parts(pattern: str | None, text: str) -> str:

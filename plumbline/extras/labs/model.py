@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 from msgspec import Meta, Struct, structs
 
 from plumbline import site
-from plumbline.base import schemas
+from plumbline.base import paths, schemas
 from plumbline.base.errors import PlumbError, suggest
 from plumbline.base.schemas.site import Site
 from plumbline.base.units import counted
@@ -56,6 +56,8 @@ class Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     ``figures`` are attributes of what is shown, such as ``(?P<kind>.+)_cycles``. ``where`` has attributes with
     the values that count. ``labels`` are the document's words for values. ``curve`` names the attribute of the columns
     that the page draws a curve over. ``published`` names partitions, ``SITE:PARTITION``, whose references are shown.
+    ``ranked``: an attribute with the values that the document lets its reader rank, from best to poorest.
+    ``nearest``: for a value of the columns that the document has not, those of it that mean the same, nearest first.
     With ``spread`` the table has how far launches are from their median, not what they measured. What is ``counted``
     or computed is the same in all launches, so one is enough.
     """
@@ -71,19 +73,26 @@ class Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     spread: bool = False
     counted: bool = False
     published: list[str] = []
+    nearest: Axis = {}
+    ranked: Axis = {}
 
 
 class Lesson(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What counts as seen: of figures of the table number ``table``, ``better`` has the better value than ``than``.
+    """A comparison: of figures of the table number ``table``, ``better`` has the better value than ``than``.
 
-    All else that was asked for is equal in both. Without ``better``, records that are verified show it: their program
-    checked its answer.
+    All other parameters are equal in both. A value of a point may be several, ``pair:l3|pair:numa``: the first that was
+    measured counts. With ``within``, ``better`` may be worse by this factor. Without ``better``, verified records
+    show the lesson, whose programs checked their answers: one for each value of ``variants`` at least, and the answers
+    with the same name, which the expression ``answers`` matches, are equal in all.
     """
 
     says: Text
     table: Annotated[int, Meta(ge=0)] = 0
     better: Point = {}
     than: Point = {}
+    within: Annotated[float, Meta(ge=1)] = 1.0
+    variants: Axis = {}
+    answers: Pattern | None = None
 
 
 #: the word of a command that stands for the newest record of its lab
@@ -107,12 +116,13 @@ class Printed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
 class Lab(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """An experiment of a document.
 
+    ``origin`` is the document that it is from, unless the letter of its name says it.
     ``tests`` are regular expressions of the tests that it runs, as ReFrame's ``-n`` takes them, with ``options``;
     ``prints`` are commands beside them. ``question``, ``lesson`` and ``elsewhere`` (what the document
     has and this lab has not, and where it is) are whole sentences. ``minutes`` are those of a run on two cores.
     """
 
-    name: Annotated[str, schemas.whole("[TRUSD][1-9]")]
+    name: Annotated[str, schemas.whole("[A-Za-z][A-Za-z0-9_-]*")]
     title: Text
     question: Text
     minutes: Annotated[float, Meta(gt=0)]
@@ -124,11 +134,12 @@ class Lab(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_de
     lesson: Text
     seen: list[Lesson] = []
     elsewhere: str = ""
+    origin: str = ""
 
     @property
     def document(self) -> str:
         """The document that it is from."""
-        return DOCUMENTS[self.name[0]]
+        return self.origin or (DOCUMENTS.get(self.name[0], "") if self.name[1:].isdigit() else "")
 
     @property
     def pattern(self) -> str:
@@ -136,25 +147,47 @@ class Lab(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_de
         return "|".join(self.tests)
 
 
-@functools.cache
-def every() -> dict[str, Lab]:
-    """All labs by name, in the order of the documents."""
-    order = list(DOCUMENTS)
-    names = sorted((file.stem for file in FOLDER.glob("*.yaml")), key=lambda name: (order.index(name[0]), name))
-    return {name: _load(FOLDER / f"{name}.yaml") for name in names}
+def folder() -> Path:
+    """The folder of a person's labs, beside their configuration."""
+    return paths.configuration().with_name("labs")
+
+
+def _files() -> dict[str, Path]:
+    """The file of each lab by its name, those of the documents first and in their order."""
+    order = "".join(DOCUMENTS)
+    shipped = sorted(FOLDER.glob("*.yaml"), key=lambda file: (order.index(file.stem[0]), int(file.stem[1:])))
+    return {file.stem: file for file in (*sorted(folder().glob("*.yaml")), *shipped)}
+
+
+def every(damaged: Callable[[PlumbError], None] | None = None) -> dict[str, Lab]:
+    """All labs by name; one that is not valid raises :class:`PlumbError`, or is given to ``damaged`` and left out."""
+    labs = {}
+    for name, file in _files().items():
+        try:
+            labs[name] = _load(file)
+        except PlumbError as error:
+            if damaged is None or file.parent == FOLDER:
+                raise
+            damaged(error)
+    return labs
 
 
 def named(name: str) -> Lab:
-    """The lab with this name; raises :class:`PlumbError` where there is none."""
-    labs = every()
-    if name.upper() not in labs:
-        raise PlumbError(f"there is no lab '{name}'", "plumb lab", suggest(name.upper(), labs, "plumb lab lists them"))
-    return labs[name.upper()]
+    """The lab with this name, or of this file; raises :class:`PlumbError` where there is none."""
+    if name.endswith(".yaml"):
+        return _load(Path(name))
+    by_name = {each.upper(): file for each, file in _files().items()}
+    if name.upper() not in by_name:
+        cure = suggest(name.upper(), by_name, "plumb lab lists them, and 'plumb lab all' runs all")
+        raise PlumbError(f"there is no lab '{name}'", "plumb lab", cure)
+    return _load(by_name[name.upper()])
 
 
+@functools.cache
 def _load(file: Path) -> Lab:
     lab = schemas.load("lab", file, Lab, "the lab", "restore the file")
-    for member, wrong in _faults(lab):
+    faults = [("name", f"the file is {file.name}")] * (lab.name != file.stem)
+    for member, wrong in (*faults, *_faults(lab)):
         raise PlumbError(f"not a valid lab: {member}: {wrong}", str(file), "fix the file")
     return lab
 
