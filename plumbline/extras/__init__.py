@@ -13,13 +13,18 @@ COMMANDS = {
     "measure": {
         "tune": (
             "tune.command",
-            "find settings of an MPI library with a proven gain and no proven loss",
+            "find settings of a program, or of an MPI library, with a proven gain and no proven loss",
             "plumb tune openmpi --dry-run",
         ),
         "profile": (
             "profiles.command",
-            "profile the MPI calls of a test or of your own program",
+            "show where the time of a test or of your own program goes, in MPI and beyond",
             "plumb profile --stack mpich --placement core -- ./program",
+        ),
+        "scale": (
+            "scale.command",
+            "measure how a command scales over threads or ranks, and why its curve bends",
+            "plumb scale --counts 1,2 -- ./program",
         ),
     },
     "inspect results": {

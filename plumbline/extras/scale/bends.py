@@ -1,0 +1,159 @@
+"""Why a curve bends, from what the launches of its points record: the kernel's account of CPU time.
+
+Efficiency is lost in two ways and no other: threads have no CPU or nothing to do for a part of the time, or the same
+work takes more CPU time. With the CPU time C and the part of the time B in which the threads had a CPU, the efficiency
+of a point over another is ``(B / B0) * (C0 / C)`` (weak scaling: C by the number of threads). These are the parallel
+efficiency and the computation scaling of the POP metrics, by the kernel's clock in place of counters.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from plumbline.base.units import counted
+from plumbline.launch.conclusions import Spent
+
+#: a step that loses less than this of the efficiency is no bend
+BEND = 0.05
+#: of a loss, the part above which it is named as the cause; the rest is noise of the account
+MAIN = 0.6
+#: the busiest thread by the mean, above which the load is uneven
+UNEVEN = 1.1
+#: part of the time that a thread waited for its CPU, above which other work has it
+WAITED = 0.1
+
+
+@dataclass(frozen=True)
+class Account:
+    """What a point's launches spent, medians: CPU time, wall time, time that a thread waited for a CPU, in s."""
+
+    cpu_s: float
+    wall_s: float
+    waited_s: float
+    spent: Spent
+
+    @property
+    def kernel_s(self) -> float:
+        """CPU time in the kernel."""
+        return self.cpu_s * self.spent["kernel"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of a curve from one number to the next; ``kept`` is the efficiency over the step."""
+
+    before: int
+    after: int
+    kept: float
+    old: Account
+    new: Account
+    weak: bool
+    kind: str
+
+    @property
+    def busy(self) -> float:
+        """The factor of the efficiency that is lost, or gained, as CPUs have nothing to do."""
+        return (self.new.cpu_s / self.new.wall_s / self.after) / (self.old.cpu_s / self.old.wall_s / self.before)
+
+    @property
+    def load(self) -> float:
+        """The CPU time of the busiest thread, or rank, by the mean."""
+        return max(self.new.spent["thread_load"], self.new.spent["rank_load"])
+
+    @property
+    def work(self) -> float:
+        """The factor that is lost, or gained, as the same work takes another CPU time."""
+        grown = self.after / self.before if self.weak else 1.0
+        return grown * self.old.cpu_s / self.new.cpu_s
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A cause of a bend: ``holds`` for a step, whose ``evidence`` it gives, and what to try or to measure next."""
+
+    name: str
+    holds: Callable[[Step], bool]
+    evidence: Callable[[Step], str]
+    cure: str
+
+
+def _idle(step: Step) -> bool:
+    return (1 - step.busy) > MAIN * (1 - step.kept)
+
+
+def _crowded(step: Step) -> bool:
+    return _idle(step) and step.new.waited_s > WAITED * step.new.wall_s
+
+
+def _costly(step: Step) -> bool:
+    return (1 - step.work) > MAIN * (1 - step.kept)
+
+
+def _unused(step: Step) -> bool:
+    return step.new.spent["threads"] <= step.old.spent["threads"] and _idle(step) and step.kind == "threads"
+
+
+def _in_kernel(step: Step) -> bool:
+    grown = step.after / step.before if step.weak else 1.0
+    more = step.new.cpu_s - step.old.cpu_s * grown
+    return _costly(step) and step.new.kernel_s - step.old.kernel_s * grown > MAIN * more > 0
+
+
+def _uneven(step: Step) -> bool:
+    return _idle(step) and step.load >= UNEVEN and 1 - 1 / step.load > MAIN * (1 - step.busy)
+
+
+#: in the order in which they are asked: the first that holds is named
+CAUSES: tuple[Cause, ...] = (
+    Cause("other work", _crowded, lambda step: (
+        f"a thread waited for its CPU for {step.new.waited_s / step.new.wall_s:.0%} of the time, which other work had"
+    ), "measure again when nothing else runs"),
+    Cause("threads not used", _unused, lambda step: (
+        f"{counted(int(step.new.spent['threads']), 'thread')} worked: "
+        "this program does not use the threads that it is given"
+    ), "see how it takes their number"),
+    Cause("load", _uneven, lambda step: (
+        f"CPUs were busy {step.busy:.0%} as long as before; the busiest "
+        f"{'thread' if step.kind == 'threads' else 'rank'} worked "
+        f"{step.load:.2f} times as long as the mean"
+    ), "divide the work more evenly: schedule(dynamic), smaller pieces"),
+    Cause("serial part or waits", _idle, lambda step: (
+        f"CPUs were busy {step.busy:.0%} as long as before, the threads that worked evenly: a serial part, or waits"
+    ), "plumb profile says which calls wait"),
+    Cause("kernel", _in_kernel, lambda step: (
+        f"the same work took {1 / step.work:.2f} times the CPU time, and the kernel most of what came on top "
+        f"({step.new.spent['kernel']:.0%} of all): {step.new.spent['faults']:,.0f} page faults"
+    ), "try an allocator that keeps memory, or huge pages: plumb tune --for"),
+    Cause("memory, caches, clock, or spinning", _costly, lambda step: (
+        f"the same work took {1 / step.work:.2f} times the CPU time outside the kernel: not decided between memory "
+        "bandwidth, shared caches, a lower clock, and threads that spin while they wait"
+    ), "OMP_WAIT_POLICY=passive turns spinning into idle time; plumb campaign has the bandwidth of these cores"),
+)  # fmt: skip
+
+
+def cause(step: Step) -> Cause | None:
+    """The cause of a step's loss; None where no one explains most of it."""
+    return next((each for each in CAUSES if each.holds(step)), None)
+
+
+def sentence(step: Step) -> str:
+    """A bend in a line: ``from 4 to 8 threads: +12 % of 100 %: load: …``."""
+    gained = (step.kept * step.after / step.before - 1) / (step.after / step.before - 1)
+    start = f"from {step.before} to {step.after} {step.kind}: {gained:+.0%} of +100 %"
+    if (known := cause(step)) is None:
+        parts = f"CPUs busy × {step.busy:.2f}, work per CPU time × {step.work:.2f}"
+        return f"{start}: not decided: {parts}"
+    return f"{start}: {known.name}: {known.evidence(step)} ({known.cure})"
+
+
+def steps(
+    counts: Sequence[int], kept: Mapping[int, float], accounts: Mapping[int, Account], weak: bool, kind: str
+) -> list[Step]:
+    """The steps between neighbours that both have an account; ``kept``: place -> efficiency over the place before."""
+    places = sorted(accounts)
+    return [
+        Step(counts[before], counts[after], kept[after], accounts[before], accounts[after], weak, kind)
+        for before, after in itertools.pairwise(places)
+    ]

@@ -1,0 +1,199 @@
+"""A scaling in a folder that can be resumed: what is measured, and the launches that were."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from plumbline import parsers, proof
+from plumbline.base import files, group, paths, schemas, terminal, units
+from plumbline.base.errors import PlumbError
+from plumbline.extras.scale import bends, curve
+from plumbline.extras.scale.curve import Curve
+from plumbline.launch import conclusions, hosts, process
+from plumbline.measure.session import Kind
+from plumbline.parsers.application import FigureRule, Rules
+
+#: the program's launches in the folder
+FILE = "launches.json"
+#: a point is not measured again after so many launches without a value
+TRIES = 2
+
+
+class Scaling(Struct, frozen=True, kw_only=True):
+    """The constants of a scaling: a command for each of ``counts`` of ``kind`` (threads or ranks).
+
+    ``placement`` is that of one process with so many threads; empty where the command starts its ranks itself.
+    ``rule`` reads the figure that is compared, or the time. ``minutes`` and ``rounds`` end it.
+    """
+
+    name: str
+    kind: str
+    counts: list[int]
+    commands: list[list[str]]
+    placement: str
+    weak: bool
+    rule: FigureRule
+    minutes: float
+    rounds: int
+    seed: int
+    circumstances: dict[str, Any]
+
+    def command(self, place: int) -> list[str]:
+        """The command of a point as it is started."""
+        if not self.placement:
+            return self.commands[place]
+        threads = str(self.counts[place])
+        return [str(paths.binder()), "--placement", self.placement, "--threads", threads, "--", *self.commands[place]]
+
+
+class Measured(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A launch of a point: its ``value``, or the ``reason`` why it has none; CPU time and how it was spent."""
+
+    place: int
+    round: int
+    value: float | None = None
+    reason: str = ""
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+    waited_s: float = 0.0
+    spent: dict[str, float] = {}
+
+
+SCALING = Kind("scaling", "scale", "scaling.json", Scaling)
+
+
+def kept(folder: Path) -> list[Measured]:
+    """The launches in ``folder``; none where nothing was measured."""
+    file = folder / FILE
+    if not file.exists():
+        return []
+    try:
+        return msgspec.convert(schemas.parse_json(file.read_text(encoding="utf-8")), list[Measured])
+    except (OSError, ValueError, msgspec.ValidationError) as error:
+        raise PlumbError(f"not the launches of a scaling: {error}", str(file), "begin a new one") from error
+
+
+def curve_of(scaling: Scaling, launches: Sequence[Measured]) -> Curve:
+    """The curve of what was measured."""
+    rounds = max((launch.round for launch in launches), default=-1) + 1
+    values = np.full((len(scaling.counts), max(rounds, 1)), np.nan)
+    for launch in launches:
+        if launch.value is not None:
+            values[launch.place, launch.round] = launch.value
+    return Curve(tuple(scaling.counts), values, scaling.weak, scaling.rule.better == "higher")
+
+
+def accounts(launches: Sequence[Measured]) -> dict[int, bends.Account]:
+    """What the launches of each point spent, medians."""
+    by_place = group((launch.place, launch) for launch in launches if launch.value is not None and launch.spent)
+    return {
+        place: bends.Account(
+            float(np.median([launch.cpu_s for launch in mine])),
+            float(np.median([launch.wall_s for launch in mine])),
+            float(np.median([launch.waited_s for launch in mine])),
+            {name: float(np.median([launch.spent[name] for launch in mine])) for name in mine[0].spent},
+        )
+        for place, mine in sorted(by_place.items())
+    }
+
+
+def faults(scaling: Scaling, launches: Sequence[Measured]) -> dict[int, str]:
+    """The points without a value, each with its last reason."""
+    reasons = {launch.place: launch.reason for launch in launches if launch.reason}
+    with_value = {launch.place for launch in launches if launch.value is not None}
+    return {place: reason for place, reason in sorted(reasons.items()) if place not in with_value}
+
+
+def measure(folder: Path, scaling: Scaling, say: Callable[[str], None]) -> str:
+    """Measure rounds until every efficiency is known well enough; returns why it ended."""
+    launches, begin = kept(folder), time.monotonic()
+    durations: list[float] = []
+    with SCALING.locked(folder), terminal.bar():
+        while True:
+            now = curve_of(scaling, launches)
+            done = {(launch.round, launch.place) for launch in launches}
+            number = max((launch.round for launch in launches), default=0)
+            out = {
+                place for place in faults(scaling, launches) if sum(each.place == place for each in launches) >= TRIES
+            }
+            left = [place for place in _order(scaling, number) if (number, place) not in done and place not in out]
+            if not left:
+                if len(out) >= len(scaling.counts) - 1:
+                    return "too few points have a value"
+                if number + 1 >= curve.ROUNDS and now.is_enough:
+                    return "each efficiency is known within 2 %"
+                if number + 1 >= scaling.rounds:
+                    return f"{scaling.rounds} rounds are done"
+                number, left = number + 1, [place for place in _order(scaling, number + 1) if place not in out]
+            if number >= curve.ROUNDS and time.monotonic() - begin >= 60 * scaling.minutes:
+                return "time is up"
+            for place in left:
+                started = time.monotonic()
+                launches.append(_launch(scaling, place, number, folder / "launch"))
+                durations.append(time.monotonic() - started)
+                files.replace(folder / FILE, msgspec.json.encode(launches).decode())
+                say(_line(scaling, launches[-1]))
+                rest = units.human_seconds(max(60 * scaling.minutes - (time.monotonic() - begin), 0))
+                terminal.progress(number + 1, scaling.rounds, f"rounds, at most {rest} left")
+
+
+def _order(scaling: Scaling, number: int) -> list[int]:
+    """The points in the order of a round, drawn from the seed."""
+    places = list(range(len(scaling.counts)))
+    random.Random(f"{scaling.seed}/{number}").shuffle(places)  # noqa: S311 - an experimental design, not a secret
+    return places
+
+
+def _line(scaling: Scaling, launch: Measured) -> str:
+    count = units.counted(scaling.counts[launch.place], scaling.kind.removesuffix("s"))
+    unit = scaling.rule.unit
+    shown = launch.reason or " ".join(units.human(launch.value or 0.0, unit))
+    return f"round {launch.round + 1}  {count}: {shown}"
+
+
+def _launch(scaling: Scaling, place: int, number: int, folder: Path) -> Measured:
+    """Start the command of a point and read its value."""
+    files.make_anew(folder)
+    command = scaling.command(place)
+    with hosts.turn():
+        seen = proof.run(
+            command, scaling.placement or None, threads=scaling.counts[place] if scaling.placement else None,
+            output=folder,
+        )  # fmt: skip
+    if seen.status:
+        last = process.printed(folder / "stderr").strip().rpartition("\n")[2]
+        return Measured(place=place, round=number, reason=": ".join(filter(None, (proof.ending(seen.status), last))))
+    if not seen.verified:
+        return Measured(place=place, round=number, reason=seen.reasons[0] if seen.reasons else seen.verdict)
+    try:
+        value = _value(scaling, seen.wall_s, folder)
+    except PlumbError as error:
+        return Measured(place=place, round=number, reason=error.message)
+    usages = [rank.usage for rank in seen.ranks]
+    shutil.rmtree(folder)
+    return Measured(
+        place=place, round=number, value=value,
+        cpu_s=sum(usage["user_s"] + usage["system_s"] for usage in usages),
+        wall_s=max(usage["wall_s"] for usage in usages), waited_s=seen.waited_s,
+        spent=dict(conclusions.spent(seen.ranks)),
+    )  # fmt: skip
+
+
+def _value(scaling: Scaling, wall_s: float, folder: Path) -> float:
+    if scaling.rule.wall:
+        return wall_s
+    context = {"rules": msgspec.to_builtins(Rules(figures={"figure": scaling.rule})), "folder": str(folder)}
+    text = process.printed(folder / "stdout")
+    (measurement,) = parsers.parse("application", text, {**context, "wall_s": wall_s, "launch_s": wall_s, "workers": 1})
+    if measurement.value <= 0:
+        raise PlumbError(f"its figure is {measurement.value:g}, and a speed-up needs one above 0")
+    return measurement.value

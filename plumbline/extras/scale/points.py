@@ -1,0 +1,139 @@
+"""The points of a scaling curve: how many threads or ranks, and the command of each."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from plumbline.base.errors import PlumbError
+from plumbline.host.machine import Machine
+
+WHERE = "plumb scale"
+#: lists with a name of their own
+LADDER, DOUBLING = "ladder", "doubling"
+_PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
+#: what integer arithmetic of a placeholder may do
+_OPERATIONS = {
+    ast.Add: int.__add__,
+    ast.Sub: int.__sub__,
+    ast.Mult: int.__mul__,
+    ast.FloorDiv: int.__floordiv__,
+    ast.Mod: int.__mod__,
+}
+#: no number of a command is larger
+_LARGEST = 1 << 62
+
+
+def ladder(machine: Machine) -> list[int]:
+    """Numbers of cores at which a node changes: powers of two, and a whole L3 cache, NUMA node, socket and node."""
+    cores = {cpu: number for number, core in enumerate(machine.cores) for cpu in core.cpus}
+    parts = [part.cpus for kind in (machine.l3s, machine.numa_nodes, machine.packages) for part in kind]
+    sizes = {len({cores[cpu] for cpu in cpus if cpu in cores}) for cpus in parts}
+    return sorted({*doubling(len(machine.cores)), *sizes} - {0})
+
+
+def doubling(most: int) -> list[int]:
+    """Powers of two up to ``most``, and ``most``."""
+    powers = itertools.takewhile(lambda power: power < most, (1 << place for place in range(64)))
+    return [*powers, most]
+
+
+def kind(words: Sequence[str]) -> str:
+    """``ranks`` where the command has a placeholder with them, else ``threads``."""
+    return "ranks" if any("ranks" in inner for word in words for inner in _PLACEHOLDER.findall(word)) else "threads"
+
+
+def numbers(spelling: str, machine: Machine, kind: str) -> list[int]:
+    """The numbers of ``kind`` (threads or ranks) that ``spelling`` asks for: a list, ``ladder`` or ``doubling``.
+
+    Raises :class:`PlumbError` for what is no list of different whole numbers, and for more threads than CPUs.
+    """
+    option, cores, cpus = f"{WHERE} --counts", len(machine.cores), len(machine.cpus)
+    if spelling in (LADDER, DOUBLING):
+        return ladder(machine) if spelling == LADDER else doubling(cores)
+    words = spelling.split(",")
+    if wrong := next((word for word in words if not re.fullmatch(r"[1-9]\d{0,6}", word.strip())), None):
+        message = f"'{wrong}' is no whole number above 0"
+        raise PlumbError(message, option, f"a list such as 1,2,4, or {LADDER}, or {DOUBLING}")
+    counts = sorted(map(int, words))
+    if twice := next((one for one, following in itertools.pairwise(counts) if one == following), None):
+        raise PlumbError(f"{twice} stands there twice", option, "name each number once")
+    if len(counts) < 2:
+        raise PlumbError("one point is no curve", option, "name at least two numbers")
+    if kind == "threads" and counts[-1] > cpus:
+        raise PlumbError(f"{counts[-1]} threads, and this host has {cpus} CPUs", option, f"at most {cpus}")
+    return counts
+
+
+def commands(
+    words: Sequence[str], kind: str, counts: Sequence[int], values: Sequence[str], weak: bool
+) -> list[list[str]]:
+    """The command of each of ``counts``: ``{threads}``, ``{ranks}``, ``{n}`` and arithmetic with them are replaced.
+
+    ``{value}`` is that of ``values``, one for each. Raises :class:`PlumbError` where the commands should differ and do
+    not, where an expression has no whole value, and for values of another number than ``counts``.
+    """
+    if values and len(values) != len(counts):
+        message = f"{len(values)} values for {len(counts)} points ({', '.join(map(str, counts))})"
+        raise PlumbError(message, f"{WHERE} --values", "give one for each point")
+    each = [
+        [_filled(word, {kind: count, "n": count}, values[place] if values else None) for word in words]
+        for place, count in enumerate(counts)
+    ]
+    same = next((pair for pair in itertools.combinations(range(len(each)), 2) if each[pair[0]] == each[pair[1]]), None)
+    if same and (weak or kind == "ranks"):
+        both = f"{counts[same[0]]} and {counts[same[1]]} {kind}"
+        cure = f"write {{{kind}}} where its size is" if weak else "write {ranks} where its launcher takes their number"
+        raise PlumbError(f"the command is the same with {both}", " ".join(words), cure)
+    return each
+
+
+def _filled(word: str, names: Mapping[str, int], value: str | None) -> str:
+    def replaced(match: re.Match[str]) -> str:
+        if match[1] == "value" and value is not None:
+            return value
+        try:
+            tree = ast.parse(match[1], mode="eval").body
+            known = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        except (SyntaxError, ValueError, RecursionError):
+            known = set()
+        if not known or not known <= names.keys():
+            return match[0]  # braces of the command's own
+        try:
+            return str(_value(tree, names))
+        except (ArithmeticError, ValueError) as error:
+            message = f"{{{match[1]}}} has no whole value with {', '.join(f'{names[name]} {name}' for name in known)}"
+            raise PlumbError(f"{message}: {error}", word, "use + - * // % and whole numbers") from error
+
+    return _PLACEHOLDER.sub(replaced, word)
+
+
+def _value(node: ast.expr, names: Mapping[str, int]) -> int:
+    if isinstance(node, ast.Name):
+        return names[node.id]
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return node.value
+    if isinstance(node, ast.BinOp) and (operation := _OPERATIONS.get(type(node.op))):
+        value = operation(_value(node.left, names), _value(node.right, names))
+        if abs(value) <= _LARGEST:
+            return value
+        raise ValueError("it is too large")
+    raise ValueError("not an arithmetic expression")
+
+
+def starts(counts: Iterable[int], machine: Machine) -> dict[int, str]:
+    """The part of the machine that each of ``counts`` cores fills as a whole: ``one L3 cache``, ``two sockets``."""
+    cores = {cpu: number for number, core in enumerate(machine.cores) for cpu in core.cpus}
+    names: dict[int, str] = {}
+    for parts, name in (
+        (machine.l3s, "L3 cache"),
+        (machine.numa_nodes, "NUMA node"),
+        (machine.packages, "socket"),
+        ([machine], "node"),
+    ):
+        sizes = {len({cores[cpu] for cpu in part.cpus if cpu in cores}) for part in parts}
+        if len(sizes) == 1:
+            names[sizes.pop()] = f"one {name}"
+    return {count: names[count] for count in counts if count in names}

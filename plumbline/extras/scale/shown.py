@@ -1,0 +1,253 @@
+"""A scaling curve for people and programs: table, reasons, best numbers, page, JSON and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from plumbline.base import units
+from plumbline.base.table import sparkline
+from plumbline.extras.scale import bends, curve, measured, points
+from plumbline.extras.scale.bends import Account
+from plumbline.extras.scale.curve import Curve, Interval
+from plumbline.extras.scale.measured import Scaling
+from plumbline.host import machine
+from plumbline.show.columns import Column, Table
+from plumbline.show.pages import blocks
+from plumbline.show.pages.blocks import Block, block, section
+
+
+@dataclass(frozen=True)
+class Row:
+    """A point as it is shown; ``gained``: of the cores that were added, the share that the step to it gained."""
+
+    count: int
+    fills: str = ""
+    value: str = ""
+    speedup: Interval | None = None
+    efficiency: Interval | None = None
+    gained: Interval | None = None
+    busy: float | None = None
+    cpu: float | None = None
+    fault: str = ""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A curve with all that is said of it."""
+
+    scaling: Scaling
+    curve: Curve
+    rows: list[Row]
+    lines: list[str]
+    last: str
+
+
+def result(scaling: Scaling, folder: Path, ended: str, bound: float) -> Result:
+    """The result of the launches in ``folder``; ``bound`` is the least efficiency for core hours."""
+    launches = measured.kept(folder)
+    faults, accounts = measured.faults(scaling, launches), measured.accounts(launches)
+    known = measured.curve_of(scaling, launches)
+    starts = points.starts(scaling.counts, machine.load()) if scaling.placement else {}
+    before = {place: than for than, place in itertools.pairwise(known.measured)}
+    rows = [
+        _row(scaling, known, accounts, place, before.get(place)) if place in known.measured else Row(count)
+        for place, count in enumerate(scaling.counts)
+    ]
+    rows = [
+        replace(row, fills=starts.get(row.count, ""), fault=faults.get(place, "")) for place, row in enumerate(rows)
+    ]
+    if not known.measured:
+        return Result(scaling, known, rows, [], "no point has a value")
+    lines = [*_remarks(scaling, known, rows), *_bends(scaling, known, accounts, before)]
+    law, why = known.law()
+    lines += [_law(law, known) if law else why, f"{ended}; {units.counted(len(launches), 'launch')}"]
+    return Result(scaling, known, rows, lines, _best(known, scaling, bound))
+
+
+def _row(scaling: Scaling, known: Curve, accounts: Mapping[int, Account], place: int, before: int | None) -> Row:
+    count = scaling.counts[place]
+    values = known.values[place][np.isfinite(known.values[place])]
+    row = Row(
+        count,
+        value=" ".join(units.human(float(np.median(values)), scaling.rule.unit)),
+        speedup=known.speedup(place),
+        efficiency=known.efficiency(place),
+        gained=None if before is None else _gained(known, place, before),
+    )
+    if not {place, known.base} <= accounts.keys():
+        return row
+    account, first = accounts[place], accounts[known.base]
+    grown = count / scaling.counts[known.base] if scaling.weak else 1.0
+    return replace(row, busy=account.cpu_s / account.wall_s / count, cpu=account.cpu_s / first.cpu_s / grown)
+
+
+def _remarks(scaling: Scaling, known: Curve, rows: Sequence[Row]) -> Iterator[str]:
+    first = scaling.counts[known.base]
+    if first != scaling.counts[0]:
+        yield f"{scaling.counts[0]} {scaling.kind} have no value: all is compared with {first}"
+    if above := [row.count for row in rows if row.efficiency and row.efficiency.low > 1]:
+        yield f"{above[0]} {scaling.kind} do better than in proportion: caches, most likely"
+
+
+def _bends(scaling: Scaling, known: Curve, accounts: Mapping[int, Account], before: Mapping[int, int]) -> list[str]:
+    """A line for each step that surely loses."""
+    kept = {place: known.efficiency(place, than) for place, than in before.items()}
+    steps = bends.steps(
+        scaling.counts, {place: each.value for place, each in kept.items()}, accounts, scaling.weak, scaling.kind
+    )
+    sure = {scaling.counts[place] for place, each in kept.items() if each.high < 1 - bends.BEND}
+    return [bends.sentence(step) for step in steps if step.after in sure]
+
+
+def _gained(known: Curve, place: int, before: int) -> Interval:
+    grown = known.counts[place] / known.counts[before]
+    kept = known.efficiency(place, before)
+    return Interval(*((each * grown - 1) / (grown - 1) for each in (kept.value, kept.low, kept.high)))
+
+
+def _law(law: curve.Law, known: Curve) -> str:
+    names = {"a": "serial share" if len(law.parameters) == 1 else "contention", "b": "coherency"}
+    parts = [
+        f"{names[key]} {each.value:.2%} ({max(each.low, 0):.2%} to {each.high:.2%})"
+        for key, each in law.parameters.items()
+    ]
+    double = 2 * known.counts[-1]
+    further = law.efficiency(double / known.counts[known.base])
+    return (
+        f"{law.name}'s law fits: {', '.join(parts)}; by it {double} would have efficiency {further:.2f} (not measured)"
+    )
+
+
+def _best(known: Curve, scaling: Scaling, bound: float) -> str:
+    fast, undecided = curve.fastest(known)
+    lean, also = curve.most_efficient(known, bound)
+    count, kind = scaling.counts, scaling.kind
+    time = f"best for time: {units.counted(count[fast], kind.removesuffix('s'))}"
+    if undecided:
+        time += f" ({', '.join(str(count[place]) for place in sorted({*undecided}))} are not told apart)"
+    hours = f"none is surely above efficiency {bound:g}" if lean is None else (
+        f"for core hours, efficiency {bound:g} and more: {count[lean]}"
+    )  # fmt: skip
+    hours += f" ({', '.join(str(count[place]) for place in also)} not decided)" if also else ""
+    return f"{time}; {hours}"
+
+
+def _interval(each: Interval | None, form: str = ".2f") -> str:
+    if each is None:
+        return ""
+    return (
+        f"{each.value:{form}}"
+        if each.low == each.high
+        else f"{each.value:{form}} ({each.low:{form}} to {each.high:{form}})"
+    )
+
+
+POINTS = Table[Row](
+    "Scaling",
+    [
+        Column("n", lambda row: str(row.count), "number", head=True),
+        Column("fills", lambda row: row.fills, spare=1),
+        Column("value", lambda row: row.value, "number"),
+        Column("speed-up", lambda row: _interval(row.speedup), "number"),
+        Column("efficiency", lambda row: _interval(row.efficiency), "number"),
+        Column("of added", lambda row: _interval(row.gained, ".0%"), "number", spare=2),
+        Column("busy", lambda row: f"{row.busy:.0%}" if row.busy is not None else "", "number"),
+        Column("CPU time ×", lambda row: f"{row.cpu:.2f}" if row.cpu is not None else "", "number", spare=3),
+        Column("no value", lambda row: row.fault, "notes"),
+    ],
+)
+
+
+def text(result: Result) -> str:
+    """Command, table, curve, reasons and the best numbers."""
+    scaling = result.scaling
+    kind = "weak" if scaling.weak else "strong"
+    head = f"{kind} scaling over {scaling.kind}: {shlex.join(scaling.commands[-1])}"
+    known = [row.efficiency.value for row in result.rows if row.efficiency]
+    parts = [
+        head,
+        POINTS.text(result.rows),
+        f"efficiency  {sparkline(known)}" if known else "",
+        "\n".join(result.lines),
+        result.last,
+    ]
+    return "\n\n".join(filter(None, parts))
+
+
+def as_json(result: Result) -> str:
+    """The points with intervals, the reasons and the best numbers."""
+
+    def three(each: Interval | None) -> list[float] | None:
+        return None if each is None else [each.value, each.low, each.high]
+
+    rows = [
+        {"n": row.count, "speedup": three(row.speedup), "efficiency": three(row.efficiency), "fault": row.fault or None}
+        for row in result.rows
+    ]
+    scaling = result.scaling
+    values = result.curve.values.tolist()
+    known = {"kind": scaling.kind, "weak": scaling.weak, "commands": scaling.commands, "unit": scaling.rule.unit}
+    return (
+        json.dumps({**known, "points": rows, "rounds": values, "lines": [*result.lines, result.last]}, indent=1) + "\n"
+    )
+
+
+def as_csv(result: Result) -> str:
+    """A line for each point."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(["n", *(f"{name}{end}" for name in ("speedup", "efficiency") for end in ("", "_low", "_high"))])
+    for row in result.rows:
+        cells = [[each.value, each.low, each.high] if each else [""] * 3 for each in (row.speedup, row.efficiency)]
+        writer.writerow([row.count, *(cell for each in cells for cell in each)])
+    return stream.getvalue()
+
+
+def document(result: Result) -> Block:
+    """The page: the best numbers, the curve beside the ideal one, the table, the reasons."""
+    scaling = result.scaling
+    drawn = [(row.count, row.speedup) for row in result.rows if row.speedup]
+    ideal = [count / drawn[0][0] for count, _ in drawn]
+    chart = blocks.chart(
+        "Speed-up",
+        f"Over {scaling.kind}; dashed: ideal.",
+        [blocks.number(scaling.kind), blocks.number("speed-up"), blocks.number("ideal")],
+        [
+            (str(count), f"{speedup.value:.2f}", f"{best:.2f}")
+            for (count, speedup), best in zip(drawn, ideal, strict=True)
+        ],
+        series=[
+            blocks.series(
+                name,
+                blocks.colour(number),
+                [(place, drawn[place][0], value, f"{value:.2f}") for place, value in enumerate(values)],
+                look=blocks.line(number, symbolSize=6),
+            )
+            for number, (name, values) in enumerate(
+                [("measured", [speedup.value for _, speedup in drawn]), ("ideal", ideal)]
+            )
+        ],
+        together=True, beside=True, height=330, legend=True,
+        x={"name": scaling.kind, "min": "dataMin", "max": "dataMax", "type": "value"},
+        y={"name": "speed-up", "type": "value", "scale": False, "boundaryGap": 0},
+    )  # fmt: skip
+    return {
+        "title": f"Scaling over {scaling.kind}",
+        "head": [
+            block("paragraph", block("strong", result.last), id="closing"),
+            block("paragraph", block("code", shlex.join(scaling.commands[-1]))),
+        ],
+        "sections": [
+            section("curve", "Curve", "", drawn and chart, POINTS.block(result.rows)),
+            section("why", "Why it bends", "", block("bullets", *result.lines)),
+        ],
+    }

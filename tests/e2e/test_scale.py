@@ -1,0 +1,123 @@
+"""``plumb scale`` on real programs: threads placed by us, ranks of their own launcher, holes, resuming."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from plumbline.base import paths
+from plumbline.stacks import manifest
+
+pytestmark = pytest.mark.e2e
+PROGRAM = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    long steps = atol(words[1]);
+    double sum = 0;
+    if (count > 2 && atoi(getenv("OMP_NUM_THREADS")) == atoi(words[2]))
+        return 3;
+#pragma omp parallel for reduction(+ : sum)
+    for (long i = 0; i < steps; i++)
+        sum += 1.0 / (1.0 + (double)i);
+    printf("sum: %g rate: %g\n", sum, 2.0 * atoi(getenv("OMP_NUM_THREADS")));
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program whose rate is exactly proportional to its threads; it fails with the number of its second argument."""
+    folder = tmp_path_factory.mktemp("scale")
+    (folder / "p.c").write_text(PROGRAM)
+    subprocess.run(["cc", "-O1", "-fopenmp", "p.c", "-o", "p"], cwd=folder, check=True)
+    return folder / "p"
+
+
+def scale(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PLUMB_BUILD": str(folder / "build")}
+    return subprocess.run(
+        [paths.program("plumb"), "scale", *words],
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+FIGURE = ("--figure", "rate: (\\S+)", "--better", "higher")
+needs_two = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU has no curve")
+
+
+@needs_two
+def test_a_curve_over_threads_is_measured_and_shown_again(program: Path, tmp_path: Path) -> None:
+    file, page = tmp_path / "curve.json", tmp_path / "curve.html"
+    words = ("--counts", "1,2", *FIGURE, "--work", "here", "--output", str(file), "--output", str(page))
+    done = scale(tmp_path, *words, "--", str(program), "1000000")
+    assert done.returncode == 0, done.stderr
+    assert "best for time: 2 threads; for core hours, efficiency 0.7 and more: 2" in done.stdout.splitlines()[-1]
+    assert json.loads(file.read_text())["points"][1]["speedup"] == pytest.approx([2.0, 2.0, 2.0], rel=0.01)
+    assert "Why it bends" in page.read_text()
+    again = scale(tmp_path, "--resume", "here")
+    assert again.returncode == 0
+    assert "round" not in again.stdout.split("\n\n")[0].splitlines()[-1]
+    assert again.stdout.splitlines()[-1] == done.stdout.splitlines()[-1]
+
+
+@needs_two
+def test_a_point_that_fails_stays_in_the_table_with_its_reason(program: Path, tmp_path: Path) -> None:
+    done = scale(tmp_path, "--counts", "1,2", *FIGURE, "--", str(program), "1000", "2")
+    assert done.returncode == 1
+    assert "exit status 3" in done.stdout
+    done = scale(tmp_path, "--counts", "1,2", "--", str(program))
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1] == "no point has a value"
+
+
+@needs_two
+def test_ranks_of_the_commands_own_launcher(tmp_path: Path) -> None:
+    """Bound ranks are points of a curve; ranks that nothing binds are not, and the line says the option to write."""
+    stack = manifest.load("openmpi")
+    around = manifest.environment(stack, os.environ)
+    start = ["env", *(f"{name}={around[name]}" for name in around.keys() - os.environ.keys()), "OMP_NUM_THREADS=1"]
+    launch = [*start, stack.launcher.command, "-n", "{ranks}", "--allow-run-as-root"]
+    pi, *end = [*stack.benchmarks["pi"].command, "--intervals", "10M", "--repetitions", "5"]
+    words = ("--counts", "1,2", "--minutes", "0.01", "--rounds", "3")
+    done = scale(tmp_path, *words, "--", *launch, "--bind-to", "core", pi, *end)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "strong scaling over ranks" in done.stdout
+    done = scale(tmp_path, *words, "--", *launch, "--bind-to", "none", pi, *end)
+    assert done.returncode == 1
+    assert "may run on every CPU of the command" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        ([], "no command is named"),
+        (["--counts", "1,1", "--", "true"], "1 stands there twice"),
+        (["--counts", "1,2", "--", "./nosuch"], "there is no program ./nosuch"),
+        (["--counts", "1,2", "--figure", "x (\\S+)", "--", "true"], "--figure without a direction"),
+        (["--resume", "nosuch"], "no such folder"),
+        (["--efficiency", "2", "--", "true"], "2 is no efficiency"),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path: Path, words: list[str], fault: str) -> None:
+    done = scale(tmp_path, *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert fault in done.stderr
+    assert done.stderr.count("\n") <= 2
+
+
+@needs_two
+def test_a_dry_run_starts_nothing(program: Path, tmp_path: Path) -> None:
+    done = scale(tmp_path, "--counts", "1,2", "--weak", "--dry-run", "--", str(program), "{1000*threads}")
+    assert done.returncode == 0
+    assert f"{program} 2000" in done.stdout
+    assert not (tmp_path / "build").exists()
