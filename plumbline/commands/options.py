@@ -422,8 +422,8 @@ def selection(args: argparse.Namespace, **more: Any) -> query.Selection:
     return query.Selection(**chosen, plain=not getattr(args, "experiments", True), **more)
 
 
-def rows(args: argparse.Namespace, **more: Any) -> tuple[list[Row], list[Damage]]:
-    """The chosen records, and the damaged ones.
+def rows(args: argparse.Namespace, newest: int | None = None, **more: Any) -> tuple[list[Row], list[Damage]]:
+    """The chosen records, or the ``newest`` so many of them, and the damaged ones.
 
     Raises :class:`PlumbError` for a site without records, for a test, stack, partition or campaign that none has, and
     where only experiments have records that are left out.
@@ -431,12 +431,12 @@ def rows(args: argparse.Namespace, **more: Any) -> tuple[list[Row], list[Damage]
     from plumbline.records import query, sources
 
     where = selection(args, **more)
-    chosen, damages = query.records(where)
+    chosen, damages = query.records(where, newest)
     if where.site:
         sources.require_site(where.site)
     if not chosen:
         query.require(where)
-        if where.plain and query.records(replace(where, plain=False))[0]:
+        if where.plain and query.count(replace(where, plain=False)):
             raise PlumbError(
                 "there are only records of experiments", str(paths.results()), "--experiments takes their records"
             )

@@ -57,7 +57,7 @@ _CORE: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
         "reproduce": ("measure", "rerun the variant of a record on the same stack", "plumb reproduce 4f89ff"),
     },
     "inspect results": {
-        "list": ("records", "list the records, oldest first", "plumb list --test stream --ranked"),
+        "list": ("records", "list the records by test", "plumb list --test stream --ranked"),
         "show": ("records", "show one record: figures, launches, rank map, circumstances", "plumb show last"),
         "diff": (
             "records",

@@ -54,7 +54,18 @@ def plumb_gate(twins, *options, timeout=600):
 
 def test_a_stack_against_its_copy_interrupted_and_resumed(tmp_path, twins):
     work = tmp_path / "work"
-    command = [PLUMB, "gate", "--baseline", "mpich", "--candidate", "mpich-copy", *SELECT, "--work", str(work)]
+    command = [
+        PLUMB,
+        "gate",
+        "--measure-equal",
+        "--baseline",
+        "mpich",
+        "--candidate",
+        "mpich-copy",
+        *SELECT,
+        "--work",
+        str(work),
+    ]
     with subprocess.Popen(command, env=twins, stdout=subprocess.PIPE, text=True, start_new_session=True) as child:
         for line in child.stdout:
             if line.startswith("pair    3"):

@@ -565,6 +565,19 @@ def test_a_phone_shows_the_answer_first_and_opens_sections_by_their_links(visit,
     expect(tab.locator("#variants")).to_be_visible()
 
 
+def test_paper_shows_all_of_every_table_in_light_colours(visit, report):
+    """A4 less its margins is 703 pixels wide; a chart is drawn for it by the browser's own event."""
+    tab = visit(report, width=703, color_scheme="dark")
+    tab.emulate_media(media="print")
+    tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert tab.evaluate("document.documentElement.dataset.theme") == "light"
+    wide = "one => one.getBoundingClientRect().right > innerWidth + 1"
+    assert tab.evaluate(f"[...document.querySelectorAll('main td, main th')].filter({wide}).length") == 0
+    expect(tab.locator("nav")).to_be_hidden()
+    tab.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert tab.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
 def brightness(tab, name):
     text = tab.evaluate(f"getComputedStyle(document.body).{name}")
     return sum(int(part) for part in text.partition("(")[2].rstrip(")").split(",")[:3]) / 3

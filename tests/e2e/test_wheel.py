@@ -227,6 +227,24 @@ def test_each_library_in_it_has_its_licence_there(wheel: Path) -> None:
     assert {LICENCES[name] for name in inside} <= texts
 
 
+@pytest.mark.long
+def test_wheels_of_both_architectures_need_glibc_2_28_and_hide_their_unwinder(tmp_path: Path) -> None:
+    subprocess.run(["make", "-C", paths.root(), "wheels"], check=True, timeout=1700)
+    wheels = sorted((paths.build() / "dist").glob("*.whl"))
+    assert [file.stem.partition("manylinux_")[2].partition("_")[2][3:] for file in wheels] == ["aarch64", "x86_64"]
+    for file in wheels:
+        with zipfile.ZipFile(file) as packed:
+            packed.extractall(tmp_path / file.stem)
+        tools = tmp_path / file.stem / "plumbline" / "tools"
+        for name in TOOLS:
+            versions = re.findall(r"GLIBC_2\.(\d+)", call(["readelf", "--version-info", tools / name]))
+            assert max(map(int, versions)) <= 28, name
+            assert "hwloc" not in call(["readelf", "--dynamic", tools / name])
+        seen = call(["nm", "--dynamic", "--defined-only", tools / "lib" / "libplumbwitness.so"])
+        assert " T MPI_Init" in seen
+        assert not re.search("unw", seen, re.IGNORECASE)
+
+
 def test_it_is_used_without_root(ready: Path) -> None:
     if os.geteuid() == 0 and INTERPRETER is None:
         pytest.skip("not run without root: no Python of this version that every user may start")

@@ -220,6 +220,21 @@ def test_a_python_that_is_too_old_for_ansible_is_named_with_the_cure(tmp_path, p
     assert "has to be 3.9 or newer. Set ansible_python_interpreter of this host" in done.stdout
 
 
+@pytest.mark.skipif(shutil.which("script") is None, reason="no script, which gives a terminal")
+def test_a_terminal_sees_what_runs_and_a_pipe_only_what_ended(tmp_path):
+    tasks_of_play = [{"name": "Wait", "ansible.builtin.command": "sleep 7"}]
+    play = {"hosts": "localhost", "gather_facts": False, "tasks": tasks_of_play}
+    (tmp_path / "play.yml").write_text(yaml.safe_dump([play]))
+    command = f"{PLAYBOOK} -i localhost, -c local -e ansible_python_interpreter={sys.executable} {tmp_path}/play.yml"
+    environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "TERM": "xterm"}
+    shown = [
+        subprocess.run(words, capture_output=True, text=True, cwd=ROOT, env=environment, check=True).stdout
+        for words in (["script", "-qec", command, "/dev/null"], command.split())
+    ]
+    assert ["Wait" in text and "runs" in text for text in shown] == [True, False]
+    assert all("changed" in text for text in shown)
+
+
 def test_inventory_without_hosts_says_which_group(tmp_path):
     (tmp_path / "hosts.yml").write_text("all:\n  hosts: {}\n")
     done = ansible("playbooks/onboard.yml", inventory=tmp_path / "hosts.yml")

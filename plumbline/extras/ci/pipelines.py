@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import platform
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -271,7 +272,8 @@ def _present_wheel() -> str:
         if url.startswith("https:") and known:
             return f"{url}#sha256={known}"
         raise PlumbError("it is not known what this Plumbline was installed from", _WHERE, _CURE)
-    wheels = sorted(paths.build().glob(f"dist/{DISTRIBUTION.replace('-', '_')}-{plumbline.__version__}-*.whl"))
+    name = f"{DISTRIBUTION.replace('-', '_')}-{plumbline.__version__}-*{platform.machine()}.whl"
+    wheels = sorted(paths.build().glob(f"dist/{name}"))
     if not wheels:
         raise PlumbError("there is no wheel of this checkout", str(paths.build() / "dist"), "make wheel, or --install")
     return _hashed(wheels[-1].resolve())

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from plumbline import __version__
 from plumbline.base import paths
 
 ROOT = paths.root()
@@ -53,6 +54,21 @@ def required(distribution: metadata.Distribution, extras: Iterable[str] = ("",))
         needed = Requirement(text)
         if needed.marker is None or any(needed.marker.evaluate({"extra": extra}) for extra in extras):
             yield canonical(needed.name), needed.extras
+
+
+def test_recipes_of_spack_and_easybuild_follow_the_package() -> None:
+    locks = (ROOT / "requirements.txt").read_text() + (ROOT / "requirements-dev.txt").read_text()
+    recipes = ROOT / "spack-env" / "package" / "spack_repo" / "plumbline" / "packages"
+    (easybuild,) = ROOT.glob(f"docs/examples/Plumbline-{__version__}-*.eb")
+    assert f"version = '{__version__}'" in easybuild.read_text()
+    for file in (easybuild, *recipes.glob("*/package.py")):
+        assert all(digest in locks for digest in re.findall("[0-9a-f]{64}", file.read_text())), file
+    spack = (recipes / "py_plumbline_hpc" / "package.py").read_text()
+    project = (ROOT / "pyproject.toml").read_text()
+    for name in re.findall(
+        r'"([\w.-]+)', re.search(r"^dependencies = \[(.*?)\]", project, re.DOTALL | re.MULTILINE)[1]
+    ):
+        assert f'"{canonical(name)}"' in spack, name
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ LOCKS = [
     ROOT / "requirements.txt",
     ROOT / "requirements-dev.txt",
     ROOT / "requirements-ptx.txt",
+    ROOT / "requirements-zig.txt",
     *sorted((ROOT / "plumbline/stacks/wheels").glob("*.txt")),
 ]
 
