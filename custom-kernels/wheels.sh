@@ -3,7 +3,7 @@
 # zig (`make wheels` puts it into build/zig) compiles the C tools for each architecture against glibc 2.28, of RHEL 8 and
 # SLES 15 SP3, with hwloc, pinned by its SHA-256, inside. auditwheel reads the versions of all symbols and writes the tag.
 set -euo pipefail
-cd -- "$(dirname -- "$0")/.."
+CDPATH='' cd -- "$(dirname -- "$0")/.."
 zig=$PWD/build/zig python=$PWD/.venv/bin/python dist=$PWD/build/dist
 export PATH=$PWD/.venv/bin:$PATH ZIG_GLOBAL_CACHE_DIR=$zig/cache ZIG_LOCAL_CACHE_DIR=$zig/cache
 
@@ -16,7 +16,7 @@ hwloc() {
     rm -rf "$2"
     mkdir -p "$2/build"
     tar -xf "$sources"/*/* -C "$2/build" --strip-components 1
-    cd "$2/build"
+    CDPATH='' cd -- "$2/build"
     ./configure --quiet --host="$1-linux-gnu" --prefix="$2" --enable-static --disable-shared CFLAGS='-O2 -fPIC' \
         --disable-{cairo,cuda,gl,levelzero,libudev,libxml2,nvml,opencl,pci,readme,rsmi}
     make -s SUBDIRS='include hwloc' install

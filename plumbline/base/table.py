@@ -98,13 +98,13 @@ def _folded(columns: Sequence[int], least: Sequence[int], room: int) -> list[lis
 
 def _shrunk(columns: Sequence[int], widths: Sequence[int], least: Sequence[int], room: int) -> dict[int, int]:
     """The width of each of ``columns``: the widest give way, words are broken last."""
-    given = {at: widths[at] for at in columns}
-    while _total(list(given.values())) > room:
-        able = [at for at in columns if given[at] > least[at]] or [at for at in columns if given[at] > 1]
+    shares = {at: widths[at] for at in columns}
+    while _total(list(shares.values())) > room:
+        able = [at for at in columns if shares[at] > least[at]] or [at for at in columns if shares[at] > 1]
         if not able:
             break
-        given[max(able, key=lambda at: given[at])] -= 1
-    return given
+        shares[max(able, key=lambda at: shares[at])] -= 1
+    return shares
 
 
 def _fitted(

@@ -313,9 +313,9 @@ def _compared(
     planned = {rank.local_rank: rank.cpus for rank in plan.ranks}
     for rank in () if reasons else ranks:
         seen = (rank.start.affinity, *(thread.affinity for thread in rank.threads))
-        given = {cores[cpu] for cpus in seen for cpu in cpus if cpu in cores}
+        bound = {cores[cpu] for cpus in seen for cpu in cpus if cpu in cores}
         wanted = planned.get(compare.local_rank_of(rank), [])
-        if missing := [cpu for cpu in wanted if cores[cpu] not in given]:
+        if missing := [cpu for cpu in wanted if cores[cpu] not in bound]:
             cpus = f"{numbered('CPU', missing)} of its {numbered('CPU', wanted)}"
             reasons.append(f"rank {max(rank.rank, 0)} on {rank.host} cannot use {cpus}: it was bound to fewer")
     return plan, reasons

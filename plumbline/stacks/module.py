@@ -117,6 +117,8 @@ def _is_complete(present: manifest.Manifest, stack: manifest.Manifest) -> bool:
 
 def _compiles(stack: manifest.Manifest) -> bool:
     """Whether our kernels are built for it: it has a compiler wrapper, and the site describes no kernels itself."""
+    if stack.prefix == "/":  # its programs are in no common folder: a wrapper there is another library's
+        return False
     wrappers = stack.family.programs_in(Path(stack.prefix) / "bin", stack.family.compiler_wrappers)
     return any(wrappers) and all(entry.suite != "kernels" for entry in stack.benchmarks.values())
 

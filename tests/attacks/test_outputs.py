@@ -36,6 +36,7 @@ WRITTEN = {
     ("prove", "--output"): "prove true",
     ("publish", "folder"): "publish",
     ("report", "--output"): "report",
+    ("scale", "--output"): "scale -- true",
     ("screen", "--output"): "screen",
     ("stack", "--to"): "stack push spack:openmpi",
     ("stack", "file"): "stack pack",

@@ -58,7 +58,7 @@ def numbers(spelling: str, machine: Machine, kind: str) -> list[int]:
         message = f"'{wrong}' is no whole number above 0"
         raise PlumbError(message, option, f"a list such as 1,2,4, or {LADDER}, or {DOUBLING}")
     counts = sorted(map(int, words))
-    if twice := next((one for one, following in itertools.pairwise(counts) if one == following), None):
+    if twice := next((count for count, following in itertools.pairwise(counts) if count == following), None):
         raise PlumbError(f"{twice} stands there twice", option, "name each number once")
     if len(counts) < 2:
         raise PlumbError("one point is no curve", option, "name at least two numbers")

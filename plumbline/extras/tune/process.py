@@ -55,9 +55,9 @@ def placements(program: Sequence[Variant]) -> tuple[str, ...]:
     plans = [_plan(variant) for variant in program]
     others = {name: [_plan(replace(each, placement=name)) for each in program] for name in PLACEMENTS}
     distinct: dict[str, str] = {}
-    for name, other in others.items():
-        if [_shape(plan) for plan in other] == [_shape(plan) for plan in plans] and None not in plans:
-            distinct.setdefault(_places(other), name)
+    for name, rival in others.items():
+        if [_shape(plan) for plan in rival] == [_shape(plan) for plan in plans] and None not in plans:
+            distinct.setdefault(_places(rival), name)
     return tuple(name for places, name in distinct.items() if places != _places(plans))
 
 

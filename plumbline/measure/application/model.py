@@ -261,7 +261,8 @@ class Source:
 
 def code_folder(file: Path) -> Path:
     """The folder of the code that ``file`` describes: the ``code`` that it names, or its own."""
-    return (file.parent / (load(file).code or "")).resolve()
+    named = load(file).code if file.exists() else None
+    return (file.parent / (named or "")).resolve()
 
 
 def present_code(file: Path, variables: Variables = ()) -> Source:

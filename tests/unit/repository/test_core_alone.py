@@ -40,7 +40,7 @@ def plumb(core: Path, *words: str) -> subprocess.CompletedProcess[str]:
     ("words", "output"),
     [
         ("--help", "plumb help --all"),
-        ("help --all", "the records, oldest first"),
+        ("help --all", "list the records by test"),
         ("list", "1 variant"),
         ("show last", "launches"),
         ("compare openmpi openmpi", ""),

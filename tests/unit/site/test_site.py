@@ -315,7 +315,7 @@ def test_full_disk_is_one_line(sites, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(write.Path, "write_text", full)
+    monkeypatch.setattr("plumbline.base.files._put", full)
     with pytest.raises(PlumbError, match="cannot write site 'local': No space left"):
         plumb_site("init")
 
