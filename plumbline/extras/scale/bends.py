@@ -9,6 +9,7 @@ efficiency and the computation scaling of the POP metrics, by the kernel's clock
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -57,6 +58,10 @@ class Step:
         """The factor of the efficiency that is lost, or gained, as CPUs have nothing to do."""
         return (self.new.cpu_s / self.new.wall_s / self.after) / (self.old.cpu_s / self.old.wall_s / self.before)
 
+    def part(self, factor: float) -> float:
+        """The part of the loss, by logarithms, that a factor of the efficiency explains."""
+        return math.log(factor) / math.log(self.kept)
+
     @property
     def load(self) -> float:
         """The CPU time of the busiest thread, or rank, by the mean."""
@@ -80,7 +85,7 @@ class Cause:
 
 
 def _idle(step: Step) -> bool:
-    return (1 - step.busy) > MAIN * (1 - step.kept)
+    return step.part(step.busy) > MAIN
 
 
 def _crowded(step: Step) -> bool:
@@ -88,7 +93,7 @@ def _crowded(step: Step) -> bool:
 
 
 def _costly(step: Step) -> bool:
-    return (1 - step.work) > MAIN * (1 - step.kept)
+    return step.part(step.work) > MAIN
 
 
 def _unused(step: Step) -> bool:
@@ -101,8 +106,13 @@ def _in_kernel(step: Step) -> bool:
     return _costly(step) and step.new.kernel_s - step.old.kernel_s * grown > MAIN * more > 0
 
 
+def _serial(step: Step) -> bool:
+    spent = step.new.spent
+    return _uneven(step) and spent["first"] >= UNEVEN and spent["others_load"] < UNEVEN and step.kind == "threads"
+
+
 def _uneven(step: Step) -> bool:
-    return _idle(step) and step.load >= UNEVEN and 1 - 1 / step.load > MAIN * (1 - step.busy)
+    return _idle(step) and step.load >= UNEVEN and math.log(step.load) > -MAIN * math.log(step.busy)
 
 
 #: in the order in which they are asked: the first that holds is named
@@ -114,13 +124,19 @@ CAUSES: tuple[Cause, ...] = (
         f"{counted(int(step.new.spent['threads']), 'thread')} worked: "
         "this program does not use the threads that it is given"
     ), "see how it takes their number"),
+    Cause("serial part", _serial, lambda step: (
+        f"CPUs were busy {step.busy:.0%} as long as before; "
+        f"the first thread worked {step.new.spent['first']:.2f} times "
+        + ("as long as the other: serial work, or a larger share" if step.new.spent["threads"] < 3 else
+           "as long as the others, which worked alike")
+    ), "let all threads do what the first does alone, or give it a smaller share"),
     Cause("load", _uneven, lambda step: (
         f"CPUs were busy {step.busy:.0%} as long as before; the busiest "
         f"{'thread' if step.kind == 'threads' else 'rank'} worked "
         f"{step.load:.2f} times as long as the mean"
     ), "divide the work more evenly: schedule(dynamic), smaller pieces"),
-    Cause("serial part or waits", _idle, lambda step: (
-        f"CPUs were busy {step.busy:.0%} as long as before, the threads that worked evenly: a serial part, or waits"
+    Cause("waits", _idle, lambda step: (
+        f"CPUs were busy {step.busy:.0%} as long as before, the {step.kind} that worked evenly: they wait"
     ), "plumb profile says which calls wait"),
     Cause("kernel", _in_kernel, lambda step: (
         f"the same work took {1 / step.work:.2f} times the CPU time, and the kernel most of what came on top "

@@ -21,6 +21,7 @@ from plumbline.extras.scale.curve import Curve
 from plumbline.launch import conclusions, hosts, process
 from plumbline.measure.session import Kind
 from plumbline.parsers.application import FigureRule, Rules
+from plumbline.records.launch import ThreadSeen
 
 #: the program's launches in the folder
 FILE = "launches.json"
@@ -184,8 +185,17 @@ def _launch(scaling: Scaling, place: int, number: int, folder: Path) -> Measured
         place=place, round=number, value=value,
         cpu_s=sum(usage["user_s"] + usage["system_s"] for usage in usages),
         wall_s=max(usage["wall_s"] for usage in usages), waited_s=seen.waited_s,
-        spent=dict(conclusions.spent(seen.ranks)),
+        spent={**conclusions.spent(seen.ranks), **_first(seen.ranks[0].threads)},
     )  # fmt: skip
+
+
+def _first(threads: Sequence[ThreadSeen]) -> dict[str, float]:
+    """By how much the first thread of a process worked more than each other one, and the load of those."""
+    first, *others = (thread.cpu_s or 0.0 for thread in threads)
+    return {
+        "first": first / max(*others, 1e-9) if others else 1.0,
+        "others_load": max(others) * len(others) / max(sum(others), 1e-9) if others else 1.0,
+    }
 
 
 def _value(scaling: Scaling, wall_s: float, folder: Path) -> float:

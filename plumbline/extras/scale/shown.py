@@ -7,13 +7,14 @@ import io
 import itertools
 import json
 import shlex
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from plumbline.base import units
+from plumbline.base import terminal, units
 from plumbline.base.table import sparkline
 from plumbline.extras.scale import bends, curve, measured, points
 from plumbline.extras.scale.bends import Account
@@ -23,6 +24,10 @@ from plumbline.host import machine
 from plumbline.show.columns import Column, Table
 from plumbline.show.pages import blocks
 from plumbline.show.pages.blocks import Block, block, section
+
+
+#: characters of a line of sentences, where nothing else is known
+WIDTH = 110
 
 
 @dataclass(frozen=True)
@@ -68,8 +73,10 @@ def result(scaling: Scaling, folder: Path, ended: str, bound: float) -> Result:
     if not known.measured:
         return Result(scaling, known, rows, [], "no point has a value")
     lines = [*_remarks(scaling, known, rows), *_bends(scaling, known, accounts, before)]
-    law, why = known.law()
-    lines += [_law(law, known) if law else why, f"{ended}; {units.counted(len(launches), 'launch')}"]
+    if len(known.measured) > 2:
+        law, why = known.law()
+        lines += [_law(law, known) if law else why]
+    lines += [f"{ended}; {units.counted(len(launches), 'launch')}"]
     return Result(scaling, known, rows, lines, _best(known, scaling, bound))
 
 
@@ -176,11 +183,15 @@ def text(result: Result) -> str:
     parts = [
         head,
         POINTS.text(result.rows),
-        f"efficiency  {sparkline(known)}" if known else "",
-        "\n".join(result.lines),
+        f"efficiency  {sparkline(known)}" if len(known) > 2 else "",
+        "\n".join(map(_wrapped, result.lines)),
         result.last,
     ]
     return "\n\n".join(filter(None, parts))
+
+
+def _wrapped(line: str) -> str:
+    return textwrap.fill(line, terminal.width() or WIDTH, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def as_json(result: Result) -> str:

@@ -97,7 +97,7 @@ def test_a_prefix_with_its_benchmarks_becomes_a_stack(adopt, tmp_path, family):
     assert adopt(tmp_path / "mpi", "--yes", "--as", "site-mpi")[0] == 0, "it may be adopted again"
 
 
-@pytest.mark.skipif(bool(ctypes.util.find_library("mpi")), reason="the loader of this host finds a library of that name")
+@pytest.mark.skipif(bool(ctypes.util.find_library("mpi")), reason="the loader of this host finds one of its name")
 def test_a_library_that_the_loader_does_not_find_is_in_the_environment(adopt, tmp_path):
     library = tree(tmp_path / "mpi", rpath=False)
     assert adopt(tmp_path / "mpi", "--yes")[0] == 0

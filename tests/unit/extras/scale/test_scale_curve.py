@@ -77,7 +77,12 @@ def test_the_best_numbers_say_what_is_not_decided() -> None:
     assert curve.most_efficient(planted("saturated", 0.005, 6, 1), 1.2) == (None, [])
 
 
-SPENT = {"kernel": 0.0, "faults": 0.0, "threads": 4, "thread_load": 1.0, "rank_load": 1.0}
+SPENT = {
+    "kernel": 0.0,
+    "faults": 0.0,
+    "threads": 4,
+    **dict.fromkeys(("thread_load", "rank_load", "first", "others_load"), 1.0),
+}
 
 
 def step(cpu: float, wall: float, waited: float = 0.0, weak: bool = False, **spent: float) -> Step:
@@ -91,7 +96,9 @@ def step(cpu: float, wall: float, waited: float = 0.0, weak: bool = False, **spe
     ("planted_step", "name"),
     [
         (step(8.0, 3.0, thread_load=1.5), "load"),
-        (step(8.0, 3.0), "serial part or waits"),
+        (step(8.0, 3.0, thread_load=1.5, first=2.0), "serial part"),
+        (step(8.0, 3.0, thread_load=1.5, first=1.5, others_load=1.3), "load"),
+        (step(8.0, 3.0), "waits"),
         (step(8.0, 3.0, waited=1.0), "other work"),
         (step(8.0, 4.0, threads=2), "threads not used"),
         (step(12.0, 3.0), "memory, caches, clock, or spinning"),
