@@ -25,7 +25,6 @@ from plumbline.show.columns import Column, Table
 from plumbline.show.pages import blocks
 from plumbline.show.pages.blocks import Block, block, section
 
-
 #: characters of a line of sentences, where nothing else is known
 WIDTH = 110
 
