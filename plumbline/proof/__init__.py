@@ -98,6 +98,7 @@ def run(
     memory: str | None = None,
     work: Path | None = None,
     output: Path | None = None,
+    loose: bool = False,
 ) -> Proof:
     """Run ``command``, a launch line with its launcher or a program alone, and return the proof of where it ran.
 
@@ -106,7 +107,7 @@ def run(
     found. ``threads`` per rank, ``memory``: those of the plan, by default the placement's. ``work``: where the witness
     writes, a folder that every node sees; default: the present folder in a job of a scheduler and for a scheduler's
     own programs (``srun``), else that of temporary files. ``output``: a folder for the files ``stdout`` and ``stderr``;
-    then the command has no standard input.
+    then the command has no standard input. ``loose``: threads may be on any CPU of their rank.
 
     Raises :class:`PlumbError` for a placement that does not exist, a command that cannot be started (from the OSError
     that says why), where ``work`` cannot be written, and without tools.
@@ -142,7 +143,7 @@ def run(
     plan: Plan | None = None
     differing: list[str] = []
     if ranks and placement:
-        plan, differing = _compared(ranks, this, allowed, placement, threads, memory)
+        plan, differing = _compared(ranks, this, allowed, placement, threads, memory, loose)
     wrong, doubts = _unplanned(ranks, teams, sorted(launchers), this, allowed, plan)
     wrong += [(reason, "") for reason in differing]
     still = f"processes of the command still ran at its end: {', '.join(sorted(left - starters))}"
@@ -295,6 +296,7 @@ def _compared(
     placement: str,
     threads: int | None,
     memory: str | None,
+    loose: bool,
 ) -> tuple[Plan | None, list[str]]:
     """The plan of a host, and what differs from it."""
     hosts = group((rank.host, rank) for rank in ranks)
@@ -308,7 +310,7 @@ def _compared(
     wide = [replace(rank, cpus=sorted({cpu for first in rank.cpus for cpu in cores[first]})) for rank in plan.ranks]
     counts = {host: len(every) for host, every in hosts.items()}
     if all(rank.plan for rank in ranks):  # by plumb-bind
-        return plan, compare.compare(plan, ranks, counts)
+        return plan, compare.compare(plan, ranks, counts, binds="ranks" if loose else "threads")
     reasons = compare.compare(replace(plan, ranks=wide), ranks, counts, binds="site")
     planned = {rank.local_rank: rank.cpus for rank in plan.ranks}
     for rank in () if reasons else ranks:

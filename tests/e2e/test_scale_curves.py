@@ -71,6 +71,18 @@ def test_a_curve_over_threads_is_measured_and_shown_again(program: Path, tmp_pat
 
 
 @needs_two
+def test_a_program_that_ignores_its_threads_is_told_so(tmp_path: Path) -> None:
+    """A second thread that does not exist is no point at which the program is twice as slow per core for no reason."""
+    done = scale(
+        tmp_path, "--counts", "1,2", "--rounds", "3", "--minutes", "0.01", "--", "python3", "-c", "sum(range(10**7))"
+    )
+    assert done.returncode == 0, done.stdout
+    assert "1 thread worked at each point: this program does not use the threads that it is given" in " ".join(
+        done.stdout.split()
+    )
+
+
+@needs_two
 def test_a_point_that_fails_stays_in_the_table_with_its_reason(program: Path, tmp_path: Path) -> None:
     done = scale(tmp_path, "--counts", "1,2", *FIGURE, "--", str(program), "1000", "2")
     assert done.returncode == 1

@@ -168,7 +168,7 @@ def _launch(scaling: Scaling, place: int, number: int, folder: Path) -> Measured
     with hosts.turn():
         seen = proof.run(
             command, scaling.placement or None, threads=scaling.counts[place] if scaling.placement else None,
-            output=folder,
+            output=folder, loose=True,
         )  # fmt: skip
     if seen.status:
         last = process.printed(folder / "stderr").strip().rpartition("\n")[2]

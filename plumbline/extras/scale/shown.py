@@ -71,7 +71,7 @@ def result(scaling: Scaling, folder: Path, ended: str, bound: float) -> Result:
     ]
     if not known.measured:
         return Result(scaling, known, rows, [], "no point has a value")
-    lines = [*_remarks(scaling, known, rows), *_bends(scaling, known, accounts, before)]
+    lines = [*_remarks(scaling, known, rows, accounts), *_bends(scaling, known, accounts, before)]
     if len(known.measured) > 2:
         law, why = known.law()
         lines += [_law(law, known) if law else why]
@@ -96,7 +96,9 @@ def _row(scaling: Scaling, known: Curve, accounts: Mapping[int, Account], place:
     return replace(row, busy=account.cpu_s / account.wall_s / count, cpu=account.cpu_s / first.cpu_s / grown)
 
 
-def _remarks(scaling: Scaling, known: Curve, rows: Sequence[Row]) -> Iterator[str]:
+def _remarks(scaling: Scaling, known: Curve, rows: Sequence[Row], accounts: Mapping[int, Account]) -> Iterator[str]:
+    if scaling.placement and len(accounts) > 1 and all(each.spent["threads"] <= 1 for each in accounts.values()):
+        yield "1 thread worked at each point: this program does not use the threads that it is given"
     first = scaling.counts[known.base]
     if first != scaling.counts[0]:
         yield f"{scaling.counts[0]} {scaling.kind} have no value: all is compared with {first}"

@@ -31,7 +31,7 @@ STATEMENTS = {
     "extras/nodes": 831,
     "extras/profiles": 423,
     "extras/publish": 265,
-    "extras/scale": 497,
+    "extras/scale": 499,
     "extras/search": 1560,
     "extras/spack": 777,
     "extras/tune": 1248,
