@@ -1,10 +1,10 @@
 """Real gates of two commands: the same program twice, and one that computes 5 % more.
 
-    python tests/rates/two_commands.py [--gates 20] [--seconds 0.5] [--ahead]
+    python tests/rates/two_commands.py [--gates 20] [--slower 20] [--seconds 0.5] [--memory] [--ahead]
 
 Each gate is the real ``plumb gate --baseline command:… --candidate command:…``. Finished ones stay in
-``build/rates/two-commands.jsonl``; a new start continues with them. With ``--ahead`` (as root) the programs go before
-all others of a host that works for others too.
+``build/rates/two-commands.jsonl``; a new start continues with them. With ``--memory`` they wait for memory; with
+``--ahead`` (as root) they go before all others of a host that works for others too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,16 @@ int main(int count, char **words) {
     FILE *file = count > 2 ? fopen("/proc/self/autogroup", "w") : NULL;
     if (file) { fputs("-19", file); fclose(file); }
     volatile double value = 1;
+#ifdef MEMORY
+    enum { PART = 1 << 12, PARTS = 1 << 11 };
+    double *field = malloc(sizeof(double) * PART * PARTS);
+    for (long place = 0; place < PART * PARTS; place++) field[place] = 1;
+    for (long left = atol(words[1]) / 1100; left > 0; left--)
+        for (long place = left % PARTS * PART; place < (left % PARTS + 1) * PART; place++) field[place] += 1e-9;
+    value = field[7];
+#else
     for (long left = atol(words[1]); left; left--) value = value * 1.0000001 + 1e-9;
+#endif
     printf("%f\\n", value);
     return 0;
 }
@@ -42,21 +51,26 @@ def main() -> None:
     """Measure what is missing, and print a row of each kind."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gates", type=int, default=20)
+    parser.add_argument("--slower", type=int, help="gates of a slower program (default: as many)")
     parser.add_argument("--seconds", type=float, default=0.5)
+    parser.add_argument("--memory", action="store_true")
     parser.add_argument("--ahead", action="store_true")
     args = parser.parse_args()
     folder = Path("build/rates").resolve()
     folder.mkdir(parents=True, exist_ok=True)
     kept = folder / "two-commands.jsonl"
-    subprocess.run(["gcc", "-O1", "-x", "c", "-", "-o", folder / "loop"], input=PROGRAM, text=True, check=True)
+    program = folder / ("stream" if args.memory else "loop")
+    flags = ["-O1", *(["-DMEMORY"] if args.memory else []), "-x", "c", "-", "-o", str(program)]
+    subprocess.run(["gcc", *flags], input=PROGRAM, text=True, check=True)
     lines = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
-    circumstances = {"seconds": args.seconds, "ahead": args.ahead}
+    circumstances = {"seconds": args.seconds, "ahead": args.ahead, **({"memory": True} if args.memory else {})}
+    counts_of = {"equal": args.gates, "5 % slower": args.gates if args.slower is None else args.slower}
     mine = [line for line in lines if line["under"] == circumstances]
     for number in range(args.gates):
         for kind, factor in KINDS.items():
-            if any((line["number"], line["kind"]) == (number, kind) for line in mine):
+            if number >= counts_of[kind] or any((line["number"], line["kind"]) == (number, kind) for line in mine):
                 continue
-            both = [f"command:{folder}/loop {round(TURNS * args.seconds * times)}" for times in (1, factor)]
+            both = [f"command:{program} {round(TURNS * args.seconds * times)}" for times in (1, factor)]
             old, new = (f"{text} ahead" if args.ahead else text for text in both)
             words = ["gate", "--json", "--measure-equal", "--baseline", old, "--candidate", new, "--seed", str(number)]
             done = subprocess.run([PLUMB, *words], stdout=subprocess.PIPE, text=True, check=False, env=os.environ)
