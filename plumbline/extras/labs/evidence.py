@@ -344,7 +344,7 @@ def finding_line(finding: LessonFinding) -> str:
 
 
 def _with_size(finding: LessonFinding) -> str:
-    return ", ".join(filter(None, (finding.subject, _how_much(finding))))
+    return ": ".join(filter(None, (finding.subject, _how_much(finding))))
 
 
 def _how_much(finding: LessonFinding) -> str:

@@ -145,3 +145,12 @@ def test_an_interrupt_ends_what_the_tests_started(tmp_path: Path) -> None:
         output, _ = process.communicate(timeout=300)
     assert process.returncode == pytest.ExitCode.INTERRUPTED, output
     assert processes.carrying(tmp_path.name + "-run") == []
+
+
+def test_every_file_of_the_bed_is_one_that_waits_for_the_others() -> None:
+    """The bed is one, and two files that use it at once find it busy, or end the faults of each other."""
+    folder = Path(__file__).resolve().parents[2] / "bed"
+    using = [file for file in folder.glob("test_*.py") if "bed: Bed" in file.read_text() or "(bed" in file.read_text()]
+    assert sorted(f"tests/bed/{file.name}" for file in using if file.name != "test_lifecycle.py") == sorted(
+        parallel.BED
+    )

@@ -266,7 +266,7 @@ def test_plans_are_no_comparisons_that_hold_here() -> None:
 def test_no_difference_where_none_could_be_seen_is_not_against_the_lesson() -> None:
     """On one NUMA node all memory is local."""
     found = evidence.findings(LAB, several(50.0, 50.4))
-    assert evidence.closing(LAB, found, "").startswith("not decided here: A spin loop is cheaper, 1.008 times")
+    assert evidence.closing(LAB, found, "").startswith("not decided here: A spin loop is cheaper: 1.008 times")
     assert (
         evidence.closing(LAB, found, "2 packages needed, here 1") == "cannot be shown here: 2 packages needed, here 1"
     )
