@@ -1,10 +1,11 @@
 /* plumb-trace FILE -- PROGRAM ARG...: run a program and list the files that it and its children look at.
  *
- * Each entry of FILE is a letter, a text and a zero byte: F a file or folder that was there when a system
- * call named it, or that the kernel loaded; L a folder that was listed; W a file that was opened to be
- * written alone; X what may look at files that are not listed. A filter (seccomp) stops the processes at
- * calls that take a path and nowhere else: static programs and calls past the C library are seen too, and
- * what computes runs at full speed. */
+ * Each entry of FILE is a letter, a text, a zero byte, the path as it was named, and a zero byte. The text
+ * is that path without links, or that of a link which leads nowhere. F: a file or folder that was there when
+ * a system call named it, or that the kernel loaded; L: a folder that was listed; W: a file that was opened
+ * to be written alone; S: a socket that was connected to; X: what may look at files that are not listed. A
+ * filter (seccomp) stops the processes at calls that take a path and nowhere else: static programs and calls
+ * past the C library are seen too, and what computes runs at full speed. */
 #include "fail.h"
 
 #include <errno.h>
@@ -22,8 +23,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,7 +44,7 @@
 /* beyond the numbers of every architecture; those of x32 programs are larger */
 enum { MOST_CALLS = 0x40000000, FOREIGN = 1 };
 /* where the folder of a relative path is: an argument, or the working folder */
-enum { WORKING = -1, LISTS = -2, HIDES = -3, CLONES = -4 };
+enum { WORKING = -1, LISTS = -2, HIDES = -3, CLONES = -4, CONNECTS = -5 };
 
 static const struct call {
     int number, folder, path, flags; /* places of arguments; flags -1: none */
@@ -90,6 +93,7 @@ static const struct call {
     {__NR_llistxattr, WORKING, 0, -1},
     {__NR_inotify_add_watch, WORKING, 1, -1},
     {__NR_getdents64, LISTS, 0, -1},
+    {__NR_connect, CONNECTS, 1, -1},
     {__NR_clone, CLONES, 0, -1},
 #ifdef __NR_clone3
     {__NR_clone3, CLONES, 0, -1},
@@ -105,6 +109,7 @@ static const struct call {
     {__NR_chroot, HIDES, 0, -1},
     {__NR_pivot_root, HIDES, 0, -1},
     {__NR_mount, HIDES, 0, -1},
+    {__NR_ptrace, HIDES, 0, -1},
 };
 enum { CALLS = sizeof calls / sizeof calls[0] };
 
@@ -115,9 +120,8 @@ static long trace(long request, pid_t pid, unsigned long address, unsigned long 
     return syscall(__NR_ptrace, request, (long)pid, address, data);
 }
 
-static void note(char kind, const char *what) {
-    fprintf(list, "%c%s", kind, what);
-    putc('\0', list);
+static void note(char kind, const char *text, const char *named) {
+    fprintf(list, "%c%s%c%s%c", kind, text, '\0', named, '\0');
 }
 
 /* In the program that begins: stop at the calls of the table, and at all of another architecture. */
@@ -159,23 +163,50 @@ static bool read_path(pid_t pid, uint64_t address, char *path) {
     return false;
 }
 
-/* What a path of a process names, without links; `folder` is the descriptor that a relative one begins at. */
+/* What a path of a process names; `folder` is the descriptor that a relative one begins at. */
 static void note_path(char kind, pid_t pid, int folder, const char *path) {
-    char whole[2 * PATH_MAX];
-    char resolved[PATH_MAX];
-    const char *rest = strncmp(path, "/proc/self", 10) == 0          ? path + 10
-                       : strncmp(path, "/proc/thread-self", 17) == 0 ? path + 17
-                                                                     : NULL;
+    char full[3 * PATH_MAX];
+    char whole[3 * PATH_MAX + 32];
+    char text[PATH_MAX];
+    char name[64];
+    if (folder == AT_FDCWD)
+        snprintf(name, sizeof name, "/proc/%d/cwd", pid);
+    else
+        snprintf(name, sizeof name, "/proc/%d/fd/%d", pid, folder);
+    if (path[0] == '/')
+        snprintf(full, sizeof full, "%s", path);
+    else
+        snprintf(full, sizeof full, "%s/%s", realpath(name, text) != NULL ? text : name, path);
+    const char *start = full + strspn(full, "/") - 1;
+    const char *rest = strncmp(start, "/proc/self", 10) == 0          ? start + 10
+                       : strncmp(start, "/proc/thread-self", 17) == 0 ? start + 17
+                                                                      : NULL;
     if (rest != NULL)
         snprintf(whole, sizeof whole, "/proc/%d%s", pid, rest);
-    else if (path[0] == '/')
-        snprintf(whole, sizeof whole, "%s", path);
-    else if (folder == AT_FDCWD)
-        snprintf(whole, sizeof whole, "/proc/%d/cwd/%s", pid, path);
     else
-        snprintf(whole, sizeof whole, "/proc/%d/fd/%d/%s", pid, folder, path);
-    if (realpath(whole, resolved) != NULL)
-        note(kind, resolved);
+        snprintf(whole, sizeof whole, "%s", start);
+    const ssize_t length =
+        realpath(whole, text) != NULL ? (ssize_t)strlen(text) : readlink(whole, text, sizeof text - 1);
+    if (length < 0)
+        return;
+    text[length] = '\0';
+    note(kind, text, whole);
+}
+
+/* Who answers at a socket with a name looks at files for the program; those of a network are of its ranks. */
+static void note_socket(pid_t pid, const __u64 *arguments) {
+    struct sockaddr_un address = {.sun_family = AF_UNSPEC};
+    const size_t size = arguments[2] < sizeof address ? (size_t)arguments[2] : sizeof address;
+    char path[sizeof address.sun_path + 1] = "";
+    struct iovec here = {&address, size};
+    struct iovec there = {(void *)(uintptr_t)arguments[1], size};
+    if (process_vm_readv(pid, &here, 1, &there, 1, 0) != (ssize_t)size || address.sun_family != AF_UNIX)
+        return;
+    memcpy(path, address.sun_path, sizeof address.sun_path);
+    if (path[0] == '\0')
+        note('X', "by a socket that is no file", "");
+    else
+        note_path('S', pid, AT_FDCWD, path);
 }
 
 static void note_clone(pid_t pid, long number, const __u64 *arguments) {
@@ -183,9 +214,9 @@ static void note_clone(pid_t pid, long number, const __u64 *arguments) {
     struct iovec here = {&flags, sizeof flags};
     struct iovec there = {(void *)(uintptr_t)arguments[0], sizeof flags};
     if (number != __NR_clone && process_vm_readv(pid, &here, 1, &there, 1, 0) != sizeof flags)
-        note('X', "a process");
+        note('X', "a process", "");
     else if (flags & (CLONE_NEWNS | CLONE_UNTRACED))
-        note('X', "another name space");
+        note('X', "another name space", "");
 }
 
 static void note_call(pid_t pid) {
@@ -193,7 +224,7 @@ static void note_call(pid_t pid) {
     char path[PATH_MAX];
     if (trace(PTRACE_GET_SYSCALL_INFO, pid, sizeof info, (unsigned long)&info) <= 0 ||
         info.op != PTRACE_SYSCALL_INFO_SECCOMP) {
-        note('X', "a call that this kernel does not show");
+        note('X', "a call that this kernel does not show", "");
         return;
     }
     const __u64 *arguments = info.seccomp.args;
@@ -201,16 +232,17 @@ static void note_call(pid_t pid) {
     while (call < calls + CALLS && call->number != (int)info.seccomp.nr)
         call++;
     if (info.seccomp.ret_data == FOREIGN || call == calls + CALLS)
-        note('X', "a program of another architecture");
+        note('X', "a program of another architecture", "");
     else if (call->folder == HIDES)
-        note('X', "by io_uring, a handle, a mount or a name space");
+        note('X', "by io_uring, a handle, a mount, a name space or ptrace", "");
+    else if (call->folder == CONNECTS)
+        note_socket(pid, arguments);
     else if (call->folder == CLONES)
         note_clone(pid, call->number, arguments);
-    else if (call->folder == LISTS) {
-        snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, (int)arguments[0]);
-        note_path('L', pid, AT_FDCWD, path);
-    } else if (arguments[call->path] != 0 && !read_path(pid, arguments[call->path], path))
-        note('X', "a path that cannot be read");
+    else if (call->folder == LISTS)
+        note_path('L', pid, (int)arguments[0], ".");
+    else if (arguments[call->path] != 0 && !read_path(pid, arguments[call->path], path))
+        note('X', "a path that cannot be read", "");
     else if (arguments[call->path] != 0 && path[0] != '\0') {
         const int folder = call->folder == WORKING ? AT_FDCWD : (int)arguments[call->folder];
         const bool writes = call->flags >= 0 && (arguments[call->flags] & O_ACCMODE) == O_WRONLY;
@@ -228,7 +260,7 @@ static void note_loaded(pid_t pid) {
         line[strcspn(line, "\n")] = '\0';
         char *path = strchr(line, '/');
         if (path != NULL)
-            note('F', path);
+            note('F', path, path);
     }
     if (maps != NULL)
         fclose(maps);

@@ -76,9 +76,16 @@ def holds(file: Path, text: str) -> bool:
     return file.is_file() and file.read_text(encoding="utf-8").strip() == text
 
 
-def below(path: Path) -> list[Path]:
-    """The file ``path`` itself, or the files in that folder and below; none where there is nothing."""
-    return [file for file in (sorted(path.rglob("*")) if path.is_dir() else [path]) if file.is_file()]
+def below(path: Path, above: tuple[str, ...] = ()) -> list[Path]:
+    """The file ``path`` itself, or the files in that folder and below, also those of linked folders; perhaps none.
+
+    ``above``: the folders that it is in, so that links make no circle.
+    """
+    known, real = [path] * path.is_file(), os.path.realpath(path)
+    if path.is_dir() and real not in above:
+        with contextlib.suppress(PermissionError):
+            known += [file for entry in sorted(path.iterdir()) for file in below(entry, (*above, real))]
+    return known
 
 
 def _put(file: Path, text: str | Iterable[str]) -> None:
@@ -306,12 +313,12 @@ def state(file: Path | os.DirEntry[str], *, follow_symlinks: bool = True) -> Sta
 def states(folder: Path, start: Path) -> dict[str, State]:
     """The state of each file below ``folder``, by its path from ``start``, but for git's and Python's compiled modules.
 
-    A link counts as itself. No file is read.
+    A link counts as itself. No file is read. Folders that vanish meanwhile, or cannot be listed, have no files.
     """
     known: dict[str, State] = {}
-    waiting = [os.fspath(folder)]
+    waiting, passing = [os.fspath(folder)], tuple[type[OSError], ...]()
     while waiting:
-        with os.scandir(waiting.pop()) as entries:
+        with contextlib.suppress(*passing), os.scandir(waiting.pop()) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     waiting += [entry.path] if entry.name != ".git" else []
@@ -319,17 +326,23 @@ def states(folder: Path, start: Path) -> dict[str, State]:
                     name = os.fsencode(os.path.relpath(entry.path, start)).decode("utf-8", "backslashreplace")
                     with contextlib.suppress(FileNotFoundError):
                         known[name] = state(entry, follow_symlinks=False)
+        passing = (FileNotFoundError, PermissionError)
     return known
 
 
 def copy(source: Path, target: Path) -> None:
     """Copy a file, or a folder with what its links name, with modes and times; blocks are shared where they can be.
 
-    What had to be copied is on the disk at the end. Raises OSError, also for what is not a regular file.
+    What had to be copied is on the disk at the end. Raises OSError, also for what is not a regular file, and for a link
+    to a folder that it is in.
     """
     if source.is_dir():
         each = lambda *names: copy(*map(Path, names))  # noqa: E731
-        shutil.copytree(source, target, copy_function=each, ignore_dangling_symlinks=True)
+        try:
+            shutil.copytree(source, target, ignore=_no_circle, copy_function=each, ignore_dangling_symlinks=True)
+        except shutil.Error as error:
+            place, _, why = error.args[0][0]
+            raise OSError(errno.EIO, f"cannot copy: {why}", place) from None
         return
     with opened(source) as old, target.open("xb") as new:  # never through a link that is there
         try:
@@ -339,6 +352,14 @@ def copy(source: Path, target: Path) -> None:
             new.flush()
             os.fsync(new)
     shutil.copystat(source, target)
+
+
+def _no_circle(folder: str, names: list[str]) -> list[str]:
+    above = {os.path.realpath(place) for place in (Path(folder), *Path(folder).parents)}
+    for entry in (Path(folder, name) for name in names):
+        if entry.is_symlink() and os.path.realpath(entry) in above:
+            raise OSError(errno.ELOOP, "it is a link to a folder that it is in", str(entry))
+    return []
 
 
 def sha256_once(file: Path) -> str:

@@ -103,6 +103,7 @@ VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--racks": ("REGEX", _pattern),
     "--ranks": ("N", _count),
     "--resume": ("FOLDER", Path),
+    "--rounds": ("N", _count),
     "--seconds": ("S", _positive),
     "--seed": ("N", int),
     "--since": ("TIME", _time),

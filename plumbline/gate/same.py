@@ -1,8 +1,9 @@
 """Whether both sides of a gate are the same program, which needs no measuring.
 
-They are where their circumstances are equal, and every file that a launch looks at. A launch of each side under
-``plumb-trace`` shows these, also those of children, static programs and calls past the C library. What may look at
-files that are not shown is never the same. Files of a side's build count by their content, all others by their path.
+They are where their circumstances are equal, and every file that a launch looks at. Launches of each side under
+``plumb-trace`` show these, also those of children, static programs and calls past the C library. What may look at
+files that are not shown, or looks at others in each launch, is never the same. Files of a side's build count by their
+names, links and content, all others by their path.
 """
 
 from __future__ import annotations
@@ -24,8 +25,14 @@ from plumbline.launch import pipeline
 from plumbline.launch.prepare import Prepared
 from plumbline.records.model import Record
 
-#: folders whose files say nothing of a program
-_PASSING = (("proc",), ("sys",), ("dev",))
+#: folders whose files say nothing of a program, but for the shared memory in them
+_PASSING, _SHARED = (("proc",), ("sys",), ("dev",)), Path("/dev/shm")  # noqa: S108 - no file of ours
+#: sockets of daemons that only look up names, or write a log
+_HARMLESS = re.compile(
+    r"(/var)?/run/(nscd|munge|nvidia-persistenced|systemd/(userdb|journal|resolve))/|/var/lib/sss/pipes/|/dev/log$"
+)
+#: traced launches of a side: what only some launches look at, or not the first, is seen more likely
+LAUNCHES = 2
 _DATE = re.compile(rb"\b\d\d:\d\d:\d\d\b|\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d \d{4}\b")
 #: begin of an ELF file of 64 bits, low bytes first; of its sections: name, type, flags, address, place, size
 _ELF, _SECTION = b"\x7fELF\x02\x01", "<IIQQQQ"
@@ -46,7 +53,9 @@ def compare(first: Prepared, second: Prepared, folder: Path) -> tuple[bool, list
     except Unseen as error:
         return False, [f"the same program file on both sides, but measured: {error}"]
     names = sorted(name for name in seen[0].keys() | seen[1].keys() if seen[0].get(name) != seen[1].get(name))
-    return not names, [f"the same program file on both sides, but launches read another {name}" for name in names[:1]]
+    return not names, [
+        f"the same program file on both sides, but launches read another {name[1:]}" for name in names[:1]
+    ]
 
 
 def circumstances(job: Prepared) -> str:
@@ -67,7 +76,15 @@ def roots(record: Record) -> list[Path]:
 
 
 def looked_at(job: Prepared, folder: Path) -> dict[str, str]:
-    """The content, or kind, of all that a launch of ``job`` in ``folder`` looks at; raises :class:`Unseen`."""
+    """The content, or kind, of all that launches of ``job`` in ``folder`` look at; raises :class:`Unseen`."""
+    first, *others = (_launched(job, folder) for _ in range(LAUNCHES))
+    for seen in others:
+        for name in sorted(name for name in first.keys() | seen.keys() if first.get(name) != seen.get(name))[:1]:
+            raise Unseen(f"not each of its launches looks at {name[1:]}, or it changes", job.variant.name)
+    return first
+
+
+def _launched(job: Prepared, folder: Path) -> dict[str, str]:
     where, record, listed = job.variant.name, copy.copy(job.record), folder.with_name(f"{folder.name}.files")
     if job.manifest.container or job.variant.nodes > 1:
         raise Unseen("launches in containers or over several nodes are not traced", where)
@@ -75,39 +92,58 @@ def looked_at(job: Prepared, folder: Path) -> dict[str, str]:
     record.launches, record.loaded = [], []
     try:
         launch = pipeline.launch(replace(job, record=record), 0, 0, folder)
-        entries = sorted(set(listed.read_bytes().split(b"\0")[:-1]))
+        texts = listed.read_bytes().split(b"\0")
     except OSError as error:
         raise Unseen(f"a launch cannot be traced: {error}", where) from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         listed.unlink(missing_ok=True)
-    copies = (file for path in job.variant.context.get("copy", {}).values() for file in files.below(Path(path)))
-    entries += [b"F" + os.fsencode(file.resolve()) for file in copies]  # made by the driver, which is not traced
     if not launch.verified:
         raise Unseen(f"the traced launch is not verified: {launch.reasons[0]}", where)
+    entries = {
+        (chr(text[0]), os.fsdecode(text[1:]), os.fsdecode(name))
+        for text, name in zip(texts[::2], texts[1::2], strict=False)
+    }
+    if ("F", str(Path(record.benchmark.file).resolve())) not in {entry[:2] for entry in entries}:
+        raise Unseen("its ranks start where they are not traced", where)
+    copies = (file for path in job.variant.context.get("copy", {}).values() for file in files.below(Path(path)))
+    entries |= {("F", str(file.resolve()), str(file)) for file in copies}  # made by the driver, which is not traced
     built, seen = roots(record), dict[str, str]()
-    for kind, text in ((chr(entry[0]), os.fsdecode(entry[1:])) for entry in entries):
-        path = Path(text)
-        root = next((root for root in built if path.is_relative_to(root)), None)
+    for kind, text, name in sorted(entries):
+        path, names = Path(text), Path(name)
         if kind == "X":
             raise Unseen(f"it may read files that are not seen: {text}", where)
-        if root:
-            seen[f"{kind}{path.relative_to(root)}"] = _content(path, kind, where)
-        elif kind == "F" and path.parts[1:2] not in _PASSING and path.is_file():
-            seen[text] = ""  # the folder of the launch is gone
-    if b"F" + os.fsencode(Path(record.benchmark.file).resolve()) not in entries:
-        raise Unseen("its ranks start where they are not traced", where)
+        is_passing = path.parts[1:2] in _PASSING and not path.is_relative_to(_SHARED)
+        inside, named = _inside(path, built), _inside(names, built)
+        if kind == "S" and os.path.lexists(text) and not _HARMLESS.match(text):
+            raise Unseen(f"another program may read files for it, at the socket {text}", where)
+        if inside or named:
+            key = inside if names.parts[1:2] in _PASSING else named or str(names)
+            seen[f"{kind}{key}"] = f"{inside} {_content(path, kind, where)}" if inside else text
+        elif not is_passing and os.path.lexists(text):  # the folder of the launch is gone
+            seen[kind + text] = ""
     return seen
 
 
+def _inside(path: Path, built: list[Path]) -> str | None:
+    """``path`` from the folder on that was ``built`` and has it; None elsewhere."""
+    for root in built:
+        for top in (path, *path.parents):
+            if top.name == root.name and top.resolve() == root:
+                return str(path.relative_to(top))
+    return None
+
+
 def _content(path: Path, kind: str, where: str) -> str:
-    """Of a file of a build its SHA-256 and whether it may be run, of a folder that was listed its names."""
+    """Of a file of a build its SHA-256 and its mode, of a folder that was listed its names."""
     try:
+        mode = f"{path.stat().st_mode:o}"
         if path.is_dir():
-            return repr(sorted(entry.name for entry in path.iterdir())) if kind == "L" else ""
-        return f"{files.sha256(path)} {path.stat().st_mode & 0o111}"
+            return repr([mode, *sorted(entry.name for entry in path.iterdir())]) if kind == "L" else mode
+        with files.opened(path) as stream:
+            return f"{files.sha256_of(stream)} {mode}"
     except OSError as error:
-        raise Unseen(f"it reads a file of the build that is gone afterwards: {path}", where) from error
+        raise Unseen(f"it reads a file of the build that cannot be read afterwards: {path}", where) from error
 
 
 def built_otherwise(first: Record, second: Record) -> list[str]:

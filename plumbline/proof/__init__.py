@@ -107,7 +107,8 @@ def run(
     found. ``threads`` per rank, ``memory``: those of the plan, by default the placement's. ``work``: where the witness
     writes, a folder that every node sees; default: the present folder in a job of a scheduler and for a scheduler's
     own programs (``srun``), else that of temporary files. ``output``: a folder for the files ``stdout`` and ``stderr``;
-    then the command has no standard input. ``loose``: threads may be on any CPU of their rank.
+    then the command has no standard input, and a signal is this process's, too. ``loose``: threads may be on any CPU of
+    their rank.
 
     Raises :class:`PlumbError` for a placement that does not exist, a command that cannot be started (from the OSError
     that says why), where ``work`` cannot be written, and without tools.
@@ -169,8 +170,10 @@ def _run(command: Sequence[str], folder: Path, output: Path | None) -> tuple[int
     """Exit status of the command, below 0 the signal that ended it, and the seconds that it took."""
     started: list[subprocess.Popen[bytes]] = []
     early: list[int] = []
+    came: list[int] = []
 
     def pass_on(number: int, _: Any) -> None:
+        came.append(number)
         if not started:
             early.append(number)
         elif number not in _KEYS or not proc.in_foreground():  # there the command has the terminal's too
@@ -194,6 +197,8 @@ def _run(command: Sequence[str], folder: Path, output: Path | None) -> tuple[int
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+        for number in came if output else ():  # who reads the output goes on, and is interrupted, too
+            signal.raise_signal(number)
 
 
 def _left(folder: Path) -> set[str]:

@@ -212,7 +212,7 @@ def _sites() -> list[bytes]:
     """The folders of sites; the empty one is the results folder without them."""
     try:
         with os.scandir(os.fsencode(paths.results())) as entries:
-            return [b"", *sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))]
+            return [b"", *sorted(entry.name for entry in entries if os.path.isdir(entry.path))]  # noqa: PTH112 - bytes
     except FileNotFoundError:
         return []
 

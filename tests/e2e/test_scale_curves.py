@@ -83,6 +83,33 @@ def test_a_program_that_ignores_its_threads_is_told_so(tmp_path: Path) -> None:
 
 
 @needs_two
+def test_the_work_of_processes_counts(tmp_path: Path) -> None:
+    """Nothing claims that the threads are not used, or that the work takes half of its CPU time."""
+    page = tmp_path / "curve.txt"
+    count = "i=0; while test $i -lt $((600000/{threads})); do i=$((i+1)); done"
+    work = f"for each in $(seq {{threads}}); do sh -c '{count}' & done; wait"
+    done = scale(tmp_path, "--counts", "1,2", "--rounds", "3", "--output", str(page), "--", "sh", "-c", work)
+    assert done.returncode == 0, done.stdout
+    assert "does not use the threads" not in " ".join(done.stdout.split())
+    (row,) = (line for line in page.read_text().splitlines() if line.lstrip().startswith("2 "))
+    assert float(row.split()[-1]) > 0.7
+
+
+@needs_two
+def test_an_interrupt_ends_it_and_is_no_launch(tmp_path: Path) -> None:
+    """It goes on from there until its minutes are over, and is then shown only."""
+    interrupt = "echo >> starts; test $(wc -l < starts) = 3 && kill -INT $PPID && exec sleep 9; true"
+    done = scale(tmp_path, "--counts", "1,2", "--minutes", "0.001", "--work", "here", "--", "sh", "-c", interrupt)
+    assert done.returncode not in (0, 1)
+    assert "interrupted by SIGINT" in done.stderr
+    for launches in (2, 6, 6):
+        assert len(json.loads((tmp_path / "here" / "launches.json").read_text())) == launches
+        assert scale(tmp_path, "--resume", "here").returncode == 0
+    assert scale(tmp_path, "--resume", "here", "--rounds", "4", "--minutes", "1").returncode == 0
+    assert len(json.loads((tmp_path / "here" / "launches.json").read_text())) == 8
+
+
+@needs_two
 def test_a_point_that_fails_stays_in_the_table_with_its_reason(program: Path, tmp_path: Path) -> None:
     done = scale(tmp_path, "--counts", "1,2", *FIGURE, "--", str(program), "1000", "2")
     assert done.returncode == 1
@@ -104,6 +131,9 @@ def test_ranks_of_the_commands_own_launcher(tmp_path: Path) -> None:
     done = scale(tmp_path, *words, "--", *launch, "--bind-to", "core", pi, *end)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "strong scaling over ranks" in done.stdout
+    ranks = [word.replace("{ranks}", "2") for word in launch]
+    done = scale(tmp_path, *words, "--", *ranks, "--bind-to", "core", pi, *end)
+    assert "it started 2 ranks: over threads it is one process" in done.stdout
     done = scale(tmp_path, *words, "--", *launch, "--bind-to", "none", pi, *end)
     assert done.returncode == 1
     assert "may run on every CPU of the command" in done.stdout
@@ -117,6 +147,7 @@ def test_ranks_of_the_commands_own_launcher(tmp_path: Path) -> None:
         (["--counts", "1,2", "--", "./nosuch"], "there is no program ./nosuch"),
         (["--counts", "1,2", "--figure", "x (\\S+)", "--", "true"], "--figure without a direction"),
         (["--resume", "nosuch"], "no such folder"),
+        (["--resume", "nosuch", "--counts", "1,2"], "--resume has its own command"),
         (["--efficiency", "2", "--", "true"], "2 is no efficiency"),
     ],
 )

@@ -169,6 +169,9 @@ def every(damaged: Callable[[PlumbError], None] | None = None) -> dict[str, Lab]
             if damaged is None or file.parent == FOLDER:
                 raise
             damaged(error)
+    for file in folder().glob("*.yaml"):
+        if damaged and (FOLDER / file.name).exists():
+            damaged(PlumbError(f"not used: Plumbline has a lab {file.stem}", str(file), "give it another name"))
     return labs
 
 
@@ -186,7 +189,7 @@ def named(name: str) -> Lab:
 @functools.cache
 def _load(file: Path) -> Lab:
     lab = schemas.load("lab", file, Lab, "the lab", "restore the file")
-    faults = [("name", f"the file is {file.name}")] * (lab.name != file.stem)
+    faults = [("name", f"it is {lab.name} here, and {file.stem} in the file's name")] * (lab.name != file.stem)
     for member, wrong in (*faults, *_faults(lab)):
         raise PlumbError(f"not a valid lab: {member}: {wrong}", str(file), "fix the file")
     return lab

@@ -22,6 +22,8 @@ BEND = 0.05
 MAIN = 0.6
 #: the busiest thread by the mean, above which the load is uneven
 UNEVEN = 1.1
+#: part of the CPU time that the threads which are known one by one have, at least, to speak of them
+LISTED = 0.8
 #: part of the time that a thread waited for its CPU, above which other work has it
 WAITED = 0.1
 
@@ -39,6 +41,11 @@ class Account:
     def kernel_s(self) -> float:
         """CPU time in the kernel."""
         return self.cpu_s * self.spent["kernel"]
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether its threads are known one by one: not those that were joined, and those of other processes."""
+        return self.spent.get("listed", 1.0) >= LISTED
 
 
 @dataclass(frozen=True)
@@ -96,6 +103,10 @@ def _costly(step: Step) -> bool:
     return step.part(step.work) > MAIN
 
 
+def _unlisted(step: Step) -> bool:
+    return _idle(step) and step.kind == "threads" and not step.new.is_listed
+
+
 def _unused(step: Step) -> bool:
     return step.new.spent["threads"] <= step.old.spent["threads"] and _idle(step) and step.kind == "threads"
 
@@ -120,6 +131,10 @@ CAUSES: tuple[Cause, ...] = (
     Cause("other work", _crowded, lambda step: (
         f"a thread waited for its CPU for {step.new.waited_s / step.new.wall_s:.0%} of the time, which other work had"
     ), "measure again when nothing else runs"),
+    Cause("load or waits", _unlisted, lambda step: (
+        f"CPUs were busy {step.busy:.0%} as long as before; threads that were joined, and processes, "
+        "are known as a sum only"
+    ), "let each measure its time"),
     Cause("threads not used", _unused, lambda step: (
         f"{counted(int(step.new.spent['threads']), 'thread')} worked: "
         "this program does not use the threads that it is given"

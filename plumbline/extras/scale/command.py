@@ -7,6 +7,8 @@ import secrets
 import shlex
 import shutil
 
+from msgspec.structs import replace
+
 from plumbline.base import paths, terminal
 from plumbline.base.errors import PlumbError
 from plumbline.commands import options
@@ -29,16 +31,16 @@ LACKING = 1
     option("words", "the command: {threads}, {ranks} and arithmetic with them are replaced", nargs="*",
            metavar="-- COMMAND"),
     option("--counts", "numbers of threads, or of ranks: 1,2,4 or doubling or ladder, the steps of this machine "
-           "(default: ladder)", default=points.LADDER, metavar="LIST"),
+           "(default: ladder)", metavar="LIST"),
     flag("--weak", "the command's work grows with the number: its size has a placeholder, such as {100*threads}"),
     option("--values", "what {value} stands for at each point", metavar="A,B,…"),
-    option("--order", "cores of the threads: close together or far apart (default: compact)", default="compact",
+    option("--order", "cores of the threads: close together or far apart (default: compact)",
            choices=("compact", "spread")),
     option("--figure", "the number that this regular expression has in ( ) (default: time)"),
     option("--unit", "unit of --figure (default: none)", metavar="UNIT"),
     options.better("--figure"),
-    option("--minutes", "end after M minutes (default: 10)", default=10.0),
-    option("--rounds", "most rounds over all points (default: 30)", default=30, type=int, metavar="N"),
+    option("--minutes", "end after M minutes (default: 10)"),
+    option("--rounds", "most rounds over all points (default: 30)"),
     option("--efficiency", "least efficiency of the number for core hours (default: 0.7)", default=0.7, type=float,
            metavar="X"),
     option("--work", "folder of this scaling (default: in the build folder)"),
@@ -48,8 +50,8 @@ LACKING = 1
     usage="plumb scale [--counts LIST] [--weak] [--figure REGEX --better DIRECTION] -- COMMAND\n"
     "       plumb scale --resume FOLDER",
     rules=[
-        goes_without("resume", "words weak values figure work dry_run", "--resume has its own command",
-                     "leave the others out"),
+        goes_without("resume", "words counts order weak values figure unit better work dry_run",
+                     "--resume has its own command", "leave the others out"),
         only_with("figure", "better", "--figure without a direction", "add --better lower or --better higher"),
         only_with("better unit", "figure", "--better and --unit go with --figure", "leave them out"),
     ],
@@ -62,7 +64,8 @@ def run_scale(args: argparse.Namespace) -> int:
         raise PlumbError(f"{args.efficiency:g} is no efficiency", f"{points.WHERE} --efficiency", "such as 0.7")
     if args.resume:
         folder = args.resume.resolve()
-        scaling = SCALING.load(folder)
+        scaling = SCALING.peek(folder)
+        scaling = replace(scaling, minutes=args.minutes or scaling.minutes, rounds=args.rounds or scaling.rounds)
     else:
         scaling = _begun(args)
         if args.dry_run:
@@ -89,17 +92,19 @@ def _begun(args: argparse.Namespace) -> Scaling:
         raise PlumbError(f"'{args.figure}': {fault}", f"{points.WHERE} --figure", "such as 'rate: (\\S+)'")
     here = machine.load()
     kind = points.kind(args.words)
-    counts = points.numbers(args.counts, here, kind)
+    counts = points.numbers(points.LADDER if args.counts is None else args.counts, here, kind)
     values = args.values.split(",") if args.values else []
     words = points.commands(args.words, kind, counts, values, args.weak)
     if shutil.which(words[0][0]) is None:
-        raise PlumbError(f"there is no program {words[0][0]}", points.WHERE, "build it, or give its path")
+        raise PlumbError(
+            f"there is no program {words[0][0]} that can be started", points.WHERE, "build it, or give its path"
+        )
     printed = FigureRule(pattern=args.figure, unit=args.unit or "1", better=args.better or "lower")
     return Scaling(
         name=store.new_session(), kind=kind, counts=counts, commands=words,
-        placement="" if kind == "ranks" else args.order, weak=args.weak,
-        rule=printed if args.figure else FigureRule(wall=True), minutes=args.minutes, rounds=max(args.rounds, 1),
-        seed=secrets.randbits(32), circumstances=circumstances([]),
+        placement="" if kind == "ranks" else args.order or "compact", weak=args.weak,
+        rule=printed if args.figure else FigureRule(wall=True), minutes=args.minutes or 10.0,
+        rounds=args.rounds or 30, seed=secrets.randbits(32), circumstances=circumstances([]),
     )  # fmt: skip
 
 

@@ -47,7 +47,7 @@ def ratio(logs: Floats, error: float = ERROR) -> Interval:
 
 
 def _reach(values: Floats, error: float, floor: float = 0.0) -> float:
-    if len(values) < 2:
+    if len(values) < ROUNDS:
         return math.inf
     deviation = math.hypot(float(np.std(values, ddof=1)), floor)
     return float(-special.stdtrit(len(values) - 1, error / 2)) * deviation / math.sqrt(len(values))

@@ -7,18 +7,19 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
-from msgspec import Struct
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from plumbline import parsers, proof
 from plumbline.base import files, group, paths, schemas, terminal, units
 from plumbline.base.errors import PlumbError
 from plumbline.extras.scale import bends, curve
 from plumbline.extras.scale.curve import Curve
-from plumbline.launch import conclusions, hosts, process
+from plumbline.launch import conclusions, hosts, output, process
 from plumbline.measure.session import Kind
 from plumbline.parsers.application import FigureRule, Rules
 from plumbline.records.launch import ThreadSeen
@@ -57,28 +58,35 @@ class Scaling(Struct, frozen=True, kw_only=True):
 
 
 class Measured(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A launch of a point: its ``value``, or the ``reason`` why it has none; CPU time and how it was spent."""
+    """A launch of a point: its ``value``, or the ``reason`` why it has none; CPU time and how it was spent.
 
-    place: int
-    round: int
-    value: float | None = None
+    ``took_s`` is with all that came before and after the command.
+    """
+
+    place: Annotated[int, Meta(ge=0)]
+    round: Annotated[int, Meta(ge=0)]
+    value: Annotated[float, Meta(gt=0)] | None = None
     reason: str = ""
     cpu_s: float = 0.0
     wall_s: float = 0.0
     waited_s: float = 0.0
+    took_s: float = 0.0
     spent: dict[str, float] = {}
 
 
 SCALING = Kind("scaling", "scale", "scaling.json", Scaling)
 
 
-def kept(folder: Path) -> list[Measured]:
-    """The launches in ``folder``; none where nothing was measured."""
+def kept(folder: Path, scaling: Scaling) -> list[Measured]:
+    """The launches in ``folder``; none where nothing was measured. Raises :class:`PlumbError` for others."""
     file = folder / FILE
     if not file.exists():
         return []
     try:
-        return msgspec.convert(schemas.parse_json(file.read_text(encoding="utf-8")), list[Measured])
+        launches = msgspec.convert(schemas.parse_json(file.read_text(encoding="utf-8")), list[Measured])
+        if any(each.place >= len(scaling.counts) or each.round >= len(launches) for each in launches):
+            raise ValueError("a point or a round that was not measured")
+        return launches
     except (OSError, ValueError, msgspec.ValidationError) as error:
         raise PlumbError(f"not the launches of a scaling: {error}", str(file), "begin a new one") from error
 
@@ -116,8 +124,8 @@ def faults(scaling: Scaling, launches: Sequence[Measured]) -> dict[int, str]:
 
 def measure(folder: Path, scaling: Scaling, say: Callable[[str], None]) -> str:
     """Measure rounds until every efficiency is known well enough; returns why it ended."""
-    launches, begin = kept(folder), time.monotonic()
-    durations: list[float] = []
+    launches = kept(folder, scaling)
+    begin = time.monotonic() - sum(launch.took_s for launch in launches)
     with SCALING.locked(folder), terminal.bar():
         while True:
             now = curve_of(scaling, launches)
@@ -137,10 +145,11 @@ def measure(folder: Path, scaling: Scaling, say: Callable[[str], None]) -> str:
                 number, left = number + 1, [place for place in _order(scaling, number + 1) if place not in out]
             if number >= curve.ROUNDS and time.monotonic() - begin >= 60 * scaling.minutes:
                 return "time is up"
+            SCALING.load(folder)  # raises where the circumstances are others now
             for place in left:
                 started = time.monotonic()
-                launches.append(_launch(scaling, place, number, folder / "launch"))
-                durations.append(time.monotonic() - started)
+                launch = _launch(scaling, place, number, folder / "launch")
+                launches.append(replace(launch, took_s=time.monotonic() - started))
                 files.replace(folder / FILE, msgspec.json.encode(launches).decode())
                 say(_line(scaling, launches[-1]))
                 rest = units.human_seconds(max(60 * scaling.minutes - (time.monotonic() - begin), 0))
@@ -156,9 +165,12 @@ def _order(scaling: Scaling, number: int) -> list[int]:
 
 def _line(scaling: Scaling, launch: Measured) -> str:
     count = units.counted(scaling.counts[launch.place], scaling.kind.removesuffix("s"))
-    unit = scaling.rule.unit
-    shown = launch.reason or " ".join(units.human(launch.value or 0.0, unit))
-    return f"round {launch.round + 1}  {count}: {shown}"
+    return f"round {launch.round + 1}  {count}: {launch.reason or shown(scaling, launch.value or 0.0)}"
+
+
+def shown(scaling: Scaling, value: float) -> str:
+    """A ``value`` with its unit, if it has one."""
+    return " ".join(units.human(value, scaling.rule.unit)).removesuffix(" 1")
 
 
 def _launch(scaling: Scaling, place: int, number: int, folder: Path) -> Measured:
@@ -171,8 +183,12 @@ def _launch(scaling: Scaling, place: int, number: int, folder: Path) -> Measured
             output=folder, loose=True,
         )  # fmt: skip
     if seen.status:
-        last = process.printed(folder / "stderr").strip().rpartition("\n")[2]
-        return Measured(place=place, round=number, reason=": ".join(filter(None, (proof.ending(seen.status), last))))
+        texts = (process.printed(folder / name) for name in ("stdout", "stderr"))
+        reason = output.cause_of(process.Ended("failed", seen.status, seen.wall_s), texts, who="it")
+        return Measured(place=place, round=number, reason=reason)
+    if scaling.placement and len(seen.ranks) > 1:
+        reason = f"it started {len(seen.ranks)} ranks: over threads it is one process, {{ranks}} in it scales ranks"
+        return Measured(place=place, round=number, reason=reason)
     if not seen.verified:
         return Measured(place=place, round=number, reason=seen.reasons[0] if seen.reasons else seen.verdict)
     try:
@@ -180,12 +196,15 @@ def _launch(scaling: Scaling, place: int, number: int, folder: Path) -> Measured
     except PlumbError as error:
         return Measured(place=place, round=number, reason=error.message)
     usages = [rank.usage for rank in seen.ranks]
+    listed = sum(thread.cpu_s or 0.0 for rank in seen.ranks for thread in rank.threads)
+    cpu_s = sum(usage["user_s"] + usage["system_s"] for usage in usages)
+    cpu_s += sum(other.cpu_s for rank in seen.ranks for other in rank.others)
     shutil.rmtree(folder)
     return Measured(
         place=place, round=number, value=value,
-        cpu_s=sum(usage["user_s"] + usage["system_s"] for usage in usages),
+        cpu_s=cpu_s,
         wall_s=max(usage["wall_s"] for usage in usages), waited_s=seen.waited_s,
-        spent={**conclusions.spent(seen.ranks), **_first(seen.ranks[0].threads)},
+        spent={**conclusions.spent(seen.ranks), **_first(seen.ranks[0].threads), "listed": listed / (cpu_s + 1e-9)},
     )  # fmt: skip
 
 

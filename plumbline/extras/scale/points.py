@@ -8,12 +8,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from plumbline.base.errors import PlumbError
+from plumbline.base.units import counted
 from plumbline.host.machine import Machine
 
 WHERE = "plumb scale"
 #: lists with a name of their own
 LADDER, DOUBLING = "ladder", "doubling"
 _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
+_NAMES = {"threads", "ranks", "n"}
 #: what integer arithmetic of a placeholder may do
 _OPERATIONS = {
     ast.Add: int.__add__,
@@ -54,8 +56,8 @@ def numbers(spelling: str, machine: Machine, kind: str) -> list[int]:
     if spelling in (LADDER, DOUBLING):
         return ladder(machine) if spelling == LADDER else doubling(cores)
     words = spelling.split(",")
-    if wrong := next((word for word in words if not re.fullmatch(r"[1-9]\d{0,6}", word.strip())), None):
-        message = f"'{wrong}' is no whole number above 0"
+    if wrong := [word for word in words if not re.fullmatch(r"[1-9]\d{0,6}", word.strip())]:
+        message = f"'{wrong[0]}' is no whole number above 0"
         raise PlumbError(message, option, f"a list such as 1,2,4, or {LADDER}, or {DOUBLING}")
     counts = sorted(map(int, words))
     if twice := next((count for count, following in itertools.pairwise(counts) if count == following), None):
@@ -73,10 +75,12 @@ def commands(
     """The command of each of ``counts``: ``{threads}``, ``{ranks}``, ``{n}`` and arithmetic with them are replaced.
 
     ``{value}`` is that of ``values``, one for each. Raises :class:`PlumbError` where the commands should differ and do
-    not, where an expression has no whole value, and for values of another number than ``counts``.
+    not, where an expression has no whole value, and for values of another number than ``counts`` or without a place.
     """
+    if any("{value}" in word for word in words) != bool(values):
+        raise PlumbError("{value} in the command and --values go together", WHERE, "write both, or neither")
     if values and len(values) != len(counts):
-        message = f"{len(values)} values for {len(counts)} points ({', '.join(map(str, counts))})"
+        message = f"{counted(len(values), 'value')} for {len(counts)} points ({', '.join(map(str, counts))})"
         raise PlumbError(message, f"{WHERE} --values", "give one for each point")
     each = [
         [_filled(word, {kind: count, "n": count}, values[place] if values else None) for word in words]
@@ -99,8 +103,11 @@ def _filled(word: str, names: Mapping[str, int], value: str | None) -> str:
             known = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         except (SyntaxError, ValueError, RecursionError):
             known = set()
-        if not known or not known <= names.keys():
+        if not known or not known <= _NAMES:
             return match[0]  # braces of the command's own
+        if not known <= names.keys():
+            kind = next(iter(names))
+            raise PlumbError(f"{match[0]} has no number, as the curve is over {kind}", word, f"write {kind} or n there")
         try:
             return str(_value(tree, names))
         except (ArithmeticError, ValueError) as error:

@@ -6,6 +6,7 @@ import csv
 import io
 import itertools
 import json
+import math
 import shlex
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -57,7 +58,7 @@ class Result:
 
 def result(scaling: Scaling, folder: Path, ended: str, bound: float) -> Result:
     """The result of the launches in ``folder``; ``bound`` is the least efficiency for core hours."""
-    launches = measured.kept(folder)
+    launches = measured.kept(folder, scaling)
     faults, accounts = measured.faults(scaling, launches), measured.accounts(launches)
     known = measured.curve_of(scaling, launches)
     starts = points.starts(scaling.counts, machine.load()) if scaling.placement else {}
@@ -84,7 +85,7 @@ def _row(scaling: Scaling, known: Curve, accounts: Mapping[int, Account], place:
     values = known.values[place][np.isfinite(known.values[place])]
     row = Row(
         count,
-        value=" ".join(units.human(float(np.median(values)), scaling.rule.unit)),
+        value=measured.shown(scaling, float(np.median(values))),
         speedup=known.speedup(place),
         efficiency=known.efficiency(place),
         gained=None if before is None else _gained(known, place, before),
@@ -97,7 +98,8 @@ def _row(scaling: Scaling, known: Curve, accounts: Mapping[int, Account], place:
 
 
 def _remarks(scaling: Scaling, known: Curve, rows: Sequence[Row], accounts: Mapping[int, Account]) -> Iterator[str]:
-    if scaling.placement and len(accounts) > 1 and all(each.spent["threads"] <= 1 for each in accounts.values()):
+    one = all(each.spent["threads"] <= 1 and each.is_listed for each in accounts.values())
+    if scaling.placement and len(accounts) > 1 and one:
         yield "1 thread worked at each point: this program does not use the threads that it is given"
     first = scaling.counts[known.base]
     if first != scaling.counts[0]:
@@ -154,7 +156,7 @@ def _interval(each: Interval | None, form: str = ".2f") -> str:
         return ""
     return (
         f"{each.value:{form}}"
-        if each.low == each.high
+        if each.low == each.high or math.isinf(each.high)  # too few rounds for an interval
         else f"{each.value:{form}} ({each.low:{form}} to {each.high:{form}})"
     )
 
@@ -249,7 +251,7 @@ def document(result: Result) -> Block:
             )
         ],
         together=True, beside=True, height=330, legend=True,
-        x={"name": scaling.kind, "min": "dataMin", "max": "dataMax", "type": "value"},
+        x={"name": scaling.kind, "min": "dataMin", "max": "dataMax", "type": "value", "minInterval": 1},
         y={"name": "speed-up", "type": "value", "scale": False, "boundaryGap": 0},
     )  # fmt: skip
     return {

@@ -29,6 +29,7 @@ import yaml
 from plumbline import mpi
 from plumbline.base import surroundings
 from plumbline.base.errors import PlumbError
+from plumbline.launch import output, process
 from plumbline.launch.witness import processes
 from plumbline.launch.witness.model import RankWitness
 from plumbline.measure.application.readings import Reading, checks, figures, readings, unknown
@@ -75,15 +76,16 @@ def run(words: Sequence[str], folder: Path) -> Run:
             raise PlumbError(f"cannot start {words[0]}: {error.strerror}", "--", "name a program or its path") from None
         wall_s = time.monotonic() - began
         seen = processes.observed(processes.documents_in(place)[0])
+    text = done.stdout.decode(errors="replace")
     if done.returncode:
-        raise PlumbError(f"the command failed: exit status {done.returncode}", shlex.join(words), "run it by itself")
+        why = output.cause_of(process.Ended("failed", done.returncode, wall_s), [text], who="the command")
+        raise PlumbError(why, shlex.join(words), "run it by itself")
     (opened, read), after = watch.names(), _states(folder)
     changed = {name for name, state in after.items() if before.get(name) != state}
-    texts = {name: text for name in changed if (text := _text(folder / name)) is not None}
+    texts = {name: content for name in changed if (content := _text(folder / name)) is not None}
     ranks = list({rank.rank: rank for rank in seen if rank.rank >= 0}.values()) or seen
     known = before.keys() & after.keys()
-    output = done.stdout.decode(errors="replace")
-    return Run(output, texts, ranks, opened & known - changed, read & known & changed, wall_s)
+    return Run(text, texts, ranks, opened & known - changed, read & known & changed, wall_s)
 
 
 def _states(folder: Path) -> dict[str, tuple[int, int]]:

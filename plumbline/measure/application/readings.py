@@ -19,8 +19,10 @@ from plumbline.base import digits, units
 from plumbline.parsers.application import CheckRule, parse, plain_number
 from plumbline.parsers.measurement import ParseError
 
-#: not a part of a word, a date, a version or a range
-_NUMBER = re.compile(r"(?<![\w.+-])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eEdD][-+]?\d+)?(?![.:/-]?\d)")
+#: not a part of a word, a date, a version or a range; thousands may have commas
+_NUMBER = re.compile(
+    r"(?<![\w.+-])[-+]?(?:\d{1,3}(?:,\d{3})+(?!,?\d)(?:\.\d+)?|\d+\.?\d*|\.\d+)(?:[eEdD][-+]?\d+)?(?![.:/-]?\d)"
+)
 #: a quotient that may be a rate
 _QUOTIENT = re.compile(r"[\w*^]{1,16}(?:/[\w*^]{1,10}){1,2}")
 #: the unit of a number without one, by words beside it
@@ -182,7 +184,7 @@ def _of_lines(texts: Sequence[str]) -> Iterator[Reading]:
             label = " ".join(_NUMBER.sub(" ", before).split())
             if label and grows:  # of several, such as those of each step, the last has all
                 joined = "" if after[:1].isspace() or not after else _literal(after.split()[0])
-                group = r"([-+.0-9eEdD]+)" if joined else r"(\S+)"
+                group = f"([-+.{',' * (',' in number[0])}0-9eEdD]+)" if joined else r"(\S+)"
                 rule = {"pattern": f"{begins}{_before(before)}{group}{joined}", **last}
                 unit = _unit(after, label, titles[at] if titles else "")
                 table = (titles[at], *titles) if titles else ()
@@ -227,9 +229,15 @@ def _is_unit(word: str) -> bool:
 
 def _reads(reading: Reading, texts: Sequence[str], launch_s: float) -> bool:
     """Whether its rule reads its number, and no other one, from each of the ``texts``."""
+    context = {"launch_s": launch_s, "wall_s": launch_s, "workers": 1}
     rules = {"figures": {"figure": reading.figure if is_figure(reading) else {**reading.rule, "unit": "1"}}}
     try:
-        read = [parse(text, {"rules": rules, "launch_s": launch_s, "workers": 1})[0].value for text in texts]
+        if min(reading.values) < 0 and reading.rule.keys() == {"pattern"}:  # an answer, and no figure
+            for text, value in zip(texts, reading.values, strict=True):
+                check = {**reading.rule, "value": value}
+                parse(text, {"rules": {"figures": {"time": {"wall": True}}, "checks": [check]}, **context})
+            return True
+        read = [parse(text, {"rules": rules, **context})[0].value for text in texts]
     except ParseError:
         return False
     return read == reading.values
@@ -237,7 +245,8 @@ def _reads(reading: Reading, texts: Sequence[str], launch_s: float) -> bool:
 
 def is_figure(reading: Reading) -> bool:
     """Whether the runs print different numbers, by more than sums in another order do, in a unit that is measured."""
-    return reading.spread > ROUNDING and reading.unit is not None and units.is_measured(reading.unit, [0.5])
+    varies = reading.spread > ROUNDING and min(reading.values) >= 0
+    return varies and reading.unit is not None and units.is_measured(reading.unit, [0.5])
 
 
 def figures(known: Sequence[Reading]) -> list[list[Reading]]:
@@ -251,7 +260,7 @@ def figures(known: Sequence[Reading]) -> list[list[Reading]]:
 
 def unknown(known: Sequence[Reading]) -> list[Reading]:
     """The numbers that vary and have no unit: only a person knows whether one is a figure."""
-    varying = [each for each in known if each.spread > ROUNDING and each.unit is None]
+    varying = [each for each in known if each.spread > ROUNDING and each.unit is None and min(each.values) >= 0]
     return sorted(varying, key=lambda each: each.worth, reverse=True)[:MOST]
 
 

@@ -143,6 +143,42 @@ def test_states_are_those_of_all_files_but_git_s_and_compiled_modules(tmp_path):
     assert {name for name in before if before[name] != after[name]} == {"b"}
 
 
+def test_states_where_a_folder_cannot_be_listed(tmp_path, monkeypatch):
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / "file").touch()
+    listing = os.scandir
+
+    def refused(folder):
+        if os.fspath(folder).endswith("hidden"):
+            raise PermissionError
+        return listing(folder)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    assert [*files.states(tmp_path, tmp_path)] == ["file"]
+
+
+def test_files_below_are_also_those_of_linked_folders_without_going_in_circles(tmp_path):
+    for name in ("a/b/file", "c/file"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    links = {
+        "a/d": "../c",
+        "a/e": "../c",
+        "c/up": "../a",
+        "c/too": "../a",
+        "a/b/up": "..",
+        "a/gone": "loop",
+        "a/loop": "gone",
+    }
+    for name, target in links.items():
+        (tmp_path / name).symlink_to(target)
+    names = [file.relative_to(tmp_path).as_posix() for file in files.below(tmp_path / "a")]
+    assert names == ["a/b/file", "a/d/file", "a/e/file"]
+    assert files.below(tmp_path / "none") == []
+    with pytest.raises(OSError, match="a link to a folder that it is in"):
+        files.copy(tmp_path / "a", tmp_path / "copy")
+
+
 def test_a_copy_has_times_and_modes_and_no_link_into_what_it_is_of(tmp_path):
     source = tmp_path / "source"
     (source / "in").mkdir(parents=True)

@@ -1,8 +1,12 @@
 """Which sides of a gate are the same program: what a traced launch of each looks at, and attacks on that."""
 
 import os
+import shutil
+import socket
 import subprocess
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
@@ -48,14 +52,21 @@ def both(tmp_path, monkeypatch):
 
     monkeypatch.setattr(same.pipeline, "launch", launch)
 
-    def job(side, program, files, environment):
+    def job(side, program, files, environment, copy):
         folder = tmp_path / "build" / "applications" / "app" / SIDES[side] / "source"
+        shutil.rmtree(folder, ignore_errors=True)
         (folder / "d").mkdir(parents=True)
         for name, texts in {"app": (SCRIPT + program,) * 2, **files}.items():
-            if texts[side] is not None:
+            (folder / name).parent.mkdir(exist_ok=True)
+            if texts[side] == "|":
+                os.mkfifo(folder / name)
+            elif (texts[side] or "").startswith("->"):
+                (folder / name).symlink_to(texts[side][2:])
+            elif texts[side] is not None:
                 (folder / name).write_text(texts[side].replace("SIDE", SIDES[side]))
                 (folder / name).chmod(0o755)
-        made = model.convert(samples.record(variant=samples.variant(context={"program": str(folder / "app")})))
+        context = {"program": str(folder / "app"), "copy": {"copy": str(folder / copy)} if copy else {}}
+        made = model.convert(samples.record(variant=samples.variant(context=context)))
         made.command = [str(folder / "app")]
         made.benchmark = msgspec.structs.replace(
             made.benchmark, file=str(folder / "app"), sha256=same.files.sha256(folder / "app")
@@ -63,8 +74,8 @@ def both(tmp_path, monkeypatch):
         around = {"PATH": os.environ["PATH"], **environment}
         return Job(made, {}, SimpleNamespace(container=None), SimpleNamespace(environment=around))
 
-    def call(program="", files=None, environments=({}, {})):
-        jobs = [job(side, program, files or {}, environments[side]) for side in (0, 1)]
+    def call(program="", files=None, environments=({}, {}), copy=None):
+        jobs = [job(side, program, files or {}, environments[side], copy) for side in (0, 1)]
         return same.compare(*jobs, tmp_path / "looked-at")
 
     return call
@@ -84,6 +95,7 @@ def test_what_no_launch_reads_does_not_count(both):
         ("test -e FAST || true", {"FAST": (None, "")}, "FAST"),
         ("ls d", {"d/more": (None, "")}, "d"),
         ("cat /proc/self/cwd/c.txt", {"c.txt": ("a", "b")}, "c.txt"),
+        ("cat //proc/self/cwd/c.txt", {"c.txt": ("a", "b")}, "c.txt"),
         ("exec ./next", {"next": ("#!./loads\n", "#!./loads\n"), "loads": ("#!/bin/sh\n", "#!/bin/sh\n#")}, "loads"),
     ],
 )
@@ -99,6 +111,55 @@ def test_a_file_of_another_name_outside_of_the_build(both, tmp_path):
     is_same, (note,) = both(f'cat {tmp_path}/"$(basename "$(dirname "$PWD")")"')
     assert not is_same
     assert SIDES[0] in note
+
+
+def test_links_and_places_that_differ_are_another_program(both, tmp_path):
+    """Each of these was the same program once: no file that is read has another content."""
+    text = ("text", "text")
+    for program, files in (
+        ("cat a b", {"one": ("1", "1"), "two": ("2", "2"), "a": ("->one", "->two"), "b": ("->two", "->one")}),
+        ("cat a/f b/f", {"d/f": text, "e": ("->d", "->d"), "a": ("->d", "->missing"), "b": ("->e", "->e")}),
+        ("readlink mode", {"mode": ("->fast", "->slow")}),
+        ("cat mode", {"mode": ("->/dev/null", "->/proc/version")}),
+        ("ls mode/", {"mode": ("->/usr", "->/var")}),
+    ):
+        assert not both(program, files)[0], program
+
+
+def test_folders_and_shared_memory_of_a_side_outside_of_the_build(both, tmp_path):
+    for place in (tmp_path, Path("/dev/shm")):
+        mark = place / SIDES[0]
+        mark.mkdir()
+        try:
+            assert not both(f'test -d {place}/"$(basename "$(dirname "$PWD")")"; true')[0]
+        finally:
+            mark.rmdir()
+
+
+def test_launches_that_differ_among_each_other_are_measured(both, tmp_path):
+    state = tmp_path / "state"
+    is_same, (note,) = both(f"test -e {state} && cat c.txt; touch {state}", {"c.txt": ("a", "b")})
+    assert not is_same
+    assert "not each of its launches" in note
+    assert not both("test -e c.pipe", {"c.pipe": ("|", "|")})[0]
+
+
+def test_a_daemon_that_reads_files_for_the_program_is_measured(both, tmp_path):
+    with socket.socket(socket.AF_UNIX) as daemon:
+        daemon.bind(str(tmp_path / "daemon"))
+        daemon.listen()
+        call = f"import socket; socket.socket(socket.AF_UNIX).connect('{tmp_path}/daemon')"
+        is_same, (note,) = both(f'{sys.executable} -I -c "{call}"')
+    assert not is_same
+    assert "another program may read files" in note
+
+
+def test_copies_have_the_files_of_linked_folders(both):
+    for files in (
+        {"c/f": ("1", "2"), "d/c": ("->../c", "->../c")},
+        {"d/f": ("->a", "->b"), "d/a": ("1", "1"), "d/b": ("1", "1")},
+    ):
+        assert not both("true", files, copy="d")[0]
 
 
 def test_other_circumstances_are_another_program(both):

@@ -267,3 +267,12 @@ def test_progress_is_shown_on_a_terminal_after_a_while(results, monkeypatch, cap
     monkeypatch.setattr(index, "QUIET", 0)
     query.records()
     assert "reading records of local: 2 of 2 files" in capsys.readouterr().err
+
+
+def test_a_site_whose_folder_is_a_link_counts(results, tmp_path, monkeypatch):
+    put("s1", 1)
+    (results / "local").rename(tmp_path / "elsewhere")
+    (results / "local").symlink_to(tmp_path / "elsewhere")
+    (results / "circle").symlink_to("circle")
+    assert [row.id for row in query.records()[0]] == [f"{1:012x}"]
+    assert_right(monkeypatch)

@@ -477,12 +477,14 @@ def test_a_lab_of_a_persons_own_and_one_that_is_broken(
     (folder / "D10.yaml").write_text(MINE.replace("MyLab", "D10"))
     (folder / "broken.yaml").write_text("name: [")
     (folder / "Named.yaml").write_text(MINE)
+    (folder / "D3.yaml").write_text(MINE.replace("MyLab", "D3"))
     assert cli.main(["lab"]) == 0
     shown, errors = capsys.readouterr()
     assert "Labs of your own\nlab " in shown
     assert "35 labs" in shown
     assert "broken.yaml" in errors
-    assert "Named.yaml" in errors
+    assert "name: it is MyLab here, and Named in the file's name" in errors
+    assert "not used: Plumbline has a lab D3" in errors
     for name in ("mylab", str(folder / "MyLab.yaml"), "D10"):
         assert cli.main(["lab", name, "--recorded"]) == 0
     assert cli.main(["lab", "broken", "--recorded"]) == 2

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from plumbline.extras.scale import bends, curve
+from plumbline.base.errors import PlumbError
+from plumbline.extras.scale import bends, curve, measured, shown
 from plumbline.extras.scale.bends import Account, Step
 from plumbline.extras.scale.curve import Curve
+from plumbline.extras.scale.measured import Scaling
+from plumbline.parsers.application import FigureRule
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64)
 N = np.array(COUNTS, float)
@@ -101,6 +106,7 @@ def step(cpu: float, wall: float, waited: float = 0.0, weak: bool = False, **spe
         (step(8.0, 3.0), "waits"),
         (step(8.0, 3.0, waited=1.0), "other work"),
         (step(8.0, 4.0, threads=2), "threads not used"),
+        (step(8.0, 4.0, threads=2, listed=0.1), "load or waits"),
         (step(12.0, 3.0), "memory, caches, clock, or spinning"),
         (step(12.0, 3.0, kernel=0.33, faults=250_000), "kernel"),
         (step(24.0, 6.0, weak=True), "memory, caches, clock, or spinning"),
@@ -114,8 +120,32 @@ def test_the_account_of_cpu_time_names_the_cause(planted_step: Step, name: str) 
     assert f"of +100 %: {name}: " in bends.sentence(planted_step)
 
 
+@pytest.mark.parametrize(
+    "launch",
+    [
+        '"place": 2, "round": 0',
+        '"place": -1, "round": 0',
+        '"place": 0, "round": 9',
+        '"place": 0, "round": 0, "value": 0.0',
+    ],
+)
+def test_launches_that_were_not_measured_are_one_line(tmp_path: Path, launch: str) -> None:
+    scaling = Scaling(
+        name="x", kind="threads", counts=[1, 2], commands=[["x"]] * 2, placement="", weak=False, rule=FigureRule(),
+        minutes=1.0, rounds=3, seed=1, circumstances={},
+    )  # fmt: skip
+    (tmp_path / measured.FILE).write_text(f"[{{{launch}}}]")
+    with pytest.raises(PlumbError, match="not the launches of a scaling"):
+        measured.kept(tmp_path, scaling)
+
+
 def test_two_causes_at_once_are_not_decided() -> None:
     """Half is idle time, half is dearer work."""
     both = step(10.0, 3.1)
     assert bends.cause(both) is None
     assert "not decided: CPUs busy × 0.81, work per CPU time × 0.80" in bends.sentence(both)
+
+
+def test_two_rounds_have_no_interval() -> None:
+    known = Curve((1, 2), np.array([[1.0, 1.1], [0.6, 0.61]]))
+    assert shown._interval(known.efficiency(1)) == f"{known.efficiency(1).value:.2f}"

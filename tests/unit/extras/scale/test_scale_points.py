@@ -30,6 +30,8 @@ def test_the_ladder_has_the_steps_of_the_machine() -> None:
         ("1.5,2", "threads", "'1.5' is no whole number"),
         ("2,1,2", "threads", "2 stands there twice"),
         ("4", "threads", "one point is no curve"),
+        ("1,,2", "threads", "'' is no whole number"),
+        ("", "threads", "'' is no whole number"),
         ("1,17", "threads", "17 threads, and this host has 16 CPUs"),
     ],
 )
@@ -61,9 +63,12 @@ def test_placeholders_and_their_arithmetic() -> None:
         (["./p", "100"], {"kind": "threads", "weak": True}, "the command is the same with 1 and 8 threads"),
         (["./p", "{ranks**2}"], {}, r"\{ranks\*\*2\} has no whole value"),
         (["./p", "{ranks/2}"], {}, "not an arithmetic expression"),
+        (["./p", "{ranks}", "{100*threads}"], {}, r"\{100\*threads\} has no number, as the curve is over ranks"),
         (["./p", "{ranks//0}"], {}, "has no whole value with 1 ranks"),
         (["./p", "{ranks" + "*99999999" * 9 + "}"], {}, "it is too large"),
-        (["./p", "{value}"], {"values": ("1",)}, "1 values for 2 points"),
+        (["./p", "{value}"], {"values": ("1",)}, "1 value for 2 points"),
+        (["./p", "{ranks}"], {"values": ("1", "2")}, r"\{value\} in the command and --values go together"),
+        (["./p", "{value}", "{ranks}"], {}, r"\{value\} in the command and --values go together"),
     ],
 )
 def test_a_command_that_cannot_scale_is_one_line(words: list[str], more: dict, fault: str) -> None:

@@ -71,7 +71,8 @@ def test_a_command_becomes_a_plumb_yaml_outside_of_its_code(code, tmp_path, caps
     ("words", "message"),
     [
         (["./absent"], "cannot start ./absent"),
-        ([sys.executable, "-c", "raise SystemExit(3)"], "the command failed: exit status 3"),
+        ([sys.executable, "-c", "raise SystemExit(3)"], "the command ended with exit status 3"),
+        ([sys.executable, "-c", "print('ERROR: no grid'); raise SystemExit(3)"], "exit status 3: ERROR: no grid"),
     ],
 )
 def test_a_command_that_does_not_run_leaves_nothing(words, message, tmp_path, monkeypatch, capsys):

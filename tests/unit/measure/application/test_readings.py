@@ -28,6 +28,8 @@ def proposals(form: str, *, file: str | None = None) -> list[list[readings.Readi
          (r"^S::is +VALID +with +a +GFLOP/s +rating +of= *(\S+)", "GFLOP/s", "higher")),
         ("    (ns/day)    (hour/ns)\nPerformance:  {r}  {t}\n", (r"^Performance: *(\S+)", "ns/day", "higher")),
         ("step\n Wall clock 0.4{n}\nstep\n Wall clock {t:.6f}\n", (r"^ *Wall +clock +(\S+)", "s", "lower")),
+        ("Rate: 1,{n}34.5 MB/s\n", (r"^Rate: *(\S+)", "MB/s", "higher")),
+        ("Rate: 1,{n}34.5MB/s\n", ("^Rate: *([-+.,0-9eEdD]+)MB/s", "MB/s", "higher")),
         ("load\r |x : 5 ->\r |x : 5 -> 2, {r:.1f} MB/s\n", (r" *\|x +: *\S+ *-> *\S+ *, *(\S+)", "MB/s", "higher")),
     ],
 )  # fmt: skip
@@ -69,6 +71,8 @@ def test_json_and_csv_are_read_by_their_names():
         "2026-11-29 10:0{n}:01\n",  # a date
         "epoch time 1764452{n}00.5 s\n",  # longer than the run
         "energy 1.2345678{n}\n",  # rounding
+        "rate 1,23{n} MB/s\n",  # thousands, or two numbers
+        "time -{t} s\n",
     ],
 )
 def test_what_is_no_figure(form):
@@ -100,6 +104,13 @@ def test_sums_in_another_order_are_checked_with_their_spread():
     texts = [f"Total sum: 1.23456789{n}\n" for n in range(3)]
     (rule,) = readings.checks(readings.readings(texts, None, 1.0), {None: texts})
     assert 1e-9 < rule.tolerance < 1e-7
+
+
+def test_a_negative_answer_is_checked():
+    texts = [f"Energy: -12.345678 eV, drift -0.{n}\n" for n in range(3)]
+    known = readings.readings(texts, None, 2.0)
+    assert [check.value for check in readings.checks(known, {None: texts})] == [-12.345678]
+    assert readings.unknown(known) == []
 
 
 def test_deep_json_is_no_crash():
