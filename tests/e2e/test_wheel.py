@@ -36,6 +36,7 @@ BIN = Path(sys.executable).parent
 TOOLS = (
     "bin/plumb-bind",
     "bin/plumb-check",
+    "bin/plumb-trace",
     "bin/plumb-check-gpu",
     "lib/libplumbwitness.so",
     "lib/libplumbprofile.so",
@@ -263,7 +264,7 @@ def test_set_up_again_changes_nothing(ready: Path) -> None:
 
 
 def test_labs_have_the_machines_of_the_documents(ready: Path) -> None:
-    assert plumb(ready, "lab", "T4", "--recorded").splitlines()[-1].startswith("holds: what the document says of plans")
+    assert plumb(ready, "lab", "T4", "--recorded").splitlines()[-1].startswith("true without measuring")
     assert "49237" in plumb(ready, "lab", "R7", "--recorded")
 
 
