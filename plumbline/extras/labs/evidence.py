@@ -31,6 +31,9 @@ from plumbline.records.model import AnyRecord
 from plumbline.statistics import Floats, unpaired
 from plumbline.statistics.basic import holm
 
+#: family-wise error of the firm lines of a lab, which are read as facts; where a figure is 0, the order of launches
+#: alone decides, with unpaired.ERROR
+FIRM = 0.002
 #: states of findings
 HOLDS, OPPOSITE, UNSEEN, MISSING = "holds", "does not hold", "not decided", "not measured"
 
@@ -151,7 +154,7 @@ def findings(lab: Lab, rows: Sequence[AnyRecord]) -> list[LessonFinding]:
     couples = [couple for lesson in compared for couple in _couples(lesson, lab.tables[lesson.table], rows)]
     spread = session_spread(rows)
     differences = [_difference(couple, len(couples), spread) for couple in couples]
-    claimed = holm(np.array([between.p for between in differences]), max(len(couples), 1), unpaired.ERROR)
+    claimed = holm(np.array([between.p for between in differences]), max(len(couples), 1), FIRM)
     judged = group(
         (couple.lesson.says, _finding(couple, between, bool(sure), _is_enough(couple, len(couples))))
         for couple, between, sure in zip(couples, differences, claimed, strict=True)
@@ -249,7 +252,8 @@ def _difference(couple: Couple, tests: int, spread: float) -> Difference:
         return Difference(more / less if has_ratio else None, None, p)
     if not has_ratio:
         worse, better = (_values(side.sessions) * (1 if higher else -1) for side in (than_cell, better_cell))
-        return Difference(None, None, min(1.0, 2 * unpaired.p_not_larger(better, worse)))
+        p = 2 * unpaired.p_not_larger(better, worse) * FIRM / unpaired.ERROR
+        return Difference(None, None, min(1.0, p))
     between = difference(than_cell, better_cell, couple.direction, tests, spread)
     ratio, low, high = between.ratio, between.low, between.high
     if not higher:

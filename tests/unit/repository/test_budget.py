@@ -27,7 +27,7 @@ STATEMENTS = {
     "extras/ci": 249,
     "extras/exchange": 270,
     "extras/fabric": 432,
-    "extras/labs": 558,
+    "extras/labs": 559,
     "extras/nodes": 831,
     "extras/profiles": 423,
     "extras/publish": 265,

@@ -545,5 +545,5 @@ def test_an_interrupt_begins_no_other_lab(monkeypatch: pytest.MonkeyPatch, capsy
     monkeypatch.setattr(campaign, "measure", lambda tests: begun.append(tests) or campaign.INTERRUPTED)
     assert cli.main(["lab", "T1", "T2"]) == campaign.INTERRUPTED
     assert [(tests.profile, tests.part, tests.experiment, tests.rounds) for tests in begun] == [
-        ("lab", "chosen tests", "lab", 3)
+        ("lab", "chosen tests", "lab", 5)
     ]

@@ -1,4 +1,4 @@
-"""What the documents published, fed back as measurements of three rounds, and figures that contradict their lessons."""
+"""What the documents published, fed back as measurements of five rounds, and figures that contradict their lessons."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from plumbline.records.figure import Figure
 from plumbline.records.model import Row
 
 TEMPLATE = barrier(1.0).row()
-ROUNDS, LAUNCHES = 3, 2
+ROUNDS, LAUNCHES = 5, 1
 #: labs whose published figures stand on both sides of one of their comparisons
 WITH_BOTH = ("T5", "R7", "U1", "U3", "U4", "S3", "D7")
 #: the test, its parameters, stack and partition, and the figures: name, value, unit, better
