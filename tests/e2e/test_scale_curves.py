@@ -96,6 +96,7 @@ def test_the_work_of_processes_counts(tmp_path: Path) -> None:
 
 
 @needs_two
+@pytest.mark.alone
 def test_an_interrupt_ends_it_and_is_no_launch(tmp_path: Path) -> None:
     """It goes on from there until its minutes are over, and is then shown only."""
     interrupt = "echo >> starts; test $(wc -l < starts) = 3 && kill -INT $PPID && exec sleep 9; true"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import shutil
 import time
@@ -126,6 +127,7 @@ def measure(folder: Path, scaling: Scaling, say: Callable[[str], None]) -> str:
     """Measure rounds until every efficiency is known well enough; returns why it ended."""
     launches = kept(folder, scaling)
     begin = time.monotonic() - sum(launch.took_s for launch in launches)
+    checked = functools.cache(SCALING.load)  # once: raises where the circumstances are others now
     with SCALING.locked(folder), terminal.bar():
         while True:
             now = curve_of(scaling, launches)
@@ -145,7 +147,7 @@ def measure(folder: Path, scaling: Scaling, say: Callable[[str], None]) -> str:
                 number, left = number + 1, [place for place in _order(scaling, number + 1) if place not in out]
             if number >= curve.ROUNDS and time.monotonic() - begin >= 60 * scaling.minutes:
                 return "time is up"
-            SCALING.load(folder)  # raises where the circumstances are others now
+            checked(folder)
             for place in left:
                 started = time.monotonic()
                 launch = _launch(scaling, place, number, folder / "launch")

@@ -30,10 +30,7 @@ _LARGEST = 1 << 62
 
 def ladder(machine: Machine) -> list[int]:
     """Numbers of cores at which a node changes: powers of two, and a whole L3 cache, NUMA node, socket and node."""
-    cores = {cpu: number for number, core in enumerate(machine.cores) for cpu in core.cpus}
-    parts = [part.cpus for kind in (machine.l3s, machine.numa_nodes, machine.packages) for part in kind]
-    sizes = {len({cores[cpu] for cpu in cpus if cpu in cores}) for cpus in parts}
-    return sorted({*doubling(len(machine.cores)), *sizes} - {0})
+    return sorted({*doubling(len(machine.cores)), *itertools.chain(*_sizes(machine).values())} - {0})
 
 
 def doubling(most: int) -> list[int]:
@@ -132,15 +129,17 @@ def _value(node: ast.expr, names: Mapping[str, int]) -> int:
 
 def starts(counts: Iterable[int], machine: Machine) -> dict[int, str]:
     """The part of the machine that each of ``counts`` cores fills as a whole: ``one L3 cache``, ``two sockets``."""
-    cores = {cpu: number for number, core in enumerate(machine.cores) for cpu in core.cpus}
-    names: dict[int, str] = {}
-    for parts, name in (
-        (machine.l3s, "L3 cache"),
-        (machine.numa_nodes, "NUMA node"),
-        (machine.packages, "socket"),
-        ([machine], "node"),
-    ):
-        sizes = {len({cores[cpu] for cpu in part.cpus if cpu in cores}) for part in parts}
-        if len(sizes) == 1:
-            names[sizes.pop()] = f"one {name}"
+    names = {size: f"one {name}" for name, sizes in _sizes(machine).items() if len(sizes) == 1 for size in sizes}
     return {count: names[count] for count in counts if count in names}
+
+
+def _sizes(machine: Machine) -> dict[str, set[int]]:
+    """The numbers of cores that the parts of each kind have, the smallest kind first."""
+    cores = {cpu: number for number, core in enumerate(machine.cores) for cpu in core.cpus}
+    kinds = {
+        "L3 cache": [part.cpus for part in machine.l3s],
+        "NUMA node": [part.cpus for part in machine.numa_nodes],
+        "socket": [part.cpus for part in machine.packages],
+        "node": [machine.cpus],
+    }
+    return {name: {len({cores[cpu] for cpu in cpus if cpu in cores}) for cpus in each} for name, each in kinds.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,24 +15,8 @@ from plumbline.extras.scale.curve import Curve
 from plumbline.extras.scale.measured import Scaling
 from plumbline.parsers.application import FigureRule
 
-COUNTS = (1, 2, 4, 8, 16, 32, 64)
-N = np.array(COUNTS, float)
-#: times of each law; those of Amdahl and Gunther with their parameters
-LAWS = {
-    "ideal": (1 / N, {"a": 0.0}),
-    "Amdahl 1 %": (0.01 + 0.99 / N, {"a": 0.01}),
-    "Amdahl 5 %": (0.05 + 0.95 / N, {"a": 0.05}),
-    "Gunther": ((1 + 0.02 * (N - 1) + 0.0005 * N * (N - 1)) / N, {"a": 0.02, "b": 0.0005}),
-    "saturated": (np.maximum(1 / N, 1 / 8), {}),
-    "jump": (np.where(N > 32, 1.5, 1) / N, {}),
-}
-
-
-def planted(name: str, noise: float, rounds: int, seed: int) -> Curve:
-    """A curve of a law, whose clock drifts from round to round."""
-    random = np.random.default_rng(seed)
-    drift = np.exp(np.cumsum(random.normal(0, 0.01, rounds)))
-    return Curve(COUNTS, LAWS[name][0][:, None] * drift * np.exp(noise * random.standard_normal((len(N), rounds))))
+sys.path.insert(0, str(Path(__file__).parents[3] / "rates"))
+from scaling import COUNTS, LAWS, N, planted
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -73,13 +58,13 @@ def test_a_point_without_values_is_a_hole() -> None:
 
 
 def test_the_best_numbers_say_what_is_not_decided() -> None:
-    known = planted("saturated", 0.03, 6, 1)
+    known = planted("saturated at 8", 0.03, 6, 1)
     least, open_places = curve.fastest(known)
     assert least == 3
     assert set(open_places) <= {3, 4, 5, 6}
-    largest, _ = curve.most_efficient(planted("saturated", 0.005, 6, 1), 0.7)
+    largest, _ = curve.most_efficient(planted("saturated at 8", 0.005, 6, 1), 0.7)
     assert COUNTS[largest or 0] == 8
-    assert curve.most_efficient(planted("saturated", 0.005, 6, 1), 1.2) == (None, [])
+    assert curve.most_efficient(planted("saturated at 8", 0.005, 6, 1), 1.2) == (None, [])
 
 
 SPENT = {
