@@ -10,7 +10,7 @@ import io
 import os
 import sys
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TextIO, cast
 
@@ -81,6 +81,9 @@ def main(argv: list[str] | None = None) -> int:
         from plumbline.commands import completion
 
         completion.complete(_parser(os.environ["COMP_LINE"].split()))
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it is closed: plumb list >&-
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - to the end
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors=terminal.PLAIN)  # a terminal that lacks a character does not end a measurement
     out, err = (cast(TextIO, terminal.Screen(stream, terminal.coloured(stream))) for stream in (sys.stdout, sys.stderr))
@@ -91,26 +94,27 @@ def main(argv: list[str] | None = None) -> int:
 def _run(words: Sequence[str]) -> int:
     bad_input = _bad_input(words, words)  # until the words are understood
     try:
-        _restore_host()
-        _refuse_ended(words)
-        folders, words = _take_folders(words, bad_input)
-        shows_all = words == ["help", "--all"]
-        if not words:
-            print(_parser(words, _FirstScreen).format_help(), file=sys.stderr)
-            return BAD_INPUT
-        if words[:1] == ["help"]:
-            words = ["--help"] if shows_all else [*words[1:], "--help"]
-        arguments, unknown = _parser(words, _Parser if shows_all else _FirstScreen).parse_known_args(words, folders)
-        parser: _Parser = arguments.parser
-        bad_input = parser.bad_input
-        if unknown:
-            example = COMMANDS[parser.prog.split()[1]].example
-            parser.error(f"unrecognized arguments: {' '.join(unknown)}; example: {example}")
-        paths.use({name: getattr(arguments, f"{name}_folder") for name in paths.FOLDERS})
-        site.use_options(arguments.scheduler_option)
-        _check_outputs(arguments)
-        options.check_endings(arguments)
-        return int(arguments.run(arguments))
+        with _written():
+            _restore_host()
+            _refuse_ended(words)
+            folders, words = _take_folders(words, bad_input)
+            shows_all = words == ["help", "--all"]
+            if not words:
+                print(_parser(words, _FirstScreen).format_help(), file=sys.stderr)
+                return BAD_INPUT
+            if words[:1] == ["help"]:
+                words = ["--help"] if shows_all else [*words[1:], "--help"]
+            arguments, unknown = _parser(words, _Parser if shows_all else _FirstScreen).parse_known_args(words, folders)
+            parser: _Parser = arguments.parser
+            bad_input = parser.bad_input
+            if unknown:
+                example = COMMANDS[parser.prog.split()[1]].example
+                parser.error(f"unrecognized arguments: {' '.join(unknown)}; example: {example}")
+            paths.use({name: getattr(arguments, f"{name}_folder") for name in paths.FOLDERS})
+            site.use_options(arguments.scheduler_option)
+            _check_outputs(arguments)
+            options.check_endings(arguments)
+            return int(arguments.run(arguments))
     except PlumbError as error:
         print(f"plumb: {error}", file=sys.stderr)
         return bad_input
@@ -118,7 +122,6 @@ def _run(words: Sequence[str]) -> int:
         print(f"plumb: interrupted by {error}: the launches that had finished are recorded", file=sys.stderr)
         return 128 + error.signum
     except BrokenPipeError:  # plumb list | head
-        sys.stderr.close()
         return 0 if bad_input == BAD_INPUT else bad_input
     except KeyboardInterrupt:
         print("plumb: interrupted", file=sys.stderr)
@@ -131,6 +134,19 @@ def _run(words: Sequence[str]) -> int:
     finally:
         paths.use({})
         site.use_options([])
+        try:
+            sys.stdout.flush()
+        except OSError:  # Python, which tries again at its end, would print a second message
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextlib.contextmanager
+def _written() -> Iterator[None]:
+    """Write out what the block printed, also before it exits: at the end of Python a full disk goes unseen."""
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
 
 
 def _restore_host() -> None:

@@ -14,7 +14,6 @@ Parquet files of earlier versions are converted first.
 from __future__ import annotations
 
 import contextlib
-import functools
 import gzip
 import hashlib
 import io
@@ -30,9 +29,9 @@ import msgspec
 
 from plumbline.base import files, group, paths
 from plumbline.base.errors import PlumbError
-from plumbline.base.files import state, sync
+from plumbline.base.files import sync
 from plumbline.records import sources, store
-from plumbline.records.sources import COMPACT, PARQUET, PARTS, Sources, check_present
+from plumbline.records.sources import COMPACT, PARQUET, PARTS, check_present
 from plumbline.records.store import Damage
 
 #: number in its session file, and text, of a line
@@ -56,43 +55,16 @@ def write_part(part: Path, sources: Mapping[str, list[Line]]) -> None:
         stream.writelines(text + b"\n" for source in index for _, text in sources[source])
 
 
-def current(sources: Sources) -> tuple[dict[Path, set[str]], dict[Path, str]]:
-    """The parts that hold something not superseded: each with the sources to read; and those that cannot be read, why.
-
-    >>> current(Sources([], []))
-    ({}, {})
-    """
-    present, newest, faults = set(sources.sessions), dict[Path, Path](), dict[Path, str]()
-    for part in sources.parts:
-        try:
-            names = _sources(part, state(part))
-        except Unreadable as error:
-            faults[part] = str(error)
-        except OSError as error:
-            check_present([part])
-            faults[part] = error.strerror or str(error)
-        else:
-            sessions = (part.parent.parent / source for source in names)
-            newest.update((session, part) for session in sessions if session not in present)
-    wanted = group((part, session.relative_to(part.parent.parent).as_posix()) for session, part in newest.items())
-    return {part: set(names) for part, names in wanted.items()}, faults
-
-
-@functools.cache
-def _sources(part: Path, _: tuple[int, ...]) -> frozenset[str]:
-    """The session files with lines in ``part``; the second argument is its state: each state is read once."""
-    with _opened(part) as stream:
-        return frozenset(_index(stream))
-
-
 def lines(part: Path, wanted: Collection[str] | None = None) -> Iterator[tuple[str, int, bytes]]:
     """(source, number, text) of the lines of ``part``, in its order, all or those whose source is ``wanted``.
 
     Raises :class:`Unreadable` (perhaps after some lines), and :class:`~plumbline.records.sources.Vanished`.
     """
     with _opened(part) as stream:
-        text = b""
-        for source, numbers in _index(stream).items():
+        index, text = _index(stream), b""
+        if wanted is not None and index.keys().isdisjoint(wanted):
+            return
+        for source, numbers in index.items():
             for number in numbers:
                 text = stream.readline()
                 if wanted is None or source in wanted:
@@ -201,13 +173,10 @@ def digest(lines: Iterable[Line]) -> str:
 
 
 def _held(folder: Path, files: list[Path]) -> dict[Path, str]:
-    """Digests of what parts hold of ``files``, whether or not these exist."""
-    wanted, faults = current(Sources([], sorted(folder.glob(PARTS))))
-    for part, why in faults.items():
-        raise PlumbError(f"cannot read: {why}", str(part), "restore the file, or move it away")
+    """Digests of what parts, of several the last, hold of ``files``, whether or not these exist."""
     names, digests = {file.relative_to(folder).as_posix() for file in files}, dict[Path, str]()
-    for part, inside in wanted.items():
-        digests |= _digests(part, folder, inside & names)
+    for part in sorted(folder.glob(PARTS)):
+        digests |= _digests(part, folder, names)
     return digests
 
 

@@ -2,12 +2,15 @@
 
 It is never the truth. Each question first compares the states (inode, size, times) of the record files with those that
 the index has read, and reads what was added or changed since; what is gone leaves the index. A damaged index, and one
-of another version, is made anew. It lies in the results folder; where that cannot be written, or locked, in the user's
-cache, else in a temporary file, for one command. Few records need none on a disk.
+of another version, is made anew. It lies in the results folder; where that cannot be written, or locked, or where more
+people could read the index than the records, in the user's cache, else in a temporary file, for one command. Few
+records need none on a disk.
 
 A source is a session file, or its copy in a compacted file; of all sources with a name one is live: the session file,
 else that in the last compacted file. A line belongs to a source. It has a row (:class:`~plumbline.records.model.Row`)
 in which the parts that most records share are numbers, or the reason why it cannot be read.
+
+Where there is much to do, a process for each CPU looks at files and reads them; only this one writes the index.
 """
 
 from __future__ import annotations
@@ -18,19 +21,20 @@ import hashlib
 import itertools
 import os
 import re
+import signal
 import sqlite3
 import sys
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
 from plumbline import __version__
-from plumbline.base import files, paths, schemas
+from plumbline.base import files, group, paths, schemas
 from plumbline.base.errors import PlumbError
 from plumbline.records import compact, sources, store
 from plumbline.records.compact import Unreadable
@@ -39,6 +43,11 @@ from plumbline.records.sources import Vanished
 from plumbline.records.store import Damage
 
 Answer = TypeVar("Answer")
+Item = TypeVar("Item")
+#: path of a record file below the results folder, and as :func:`plumbline.base.files.state`: inode, size, times in ns
+Entry: TypeAlias = tuple[bytes, int, int, int, int]
+#: who may read a file: bits of its mode for group and others, and its group
+Readers: TypeAlias = tuple[int, int]
 
 #: its name in the results folder
 NAME = ".index.sqlite3"
@@ -48,24 +57,32 @@ SMALL = 8_000_000
 SETTLED = 2_000_000_000
 #: seconds to wait for another process that writes the index
 PATIENCE = 60.0
-#: bytes of record files that are read between two commits
-BATCH = 32_000_000
+#: seconds after which another process has its turn to write the index, and those in which it notices: SQLite looks
+#: ten times a second
+TURN, PAUSE = 5.0, 0.15
+#: bytes of record files that are read between two commits, and those that a process reads at a time
+BATCH, SHARE = 128_000_000, 8_000_000
+#: processes that read at once, at most: this one, which writes, is no faster
+AT_ONCE = 8
+#: known files from which on several processes look at their states
+MANY = 20_000
 #: seconds after which progress is shown
 QUIET = 2.0
 #: databases that end with the process: a file without a name, and one in memory
 TEMPORARY, MEMORY = "", ":memory:"
 #: parts of a row that most records share
 SHARED = ("suite", "stack", "variant", "host")
+NONE = [-1] * len(SHARED)
 VALID, COMPARABLE, PLAIN = 1, 2, 4
 #: the state in a listing of a file to read again
-UNSETTLED = b"0 0 0 1 "
-_TABLES = """CREATE TABLE sites(name BLOB PRIMARY KEY, listing BLOB);
+UNSETTLED = 0, 0, 0, 1
+_TABLES = """CREATE TABLE sites(name BLOB PRIMARY KEY, digest BLOB, listing BLOB);
 
 CREATE TABLE sources(id INTEGER PRIMARY KEY, site BLOB, path BLOB, file BLOB, live INTEGER);
 
-CREATE TABLE lines(id INTEGER PRIMARY KEY AUTOINCREMENT, source INTEGER, number INTEGER, start INTEGER, length INTEGER,
-    record TEXT, sum BLOB, time TEXT, campaign TEXT, partition TEXT, stack INTEGER, variant INTEGER, flags INTEGER,
-    damage TEXT);
+CREATE TABLE lines(id INTEGER PRIMARY KEY, source INTEGER, number INTEGER, start INTEGER, length INTEGER,
+    damage TEXT, record TEXT, sum BLOB, time TEXT, campaign TEXT, partition TEXT, flags INTEGER,
+    suite INTEGER, stack INTEGER, variant INTEGER, host INTEGER);
 
 CREATE TABLE rows(line INTEGER PRIMARY KEY, row BLOB);
 
@@ -112,12 +129,33 @@ _PART = re.compile(rb"(?:^|/)compact/[^/]*(?:\.jsonl\.gz|\.parquet)$")
 _ID = re.compile(rb'"id": ?"([0-9a-f]{1,12})')
 _FIELDS = {field.name: field.type for field in msgspec.structs.fields(Row)}
 _OTHERS = [name for name in _FIELDS if name not in SHARED]
-#: a row as the index keeps it
-_Kept: Any = msgspec.defstruct(
-    "_Kept", [*((name, int) for name in SHARED), *((name, _FIELDS[name]) for name in _OTHERS)], array_like=True
-)
+#: a row as the index keeps it: what it shares with none
+_Kept: Any = msgspec.defstruct("_Kept", [(name, _FIELDS[name]) for name in _OTHERS], array_like=True)
 _KEPT: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(_Kept)
 _PARTS: dict[str, msgspec.msgpack.Decoder[Any]] = {name: msgspec.msgpack.Decoder(_FIELDS[name]) for name in SHARED}
+_LISTING: msgspec.msgpack.Decoder[list[Entry]] = msgspec.msgpack.Decoder(list[Entry])
+
+
+class Listings(NamedTuple):
+    """Digests of the listings of some sites, and who may read their files."""
+
+    digests: list[bytes]
+    readers: set[Readers]
+
+
+class Reading(NamedTuple):
+    """The content of some record files, as processes hand it on.
+
+    ``sources`` are (path, file), ``lines`` the columns of the table, with positions in ``sources`` and ``shared``;
+    ``rows`` has one for each line, None for a damaged one. The state of ``unsettled`` files will not tell, for every
+    user, when their content is another.
+    """
+
+    sources: list[tuple[bytes, bytes]]
+    lines: list[tuple[Any, ...]]
+    rows: list[bytes | None]
+    shared: list[tuple[str, bytes]]
+    unsettled: list[bytes]
 
 
 def ask(question: Callable[[Index], Answer], site: str | None = None, current: str | None = "-") -> Answer:
@@ -149,7 +187,7 @@ def _ask(question: Callable[[Index], Answer], site: str | None, current: str | N
             except sqlite3.OperationalError as error:  # no lock, no room, no permission
                 why: Exception = error
                 break
-            except sqlite3.DatabaseError as error:
+            except (sqlite3.DatabaseError, msgspec.DecodeError) as error:  # it is damaged
                 why = error
                 _remove(name, inode)
     raise PlumbError(f"the records cannot be indexed: {why}", str(paths.results()), "make room in TMPDIR") from why
@@ -185,13 +223,8 @@ def _names(site: str | None) -> Iterator[str]:
 
 
 def _is_small(site: str | None) -> bool:
-    total = 0
-    for name in [os.fsencode(site)] if site else _sites():
-        for entry in _listing(name):
-            total += int(entry.split(b" ", 2)[1])
-            if total > SMALL:
-                return False
-    return True
+    sizes = (size for name in ([os.fsencode(site)] if site else _sites()) for _, _, size, _, _ in _listing(name, set()))
+    return all(total <= SMALL for total in itertools.accumulate(sizes))
 
 
 def _inode(name: str) -> int:
@@ -217,29 +250,139 @@ def _sites() -> list[bytes]:
         return []
 
 
-def _listing(site: bytes) -> Iterator[bytes]:
-    """Inode, size, times and path of each record file of a site; paths begin below the results folder."""
-    folders = [site]
+def _listing(site: bytes, readers: set[Readers]) -> Iterator[Entry]:
+    """Each record file of a site; adds who may read the files, and enter the folders, to ``readers``."""
+    root, folders = os.fsencode(paths.results()), [site]
     while folders:
-        folder = folders.pop()
-        with contextlib.suppress(PermissionError, FileNotFoundError, NotADirectoryError):
-            entries = os.scandir(b"%b/%b" % (os.fsencode(paths.results()), folder))
-            with entries:
-                for entry in entries:
-                    path = b"%b/%b" % (folder, entry.name) if folder else entry.name
-                    if entry.name.endswith(b".jsonl") or _PART.search(path):
-                        yield b"%d %d %d %d %b" % (*_state(entry), path)
-                    if folder and entry.is_dir(follow_symlinks=False):
-                        folders.append(path)
+        place = b"%b/%b" % (root, folders[-1])
+        prefix = folders.pop() + b"/" * bool(site)
+        with contextlib.suppress(PermissionError, FileNotFoundError, NotADirectoryError), os.scandir(place) as entries:
+            if site:
+                folder = os.stat(place)  # noqa: PTH116 - bytes
+                readers.add(((folder.st_mode & 0o11) << 2, folder.st_gid))
+            for entry in entries:
+                path = prefix + entry.name
+                if path.endswith(b".jsonl") or _PART.search(path):
+                    try:
+                        status = entry.stat()
+                    except OSError:  # a link that leads nowhere
+                        yield path, 0, 0, 0, 0
+                    else:
+                        readers.add((status.st_mode & 0o44, status.st_gid))
+                        yield path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+                elif site and entry.is_dir(follow_symlinks=False):
+                    folders.append(path)
 
 
-def _state(entry: os.DirEntry[bytes]) -> tuple[int, int, int, int]:
-    """As :func:`plumbline.base.files.state`; zeros for a link that leads nowhere."""
+def _listings(sites: Sequence[bytes]) -> Listings:
+    readers = set[Readers]()
+    return Listings([_digest(sorted(_listing(site, readers))) for site in sites], readers)
+
+
+def _digest(entries: list[Entry]) -> bytes:
+    return hashlib.sha256(msgspec.msgpack.encode(entries)).digest()
+
+
+def _reading(entries: Sequence[Entry]) -> Reading:
+    """The content of record files."""
+    reading, root = Reading([], [], [], [], []), paths.results()
+    numbers: dict[tuple[str, bytes], int] = {}
+    for path, *_, modified, changed in entries:
+        file, first, count = root / os.fsdecode(path), len(reading.sources), len(reading.lines)
+        names = {path: first} if path.endswith(b".jsonl") else {}
+        try:
+            for name, number, start, text in _texts(path, file):
+                row, columns = _line(store.parse(file, number, text), text, numbers)
+                source = names.setdefault(name, first + len(names))
+                reading.lines.append((source, number, start, len(text), *columns))
+                reading.rows.append(row)
+            is_settled = time.time_ns() - max(modified, changed) > SETTLED
+        except (OSError, Unreadable) as error:
+            del reading.lines[count:], reading.rows[count:]
+            names, is_settled = {path: first}, False
+            reading.lines.append((first, 0, 0, 0, store.unreadable(file, error).reason, *[None] * 6, *NONE))
+            reading.rows.append(None)
+        reading.sources.extend((name, path) for name in names)
+        reading.unsettled.extend([] if is_settled else [path])
+    reading.shared.extend(numbers)
+    return reading
+
+
+def _texts(path: bytes, file: Path) -> Iterator[tuple[bytes, int, int, bytes]]:
+    """Path of the session, number, first byte and text of each line of a record file."""
+    if path.endswith(b".jsonl"):
+        yield from ((path, *line) for line in store.lines(file))
+    else:
+        for name, number, text in compact.lines(file):
+            yield _beside(path) + name.encode("utf-8", "surrogatepass"), number, 0, text + b"\n"
+
+
+def _line(item: Record | Damage, text: bytes, numbers: dict[tuple[str, bytes], int]) -> tuple[bytes | None, list[Any]]:
+    """The row of a line, and its columns from ``damage`` on; its shared parts get their positions in ``numbers``."""
+    if isinstance(item, Damage):
+        name = _ID.search(text)
+        return None, [item.reason, name and name[1].decode(), *[None] * 5, *NONE]
+    row, data, shared = item.row(), None, NONE
+    with contextlib.suppress(OverflowError):  # a number of more than 64 bits: the row is read from the file
+        parts = [(name, msgspec.msgpack.encode(getattr(row, name))) for name in SHARED]
+        data = msgspec.msgpack.encode([getattr(row, name) for name in _OTHERS])
+        shared = [numbers.setdefault(part, len(numbers)) for part in parts]
+    flags = VALID * row.is_valid | COMPARABLE * row.is_comparable | PLAIN * (not row.is_experiment)
+    total = item.seal or hashlib.sha256(text.strip()).hexdigest()
+    return data, [None, item.id, total, item.time, item.campaign, item.partition, flags, *shared]
+
+
+class _Child:
+    """A process that hands on ``work`` of an item, and ends. Raises OSError if none can start."""
+
+    def __init__(self, work: Callable[[Item], Any], item: Item) -> None:
+        pipe, end = os.pipe()
+        with open(end, "wb") as stream, contextlib.ExitStack() as failed:  # noqa: PTH123 - a descriptor
+            self._stream = failed.enter_context(open(pipe, "rb"))  # noqa: PTH123 - a descriptor
+            self._process = os.fork()
+            failed.pop_all()
+            if not self._process:
+                try:
+                    self._stream.close()  # writing ends if the other process does
+                    stream.write(msgspec.msgpack.encode(work(item)))
+                    stream.flush()
+                finally:
+                    os._exit(0)  # without the other one's streams and database
+
+    def end(self, *, wait: bool) -> bytes:
+        """What it hands on, unless it need not ``wait`` for that; then the process has ended."""
+        try:
+            return self._stream.read() if wait else b""
+        finally:
+            self._stream.close()
+            with contextlib.suppress(ChildProcessError):  # whoever made this process ignores SIGCHLD
+                os.kill(self._process, signal.SIGKILL)
+                os.waitpid(self._process, 0)
+
+
+def _shared_out(work: Callable[[Item], Answer], items: Sequence[Item], kind: type[Answer]) -> Iterator[Answer]:
+    """``work`` of each item, of type ``kind``, in order, by as many processes at once as there are CPUs.
+
+    What a process does not finish is done here; everything is where there is one CPU, or several threads.
+    """
+    at_once = min(len(os.sched_getaffinity(0)), AT_ONCE, len(items)) if threading.active_count() == 1 else 1
+    children, following = dict[int, _Child](), 0
     try:
-        status = entry.stat()
-    except OSError:
-        return 0, 0, 0, 0
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+        for number, item in enumerate(items):
+            following = max(following, number)
+            with contextlib.suppress(OSError):
+                while at_once > 1 and following < min(number + at_once, len(items)):
+                    children[following] = _Child(work, items[following])
+                    following += 1
+            try:
+                text = children.pop(number).end(wait=True) if number in children else b""
+                answer = msgspec.msgpack.decode(text, type=kind)
+            except msgspec.DecodeError:
+                answer = work(item)
+            yield answer
+    finally:
+        for child in children.values():
+            child.end(wait=False)
 
 
 @functools.cache
@@ -254,7 +397,6 @@ class Index:
 
     def __init__(self, database: sqlite3.Connection, name: str) -> None:
         self.database, self.name = database, name
-        self._numbers: dict[tuple[str, bytes], int] = {}
         self._parts: dict[int, Any] = {}
         database.execute("PRAGMA cache_size = -65536")
         database.execute("CREATE TEMP TABLE touched(path BLOB PRIMARY KEY)")
@@ -284,111 +426,103 @@ class Index:
             yield
             self.database.execute("COMMIT")
         except BaseException:
-            self._numbers.clear()
             with contextlib.suppress(sqlite3.Error):
                 self.database.execute("ROLLBACK")
             raise
 
     def refresh(self, site: str | None) -> None:
         """Read what was added or changed since it was read, all or of one site, and forget what is gone."""
-        known = {name for (name,) in self.all("SELECT name FROM sites")}
-        for name in [os.fsencode(site)] if site else sorted(known.union(_sites())):
-            now = sorted(_listing(name))
-            if self._known(name) != b"\0".join(now):
-                with _progress(os.fsdecode(name)) as show:
-                    while self._step(name, now, show):
-                        pass
+        known = dict(self.all("SELECT name, digest FROM sites"))
+        names = [os.fsencode(site)] if site else sorted(known.keys() | set(_sites()))
+        step = AT_ONCE if self._last("sources") > MANY else 1
+        shares = [names[first::step] for first in range(step)]
+        readers, changed, began = set[Readers](), list[bytes](), time.monotonic()
+        for share, (digests, more) in zip(shares, _shared_out(_listings, shares, Listings), strict=True):
+            readers |= more
+            changed += [name for name, digest in zip(share, digests, strict=True) if known.get(name) != digest]
+        self._protect(readers)
+        try:
+            for name in changed:
+                now = sorted(_listing(name, readers))
+                self._protect(readers)
+                left, turn = 1, began
+                while left:
+                    left = self._step(name, now)
+                    if time.monotonic() - turn > TURN:
+                        time.sleep(PAUSE)
+                        turn = time.monotonic()
+                    _show(began, f"reading records of {os.fsdecode(name)}: {len(now) - left} of {len(now)} files")
+        finally:
+            _show(began, "")
 
-    def _known(self, site: bytes) -> bytes:
-        return self.first("SELECT listing FROM sites WHERE name = ?", [site]) or b""
+    def _protect(self, readers: set[Readers]) -> None:
+        """Let nobody read the index who cannot read all records; raises sqlite3.OperationalError if it is not ours."""
+        limited = {(bits, group) for bits, group in readers if not bits & 0o4}
+        if not limited or self.name in (TEMPORARY, MEMORY):
+            return
+        try:
+            status = Path(self.name).stat()
+            is_of_group = limited == {(0o40, status.st_gid)}
+            mode = status.st_mode & (0o660 if is_of_group else 0o600)
+            if not is_of_group and status.st_uid != os.geteuid():
+                raise PermissionError("others may read it")
+            if mode != status.st_mode & 0o777:
+                Path(self.name).chmod(mode)
+        except OSError as error:
+            raise sqlite3.OperationalError(str(error)) from None
 
-    def _step(self, site: bytes, now: list[bytes], show: Callable[[int, int], None]) -> bool:
-        """Read some of the files that are ``now`` there and not known, in one transaction; whether some are left."""
+    def _last(self, table: str) -> int:
+        return self.first(f"SELECT max(id) FROM {table}") or 0  # noqa: S608 - a constant
+
+    def _step(self, site: bytes, now: list[Entry]) -> int:
+        """Read some of the files that are ``now`` there and not known, in one transaction; how many are left."""
         with self._writing():
-            old = set(self._known(site).split(b"\0")) - {b""}
-            new = [entry for entry in now if entry not in old]
-            sizes = itertools.accumulate((int(entry.split(b" ", 2)[1]) for entry in new), initial=0)
-            batch = {entry: entry for entry, size in zip(new, sizes, strict=False) if size < BATCH}
-            gone = old.difference(now)
-            last = self.first("SELECT max(id) FROM lines") or 0
-            for path in {_path(entry) for entry in (*gone, *batch)}:
-                self.database.execute("INSERT OR IGNORE INTO touched SELECT path FROM sources WHERE file = ?", [path])
-                self.database.execute("DELETE FROM sources WHERE file = ?", [path])
-            for entry in batch:
-                if not self._read(site, entry):
-                    batch[entry] = UNSETTLED + _path(entry)
-            self.database.execute("INSERT OR IGNORE INTO touched SELECT path FROM sources WHERE live IS NULL")
+            listing = self.first("SELECT listing FROM sites WHERE name = ?", [site])
+            old = set(_LISTING.decode(listing) if listing else ())
+            new, gone = [entry for entry in now if entry not in old], old.difference(now)
+            begins = itertools.accumulate((size for _, _, size, _, _ in new), initial=0)
+            shares = [
+                *group((at // SHARE, entry) for at, entry in zip(begins, new, strict=False) if at < BATCH).values()
+            ]
+            batch = {entry: entry for share in shares for entry in share}
+            changed = [[path] for path in {path for path, *_ in (*gone, *batch)}]
+            self.database.executemany("INSERT OR IGNORE INTO touched SELECT path FROM sources WHERE file = ?", changed)
+            self.database.executemany("DELETE FROM sources WHERE file = ?", changed)
+            source, line = self._last("sources"), self._last("lines")
+            for share, reading in zip(shares, _shared_out(_reading, shares, Reading), strict=True):
+                self._add(site, reading)
+                unsettled = set(reading.unsettled)
+                batch |= {entry: (entry[0], *UNSETTLED) for entry in share if entry[0] in unsettled}
+            self.database.execute("INSERT OR IGNORE INTO touched SELECT path FROM sources WHERE id > ?", [source])
             self.database.execute(_LIVE)
             self.database.execute("DELETE FROM touched")
-            self.database.execute(_TWICE, [last])
-            listing = b"\0".join(sorted((old - gone).union(batch.values())))
-            self.database.execute("INSERT OR REPLACE INTO sites VALUES(?, ?)", [site, listing])
+            self.database.execute(_TWICE, [line])
+            self._keep(site, (old - gone).union(batch.values()))
         now[:] = [batch.get(entry, entry) for entry in now]
-        show(len(now) - len(new) + len(batch), len(now))
-        return len(batch) < len(new)
+        return len(new) - len(batch)
 
-    def _read(self, site: bytes, entry: bytes) -> bool:
-        """Add the lines of a file; whether its state will tell when its content is another, for every user."""
-        path, known = _path(entry), dict[bytes, int]()
-        file, changed = place(path), max(map(int, entry.split(b" ", 4)[2:4]))
+    def _keep(self, site: bytes, entries: Iterable[Entry]) -> None:
+        listing = sorted(entries)
+        values = [site, _digest(listing), msgspec.msgpack.encode(listing)]
+        self.database.execute("INSERT OR REPLACE INTO sites VALUES(?, ?, ?)", values)
 
-        def source(name: bytes) -> int:
-            if name not in known:
-                values = [site, name, path]
-                added = self.database.execute("INSERT INTO sources(site, path, file) VALUES(?, ?, ?)", values)
-                known[name] = added.lastrowid or 0
-            return known[name]
-
-        try:
-            if path.endswith(b".jsonl"):
-                for number, start, line in store.lines(file):
-                    self._add(source(path), number, start, line, store.parse(file, number, line))
-                source(path)
-            else:
-                for name, number, text in compact.lines(file):
-                    line = text + b"\n"
-                    known_as = source(_beside(path) + name.encode("utf-8", "surrogatepass"))
-                    self._add(known_as, number, 0, line, store.parse(file, number, line))
-        except (OSError, Unreadable) as error:
-            self.database.execute("DELETE FROM sources WHERE file = ?", [path])
-            known.clear()
-            self._add(source(path), 0, 0, b"", store.unreadable(file, error))
-            return False
-        return time.time_ns() - changed > SETTLED
-
-    def _add(self, source: int, number: int, start: int, line: bytes, item: Record | Damage) -> None:
-        values: dict[str, Any] = {"source": source, "number": number, "start": start, "length": len(line)}
-        data = None
-        if isinstance(item, Damage):
-            name = _ID.search(line)
-            values |= {"damage": item.reason, "record": name and name[1].decode()}
-        else:
-            row, numbers = item.row(), dict[str, int]()
-            with contextlib.suppress(OverflowError):  # a number of more than 64 bits: the row is read from the file
-                numbers = {name: self._number(name, msgspec.msgpack.encode(getattr(row, name))) for name in SHARED}
-                data = msgspec.msgpack.encode(_Kept(**numbers, **{name: getattr(row, name) for name in _OTHERS}))
-            values |= {
-                "record": item.id,
-                "sum": item.seal or hashlib.sha256(line.strip()).hexdigest(),
-                "time": item.time,
-                "campaign": item.campaign,
-                "partition": item.partition,
-                "stack": numbers.get("stack"),
-                "variant": numbers.get("variant"),
-                "flags": VALID * row.is_valid | COMPARABLE * row.is_comparable | PLAIN * (not row.is_experiment),
-            }
-        names, marks = ", ".join(values), ", ".join("?" * len(values))
-        added = self.database.execute(f"INSERT INTO lines({names}) VALUES({marks})", [*values.values()])
-        if data:
-            self.database.execute("INSERT INTO rows VALUES(?, ?)", [added.lastrowid, data])
+    def _add(self, site: bytes, reading: Reading) -> None:
+        source, line = self._last("sources") + 1, self._last("lines") + 1
+        numbers = [*(self._number(part, data) for part, data in reading.shared), None]
+        named = ((number, site, *names) for number, names in enumerate(reading.sources, source))
+        self.database.executemany("INSERT INTO sources(id, site, path, file) VALUES(?, ?, ?, ?)", named)
+        columns = (
+            (number, source + first, *values[: -len(SHARED)], *(numbers[part] for part in values[-len(SHARED) :]))
+            for number, (first, *values) in enumerate(reading.lines, line)
+        )
+        self.database.executemany(f"INSERT INTO lines VALUES(?{', ?' * 15})", columns)
+        rows = ((number, row) for number, row in enumerate(reading.rows, line) if row)
+        self.database.executemany("INSERT INTO rows VALUES(?, ?)", rows)
 
     def _number(self, part: str, data: bytes) -> int:
         """The number by which rows have a shared part."""
-        if (part, data) not in self._numbers:
-            self.database.execute("INSERT OR IGNORE INTO shared(part, data) VALUES(?, ?)", [part, data])
-            number = self.first("SELECT id FROM shared WHERE part = ? AND data = ?", [part, data])
-            self._numbers[part, data] = int(number)
-        return self._numbers[part, data]
+        self.database.execute("INSERT OR IGNORE INTO shared(part, data) VALUES(?, ?)", [part, data])
+        return int(self.first("SELECT id FROM shared WHERE part = ? AND data = ?", [part, data]))
 
     def among(self, part: str, is_wanted: Callable[[Any], bool]) -> str:
         """The condition that a shared part, such as the variant, is a wanted one, or not known."""
@@ -399,38 +533,32 @@ class Index:
     def damages(self, site: str | None) -> list[Damage]:
         """The lines and files that could not be read, of all sites or of one."""
         query = f"SELECT s.file, l.number, l.damage {OF_LINES} WHERE l.damage IS NOT NULL AND {_OF_SITE}"
-        return [Damage(place(file), number, why) for file, number, why in self.all(query, [_encoded(site)])]
+        return [Damage(place(file), number, why) for file, number, why in self.all(query, [site and os.fsencode(site)])]
 
     def twice(self, site: str | None) -> list[tuple[int, str, str, bytes, int]]:
         """Number, id, sum, file and line number of the lines whose ids others have too, in the order of reading."""
         query = f"""SELECT l.id, l.record, l.sum, s.file, l.number FROM twice
             CROSS JOIN lines AS l ON l.record = twice.record CROSS JOIN sources AS s ON s.id = l.source
             WHERE l.damage IS NULL AND {_OF_SITE} ORDER BY s.file <> s.path, s.file, l.number"""  # noqa: S608 - constants
-        return self.all(query, [_encoded(site)])
+        return self.all(query, [site and os.fsencode(site)])
 
-    def row(self, data: bytes) -> Row:
-        """The row that the index keeps as ``data``. Rows share equal parts."""
-        try:
-            kept = _KEPT.decode(data)
-            members = {name: getattr(kept, name) for name in _OTHERS}
-            for name in SHARED:
-                number = getattr(kept, name)
-                if number not in self._parts:
-                    ((part, text),) = self.all("SELECT part, data FROM shared WHERE id = ?", [number])
-                    self._parts[number] = _PARTS[part].decode(text)
-                members[name] = self._parts[number]
-        except ValueError as error:
-            raise sqlite3.DatabaseError(f"damaged row: {error}") from error
+    def row(self, data: bytes, shared: Sequence[int]) -> Row:
+        """The row that the index keeps as ``data``, with its ``shared`` parts. Rows share equal parts."""
+        members = dict(zip(_OTHERS, msgspec.structs.astuple(_KEPT.decode(data)), strict=True))
+        for name, number in zip(SHARED, shared, strict=True):
+            if number not in self._parts:
+                text = self.first("SELECT data FROM shared WHERE id = ?", [number])
+                self._parts[number] = _PARTS[name].decode(text or b"")
+            members[name] = self._parts[number]
         return Row(**members)
 
     def forget(self, path: bytes) -> None:
         """Read a file again in the next refresh: it is not as it was."""
         with self._writing():
-            for site, listing in self.all(
-                "SELECT site, listing FROM sources JOIN sites ON site = name WHERE file = ?", [path]
-            ):
-                kept = [UNSETTLED + path if _path(entry) == path else entry for entry in listing.split(b"\0")]
-                self.database.execute("UPDATE sites SET listing = ? WHERE name = ?", [b"\0".join(sorted(kept)), site])
+            query = "SELECT site, listing FROM sources JOIN sites ON site = name WHERE file = ?"
+            for site, listing in self.all(query, [path]):
+                entries = _LISTING.decode(listing)
+                self._keep(site, [(path, *UNSETTLED) if entry[0] == path else entry for entry in entries])
 
 
 def place(path: bytes) -> Path:
@@ -448,29 +576,9 @@ def _beside(part: bytes) -> bytes:
     return part.rpartition(b"compact/")[0]
 
 
-def _encoded(site: str | None) -> bytes | None:
-    return os.fsencode(site) if site else None
-
-
-def _path(entry: bytes) -> bytes:
-    return entry.split(b" ", 4)[4]
-
-
-@contextlib.contextmanager
-def _progress(site: str) -> Iterator[Callable[[int, int], None]]:
-    """A function that shows on a terminal how many files are read, from :data:`QUIET` seconds on."""
-    began, is_shown = time.monotonic(), False
-
-    def show(done: int, total: int) -> None:
-        nonlocal is_shown
-        if sys.stderr.isatty() and time.monotonic() - began > QUIET:
-            sys.stderr.write(f"\r\x1b[Kreading records of {site}: {done} of {total} files")
-            sys.stderr.flush()
-            is_shown = True
-
-    try:
-        yield show
-    finally:
-        if is_shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+def _show(began: float, text: str) -> None:
+    """Replace the line of progress on a terminal, from :data:`QUIET` seconds on."""
+    if sys.stderr.isatty() and time.monotonic() - began > QUIET:
+        stream = getattr(sys.stderr, "stream", sys.stderr)  # which may move the cursor
+        stream.write(f"\r\x1b[K{text}")
+        stream.flush()

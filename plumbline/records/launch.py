@@ -130,6 +130,17 @@ class SettingsSeen(Struct, frozen=True, gc=False):
     seen: dict[str, str]
 
 
+class Half(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The CPUs that a launch of a duet had, and begin and end of its window, in s of the kernel's monotonic clock.
+
+    ``overlap``: the part of the shorter of both sides' windows in which both ran; None: it ran alone.
+    """
+
+    cpus: list[int]
+    window: tuple[Number, Number]
+    overlap: Number | None = None
+
+
 class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """One start of the benchmark.
 
@@ -142,6 +153,7 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
     processors during the launch in J, by counter (:mod:`plumbline.host.energy`); on several nodes by the scheduler's
     accounting alone; None where nothing could be read: ``host`` says why. ``gpu_energy_j``: energy of the node's GPUs
     during the launch in J, by PCI address. ``work`` is None where the program has no model of it.
+    ``parts``: the launches of a round of a duet, of whose first two this one has the means; ``half``: of such a part.
     """
 
     index: Position
@@ -167,6 +179,8 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
     output_tail: str | None = None
     waiting: list[str] | None = None
     start_errors: list[str] = []
+    half: Half | None = None
+    parts: list[Launch] = []
 
     @property
     def answers(self) -> dict[str, str]:

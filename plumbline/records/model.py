@@ -352,7 +352,7 @@ def decode(line: bytes) -> Record:
 
 def _writable(record: Record, line: bytes) -> Record:
     """``record``, unless a text in it cannot be written: half of a surrogate pair."""
-    if _SURROGATE.search(line):
+    if b"\\u" in line and _SURROGATE.search(line):  # the search alone takes a tenth of the time of decoding
         try:
             msgspec.json.encode(record)
         except UnicodeEncodeError:

@@ -24,7 +24,7 @@ def name(variant: Variant) -> str:
 
 def naming(variants: Iterable[Variant]) -> Callable[[Variant], str]:
     """A function that gives each variant its :func:`name`, with arguments that tell ``variants`` of a name apart."""
-    known = group((name(variant), _arguments(variant)) for variant in variants)
+    known = group(dict.fromkeys((name(variant), _arguments(variant)) for variant in variants))
 
     def call(variant: Variant) -> str:
         arguments, every = _arguments(variant), set(known.get(name(variant), ()))

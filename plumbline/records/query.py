@@ -269,10 +269,9 @@ def _select(
 
 def _lines(index: Index, where: Selection, only: Collection[str] | None) -> list[Line]:
     """The lines that ``where`` keeps, those of the ids in ``only``."""
-    if only is None:
-        return [Line(*line) for line in index.all(*_select(index, where, _COLUMNS))]
-    by_id = (index.all(*_select(index, where, _COLUMNS, "l.record = ?", [name])) for name in only)
-    return [Line(*line) for lines in by_id for line in lines]
+    conditions = [("", ())] if only is None else [("l.record = ?", (name,)) for name in only]
+    queries = (_select(index, where, _COLUMNS, *condition) for condition in conditions)
+    return [Line(*line) for query in queries for line in index.all(*query)]
 
 
 def _faults(index: Index, where: Selection) -> list[Damage]:
@@ -292,10 +291,10 @@ def _rows(
     index: Index, where: Selection, more: str = "", values: Sequence[Any] = (), end: str = ", l.record"
 ) -> Iterator[tuple[Line, Row]]:
     """The lines that ``where`` keeps, oldest first, with their rows."""
-    columns = f"{_COLUMNS}, (SELECT row FROM rows WHERE line = l.id)"  # noqa: S608
-    for *members, data in index.all(*_select(index, where, columns, more, values, end)):
-        line = Line(*members)
-        yield line, index.row(data) if data else next(_whole(index, [line]))[1].row()
+    columns = f"(SELECT row FROM rows WHERE line = l.id), l.suite, l.stack, l.variant, l.host, {_COLUMNS}"  # noqa: S608
+    for data, *members in index.all(*_select(index, where, columns, more, values, end)):
+        line = Line(*members[4:])
+        yield line, index.row(data, members[:4]) if data else next(_whole(index, [line]))[1].row()
 
 
 def _whole(index: Index, lines: Sequence[Line]) -> Iterator[tuple[Line, Record]]:

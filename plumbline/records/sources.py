@@ -7,7 +7,6 @@ import filecmp
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.base import paths
@@ -32,27 +31,6 @@ MEMBERS = (
 
 class Vanished(Exception):
     """A file that was listed is no longer there: compacted, or removed by somebody."""
-
-
-@dataclass(frozen=True)
-class Sources:
-    """The record files at one moment."""
-
-    sessions: list[Path]
-    parts: list[Path]
-
-
-def find(site: str | None = None) -> Sources:
-    """The record files below ``results/``, or of one site.
-
-    Session files are listed first: compaction removes one only after its compacted file is in place, so whatever
-    vanishes in between is found again there. Raises :class:`PlumbError` if ``results`` is not a folder.
-    """
-    if paths.results().exists() and not paths.results().is_dir():
-        raise PlumbError("the results are not a folder", str(paths.results()), "name the folder of the records")
-    folder = paths.results() / site if site else paths.results()
-    sessions = sorted(folder.rglob("*.jsonl"))
-    return Sources(sessions, sorted([*folder.rglob(PARQUET), *folder.rglob(PARTS)]))
 
 
 def sites() -> list[str]:

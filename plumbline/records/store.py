@@ -17,6 +17,9 @@ from plumbline.base.errors import PlumbError
 from plumbline.records import model, sources
 from plumbline.records.model import Record
 
+#: bytes to read at a time: a line is some ten of thousands
+BUFFER = 1 << 18
+
 
 @dataclass(frozen=True)
 class Damage:
@@ -85,7 +88,7 @@ def lines(file: Path) -> Iterator[tuple[int, int, bytes]]:
     try:
         if not stat.S_ISREG(file.stat().st_mode) and not file.is_relative_to("/dev"):
             raise OSError(errno.EINVAL, "not a regular file")
-        with file.open("rb") as stream:
+        with file.open("rb", BUFFER) as stream:
             start = 0
             for number, line in enumerate(stream, start=1):
                 if not line.isspace():

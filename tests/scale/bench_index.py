@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,19 +29,20 @@ SITES, VARIANTS = 20, 72
 #: the largest index, as a fraction of the records
 SHARE = 0.15
 CODE = """
-import sys, time
+import os, resource, sys
 from pathlib import Path
 from plumbline.commands import cli
 status = cli.main(sys.argv[1:])
 lines = Path("/proc/self/status").read_text().splitlines()
 peak = next(line.split()[1] for line in lines if line.startswith("VmHWM:"))
-print(f"{time.process_time()} {int(peak) / 1024}", file=sys.stderr)
+peak = max(int(peak), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+print(f"{sum(os.times()[:4])} {peak / 1024}", file=sys.stderr)
 sys.exit(status)
 """
 
 
 def run(results: Path, *words: str) -> tuple[float, float, float]:
-    """Seconds, seconds of processor time, and MiB that a command takes."""
+    """Seconds, seconds of processor time of all its processes, and MiB of the largest one, that a command takes."""
     began = time.monotonic()
     command = [sys.executable, "-c", CODE, "--results", str(results), *words]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -62,6 +64,10 @@ def main() -> int:
                 generate.write_campaigns(
                     results, args.records // SITES // VARIANTS, VARIANTS, number, f"site{number:02}"
                 )
+        sites = shutil.copytree(ROOT / "site-configs" / "local", Path(folder) / "sites" / site).parent
+        (sites / site / "site.yaml").write_text(
+            (sites / site / "site.yaml").read_text(encoding="utf-8").replace("name: local", f"name: {site}", 1)
+        )
         file = results / index.NAME
         file.unlink(missing_ok=True)
         rows = []
@@ -74,6 +80,8 @@ def main() -> int:
             ("export", "export", "--format", "csv", "--output", f"{folder}/figures.csv"),
             ("compare", "compare", *generate.STACKS, "--site", site),
             ("history", "history", "--site", site),
+            ("calibrate", "calibrate", "--site", site, "--min-sessions", "2", "--dry-run", "--sites", str(sites)),
+            ("publish", "publish", "--site", site, f"{folder}/pages"),
             ("report", "report", "--site", site, "--output", f"{folder}/report.html"),
         ):
             if label == "one more campaign":

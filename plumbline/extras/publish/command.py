@@ -294,11 +294,14 @@ def _when(line: dict[str, Any]) -> str:
     option(
         "folder", "output folder: new, empty, or of an earlier plumb publish", type=files.OutputFolder, metavar="DIR"
     ),
+    options.option("--site", "only this site, in a folder of its own (default: all)"),
     options.experiments(),
 )
 def run_publish(args: argparse.Namespace) -> int:
     """Make the pages whose inputs changed; returns 1 if something could not be read or made, which is named, else 0."""
-    if not (names := sources.sites()):
+    if args.site:
+        sources.require_site(args.site)
+    if not (names := [args.site] if args.site else sources.sites()):
         raise sources.none_yet()
     lines, problems = [], list[str]()
     newest: dict[str, list[Known]] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -47,12 +46,11 @@ MOST_POINTS = 1000
 MOST_CHANGES, MOST_STATES = 50, 8
 #: name and title of the section of campaigns that are not whole
 PARTS = ("parts", "Labs, parts and interrupted campaigns")
-_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
 
 
 def slug(name: str) -> str:
     """The name of a page's file: ``name`` where every file system accepts it, else the beginning of its SHA-256."""
-    return name if _PLAIN.fullmatch(name) else sha256(name.encode(errors="surrogatepass")).hexdigest()[:20]
+    return name if site.NAME.fullmatch(name) else sha256(name.encode(errors="surrogatepass")).hexdigest()[:20]
 
 
 def counts(rows: Sequence[Row]) -> dict[str, int]:

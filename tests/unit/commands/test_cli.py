@@ -1,9 +1,9 @@
 """How ``plumb`` ends: an exit status that is not a verdict where there was none, one line, on any terminal."""
 
-import io
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -113,11 +113,12 @@ def test_an_unexpected_exception_elsewhere_is_bad_input(monkeypatch, capsys):
     assert capsys.readouterr().err.startswith("plumb: ZeroDivisionError")
 
 
-def plumb(*words, **variables):
+def plumb(*words, stdout=subprocess.PIPE, **variables):
     return subprocess.run(
         [sys.executable, "-c", "import sys; from plumbline.commands.cli import main; sys.exit(main())", *words],
         env={**os.environ, **variables},
-        capture_output=True,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
         timeout=60,
         check=False,
     )
@@ -130,11 +131,25 @@ def test_a_character_that_the_terminal_lacks_is_replaced(pairs):
     assert b"\ngate: PASS:" in ended.stdout
 
 
+@pytest.mark.parametrize("words", ["--version", "help", "help list", "list"])
+def test_output_that_a_full_disk_refuses_is_no_success(words, tmp_path):
+    with Path("/dev/full").open("wb") as full:
+        ended = plumb(*words.split(), stdout=full, PLUMB_RESULTS=str(tmp_path), PYTHONUNBUFFERED="")
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(b"plumb: cannot continue: No space left on device")
+    assert ended.stderr.count(b"\n") == 1
+
+
+def test_closed_output_is_no_error():
+    command = ["sh", "-c", 'exec "$0" -m plumbline.commands.cli --version >&-', sys.executable]
+    ended = subprocess.run(command, stderr=subprocess.PIPE, check=False, cwd=paths.root())
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
 def test_a_verdict_that_nobody_could_read_is_no_pass(pairs, monkeypatch):
     def closed(*_, **__):
         raise BrokenPipeError
 
-    monkeypatch.setattr(sys, "stderr", io.StringIO())  # main closes it
     monkeypatch.setattr("plumbline.commands.options.write", closed)
     assert cli.main(pairs) == 3
 

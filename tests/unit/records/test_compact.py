@@ -15,7 +15,6 @@ from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import records as command
 from plumbline.records import compact, query, store
-from plumbline.records.sources import Sources
 from plumbline.records.store import Damage
 
 
@@ -254,11 +253,7 @@ def as_parquet(part):
     """Write ``part`` as an earlier version did: with columns of their own for what is in the line, too."""
     import polars
 
-    rows = [
-        (source, number, text.decode())
-        for source in compact.current(Sources([], [part]))[0][part]
-        for _, number, text in compact.lines(part, {source})
-    ]
+    rows = [(source, number, text.decode()) for source, number, text in compact.lines(part)]
     frame = polars.DataFrame(rows, schema=["source", "line", "json"], orient="row").with_columns(id=polars.lit("x"))
     frame.write_parquet(part.with_name(part.name.replace(".jsonl.gz", ".parquet")))
 
@@ -311,7 +306,5 @@ def test_a_part_that_is_not_as_its_index_says_is_unreadable(results, content):
     part = write(0).parent / "compact" / "2026-01.0001.jsonl.gz"
     part.parent.mkdir()
     part.write_bytes(gzip.compress(content))
-    _, faults = compact.current(Sources([], [part]))
-    if not faults:
-        with pytest.raises(compact.Unreadable, match="not those of its index"):
-            list(compact.lines(part, {"s0.jsonl"}))
+    with pytest.raises(compact.Unreadable, match=r"its index|no index"):
+        list(compact.lines(part, {"s0.jsonl"} if b"s0" in content else None))

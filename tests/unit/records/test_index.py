@@ -14,6 +14,7 @@ from samples import record
 
 from plumbline.base import paths
 from plumbline.commands import cli
+from plumbline.launch import process
 from plumbline.records import compact, index, query, store
 from plumbline.records.model import convert
 
@@ -91,6 +92,7 @@ def decoded(monkeypatch, *words):
         return parse(file, number, line)
 
     with monkeypatch.context() as patch:
+        patch.setattr(index, "AT_ONCE", 1)  # all in this process
         patch.setattr(store, "parse", counting)
         assert cli.main([*words]) == 0
     return len(lines), sum(size for _, size in lines), len({file for file, _ in lines})
@@ -99,24 +101,30 @@ def decoded(monkeypatch, *words):
 @pytest.mark.parametrize("count", [1000, pytest.param(100_000, marks=pytest.mark.long)])
 def test_commands_read_only_the_records_that_they_need(results, monkeypatch, tmp_path, capsys, count):
     size, campaigns = 72, count // 72
-    generate.write_campaigns(results, campaigns - 1, size)
-    generate.write_campaigns(results, 1, size, seed=7, site="other")
+    generate.write_campaigns(results, campaigns - 2, size)
+    generate.write_campaigns(results, 2, size, seed=7, site="other")
     total = sum(file.stat().st_size for file in results.rglob("*.jsonl"))
     assert decoded(monkeypatch, "list") == (size * campaigns, total, len([*results.rglob("*.jsonl")]))
     assert f"of {query.count():,} records: --all lists all" in capsys.readouterr().out
-    sides = ("mpich", "openmpi")
+    sides, sites = ("mpich", "openmpi"), shutil.copytree(paths.sites() / "local", tmp_path / "sites" / "other").parent
+    file = sites / "other" / "site.yaml"
+    file.write_text(file.read_text().replace("name: local", "name: other", 1))
     for words in (
         ["list"],
         ["list", "--all", "--test", "imb_pair"],
         ["export", "--format", "csv", "--output", str(tmp_path / "figures.csv")],
         ["compare", *sides, "--site", "other"],
         ["history", "--site", "other"],
+        ["calibrate", "--site", "other", "--min-sessions", "2", "--dry-run", "--sites", str(sites)],
     ):
         assert decoded(monkeypatch, *words) == (0, 0, 0), words
     records, read, opened = decoded(monkeypatch, "show", "last")
     assert (records, opened) == (1, 1)
     assert read < 30_000
     assert decoded(monkeypatch, "report", "--site", "other")[::2] == (size, size // 2)
+    publish = "publish", "--site", "other", str(tmp_path / "pages")
+    assert decoded(monkeypatch, *publish)[::2] == (2 * size, size)  # a page for each campaign, once
+    assert decoded(monkeypatch, *publish) == (0, 0, 0)
     generate.write_campaigns(results, 1, size, seed=8, site="new")
     assert decoded(monkeypatch, "list")[::2] == (size, size // 2)
     assert (results / index.NAME).stat().st_size < 0.15 * total + 200_000
@@ -153,8 +161,8 @@ def test_files_that_change_are_read_again(results, monkeypatch):
 
 def test_a_file_that_changed_behind_its_state_is_read_again(results, monkeypatch):
     """Bits of a disk that turn change no time: the record is damaged as soon as it is wanted."""
-    file, real = put("s1", 1), index._state
-    monkeypatch.setattr(index, "_state", lambda entry: (1, real(entry)[1], 1, 1))
+    file, real = put("s1", 1), index._listing
+    monkeypatch.setattr(index, "_listing", lambda *words: [(path, 1, size, 1, 1) for path, _, size, *_ in real(*words)])
     query.records()
     file.write_text(file.read_text().replace('"value":10200.0', '"value":20200.0'))
     assert query.collect(lambda item: item)[0] == []
@@ -180,6 +188,7 @@ def spoil(file, content):
         "UPDATE rows SET row = x'c1'",
         "DELETE FROM shared",
         "DROP TABLE rows",
+        "UPDATE sites SET digest = x'00', listing = x'c1'",
     ],
 )
 def test_a_damaged_or_older_index_is_made_anew(results, monkeypatch, content):
@@ -197,6 +206,18 @@ def test_where_the_folder_cannot_be_written_the_index_is_in_the_cache(results, m
     assert [file.suffix for file in (tmp_path / "cache" / "plumbline").iterdir()] == [".sqlite3"]
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
     assert_right(monkeypatch)
+
+
+def test_another_command_has_its_turn(results, monkeypatch):
+    """Without a pause it would wait in vain, and make an index of its own."""
+    for number in range(1, 20):
+        put(f"s{number}", number)
+    pauses = []
+    monkeypatch.setattr(index, "BATCH", 4000)
+    monkeypatch.setattr(index, "TURN", 0)
+    monkeypatch.setattr(index.time, "sleep", pauses.append)
+    query.records()
+    assert len(pauses) > 5
 
 
 def test_a_lock_that_another_holds_is_waited_for_and_then_done_without(results, monkeypatch):
@@ -256,6 +277,68 @@ def test_a_kill_at_any_write_of_the_index_leaves_right_answers(results, monkeypa
             assert write > 5
             write = 0
         assert_right(monkeypatch)
+
+
+def test_readers_that_are_killed_cost_nothing(results, monkeypatch):
+    """Several processes read; what one did not finish is read here."""
+    for number in range(1, 40):
+        put(f"s{number}", number)
+    monkeypatch.setattr(index, "SHARE", 4000)
+    monkeypatch.setattr(index.os, "sched_getaffinity", lambda _: range(4))
+    here, real = os.getpid(), index._reading
+
+    def dying(entries):
+        if os.getpid() != here and b"s2" in entries[0][0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(entries)
+
+    monkeypatch.setattr(index, "_reading", dying)
+    before = set(process.descendants(here))
+    assert_right(monkeypatch)
+    assert query.count() == 39
+    assert set(process.descendants(here)) <= before
+
+
+@pytest.mark.parametrize("broken", ["fork", "pipe"])
+def test_where_no_process_can_start_this_one_reads(results, monkeypatch, broken):
+    for number in range(1, 40):
+        put(f"s{number}", number)
+    monkeypatch.setattr(index, "SHARE", 4000)
+    monkeypatch.setattr(index.os, "sched_getaffinity", lambda _: range(4))
+    monkeypatch.setattr(index.os, broken, lambda: (_ for _ in ()).throw(BlockingIOError(11, "no room")))
+    assert query.count() == 39
+
+
+@pytest.mark.parametrize(
+    ("mode", "group", "expected"), [(0o600, 0, 0o600), (0o640, 0, 0o640), (0o640, 1, 0o600), (0o644, 1, 0o644)]
+)
+def test_nobody_reads_the_index_who_cannot_read_the_records(results, monkeypatch, mode, group, expected):
+    if group and os.geteuid():
+        pytest.skip("only root gives files away")
+    put("s1", 1)
+    query.records()
+    (results / index.NAME).chmod(0o644)
+    file = put("s2", 2)
+    file.chmod(mode)
+    os.chown(file, -1, group or os.getgid())
+    query.records()
+    assert (results / index.NAME).stat().st_mode & 0o777 == expected
+    file.chmod(0o644)
+    (results / index.NAME).chmod(0o644)
+    file.parent.chmod(0o700)
+    query.records()
+    assert (results / index.NAME).stat().st_mode & 0o777 == 0o600
+
+
+def test_an_index_of_another_user_does_not_get_records_that_few_may_read(results, monkeypatch, tmp_path):
+    put("s1", 1)
+    query.records()
+    put("s2", 2).chmod(0o600)
+    monkeypatch.setattr(index.os, "geteuid", lambda: 1234)
+    assert query.count() == 2
+    with closing(sqlite3.connect(results / index.NAME)) as database:
+        assert database.execute("SELECT count(*) FROM lines").fetchone() == (1,)
+    assert len([*(tmp_path / "cache" / "plumbline").glob("*.sqlite3")]) == 1
 
 
 def test_progress_is_shown_on_a_terminal_after_a_while(results, monkeypatch, capsys):

@@ -17,7 +17,7 @@ from samples import launch, record
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
-from plumbline.records import index, query, sources, store
+from plumbline.records import index, query, store
 from plumbline.records.model import convert, document
 from plumbline.records.query import Selection
 
@@ -42,7 +42,7 @@ def put(results, files):
 def reading():
     """What reading line by line finds by the JSON schema: documents, oldest first, and file and line of damage."""
     found, damaged = {}, []
-    for file in sources.find().sessions:
+    for file in sorted(paths.results().rglob("*.jsonl")):
         try:
             lines = list(file.open("rb"))
         except OSError:
@@ -254,21 +254,21 @@ def test_a_file_that_vanishes_while_reading_is_looked_for_anew(results, monkeypa
     put(results, [[record()], [record(id="1" * 12)]])
     real, calls = index._listing, []
 
-    def stale(site):
-        entries = list(real(site))
+    def stale(site, readers):
+        entries = list(real(site, readers))
         calls.append(site)
-        if len(calls) == 1:
+        if len(calls) == 2:
             (results / "local" / "s1.jsonl").unlink()
         return entries
 
     monkeypatch.setattr(index, "_is_small", lambda site: True)
     monkeypatch.setattr(index, "_listing", stale)
     found, damages = query.records(Selection(site="local"))
-    assert ([row.id for row in found], damages, len(calls)) == (["0123456789ab"], [], 2)
+    assert ([row.id for row in found], damages, len(calls)) == (["0123456789ab"], [], 4)
 
 
 def test_files_that_keep_vanishing_end_with_an_error(results, monkeypatch):
-    monkeypatch.setattr(index, "_listing", lambda site: [b"1 1 1 1 local/gone.jsonl"])
+    monkeypatch.setattr(index, "_listing", lambda *_: [(b"local/gone.jsonl", 1, 1, 1, 1)])
     monkeypatch.setattr(index, "_is_small", lambda site: True)
     for read in (lambda: query.records(Selection(site="local")), lambda: query.full([], "local")):
         with pytest.raises(PlumbError, match="change while they are read"):
