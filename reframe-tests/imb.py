@@ -11,7 +11,7 @@ from reframe.core.builtins import parameter, run_after, variable
 from plumbline.measure.reframe import PlumbTest, node_counts
 from plumbline.stacks.manifest import imb_arguments
 
-from .placements import GPU_PAIRS, GROUPS, PAIRS, QUICK_PAIRS, SIZES
+from .placements import GPU_PAIRS, GROUPS, PAIRS, PUBLISHED_PAIRS, QUICK_PAIRS, SIZES
 
 #: operations whose bandwidth adds up what goes both ways
 BOTH_WAYS = (
@@ -59,12 +59,15 @@ class imb_pair(ImbTest):
 
 @rfm.simple_test
 class imb_sizes(ImbTest):
-    """PingPong's bandwidth by message size and distance of the two ranks (experiment R6: the curve)."""
+    """PingPong by message size and distance of the two ranks (experiments R6, U2, U3: the curves)."""
 
     operation = "PingPong"
-    placement = parameter(PAIRS, type=str)
+    placement = parameter([*PAIRS, *PUBLISHED_PAIRS], type=str)
     quick_placements = ()
-    figures = [(f"bandwidth_{size}", "bandwidth", {"bytes": size}) for size in SIZES]
+    figures = [
+        *((f"time_{size}", "latency", {"bytes": size}) for size in (1, 16, 128, 1024, 2048)),
+        *((f"bandwidth_{size}", "bandwidth", {"bytes": size}) for size in sorted({*SIZES, 1 << 17, 1 << 19, 1 << 21})),
+    ]
 
 
 @rfm.simple_test

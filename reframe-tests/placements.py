@@ -2,6 +2,8 @@
 
 #: distances of two ranks, near to far; a machine has some of them
 PAIRS = ["pair:smt", "pair:l2", "pair:l3", "pair:numa", "pair:socket", "pair:xsocket", "pair:node"]
+#: core 0 with those of the document of Ulysses that are not the nearest
+PUBLISHED_PAIRS = [f"pair:0,{core}" for core in (5, 9, 11, 15, 17, 19)]
 #: those of the quick campaign: all but hardware threads of one core and cores with one L2
 QUICK_PAIRS = tuple(PAIRS[2:])
 #: sizes of messages that a curve is drawn over

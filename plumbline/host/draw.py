@@ -24,14 +24,20 @@ Labels = dict[int, str]
 
 
 def draw(
-    topology: str | Path | None, plan: Plan | None = None, name: str | None = None, *, caches: bool = False
+    topology: str | Path | None,
+    plan: Plan | None = None,
+    name: str | None = None,
+    *,
+    caches: bool = False,
+    nodes: int = 1,
 ) -> str:
     """The machine (an hwloc XML file, a synthetic description or, with ``None``, this host) as text.
 
-    One cell per core, one row of cells per group of cores that share socket, NUMA node and L3; further hardware
-    threads stand below the first. The CPUs that share each of the ``caches`` follow if asked for, then GPUs, network
-    cards and NVMe drives, if there are any. With a plan, ``RANK.THREAD`` stands below each CPU that is used, and the
-    last lines say where the memory is. ``name`` replaces the path of the description in the title.
+    One cell per core, one row of cells per group of cores that share socket, NUMA node and L3; further hardware threads
+    stand below the first. The CPUs that share each of the ``caches`` follow if asked for, then GPUs, network cards and
+    NVMe drives, if there are any. With a plan, ``RANK.THREAD`` stands below each CPU that is used, and the last lines
+    say where the memory is, and which ranks each of several ``nodes`` has. ``name`` replaces the path of the
+    description in the title.
     """
     machine = machines.load(topology)
     machine = replace(machine, name=name or machine.name)
@@ -51,7 +57,7 @@ def draw(
         drawn = devices.draw(machine_devices, devices.pci_links() if topology is None else {}, WIDTH)
         lines += [*_heading("devices"), *(line.rstrip() for line in drawn)]
     if plan:
-        lines += ["", *_legend(plan)]
+        lines += ["", *_legend(plan, nodes)]
     return "\n".join(lines) + "\n"
 
 
@@ -139,7 +145,7 @@ def _labels(plan: Plan) -> Labels:
     return labels
 
 
-def _legend(plan: Plan) -> list[str]:
+def _legend(plan: Plan, nodes: int) -> list[str]:
     ranks = plan.ranks
     size = f"{counted(len(ranks), 'rank')} of {counted(plan.threads, 'thread')}"
     mark = "R.T = rank.thread" if ranks[0].places else f"{ANYWHERE} = any rank"
@@ -148,7 +154,9 @@ def _legend(plan: Plan) -> list[str]:
     policies = [f"{where} (rank{'s' * (len(who) > 1)} {_span(who)})" for where, who in ranks_by_memory.items()]
     lines += _wrap(f"memory {plan.memory}: " + ", ".join(policies))
     chosen = [f"{device} (rank {rank.local_rank})" for rank in ranks for device in rank.devices or []]
-    return lines + (_wrap("devices: " + ", ".join(chosen)) if chosen else [])
+    lines += _wrap("devices: " + ", ".join(chosen)) if chosen else []
+    names = range(nodes if nodes > 1 else 0)
+    return lines + [f"ranks of node {node}: {_span(list(plan.ranks_of(node, nodes)))}" for node in names]
 
 
 def _where(mem: Pages) -> str:

@@ -149,6 +149,25 @@ def spread(item: Item) -> Item:
     return replace(item, unit="%", better="lower", measured=(row, changed))
 
 
+def launches(items: Iterable[Item]) -> list[Item]:
+    """Each launch of measured figures as a figure by attribute ``launch``, its number among launches of the same."""
+    by_figure = group(
+        (
+            str((sorted(item.parameters.items()), item.others)),
+            (item, item.measured[0], structs.replace(figure, value=value, samples=[value])),
+        )
+        for item in items
+        if item.measured
+        for figure in item.measured[1:]
+        for value in figure.samples
+    )
+    return [
+        replace(item, others={**item.others, "launch": str(number)}, measured=(row, figure))
+        for members in by_figure.values()
+        for number, (item, row, figure) in enumerate(members, 1)
+    ]
+
+
 def table(items: Sequence[Item], rows: Axis, columns: Axis) -> Pivot:
     """The ``items`` that have all attributes of the axes, by their values. Several sessions make one cell."""
     kept = [item for item in items if item.has(rows) and item.has(columns)]

@@ -60,6 +60,24 @@ def test_a_phone_shows_all_values_without_scrolling_sideways(visit: Any, pages: 
     assert chromium.sideways(visit(pages / f"{name}.html", width=420)) == []
 
 
+def test_an_output_keeps_its_lines_and_its_path_out_of_the_headings(visit: Any, tmp_path: Path) -> None:
+    output = evidence.Output("plumb profile -- /a/path/to/stacks/mpich/kernels/bin/rank_ring", f"{'x' * 200}\n y", [])
+    done = command.Done(model.named("S5"), [], [output], [], "holds here")
+    (tmp_path / "lab.html").write_text(render(command.document(done)), encoding="utf-8")
+    tab = visit(tmp_path / "lab.html", width=420)
+    assert tab.evaluate("document.documentElement.scrollWidth") == 420
+    assert "/" not in "".join(tab.locator("h1, h2, h3").all_inner_texts())
+    assert tab.locator("pre").evaluate("element => getComputedStyle(element).whiteSpace") == "pre"
+
+
+def test_points_of_one_number_are_no_curve(visit: Any, tmp_path: Path) -> None:
+    """The teams of R7 are published of four threads alone."""
+    lab = model.named("R7")
+    done = command.Done(lab, evidence.filled(lab, []), [], [], "")
+    (tmp_path / "lab.html").write_text(render(command.document(done)), encoding="utf-8")
+    assert visit(tmp_path / "lab.html").locator("figure").count() == 0
+
+
 def test_the_solution_is_on_a_sheet_of_its_own(visit: Any, pages: Path) -> None:
     tab = visit(pages / "class.html")
     tab.emulate_media(media="print")

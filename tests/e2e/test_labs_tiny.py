@@ -14,8 +14,8 @@ from plumbline.base import paths
 from plumbline.extras.labs import model
 
 pytestmark = pytest.mark.e2e
-#: a stack with the eager limits and algorithms that labs change
-STACK = "openmpi"
+#: stacks: with the eager limits and algorithms that labs change, and with Intel's benchmarks
+STACKS = ("openmpi", "intelmpi")
 
 
 #: labs of one of each kind of test; `make long` runs all
@@ -40,7 +40,11 @@ def around(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     around = own_code.variables(folder)
     chosen = {item.name for item in request.session.items if item.path == request.path}
     labs = [name for name in shown() if any(f"[{name}]" in item for item in chosen)]
-    tiny_labs.measure(labs, STACK, folder, paths.sites(), run_with(around))
+    for stack in STACKS:
+        of_stack = [name for name in labs if ("imb_" in model.named(name).pattern) == (stack == "intelmpi")]
+        if of_stack:
+            (folder / stack).mkdir()
+            tiny_labs.measure(of_stack, stack, folder / stack, paths.sites(), run_with(around))
     return around
 
 

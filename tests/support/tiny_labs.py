@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
@@ -22,6 +23,8 @@ SMALL = {"--size": "64", "--sweeps": "4", "--repetitions": "1"}
 KERNELS = ("daxpy", "dgemm", "jacobi", "jacobi_temporal", "overlap", "rank_ring")
 #: STREAM's arrays follow the caches, and no option makes them smaller
 WITHOUT_SIZES = ("stream_",)
+#: whether all variants are launched, not the first and the last of each pattern
+WHOLE = os.environ.get("PLUMB_TEST_LABS") == "whole"
 #: runs a command; the exit status, and all that it prints
 Run = Callable[..., tuple[int, str]]
 
@@ -37,7 +40,7 @@ def fitting(nodes: int, offers: list[Needs]) -> list[str]:
 
 
 def measure(names: Iterable[str], stack: str, folder: Path, sites: Path, run: Run) -> None:
-    """Launch the first and last variant of each pattern of these labs once, on a stack."""
+    """Launch the first and last variant of each pattern of these labs once on a stack; PLUMB_TEST_LABS=whole: all."""
     variants = _described(folder, map(model.named, names), stack, sites, run)
     for number, variant in enumerate(variants):
         file = folder / f"{number}.json"
@@ -61,7 +64,7 @@ def _described(folder: Path, labs: Iterable[Lab], stack: str, sites: Path, run: 
     matching = [[name for name in variants if re.match(test, name)] for test in tests]
     return [
         _small(variants[name], stack)
-        for name in dict.fromkeys(one for own in matching for one in (*own[:1], *own[-1:]))
+        for name in dict.fromkeys(one for own in matching for one in (own if WHOLE else (*own[:1], *own[-1:])))
     ]
 
 

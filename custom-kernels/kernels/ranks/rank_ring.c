@@ -47,6 +47,7 @@ static const struct program program = {
         "least and most of a rank; bytes between nodes in one round, counted exactly. After an IPM example\n"
         "of SciNet (analysis.c).",
     .arguments = arguments,
+    .narrows_profile = true,
 };
 
 struct ring {
@@ -122,6 +123,7 @@ static void one_step(struct ring *ring, int step, struct times *times) {
 static struct times repetition_of(struct ring *ring) {
     struct times times = {0};
     MPI_Barrier(ring->comm);
+    MPI_Pcontrol(1);
     uint64_t start = ticks();
     for (long iteration = 0; iteration < iterations; iteration++) {
         begin_result(ring);
@@ -134,6 +136,7 @@ static struct times repetition_of(struct ring *ring) {
         ring->wrong += most != ring->expected + (double)iteration;
     }
     times.rounds = ticks_ns(ticks() - start);
+    MPI_Pcontrol(0);
     times.in_mpi = times.sendrecv + times.allreduce;
     times.sendrecv /= (double)iterations * fmax(1, ring->columns - 1);
     times.allreduce /= (double)iterations;

@@ -97,7 +97,7 @@ def _damaged(error: PlumbError) -> None:
 
 def _chosen(args: argparse.Namespace) -> list[str]:
     """ReFrame's options for what is to be measured, of the options that choose records."""
-    if args.stack:
+    if args.stack and not (args.recorded and query.count(query.Selection(stack=args.stack))):
         manifests.load(args.stack)  # raises where there is no such stack
     if args.recorded:
         if args.site:
@@ -149,7 +149,10 @@ def _measure(lab: Lab, chosen_options: Sequence[str]) -> int:
     if not any(option.startswith("launches=") for option in lab.options):
         chosen += ["-S", "launches=1"]
     print(f"{lab.name}: {lab.question}", flush=True)
-    tests = campaign.Tests(cases.files(lab.pattern), LAB, chosen, part=outcome.CHOSEN, experiment=LAB, rounds=rounds)
+    tests = campaign.Tests(
+        cases.files(lab.pattern), LAB, chosen, part=outcome.CHOSEN, experiment=LAB, rounds=rounds,
+        expected_s=60 * lab.minutes,
+    )  # fmt: skip
     status = campaign.measure(tests)
     if status == campaign.INTERRUPTED:  # the next lab is not begun
         raise KeyboardInterrupt
@@ -166,10 +169,8 @@ def _done(lab: Lab, lacks: str, args: argparse.Namespace) -> tuple[Done, list[Da
     newest = rows[-1].id if rows else ""
     outputs, findings = [], evidence.findings(lab, rows)
     for entry in lab.prints:
-        if (args.recorded and entry.measures) or (RECORD in entry.command and not newest):
-            findings += [LessonFinding(says, evidence.MISSING, 0) for says in entry.lines.values()]
-            continue
-        outputs.append(evidence.run_printed(entry, newest))
+        left_out = (args.recorded and entry.measures) or (RECORD in entry.command and not newest)
+        outputs.append(evidence.not_run(entry) if left_out else evidence.run_printed(entry, newest))
         findings += outputs[-1].findings
     return Done(lab, evidence.filled(lab, rows), outputs, findings, evidence.closing(lab, findings, lacks)), damages
 
@@ -232,7 +233,7 @@ def text(done: Done) -> str:
     """Question, tables, lesson, the finding of each comparison, and the closing line."""
     lab = done.lab
     parts = [f"{lab.name}  {lab.title}\n{lab.document}", _wrapped(lab.question)]
-    parts += [f"$ {output.command}\n{output.text}" for output in done.outputs]
+    parts += [f"$ {output.command}\n{output.text}" for output in done.outputs if output.text]
     for filled in done.tables:
         shown, rows = cells(filled)
         unit = _unit(filled)
@@ -330,8 +331,12 @@ def ranking(filled: Filled, empty: bool = False) -> str:
 
 def _lines(filled: Filled, row: Values, columns: Sequence[Values], empty: bool) -> Iterator[tuple[str, list[str]]]:
     """The values of each source in a row, and the ratio to each publication with a value for a column."""
-    unit, labels = _unit(filled), filled.table.labels
-    there = [line for place, pivot in filled.published.items() for line in _sources(place, pivot, row, columns, labels)]
+    unit, labels, nearest = _unit(filled), filled.table.labels, filled.table.nearest
+    by_row = [
+        [line for place, pivot in filled.published.items() for line in _sources(place, pivot, alike, columns, labels)]
+        for alike in _alike(row, nearest)
+    ]
+    there, near = by_row[0], next(filter(None, by_row), [])
     here = list(_sources(HERE, filled.measured, row, columns, labels))
     for source, shown in there:
         yield source, [pivots.formatted(value, unit) for value in shown]
@@ -340,19 +345,19 @@ def _lines(filled: Filled, row: Values, columns: Sequence[Values], empty: bool) 
         return
     for source, shown in here:
         yield source, [pivots.formatted(value, unit) for value in shown]
-        for place, published in there:
+        for place, published in near:
             by_column = dict(zip(columns, published, strict=True))
             ratios = [
-                _ratio(value, next(filter(None, map(by_column.get, _alike(column, filled.table.nearest))), None))
+                _ratio(value, next(filter(None, map(by_column.get, _alike(column, nearest))), None))
                 for column, value in zip(columns, shown, strict=True)
             ]
             if any(ratio != pivots.DASH for ratio in ratios):
-                yield (RATIO if len(there) == 1 else f"{source} / {place}"), ratios
+                yield (RATIO if len(near) == 1 else f"{source} / {place}"), ratios
 
 
 def _alike(column: Values, nearest: Mapping[str, Sequence[str]]) -> list[Values]:
-    """The columns that mean the same as one of one attribute, itself first."""
-    return [column, *((value,) for value in nearest.get(column[-1], ()))]
+    """The rows or columns that mean the same by their last attribute, itself first."""
+    return [column, *((*column[:-1], value) for value in nearest.get(column[-1], ()))]
 
 
 def _sources(
@@ -389,7 +394,7 @@ def document(done: Done) -> Block:
                     block("bullets", *(block("code", command) for command in commands(lab)))),
             *(section(f"output-{number}", f"Output of {' '.join(output.command.split()[:2])}", "",
                       block("paragraph", block("code", output.command)), block("output", output.text))
-              for number, output in enumerate(done.outputs)),
+              for number, output in enumerate(done.outputs) if output.text),
             *(_figure(number, filled) for number, filled in enumerate(done.tables)),
             section("lesson", "Lesson", "", block("paragraph", lab.lesson),
                     lab.elsewhere and block("paragraph", lab.elsewhere),
@@ -401,28 +406,31 @@ def document(done: Done) -> Block:
 def _figure(number: int, filled: Filled) -> Block:
     unit = _unit(filled)
     about = "Ratios." if unit == units.RATIO else f"In {unit}." if unit else "Each value with its unit."
-    pieces: list[Piece] = [_curve(filled)] if filled.table.curve else []
     table, rows = cells(filled)
     ranked = ranking(filled)
     return section(
-        f"table-{number}", filled.table.title, about, *pieces, table.block(rows), ranked and block("paragraph", ranked)
-    )
+        f"table-{number}", filled.table.title, about,
+        _curve(filled, filled.table.curve) if filled.table.curve else "", table.block(rows),
+        ranked and block("paragraph", ranked),
+    )  # fmt: skip
 
 
-def _curve(filled: Filled) -> Block:
-    """A line for each row of each source, over the numbers of the columns."""
-    unit, axis = _unit(filled) or "", filled.table.curve or ""
+def _curve(filled: Filled, axis: str) -> Piece:
+    """A line for each row of each source that has two values or more, over the numbers of the columns."""
+    unit, places = _unit(filled) or "", _columns(filled)
     lines = [
         (place, pivot, row)
         for place, pivot in (*filled.published.items(), (HERE, filled.measured))
         for row in pivot.rows
+        if sum((row, column) in pivot.cells for column in places) > 1
     ]
+    if not lines:
+        return ""
     labels = filled.table.labels
     names = [
         " ".join(labels.get(word, word) for word in (*row, place if filled.published else "") if word)
         for place, _, row in lines
     ]
-    places = _columns(filled)
     numbers = [float(column[0]) for column in places]
     columns = [[pivot.cells.get((row, column)) for column in places] for _, pivot, row in lines]
     return blocks.chart(

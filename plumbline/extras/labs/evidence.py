@@ -132,7 +132,13 @@ def filled(lab: Lab, rows: Sequence[AnyRecord]) -> list[Filled]:
 
 def _items(table: Table, rows: Iterable[AnyRecord]) -> list[Item]:
     items = [item for item in pivot.measured(rows, table.figures, table.tests) if item.has(table.where)]
-    return list(map(pivot.spread, items)) if table.spread else items
+    return (
+        pivot.launches(items)
+        if table.launches == "each"
+        else items
+        if table.launches == "median"
+        else list(map(pivot.spread, items))
+    )
 
 
 def _published(place: str, table: Table) -> list[Item]:
@@ -324,11 +330,11 @@ def closing(lab: Lab, findings: Sequence[LessonFinding], lacks: str) -> str:
     elif holds and len(holds) > 1:
         parts = [f"holds here in all {len(holds)} comparisons"]
     elif holds:
-        parts = [f"holds here: {_with_size(holds[0])}"]
+        parts = [f"holds here: {finding_line(holds[0], False)}"]
     elif lacks and (compared or not counted):
         parts = [f"cannot be shown here: {lacks}"]
     elif unseen:
-        parts = [f"not decided here: {_with_size(unseen[0])}; {again} measures again"]
+        parts = [f"not decided here: {finding_line(unseen[0], False)}; {again} measures again"]
     elif reason and not any(finding.count for finding in missing):
         parts = [f"no figures here: {reason}"]
     elif compared or not counted:
@@ -342,28 +348,34 @@ def closing(lab: Lab, findings: Sequence[LessonFinding], lacks: str) -> str:
     return "; ".join(filter(None, parts))
 
 
-def finding_line(finding: LessonFinding) -> str:
+def finding_line(finding: LessonFinding, with_state: bool = True) -> str:
     """A finding in a line: sentence, state, how many times, and the values."""
-    return f"{finding.subject}: {'; '.join(filter(None, (finding.state, _how_much(finding))))}"
-
-
-def _with_size(finding: LessonFinding) -> str:
-    return ": ".join(filter(None, (finding.subject, _how_much(finding))))
-
-
-def _how_much(finding: LessonFinding) -> str:
     times = "" if finding.ratio is None else f"{units.digits(finding.ratio)} times"
     times += f" ({' to '.join(map(units.digits, finding.interval))})" if times and finding.interval else ""
-    return ", ".join(filter(None, (times, finding.reason)))
+    parts = (finding.state if with_state else None, ", ".join(filter(None, (times, finding.reason))))
+    return ": ".join(filter(None, (finding.subject, "; ".join(filter(None, parts)))))
 
 
 @dataclass(frozen=True)
 class Output:
-    """The output of a command, and the finding of each of its expected lines."""
+    """The output of a command, with the published one below it, and the finding of each of its expected lines."""
 
     command: str
     text: str
     findings: list[LessonFinding]
+
+
+def not_run(printed: Printed) -> Output:
+    """The published output of a command, and that nothing was measured."""
+    return Output(
+        shlex.join(printed.command),
+        _with_published("", printed),
+        [LessonFinding(says, MISSING, 0) for says in printed.lines.values()],
+    )
+
+
+def _with_published(text: str, printed: Printed) -> str:
+    return "\n\n".join(filter(None, (text, printed.published and f"published:\n{printed.published.rstrip()}")))
 
 
 def run_printed(printed: Printed, record: str = "") -> Output:
@@ -384,7 +396,7 @@ def run_printed(printed: Printed, record: str = "") -> Output:
         text, failure = "\n".join([*filter(None, [text]), *errors]), errors[-1]
     planned = not (printed.measures or record in words)
     findings = [replace(_line_finding(*line, text, failure), planned=planned) for line in printed.lines.items()]
-    return Output(shlex.join(shown), _parts(printed.shows, text), findings)
+    return Output(shlex.join(shown), _with_published(_parts(printed.shows, text), printed), findings)
 
 
 def _parts(pattern: str | None, text: str) -> str:

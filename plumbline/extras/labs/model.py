@@ -6,13 +6,13 @@ import functools
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct, structs
 
 from plumbline import site
 from plumbline.base import paths, schemas
-from plumbline.base.errors import PlumbError, suggest
+from plumbline.base.errors import PlumbError, pick
 from plumbline.base.schemas.site import Site
 from plumbline.base.units import counted
 from plumbline.host import devices, machine
@@ -57,9 +57,10 @@ class Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     the values that count. ``labels`` are the document's words for values. ``curve`` names the attribute of the columns
     that the page draws a curve over. ``published`` names partitions, ``SITE:PARTITION``, whose references are shown.
     ``ranked``: an attribute with the values that the document lets its reader rank, from best to poorest.
-    ``nearest``: for a value of the columns that the document has not, those of it that mean the same, nearest first.
-    With ``spread`` the table has how far launches are from their median, not what they measured. What is ``counted``
-    or computed is the same in all launches, so one is enough.
+    ``nearest``: for a value of rows or columns that the document has not, those that mean the same, nearest first.
+    With ``launches: spread`` the table has how far launches are from their median, not what they measured; with
+    ``each``, every launch by its number ``launch``. What is ``counted`` or computed is the same in all, so one is
+    enough.
     """
 
     title: Text
@@ -70,7 +71,7 @@ class Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     where: Axis = {}
     labels: dict[str, str] = {}
     curve: str | None = None
-    spread: bool = False
+    launches: Literal["median", "spread", "each"] = "median"
     counted: bool = False
     published: list[str] = []
     nearest: Axis = {}
@@ -103,13 +104,14 @@ class Printed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     """A command of ``plumb`` whose output shows the lesson; RECORD in it is the newest record of the lab.
 
     ``lines``: what each text of the output proves, by a regular expression that finds it. ``shows``: the parts of the
-    output that are shown, all that the expression finds; without it the whole. A command that ``measures`` starts
-    programs; ``--recorded`` leaves it out.
+    output that are shown, all that the expression finds; without it the whole. ``published`` is the output that the
+    document has, as it prints it. A command that ``measures`` starts programs; ``--recorded`` leaves it out.
     """
 
     command: Annotated[list[Text], Meta(min_length=2)]
     shows: Pattern | None = None
     lines: dict[Pattern, Text] = {}
+    published: str = ""
     measures: bool = False
 
 
@@ -180,10 +182,8 @@ def named(name: str) -> Lab:
     if name.endswith(".yaml"):
         return _load(Path(name))
     by_name = {each.upper(): file for each, file in _files().items()}
-    if name.upper() not in by_name:
-        cure = suggest(name.upper(), by_name, "plumb lab lists them, and 'plumb lab all' runs all")
-        raise PlumbError(f"there is no lab '{name}'", "plumb lab", cure)
-    return _load(by_name[name.upper()])
+    otherwise = "plumb lab lists them, and 'plumb lab all' runs all"
+    return _load(pick(by_name, name.upper(), f"there is no lab '{name}'", "plumb lab", otherwise))
 
 
 @functools.cache
@@ -241,7 +241,7 @@ def offered(here: Site) -> list[Needs]:
         topology = site.folder(here.name) / part.topology
         node = machine.load(topology)
         cores = {cpu: core for core in node.cores for cpu in core.cpus}
-        offer = Needs(
+        offers.append(Needs(
             cores=len(node.cores),
             packages=len(node.packages),
             numa_nodes=len(node.numa_nodes),
@@ -249,8 +249,7 @@ def offered(here: Site) -> list[Needs]:
             cores_of_l3=max((len({cores[cpu] for cpu in cache.cpus}) for cache in node.l3s), default=1),
             gpus=len(devices.gpus(topology)),
             nodes=part.nodes_offered,
-        )
-        offers.append(offer)
+        ))  # fmt: skip
     return offers
 
 

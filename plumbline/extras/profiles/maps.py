@@ -181,10 +181,12 @@ def elsewhere(profile: Profile, topology: str, nodes: int, threads: int) -> list
 
 def _places(planned: binder.Plan, host: machine.Machine, nodes: int) -> list[RankPlace]:
     """Where each rank would be: dealt to the nodes in blocks, or in turn."""
-    per_node = len(planned.ranks)
-    cyclic = planned.map == "cyclic"
-    dealt = [(rank % nodes, rank // nodes) if cyclic else divmod(rank, per_node) for rank in range(nodes * per_node)]
-    return [place_on(host, rank, f"node {node}", planned.ranks[local].cpus) for rank, (node, local) in enumerate(dealt)]
+    places = (
+        place_on(host, rank, f"node {node}", of.cpus)
+        for node in range(nodes)
+        for rank, of in zip(planned.ranks_of(node, nodes), planned.ranks, strict=True)
+    )
+    return sorted(places, key=lambda place: place.rank)
 
 
 def printed(profile: Profile, maps: list[RankMap]) -> Printed:

@@ -24,6 +24,8 @@ from plumbline.show.columns import Column, Table
 
 #: ranks up to which each has a line, and a row of the matrix
 RANKS_SHOWN = 32
+#: ... and up to which it has a line for each call
+RANKS_BY_CALL = 4
 #: lines of the table of calls and sizes
 SIZES_SHOWN = 24
 #: a row whose counts are equal is shown if its share of the wall time changed by this many percentage points
@@ -114,7 +116,7 @@ def text(profile: Profile, seen: Sequence[RankSeen] = ()) -> str:
         without_mpi = seen and not any(rank.mpi for rank in seen)
         return "\n\n".join(filter(None, ["no rank called MPI_Init" if without_mpi else "\n".join(lines), beyond(seen)]))
     sent = _text(traffic(profile)) or "no message from one rank to another: collective calls alone, or none"
-    blocks = [_banner(profile), _text(calls(profile)), _sizes(profile), sent, _matrix(profile)]
+    blocks = [_banner(profile), _text(calls(profile)), _sizes(profile), _by_rank(profile), sent, _matrix(profile)]
     seats = maps.here(profile)
     blocks += [map_table(seats) if seats else "", _ranks(profile)]
     blocks += ["\n".join([*lines, _cost(profile)]), beyond(seen), _last(profile)]
@@ -190,6 +192,24 @@ def _sizes(profile: Profile) -> str:
     totals = profiles.per_size(profile)
     more = len(totals) - SIZES_SHOWN
     return shown.text(totals[:SIZES_SHOWN]) + (f"\n{more} more rows, of less time: --json has all" if more > 0 else "")
+
+
+def _by_rank(profile: Profile) -> str:
+    """The calls of each rank, with shares of its own times, as mpiP has them for each call site."""
+    ranks = {str(rank.rank): rank for rank in profile.ranks}
+    shown = Table[Timed](
+        "Calls of each rank",
+        [
+            Column("call", lambda row: f"MPI_{row[1].call}"),
+            Column("rank", lambda row: row[0], "number"),
+            *TIMES,
+            Column("bytes", lambda row: str(row[1].bytes), "number"),
+            Column("%MPI", lambda row: f"{100 * row[1].time_ns / (ranks[row[0]].mpi_ns or 1):.2f}", "number"),
+            Column("%wall", lambda row: f"{100 * row[1].time_ns / (ranks[row[0]].wall_ns or 1):.2f}", "number"),
+        ],
+    )
+    rows = ((name, total) for name, rank in ranks.items() for total in profiles.per_call([rank]))
+    return shown.text(sorted(rows, key=lambda row: row[1].call)) if len(ranks) <= RANKS_BY_CALL else ""
 
 
 def traffic(profile: Profile) -> Filled:

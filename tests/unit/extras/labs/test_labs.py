@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from msgspec import structs
 from samples import barrier as measured
+from samples import record as stored
 
 from plumbline import site
 from plumbline.base import paths
@@ -407,6 +409,23 @@ def test_a_lab_without_records_shows_what_was_published(alone: Path, capsys: pyt
     assert "To be filled." in (alone / "class.html").read_text()
 
 
+def test_what_a_document_printed_is_shown_without_measuring(alone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["lab", "D6", "--recorded"]) == 0
+    assert "published:\nTask  AppTime" in capsys.readouterr().out
+
+
+def test_records_of_a_stack_that_is_not_installed_are_shown(
+    alone: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (alone / "results" / "local").mkdir(parents=True)
+    document = stored()
+    document["stack"]["name"] = "gone"
+    (alone / "results" / "local" / "20260101T000000Z-h-000000.jsonl").write_text(json.dumps(document) + "\n")
+    monkeypatch.setattr(site, "here", lambda: "local")
+    assert cli.main(["lab", "D3", "--recorded", "--stack", "gone"]) == 0
+    assert capsys.readouterr().out.startswith("D3  False sharing")
+
+
 def test_a_file_shows_one_lab(alone: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["lab", "R7", "D3", "--recorded", "--output", str(alone / "lab.html")]) == 2
     assert "this file shows one lab" in capsys.readouterr().err
@@ -426,7 +445,7 @@ def test_labs_that_would_end_too_late_are_left_out(
     """By the time that went by; first come those whose lesson can show on this machine (T1 needs two NUMA nodes)."""
     clock = iter([0.0, 0.0, 60.0, 180.0])
     measured_labs: list[str] = []
-    monkeypatch.setattr(command.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(command, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     monkeypatch.setattr(command, "_measure", lambda lab, chosen: measured_labs.append(lab.name) or 0)
     monkeypatch.setattr(command, "_lacking", lambda: lambda lab: "2 NUMA nodes" if lab.name == "T1" else "")
     assert max(model.named(name).minutes for name in ("D3", "D2", "T1")) <= 2
@@ -511,6 +530,19 @@ def test_each_machine_that_has_the_figure_gets_its_ratio() -> None:
     """A Woodcrest has no shared L3 cache: its cores that share an L2 cache are as near, where a lab says so."""
     assert ratios() == {"here / rrze-nehalem:ep": "0.0187"}
     assert ratios(nearest={"pair:l3": ["pair:l2"]}).keys() == {"here / rrze-nehalem:ep", "here / rrze-woodcrest:e5420"}
+
+
+def test_a_row_may_mean_the_same_as_a_published_one() -> None:
+    places = ["rrze-woodcrest:e5420"]
+    table = structs.replace(
+        LAB.tables[0], rows=LAB.tables[0].columns, columns=LAB.tables[0].rows, published=places,
+        nearest={"pair:l3": ["pair:l2"]},
+    )  # fmt: skip
+    records = several(5.0, 50.0)
+    for record in records:
+        record.figures[0].unit = "cycles"
+    _, rows = command.cells(*evidence.filled(structs.replace(LAB, tables=[table]), records))
+    assert [row[1] for row in rows if row[0] == "shared L3" or not row[0]][-1] == "here / published"
 
 
 def test_a_reader_ranks_what_the_document_lets_rank() -> None:

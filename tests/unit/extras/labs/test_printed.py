@@ -64,3 +64,15 @@ def test_the_newest_record_of_the_lab_takes_its_place(monkeypatch: pytest.Monkey
     shown = evidence.run_printed(printed, "4f89ff")
     assert (shown.command, shown.text) == ("plumb show 4f89ff", "show 4f89ff")
     assert [(one.state, one.planned) for one in shown.findings] == [(HOLDS, False)]
+
+
+def test_the_documents_own_output_stands_below_and_is_no_evidence(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "plumb").write_text("#!/bin/sh\necho 12\n", encoding="utf-8")
+    (tmp_path / "plumb").chmod(0o755)
+    monkeypatch.setattr(paths, "program", lambda name: str(tmp_path / "plumb"))
+    printed = Printed(command=["plumb", "x"], lines={"^13$": "thirteen"}, published="13\n")
+    run, not_run = evidence.run_printed(printed), evidence.not_run(printed)
+    assert (run.text, [finding.state for finding in run.findings]) == ("12\n\npublished:\n13", [OPPOSITE])
+    assert (not_run.text, [finding.state for finding in not_run.findings]) == ("published:\n13", [MISSING])

@@ -1,4 +1,4 @@
-"""Tables of how far launches are from their median."""
+"""Tables of how far launches are from their median, and of each launch."""
 
 from __future__ import annotations
 
@@ -37,3 +37,12 @@ def test_a_figure_of_zero_has_no_spread() -> None:
 def test_a_published_figure_has_no_launches() -> None:
     published = pivot.Item({"test": "t"}, {}, "MB/s", "higher", published=7.0)
     assert pivot.spread(published) == published
+
+
+def test_launches_of_several_records_are_numbered_in_a_row() -> None:
+    each = pivot.launches([item([90.0, 100.0]), pivot.Item({"test": "u"}, {}, "MB/s", "higher"), item([70.0])])
+    assert [(one.get("launch"), one.measured and one.measured[1].samples) for one in each] == [
+        ("1", [90.0]),
+        ("2", [100.0]),
+        ("3", [70.0]),
+    ]

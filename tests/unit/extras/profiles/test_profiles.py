@@ -96,6 +96,9 @@ def test_what_is_printed() -> None:
         "MPI: 1.5 % of the wall time (1.0 to 2.0 % by rank), most of it MPI_Send (80.0 %); 100 % of the bytes sent: L3"
     )
     assert "cost: 30 ns a call, 16 ns of it the clock" in shown
+    # each call of each of few ranks, with its shares of that rank's times
+    assert [line.split()[-2:] for line in lines if line.split()[:2] == ["MPI_Send", "0"]] == [["40.00", "0.40"]]
+    assert "call           rank" not in text.text(ring(8, 2))
 
 
 def test_time_beyond_mpi_is_of_every_program() -> None:

@@ -243,6 +243,7 @@ def test_remote_for_a_rank_that_is_everywhere() -> None:
         (["true"], "unexpected word 'true': the program comes after --"),
         (["--", "true"], "--print runs nothing: leave out '-- true'"),
         (["--witness", "/tmp"], "--print runs nothing: leave out --witness"),
+        (["--barrier", "/tmp"], "--print runs nothing: leave out --barrier"),
         (["--memory"], "--memory needs a value"),
     ],
 )

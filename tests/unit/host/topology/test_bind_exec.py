@@ -8,6 +8,7 @@ import os
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +32,7 @@ print(json.dumps({"affinity": sorted(os.sched_getaffinity(0)), "list": status["C
 """
 CLEAN = {"PATH": os.environ["PATH"]}
 CPUS = sorted(os.sched_getaffinity(0))
+BARRIER = struct.Struct("=II")
 needs_two = pytest.mark.skipif(len(CPUS) < 2, reason="this host leaves only one CPU to the test")
 
 
@@ -471,3 +473,28 @@ def test_a_rank_ends_with_a_proxy_that_leaves_ranks_behind(name: str, goes_on: b
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(ended, signal.SIGKILL)
             os.close(ended)
+
+
+def test_ranks_at_a_barrier_begin_when_the_last_one_is_there(tmp_path):
+    file = tmp_path / "barrier"
+    file.write_bytes(BARRIER.pack(2, 0))
+    words = [str(paths.binder()), "--placement", "none", "--barrier", str(file), "--", "echo", "here"]
+    first = subprocess.Popen(words, stdout=subprocess.PIPE, env=CLEAN)
+    while BARRIER.unpack(file.read_bytes())[1] < 1:
+        assert first.poll() is None
+    assert not select.select([first.stdout], [], [], 0.1)[0]
+    assert subprocess.run(words, capture_output=True, env=CLEAN, check=True, timeout=60).stdout == b"here\n"
+    assert first.communicate(timeout=60) == (b"here\n", None)
+
+
+def test_a_barrier_that_is_none_is_refused(tmp_path):
+    (tmp_path / "short").write_bytes(b"1")
+    for name, why in (("none", "No such file or directory"), ("short", "not a file of 8 bytes")):
+        words = [str(paths.binder()), "--placement", "none", "--barrier", str(tmp_path / name), "--", "true"]
+        done = subprocess.run(words, capture_output=True, text=True, env=CLEAN, check=False, timeout=60)
+        assert (done.returncode, done.stderr) == (2, f"plumb-bind: barrier {tmp_path / name}: {why}\n")
+
+
+@pytest.mark.parametrize("placement", ["none", "core"])
+def test_a_rank_that_no_parent_bound_is_bound_to_the_allowed_cpus(placement):
+    assert start("--placement", placement, "--allowed", str(CPUS[-1]))["affinity"] == CPUS[-1:]

@@ -106,6 +106,15 @@ def test_ranks_that_share_a_node_are_summed_up() -> None:
     assert text.splitlines()[-1] == "memory remote: node 3 (ranks 0-26 by 2), node 2 (ranks 1-27 by 2)"
 
 
+@pytest.mark.parametrize(
+    ("placement", "first", "last"), [("core", "0-3", "4-7"), ("roundrobin", "0-6 by 2", "1-7 by 2")]
+)
+def test_the_ranks_of_each_node_of_a_job_follow(placement: str, first: str, last: str) -> None:
+    machine = "package:2 core:2 pu:1"
+    lines = draw(machine, resolve(placement, threads=1, topology=machine), nodes=2).splitlines()
+    assert lines[-2:] == [f"ranks of node 0: {first}", f"ranks of node 1: {last}"]
+
+
 def test_this_host_and_synthetic_descriptions_are_drawn() -> None:
     assert draw(None).startswith("this host: ")
     assert "socket 1, 2 cores ===" in draw("package:2 core:2 pu:1")
