@@ -11,6 +11,8 @@
 struct preload preload;
 
 void preload_complain(const char *format, ...) {
+    if (preload.quiet)
+        return;
     char line[PRELOAD_PATH_BYTES + 512];
     size_t used = sizeof PRELOAD_LIBRARY ": " - 1, room = sizeof line - 1 - used;
     memcpy(line, PRELOAD_LIBRARY ": ", used);

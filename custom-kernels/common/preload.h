@@ -14,6 +14,7 @@ extern struct preload {
     pid_t owner; /* the process that the document is on; 0: none */
     char directory[4096], program[4096];
     struct utsname host;
+    bool quiet; /* nothing is written to stderr */
 } preload;
 
 /* The document is on this process, its files go to `folder`. False, after a line on stderr: the path is too

@@ -19,7 +19,7 @@ static long long elapsed(struct timeval end, struct timeval start) {
     return (end.tv_sec - start.tv_sec) * 1000000LL + (end.tv_usec - start.tv_usec);
 }
 
-static long long cpu_time(const struct rusage *usage) {
+long long cpu_time(const struct rusage *usage) {
     const struct timeval zero = {0, 0};
     return elapsed(usage->ru_utime, zero) + elapsed(usage->ru_stime, zero);
 }

@@ -223,6 +223,7 @@ static void write_idle(struct json *out) {
 void window_write(struct json *out) {
     json_open(out, "window", '{');
     write_idle(out);
+    json_seconds(out, "begin_s", begin.wall);
     json_seconds(out, "wall_s", end.wall - begin.wall);
     json_seconds(out, "cpu_s", end.cpu - begin.cpu);
     json_seconds(out, "delay_s", longest_delay / 1000);

@@ -13,11 +13,14 @@
 #include "witness.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static pid_t parent;
@@ -27,11 +30,18 @@ static const char *plan = "null";
 static struct json document;
 static void finish(void);
 static atomic_flag written = ATOMIC_FLAG_INIT;
+static long most; /* documents in the folder of a job that is only observed; 0: no limit */
+/* microseconds of CPU time, its own and that of its children, below which a process of such a job leaves none
+ */
+#define WORKED_MICROSECONDS 100000
 
 static bool is_chosen(void) {
     const char *pid = getenv("PLUMB_WITNESS_PID");
     const char *folder = getenv("PLUMB_WITNESS_DIR");
+    const char *limit = getenv("PLUMB_WITNESS_MOST");
     root = pid == NULL ? 0 : (pid_t)strtol(pid, NULL, 10);
+    most = limit == NULL || root != 0 ? 0 : strtol(limit, NULL, 10);
+    preload.quiet = most > 0;
     return (pid == NULL || root > 0) && folder != NULL && folder[0] != '\0';
 }
 
@@ -63,7 +73,8 @@ static void after_fork(void) {
 
 static __attribute__((constructor)) void start(void) {
     int saved = errno;
-    if (is_chosen() && preload_start(getenv("PLUMB_WITNESS_DIR"))) {
+    /* again, in the destructor: dlopen(3) of a library that is about to end begins it anew */
+    if (preload.owner == 0 && is_chosen() && preload_start(getenv("PLUMB_WITNESS_DIR"))) {
         parent = getppid();
         pthread_atfork(NULL, NULL, after_fork);
         remember_plan();
@@ -128,6 +139,26 @@ static int write_document(int fd) {
     return json_finish(&document);
 }
 
+/* A job of very many short processes must not fill a disk: its documents are counted by the bytes of a file.
+ */
+static bool is_wanted(void) {
+    static char path[PRELOAD_PATH_BYTES];
+    struct stat count;
+    if (most <= 0 || (!forked && library_initialised()))
+        return true;
+    struct rusage children; /* of a launcher, or a script: those that it waited for */
+    memset(&children, 0, sizeof children);
+    getrusage(RUSAGE_CHILDREN, &children);
+    if (cpu_microseconds() + cpu_time(&children) < WORKED_MICROSECONDS)
+        return false;
+    snprintf(path, sizeof path, "%s/.count", preload.directory);
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    bool room = fd >= 0 && write(fd, ".", 1) == 1 && fstat(fd, &count) == 0 && count.st_size <= most;
+    if (fd >= 0)
+        close(fd);
+    return room;
+}
+
 void witness_exit(int status) {
     /* a handler of a signal ends with another status: what it interrupted may hold locks */
     if (status == 0 && preload_is_mine() && (forked || !library_running()))
@@ -140,7 +171,8 @@ static __attribute__((destructor)) void finish(void) {
     if (!preload_is_mine() || atomic_flag_test_and_set(&written))
         return;
     int saved = errno;
-    if (root == 0 && access(preload.directory, W_OK) != 0) { /* on another host, or after the command's end */
+    /* no folder: on another host, or after the command's end */
+    if (root == 0 && (access(preload.directory, W_OK) != 0 || !is_wanted())) {
         errno = saved;
         return;
     }

@@ -123,6 +123,8 @@ void memory_write(struct json *out);
 /* Microseconds: of the monotonic clock, and of CPU time of this process. */
 long long wall_microseconds(void);
 long long cpu_microseconds(void);
+struct rusage;
+long long cpu_time(const struct rusage *usage);
 /* Of one thread of this process; 0: the calling one. */
 long long cpu_of_thread(pid_t tid);
 /* The calling thread is about to end: the same of it, which is kept. */

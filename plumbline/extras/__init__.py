@@ -40,6 +40,11 @@ COMMANDS = {
         ),
     },
     "judge": {
+        "advice": (
+            "advice.command",
+            "show where the launches of users' jobs really ran, and the line to write instead",
+            "plumb advice show 4711",
+        ),
         "why": (
             "search.why.command",
             "find and measure the cause of a slowdown between two records or sides",

@@ -20,6 +20,7 @@ from plumbline.base.units import counted, cpu_list, human_bytes, numbered
 from plumbline.host.machine import Machine
 from plumbline.launch.witness import processes
 from plumbline.launch.witness.model import RankWitness, Thread, Witness
+from plumbline.mpi.ways import SHARED as SHM
 
 Subject = TypeVar("Subject")
 #: a thread that used less of the busiest thread's CPU time did not do the work: MPI libraries have threads of their own
@@ -31,6 +32,10 @@ TICK = 0.01
 MORE = 1.05
 #: part of a rank's memory, and bytes, from which on it matters where its pages lie
 FAR, FAR_BYTES = 0.1, 16 << 20
+#: bytes from which on the channels of several NUMA nodes matter, or the way by which ranks of a host send
+LARGE = 256 << 20
+#: part of such memory that is as good as all of it
+MOST = 0.9
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,13 @@ class Team(NamedTuple):
     cpus: frozenset[int]
     cores: frozenset[int]
     wanted: float
+
+    @property
+    def pages(self) -> Counter[int]:
+        """The bytes of the process by NUMA node."""
+        memory = self.process.memory
+        pages = Counter(memory.nodes) + Counter(memory.freed_nodes)
+        return Counter({node: count * memory.page_bytes for node, count in pages.items()})
 
 
 def worked(process: Witness) -> list[Thread]:
@@ -88,6 +100,7 @@ class Host:
     """The ranks of a command on a host. ``allowed``: the CPUs that it may use there; ``bound``: they are to be bound.
 
     ``launchers``: their names. ``together``: host and number of a rank's process -> it and those that worked with it.
+    ``gpus``: PCI address of a GPU -> the CPUs beside it. ``planned``: the command is compared with a plan.
     """
 
     name: str
@@ -97,11 +110,12 @@ class Host:
     bound: bool = True
     launchers: Sequence[str] = ()
     together: Mapping[tuple[str, int], Sequence[Witness]] = field(default_factory=dict)
+    gpus: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    planned: bool = False
 
-    @property
-    def binding(self) -> str:
-        """What binds the ranks, in the words of their launcher."""
-        known = " or ".join(dict.fromkeys(mpi.WORDS[name].binding for name in self.launchers))
+    def words(self, of: str = "binding") -> str:
+        """What binds the ranks, or makes them even over NUMA nodes (``even``), in the words of their launcher."""
+        known = " or ".join(dict.fromkeys(getattr(mpi.WORDS[name], of) for name in self.launchers))
         most = max(map(sum, group((team.rank.pid, team.threads) for team in self.teams).values()))
         return known.replace("THREADS", str(most)) or f"{counted(most, 'core')} for {counted(most, 'thread')}"
 
@@ -183,22 +197,106 @@ def _far(host: Host) -> list[str]:
     homes = host.nodes(host.machine.cpus)
     reasons = []
     for team in host.teams:
-        memory, near = team.process.memory, host.nodes(team.cpus)
-        pages = Counter(memory.nodes) + Counter(memory.freed_nodes)
-        far = {node: count * memory.page_bytes for node, count in pages.items() if near and node in homes - near}
-        size, total = sum(far.values()), sum(pages.values()) * memory.page_bytes
+        near, pages = host.nodes(team.cpus), team.pages
+        far = {node: count for node, count in pages.items() if near and node in homes - near}
+        size, total = sum(far.values()), sum(pages.values())
         if size >= max(FAR * total, FAR_BYTES):
             lies = f"{human_bytes(size)} ({size / total:.0%}) of {host.those([team])}"
             reasons.append(f"{lies} lie on {numbered('NUMA node', far)}, its threads run on {numbered('node', near)}")
     return reasons
 
 
-#: of the ranks on each host: shared cores, too few CPUs, nothing bound, far memory
+def _free(host: Host) -> bool:
+    return not host.planned
+
+
+def _one_sided(host: Host) -> list[str]:
+    """Of ranks whose threads are bound on several NUMA nodes, those with their memory on one."""
+    reasons = []
+    for team in host.teams:
+        pages, near = team.pages, host.nodes(team.cpus)
+        node, size = max(pages.items(), key=lambda item: item[1], default=(-1, 0))
+        stay = all(len(host.nodes(thread.affinity)) == 1 for thread in worked(team.process))
+        if stay and node in near and len(near) > 1 and size >= max(MOST * pages.total(), LARGE):
+            lies = f"{human_bytes(size)} ({size / pages.total():.0%}) of {host.those([team])} lie on NUMA node {node}"
+            reasons.append(f"{lies}, its threads run on {numbered('node', near)}: other memory channels are idle")
+    return reasons
+
+
+def _uneven(host: Host) -> list[str]:
+    """Ranks with much memory that crowd on some NUMA nodes, while others of equal size have room for one more."""
+    room = group((min(host.nodes([core]), default=-1), core) for core in host.cores(host.allowed))
+    places = [host.nodes(team.cpus) for team in host.teams]
+    ranks = Counter(node for nodes in places for node in nodes)
+    crowded, sparse = max(room, key=ranks.__getitem__), min(room, key=ranks.__getitem__)
+    free = len(set(room[sparse]).difference(*(team.cores for team in host.teams)))
+    alike = len(set(map(len, room.values()))) == 1 and all(len(nodes) == 1 for nodes in places)
+    much = sum(team.pages.total() for team in host.teams) >= LARGE
+    fits = free >= max(team.threads for team in host.teams)
+    if not (alike and much and fits and ranks[crowded] - ranks[sparse] > 1):
+        return []
+    there = f"{ranks[sparse]} on node {sparse} with {counted(free, 'unused core')}"
+    return [f"{ranks[crowded]} of {counted(len(places), 'rank')} on {host.name} run on NUMA node {crowded}, {there}"]
+
+
+def _by_tcp(host: Host) -> list[str]:
+    seen = [rank.transports for rank in host.ranks if rank.mpi and rank.transports]
+    sent = {ends: size for each in seen for ends, size in zip(each.tcp, each.tcp_sent, strict=False)}
+    size = sum(max(0, sent[local, peer]) for local, peer in sent if (peer, local) in sent)
+    between = f"the {len(seen)} ranks on {host.name} sent one another {human_bytes(size)} by TCP"
+    return [f"{between}, not by shared memory"] if size >= LARGE else []
+
+
+def _far_gpu(host: Host) -> list[str]:
+    reasons = []
+    for team in host.teams:
+        address = team.process.gpu_address or ""
+        near = host.gpus.get(address.lower()[-12:], frozenset())
+        if near and not near & team.cpus:
+            gpu = f"GPU {address} of {host.those([team])} is beside {numbered('CPU', near)}"
+            reasons.append(f"{gpu}, its threads run on {numbered('CPU', team.cpus)}")
+    return reasons
+
+
+#: kinds of what is wrong
+SHARED, SHORT, UNBOUND, FAR_MEMORY = "shared cores", "too few CPUs", "no binding", "far memory"
+ONE_SIDED, UNEVEN, BY_TCP, FAR_GPU = "memory on one NUMA node", "uneven NUMA nodes", "TCP inside a node", "far GPU"
+#: the variables by which shared memory is turned off
+_TURN_OFF = dict.fromkeys(each.variable for family in mpi.TABLE.values() for each in family.switches if each.way == SHM)
+#: of the ranks on each host; the words of a cure are its kind
 UNPLANNED: tuple[Rule[Host], ...] = (
-    Rule(always, _shared, {"": lambda host: f"give each thread a core: {host.binding}"}),
-    Rule(always, _short, {"": "ask the scheduler for a CPU per thread, or start fewer threads (OMP_NUM_THREADS)"}),
+    Rule(always, _shared, {SHARED: lambda host: f"give each thread a core: {host.words()}"}),
+    Rule(always, _short, {SHORT: "ask the scheduler for a CPU per thread, or start fewer threads (OMP_NUM_THREADS)"}),
     Rule(attrgetter("bound"), _unbound, {
-        "": lambda host: f"bind the ranks: {host.binding}; and threads: OMP_PLACES=cores OMP_PROC_BIND=close"
+        UNBOUND: lambda host: f"bind the ranks: {host.words()}; and threads: OMP_PLACES=cores OMP_PROC_BIND=close"
     }),
-    Rule(always, _far, {"": "let each thread write first what it will read, or take local memory: numactl -l PROGRAM"}),
+    Rule(always, _far, {
+        FAR_MEMORY: "let each thread write first what it will read, or take local memory: numactl -l PROGRAM"
+    }),
+    Rule(_free, _one_sided, {
+        ONE_SIDED: "let each thread write first what it will read, or spread the pages: numactl -i all PROGRAM"
+    }),
+    Rule(_free, _uneven, {UNEVEN: lambda host: f"spread the ranks over the NUMA nodes: {host.words('even')}"}),
+    Rule(_free, _by_tcp, {BY_TCP: f"let MPI use shared memory, which these turn off: {', '.join(_TURN_OFF)}"}),
+    Rule(_free, _far_gpu, {FAR_GPU: "bind each rank beside its GPU: plumb-bind --placement gpu"}),
 )  # fmt: skip
+
+
+class Finding(NamedTuple):
+    """What is wrong on a host, by a rule of :data:`UNPLANNED`."""
+
+    kind: str
+    reason: str
+    cure: str
+    host: str = ""
+
+
+def findings(host: Host) -> list[Finding]:
+    """What is wrong with the places of the ranks of ``host``."""
+    return [
+        Finding(kind, reason, cure if isinstance(cure, str) else cure(host), host.name)
+        for rule in UNPLANNED
+        if rule.condition(host)
+        for reason in rule.evidence(host)
+        for kind, cure in rule.cures.items()
+    ]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 import os
 import signal
 import subprocess
@@ -16,7 +15,7 @@ import tempfile
 import textwrap
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,15 +23,16 @@ import msgspec
 from msgspec.structs import replace
 
 from plumbline import mpi, schedulers
-from plumbline.base import group, paths, surroundings
+from plumbline.base import group, surroundings
 from plumbline.base.errors import PlumbError
-from plumbline.base.units import counted, cpu_list, numbered
+from plumbline.base.units import cpu_list, numbered
 from plumbline.host import binder, machine, proc
 from plumbline.host.binder import Plan
 from plumbline.host.machine import Machine
-from plumbline.launch.observed import TICK, UNPLANNED, WORKED, Host, at_once
 from plumbline.launch.witness import compare, processes
-from plumbline.launch.witness.model import RankWitness, Witness
+from plumbline.launch.witness.model import RankWitness
+from plumbline.proof import judged
+from plumbline.proof.judged import Place
 from plumbline.records.launch import RankSeen
 
 if TYPE_CHECKING:
@@ -43,8 +43,6 @@ REASONS, CHARACTERS = 3, 200
 #: signals that go to the command, and those of them that the keys of a terminal send
 _KEYS = (signal.SIGINT, signal.SIGQUIT)
 _SIGNALS = (*_KEYS, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-#: the variables that the witness needs in each rank
-VARIABLES = ("LD_PRELOAD", "PLUMB_WITNESS_DIR")
 
 
 class Proof(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -132,31 +130,29 @@ def run(
         documents, damaged = processes.documents_in(folder)
         # a document is the last that a process writes
         ends = {file.stem: file.stat().st_mtime for file in Path(folder).glob("*.json")}
-    launchers = _programs(documents) & mpi.WORDS.keys()
-    starters = {*launchers, *mpi.REACHING, paths.binder().name}
-    # a launcher in a job script, or in a rank, has that one's number
-    seen = processes.observed([replace(each, rank=-1) if _programs([each]) & launchers else each for each in documents])
-    known = list({rank.rank: rank for rank in seen if rank.rank >= 0}.values()) or seen
-    # without them: nothing that a launcher started left an account
-    ranks = [rank for rank in known if not starters & _programs([rank] if rank.rank >= 0 else processes.everyone(rank))]
-    teams, rest = _working(seen, ranks, starters, ends)
-    unknown = [(reason, "") for reason in damaged] or list(_unknown(ranks, sorted(launchers), status, rest))
+    seen = judged.seen(documents, ends)
+    ranks = seen.ranks
+    # in a job script the scheduler's variables tell every process that it is one of many
+    doubts = judged.unknown(ranks, seen.launchers, status, seen.rest, sized=mpi.rank(os.environ) is None)
+    unknown = [(reason, "") for reason in damaged] or list(doubts)
     plan: Plan | None = None
     differing: list[str] = []
     if ranks and placement:
         plan, differing = _compared(ranks, this, allowed, placement, threads, memory, loose)
-    wrong, doubts = _unplanned(ranks, teams, sorted(launchers), this, allowed, plan)
-    wrong += [(reason, "") for reason in differing]
-    still = f"processes of the command still ran at its end: {', '.join(sorted(left - starters))}"
-    unknown += [*doubts, *([(still, "wait for them in the command")] if left - starters else [])]
+    here = Place(this, allowed, machine.siblings(), machine.gpus())
+    bound = plan is None or plan.bound is not False
+    findings, apart = judged.unplanned(seen, {os.uname().nodename: here}, bound=bound, planned=bool(plan))
+    wrong = [(each.reason, each.cure) for each in findings] + [(reason, "") for reason in differing]
+    still = f"processes of the command still ran at its end: {', '.join(sorted(left - seen.starters))}"
+    unknown += [*(() if plan else apart), *([(still, "wait for them in the command")] if left - seen.starters else [])]
     cut = ((textwrap.shorten(reason, CHARACTERS, placeholder=" …"), cure) for reason, cure in wrong or unknown)
-    findings = list(dict.fromkeys(cut))[:REASONS]
+    shown = list(dict.fromkeys(cut))[:REASONS]
     proof = Proof(
         command=words,
         status=status,
         verdict="wrong" if wrong else "not known" if unknown else "right",
-        reasons=[reason for reason, _ in findings],
-        cures=list(dict.fromkeys(cure for _, cure in findings if cure)),
+        reasons=[reason for reason, _ in shown],
+        cures=list(dict.fromkeys(cure for _, cure in shown if cure)),
         placement=placement,
         plan=plan,
         ranks=[processes.rank_seen(rank) for rank in sorted(ranks, key=lambda rank: rank.rank)],
@@ -207,91 +203,6 @@ def _left(folder: Path) -> set[str]:
     while (left := {name for name, held in proc.environments() if word in held}) and time.monotonic() < end:
         time.sleep(0.05)
     return left
-
-
-def _programs(every: Iterable[Witness]) -> set[str]:
-    return {Path(each.program).name for each in every}
-
-
-def _working(
-    seen: list[RankWitness], ranks: list[RankWitness], starters: set[str], ends: Mapping[str, float]
-) -> tuple[dict[tuple[str, int], list[Witness]], list[Witness]]:
-    """The processes that did work: of each of the ``ranks`` those that are judged, and all that are not."""
-    least = WORKED * max(map(processes.cpu_s, ranks), default=0) + TICK
-
-    def works(each: Witness) -> bool:
-        return (each.mpi or processes.cpu_s(each) >= least) and not starters & _programs([each])
-
-    teams = {(rank.host, rank.pid): at_once(rank, filter(works, rank.others), ends) for rank in ranks}
-    judged = {(each.host, each.pid) for team in teams.values() for each in team}
-    every = itertools.chain.from_iterable(map(processes.everyone, seen))
-    return teams, [each for each in filter(works, every) if (each.host, each.pid) not in judged]
-
-
-def ending(status: int) -> str:
-    """How a command failed by its ``status``, which is below 0 for a signal; empty where it did not."""
-    signalled = status < 0 and f"ended by signal {-status}: {signal.strsignal(-status)}"
-    return signalled or (f"exit status {status}" if status else "")
-
-
-def _unknown(
-    ranks: list[RankWitness], launchers: list[str], status: int, rest: Sequence[Witness] = ()
-) -> Iterator[tuple[str, str]]:
-    """Why it is not known whether all of the command ran right, each with a cure; ``rest``: who is not judged."""
-    option = " or ".join(dict.fromkeys(mpi.WORDS[name].passing for name in launchers))
-    hand = f"hand {' and '.join(VARIABLES)} on by {option}, and name a --work folder of all nodes"
-    variables = hand if option and not status else ""
-    if status:
-        yield f"the command failed: {ending(status)}", ""
-    if not ranks:
-        causes = "linked statically, killed, ended by _exit, or without LD_PRELOAD"
-        yield f"no {'rank' if launchers else 'process'} left an account: {causes}", variables
-        return
-    if rest:
-        of = numbered("rank", numbers) if (numbers := {each.rank for each in rest} - {-1}) else "the command"
-        others = f"{counted(len(rest), 'other working process')} of {of}, at another time or beside the ranks"
-        cure = "prove each of several launches by a command of its own"
-        yield f"{others}, not judged: {', '.join(sorted(_programs(rest)))}", cure
-    # in a job script the scheduler's variables tell every process that it is one of many
-    sizes = () if mpi.rank(os.environ) is not None else (rank.size for rank in ranks)
-    size = max((*sizes, *(rank.world or 0 for rank in ranks)), default=0)
-    if missing := set(range(size)) - {rank.rank for rank in ranks if rank.rank >= 0}:
-        yield f"{numbered('rank', missing)} of {size} left no account", variables
-    for rank in ranks:
-        for doubt in processes.unseen(rank, f"rank {rank.rank}" if rank.rank >= 0 else "the command"):
-            yield doubt, "link the program dynamically, and command it itself rather than a script around it"
-
-
-def _unplanned(
-    ranks: list[RankWitness],
-    teams: Mapping[tuple[str, int], list[Witness]],
-    launchers: list[str],
-    this: Machine,
-    allowed: frozenset[int],
-    plan: Plan | None,
-) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """What is wrong without a plan, and what is not known: of hosts unlike this one, or in part the command's."""
-    here, siblings = os.uname().nodename, machine.siblings()
-    wrong, unknown = [], []
-    for name, every in group((rank.host, rank) for rank in ranks).items():
-        alike = siblings.keys() == {cpu for rank in every if rank.window.host for cpu in rank.window.host.busy_s}
-        known = name == here or (alike and allowed == siblings.keys())
-        used = frozenset(cpu for rank in every for thread in rank.threads for cpu in thread.affinity)
-        bound = known and (plan is None or plan.bound is not False)
-        host = Host(name, every, this, allowed | used if known else used, bound, launchers, teams)
-        wrong += [
-            (reason, cure if isinstance(cure := rule.cures[""], str) else cure(host))
-            for rule in UNPLANNED
-            if (known or alike) and rule.condition(host)
-            for reason in rule.evidence(host)
-        ]
-        cores = [{siblings.get(cpu) for cpu in team.cpus} for team in host.teams]
-        apart = sum(map(len, cores)) == len(set().union(*cores))
-        apart &= all(team.threads <= len(each) for team, each in zip(host.teams, cores, strict=True))
-        if not (known or plan or (alike and apart)):  # a core for each thread is right whatever is allowed there
-            doubt = f"{host.those(host.teams)} not judged: its CPUs are not those that the command may use on {here}"
-            unknown.append((doubt, "run plumb prove in a job of whole nodes, on one of them, or name a --placement"))
-    return wrong, unknown
 
 
 def _compared(

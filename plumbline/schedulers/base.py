@@ -80,10 +80,14 @@ class RankVariables(NamedTuple):
 
 
 class Words(NamedTuple):
-    """What to write for a launcher: one that hands the variable NAME to ranks, one that gives each THREADS cores."""
+    """What to write for a launcher.
+
+    One that hands the variable NAME to ranks; one that gives each THREADS cores, and evenly over the NUMA nodes.
+    """
 
     passing: str
     binding: str
+    even: str
 
 
 class RankLauncher(Protocol):
@@ -295,7 +299,7 @@ class Scheduler(ABC):
         line = " ".join(names.words_of_all(options))
         queues = re.findall(rf"(?:^| )(?:{'|'.join(self.queue_options)})[= ]?(\S+)", line)
         queue = queues[-1] if queues else None if line else default
-        return None if queue is None else names.partition(queue, "--partition")
+        return None if queue is None else names.host(queue, "--partition", "partition")
 
     def in_queue(self, queue: str | None) -> list[str]:
         """The option that names ``queue``; none for None."""
@@ -388,10 +392,13 @@ def joined(options: Sequence[str]) -> list[str]:
     return words
 
 
-def clock_seconds(clock: str) -> int:
-    """Seconds of ``HH:MM:SS``, ``MM:SS`` or ``SS``.
+def clock_seconds(text: str, where: str, program: str) -> int:
+    """Seconds of ``[days-][[HH:]MM:]SS`` in the answer of ``program``; raises :class:`PlumbError` for another text.
 
-    >>> clock_seconds("1:00:30")
-    3630
+    >>> clock_seconds("1:00:30", "", ""), clock_seconds("2-00:00:30", "", "")
+    (3630, 172830)
     """
-    return sum(int(part) * 60**power for power, part in enumerate(reversed(clock.split(":"))))
+    if not re.fullmatch(r"(\d+-)?(\d+:){0,2}\d+", text):
+        raise PlumbError(f"{text!r} is not a time limit", where, f"report this answer of {program}")
+    days, _, clock = text.rpartition("-")
+    return 86400 * int(days or 0) + sum(int(part) * 60**power for power, part in enumerate(reversed(clock.split(":"))))

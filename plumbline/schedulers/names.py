@@ -13,24 +13,19 @@ from plumbline.base.errors import PlumbError
 
 HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 FOLDED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,\[\]-]*")
-PARTITION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 #: options with more values than one: Grid Engine's parallel environment has a name and its slots
 TWO_VALUES = {"-pe": 2}
 #: more names than this in one folded set are a typo (``node[1-99999999]``), and would fill the memory
 MOST = 200_000
 
 
-def host(name: str, where: str) -> str:
-    """``name`` if it can be a host name; raises :class:`PlumbError` for anything else (an option, a shell word)."""
+def host(name: str, where: str, kind: str = "host name") -> str:
+    """``name`` if it can be a host name, or of another ``kind``, such as a partition.
+
+    Raises :class:`PlumbError` for anything else (an option, a shell word).
+    """
     if not HOST.fullmatch(name):
-        raise PlumbError(f"{name!r} cannot be a host name", where, "use letters, digits, '.', '_' and '-'")
-    return name
-
-
-def partition(name: str, where: str) -> str:
-    """``name`` if it can be a partition or queue; raises :class:`PlumbError` for anything else."""
-    if not PARTITION.fullmatch(name):
-        raise PlumbError(f"{name!r} cannot be a partition", where, "use letters, digits, '.', '_' and '-'")
+        raise PlumbError(f"{name!r} cannot be a {kind}", where, "use letters, digits, '.', '_' and '-'")
     return name
 
 

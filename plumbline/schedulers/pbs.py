@@ -77,7 +77,7 @@ class Pbs(Scheduler):
 
     def reframe_options(self, access: Sequence[str], nodes: int) -> list[str]:
         """ReFrame's backend leaves ``exclusive_access`` out, and says nothing of where the chunks go."""
-        return [" ".join(WHOLE_NODES)] if nodes > 1 else []
+        return [" ".join(WHOLE_NODES) if nodes > 1 else "-l place=excl"]
 
     def reframe_partition(self, access: Sequence[str], hosts: Sequence[str], node: str | None) -> dict[str, Any]:
         """Its job scripts are for bash, and PBS starts them with the login shell of the user."""
@@ -166,8 +166,4 @@ def read_limit(text: str, queue: str) -> int | None:
     """``qstat -Q -f -F json QUEUE``: seconds of ``resources_max.walltime``, ``HH:MM:SS`` or seconds; None without."""
     attributes = (_json(text, "qstat").get("Queue") or {}).get(queue) or {}
     limit = (attributes.get("resources_max") or {}).get("walltime")
-    if limit is None:
-        return None
-    if not re.fullmatch(r"(\d+:){0,2}\d+", str(limit)):
-        raise PlumbError(f"{limit!r} is not a time limit", WHERE_LIMIT, "report this answer of qstat")
-    return clock_seconds(str(limit))
+    return None if limit is None else clock_seconds(str(limit), WHERE_LIMIT, "qstat")

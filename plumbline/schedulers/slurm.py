@@ -61,7 +61,11 @@ class Srun:
 
     name = "srun"
     error = "srun: error: "
-    options = Words("srun --export=ALL", "srun --cpus-per-task=THREADS --cpu-bind=cores")
+    options = Words(
+        "srun --export=ALL",
+        "srun --cpus-per-task=THREADS --cpu-bind=cores",
+        "srun --cpus-per-task=THREADS --distribution=block:cyclic --cpu-bind=cores",
+    )
 
     def command(
         self,
@@ -294,9 +298,4 @@ def seconds(text: str) -> int | None:
     >>> seconds("1:00:00"), seconds("2-00:00:30"), seconds("30:00"), seconds("infinite")
     (3600, 172830, 1800, None)
     """
-    if text in ("infinite", "n/a"):
-        return None
-    if not re.fullmatch(r"(\d+-)?(\d+:){0,2}\d+", text):
-        raise PlumbError(f"{text!r} is not a time limit", WHERE_LIMIT, "report this answer of sinfo")
-    days, _, clock = text.rpartition("-")
-    return 86400 * int(days or 0) + clock_seconds(clock)
+    return None if text in ("infinite", "n/a") else clock_seconds(text, WHERE_LIMIT, "sinfo")

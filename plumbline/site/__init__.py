@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 
 from plumbline import mpi, schedulers
 from plumbline.base import paths, schemas, terminal
-from plumbline.base.errors import PlumbError, suggest
+from plumbline.base.errors import PlumbError, pick
 from plumbline.base.schemas.site import MPIRUN, Facts, Partition, Site
 from plumbline.schedulers.names import access
 
@@ -25,7 +25,8 @@ OPTIONS = "PLUMB_SCHEDULER_OPTIONS"
 SUITE = "suite"
 #: types that :func:`check_values` takes in place of one whose members are looked at by themselves
 _LOOSE: dict[str, Any] = {"partitions": list[dict[str, Any]], "facts": dict[str, Any]}
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
+#: names of sites, which are also names of files and folders everywhere
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
 _named: list[str] = []
 
 
@@ -113,7 +114,7 @@ def load(name: str) -> Site:
     Every command that submits a job takes its partition from here. Raises :class:`PlumbError` unless the file is valid
     and its topology files exist, and for options on the command line where this host's site has no jobs.
     """
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise PlumbError(
             f"'{name[:40]}' cannot be the name of a site", str(paths.sites()), "plumb site list names them"
         )
@@ -165,10 +166,7 @@ def here() -> str:
 def partition(site: Site, name: str) -> Partition:
     """The partition that is called ``name``; raises :class:`PlumbError` if there is none."""
     known = {part.name: part for part in site.partitions}
-    if name not in known:
-        where = str(folder(site.name) / FILE)
-        raise PlumbError(f"site {site.name} has no partition '{name}'", where, suggest(name, known))
-    return known[name]
+    return pick(known, name, f"site {site.name} has no partition '{name}'", str(folder(site.name) / FILE))
 
 
 def chosen(name: str | None, part: str | None) -> tuple[Site, Partition]:
@@ -217,8 +215,7 @@ def check(document: dict[str, Any], where: str) -> Site:
     for place, mapping, kind in _mappings(document):
         types = {field.name: field.type for field in structs.fields(kind)}
         for key in mapping:
-            if key not in types:
-                raise PlumbError(f"unknown key '{place}{key}'", where, suggest(key, types))
+            pick(types, key, f"unknown key '{place}{key}'", where)
     site = schemas.convert("site", document, Site, where)
     _check_texts(document, where)
     for pattern in site.hostnames:
@@ -242,15 +239,12 @@ def check(document: dict[str, Any], where: str) -> Site:
 def _check_words(part: Partition, place: str, where: str) -> None:
     """Raise :class:`PlumbError` for a word of ``part`` that no scheduler or MPI library has, or not its scheduler."""
     launchers = schedulers.RANK_LAUNCHERS
-    families = [family for name in launchers for family in getattr(part, f"{name}_mpi")]
-    for key, words, known in (
-        ("scheduler", [part.scheduler], schedulers.TABLE),
-        ("launcher", [part.launcher], (MPIRUN, *launchers)),
-        ("MPI family", families, mpi.TABLE),
-    ):
-        for word in words:
-            if word not in known:
-                raise PlumbError(f"{place}: {key} '{word}' is unknown", where, suggest(word, known))
+    known: Mapping[str, Mapping[str, object]] = {
+        "scheduler": schedulers.TABLE, "launcher": {MPIRUN: None, **launchers}, "MPI family": mpi.TABLE,
+    }  # fmt: skip
+    families = [("MPI family", family) for name in launchers for family in getattr(part, f"{name}_mpi")]
+    for key, word in (("scheduler", part.scheduler), ("launcher", part.launcher), *families):
+        pick(known[key], word, f"{place}: {key} '{word}' is unknown", where)
     table, launcher = schedulers.TABLE, launchers.get(part.launcher)
     for key, is_set, takers in (
         ("launcher", launcher, [name for name in table if table[name].rank_launcher is launcher]),

@@ -111,7 +111,7 @@ def site_text(file: Path, request: SiteRequest) -> str:
         before = file.read_text(encoding="utf-8")
         check_values(schemas.read_yaml(file, f"site '{request.name}'", "fix the file"), str(file))
         try:
-            document = _yaml().load(before)
+            document = yaml_editor().load(before)
         except YAMLError as error:
             raise PlumbError(f"site '{request.name}' is not YAML: {error}", str(file), "fix the file") from None
         changed = merge(document, wanted(request))
@@ -181,7 +181,7 @@ def offer(present: Any, request: SiteRequest) -> list[str]:
 def offer_stacks(request: SiteRequest) -> bool:
     """Add the stacks ``add_stacks`` to the partition of a site that is there; returns whether it lacked any."""
     file = folder(request.name) / FILE
-    document = _yaml().load(file.read_text(encoding="utf-8"))
+    document = yaml_editor().load(file.read_text(encoding="utf-8"))
     if not offer(document, request):
         return False
     text = _dump(document)
@@ -190,7 +190,8 @@ def offer_stacks(request: SiteRequest) -> bool:
     return True
 
 
-def _yaml() -> YAML:
+def yaml_editor() -> YAML:
+    """Reads and writes YAML whose quotes, order and comments stay as a person wrote them."""
     yaml = YAML()
     yaml.preserve_quotes = True
     yaml.width = 120
@@ -200,7 +201,7 @@ def _yaml() -> YAML:
 
 def _dump(document: Any) -> str:
     stream = io.StringIO()
-    _yaml().dump(document, stream)
+    yaml_editor().dump(document, stream)
     return stream.getvalue()
 
 

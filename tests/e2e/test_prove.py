@@ -1,6 +1,7 @@
 """``plumb prove`` before the launchers of real libraries, and the mixin in somebody else's ReFrame suite."""
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,7 @@ site_configuration = {
 """
 TESTS = """
 import os
+import shlex
 import reframe as rfm
 import reframe.utility.sanity as sn
 from reframe.core.launchers import LauncherWrapper
@@ -157,3 +159,25 @@ def test_somebody_else_s_reframe_tests_by_turns(two_cores, tmp_path):
     kept = json.decode(file.read_bytes(), type=proof.Proof)
     assert kept.rank_map.startswith("0 ")
     assert sys.executable in (tmp_path / "stage/theirs/mpirun/builtin/Wrong/rfm_job.sh").read_text()
+
+
+@pytest.mark.parametrize("stack", BINDING)
+def test_an_observed_job_of_each_library(stack, two_cores, tmp_path, monkeypatch):
+    """Two launches in one script, the second squeezed onto a CPU: each gets a document, and the second advice."""
+    monkeypatch.setenv("PLUMB_ADVICE", str(tmp_path))
+    monkeypatch.setenv("SLURM_JOB_ID", "9")
+    lines = []
+    alone = f"taskset -c {machine.load().cores[0].cpus[0]} "
+    for prefix, options in zip(("", alone), BINDING[stack], strict=True):
+        command, around = launch_line(stack, options, 2, "pi", "--intervals", "200M")
+        lines.append(prefix + shlex.join(command))
+    main = "import sys; from plumbline.commands import cli; sys.exit(cli.main())"
+    plumb = f"{shlex.quote(sys.executable)} -c {shlex.quote(main)} advice"
+    script = "\n".join([f'eval "$({plumb} on)"', *lines, f"{plumb} end", f"{plumb} show 9 --json"])
+    done = subprocess.run(
+        ["sh", "-c", script], capture_output=True, text=True, check=True, env={**os.environ, **around}
+    )
+    first, second = (json.decode(line) for line in done.stdout.splitlines()[-2:])
+    assert (first["verdict"], first["ranks"], second["verdict"]) == ("right", 2, "wrong"), done.stdout
+    assert [advice["kind"] for advice in second["advice"]] == ["shared cores"]
+    assert "mpi" in second["advice"][0]["cure"], "the launcher's words"

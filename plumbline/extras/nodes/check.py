@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 from pathlib import Path
 
@@ -35,6 +36,8 @@ NAGIOS_UNKNOWN = 3
         flag("--last", "print the last result and its age without measuring"),
         flag("--detach", "start the check in the background and print the last result"),
     ),
+    flag("--held", "show what holds the memory of this idle node, without measuring"),
+    option("--tolerance", "share of the class's memory that may be in use (default: 0.05, 5 %%)", default=0.05),
     flag("--beside-jobs", "measure even with jobs on the node"),
     option("--node", "name of this node in the class (default: host name)", action="append", default=[]),
     option("--state", "folder of the last result", type=Path, metavar="FOLDER"),
@@ -58,6 +61,12 @@ def run_check(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
+    if args.held:
+        from plumbline.extras.nodes import held  # a measurement does not need it
+
+        text = _class(args).read_text(encoding="utf-8", errors="replace")
+        usual = re.search(r"^fact memory\.mib (\d+)$", text, re.MULTILINE)
+        return held.run(int(usual[1]) if usual else None, args.tolerance)
     words = ["--class", str(_class(args)), "--seconds", f"{args.seconds:g}", "--form", args.form]
     words += [f"--{name}" for name in ("plan", "last", "detach") if getattr(args, name)]
     words += ["--beside-jobs"] if args.beside_jobs else []

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from plumbline import schedulers
-from plumbline.base.errors import PlumbError
+from plumbline.base.errors import PlumbError, pick
 from plumbline.base.schemas.site import Partition, Site
 from plumbline.schedulers import Node, Scheduler, names
 
@@ -48,9 +48,7 @@ def explicit(site: Site, assignments: list[str]) -> dict[str, str]:
             if len(parts) > 1:
                 cure = f"write PARTITION={item}: {', '.join(parts)}"
                 raise PlumbError(f"'{item}' names no partition", "--node", cure)
-        if name not in parts:
-            raise PlumbError(f"no partition '{name}'", f"site {site.name}", f"it has {', '.join(parts)}")
-        usable = _usable(parts[name])
+        usable = _usable(pick(parts, name, f"no partition '{name}'", f"site {site.name}"))
         if node not in usable:
             raise PlumbError(f"{node} cannot be used", f"partition {name}", f"these can: {names.fold(usable)}")
         nodes[name] = node

@@ -124,7 +124,6 @@ def folder(place: Path) -> Facts:
     for file in listed:
         try:
             node = schemas.convert("node", schemas.parse_json(file.read_text(encoding="utf-8")), Node, str(file))
-            names.host(node.host, str(file))
         except (OSError, ValueError) as error:
             facts.damaged[file.name] = f"not readable as JSON: {error}"
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from plumbline.base import group, paths
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import cpu_ranges
 from plumbline.host.collector import without_serials
-from plumbline.schedulers import names
+from plumbline.schedulers import believed, names
+from plumbline.schedulers.believed import Believed
 from plumbline.site.nodes import collection
 from plumbline.site.nodes.collection import Facts
 from plumbline.site.nodes.model import Hca, Nic, Node, NumaNode
@@ -26,6 +27,8 @@ from plumbline.site.nodes.model import Hca, Nic, Node, NumaNode
 MEMORY = 0.01
 #: seconds that a clock may be off
 CLOCK = 1.0
+#: PCI classes of GPUs that compute: 3D and other display controllers; a monitor's is another
+COMPUTE = ("0302", "0380")
 Fingerprint = dict[str, str]
 
 
@@ -98,6 +101,32 @@ def compare(facts: Facts) -> Comparison:
     answered = len(facts.nodes)
     requested = answered + len(facts.damaged) + len(facts.silent) + facts.unnamed()
     return Comparison(groups, norm, differences, spread, answered, requested)
+
+
+def against(facts: Facts, scheduler: str) -> tuple[list[Difference], list[str]]:
+    """The differences of the nodes from what ``scheduler`` believes of them (``usual``), and lines that correct it.
+
+    Less memory than there is, by up to a tenth, is no difference.
+    """
+    known = {name.partition(".")[0]: node for name, node in believed.nodes(scheduler).items()}
+    apart: dict[tuple[str, str, str], list[str]] = {}
+    wrong: dict[Believed, list[str]] = {}
+    for name, node in facts.nodes.items():
+        if not (thought := known.get(name.partition(".")[0])):
+            apart.setdefault(("", f"unknown to {scheduler}", ""), []).append(name)
+            continue
+        gpus = len([gpu for gpu in node.gpus if gpu.pci_class in COMPUTE])
+        has = Believed(node.packages, node.cores, node.threads, node.memory_bytes, gpus)
+        # the system needs some memory; PBS counts cores or hardware threads, as its site does
+        fits: dict[str, Container[int | None]] = {"memory": range(int(0.9 * (has.memory or 0)), (has.memory or 0) + 1)}
+        fits |= {"threads": (has.threads, has.cores)} if thought.cores is None else {}
+        for quantity, here, usual in zip(Believed._fields, has, thought, strict=True):
+            if here is not None and usual is not None and usual not in fits.get(quantity, (here,)):
+                unit, word = (2**30, " GiB") if quantity == "memory" else (1, "")
+                apart.setdefault((quantity, f"{here / unit:.4g}{word}", f"{usual / unit:.4g}{word}"), []).append(name)
+                wrong.setdefault(has, []).append(name)
+    lines = [believed.correction(scheduler, dict.fromkeys(every), has) for has, every in wrong.items()]
+    return [Difference(every, *words) for words, every in apart.items()], lines
 
 
 def fingerprints(nodes: Mapping[str, Node]) -> dict[str, Fingerprint]:

@@ -126,7 +126,7 @@ def examine(host: dict[str, Any], which: Callable[[str], str | None] = shutil.wh
     """All findings from the provenance ``host``, worst first."""
     findings = _settings(host, os.cpu_count() or 1)
     findings += [_tool(name, lost, which) for name, lost in TOOLS.items()]
-    findings += [_own(paths.binder()), _own(paths.witness_library())]
+    findings += [_own(paths.binder()), _own(paths.library("witness"))]
     return by_badness(findings)
 
 

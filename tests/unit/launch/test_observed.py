@@ -1,11 +1,13 @@
 """What is wrong without a plan: each rule on machines of every kind, and where it is silent."""
 
+from dataclasses import replace
+
 import pytest
 from witnesses import typed
 
 from plumbline.base import paths
 from plumbline.host import machine
-from plumbline.launch.observed import UNPLANNED, Host
+from plumbline.launch.observed import SHARED, UNPLANNED, Host, findings
 
 TOPOLOGIES = paths.root() / "tests/data/topologies"
 #: 2 sockets of 4 cores, CPUs 0-3 and 4-7; the cores' second hardware threads are 8-11 and 12-15
@@ -108,4 +110,52 @@ def test_memory_beside_no_cpu_is_not_far():
 
 def test_a_cure_is_in_the_launcher_s_words():
     host = Host("n1", [rank(0, [0], [0], delay=0.5)], NEHALEM, frozenset(WHOLE), launchers=("prterun",))
-    assert UNPLANNED[0].cures[""](host) == "give each thread a core: mpirun --map-by slot:PE=2 --bind-to core"
+    assert UNPLANNED[0].cures[SHARED](host) == "give each thread a core: mpirun --map-by slot:PE=2 --bind-to core"
+
+
+LARGE = 1 << 17  # pages of 4 KiB: 512 MiB
+
+
+def test_threads_of_two_nodes_with_their_memory_on_one():
+    pinned = [[core] for core in range(8)]
+    (reason,) = reasons(rank(0, *pinned, pages={0: LARGE, 1: 99}))
+    assert reason.endswith(
+        "of rank 0 on n1 lie on NUMA node 0, its threads run on nodes 0-1: other memory channels are idle"
+    )
+    assert reasons(rank(0, *pinned, pages={0: LARGE, 1: LARGE})) == [], "spread"
+    assert reasons(rank(0, *pinned, pages={0: 1 << 12})) == [], "too little to matter"
+
+
+def test_ranks_that_crowd_on_a_node():
+    (reason,) = reasons(*(rank(number, [number], pages={0: LARGE}) for number in range(3)))
+    assert reason == "3 of 3 ranks on n1 run on NUMA node 0, 0 on node 1 with 4 unused cores"
+    assert reasons(*(rank(number, [number]) for number in range(3))) == [], "without memory it is a choice"
+    assert reasons(*(rank(number, [number], pages={0: LARGE}) for number in range(3)), allowed=range(4)) == []
+
+
+def test_large_messages_by_tcp_inside_a_host():
+    def sends(number, size):
+        ends = [("a:1", "a:2"), ("a:2", "a:1")][number]
+        more = {
+            "shm_bytes": 0,
+            "sysv_bytes": 0,
+            "file_bytes": 0,
+            "file": "",
+            "copies": 0,
+            "connections": 1,
+            "devices": [],
+        }
+        return rank(number, [number], mpi=True, transports={**more, "tcp": [ends], "tcp_sent": [size]})
+
+    (reason,) = reasons(sends(0, 1 << 29), sends(1, 0))
+    assert reason == "the 2 ranks on n1 sent one another 512 MiB by TCP, not by shared memory"
+    assert reasons(sends(0, 1 << 20), sends(1, 1 << 20)) == [], "what a start needs"
+
+
+def test_a_gpu_far_from_its_rank_and_a_plan_that_wants_it():
+    ranks = [rank(0, [0], gpu_address="00000000:41:00.0")]
+    host = Host("n1", ranks, NEHALEM, frozenset(WHOLE), gpus={"0000:41:00.0": frozenset(range(4, 8))})
+    (finding,) = findings(host)
+    assert finding.reason == "GPU 00000000:41:00.0 of rank 0 on n1 is beside CPUs 4-7, its threads run on CPU 0"
+    assert findings(replace(host, planned=True)) == []
+    assert findings(replace(host, gpus={"0000:41:00.0": frozenset(range(4))})) == []

@@ -19,8 +19,10 @@ from plumbline import proof
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
+from plumbline.launch.observed import Finding
 from plumbline.launch.witness import processes
 from plumbline.launch.witness.model import Witness
+from plumbline.proof import judged
 
 #: threads that use 0.2 s of CPU time each: by OpenMP, or by pthreads that have ended at the end
 OPENMP = """
@@ -270,7 +272,8 @@ def test_nothing_stays_behind(tmp_path):
 
 def test_reasons_are_few_and_short(monkeypatch):
     long = [("a " * 300, "do this"), ("b", ""), ("b", ""), ("c", ""), ("d", "")]
-    monkeypatch.setattr(proof, "_unplanned", lambda *_: (long, []))
+    findings = [Finding("kind", *each) for each in long]
+    monkeypatch.setattr(judged, "unplanned", lambda *_, **_more: (findings, []))
     done = proof.run(["true"])
     assert [len(reason) <= proof.CHARACTERS for reason in done.reasons] == [True] * 3
     assert (done.reasons[1:], done.cures) == (["b", "c"], ["do this"])
@@ -307,7 +310,7 @@ def test_ranks_are_told_from_what_starts_them(documents, expected):
 
 
 def unknown(launcher, *documents, status=0):
-    return list(proof._unknown(processes.observed(list(documents)), [launcher] if launcher else [], status))
+    return list(judged.unknown(processes.observed(list(documents)), [launcher] if launcher else [], status))
 
 
 def test_variables_that_did_not_arrive_are_named_with_the_launcher_s_option():
@@ -330,7 +333,7 @@ def test_ranks_of_several_launches_and_work_beside_them_are_not_judged():
         return process(pid, [], rank, host=host, usage={"user_s": 1})
 
     seen = processes.observed([work(2, 0, "n1"), work(3, 0, "n2"), work(4, -1, "n1")])
-    teams, rest = proof._working(seen, [rank for rank in seen if rank.pid == 3], {"mpirun"}, {})
+    teams, rest = judged.working(seen, [rank for rank in seen if rank.pid == 3], {"mpirun"}, {})
     assert [[each.pid for each in team] for team in teams.values()] == [[3]]
     assert sorted(each.pid for each in rest) == [2, 4]
 
@@ -340,8 +343,7 @@ def test_ranks_of_several_launches_and_work_beside_them_are_not_judged():
     [([0, 1], [[0], [1]], (0, 0)), ([0, 1], [[1], [1]], (1, 1)), ([0, 1, 2], [[1], [1]], (0, 1))],
     ids=["each a core of its own", "a core in common", "another machine"],
 )
-def test_ranks_elsewhere_are_not_judged_by_the_cpus_of_this_host(online, used, count, monkeypatch):
-    monkeypatch.setattr(proof.machine, "siblings", lambda: {0: "0", 1: "1"})
+def test_ranks_elsewhere_are_not_judged_by_the_cpus_of_this_host(online, used, count):
     window = {"host": {"busy_s": dict.fromkeys(online, 0), "steal_s": {}}}
     ranks = [
         process(pid, [], pid - 1, host="n1", window=window, threads=[{"tid": pid, "affinity": cpus, "cpu_s": 1}])
@@ -349,5 +351,6 @@ def test_ranks_elsewhere_are_not_judged_by_the_cpus_of_this_host(online, used, c
     ]
     cores = [SimpleNamespace(cpus=(cpu,)) for cpu in (0, 1)]
     this = SimpleNamespace(cpus=(0, 1), cores=cores, home_node=lambda _: None)
-    found = proof._unplanned(processes.observed(ranks), {}, [], this, frozenset([0]), None)
+    place = judged.Place(this, frozenset([0]), {0: "0", 1: "1"})
+    found = judged.unplanned(judged.Seen(processes.observed(ranks), {}, [], [], frozenset()), {"here": place})
     assert tuple(map(len, found)) == count

@@ -22,7 +22,7 @@ from plumbline import mpi, schedulers
 from plumbline.base.errors import PlumbError
 from plumbline.launch import hosts
 from plumbline.measure import jobs
-from plumbline.schedulers import flux, lsf, names, pbs, sge, slurm
+from plumbline.schedulers import flux, pbs, sge, slurm
 from plumbline.schedulers.base import Job
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -387,7 +387,7 @@ class TestPbs:
         """ReFrame's backend leaves ``exclusive_access`` out."""
         found = schedulers.named("pbs")
         assert found.reframe_options([], 2) == ["-l place=scatter:excl"]
-        assert found.reframe_options([], 1) == []
+        assert found.reframe_options([], 1) == ["-l place=excl"]
         assert "-S /bin/bash" in found.reframe_partition([], [], None)["access"]
 
     def test_without_a_queue_the_servers_default_is_asked(self, tmp_path, monkeypatch):
@@ -474,37 +474,6 @@ class TestGridEngine:
         for access, what in ((["-q main"], "needs a parallel environment"), (["-pe mpi 4-8"], "no number of slots")):
             with pytest.raises(PlumbError, match=what):
                 found.reframe_options(access, 2)
-
-
-@pytest.mark.parametrize("nodes", [1000])
-class TestManyNodes:
-    """The listing of every scheduler, with as many nodes as large machines have; counted, not timed."""
-
-    def test_slurm(self, nodes):
-        lines = "".join(f"n{i}|{'idle' if i % 10 else 'drained'}|none\n" for i in range(nodes))
-        self.check(slurm.read_nodes(lines), nodes)
-
-    def test_pbs(self, nodes):
-        listed = {f"n{i}": {"state": "free" if i % 10 else "offline", "jobs": ["1.head"] * 50} for i in range(nodes)}
-        self.check(pbs.read_nodes(json.dumps({"nodes": listed}), None), nodes)
-
-    def test_grid_engine(self, nodes):
-        queue = "<queue name='q'><queuevalue qname='q' name='state_string'>{}</queuevalue></queue>"
-        hosts = [f"<host name='n{i}'>{queue.format('' if i % 10 else 'au')}</host>" for i in range(nodes)]
-        self.check(sge.read_nodes(f"<qhost>{''.join(hosts)}</qhost>", "q"), nodes)
-
-    def test_lsf(self, nodes):
-        listed = [{"HOST_NAME": f"n{i}", "STATUS": "ok" if i % 10 else "unavail"} for i in range(nodes)]
-        self.check(lsf.read_nodes(json.dumps({"RECORDS": listed})), nodes)
-
-    def test_flux(self, nodes):
-        good, bad = ([f"n{i}" for i in range(nodes) if (i % 10 != 0) == usable] for usable in (True, False))
-        lines = f"avail|{names.fold(good)}|\ndrained|{names.fold(bad)}|memory errors\n"
-        self.check(flux.read_nodes(lines), nodes)
-
-    def check(self, found, nodes):
-        assert [node.name for node in found if not node.usable] == [f"n{i}" for i in range(0, nodes, 10)]
-        assert len(found) == nodes
 
 
 # --- the table

@@ -401,18 +401,6 @@ def test_virtual_machines_tell_nothing(monkeypatch):
     assert node.missing["limits.memory_mts"] == "a virtual machine's firmware tables describe nothing"
 
 
-def test_serial_numbers_stay_out_of_the_topology():
-    xml = """    <info name="DMIProductName" value="X"/>
-    <info name="DMIProductSerial" value="SECRET"/>
-    <info name="DMIProductUUID" value="SECRET"/>
-    <info name="DMIChassisAssetTag" value="SECRET"/>
-    <info name="Backend" value="Linux"/>
-"""
-    assert collector.without_serials(xml) == (
-        '    <info name="DMIProductName" value="X"/>\n    <info name="Backend" value="Linux"/>\n'
-    )
-
-
 @pytest.fixture
 def processor(tmp_path):
     """Files of /proc and /sys as a host with two CPUs has them; call it with what they say."""

@@ -9,6 +9,7 @@ from node_facts import node, typed, write
 
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli, sites
+from plumbline.schedulers import believed
 from plumbline.site.nodes import collection, compare
 from plumbline.site.nodes.findings import examine_node
 
@@ -187,3 +188,26 @@ def test_doctor_puts_few_before_many():
     rows = sites.nodes_report(found).splitlines()[2:4]
     assert "NUMA balancing" in rows[0]
     assert "n[0-2,9]" in rows[1]
+
+
+THOUGHT = {
+    "right": "NodeName=node1 Sockets=2 CoresPerSocket=2 ThreadsPerCore=2 RealMemory=250000 Gres=(null)",
+    "threads": "NodeName=node2 Sockets=2 CoresPerSocket=2 ThreadsPerCore=1 RealMemory=250000",
+    "memory": "NodeName=node3 Sockets=2 CoresPerSocket=2 ThreadsPerCore=2 RealMemory=128000",
+}
+
+
+def test_a_scheduler_that_believes_in_other_nodes(tmp_path, capsys, monkeypatch):
+    many(tmp_path, 4)
+    monkeypatch.setattr(believed, "answer", lambda *_: "\n".join(THOUGHT.values()))
+    assert cli.main(["nodes", "compare", str(tmp_path), "--scheduler", "slurm"]) == 1
+    lines = [line.split("  ") for line in capsys.readouterr().out.splitlines()]
+    assert [[word.strip() for word in line if word.strip()] for line in lines[2:5]] == [
+        ["node2", "threads", "4", "8"], ["node3", "memory", "125 GiB", "252 GiB"], ["node4", "unknown to slurm"],
+    ]  # fmt: skip
+    next_line = "next: slurm.conf: NodeName=node[2-3] Sockets=2 CoresPerSocket=2 ThreadsPerCore=2 RealMemory=258048"
+    assert [" ".join(line) for line in lines[-2:]] == [next_line, "3 of 4 nodes not as slurm believes"]
+    (tmp_path / "node2.json").unlink()
+    for name in ("node3", "node4"):
+        (tmp_path / f"{name}.json").unlink()
+    assert cli.main(["nodes", "compare", str(tmp_path), "--scheduler", "slurm"]) == 0

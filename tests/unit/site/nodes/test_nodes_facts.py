@@ -131,7 +131,8 @@ def test_machine_from_sysfs(tmp_path):
 
 def test_serials_are_not_published(tmp_path):
     program = tmp_path / "bind"
-    serial = '  <info name="DMIProductSerial" value="SECRET"/>\n'
+    kinds = ("ProductSerial", "ProductUUID", "ChassisAssetTag")
+    serial = "".join(f'  <info name="DMI{kind}" value="SECRET"/>\n' for kind in kinds)
     program.write_text(f"#!/bin/sh\nprintf '%s' '{XML.replace('</topology>', serial + '</topology>')}' > \"$2\"\n")
     program.chmod(0o755)
     assert collector.topology(str(program)) == (XML, "")
@@ -361,7 +362,7 @@ def test_ssh_time_limit(fake):
 def test_bad_numbers_and_programs(tmp_path, capsys):
     with pytest.raises(SystemExit):
         cli.main(["nodes", "facts", "--nodes", "0", str(tmp_path)])
-    assert "'0' is not a whole number above 0" in capsys.readouterr().err
+    assert "'0' is not a whole number from 1 to 1000000" in capsys.readouterr().err
     assert cli.main(["nodes", "facts", "--python=-c", str(tmp_path)]) == 2
 
 

@@ -13,10 +13,7 @@ from plumbline.commands import cli
 from plumbline.schedulers import flux, lsf, pbs, slurm
 
 DATA = Path(__file__).resolve().parents[3] / "data" / "schedulers"
-SINFO = (DATA / "slurm/nodes.out").read_text(encoding="utf-8")
 PBSNODES = (DATA / "pbs/nodes.out").read_text(encoding="utf-8")
-BHOSTS = (DATA / "lsf/nodes.out").read_text(encoding="utf-8")
-FLUX = (DATA / "flux/nodes.out").read_text(encoding="utf-8")
 
 
 def usable(nodes):
@@ -27,35 +24,11 @@ def reasons(nodes):
     return {node.name: node.reason for node in nodes}
 
 
-def test_slurm():
-    nodes = slurm.read_nodes(SINFO)
-    assert len(nodes) == 15
-    assert usable(nodes) == {"node1", "node2", "node3", "node10", "node12"}
-    assert reasons(nodes)["node4"] == "bad DIMM | see ticket"
-    assert reasons(nodes)["node5"] == "does not respond; Not responding"
-    assert reasons(nodes)["node8"] == "in a maintenance reservation"
-    assert reasons(nodes)["node1"] == ""
-
-
 def test_pbs():
     nodes = pbs.read_nodes(PBSNODES, "main")
     assert reasons(nodes) == {"n1": "", "n2": "", "n3": "memory errors", "n4": "", "n6": ""}
     assert usable(nodes) == {"n1", "n2"}
     assert "n5" in usable(pbs.read_nodes(PBSNODES, None))
-
-
-def test_lsf():
-    nodes = lsf.read_nodes(BHOSTS)
-    assert usable(nodes) == {"a1", "a2"}
-    assert reasons(nodes)["a3"] == "closed by an administrator"
-
-
-def test_flux():
-    nodes = flux.read_nodes(FLUX)
-    assert usable(nodes) == {"f1", "f2", "f3"}
-    assert reasons(nodes)["f4"] == "offline"
-    assert reasons(nodes)["f5"] == "disk | full"
-    assert reasons(nodes)["f8"] == "late"
 
 
 @pytest.mark.parametrize("name", ["-oProxyCommand=x", "a b", "$(id)", "a/../b", "a;b"])

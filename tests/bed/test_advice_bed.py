@@ -1,0 +1,132 @@
+"""``plumb advice`` on a cluster: Slurm starts the observer by a role, two users' jobs, right and wrong ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import ClusterShell
+import msgspec
+import pytest
+import tabulate
+import yaml
+from test_prove_bed import SPIN
+from testbed import inventory
+from testbed.client import Bed
+
+from plumbline.base import paths
+
+pytestmark = pytest.mark.e2e
+
+SPOOL, HOME = "/shared/spool", "/shared/advice"
+#: launch line -> verdict of its launch, and the kinds of advice
+LINES = {
+    "srun -N2 -n4 --cpu-bind=cores ./spin": ("right", []),
+    "srun -N2 -n4 --cpu-bind=map_cpu:0,0 ./spin": ("wrong", ["shared cores"]),
+    "srun -N1 -n2 taskset -c 0 ./spin": ("wrong", ["shared cores"]),
+    "salloc -Q -N1 -n2 --exclusive bash steps.sh": ("wrong", ["shared cores"]),
+}
+STEPS = "for step in 1 2; do srun --overlap -n1 --cpu-bind=map_cpu:0 ./spin & done; wait"
+
+
+def play(bed: Bed, folder: Path, state: str) -> subprocess.CompletedProcess[str]:
+    """The playbook advice.yml on all hosts of the bed."""
+    hosts = {name: {"ansible_user": "root"} for name in ("ctl", *bed.nodes)}
+    file = folder / "hosts.yml"
+    file.write_text(yaml.safe_dump({"plumb_nodes": {"hosts": hosts, "vars": inventory.connection()}}))
+    own = {"plumb_advice_spool": SPOOL, "plumb_advice_state": state, "plumb_advice_plumb": f"{HOME}/plumb",
+           "plumb_advice_library": str(paths.library("witness"))}  # fmt: skip
+    command = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", str(file), "playbooks/advice.yml"]
+    environment = {**os.environ, "ANSIBLE_CONFIG": str(paths.root() / "ansible.cfg"), "ANSIBLE_FORCE_COLOR": "0"}
+    return subprocess.run(
+        [*command, "-e", json.dumps(own)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=paths.root(),
+        env=environment,
+    )
+
+
+@pytest.fixture(scope="module")
+def cluster(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
+    """The bed with the role, until the end of the tests."""
+    python = ".".join(map(str, sys.version_info[:2]))
+    if int(bed.out("ctl", "nproc")) < 2 or python not in bed.out("ctl", "python3 -V"):
+        pytest.skip(f"the nodes need two CPUs and Python {python}, for which this host has msgspec")
+    home, folder = bed.shared / "advice", tmp_path_factory.mktemp("advice")
+    shutil.rmtree(home, ignore_errors=True)
+    packages = (Path(package.__file__ or "").parent for package in (msgspec, ClusterShell, tabulate))
+    for source in (paths.package(), *packages):
+        shutil.copytree(source, home / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(paths.tools(), home / "build/tools")
+    main = "import sys; sys.argv[0] = 'plumb'; from plumbline.commands import cli; sys.exit(cli.main())"
+    script = f'#!/bin/sh\nPYTHONPATH={HOME} exec python3 -c {shlex.quote(main)} "$@"\n'
+    for name, text in {"spin.c": SPIN, "steps.sh": STEPS, "plumb": script}.items():
+        (home / name).write_text(text)
+    (home / "plumb").chmod(0o755)
+    bed.out("root@ctl", "chown -R bench: /shared/advice && chmod 755 /shared/advice")
+    bed.out("ctl", f"cd {HOME} && gcc -O1 -fopenmp spin.c -o spin")
+    try:
+        done = play(bed, folder, "present")
+        assert done.returncode == 0, done.stdout + done.stderr
+        done = play(bed, folder, "present")
+        assert " changed=0 " in done.stdout.splitlines()[-2], done.stdout
+        yield bed
+    finally:
+        done = play(bed, folder, "absent")
+        bed.out("root@ctl", f"rm -rf {SPOOL}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "plumbline-advice" not in bed.out("ctl", "cat /etc/slurm/slurm.conf")
+    bed.out("ctl", f"cd {HOME} && srun -n1 ./spin && test ! -e {SPOOL}")
+
+
+def ran(bed: Bed, line: str, user: str = "bench") -> tuple[str, str, subprocess.CompletedProcess[str]]:
+    """The number of the job of a launch line, its user's number, and how it ended; waits for the epilog."""
+    number = bed.out(user + "@ctl", "id -u").strip()
+    before = f"ls {SPOOL}/{number} 2>/dev/null | grep -c json; true"
+    count = int(bed.out("root@ctl", before))
+    done = bed.ssh(f"{user}@ctl", f"cd {HOME} && export OMP_NUM_THREADS=1; {line}")
+    deadline = time.monotonic() + 60
+    while int(bed.out("root@ctl", before)) == count and time.monotonic() < deadline:
+        time.sleep(1)
+    newest = bed.out("root@ctl", f"ls -t {SPOOL}/{number}/*.json | head -n 1").strip()
+    return Path(newest).name.split(".")[0], number, done
+
+
+def shown(bed: Bed, job: str, who: str = "bench", *more: str) -> list[dict[str, Any]]:
+    line = f"{HOME}/plumb advice show {job} --json --work {SPOOL} {' '.join(more)}"
+    return [json.loads(text) for text in bed.out(f"{who}@ctl", line).splitlines()]
+
+
+@pytest.mark.parametrize(("line", "expected"), LINES.items())
+def test_jobs_get_the_advice_that_they_need(cluster: Bed, line: str, expected: tuple[str, list[str]]) -> None:
+    job, _, done = ran(cluster, line)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    (step,) = shown(cluster, job)
+    assert (step["verdict"], [advice["kind"] for advice in step.get("advice", [])]) == expected, step
+    assert all("srun" in advice["cure"] for advice in step.get("advice", []) if step["ranks"] > 1)
+
+
+def test_a_job_that_fails_fails_as_without_it(cluster: Bed) -> None:
+    done = cluster.ssh("ctl", f"cd {HOME} && srun -n1 sh -c './spin; echo out; exit 3'")
+    assert (done.returncode, done.stdout) == (3, "out\n")
+    assert cluster.ssh("ctl", f"cd {HOME} && srun -n1 sh -c './spin; kill -9 $$'").returncode == 137
+
+
+def test_users_see_their_jobs_and_root_sees_all(cluster: Bed) -> None:
+    job, number, _ = ran(cluster, "srun -N1 -n2 taskset -c 0 ./spin", "guest")
+    assert cluster.ssh("ctl", f"ls {SPOOL}/{number}").returncode != 0, "another user's folder"
+    (step,) = shown(cluster, job, "root", "--user", number)
+    assert step["verdict"] == "wrong"
+    report = cluster.out("root@ctl", f"{HOME}/plumb advice report --work {SPOOL}")
+    mine = cluster.out("ctl", f"{HOME}/plumb advice report --work {SPOOL}")
+    assert int(report.split(" launch")[-2].split()[-1]) > int(mine.split(" launch")[-2].split()[-1])

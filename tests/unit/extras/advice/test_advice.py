@@ -1,0 +1,322 @@
+"""Observed jobs: what is set, kept, read and said, and what a job, another user or a full disk cannot do to it."""
+
+import functools
+import json
+import os
+import random
+import runpy
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from witness_helper import compile_c
+from witnesses import typed
+
+from plumbline.base import paths
+from plumbline.commands import cli
+from plumbline.extras.advice import lint, spool, steps
+from plumbline.launch.witness.model import Witness
+from plumbline.proof.judged import Place
+
+WITNESS = paths.library("witness")
+OBSERVE = paths.package() / "extras/advice/observe.sh"
+SPIN = """
+#include <time.h>
+int main(void) {
+    struct timespec t = {0, 0};
+    while (t.tv_nsec < 200000000 && t.tv_sec == 0) clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return 0;
+}
+"""
+USER = str(os.getuid())
+NODE = "\n".join([
+    "allowed=0-3", "counts=4", "name=heat", "account=lab", "partition=main",
+    *(f"cpu/cpu{cpu}/topology/thread_siblings_list:{cpu}" for cpu in range(8)),
+    "node/node0/cpulist:0-3", "node/node1/cpulist:4-7", "/sys/bus/pci/drivers/nvidia/0000:41:00.0/local_cpulist:4-7",
+])  # fmt: skip
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A spool, and no variables of a job or of another spool."""
+    for name in os.environ:
+        if name.startswith(
+            ("SLURM_", "PBS_", "PLUMB_", "FLUX_", "LD_PRELOAD", "JOB_", "LSB_", "APPTAINERENV_", "SINGU")
+        ):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    folder = tmp_path / "spool"
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def observe(place, *program, mode="task", library=None, **variables):
+    words = ["sh", OBSERVE, library or WITNESS, place, mode, *(["--", *program] if program else [])]
+    return subprocess.run(words, capture_output=True, text=True, check=False, env={**os.environ, **variables})
+
+
+def test_it_sets_only_what_the_witness_needs(place):
+    done = observe(place, mode="on", LD_PRELOAD="/lib/own.so")
+    lines = [line.removeprefix("export ") for line in done.stdout.splitlines()]
+    assert lines == [
+        f"LD_PRELOAD={WITNESS}:/lib/own.so", f"PLUMB_WITNESS_DIR={place}/{USER}/7",
+        "PLUMB_WITNESS_MOST=10000", "APPTAINERENV_LD_PRELOAD=/lib/own.so", "SINGULARITYENV_LD_PRELOAD=/lib/own.so",
+    ]  # fmt: skip
+    assert (place / USER / "7").stat().st_mode & 0o777 == 0o700
+    observe(place, mode="task", SLURM_JOB_ID="8")
+    (described,) = (place / USER / "8").glob("*.node")
+    assert steps.node(described.read_bytes()).place is None, "a task may be bound: it does not know the job's CPUs"
+
+
+def unsafe(place):
+    def linked():
+        (place / USER).symlink_to("/tmp")
+
+    def unwritable():
+        place.rmdir()
+
+    return {"linked": linked, "no spool": unwritable, "off": lambda: None}
+
+
+@pytest.mark.parametrize("fault", ["linked", "no spool", "off", "a blank", "no library", "relative"])
+def test_where_anything_is_unsafe_the_job_runs_as_without_it(place, fault):
+    unsafe(place).get(fault, lambda: None)()
+    spool_of = {"a blank": f"{place} x", "relative": "spool"}.get(fault, place)
+    library = "/none.so" if fault == "no library" else None
+    more = {"PLUMB_ADVICE": "off"} if fault == "off" else {}
+    done = observe(spool_of, "sh", "-c", 'echo "$LD_PRELOAD"; exit 5', library=library, **more)
+    assert (done.returncode, done.stdout, done.stderr) == (5, "\n", "")
+
+
+def test_a_program_keeps_its_status_output_and_signals(place):
+    assert observe(place, "sh", "-c", "echo out; echo err >&2; exit 3").returncode == 3
+    done = observe(place, "sh", "-c", "echo out; kill -9 $$")
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGKILL, "out\n", "")
+
+
+def test_short_processes_leave_nothing_and_others_up_to_a_cap(place, tmp_path):
+    spin = compile_c(tmp_path, SPIN)
+    assert observe(place, "sh", "-c", f"for i in 1 2 3; do /bin/true; done; {spin}; {spin}; exit 0").returncode == 0
+    assert len(list((place / USER / "7").glob("*.json"))) == 3, "two that worked, and the shell that waited for them"
+    env = {**os.environ, "LD_PRELOAD": str(WITNESS), "PLUMB_WITNESS_DIR": str(tmp_path)}
+    for _ in range(3):
+        subprocess.run([spin], check=True, env={**env, "PLUMB_WITNESS_MOST": "2"})
+    assert len(list(tmp_path.glob("*.json"))) == 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_disk_that_is_full_is_silent(place, tmp_path):
+    (tmp_path / ".count").symlink_to("/dev/full")
+    env = {**os.environ, "LD_PRELOAD": str(WITNESS), "PLUMB_WITNESS_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [compile_c(tmp_path, SPIN)], env={**env, "PLUMB_WITNESS_MOST": "9"}, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr, list(tmp_path.glob("*.json*"))) == (0, b"", [])
+
+
+@functools.cache
+def documents(count, hosts=80):
+    """Ranks on hosts, each a core of its own."""
+    per = count // hosts
+    ranks = [
+        {"host": f"n{number // per:03}", "pid": number % per + 10, "rank": number, "size": count, "root": 0,
+         "program": "/x/heat", "ancestors": [1], "threads": [{"affinity": [number % per], "cpu_s": 1}],
+         "usage": {"wall_s": 1, "user_s": 1}}
+        for number in range(count)
+    ]  # fmt: skip
+    made = [msgspec.convert(msgspec.to_builtins(typed(each), str_keys=True), Witness, strict=False) for each in ranks]
+    return made, {f"{each.host}.{each.pid}": 100.0 for each in made}
+
+
+def whole(cpus):
+    text = "\n".join(f"cpu/cpu{cpu}/topology/thread_siblings_list:{cpu}" for cpu in range(cpus))
+    return steps.node(f"allowed=0-{cpus - 1}\ncounts={cpus}\n{text}\nnode/node0/cpulist:0-{cpus - 1}\n".encode())
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_ten_thousand_ranks_are_a_document_of_64_kib(alike):
+    made, ends = documents(10_000)
+    if not alike:
+        made = [msgspec.structs.replace(each, program=f"/x/{'y' * 99}{number}") for number, each in enumerate(made)]
+    (step,) = steps.steps("1", made, ends, {f"n{host:03}": whole(125) for host in range(80)}, [])
+    assert len(steps.encoded(step)) <= 64 << 10
+    assert step.verdict == "right"
+    assert sum(each.count for each in step.groups) + step.left_out == step.ranks == 10_000
+    assert step.groups[0].count == (80 if alike else 1)
+
+
+def test_advice_is_one_of_each_kind_with_its_hosts_and_the_launcher_s_words():
+    made, ends = documents(8, hosts=2)
+    threads = [msgspec.structs.replace(made[0].threads[0], affinity=list(range(8)), migrations=3)]
+    made = [msgspec.structs.replace(each, threads=threads) for each in made]
+    (step,) = steps.steps("1", made, ends, {"n000": whole(8), "n001": whole(8)}, [])
+    (advice,) = step.advice
+    assert (advice.kind, advice.hosts) == ("no binding", 2)
+    assert "srun --cpus-per-task=1 --cpu-bind=cores" in advice.cure
+
+
+def test_nothing_is_advised_where_something_was_not_seen():
+    made, ends = documents(8, hosts=2)
+    nodes = {"n000": whole(8), "n001": whole(8)}
+    made = [msgspec.structs.replace(each, threads=made[0].threads) for each in made]
+    assert next(steps.steps("1", made, ends, nodes, [])).verdict == "wrong"
+    (step,) = steps.steps("1", made[:-1], ends, nodes, [])
+    assert (step.verdict, step.doubts) == ("not known", ["rank 7 of 8 left no account"])
+    (step,) = steps.steps("1", made, ends, {}, [])
+    assert (step.verdict, step.advice) == ("not known", [])
+
+
+def test_launches_of_a_job_are_told_apart_by_time():
+    made, _ = documents(4, hosts=1)
+    script = msgspec.structs.replace(made[0], pid=5, rank=-1, usage=msgspec.structs.replace(made[0].usage, user_s=0.0))
+    made = [msgspec.structs.replace(each, ancestors=[5, 1]) for each in made]
+    ends = {"n000.10": 10.0, "n000.11": 10.2, "n000.12": 20.0, "n000.13": 20.1, "n000.5": 21.0}
+    known = steps.launches([script, *made], ends)
+    assert [sorted(each.pid for each in one) for one in known] == [[5, 10, 11], [5, 12, 13]]
+
+
+def test_a_node_is_read_strictly():
+    node = steps.node(NODE.encode())
+    assert isinstance(node.place, Place)
+    assert node.place.allowed == frozenset(range(4))
+    assert node.place.gpus == {"0000:41:00.0": frozenset(range(4, 8))}
+    assert [each.cpus for each in node.place.machine.numa_nodes] == [(0, 1, 2, 3), (4, 5, 6, 7)]
+    assert steps.node(NODE.replace("counts=4", "counts=2(x3)").encode()).place is None, (
+        "CPUs of other jobs are seen, too"
+    )
+    for fault in (
+        "allowed=0-99999999999",
+        "cpu/cpu0/topology/thread_siblings_list:0-999999999",
+        "node/node0/cpulist:3--1",
+    ):
+        with pytest.raises(ValueError, match="CPUs"):
+            steps.node(fault.encode())
+    many = "\n".join(f"cpu/cpu{cpu}/topology/thread_siblings_list:0-99999" for cpu in range(99))
+    with pytest.raises(ValueError, match="too many CPUs"):
+        steps.node(many.encode())
+    assert steps.node(b"name=\x1b[31mred").names["name"] == "?[31mred"
+
+
+def test_what_is_no_plain_file_of_the_user_is_not_read(place):
+    good = steps.encoded(
+        steps.Step(schema=1, job="1", began=1, wall_s=1, hosts=1, ranks=1, cpus=1, core_hours=1, verdict="right")
+    )
+    mine = place / USER
+    mine.mkdir(mode=0o700)
+    (mine / "1.0.json").write_bytes(good)
+    (mine / "2.0.json").symlink_to(mine / "1.0.json")
+    os.mkfifo(mine / "3.0.json")
+    (mine / "4.0.json").write_bytes(good.replace(b'"schema":1', b'"schema":1,"more":2'))
+    (mine / "5.0.json").write_bytes(good + b" " * (64 << 10))
+    (mine / "6.0.json").write_bytes(b"[" * 60_000)
+    (mine / "7.0.json").write_bytes(good.replace(b'"1"', json.dumps("\x1b").encode()))
+    known, damaged = spool.kept(place, USER)
+    assert ([step.job for step in known], damaged) == (["1"], 6)
+    (mine / "8.0.json").hardlink_to(mine / "1.0.json")
+    assert spool.kept(place, USER)[0] == []
+    mine.chmod(0o777)
+    assert spool.kept(place, USER) == ([], 0)
+
+
+def test_a_witness_under_another_name_is_damaged(place, tmp_path):
+    spin = compile_c(tmp_path, SPIN)
+    observe(place, spin, mode="on")
+    folder = place / USER / "7"
+    (document,) = folder.glob("*.json")
+    document.rename(folder / "other.5.json")
+    (folder / "9.json").write_text("{")
+    assert spool.running(place, USER, "7") == []
+
+
+def test_a_job_from_its_variables_to_the_report(place, tmp_path, capsys, monkeypatch):
+    spin = compile_c(tmp_path, SPIN)
+    assert observe(place, "taskset", "-c", "0", "sh", "-c", f"{spin} & {spin} & wait", mode="on").returncode == 0
+    # the CPUs of the test's own group may be others than those of this job
+    next((place / USER / "7").glob("*.node")).write_text(NODE)
+    work = ["--work", str(place)]
+    assert cli.main(["advice", "show", "7", "--json", *work]) == 0
+    (step,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (step["name"], step["account"], step["cpus"]) == ("heat", "lab", 4)
+    assert step["groups"][0]["cpus"] == "0"
+    assert str(tmp_path) not in json.dumps(step), "no names of files"
+    assert cli.main(["advice", "end", "7", *work]) == 0
+    line = capsys.readouterr().out
+    assert line == "plumb: job 7: 1 of 1 launch wrong: shared cores: plumb advice show 7\n"
+    assert [entry.name for entry in (place / USER).iterdir()] == ["7.0.json"]
+    assert cli.main(["advice", "show", "7", *work]) == 0
+    assert capsys.readouterr().out.endswith(line)
+    files = [str(tmp_path / f"r{ending}") for ending in (".html", ".json", ".md", ".prom")]
+    assert cli.main(["advice", "report", *work, *(word for file in files for word in ("--output", file))]) == 0
+    assert "shared cores" in capsys.readouterr().out
+    assert 'plumb_advice_core_hours{account="lab",partition="main",kind="shared cores"}' in Path(files[3]).read_text()
+    monkeypatch.setattr(spool.time, "time", lambda: 1e12)
+    spool.keep(place, "8", 30)
+    assert list((place / USER).iterdir()) == []
+
+
+PAGE = """
+    $ srun -n 4 -c2 --cpu-bind=cores ./app --input "x y"
+`mpirun -np 2 --map-by slot:PE=1 \\
+   ./app`
+OMP_NUM_THREADS=2 mpiexec -n 1 ./omp
+LD_PRELOAD=/x.so srun -n1 ./app
+srun -n1 --task-prolog=./evil ./app
+mpirun --mca plm_rsh_agent ./evil -n 1 app
+mpirun -x LD_PRELOAD=/x.so -n 1 app
+srun -n $NODES ./app
+srun -n "2 ./app
+salloc -n 2 srun ./app
+"""
+
+
+def test_only_the_launcher_and_its_options_are_run_of_a_page():
+    known = list(lint.lines(PAGE))
+    assert [(line.number, line.words) for line in known if not line.fault] == [
+        (2, ["srun", "-n", "4", "-c2", "--cpu-bind=cores"]), (3, ["mpirun", "-np", "2", "--map-by", "slot:PE=1"]),
+        (5, ["mpiexec", "-n", "1"]),
+    ]  # fmt: skip
+    assert known[2].variables == ["OMP_NUM_THREADS=2"]
+    assert len([line for line in known if line.fault]) == 6
+
+
+def test_a_page_is_run_only_with_consent(tmp_path, capsys, monkeypatch):
+    (tmp_path / "mpirun").write_text(
+        '#!/bin/sh\nwhile [ "$1" != -- ] && [ "${1#-}" != "$1" ]; do shift 2; done\nexec "$@"\n'
+    )
+    (tmp_path / "mpirun").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    page = tmp_path / "guide.md"
+    page.write_text("OMP_NUM_THREADS=2 mpirun -n 1 ./evil\n")
+    assert cli.main(["advice", "lint", str(page)]) == 0
+    assert "would run: OMP_NUM_THREADS=2 mpirun -n 1" in capsys.readouterr().out
+    cli.main(["advice", "lint", str(page), "--run", "--work", str(tmp_path)])
+    said = capsys.readouterr().out
+    assert "evil" not in said.replace("./evil\n", "")
+    assert "1 rank, threads of each: " in said
+    assert "1 run" in said
+
+
+def test_wrong_advice_is_rare():
+    rates = runpy.run_path(str(paths.root() / "tests/rates/advice.py"))
+    noise = random.Random(1)  # noqa: S311
+    assert len({*rates["COMBINATIONS"]}) >= 60
+    for combination in rates["COMBINATIONS"]:
+        assert rates["judged"](rates["right"](*combination, noise)).verdict == "right", combination
+    for kind, (plant, line, nodes) in rates["FAULTS"].items():
+        step = rates["judged"](plant(rates["faulty"](line, nodes[0], noise), noise))
+        step = steps.with_history(step, rates["before"](step, 4 * step.cpus) if kind == steps.FEWER_CPUS else [])
+        assert kind.partition(" (")[0] in {advice.kind for advice in step.advice}
+
+
+def test_a_prolog_is_a_script_for_slurm(place, capsys):
+    assert cli.main(["advice", "on", "--prolog", "--share", "10", "--work", str(place)]) == 0
+    script = capsys.readouterr().out
+    env = {**os.environ, "SLURM_JOB_ID": "1009"}
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True, env=env)
+    assert "export PLUMB_WITNESS_DIR=" in done.stdout
+    env["SLURM_JOB_ID"] = "1010"
+    assert subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True, env=env).stdout == ""
+    assert sys.executable
