@@ -20,6 +20,11 @@ static _Noreturn void cpus_refused(const struct plan *plan, hwloc_const_bitmap_t
     fail("placement %s: this process cannot be bound to CPUs %s: %s", plan->placement->name, list, reason);
 }
 
+void apply_allowed(const struct machine *machine) {
+    if (hwloc_linux_set_tid_cpubind(machine->topology, 0, machine->allowed) != 0)
+        fail("--allowed: this process cannot be bound to these CPUs: %s", strerror(errno));
+}
+
 void apply_affinity(const struct plan *plan, unsigned rank, const struct machine *machine) {
     const struct rank_plan *own = &plan->rank[rank];
     if (!own->place)

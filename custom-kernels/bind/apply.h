@@ -5,6 +5,9 @@
 
 #include "plan.h"
 
+/* Bind this process to the CPUs that --allowed left, whatever the placement. */
+void apply_allowed(const struct machine *machine);
+
 /* Bind this process to the rank's CPUs and read the binding back. Does nothing for the placement none. Fails
  * if the kernel refuses, or if the binding differs from the plan. */
 void apply_affinity(const struct plan *plan, unsigned rank, const struct machine *machine);

@@ -4,6 +4,7 @@
 #include "environment.h"
 #include "fail.h"
 #include "local_rank.h"
+#include "meeting.h"
 #include "options.h"
 #include "proxy.h"
 
@@ -30,8 +31,12 @@ static _Noreturn void run(const struct options *options, const struct plan *plan
     if (options->output || options->input)
         redirect_input(options->input);
     export_plan(plan, rank);
+    if (options->allowed)
+        apply_allowed(machine);
     apply_affinity(plan, rank, machine);
     apply_memory(plan, rank, machine);
+    if (options->barrier)
+        meet(options->barrier);
     if (options->witness)
         export_own_time();
     become(options->program);

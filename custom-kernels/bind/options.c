@@ -10,7 +10,7 @@
 
 static const char help[] =
     "plumb-bind --placement P [--threads T] [--memory M] [--witness DIR] [--profile DIR] [--output DIR]\n"
-    "           [--input FILE] -- PROGRAM ARG...\n"
+    "           [--input FILE] [--allowed LIST] [--barrier FILE] -- PROGRAM ARG...\n"
     "plumb-bind --placement P [--threads T] [--memory M] [--ranks N] [--topology FILE.xml|SYNTHETIC]\n"
     "           [--machine NAME] [--allowed LIST] --print\n"
     "plumb-bind --placement P [--memory M] --check\n"
@@ -31,12 +31,13 @@ static const char help[] =
     "  --ranks N             ranks on the node, with --print; default: as many as fit\n"
     "  --topology T          an hwloc XML file or synthetic description instead of this host, with --print\n"
     "  --machine NAME        what messages call the machine of --topology\n"
-    "  --allowed LIST        use these CPUs only, such as 0-6,8, with --print\n"
+    "  --allowed LIST        use these CPUs only, such as 0-6,8\n"
     "  --witness DIR         preload libplumbwitness.so, which writes what the process did to DIR\n"
     "  --profile DIR         preload libplumbprofile.so, which writes what the rank spends in MPI to DIR\n"
     "  --output DIR          send the rank's standard output to DIR/HOST.PID.out, and give it no input\n"
     "  --export-topology F   write the topology as hwloc XML; - is standard output\n"
     "  --input FILE          with --output: what the first rank reads as its standard input\n"
+    "  --barrier FILE        execute PROGRAM when as many ranks wait for this file as it says\n"
     "  --check               say what is wrong in the names of P and M, whatever the machine is\n"
     "  --devices             write GPUs, network cards and NVMe drives, and the ways between them, as JSON\n"
     "  --list                write all placements as JSON\n"
@@ -57,7 +58,7 @@ struct known {
     bool *flag;
 };
 
-enum { KNOWN = 16 };
+enum { KNOWN = 17 };
 
 static void list_known(struct options *options, struct known known[KNOWN]) {
     const struct known all[KNOWN] = {
@@ -69,6 +70,7 @@ static void list_known(struct options *options, struct known known[KNOWN]) {
         {"--witness", &options->witness, NULL, NULL},
         {"--output", &options->output, NULL, NULL},
         {"--input", &options->input, NULL, NULL},
+        {"--barrier", &options->barrier, NULL, NULL},
         {"--threads", NULL, &options->threads, NULL},
         {"--profile", &options->profile, NULL, NULL},
         {"--ranks", NULL, &options->ranks, NULL},
@@ -131,12 +133,13 @@ static void check_print(const struct options *options) {
         fail("--print runs nothing: leave out --output");
     if (options->input)
         fail("--print runs nothing: leave out --input");
+    if (options->barrier)
+        fail("--print runs nothing: leave out --barrier");
 }
 
 static void check_run(const struct options *options) {
     const char *only_print = options->topology  ? "--topology"
                              : options->machine ? "--machine"
-                             : options->allowed ? "--allowed"
                              : options->ranks   ? "--ranks"
                                                 : NULL;
     if (only_print)

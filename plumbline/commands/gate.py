@@ -36,17 +36,18 @@ OF_A_JOB = ("minutes", "first_fail", "for_git_bisect", "cause_minutes", "applica
 REPEAT = (
     "baseline", "candidate", "stack", "test", "site", "partition", "rules", "tolerance", "must_detect", "minutes",
     "application", "common", "first_fail", "disturbed_by_itself", "gain", "measure_equal", "figure", "better", "unit",
+    "order",
 )  # fmt: skip
 #: most commands shown that search for a cause
 MOST_WHYS = 3
 #: options that only a live gate has, and all that say what a new gate does, as argparse calls them
 LIVE = (
     "application candidate stack test site partition rules common seed work minutes first_fail cause_minutes figure "
-    "measure_equal resume"
+    "measure_equal order resume"
 )
 BEGINNING = (
     f"baseline {' '.join(MARGINS)} disturbed_by_itself measure_equal gain candidate stack test site partition rules "
-    "common seed work figure better"
+    "common seed work figure better order"
 )
 #: options that mean nothing for two commands
 OF_SUITE = ("application", "stack", "test", "site", "partition", "rules", "common", "cause_minutes")
@@ -85,6 +86,12 @@ OF_SUITE = ("application", "stack", "test", "site", "partition", "rules", "commo
     option("--must-detect", "smallest slowdown that must be detected (default: 0.05, 5 %%)"),
     flag(OPTION, "judge a candidate even if its own extra threads disturb it"),
     flag("--measure-equal", "measure the same program on both sides too (A/A)"),
+    option(
+        "--order",
+        "turns: one launch after the other (default); duet: both sides at once, each on half of the cores, then "
+        "swapped; auto: by the first pairs (docs/duet.md)",
+        choices=["turns", "duet", "auto"],
+    ),
     flag("--gain", "report GAIN where the candidate is proven faster"),
     option("--minutes", "start no pair of launches after M minutes"),
     flag("--first-fail", "stop at the first certain FAIL, even with other figures undecided"),
@@ -148,7 +155,7 @@ def _offline(args: argparse.Namespace) -> int:
     rule = _rule(args)
     pairs, facts, noted = (_supplied(args), [], []) if args.pairs else _recorded(args)
     verdicts = decide.decide(pairs, rule)
-    forms = _forms(verdicts, rule, [*facts, *(("note", note) for note in noted)])
+    forms = as_forms(verdicts, rule, [*facts, *(("note", note) for note in noted)])
     options.write("the verdicts", args.output, forms)
     with options.progress(args.json):
         print(shown.text([shown.Row(item.subject, item) for item in verdicts]), end="\n\n")
@@ -213,8 +220,9 @@ def _begin(args: argparse.Namespace) -> Path:
     rule = _rule(args)
     seed = secrets.randbits(32) if args.seed is None else args.seed
     terms = setup.Terms(
-        rule, seed, ("plumb", "gate", *jobs.options(args, *REPEAT)), args.disturbed_by_itself, args.measure_equal
-    )
+        rule, seed, ("plumb", "gate", *jobs.options(args, *REPEAT)), args.disturbed_by_itself, args.measure_equal,
+        order=args.order or "turns",
+    )  # fmt: skip
     spelled = (args.baseline, args.candidate)
     if args.figure is not None or any(commands.KIND in sides.parsed(side, "plumb gate") for side in spelled):
         if useless := next((name for name in OF_SUITE if getattr(args, name)), None):
@@ -250,19 +258,20 @@ def _measured(args: argparse.Namespace, folder: Path) -> tuple[int, str]:
     facts = [*outcome.facts, *why]
     if why and args.cause_minutes:
         # first without the cause: the verdicts are kept whatever happens to the search
-        options.write("the verdicts", args.output, _forms(outcome.verdicts, outcome.rule, facts))
+        options.write("the verdicts", args.output, as_forms(outcome.verdicts, outcome.rule, facts))
         why.append(("cause", cause_search(why[0][1], args.cause_minutes, folder.resolve(), say, trusted=True)))
         facts.append(why[-1])
-    forms = _forms(outcome.verdicts, outcome.rule, facts)
+    forms = as_forms(outcome.verdicts, outcome.rule, facts)
     options.write("the verdicts", args.output, forms)
     print("\n".join(f"{name + ':':<8} {text}" for name, text in why), end="\n" if why else "")
     print(f"\n{decide.closing(outcome.verdicts)}", flush=True)
     return _status(args, statement.overall(outcome.verdicts), outcome.faulty), forms[".json"]()
 
 
-def _forms(
+def as_forms(
     verdicts: Sequence[Verdict], rule: PairedRule, facts: Sequence[tuple[str, str]]
 ) -> dict[str, Callable[[], str]]:
+    """The verdicts, with ``facts`` on the gate, as the text of a file by its ending."""
     margins = {name: value for name, value in asdict(rule).items() if name != "gain" or value}
     return {
         ".json": lambda: shown.document(verdicts, margins, facts),

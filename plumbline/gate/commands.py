@@ -10,11 +10,13 @@ they are no figures of a campaign, a reference or a history.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import secrets
 import shlex
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -29,7 +31,7 @@ from plumbline.gate import rules, sides
 from plumbline.gate.live import AGAIN, GateBench
 from plumbline.gate.setup import GATE, Session, Terms
 from plumbline.host import binder, machine, provenance
-from plumbline.host.binder import Plan
+from plumbline.host.binder import Pages, Plan, PlannedRank
 from plumbline.launch import hosts, process
 from plumbline.launch.output import WIDTH
 from plumbline.launch.witness import compare, disturbance, processes
@@ -53,22 +55,28 @@ _OF_SHELL = re.compile(
 )
 
 
-def begin(both: tuple[str, str], terms: Terms, folder: Path | None, rule: FigureRule) -> Path:
+def begin(
+    both: tuple[str, str], terms: Terms, folder: Path | None, rule: FigureRule,
+    points: Mapping[str, tuple[str, str]] | None = None,
+) -> Path:  # fmt: skip
     """Begin a gate of two commands, of which ``rule`` reads the figure, and measure nothing; returns its folder.
 
-    Raises :class:`PlumbError` for a side that is no command, a program that is not there, and a bad pattern.
+    ``points`` are the commands of both sides at the points of a curve, by name; none: ``both`` as they are. Raises
+    :class:`PlumbError` for a side that is no command, a program that is not there, and a bad pattern.
     """
     for fault in pattern_faults(rule.pattern, number=True) if rule.pattern is not None else ():
         raise PlumbError(f"'{rule.pattern}': {fault}", "plumb gate --figure", "such as 'rate: (\\S+)'")
     name, figure = store.new_session(), "time" if rule.wall else "figure"
     context = {"rules": msgspec.to_builtins(Rules(figures={figure: rule})), "folder": str(Path.cwd())}
-    each = [_variant(*side, context, figure) for side in zip(("baseline", "candidate"), both, strict=True)]
-    couple = [
-        structs.replace(rules.settle(item, [], "", terms.rule), test=each[1].test, name=each[1].test) for item in each
-    ]
+    couples = []
+    for point, commands in (points or {"": both}).items():
+        each = [_variant(*side, context, figure) for side in zip(("baseline", "candidate"), commands, strict=True)]
+        test = each[1].test
+        settled = [rules.settle(item, [], "", terms.rule) for item in each]
+        couples.append([structs.replace(item, test=test, name=f"{test} {point}".strip()) for item in settled])
     folder = (folder or paths.build() / "gate" / name).resolve()
     old, new = (text.removeprefix(f"{KIND}:") for text in both)
-    GATE.begin(folder, Session(name, old, new, [couple], terms, circumstances([])))
+    GATE.begin(folder, Session(name, old, new, couples, terms, circumstances([])))
     return folder
 
 
@@ -106,7 +114,8 @@ class CommandBench(GateBench):
         self.kept = f"the pairs before it are kept: plumb gate --resume {folder}"
         self.host = machine.load()
         every = [variant for couple in begun.couples for variant in couple]
-        self.jobs = cast("list[Any]", [SimpleNamespace(record=_record(variant, begun)) for variant in every])
+        records = (_record(variant, begun) for variant in every)
+        self.jobs = cast("list[Any]", [SimpleNamespace(record=record, part=None) for record in records])
 
     def same(self, position: int) -> tuple[bool, list[str]]:
         """Whether both sides are the same command in the same circumstances."""
@@ -125,23 +134,32 @@ class CommandBench(GateBench):
         else:
             placed = ["--placement", plan.placement, "--threads", str(plan.threads), "--memory", plan.memory]
             words = [str(paths.binder()), *placed, "--witness", str(witness), "--", *words]
-        with hosts.turn() as remarks:
+        part: hosts.Part | None = self.jobs[which].part
+        others = part.others if part else frozenset[int]()
+        with contextlib.nullcontext(list[str]()) if others else hosts.turn() as remarks:
             before, start = disturbance.snapshot(plan.cpus), store.now()
             try:
                 place = Path(variant.context["folder"])
-                ended = process.run(words, around, folder, variant.time_limit_s, at=place, observed=is_free)
+                ended = process.run(
+                    words, around, folder, variant.time_limit_s, at=place, observed=is_free,
+                    meet=part.meet if part else None,
+                )  # fmt: skip
             except OSError as error:
                 raise PlumbError(f"it cannot be started: {error}", shlex.join(variant.arguments), self.kept) from error
             after = disturbance.snapshot(plan.cpus)
         seen, _ = processes.read(witness)
         unproven = processes.unseen(seen[0], "the command") if seen else [NO_WITNESS]
-        assessed = disturbance.assess(before, after, seen, self.host, may_sleep=True)
+        if is_free and part:  # without a plan, nothing beside it would disturb it
+            whole = PlannedRank(local_rank=0, cpus=list(part.cpus), places=[], mem=Pages(policy="none", nodes=[]))
+            seen = [structs.replace(item, plan=whole) for item in seen]
+        assessed = disturbance.assess(before, after, seen, self.host, may_sleep=True, partner=others)
         launch = Launch(
             index=index, order=order, start=start, wall_s=round(ended.wall_s, 4), status=ended.status,
             exit_code=ended.exit_code, verified=False, reasons=[], disturbed=assessed["disturbed"],
             disturbance=msgspec.convert(assessed, Disturbance), measurements=[],
             remarks=[*remarks, *(f"{UNPROVEN}: {why}" for why in unproven[:1])],
             ranks=[processes.rank_seen(item) for item in seen], waiting=ended.waiting or None,
+            half=processes.half_seen(seen) if part and seen else None,
         )  # fmt: skip
         if not is_free and not unproven:
             launch.reasons += compare.compare(plan, seen, {seen[0].host: 1}, binds="ranks")

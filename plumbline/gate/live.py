@@ -11,7 +11,7 @@ import hashlib
 import random
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +20,8 @@ from plumbline.base.errors import PlumbError
 from plumbline.base.verdicts import EXIT
 from plumbline.gate import same
 from plumbline.gate.setup import Session
-from plumbline.judge import decide, disturbed
-from plumbline.judge.pairs import Column, Pairs, pairs_of_records
+from plumbline.judge import decide, disturbed, slowing
+from plumbline.judge.pairs import Column, Pairs, efficiency, pairs_of_records
 from plumbline.judge.statement import Statement
 from plumbline.measure import driver
 from plumbline.records import store
@@ -32,6 +32,8 @@ from plumbline.statistics.paired import CAP, LOOKS, PairedRule
 
 #: the cure for what cannot be continued
 AGAIN = "start a new gate"
+#: the name of the series of a point of a curve
+EFFICIENCY = "efficiency"
 
 
 def pairs_file(folder: Path, position: int) -> Path:
@@ -54,7 +56,12 @@ def refuse_loss(results: Path, records: Iterable[Record]) -> None:
 
 
 class GateBench(driver.KeptLaunches):
-    """The launches of a gate: variant 2 N is the baseline of couple N, variant 2 N + 1 its candidate."""
+    """The launches of a gate: variant 2 N is the baseline of couple N, variant 2 N + 1 its candidate.
+
+    ``rounds`` makes a pair of a contest, by the side that is first and the order of its launches; None: in turn.
+    """
+
+    rounds: Callable[[Contest, int, int], dict[int, Launch]] | None = None
 
     def __init__(self, begun: Session, folder: Path) -> None:
         every = [variant for couple in begun.couples for variant in couple]
@@ -107,7 +114,8 @@ class FigureState(Statement):
 class Contest:
     """One variant on both sides; ``by_itself`` claims that the candidate disturbs itself.
 
-    ``same``: both are the same program, and no pair is measured.
+    ``same``: both are the same program, and no pair is measured. ``base``: the point of a scaling curve over which the
+    efficiency of this one is judged, whose number is ``grown`` times as large; the base has its ``followers``.
     """
 
     position: int
@@ -116,6 +124,9 @@ class Contest:
     rule: PairedRule
     by_itself: bool = False
     same: bool = False
+    base: Contest | None = None
+    grown: float = 1.0
+    followers: list[Contest] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -123,10 +134,21 @@ class Contest:
         return self.records[0].variant.name
 
     @property
+    def series(self) -> list[str]:
+        """The names of what is judged: its figures, and its efficiency."""
+        names = [figure.name for figure in self.records[0].variant.figures]
+        return [*names, EFFICIENCY] if self.base else names
+
+    @property
     def launches(self) -> list[tuple[Launch, Launch]]:
         """Its pairs in order, those included that were measured again."""
         baseline, candidate = self.records
         return list(zip(baseline.launches, candidate.launches, strict=True))
+
+    @property
+    def is_new(self) -> bool:
+        """Whether no pair counts yet."""
+        return not self.same and not self.kept and all(launch.verified for pair in self.launches for launch in pair)
 
     @property
     def replaced(self) -> int:
@@ -140,37 +162,54 @@ class Contest:
 
     def figure_states(self) -> list[FigureState]:
         """How each of its figures stands among the ``total`` of the gate."""
-        if not self.same and not self.kept and all(launch.verified for pair in self.launches for launch in pair):
-            return [FigureState(item.name, "open", 0) for item in self.records[0].variant.figures]
-        return [figure_state(pairs, self.rule, self.kept, self.total) for pairs in self.pairs("running")]
+        if self.is_new:
+            return [FigureState(name, "open", 0) for name in self.series]
+        every = self.pairs("running")
+        if waits := self.base is not None and self.base.is_new:
+            del every[-1]
+        known = [figure_state(pairs, self.rule, self.total) for pairs in every]
+        return [*known, FigureState(EFFICIENCY, "open", 0)] if waits else known
+
+    def is_open(self, figures: Sequence[FigureState]) -> bool:
+        """Whether more pairs may decide one of its ``figures``, or an efficiency over it."""
+        efficiencies = (each.figure_states()[-1] for each in self.followers)
+        return not all(figure.decided for figure in (*figures, *efficiencies))
 
     def pairs(self, state: str = "complete") -> list[Pairs]:
         """The pairs of each of its figures; ``state`` is that of the records."""
         if self.same:
-            names = (f"{self.name}: {figure.name}" for figure in self.records[0].variant.figures)
+            names = (f"{self.name}: {name}" for name in self.series)
             return [Pairs(name, Column([]), Column([]), "lower", same=True) for name in names]
-        return pairs_of_records(self.records[0], self.records[1], state, self.by_itself)
+        every = pairs_of_records(self.records[0], self.records[1], state, self.by_itself)
+        if self.base:
+            every.append(efficiency(f"{self.name}: {EFFICIENCY}", every[0], self.base.pairs(state)[0], self.grown))
+        return every
 
 
 #: the states of what was decided: where it holds whatever the other series say, and before
 STATES = {paired.PASS: ("PASS", "PASS"), paired.FAIL: ("FAIL", "slower"), paired.GAIN: ("GAIN", "faster")}
 
 
-def figure_state(pairs: Pairs, rule: PairedRule, kept: int, total: int) -> FigureState:
-    """How the figure of ``pairs`` stands, of which ``kept`` count, among the ``total`` of all that are measured."""
-    name = pairs.name.rpartition(": ")[2]
+def figure_state(pairs: Pairs, rule: PairedRule, total: int) -> FigureState:
+    """How the figure of ``pairs`` stands among the ``total`` of all that are measured."""
+    name, kept = pairs.name.rpartition(": ")[2], len(pairs.baseline.values)
     values = (*pairs.baseline.values, *pairs.candidate.values)
+    if not (values or pairs.faults or pairs.same):
+        return FigureState(name, "open", 0)
     if pairs.same:
         return FigureState(name, "PASS", kept, reason=decide.SAME)
     if pairs.faults or not all(np.isfinite(value) and value > 0 for value in values):
         return FigureState(name, "INVALID", kept)
     [now] = decide.standing([pairs], rule)
-    interval = now.interval if now.pairs >= LOOKS[0] else None
+    is_bounded = pairs.slowing.high < slowing.UNKNOWN
+    interval = now.interval if now.pairs >= LOOKS[0] and is_bounded else None
     holds = now.p * total <= decide.CAMPAIGN_ERROR
     is_last, after = kept >= CAP, decide.next_look(now.pairs)
     state, reason = "INCONCLUSIVE" if now.doubt or is_last or now.is_hopeless else "open", now.doubt
     if not now.doubt and now.state != paired.GO_ON:
         state = STATES[now.state][0 if holds or is_last else 1]
+    elif not now.doubt and now.pairs >= LOOKS[0] and not is_bounded:
+        reason = slowing.TOO_FEW
     elif not now.doubt and interval and after and now.bounds[0] > now.rule.tolerated:
         reason = f"{decide.FAIL_NEEDS}, the next look is at {after}"
     is_certain = not now.doubt and now.state == paired.FAIL and holds
@@ -189,13 +228,15 @@ class Stop:
 
     Such a FAIL waits for the first look at all other series: one without a look is INVALID, which is worse.
     Every verdict that is wanted needs ``least`` pairs of its variant; ``cure``: where the time is too short for them.
-    ``restless``: it ends after so many first pairs of a variant that are :func:`hopeless`; 0: never.
+    ``restless``: it ends after so many first pairs of a variant that are :func:`hopeless`; 0: never. ``first``: it ends
+    after so many pairs of each variant that count; 0: never.
     """
 
     minutes: float | None = None
     first_fail: bool = False
     least: int = LOOKS[0]
     restless: int = 0
+    first: int = 0
     cure: str = "those with fewer are INVALID: give more minutes, or name fewer tests (--test)"
 
 
@@ -209,18 +250,20 @@ def measure(contests: Sequence[Contest], bench: GateBench, seed: int, after_pair
     standing = [(contest, contest.figure_states()) for contest in contests]
     failed = any(figure.certain for _, figures in standing for figure in figures)
     first = {item.position: len(item.launches) + stop.restless for item in contests if stop.restless}
-    undecided = {item.position: item for item, figures in standing if not all(figure.decided for figure in figures)}
+    undecided = {item.position: item for item, figures in standing if item.is_open(figures)}
     done = sum(len(contest.launches) for contest in contests)
     while undecided:
         if stop.minutes is not None and time.monotonic() >= began + 60 * stop.minutes:
             return "time is up"
         if stop.first_fail and failed and all(contest.kept >= LOOKS[0] for contest in undecided.values()):
             return "a figure failed"
+        if stop.first and all(contest.kept >= stop.first for contest in undecided.values()):
+            return None
         contest = min(undecided.values(), key=lambda item: (len(item.launches), _draw(seed, item, "round")))
-        repeated = _pair(contest, bench, seed, done)
+        repeated = pair(contest, bench, seed, done)
         done += 1
         figures = contest.figure_states()
-        if all(figure.decided for figure in figures):
+        if not contest.is_open(figures):
             del undecided[contest.position]
         failed = failed or any(figure.certain for figure in figures)
         after_pair(contest, figures, done, repeated)
@@ -256,14 +299,16 @@ def _draw(seed: int, contest: Contest, purpose: str) -> float:
     return random.Random(f"{seed}/{purpose}/{contest.position}/{len(contest.launches)}").random()  # noqa: S311
 
 
-def _pair(contest: Contest, bench: GateBench, seed: int, done: int) -> bool:
+def pair(contest: Contest, bench: GateBench, seed: int, done: int) -> bool:
     """Measure a pair of ``contest``; True if it is to be measured again."""
     index = len(contest.launches)
     first = int(_draw(seed, contest, "pair") < 0.5)
     baseline = 2 * contest.position
-    launches: dict[int, Launch] = {}
-    for place, side in enumerate((first, 1 - first)):
-        launches[baseline + side] = bench.launch(baseline + side, index, 2 * done + place)
+    if bench.rounds:
+        launches = bench.rounds(contest, first, 2 * done)
+    else:
+        sides = enumerate((first, 1 - first))
+        launches = {baseline + side: bench.launch(baseline + side, index, 2 * done + place) for place, side in sides}
     both = launches[baseline], launches[baseline + 1]
     repeated = disturbed.is_pair_due(both, contest.kept, contest.replaced)
     for launch in both:

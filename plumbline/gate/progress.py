@@ -34,7 +34,7 @@ class Progress:
         self.most_s = math.inf if stop.minutes is None else 60 * stop.minutes
         self.names = dict(zip((item.position for item in contests), short_names(contests), strict=True))
         self.width = min(WIDTH, max(map(len, self.names.values()), default=0))
-        names = [figure.name for item in contests for figure in item.records[0].variant.figures]
+        names = [name for item in contests for name in item.series]
         self.figure_width = max(map(len, names), default=0)
         self.figures = len(names)
         self.decided = {item.position: _decided(item.figure_states()) for item in contests}
@@ -91,7 +91,7 @@ class Progress:
         return f"≤ {human_seconds(left)}" if any(pairs.values()) else ""
 
     def _is_open(self, contest: Contest) -> bool:
-        return self.decided[contest.position] < len(contest.records[0].variant.figures)
+        return self.decided[contest.position] < len(contest.series)
 
     def _again(self, contest: Contest) -> str:
         """That the last pair is measured again, and whose launch was disturbed; the record has the cause."""

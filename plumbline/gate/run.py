@@ -10,7 +10,7 @@ from pathlib import Path
 
 from plumbline.base import units
 from plumbline.base.units import counted
-from plumbline.gate import live
+from plumbline.gate import duet, live
 from plumbline.gate.commands import CommandBench
 from plumbline.gate.live import GateBench
 from plumbline.gate.progress import Progress, verdicts
@@ -74,15 +74,20 @@ def _measure(
     command: str,
     pair: Callable[[str, str], None],
 ) -> GateOutcome:
-    bench = (make or (live.GateBench if begun.site else CommandBench))(begun, folder)
-    total = sum(len(couple[0].figures) for couple in begun.couples)
+    begun, bench = duet.bench_of(begun, folder, make or (live.GateBench if begun.site else CommandBench), say)
+    in_turn = begun.terms.order == "turns"  # else they are no figures of a machine
+    grown = begun.terms.grown
+    total = sum(len(couple[0].figures) for couple in begun.couples) + len(grown[1:])
     contests = []
     for position in range(len(begun.couples)):
         couple = bench.couple(position)
         for record, side in zip(couple, SIDES, strict=True):
             record.state, record.side, record.experiment = "running", side, begun.terms.purpose
         contests.append(live.Contest(position, couple, total, begun.terms.rule, begun.terms.by_itself))
-    file = store.session_file(begun.site, begun.name) if begun.site else folder / "records.jsonl"
+    for contest, times in zip(contests[1:], grown[1:], strict=False):
+        contest.base, contest.grown = contests[0], times
+        contests[0].followers.append(contest)
+    file = store.session_file(begun.site, begun.name) if begun.site and in_turn else folder / "records.jsonl"
     records = [record for contest in contests for record in contest.records]
     live.refuse_loss(file, records)
     before = sum(len(contest.launches) for contest in contests)
@@ -135,8 +140,9 @@ def _judged(begun: Session, contests: list[live.Contest], undecided: set[str], f
     decided = decide.decide([item for _, item in owned], begun.terms.rule)
     judged = list(zip((contest for contest, _ in owned), decided, strict=True))
     launches = [launch for contest in contests for record in contest.records for launch in record.launches]
-    # of two commands nothing else finds the records
-    failures = (contest for contest, item in judged if item.state == "FAIL" and begun.site)
+    # of two commands, or a duet, nothing else finds the records
+    in_results = begun.site and begun.terms.order == "turns"
+    failures = (contest for contest, item in judged if item.state == "FAIL" and in_results)
     failed = list({contest.position: contest for contest in failures}.values())
     errors = [launch.start_errors[0] for launch in launches if launch.start_errors]
     again = [f"{counted(len(errors), 'launch')} started again, the first because: {errors[0]}"] if errors else []

@@ -23,6 +23,7 @@ from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 from plumbline.launch import pipeline
 from plumbline.launch.prepare import Prepared
+from plumbline.measure.application.build import MARK
 from plumbline.records.model import Record
 
 #: folders whose files say nothing of a program, but for the shared memory in them
@@ -69,10 +70,9 @@ def circumstances(job: Prepared) -> str:
 
 def roots(record: Record) -> list[Path]:
     """The folders that were built for the program of ``record``: of an application, or of a commit of the kernels."""
-    builds, program = paths.build().resolve() / "applications", Path(record.benchmark.file).resolve()
-    parts = program.relative_to(builds).parts if program.is_relative_to(builds) else ()
-    stack = record.variant.stack
-    return [*([builds.joinpath(*parts[:2])] if parts else []), *([paths.stacks().resolve() / stack] * ("@" in stack))]
+    stack, mark = record.variant.stack, record.variant.context.get("built")
+    application = [Path(mark).parent.resolve()] if mark else []
+    return [*application, *([paths.stacks().resolve() / stack] * ("@" in stack))]
 
 
 def looked_at(job: Prepared, folder: Path) -> dict[str, str]:
@@ -88,7 +88,8 @@ def _launched(job: Prepared, folder: Path) -> dict[str, str]:
     where, record, listed = job.variant.name, copy.copy(job.record), folder.with_name(f"{folder.name}.files")
     if job.manifest.container or job.variant.nodes > 1:
         raise Unseen("launches in containers or over several nodes are not traced", where)
-    record.command = [str(paths.tools() / "bin" / "plumb-trace"), str(listed), "--", *record.command]
+    trace = str(paths.tools() / "bin" / "plumb-trace")
+    record.command = ["/usr/bin/env", "PYTHONDONTWRITEBYTECODE=1", trace, str(listed), "--", *record.command]
     record.launches, record.loaded = [], []
     try:
         launch = pipeline.launch(replace(job, record=record), 0, 0, folder)
@@ -110,7 +111,8 @@ def _launched(job: Prepared, folder: Path) -> dict[str, str]:
     entries |= {("F", str(file.resolve()), str(file)) for file in copies}  # made by the driver, which is not traced
     built, seen = roots(record), dict[str, str]()
     for kind, text, name in sorted(entries):
-        path, names = Path(text), Path(name)
+        path = _source(Path(text), built)
+        names = Path(name) if path == Path(text) else path
         if kind == "X":
             raise Unseen(f"it may read files that are not seen: {text}", where)
         is_passing = path.parts[1:2] in _PASSING and not path.is_relative_to(_SHARED)
@@ -123,6 +125,16 @@ def _launched(job: Prepared, folder: Path) -> dict[str, str]:
         elif not is_passing and os.path.lexists(text):  # the folder of the launch is gone
             seen[kind + text] = ""
     return seen
+
+
+def _source(path: Path, built: list[Path]) -> Path:
+    """``path``, or the source of a module that Python compiled in a launch; what the build compiled counts itself."""
+    if path.suffix == ".pyc" and path.parent.name == "__pycache__":
+        source = path.parent.with_name(f"{path.name.partition('.')[0]}.py")
+        marks = [mark for root in built if path.is_relative_to(root) and (mark := root / MARK).exists()]
+        if source.is_file() and any(path.stat().st_mtime_ns > mark.stat().st_mtime_ns for mark in marks):
+            return source
+    return path
 
 
 def _inside(path: Path, built: list[Path]) -> str | None:
@@ -139,7 +151,8 @@ def _content(path: Path, kind: str, where: str) -> str:
     try:
         mode = f"{path.stat().st_mode:o}"
         if path.is_dir():
-            return repr([mode, *sorted(entry.name for entry in path.iterdir())]) if kind == "L" else mode
+            names = {entry.name for entry in path.iterdir()} - {"__pycache__"} if kind == "L" else ()
+            return repr([mode, *sorted(names)])
         with files.opened(path) as stream:
             return f"{files.sha256_of(stream)} {mode}"
     except OSError as error:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from msgspec import structs
 
@@ -26,6 +26,9 @@ from plumbline.stacks import manifest as installed
 from plumbline.stacks.manifest import Manifest
 from plumbline.statistics.paired import PairedRule
 
+#: how the launches of a pair are made; ``auto``: by the first ones
+Order: TypeAlias = Literal["turns", "duet", "auto"]
+
 
 @dataclass(frozen=True)
 class Terms:
@@ -33,7 +36,8 @@ class Terms:
 
     ``rule`` is that of every figure without its own margins. ``by_itself`` claims that the candidate disturbs
     itself. ``measure_equal``: the same program on both sides is measured too. ``purpose`` is the command that the gate
-    is for.
+    is for. ``grown``: the couples are points of a scaling curve, whose numbers are so many times that of the first; the
+    efficiencies over the first are judged too. ``order``: the launches of a pair one after the other, or side by side.
     """
 
     rule: PairedRule = field(default_factory=PairedRule)
@@ -42,6 +46,8 @@ class Terms:
     by_itself: bool = False
     measure_equal: bool = False
     purpose: str = "gate"
+    grown: Sequence[float] = ()
+    order: Order = "turns"
 
 
 @dataclass(frozen=True)

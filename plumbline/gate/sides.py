@@ -288,7 +288,7 @@ def checkout(commit: str) -> Path:
     archive = folder.with_suffix(".tar")
     try:
         git.run("archive", "--output", str(archive), commit)
-        with tarfile.open(archive) as files_of_commit, stacks.staged(folder) as fresh:
+        with tarfile.open(archive) as files_of_commit, files.staged(folder) as fresh:
             fresh.mkdir()
             # Python 3.11.2 of Debian 12 and others do not know extractall(filter=...), and ignore this
             files_of_commit.extraction_filter = getattr(tarfile, "data_filter", None)

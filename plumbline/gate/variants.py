@@ -75,7 +75,7 @@ def of_application(
     say: Callable[[str], None],
 ) -> Listing:
     """The variants of ``stack`` of the application of ``file``, which is built in a ``state`` of its code."""
-    return list_variants([stack], test, system, folder, prepared(file, state, [stack], folder, say))
+    return list_variants([stack], test, system, folder, prepared(file, state, [stack], folder, say, test))
 
 
 def read(output: str, stage: Path, stacks: Mapping[str, str] = MappingProxyType({})) -> Listing:

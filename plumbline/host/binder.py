@@ -146,6 +146,11 @@ class Plan(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
         """The NUMA nodes that pages of any rank are to lie on, sorted; empty without a policy."""
         return sorted({node for rank in self.ranks for node in rank.mem.nodes})
 
+    def ranks_of(self, node: int, nodes: int) -> range:
+        """The ranks on a node of a job of so many: node is filled after node, or ranks are dealt to them in turn."""
+        count = len(self.ranks)
+        return range(node, nodes * count, nodes) if self.map == "cyclic" else range(node * count, (node + 1) * count)
+
 
 class Printed(Plan, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
     """A placement resolved on one node, as ``plumb-bind --print`` writes it. CPU and node numbers are OS indices.

@@ -150,12 +150,9 @@ def use_of(plan: Plan, host: Machine, nodes: int) -> NodeUse:
 
 def cache_bytes(host: Machine, cpus: Iterable[int]) -> dict[int, int]:
     """Bytes of the caches of each level around ``cpus``."""
-    sizes: dict[int, int] = {}
     wanted = set(cpus)
-    for cache in host.caches:
-        if wanted & set(cache.cpus):
-            sizes[cache.level] = sizes.get(cache.level, 0) + cache.size
-    return sizes
+    around = group((cache.level, cache.size) for cache in host.caches if wanted & set(cache.cpus))
+    return {level: sum(sizes) for level, sizes in around.items()}
 
 
 def words(host: Machine) -> str:

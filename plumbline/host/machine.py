@@ -12,6 +12,7 @@ from pathlib import Path
 
 from plumbline.base import group
 from plumbline.base.errors import PlumbError
+from plumbline.base.units import counted, cpu_ranges
 from plumbline.host import binder
 
 #: up to this many cores every thread count is tried, above only powers of two and the full counts
@@ -110,6 +111,17 @@ def siblings() -> dict[int, str]:
     """The CPUs of this host, those that this process may not use too, each with the list of those of its core."""
     files = Path("/sys/devices/system/cpu").glob("cpu[0-9]*/topology/thread_siblings_list")
     return {int(file.parts[-3][3:]): file.read_text(encoding="ascii") for file in files}
+
+
+def gpus() -> dict[str, frozenset[int]]:
+    """The PCI address of each NVIDIA GPU of this host -> the CPUs beside it; empty without the driver."""
+    files = Path("/sys/bus/pci/drivers/nvidia").glob("*:*/local_cpulist")
+    return {file.parts[-2]: cpus_of(file.read_text(encoding="ascii")) for file in files}
+
+
+def cpus_of(text: str) -> frozenset[int]:
+    """The CPUs of a list of the kernel's; raises ValueError for another text."""
+    return frozenset(cpu for cpus in cpu_ranges(text.strip()) for cpu in cpus)
 
 
 def parse(text: str, name: str) -> Machine:
@@ -254,6 +266,35 @@ def memories(machines: Iterable[Machine]) -> list[str]:
 def rank_threads(machines: Iterable[Machine], ranks: int) -> list[int]:
     """Threads of each of ``ranks`` ranks on a node: one, and what fills the node."""
     return sorted({1, *(max(1, len(machine.cores) // ranks) for machine in machines)})
+
+
+def halves(machine: Machine, usable: Iterable[int]) -> tuple[Cpus, Cpus]:
+    """The ``usable`` CPUs in two halves that are mirror images and share as little as can be: no core at least.
+
+    Raises :class:`PlumbError` where there are none.
+    """
+    allowed = set(usable)
+
+    def groups(parts: Iterable[Cpus]) -> list[Cpus]:
+        return list(filter(None, dict.fromkeys(tuple(cpu for cpu in part if cpu in allowed) for part in parts)))
+
+    def looks(half: set[int]) -> list[tuple[object, ...]]:
+        around = [("package", 0, each.cpus) for each in machine.packages]
+        around += [("memory", each.size.bit_length(), each.cpus) for each in machine.numa_nodes]
+        around += [(f"L{each.level}", each.size, each.cpus) for each in machine.caches]
+        around += [("core", 0, each.cpus) for each in machine.cores]
+        return sorted((*kind, len(half & set(cpus)), len(cpus)) for *kind, cpus in around if half & set(cpus))
+
+    cores = groups(core.cpus for core in machine.cores)
+    levels = (machine.packages, machine.numa_nodes, machine.last_level_caches)
+    for parts in (*(groups(part.cpus for part in level) for level in levels), cores):
+        middle = len(parts) // 2
+        first, second = (tuple(cpu for part in side for cpu in part) for side in (parts[:middle], parts[middle:]))
+        if middle and looks(set(first)) == looks(set(second)):
+            return first, second
+    kinds = "the cores, or what they share, are of several kinds"
+    why = f"it has {counted(len(cores), 'core')} to use" if len(cores) % 2 else kinds
+    raise PlumbError(f"no two halves of the machine are alike: {why}", machine.name, "measure in turn: --order turns")
 
 
 def cores_in(machine: Machine, cpus: Iterable[int]) -> int:

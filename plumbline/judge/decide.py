@@ -13,7 +13,7 @@ import numpy as np
 from plumbline.base import group
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import percent
-from plumbline.judge import disturbed, statement
+from plumbline.judge import disturbed, slowing, statement
 from plumbline.judge.pairs import Pairs, blur, faults, log_ratios
 from plumbline.judge.statement import Statement, nonempty, rounded
 from plumbline.statistics import Ints, paired
@@ -145,7 +145,8 @@ class Standing:
         used = max((look for look in LOOKS if look <= self.logs.size), default=CAP)
         if self.state != paired.GO_ON or self.item.fixed or used == CAP:
             return False
-        return paired.is_hopeless(self.logs[:used].tobytes(), self.rule, self.blur)
+        beside = self.item.slowing  # more rounds bring its bounds nearer to one another
+        return paired.is_hopeless(self.logs[:used].tobytes(), self.rule, self.blur - beside.high + beside.low)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -205,7 +206,10 @@ def standing(series: Sequence[Pairs], rule: PairedRule) -> list[Standing]:
         Standing(item, rules[row], logs[row], *values)
         for row, (item, values) in enumerate(zip(series, numbers, strict=True))
     ]
-    return [replace(each, doubt=_disturbed(each, together) or _changed(each.logs, each.against)) for each in every]
+    return [
+        replace(each, doubt=_disturbed(each, together) or _changed(each.logs, each.against) or _uneven(each))
+        for each in every
+    ]
 
 
 def _disturbed(each: Standing, together: tuple[int, int]) -> str | None:
@@ -275,12 +279,26 @@ def _changed(logs: Ints, place: int) -> str | None:
     return f"slower by {whole} over all {logs.size} pairs, but by {its} over {part}: something changed meanwhile"
 
 
+def _uneven(each: Standing) -> str | None:
+    """Why a duet cannot tell: its sides were hardly ever alone, or another half does not change both alike."""
+    beside, uneven = each.item.slowing, each.item.slowing.uneven
+    if beside.high == slowing.UNKNOWN and beside.rounds >= slowing.ENOUGH_ROUNDS:
+        return f"{slowing.TOO_FEW}: {slowing.IN_TURN}, or on a quieter host"
+    words = f"the halves are no twins: one side is slower by {_percent(uneven)} more than the other in one of them"
+    return f"{words}: {slowing.IN_TURN}" if uneven > each.rule.detected else None
+
+
 def _undecided(each: Standing) -> str:
     """Why a series is neither PASS nor FAIL."""
     used, rule, pairs = each.logs[None, : each.pairs], each.rule, each.pairs
     if each.is_hopeless and each.item.step > rule.must_detect:
         return coarse(each.item, rule)
     exact = paired.look(used, rule, np.zeros(1, dtype=np.int64), each.errors)[0]
+    beside = each.item.slowing.high
+    if 2 * beside > each.blur and (exact != paired.GO_ON or beside > rule.detected):
+        bounds = f"{_percent(each.item.slowing.low)} to {_percent(beside)}"
+        words = f"side by side they may slow one another by {bounds}, which may hide a slowdown"
+        return f"{slowing.TOO_FEW if beside == slowing.UNKNOWN else words}: {slowing.IN_TURN}"
     if each.blur and exact != paired.GO_ON:
         return (
             f"the values have few digits, in steps of {percent(each.item.step)}, or hardly leave one: that may hide "

@@ -20,9 +20,10 @@ import numpy as np
 
 from plumbline.base import group
 from plumbline.base.errors import PlumbError
-from plumbline.base.units import Better, counted
-from plumbline.judge import disturbed
+from plumbline.base.units import Better, counted, percent
+from plumbline.judge import disturbed, slowing
 from plumbline.judge.disturbed import Disturbed
+from plumbline.judge.slowing import Slowing
 from plumbline.parsers.measurement import Measurement, step_of
 from plumbline.records import store
 from plumbline.records.launch import Launch
@@ -60,7 +61,7 @@ class Pairs:
     ``rule`` is the figure's own; None: the rule of the call counts. ``fixed``: the number of pairs was fixed before
     measuring, and all count; otherwise they were measured until they were decided, 90 at most. ``disturbed``: how many
     of them were, if that is known. ``notes`` go with any verdict on them. ``same``: both sides are the same program,
-    and nothing was measured.
+    and nothing was measured. ``slowing``: how much the sides of a duet slow one another.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Pairs:
     disturbed: Disturbed | None = None
     notes: tuple[str, ...] = ()
     same: bool = False
+    slowing: Slowing = field(default_factory=Slowing)
 
     @property
     def counting(self) -> tuple[Floats, Floats]:
@@ -142,9 +144,9 @@ def log_ratios(baseline: Floats, candidate: Floats, better: Better) -> Ints:
 
 
 def blur(pairs: Pairs) -> int:
-    """The log ratio in 1e-9 that rounding may hide (:func:`plumbline.statistics.basic.hidden`)."""
+    """The log ratio in 1e-9 that rounding (:func:`plumbline.statistics.basic.hidden`) and a duet may hide."""
     steps = (pairs.baseline.step, pairs.candidate.step)
-    return round(basic.hidden(*pairs.counting, steps) * SCALE) if any(steps) else 0
+    return pairs.slowing.high + (round(basic.hidden(*pairs.counting, steps) * SCALE) if any(steps) else 0)
 
 
 def read_pairs(file: Path, baseline: str | None = None, by_itself: bool = False) -> list[Pairs]:
@@ -211,6 +213,26 @@ def pairs_of_records(
     seen = None if common else disturbed.of(list(zip(baseline.launches, candidate.launches, strict=True)), by_itself)
     sides = [(record, [_Values(launch) for launch in record.launches]) for record in (baseline, candidate)]
     return [_pairs(f"{candidate.variant.name}: {name}", wanted[name], sides, common, seen) for name in wanted]
+
+
+def efficiency(name: str, pairs: Pairs, base: Pairs, grown: float) -> Pairs:
+    """The series of the efficiencies of a point of a curve over its ``base``, whose number is ``grown`` times smaller.
+
+    The k-th value is of the k-th pairs that count at both points.
+    """
+    number = min(len(pairs.baseline.values), len(base.baseline.values))
+
+    def column(mine: Column, first: Column) -> Column:
+        old, new = (np.asarray(side.values[:number], np.float64) for side in (first, mine))
+        ratio = new / old if pairs.better == "higher" else old / new
+        steps = sum(side.step / abs(float(np.median(side.values))) for side in (mine, first) if side.step)
+        return Column((ratio / grown).tolist(), steps * float(np.median(ratio)) / grown if number else 0.0)
+
+    faults = list(dict.fromkeys([*pairs.faults, *base.faults]))
+    both = ((pairs.baseline, base.baseline), (pairs.candidate, base.candidate))
+    baseline, candidate = (Column([]) if faults else column(*each) for each in both)
+    seen = max(filter(None, (pairs.disturbed, base.disturbed)), key=lambda each: each.restless, default=None)
+    return Pairs(name, baseline, candidate, "higher", faults, pairs.rule, pairs.fixed, seen, pairs.notes)
 
 
 def measured(record: Record) -> list[Pairs]:
@@ -324,4 +346,9 @@ def _pairs(
     better: Better = next(iter(kinds))[1] if kinds else "lower"
     is_fixed = all(record.side is None for record, _ in sides)
     unproven = [launch.unproven for record, _ in sides for launch in record.launches if launch.unproven][:1]
-    return Pairs(name, baseline, candidate, better, faults[:3], _rule_of(wanted), is_fixed, seen, tuple(unproven))
+    beside = slowing.slowing([record.launches for record, _ in sides], wanted)
+    notes = [f"side by side they slow one another by at most {percent(math.expm1(beside.high / SCALE))}"]
+    notes = unproven + notes * beside.is_known
+    return Pairs(
+        name, baseline, candidate, better, faults[:3], _rule_of(wanted), is_fixed, seen, tuple(notes), slowing=beside
+    )

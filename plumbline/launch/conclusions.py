@@ -48,6 +48,8 @@ TIME_RUN = 0.5
 #: fraction of the same time that the ranks together must have used a CPU, even on a crowded machine: STREAM never
 #: waits, and MPI libraries poll
 TIME_ON_CPU = 0.05
+#: part of the planned CPUs' time above which a share of it is impossible, beside the resolution of their clocks
+WHOLE = 1.05
 
 
 @dataclass
@@ -135,6 +137,15 @@ def _daemons(run: Run) -> list[str]:
 
 def _scheduled(run: Run) -> list[str]:
     return processes.scheduling_faults(run.seen, processes.scheduling_here())
+
+
+def _impossible(run: Run) -> list[str]:
+    """That more CPU time was used than the ranks' windows have: then the times of their witnesses are wrong."""
+    figures = run.launch.disturbance.figures
+    share = max(figures.get("other_cpu_fraction", 0.0), figures.get("steal_fraction", 0.0))
+    most = WHOLE + 2 * figures.get("cpu_resolution", 0.0)
+    words = f"{100 * share:.0f} % of the planned CPUs' time was used: the clock of the ranks is not the kernel's"
+    return [words] if share > most else []
 
 
 def _degraded(run: Run) -> list[str]:
@@ -417,6 +428,7 @@ RULES: tuple[Rule[Run], ...] = (
     Rule(always, attrgetter("changed"), {program_files.CHANGED: _own_copy}),
     Rule(always, _of_build, {BUILD: _own_copy, STALE: "the next command builds it again"}),
     _FAILURE,
+    Rule(always, _impossible),
     Rule(always, _degraded),
     Rule(always, attrgetter("damaged")),
     Rule(always, _misplaced, _PLACES),

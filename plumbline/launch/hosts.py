@@ -21,7 +21,7 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -147,6 +147,19 @@ def _why(ended: process.Ended, folder: Path) -> str:
     lines = process.printed(folder / "stderr").split("\n")
     message = next((line.strip() for line in lines if re.search(r"\w", line)), "")
     return f"the launcher ended with status {ended.exit_code}{f': {message}' if message else ''}"
+
+
+@dataclass(frozen=True)
+class Part:
+    """The half of a machine that a launch has, its ``cpus``, in a turn with another launch on the ``others``, if any.
+
+    ``meet`` waits until that one starts too, and ``barrier`` is the file at which the ranks of both meet.
+    """
+
+    cpus: tuple[int, ...]
+    others: frozenset[int]
+    meet: Callable[[], None] | None
+    barrier: Path
 
 
 @contextlib.contextmanager

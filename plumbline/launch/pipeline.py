@@ -13,6 +13,7 @@ import msgspec
 from plumbline import mpi, parsers
 from plumbline.base import files
 from plumbline.base.errors import PlumbError
+from plumbline.base.units import cpu_list
 from plumbline.launch import conclusions, environment, figures, hosts, process, profile_files, program_files
 from plumbline.launch.conclusions import Run
 from plumbline.launch.output import BINDER, Output, Written, complaint
@@ -63,7 +64,8 @@ def launch(job: Prepared, index: int, position: int, folder: Path) -> Launch:
 def start(job: Prepared, index: int, position: int, folder: Path) -> Run:
     """Run the program under its time limit, on one node in its turn."""
     # two launches over several nodes that wait for each other's nodes would never begin
-    with hosts.turn() if job.ranks.layout.nodes == 1 else contextlib.nullcontext(list[str]()) as remarks:
+    in_turn = job.ranks.layout.nodes == 1 and not (job.part and job.part.others)
+    with hosts.turn() if in_turn else contextlib.nullcontext(list[str]()) as remarks:
         run = _start(job, index, position, folder)
         run.launch.remarks += remarks
         return run
@@ -87,12 +89,17 @@ def _start(job: Prepared, index: int, position: int, folder: Path) -> Run:
         job.record.hosts = hosts.collect(job.ranks, folder.with_name(f"{folder.name}-hosts"))
     if job.manifest.container:  # which has the folder of the launch where the record's command names it
         command = [word.replace(engines.FOLDER, str(folder.resolve())) for word in command]
-    cpus = job.plan.cpus
+    cpus, meet = job.plan.cpus, job.part.meet if job.part else None
+    if job.part:  # ranks that a daemon starts do not inherit their CPUs; in a container there is no such file
+        at, file = command.index("--witness"), str(job.part.barrier)
+        barrier = ["--barrier", file] if job.part.others and not job.manifest.container else []
+        command = [*command[:at], "--allowed", cpu_list(job.part.cpus), *barrier, *command[at:]]
     changed, stale = job.files.changes(), job.files.of_build()
     free, begin = process.shared_free(), store.now()
     meter = hosts.Meter(layout.nodes, os.environ)
     before = disturbance.snapshot(cpus)
-    ended = process.run(command, environment.at_home(job.ranks.environment, folder), folder, job.variant.time_limit_s)
+    around = environment.at_home(job.ranks.environment, folder)
+    ended = process.run(command, around, folder, job.variant.time_limit_s, meet=meet)
     after = disturbance.snapshot(cpus)
     spent = meter.used()
     begun = Launch(
@@ -126,7 +133,9 @@ def observe(run: Run) -> None:
     run.seen = [program_files.in_launch(witness, run.output.folder) for witness in seen]
     launch, (before, after) = run.launch, run.snapshots
     is_own = run.job.record.variant.application is not None
-    assessed = disturbance.assess(before, after, run.seen, run.job.host, may_sleep=is_own)
+    others = run.job.part.others if run.job.part else frozenset[int]()
+    assessed = disturbance.assess(before, after, run.seen, run.job.host, may_sleep=is_own, partner=others)
+    launch.half = processes.half_seen(run.seen) if run.job.part and run.seen else None
     layout, uses_mpi = run.job.ranks.layout, run.job.record.benchmark.suite in MPI_SUITES
     family, ranks = run.job.ranks.launcher.family, layout.ranks_per_node if uses_mpi else 1
     if ranks > 1 and (short := process.shared_shortage(family, ranks, launch.shm_free_bytes)):

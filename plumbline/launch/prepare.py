@@ -51,7 +51,7 @@ class Prepared:
 
     ``facts`` and ``ceilings`` are those of the partition; ``ceilings`` is None where such a machine was not measured.
     ``ranks`` is how its ranks are started; ``files`` are those that each launch runs. ``settings`` are those that the
-    MPI library is asked for.
+    MPI library is asked for. ``part`` is that of the machine which a launch has.
     """
 
     record: Record
@@ -62,6 +62,7 @@ class Prepared:
     ranks: hosts.Ranks
     files: Files
     settings: dict[str, str]
+    part: hosts.Part | None = None
 
     @cached_property
     def remarks(self) -> list[str]:
@@ -149,7 +150,7 @@ def _plan(variant: Variant) -> _Plan:
     if manifest.container:
         manifest.container.check(variant.nodes)
     ours = [
-        *(paths.binder(), paths.witness_library(), *([paths.profile_library()] if variant.profiled else [])),
+        *(paths.binder(), paths.library("witness"), *([paths.library("profile")] if variant.profiled else [])),
         *(file for path in variant.context.get("inputs", {}).values() for file in files.below(Path(path))),
         *([Path(variant.context["stdin"])] if variant.context.get("stdin") else []),
     ]

@@ -18,7 +18,7 @@ import signal
 import struct
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -67,12 +67,13 @@ def run(
     time_limit_s: float,
     at: Path | None = None,
     observed: bool = False,
+    meet: Callable[[], None] | None = None,
 ) -> Ended:
     """Run ``command`` in ``folder`` (stdout and stderr to the files of that name there) and leave no process behind.
 
     The launch is ended after ``time_limit_s`` seconds. If it did not end well, its files of shared memory are removed.
     The program works in the folder ``at`` instead, if there is one. If it is ``observed`` without plumb-bind, it gets
-    its own number, which the witness asks for.
+    its own number, which the witness asks for. Its process calls ``meet`` before it becomes the program.
 
     Raises :class:`Interrupted` after ending the tree when this process gets a signal that interrupts, or nobody is
     left to read its output, and OSError when the program cannot be started or the output files cannot be written.
@@ -88,6 +89,8 @@ def run(
         if observed:
             os.environ.clear()
             os.environ.update({**environment, "PLUMB_WITNESS_PID": str(os.getpid())})
+        if meet:
+            meet()
         started[:] = struct.pack("d", time.monotonic())
 
     with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err, _signals() as wakeup:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import math
+import operator
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -217,17 +219,14 @@ def _failing_key(document: Any, path: Steps, kind: Any, error: msgspec.Validatio
 
 def _with_one_key(document: Any, path: Steps, key: str) -> Any:
     """``document`` with a single key in the mapping at ``path``."""
-    if not path:
-        return {key: document[key]}
-    changed = document.copy()
-    changed[path[0]] = _with_one_key(document[path[0]], path[1:], key)
+    changed = copy.copy(document) if path else {key: document[key]}
+    if path:
+        changed[path[0]] = _with_one_key(document[path[0]], path[1:], key)
     return changed
 
 
 def _value_at(document: Any, path: Steps) -> Any:
-    for step in path:
-        document = document[step]
-    return document
+    return functools.reduce(operator.getitem, path, document)
 
 
 def _known_keys(kind: Any, path: Steps) -> list[str]:

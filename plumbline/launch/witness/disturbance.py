@@ -17,7 +17,7 @@ import re
 import resource
 import socket
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -191,6 +191,7 @@ def assess(
     machine: Machine,
     *,
     may_sleep: bool = False,
+    partner: Collection[int] = (),
 ) -> dict[str, Any]:
     """``{"disturbed", "causes", "figures", "beside"}`` of the launch between two snapshots.
 
@@ -199,18 +200,20 @@ def assess(
     meanwhile, if the launch was disturbed. What that node's housekeeping took is not a disturbance
     (:class:`Meanwhile`); ``housekeeping_s`` and ``others_s`` are seconds of the whole launch.
     ``may_sleep``: the program may sleep by itself if it does not use MPI, as one of a user's own may.
+    ``partner``: the CPUs of a launch that is measured at the same time, whose work disturbs nobody; the tasks of the
+    node are not looked at then.
     """
     figures: dict[str, float] = {}
     causes: list[str] = []
     here = [witness for witness in witnesses if witness.host == after.host]
     used = sum(processes.cpu_s(process) for rank in here for process in processes.everyone(rank))
-    meanwhile = _between(before.look, after.look, used)
-    if after.look.tasks:
+    meanwhile = Meanwhile() if partner else _between(before.look, after.look, used)
+    if after.look.tasks and not partner:
         figures |= {"housekeeping_s": _rounded(meanwhile.housekeeping_s), "others_s": _rounded(meanwhile.others_s)}
     seen = {after.host: meanwhile}
     for host in dict.fromkeys(witness.host for witness in witnesses):
         ranks = [witness for witness in witnesses if witness.host == host]
-        causes += _assess_host(ranks, machine, figures, seen.get(host, Meanwhile()))
+        causes += _assess_host(ranks, machine, figures, seen.get(host, Meanwhile()), partner)
     causes += _assess_driver(before, after, figures)
     causes += _assess_ranks(witnesses, figures, seen, may_sleep)
     named = list(meanwhile.named)
@@ -220,8 +223,9 @@ def assess(
 
 
 def _assess_host(
-    ranks: list[RankWitness], machine: Machine, figures: dict[str, float], meanwhile: Meanwhile
-) -> list[str]:
+    ranks: list[RankWitness], machine: Machine, figures: dict[str, float], meanwhile: Meanwhile,
+    partner: Collection[int],
+) -> list[str]:  # fmt: skip
     window = next((rank.window for rank in ranks if rank.window.host), None)
     if window is None or window.host is None or window.wall_s <= 0:
         return []
@@ -240,7 +244,7 @@ def _assess_host(
         ("steal_fraction", steal, max(STEAL_FRACTION, resolution), text),
         ("other_cpu_fraction", others, allowed, f"other processes used {_percent(others)} of {named}"),
     ]
-    for sharing, cpus in _beside(machine, planned, busy.keys()).items():
+    for sharing, cpus in _beside(machine, planned, busy.keys() - partner).items():
         used = sum(busy[cpu] for cpu in cpus) / wall
         text = f"other processes kept {used:.2f} CPUs busy on {SHARED[sharing]}, CPUs {cpu_list(cpus)}"
         rows.append((f"busy_cpus_{sharing}", used, max(BESIDE[sharing], resolution * len(cpus) ** 0.5), text))

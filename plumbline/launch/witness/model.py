@@ -92,9 +92,11 @@ class Window(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     for one. ``idle_s``: the least time that one of the threads that were there at the end neither ran nor waited for a
     CPU, where the kernel counts what they wait; ``sleeps``: how often the thread that ended the window gave up its CPU
     or was stopped. ``clock_s``: the time that passed on that clock which the program reads and which differs most from
-    the kernel's; None in records of earlier versions. ``host`` is from the first rank of a host.
+    the kernel's; None in records of earlier versions, as ``begin_s`` is, the begin by the kernel's monotonic clock.
+    ``host`` is from the first rank of a host.
     """
 
+    begin_s: Seconds | None = None
     wall_s: Seconds
     cpu_s: Seconds
     delay_s: Seconds

@@ -22,7 +22,7 @@ from plumbline.base.units import cpu_list
 from plumbline.host import proc
 from plumbline.host.binder import PlannedRank
 from plumbline.launch.witness.model import RankWitness, Witness
-from plumbline.records.launch import RankSeen, Scheduling
+from plumbline.records.launch import Half, RankSeen, Scheduling
 
 #: CPU time that processes elsewhere than planned may take, as a fraction of the working one's, and in seconds: below a
 #: campaign's margin of 1 %, and one tick of a kernel that counts in 1/100 s
@@ -44,7 +44,7 @@ def preloaded(variables: Mapping[str, str], folder: Path) -> dict[str, str]:
     Another library that is preloaded stays; a rank that this process is itself does not count.
     """
     kept = {name: value for name, value in variables.items() if name != "PLUMB_WITNESS_PID"}
-    libraries = filter(None, (str(paths.witness_library()), kept.get("LD_PRELOAD")))
+    libraries = filter(None, (str(paths.library("witness")), kept.get("LD_PRELOAD")))
     return {**kept, "LD_PRELOAD": ":".join(libraries), "PLUMB_WITNESS_DIR": str(folder)}
 
 
@@ -233,6 +233,13 @@ def scheduling_at_start(document: Witness) -> Scheduling:
     start = document.start
     inherited = ", ".join(start.inherited)
     return Scheduling(policy=_policy(start.policy), nice=start.nice, personality=start.personality, inherited=inherited)
+
+
+def half_seen(witnesses: Sequence[RankWitness]) -> Half:
+    """The CPUs that this process leaves to a launch, and when its window began and ended."""
+    windows = [(item.window.begin_s or 0.0, item.window.wall_s) for item in witnesses]
+    ends = min(begin for begin, _ in windows), max(begin + wall for begin, wall in windows)
+    return Half(cpus=sorted(os.sched_getaffinity(0)), window=ends)
 
 
 def rank_seen(witness: RankWitness) -> RankSeen:

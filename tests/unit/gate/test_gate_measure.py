@@ -50,6 +50,7 @@ def gate(tmp_path, monkeypatch):
         by_itself=False,
         folder="work",
         measure_equal=False,
+        grown=(),
         **bench,
     ):
         made, lines = [], []
@@ -70,6 +71,7 @@ def gate(tmp_path, monkeypatch):
                 variant = rules.settle(variant, [], "", PairedRule())
                 couples.append([msgspec.structs.replace(variant, stack=stack) for stack in ("old", "new")])
             terms = setup.Terms(seed=seed, command=("plumb", "gate"), by_itself=by_itself, measure_equal=measure_equal)
+            terms = replace(terms, grown=grown)
             name = f"20260101T000000Z-n-{folder}"
             setup.GATE.begin(where, setup.Session(name, "old", "new", couples, terms, dict(CIRCUMSTANCES)))
             outcome = run.resume(where, stop, lines.append, make)
@@ -96,6 +98,23 @@ def test_an_equal_candidate_passes_and_stops_at_the_first_look(gate):
 def test_a_slower_candidate_fails_and_a_faster_one_passes(gate):
     assert states(gate(ratio=1.06)[0]) == ["FAIL"]
     assert states(gate(ratio=0.94, folder="other")[0]) == ["PASS"]
+
+
+def test_a_curve_has_efficiencies_which_are_series_of_the_gate(gate):
+    """They are candidate / baseline of T(1) / T(n); the first point is measured as long as another one needs it."""
+    outcome, _, lines = gate(variants=3, ratio=[1.0, 1.0, 1.06], noise=0.004, grown=(1, 2, 4))
+    names = [item.subject.partition("%n=")[2] for item in outcome.verdicts]
+    assert names == ["0: triad", "1: triad", "1: efficiency", "2: triad", "2: efficiency"]
+    assert states(outcome) == ["PASS", "PASS", "PASS", "FAIL", "FAIL"]
+    assert outcome.verdicts[4].ratio == pytest.approx(1 / 1.06, rel=0.01)
+    assert outcome.verdicts[2].pairs.baseline.values[0] == pytest.approx(0.5, rel=0.1)
+    assert "5 figures" in lines[0]
+    assert states(gate(resume=True)[0]) == states(outcome)
+
+
+def test_a_first_point_that_fails_leaves_no_efficiency(gate):
+    spoil = {(0, 1, 3): {"verified": False, "reasons": ["rank 0 on CPU 3"]}}
+    assert states(gate(variants=2, noise=0.002, spoil=spoil, grown=(1, 2))[0]) == ["INVALID", "PASS", "INVALID"]
 
 
 def test_the_records_judged_later_give_the_same_verdicts(gate, tmp_path):
@@ -510,7 +529,9 @@ def test_a_fail_of_an_mpi_program_names_the_command_that_compares_profiles(gate)
 
 def test_what_is_left_is_no_more_than_the_time_it_was_given():
     record = SimpleNamespace(variant=model.convert(samples.record()).variant, placement=SimpleNamespace(name="core"))
-    contest = SimpleNamespace(position=0, name="v", kept=1, records=[record, record], figure_states=list, launches=[])
+    contest = SimpleNamespace(
+        position=0, name="v", kept=1, records=[record, record], figure_states=list, series=["triad"], launches=[]
+    )
     state = [live.FigureState("triad", "open", 1, 1.0)]
 
     def left(minutes, took):
@@ -531,7 +552,9 @@ def test_what_is_left_is_no_more_than_the_time_it_was_given():
 )
 def test_a_time_that_is_too_short_is_said_once_and_at_once(minutes, said):
     record = SimpleNamespace(variant=model.convert(samples.record()).variant, placement=SimpleNamespace(name="core"))
-    contest = SimpleNamespace(position=0, name="v", kept=1, records=[record, record], figure_states=list, launches=[])
+    contest = SimpleNamespace(
+        position=0, name="v", kept=1, records=[record, record], figure_states=list, series=["triad"], launches=[]
+    )
     shown = progress.Progress([contest], live.Stop(minutes))
     assert shown.warning() == ""
     shown.line(contest, [live.FigureState("triad", "open", 1, 1.0)], 1, False, 10.0)
@@ -544,7 +567,9 @@ def test_a_line_of_progress_fits_the_terminal(monkeypatch):
     record = SimpleNamespace(
         variant=model.convert(samples.record()).variant, placement=SimpleNamespace(name="compact" * 9)
     )
-    contest = SimpleNamespace(position=0, name="v", kept=1, records=[record, record], figure_states=list, launches=[])
+    contest = SimpleNamespace(
+        position=0, name="v", kept=1, records=[record, record], figure_states=list, series=["triad"], launches=[]
+    )
     figures = [live.FigureState(name, "slower", 13, 1.1, (1.08, 1.12), reason="why " * 20) for name in ("triad", "b")]
     shown = progress.Progress([contest], live.Stop(None))
     assert "\n" not in shown.line(contest, figures, 1, False, 1.0)[1]

@@ -1,6 +1,7 @@
 """Which sides of a gate are the same program: what a traced launch of each looks at, and attacks on that."""
 
 import os
+import py_compile
 import shutil
 import socket
 import subprocess
@@ -65,7 +66,7 @@ def both(tmp_path, monkeypatch):
             elif texts[side] is not None:
                 (folder / name).write_text(texts[side].replace("SIDE", SIDES[side]))
                 (folder / name).chmod(0o755)
-        context = {"program": str(folder / "app"), "copy": {"copy": str(folder / copy)} if copy else {}}
+        context = {"copy": {"copy": str(folder / copy)} if copy else {}, "built": str(folder.parent / "built.json")}
         made = model.convert(samples.record(variant=samples.variant(context=context)))
         made.command = [str(folder / "app")]
         made.benchmark = msgspec.structs.replace(
@@ -74,8 +75,9 @@ def both(tmp_path, monkeypatch):
         around = {"PATH": os.environ["PATH"], **environment}
         return Job(made, {}, SimpleNamespace(container=None), SimpleNamespace(environment=around))
 
-    def call(program="", files=None, environments=({}, {}), copy=None):
+    def call(program="", files=None, environments=({}, {}), copy=None, before=lambda side: None):
         jobs = [job(side, program, files or {}, environments[side], copy) for side in (0, 1)]
+        [before(side) for side in (0, 1)]
         return same.compare(*jobs, tmp_path / "looked-at")
 
     return call
@@ -124,6 +126,31 @@ def test_links_and_places_that_differ_are_another_program(both, tmp_path):
         ("ls mode/", {"mode": ("->/usr", "->/var")}),
     ):
         assert not both(program, files)[0], program
+
+
+@pytest.mark.parametrize(
+    ("compiled", "is_same"),
+    [((None, None), True), ((1, None), True), ((1, 1), True), ((-1, None), False), ((-1, 1), False)],
+)
+def test_what_python_compiles_in_a_launch_counts_as_its_source(both, tmp_path, compiled, is_same):
+    """Not so what the build compiled (before its mark): nobody knows from which source."""
+    places = [tmp_path / "build" / "applications" / "app" / side for side in SIDES]
+    call = f"exec {sys.executable} study.py"
+    files = {"study.py": ("import part",) * 2, "part.py": ("print(1)",) * 2}
+    name = f"part.{sys.implementation.cache_tag}.pyc"
+
+    def launched(side):
+        """Before its traced launches, as one that was not traced."""
+        (places[side] / "built.json").touch()
+        if compiled[side]:
+            source = places[side] / "source" / "part.py"
+            os.utime(source, (side, side))
+            file = py_compile.compile(str(source), str(source.parent / "__pycache__" / name))
+            now = (places[side] / "built.json").stat().st_mtime + compiled[side]
+            os.utime(file, (now, now))
+
+    assert both(call, files, before=launched)[0] is is_same
+    assert not both(call, {**files, "part.py": ("print(1)", "print(2)")}, before=launched)[0]
 
 
 def test_folders_and_shared_memory_of_a_side_outside_of_the_build(both, tmp_path):
@@ -187,7 +214,7 @@ def test_a_build_that_leaves_its_path_or_its_date_says_so(tmp_path, monkeypatch)
         (folder / "app.c").write_text(f'const char *when = "at {when}";\nint main(void) {{ return !when; }}\n')
         subprocess.run(["cc", "-o", folder / "app", "app.c"], cwd=folder, check=True)
         benchmark = SimpleNamespace(file=str(folder / "app"))
-        records.append(SimpleNamespace(benchmark=benchmark, variant=SimpleNamespace(stack="mpich")))
+        records.append(SimpleNamespace(benchmark=benchmark, variant=SimpleNamespace(stack="mpich", context={})))
     (note,) = same.built_otherwise(*records)
     assert note.endswith(".rodata has a date (12:00:01): set SOURCE_DATE_EPOCH")
 

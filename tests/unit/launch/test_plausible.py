@@ -12,7 +12,7 @@ from witnesses import of_documents, typed
 
 from plumbline.launch import conclusions, program_files
 from plumbline.parsers.measurement import Measurement
-from plumbline.records.launch import RankSeen
+from plumbline.records.launch import Disturbance, RankSeen
 from plumbline.records.model import convert
 from plumbline.stacks.manifest import Loads
 
@@ -83,6 +83,18 @@ def test_arrays_given_back_count_and_those_of_another_process_of_the_rank():
 )
 def test_memory_that_was_not_counted_whole_proves_nothing(gap):
     assert shortfalls(benchmark(), [process(memory={"nodes": {}, **gap})]) == []
+
+
+@pytest.mark.parametrize("figure", ["other_cpu_fraction", "steal_fraction"])
+def test_more_cpu_time_than_there_was_says_that_the_clock_is_wrong(figure):
+    """A clock at a tenth of its speed: 566 % of the CPUs, and 4 MiB in 233 us. Short launches count in whole ticks."""
+
+    def reasons(share, resolution=0.01):
+        launch = SimpleNamespace(disturbance=Disturbance(figures={figure: share, "cpu_resolution": resolution}))
+        return conclusions._impossible(SimpleNamespace(launch=launch))
+
+    assert reasons(5.664) == ["566 % of the planned CPUs' time was used: the clock of the ranks is not the kernel's"]
+    assert reasons(0.99) == reasons(1.3, 0.2) == []
 
 
 def test_figures_of_a_program_that_ended_at_once():

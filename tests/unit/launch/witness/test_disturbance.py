@@ -71,8 +71,8 @@ def rank(number=0, cpus=(0,), cpu=0.0, delay=0.0, major=0, wall=WALL, name="n1",
 QUIET = disturbance.Snapshot()
 
 
-def judge(*witnesses, before=QUIET, after=QUIET):
-    found = of_documents(disturbance.assess)(before, after, list(witnesses), MACHINE)
+def judge(*witnesses, before=QUIET, after=QUIET, partner=()):
+    found = of_documents(disturbance.assess)(before, after, list(witnesses), MACHINE, partner=partner)
     assert found["disturbed"] == bool(found["causes"])
     json.dumps(found, allow_nan=False)
     return found
@@ -146,6 +146,14 @@ def test_a_competitor_on_one_cpu_of_many_is_seen_by_the_thread_that_waits():
 def test_what_others_do_beside_the_planned_cpus_counts_by_what_is_shared(cpu, busy, cause):
     causes = judge(rank(cpu=10, seen=host({0: 10, cpu: busy})))["causes"]
     assert causes == ([f"other processes kept {cause} on n1"] if cause else [])
+
+
+def test_the_other_side_of_a_duet_disturbs_nobody():
+    seen = rank(cpu=10, seen=host({0: 10, 2: 10, 5: 6.0}))
+    assert len(judge(seen)["causes"]) == 2
+    assert judge(seen, partner=(2, 3))["causes"] == [
+        "other processes kept 0.60 CPUs busy on other CPUs of the node, CPUs 4-7 on n1"
+    ]
 
 
 def test_every_host_is_looked_at():

@@ -1,0 +1,111 @@
+"""How much the two sides of a duet slow one another: launches beside the other side against launches alone.
+
+Where T is a time alone and s the slowdown beside the other side, the ratio of a duet is that of the times alone times
+s(candidate) / s(baseline). Beside another program nothing is faster, so both are at least 1, and the ratio is off by at
+most the larger one, whatever the programs share. Its upper bound counts against PASS and against FAIL. Time that a
+thread waited for a CPU is taken off: the other side has CPUs of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from plumbline.base.errors import PlumbError
+from plumbline.records.launch import Launch, kind
+from plumbline.records.variant import WantedFigure
+from plumbline.statistics import Floats, paired
+from plumbline.statistics.paired import LOOKS, SCALE
+
+#: the cure for what a duet cannot decide
+IN_TURN = "measure in turn: --order turns"
+#: why it is not known how much the sides slow one another
+TOO_FEW = "other work ran beside most launches that were to be alone"
+#: that part of must-detect is a bound with which no more launches alone are made
+ENOUGH = 3
+#: rounds after which it must be known
+ENOUGH_ROUNDS = LOOKS[2]
+#: causes that take time of whoever runs, in proportion to the time that it runs: they divide out of the ratio
+DIVIDED_OUT = ("the hypervisor took CPU time", "other processes on the planned CPUs", "waits for a CPU")
+#: the part of a launch that may count as waiting
+MOST_WAITED = 0.9
+#: rounds with launches alone before the first bound
+FEWEST = 7
+#: the bound while it is not known: a factor of e
+UNKNOWN = round(SCALE)
+
+
+@dataclass(frozen=True)
+class Slowing:
+    """Bounds of the larger slowdown of both sides by one another, as logs in 1e-9; all 0 where nothing was a duet.
+
+    ``uneven``: by how much more, at least, another half changes one side than the other. ``rounds``: those that count.
+    """
+
+    low: int = 0
+    high: int = 0
+    uneven: int = 0
+    rounds: int = 0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there were enough launches alone."""
+        return 0 < self.high < UNKNOWN
+
+
+def divides_out(part: Launch) -> bool:
+    """Whether all that disturbed a launch takes time in proportion to the time that a program runs."""
+    return all(kind(cause) in DIVIDED_OUT for cause in part.disturbance.causes)
+
+
+def by_half(launch: Launch) -> list[Launch]:
+    """The two parts of a round that ran beside the other side, in the order of their halves."""
+    return sorted(launch.parts[:2], key=lambda part: part.half.cpus if part.half else [])
+
+
+def own_time(part: Launch, wanted: WantedFigure) -> float:
+    """The log of the time, or of the inverse of the rate, without the waits for a CPU."""
+    item = part.measurement(wanted)
+    waited = min(part.disturbance.figures.get("delay_fraction", 0.0), MOST_WAITED)
+    return (1 if item.better == "lower" else -1) * math.log(item.value) + math.log1p(-waited)
+
+
+def slowed(launch: Launch, wanted: WantedFigure) -> float:
+    """The log of the slowdown in a round that has a launch alone."""
+    first, second, alone = (own_time(part, wanted) for part in launch.parts)
+    return (first + second) / 2 - alone
+
+
+def slowing(sides: Sequence[Sequence[Launch]], wanted: WantedFigure) -> Slowing:
+    """How much both ``sides`` slow one another in a figure; :data:`UNKNOWN` without enough launches that were alone."""
+    rounds = [[each for each in launches if each.parts and not each.superseded] for launches in sides]
+    alone = [[each for each in launches if len(each.parts) > 2 and divides_out(each.parts[2])] for launches in rounds]
+    used = _look(min(map(len, alone)))
+    if not used:
+        return Slowing(high=UNKNOWN if any(rounds) else 0, rounds=len(rounds[0]))
+    try:
+        logs = np.array([[slowed(each, wanted) for each in side[:used]] for side in alone])
+        halves = [[[own_time(part, wanted) for part in by_half(each)] for each in launches] for launches in rounds]
+    except (PlumbError, ValueError):  # a figure that is absent, or no positive number, is a fault of the series
+        return Slowing(high=UNKNOWN)
+    low, high = bounds(logs)
+    more = np.subtract(*(np.diff(side)[:, 0] for side in halves))[: _look(len(halves[0]))]
+    uneven, _ = bounds(np.stack([more, -more]))
+    return Slowing(max(0, round(low.max())), max(1, round(high.max())), max(0, round(uneven.max())), len(rounds[0]))
+
+
+def _look(rounds: int) -> int:
+    return max((look for look in (FEWEST, *LOOKS) if look <= rounds), default=0)
+
+
+def bounds(logs: Floats) -> tuple[Floats, Floats]:
+    """Lower and upper bound, in 1e-9, of the centre of each row of logs, of :data:`FEWEST` or as many as at a look.
+
+    All looks beyond the first together err by as much as those of FAIL and PASS, the first by 1 in 128.
+    """
+    errors = paired.Errors(0.5**FEWEST, 0.5**FEWEST) if logs.shape[1] == FEWEST else None
+    known = paired.estimate(np.rint(logs * SCALE).astype(np.int64), errors)
+    return known.certain_low, known.high
