@@ -30,12 +30,16 @@ WAITED = 0.1
 
 @dataclass(frozen=True)
 class Account:
-    """What a point's launches spent, medians: CPU time, wall time, time that a thread waited for a CPU, in s."""
+    """What a point's launches spent, medians: CPU time, wall time, time that a thread waited for a CPU, in s.
+
+    ``ghz`` is the clock of its CPUs, 0 where it is not known.
+    """
 
     cpu_s: float
     wall_s: float
     waited_s: float
     spent: Spent
+    ghz: float = 0.0
 
     @property
     def kernel_s(self) -> float:
@@ -73,6 +77,11 @@ class Step:
     def load(self) -> float:
         """The CPU time of the busiest thread, or rank, by the mean."""
         return max(self.new.spent["thread_load"], self.new.spent["rank_load"])
+
+    @property
+    def clock(self) -> float:
+        """The factor that is lost, or gained, by another clock; 1 where it is not known."""
+        return self.new.ghz / self.old.ghz if self.new.ghz and self.old.ghz else 1.0
 
     @property
     def work(self) -> float:
@@ -153,13 +162,20 @@ CAUSES: tuple[Cause, ...] = (
     Cause("waits", _idle, lambda step: (
         f"CPUs were busy {step.busy:.0%} as long as before, the {step.kind} that worked evenly: they wait"
     ), "plumb profile says which calls wait"),
+    Cause("clock", lambda step: _costly(step) and step.part(step.clock) > MAIN, lambda step: (
+        f"the clock of the CPUs fell from {step.old.ghz:.2f} to {step.new.ghz:.2f} GHz, as more of them were busy"
+    ), "compare with a full node, or at a fixed clock"),
     Cause("kernel", _in_kernel, lambda step: (
         f"the same work took {1 / step.work:.2f} times the CPU time, and the kernel most of what came on top "
         f"({step.new.spent['kernel']:.0%} of all): {step.new.spent['faults']:,.0f} page faults"
     ), "try an allocator that keeps memory, or huge pages: plumb tune --for"),
+    Cause("copies, or waits that poll", lambda step: _costly(step) and step.kind == "nodes", lambda step: (
+        f"the same work took {1 / step.work:.2f} times the CPU time outside the kernel, and nodes share no memory: "
+        "ranks poll while they wait, or each does the work of all"
+    ), "see that the program is built for this MPI library; plumb profile says which calls wait"),
     Cause("memory, caches, clock, or spinning", _costly, lambda step: (
         f"the same work took {1 / step.work:.2f} times the CPU time outside the kernel: not decided between memory "
-        "bandwidth, shared caches, a lower clock, and threads that spin while they wait"
+        f"bandwidth, shared caches, {'' if step.new.ghz else 'a lower clock, '}and threads that spin while they wait"
     ), "OMP_WAIT_POLICY=passive turns spinning into idle time; plumb campaign has the bandwidth of these cores"),
 )  # fmt: skip
 

@@ -15,15 +15,20 @@ import numpy as np
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from plumbline import parsers, proof
+from plumbline import parsers, proof, site
 from plumbline.base import files, group, paths, schemas, terminal, units
 from plumbline.base.errors import PlumbError
+from plumbline.base.schemas.site import Partition
 from plumbline.extras.scale import bends, curve
+from plumbline.extras.scale.clocks import Clocks
 from plumbline.extras.scale.curve import Curve
+from plumbline.gate.setup import HERE
 from plumbline.launch import conclusions, hosts, output, process
+from plumbline.measure import driver
 from plumbline.measure.session import Kind
 from plumbline.parsers.application import FigureRule, Rules
-from plumbline.records.launch import ThreadSeen
+from plumbline.records.launch import RankSeen, ThreadSeen
+from plumbline.records.variant import Variant
 
 #: the program's launches in the folder
 FILE = "launches.json"
@@ -32,10 +37,13 @@ TRIES = 2
 
 
 class Scaling(Struct, frozen=True, kw_only=True):
-    """The constants of a scaling: a command for each of ``counts`` of ``kind`` (threads or ranks).
+    """The constants of a scaling: a command for each of ``counts`` of ``kind`` (threads, ranks or nodes).
 
     ``placement`` is that of one process with so many threads; empty where the command starts its ranks itself.
-    ``rule`` reads the figure that is compared, or the time. ``minutes`` and ``rounds`` end it.
+    ``rule`` reads the figure that is compared, or the time. ``minutes`` and ``rounds`` end it. With ``cores`` the
+    points are numbers of ranks that share them. ``variants``: of programs and tests, in place of commands; then the
+    rule has unit and direction only, as launches tell them. ``partition``: SITE:PARTITION where it is measured; empty:
+    here.
     """
 
     name: str
@@ -49,6 +57,24 @@ class Scaling(Struct, frozen=True, kw_only=True):
     rounds: int
     seed: int
     circumstances: dict[str, Any]
+    cores: int = 0
+    variants: list[Variant] = []
+    partition: str = ""
+
+    @property
+    def where(self) -> tuple[Partition, int]:
+        """The partition, and how many nodes the largest point needs."""
+        site_name, _, name = self.partition.partition(":")
+        part = site.partition(site.load(site_name), name) if name else HERE
+        return part, max(self.counts) if self.kind == "nodes" else max(
+            (each.nodes for each in self.variants), default=1
+        )
+
+    def label(self, place: int) -> str:
+        """A point for people: ``4 threads``, ``2 ranks x 4 threads``."""
+        count = self.counts[place]
+        threads = f" x {units.counted(self.cores // count, 'thread')}" if self.cores else ""
+        return units.counted(count, self.kind.removesuffix("s")) + threads
 
     def command(self, place: int) -> list[str]:
         """The command of a point as it is started."""
@@ -61,7 +87,7 @@ class Scaling(Struct, frozen=True, kw_only=True):
 class Measured(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A launch of a point: its ``value``, or the ``reason`` why it has none; CPU time and how it was spent.
 
-    ``took_s`` is with all that came before and after the command.
+    ``ghz`` is the clock of its CPUs, 0 where it is not known; ``took_s`` is with all before and after the command.
     """
 
     place: Annotated[int, Meta(ge=0)]
@@ -73,6 +99,7 @@ class Measured(Struct, frozen=True, kw_only=True, omit_defaults=True):
     waited_s: float = 0.0
     took_s: float = 0.0
     spent: dict[str, float] = {}
+    ghz: float = 0.0
 
 
 SCALING = Kind("scaling", "scale", "scaling.json", Scaling)
@@ -99,7 +126,8 @@ def curve_of(scaling: Scaling, launches: Sequence[Measured]) -> Curve:
     for launch in launches:
         if launch.value is not None:
             values[launch.place, launch.round] = launch.value
-    return Curve(tuple(scaling.counts), values, scaling.weak, scaling.rule.better == "higher")
+    counts = [scaling.cores or count for count in scaling.counts]
+    return Curve(tuple(counts), values, scaling.weak, scaling.rule.better == "higher")
 
 
 def accounts(launches: Sequence[Measured]) -> dict[int, bends.Account]:
@@ -111,6 +139,7 @@ def accounts(launches: Sequence[Measured]) -> dict[int, bends.Account]:
             float(np.median([launch.wall_s for launch in mine])),
             float(np.median([launch.waited_s for launch in mine])),
             {name: float(np.median([launch.spent[name] for launch in mine])) for name in mine[0].spent},
+            float(np.median([launch.ghz for launch in mine])),
         )
         for place, mine in sorted(by_place.items())
     }
@@ -123,9 +152,10 @@ def faults(scaling: Scaling, launches: Sequence[Measured]) -> dict[int, str]:
     return {place: reason for place, reason in sorted(reasons.items()) if place not in with_value}
 
 
-def measure(folder: Path, scaling: Scaling, say: Callable[[str], None]) -> str:
-    """Measure rounds until every efficiency is known well enough; returns why it ended."""
+def measure(folder: Path, scaling: Scaling, say: Callable[[str], None]) -> tuple[str, Scaling, list[Measured]]:
+    """Measure rounds until every efficiency is known well enough; returns why it ended, and all launches."""
     launches = kept(folder, scaling)
+    bench = functools.cache(lambda: _Variants(scaling, folder) if scaling.variants else None)
     begin = time.monotonic() - sum(launch.took_s for launch in launches)
     checked = functools.cache(SCALING.load)  # once: raises where the circumstances are others now
     with SCALING.locked(folder), terminal.bar():
@@ -139,18 +169,24 @@ def measure(folder: Path, scaling: Scaling, say: Callable[[str], None]) -> str:
             left = [place for place in _order(scaling, number) if (number, place) not in done and place not in out]
             if not left:
                 if len(out) >= len(scaling.counts) - 1:
-                    return "too few points have a value"
+                    return "too few points have a value", scaling, launches
                 if number + 1 >= curve.ROUNDS and now.is_enough:
-                    return "each efficiency is known within 2 %"
+                    return "each efficiency is known within 2 %", scaling, launches
                 if number + 1 >= scaling.rounds:
-                    return f"{scaling.rounds} rounds are done"
+                    return f"{scaling.rounds} rounds are done", scaling, launches
                 number, left = number + 1, [place for place in _order(scaling, number + 1) if place not in out]
             if number >= curve.ROUNDS and time.monotonic() - begin >= 60 * scaling.minutes:
-                return "time is up"
+                return "time is up", scaling, launches
             checked(folder)
             for place in left:
                 started = time.monotonic()
-                launch = _launch(scaling, place, number, folder / "launch")
+                if variants := bench():
+                    launch = variants.measured(place, number)
+                    if scaling.rule != variants.rule:
+                        scaling = replace(scaling, rule=variants.rule)
+                        SCALING.save(folder, scaling)
+                else:
+                    launch = _launch(scaling, place, number, folder / "launch")
                 launches.append(replace(launch, took_s=time.monotonic() - started))
                 files.replace(folder / FILE, msgspec.json.encode(launches).decode())
                 say(_line(scaling, launches[-1]))
@@ -166,8 +202,8 @@ def _order(scaling: Scaling, number: int) -> list[int]:
 
 
 def _line(scaling: Scaling, launch: Measured) -> str:
-    count = units.counted(scaling.counts[launch.place], scaling.kind.removesuffix("s"))
-    return f"round {launch.round + 1}  {count}: {launch.reason or shown(scaling, launch.value or 0.0)}"
+    value = launch.reason or shown(scaling, launch.value or 0.0)
+    return f"round {launch.round + 1}  {scaling.label(launch.place)}: {value}"
 
 
 def shown(scaling: Scaling, value: float) -> str:
@@ -179,7 +215,7 @@ def _launch(scaling: Scaling, place: int, number: int, folder: Path) -> Measured
     """Start the command of a point and read its value."""
     files.make_anew(folder)
     command = scaling.command(place)
-    with hosts.turn():
+    with hosts.turn(), Clocks() as clocks:
         seen = proof.run(
             command, scaling.placement or None, threads=scaling.counts[place] if scaling.placement else None,
             output=folder, loose=True,
@@ -197,16 +233,45 @@ def _launch(scaling: Scaling, place: int, number: int, folder: Path) -> Measured
         value = _value(scaling, seen.wall_s, folder)
     except PlumbError as error:
         return Measured(place=place, round=number, reason=error.message)
-    usages = [rank.usage for rank in seen.ranks]
-    listed = sum(thread.cpu_s or 0.0 for rank in seen.ranks for thread in rank.threads)
-    cpu_s = sum(usage["user_s"] + usage["system_s"] for usage in usages)
-    cpu_s += sum(other.cpu_s for rank in seen.ranks for other in rank.others)
     shutil.rmtree(folder)
+    return _accounted(place, number, value, seen.ranks, seen.waited_s, clocks)
+
+
+class _Variants(driver.Launches):
+    """Launches of a program's or a test's variants; ``rule`` has the unit and the direction of their figure."""
+
+    def __init__(self, scaling: Scaling, folder: Path) -> None:
+        super().__init__(scaling.variants, scaling.name, folder, scaling.seed, "launches that had finished are kept")
+        self.rule = scaling.rule
+
+    def measured(self, place: int, number: int) -> Measured:
+        """Start the variant of a point, and read its figure."""
+        with Clocks() as clocks:
+            seen = self.launch(place, number, number * len(self.jobs) + place)
+        figure = seen.find(self.jobs[place].variant.figures[0])
+        if not seen.verified or figure is None or figure.value <= 0:
+            reason = seen.reasons[0] if seen.reasons else f"its figure is {figure.value if figure else 'absent'}"
+            return Measured(place=place, round=number, reason=reason)
+        self.rule = FigureRule(unit=figure.unit, better=figure.better)
+        waited_s = seen.disturbance.figures.get("delay_fraction", 0.0) * max(
+            rank.usage["wall_s"] for rank in seen.ranks
+        )
+        return _accounted(place, number, figure.value, seen.ranks, waited_s, clocks)
+
+
+def _accounted(
+    place: int, number: int, value: float, ranks: Sequence[RankSeen], waited_s: float, clocks: Clocks
+) -> Measured:
+    """A launch with the account of its ``ranks``."""
+    listed = sum(thread.cpu_s or 0.0 for rank in ranks for thread in rank.threads)
+    cpu_s = sum(rank.usage["user_s"] + rank.usage["system_s"] for rank in ranks)
+    cpu_s += sum(other.cpu_s for rank in ranks for other in rank.others)
+    spent = {**conclusions.spent(ranks), **_first(ranks[0].threads), "listed": listed / (cpu_s + 1e-9)}
+    spent["workers"] = len(ranks) * spent["threads"]
+    wall_s = max(rank.usage["wall_s"] for rank in ranks)
     return Measured(
-        place=place, round=number, value=value,
-        cpu_s=cpu_s,
-        wall_s=max(usage["wall_s"] for usage in usages), waited_s=seen.waited_s,
-        spent={**conclusions.spent(seen.ranks), **_first(seen.ranks[0].threads), "listed": listed / (cpu_s + 1e-9)},
+        place=place, round=number, value=value, cpu_s=cpu_s, wall_s=wall_s, waited_s=waited_s, spent=spent,
+        ghz=clocks.of(ranks),
     )  # fmt: skip
 
 

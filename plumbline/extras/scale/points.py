@@ -1,4 +1,4 @@
-"""The points of a scaling curve: how many threads or ranks, and the command of each."""
+"""The points of a scaling curve: how many threads, ranks or nodes, and the command of each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WHERE = "plumb scale"
 #: lists with a name of their own
 LADDER, DOUBLING = "ladder", "doubling"
 _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
-_NAMES = {"threads", "ranks", "n"}
+_NAMES = {"threads", "ranks", "nodes", "n"}
 #: what integer arithmetic of a placeholder may do
 _OPERATIONS = {
     ast.Add: int.__add__,
@@ -40,19 +40,38 @@ def doubling(most: int) -> list[int]:
 
 
 def kind(words: Sequence[str]) -> str:
-    """``ranks`` where the command has a placeholder with them, else ``threads``."""
-    return "ranks" if any("ranks" in inner for word in words for inner in _PLACEHOLDER.findall(word)) else "threads"
+    """``nodes`` or ``ranks`` where the command has a placeholder with them, else ``threads``."""
+    return next((name for name in ("nodes", "ranks") if name in _placeholders(words)), "threads")
 
 
-def numbers(spelling: str, machine: Machine, kind: str) -> list[int]:
-    """The numbers of ``kind`` (threads or ranks) that ``spelling`` asks for: a list, ``ladder`` or ``doubling``.
+def _placeholders(words: Sequence[str]) -> str:
+    return " ".join(inner for word in words for inner in _PLACEHOLDER.findall(word))
 
-    Raises :class:`PlumbError` for what is no list of different whole numbers, and for more threads than CPUs.
+
+def splits(words: Sequence[str], cores: int) -> list[int]:
+    """The numbers of ranks that divide ``cores``, for a command with ranks and threads."""
+    if not 2 <= cores <= 1_000_000:
+        raise PlumbError(f"{cores} cores cannot be split", f"{WHERE} --split", "a number from 2 on")
+    if lacks := [name for name in ("ranks", "threads") if name not in _placeholders(words)]:
+        cure = "mpirun -n {ranks} --map-by slot:PE={threads} -x OMP_NUM_THREADS={threads} ./program"
+        raise PlumbError(f"a split needs {{{lacks[0]}}} in the command", f"{WHERE} --split", cure)
+    return [ranks for ranks in range(1, cores + 1) if cores % ranks == 0]
+
+
+def numbers(spelling: str, machine: Machine, kind: str, nodes: int = 0) -> list[int]:
+    """The numbers of ``kind`` (threads, ranks or nodes) that ``spelling`` asks for: a list, ``ladder`` or ``doubling``.
+
+    ``nodes`` are those of this job, 0 outside of one. Raises :class:`PlumbError` for what is no list of different whole
+    numbers, and for more threads than CPUs, or nodes than the job has.
     """
-    option, cores, cpus = f"{WHERE} --counts", len(machine.cores), len(machine.cpus)
-    if spelling in (LADDER, DOUBLING):
-        return ladder(machine) if spelling == LADDER else doubling(cores)
-    words = spelling.split(",")
+    option = f"{WHERE} --counts"
+    most, limit, place = {
+        "threads": (len(machine.cores), len(machine.cpus), f"this host has {len(machine.cpus)} CPUs"),
+        "ranks": (len(machine.cores), 0, ""),
+        "nodes": (max(nodes, 1), nodes, f"this job has {nodes}"),
+    }[kind]
+    whole = {LADDER: ladder(machine) if kind != "nodes" else doubling(most), DOUBLING: doubling(most)}.get(spelling)
+    words = [str(count) for count in whole] if whole else spelling.split(",")
     if wrong := [word for word in words if not re.fullmatch(r"[1-9]\d{0,6}", word.strip())]:
         message = f"'{wrong[0]}' is no whole number above 0"
         raise PlumbError(message, option, f"a list such as 1,2,4, or {LADDER}, or {DOUBLING}")
@@ -61,32 +80,36 @@ def numbers(spelling: str, machine: Machine, kind: str) -> list[int]:
         raise PlumbError(f"{twice} stands there twice", option, "name each number once")
     if len(counts) < 2:
         raise PlumbError("one point is no curve", option, "name at least two numbers")
-    if kind == "threads" and counts[-1] > cpus:
-        raise PlumbError(f"{counts[-1]} threads, and this host has {cpus} CPUs", option, f"at most {cpus}")
+    if counts[-1] > limit > 0:
+        raise PlumbError(f"{counts[-1]} {kind}, and {place}", option, f"at most {limit}")
     return counts
 
 
 def commands(
-    words: Sequence[str], kind: str, counts: Sequence[int], values: Sequence[str], weak: bool
+    words: Sequence[str], kind: str, counts: Sequence[int], values: Sequence[str], weak: bool, cores: int = 0
 ) -> list[list[str]]:
     """The command of each of ``counts``: ``{threads}``, ``{ranks}``, ``{n}`` and arithmetic with them are replaced.
 
-    ``{value}`` is that of ``values``, one for each. Raises :class:`PlumbError` where the commands should differ and do
-    not, where an expression has no whole value, and for values of another number than ``counts`` or without a place.
+    ``{value}`` is that of ``values``, one for each; ``{threads}`` of ranks are their share of ``cores``. Raises
+    :class:`PlumbError` where the commands should differ and do not, where an expression has no whole value, and for
+    values of another number than ``counts`` or without a place.
     """
     if any("{value}" in word for word in words) != bool(values):
         raise PlumbError("{value} in the command and --values go together", WHERE, "write both, or neither")
     if values and len(values) != len(counts):
         message = f"{counted(len(values), 'value')} for {len(counts)} points ({', '.join(map(str, counts))})"
         raise PlumbError(message, f"{WHERE} --values", "give one for each point")
+    names = [{kind: count, "n": count, **({"threads": cores // count} if cores else {})} for count in counts]
     each = [
-        [_filled(word, {kind: count, "n": count}, values[place] if values else None) for word in words]
-        for place, count in enumerate(counts)
+        [_filled(word, names[place], values[place] if values else None) for word in words]
+        for place in range(len(counts))
     ]
     same = next((pair for pair in itertools.combinations(range(len(each)), 2) if each[pair[0]] == each[pair[1]]), None)
-    if same and (weak or kind == "ranks"):
+    if same and (weak or kind != "threads"):
         both = f"{counts[same[0]]} and {counts[same[1]]} {kind}"
-        cure = f"write {{{kind}}} where its size is" if weak else "write {ranks} where its launcher takes their number"
+        cure = (
+            f"write {{{kind}}} where its size is" if weak else f"write {{{kind}}} where its launcher takes their number"
+        )
         raise PlumbError(f"the command is the same with {both}", " ".join(words), cure)
     return each
 

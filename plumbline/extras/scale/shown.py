@@ -11,7 +11,6 @@ import shlex
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from plumbline.base.table import sparkline
 from plumbline.extras.scale import bends, curve, measured, points
 from plumbline.extras.scale.bends import Account
 from plumbline.extras.scale.curve import Curve, Interval
-from plumbline.extras.scale.measured import Scaling
+from plumbline.extras.scale.measured import Measured, Scaling
 from plumbline.host import machine
 from plumbline.show.columns import Column, Table
 from plumbline.show.pages import blocks
@@ -32,9 +31,14 @@ WIDTH = 110
 
 @dataclass(frozen=True)
 class Row:
-    """A point as it is shown; ``gained``: of the cores that were added, the share that the step to it gained."""
+    """A point as it is shown; ``gained``: of the cores that were added, the share that the step to it gained.
+
+    ``threads`` are those of each of ``count`` ranks, where they share a number of cores; else 0. ``common`` is the
+    efficiency at the clock that this point had, where clocks are known.
+    """
 
     count: int
+    threads: int = 0
     fills: str = ""
     value: str = ""
     speedup: Interval | None = None
@@ -42,6 +46,8 @@ class Row:
     gained: Interval | None = None
     busy: float | None = None
     cpu: float | None = None
+    ghz: float = 0.0
+    common: Interval | None = None
     fault: str = ""
 
 
@@ -56,9 +62,8 @@ class Result:
     last: str
 
 
-def result(scaling: Scaling, folder: Path, ended: str, bound: float) -> Result:
-    """The result of the launches in ``folder``; ``bound`` is the least efficiency for core hours."""
-    launches = measured.kept(folder, scaling)
+def result(scaling: Scaling, launches: Sequence[Measured], ended: str, bound: float) -> Result:
+    """The result of ``launches``; ``bound`` is the least efficiency for core hours."""
     faults, accounts = measured.faults(scaling, launches), measured.accounts(launches)
     known = measured.curve_of(scaling, launches)
     starts = points.starts(scaling.counts, machine.load()) if scaling.placement else {}
@@ -68,12 +73,15 @@ def result(scaling: Scaling, folder: Path, ended: str, bound: float) -> Result:
         for place, count in enumerate(scaling.counts)
     ]
     rows = [
-        replace(row, fills=starts.get(row.count, ""), fault=faults.get(place, "")) for place, row in enumerate(rows)
+        replace(row, fills=starts.get(row.count, ""), fault=faults.get(place, ""), threads=scaling.cores // row.count)
+        for place, row in enumerate(rows)
     ]
     if not known.measured:
         return Result(scaling, known, rows, [], "no point has a value")
-    lines = [*_remarks(scaling, known, rows, accounts), *_bends(scaling, known, accounts, before)]
-    if len(known.measured) > 2:
+    lines = [] if scaling.cores else [
+        *_remarks(scaling, known, rows, accounts), *_bends(scaling, known, accounts, before)
+    ]  # fmt: skip
+    if len(known.measured) > 2 and not scaling.cores:
         law, why = known.law()
         lines += [_law(law, known) if law else why]
     lines += [f"{ended}; {units.counted(len(launches), 'launch')}"]
@@ -88,13 +96,17 @@ def _row(scaling: Scaling, known: Curve, accounts: Mapping[int, Account], place:
         value=measured.shown(scaling, float(np.median(values))),
         speedup=known.speedup(place),
         efficiency=known.efficiency(place),
-        gained=None if before is None else _gained(known, place, before),
+        gained=None if before is None or scaling.cores else _gained(known, place, before),
     )
     if not {place, known.base} <= accounts.keys():
         return row
     account, first = accounts[place], accounts[known.base]
     grown = count / scaling.counts[known.base] if scaling.weak else 1.0
-    return replace(row, busy=account.cpu_s / account.wall_s / count, cpu=account.cpu_s / first.cpu_s / grown)
+    workers = count if scaling.kind == "threads" else account.spent.get("workers", count)
+    row = replace(row, busy=account.cpu_s / account.wall_s / workers, cpu=account.cpu_s / first.cpu_s / grown)
+    if account.ghz and first.ghz and row.efficiency:
+        row = replace(row, ghz=account.ghz, common=row.efficiency.times(first.ghz / account.ghz))
+    return row
 
 
 def _remarks(scaling: Scaling, known: Curve, rows: Sequence[Row], accounts: Mapping[int, Account]) -> Iterator[str]:
@@ -140,10 +152,12 @@ def _law(law: curve.Law, known: Curve) -> str:
 def _best(known: Curve, scaling: Scaling, bound: float) -> str:
     fast, undecided = curve.fastest(known)
     lean, also = curve.most_efficient(known, bound)
-    count, kind = scaling.counts, scaling.kind
-    time = f"best for time: {units.counted(count[fast], kind.removesuffix('s'))}"
+    count = scaling.counts
+    time = f"best for time: {scaling.label(fast)}"
     if undecided:
         time += f" ({', '.join(str(count[place]) for place in sorted({*undecided}))} are not told apart)"
+    if scaling.cores:
+        return f"{time}, of {scaling.cores} cores"
     hours = f"none is surely above efficiency {bound:g}" if lean is None else (
         f"for core hours, efficiency {bound:g} and more: {count[lean]}"
     )  # fmt: skip
@@ -164,7 +178,7 @@ def _interval(each: Interval | None, form: str = ".2f") -> str:
 POINTS = Table[Row](
     "Scaling",
     [
-        Column("n", lambda row: str(row.count), "number", head=True),
+        Column("n", lambda row: f"{row.count} x {row.threads}" if row.threads else str(row.count), "number", head=True),
         Column("fills", lambda row: row.fills, spare=1),
         Column("value", lambda row: row.value, "number"),
         Column("speed-up", lambda row: _interval(row.speedup), "number"),
@@ -172,6 +186,8 @@ POINTS = Table[Row](
         Column("of added", lambda row: _interval(row.gained, ".0%"), "number", spare=2),
         Column("busy", lambda row: f"{row.busy:.0%}" if row.busy is not None else "", "number"),
         Column("CPU time ×", lambda row: f"{row.cpu:.2f}" if row.cpu is not None else "", "number", spare=3),
+        Column("GHz", lambda row: f"{row.ghz:.2f}" if row.ghz else "", "number", spare=4),
+        Column("at this clock", lambda row: _interval(row.common), "number", spare=4),
         Column("no value", lambda row: row.fault, "notes"),
     ],
 )
@@ -181,7 +197,8 @@ def text(result: Result) -> str:
     """Command, table, curve, reasons and the best numbers."""
     scaling = result.scaling
     kind = "weak" if scaling.weak else "strong"
-    head = f"{kind} scaling over {scaling.kind}: {shlex.join(scaling.commands[-1])}"
+    over = f"ranks x threads on {scaling.cores} cores" if scaling.cores else scaling.kind
+    head = f"{kind} scaling over {over}: {shlex.join(scaling.commands[-1])}"
     known = [row.efficiency.value for row in result.rows if row.efficiency]
     parts = [
         head,
@@ -204,7 +221,13 @@ def as_json(result: Result) -> str:
         return None if each is None else [each.value, each.low, each.high]
 
     rows = [
-        {"n": row.count, "speedup": three(row.speedup), "efficiency": three(row.efficiency), "fault": row.fault or None}
+        {
+            "n": row.count,
+            **({"threads": row.threads} if row.threads else {}),
+            "speedup": three(row.speedup),
+            "efficiency": three(row.efficiency),
+            "fault": row.fault or None,
+        }
         for row in result.rows
     ]
     scaling = result.scaling
@@ -230,7 +253,7 @@ def document(result: Result) -> Block:
     """The page: the best numbers, the curve beside the ideal one, the table, the reasons."""
     scaling = result.scaling
     drawn = [(row.count, row.speedup) for row in result.rows if row.speedup]
-    ideal = [count / drawn[0][0] for count, _ in drawn]
+    ideal = [1.0 if scaling.cores else count / drawn[0][0] for count, _ in drawn]
     chart = blocks.chart(
         "Speed-up",
         f"Over {scaling.kind}; dashed: ideal.",

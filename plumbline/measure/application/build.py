@@ -31,6 +31,8 @@ MARK = "built.json"
 POINTER = b"version https://git-lfs.github.com/spec/"
 #: the variable that names the file with a :class:`Runnable`, for ReFrame on this host
 VARIABLE = "PLUMB_APPLICATION"
+#: the variable with a regular expression that the names of its tests begin with, for the same
+PATTERN = "PLUMB_APPLICATION_TESTS"
 
 
 @dataclass(frozen=True)

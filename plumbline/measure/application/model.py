@@ -14,8 +14,8 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 from msgspec import Meta, Struct
 
-from plumbline.base import files, git, schemas, units
-from plumbline.base.errors import PlumbError, suggest
+from plumbline.base import files, git, paths, schemas, units
+from plumbline.base.errors import PlumbError, pick
 from plumbline.host import binder
 from plumbline.launch.witness.compare import Binds
 from plumbline.parsers.application import CheckRule, FigureRule, Rules, rate_name
@@ -35,6 +35,13 @@ MOST_BYTES = 2 << 30
 TAKEN = ("witness", "output", "profile", "stdout", "stderr")
 
 
+class Scale(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The curve of a program (``plumb scale``): the numbers of threads, ranks or nodes; none: the machine's steps."""
+
+    over: Literal["threads", "ranks", "nodes"] = "threads"
+    counts: list[Count] = []
+
+
 class Program(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A program, what it prints, and where its ranks and threads are placed.
 
@@ -45,7 +52,7 @@ class Program(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, f
     variant) and ``ranks`` those of a node; without them the placement decides. ``binds`` says what is bound:
     ``threads``, each to its CPU, as OpenMP does it, or ``ranks``, whose threads may run on any CPU of their rank; with
     ``itself`` the program binds its threads, as the placement has them. ``mpi`` says whether it is an MPI program.
-    ``time_limit_s`` is that of a launch, ``launches`` how many a campaign makes.
+    ``time_limit_s`` is that of a launch, ``launches`` how many a campaign makes, ``scale`` the points of its curve.
     """
 
     command: Annotated[str, Meta(min_length=1)] | Annotated[list[str], Meta(min_length=1)]
@@ -64,6 +71,7 @@ class Program(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, f
     environment: dict[str, str] = {}
     time_limit_s: Annotated[float, Meta(gt=0, le=1_000_000)] = 600.0
     launches: Count = 5
+    scale: Scale | None = None
 
     @property
     def words(self) -> list[str]:
@@ -100,8 +108,7 @@ class Application(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=Tru
         Raises :class:`PlumbError` for a program that is not one of ``file``.
         """
         for name in programs:
-            if name not in self.programs:
-                raise PlumbError(f"{file.name} has no program '{name}'", str(file), suggest(name, list(self.programs)))
+            pick(self.programs, name, f"{file.name} has no program '{name}'", str(file))
         return "|".join(f"{re.escape(test_name(self.application, name))}(%|$)" for name in programs or self.programs)
 
 
@@ -292,7 +299,11 @@ def check_out(source: Source, target: Path) -> Path:
     refuses.
     """
     if source.repository is None:
-        shutil.copytree(source.folder, target, symlinks=True)
+        builds = paths.build().resolve()  # it may lie within, and the target lies there
+        shutil.copytree(
+            source.folder, target, symlinks=True,
+            ignore=lambda place, names: [name for name in names if Path(place, name) == builds],
+        )  # fmt: skip
         return target
     git.check_out(source.repository, str(source.commit), target)
     return target / source.folder.relative_to(source.repository)
@@ -301,7 +312,10 @@ def check_out(source: Source, target: Path) -> Path:
 def _digest(folder: Path) -> str:
     """SHA-256 of the names and contents of all files below ``folder``."""
     digest, size = hashlib.sha256(), 0
+    builds = paths.build().resolve()
     for file in sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()):
+        if file.is_relative_to(builds):
+            continue
         size += file.stat().st_size
         if size > MOST_BYTES:
             cure = f"git init there, or move {FILE} to a folder with what is measured alone"

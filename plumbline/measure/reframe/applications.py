@@ -1,11 +1,14 @@
 """The test file of applications: a class for each program of the plumb.yaml that ``plumb run`` built.
 
 ReFrame loads it (``reframe -c``); :data:`VARIABLE` names the list of the built programs.
+It makes every test of a file and then selects some: those that :data:`PATTERN` excludes are not declared.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ from reframe.core.builtins import parameter
 from reframe.core.meta import make_test
 
 from plumbline.launch.prepare import APPLICATION
-from plumbline.measure.application.build import VARIABLE, Runnable
+from plumbline.measure.application.build import PATTERN, VARIABLE, Runnable
 from plumbline.measure.application.model import Program
 from plumbline.measure.reframe import PlumbTest
 from plumbline.parsers.application import FigureRule, rate_name
@@ -49,15 +52,30 @@ def _margins(rule: FigureRule) -> dict[str, float]:
     return {name: value for name, value in margins.items() if value is not None}
 
 
-def _tests(built: Runnable) -> None:
+def _wanted(test: str, values: dict[str, list[Any]], pattern: str) -> list[dict[str, Any]]:
+    """The parameters, chosen from ``values``, with which the name of a test begins with what ``pattern`` matches."""
+    variants = (dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values()))
+    return [
+        variant
+        for variant in variants
+        if re.match(pattern, test + "".join(f"%{name}={value}" for name, value in variant.items()))
+    ]
+
+
+def _tests(built: Runnable, pattern: str) -> None:
     for name, program in built.programs.items():
+        several = program.threads if isinstance(program.threads, list) else []
+        values: dict[str, list[Any]] = {"placement": program.placements, **({"threads": several} if several else {})}
+        if not (wanted := _wanted(built.test(name), values, pattern)):
+            continue
+        values = {name: list(dict.fromkeys(variant[name] for variant in wanted)) for name in values}
         rates = [rate_name(figure, work) for figure, rule in program.figures.items() for work in rule.rates]
         body: dict[str, Any] = {
             "__doc__": f"{name} of {built.code.name}",
             "built": built,
             "called": name,
             "program": program,
-            "placement": parameter(program.placements, type=str),
+            "placement": parameter(values["placement"], type=str),
             "memory": program.memory or ("firsttouch" if program.binds == "itself" else None),
             "ranks_per_node": program.ranks or (0 if program.mpi else 1),
             "nodes": program.nodes,
@@ -70,9 +88,8 @@ def _tests(built: Runnable) -> None:
             "tags": {"application"},
         }
         if program.threads:
-            several = isinstance(program.threads, list)
-            body["threads"] = parameter(program.threads, type=int) if several else program.threads
+            body["threads"] = parameter(values["threads"], type=int) if several else program.threads
         rfm.simple_test(make_test(built.test(name), (ApplicationTest,), body, module=__name__))
 
 
-_tests(msgspec.json.decode(Path(os.environ[VARIABLE]).read_bytes(), type=Runnable))
+_tests(msgspec.json.decode(Path(os.environ[VARIABLE]).read_bytes(), type=Runnable), os.environ.get(PATTERN, ""))

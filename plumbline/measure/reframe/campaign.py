@@ -89,7 +89,8 @@ class Tests:
 
     ``variables`` are for ReFrame on this host alone: a job has the files of its stage folder. ``part`` says why these
     are not all tests of the profile, ``experiment`` which experiment they are for, if they are for one. They are run in
-    ``rounds``, one after the other. ``unbuilt``: why the application was not built with a stack.
+    ``rounds``, one after the other, and usually take ``expected_s`` seconds in all, if that is known. ``unbuilt``: why
+    the application was not built with a stack.
     """
 
     files: Sequence[Path]
@@ -99,6 +100,7 @@ class Tests:
     part: str | None = None
     experiment: str | None = None
     rounds: int = 1
+    expected_s: float = 0.0
     unbuilt: Sequence[str] = ()
 
 
@@ -249,7 +251,10 @@ def _follow(command: list[str], environment: dict[str, str], here: str, tests: T
                     if case.state != "SKIP":
                         if earlier is None:
                             earlier = outcome.earlier(here, tests.profile, total, case.test)
-                        text = f"about {units.human_seconds(left(ended, total, earlier, is_quick))} left"
+                        rest = left(ended, total, earlier, is_quick)
+                        if tests.expected_s and not earlier:
+                            rest = left_in_rounds(ended, total, tests)
+                        text = f"about {units.human_seconds(rest)} left"
                         print(f"{number:>4}/{total} {case.state:<4} {case.label}  ({text})", flush=True)
                         terminal.progress(number, total, text)
             return child.wait(), ended
@@ -297,6 +302,23 @@ def left(ended: Sequence[Case], total: int, earlier: Sequence[Sequence[tuple[str
     if not count:
         mixed = ended[next(place for place, case in enumerate(ended) if case.state != "SKIP") :]
         waiting = {"": (total - len(ended)) * len(ran) / len(mixed)}
+    return units.time_left(ran, waiting, usual)
+
+
+def left_in_rounds(ended: Sequence[Case], total: int, tests: Tests) -> float:
+    """Seconds that the rest takes: each case as in the rounds before, in the first round by ``expected_s``.
+
+    >>> lab, case = Tests([], "lab", [], rounds=2, expected_s=80), Case("OK", "a", seconds=10)
+    >>> left_in_rounds([case], 4, lab), left_in_rounds([case, replace(case, label="b"), case], 4, lab)
+    (70.0, 10.0)
+    """
+    ran = [(case.label, case.seconds) for case in ended]
+    waiting = {label: tests.rounds - number for label, number in Counter(label for label, _ in ran).items()}
+    unseen, spent = total // tests.rounds - len(waiting), sum(seconds for _, seconds in ran)
+    usual = {}
+    if unseen > 0:
+        usual[""] = max((tests.expected_s / tests.rounds - spent) / unseen, spent / len(ran))
+        waiting[""] = tests.rounds * unseen
     return units.time_left(ran, waiting, usual)
 
 
@@ -411,16 +433,18 @@ def built(
     return builds, [f"not built with {name}: {message}" for name, message in messages.items()]
 
 
-def prepared(file: Path, state: Source, stacks: Sequence[str], folder: Path, say: Callable[[str], None]) -> Tests:
+def prepared(
+    file: Path, state: Source, stacks: Sequence[str], folder: Path, say: Callable[[str], None], test: str | None = None
+) -> Tests:
     """The tests of the application of ``file`` in a ``state`` of its code, built with each of ``stacks``.
 
-    Their list for ReFrame is written to ``folder``.
+    ``test`` is a regular expression that their names begin with. Their list for ReFrame is written to ``folder``.
     """
     builds, unbuilt = built(file, state, stacks, say)
     runnable = build.Runnable.of(builds)
     listing = folder / f"{state.key}.json"
     files.replace(listing, msgspec.json.encode(runnable).decode())
-    variables = {build.VARIABLE: str(listing)}
+    variables = {build.VARIABLE: str(listing), build.PATTERN: test or ""}
     test_file = Path(__file__).with_name("applications.py")
     return Tests([test_file], runnable.code.name, [], variables, unbuilt=unbuilt)
 

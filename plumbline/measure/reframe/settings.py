@@ -11,7 +11,7 @@ from typing import Any
 
 from plumbline import mpi, schedulers, site
 from plumbline.base import paths
-from plumbline.base.errors import PlumbError, suggest
+from plumbline.base.errors import PlumbError, pick, suggest
 from plumbline.base.schemas.site import Partition, Site
 from plumbline.site.nodes import choice
 from plumbline.stacks import manifest as manifests
@@ -153,17 +153,16 @@ def extend(
 
     extended = copy.deepcopy(dict(site_configuration))
     systems = {item["name"]: item for item in extended.get("systems", [])}
-    if system not in systems:
-        raise PlumbError(f"no system '{system}'", "site_configuration", suggest(system, systems))
+    parts = pick(systems, system, f"no system '{system}'", "site_configuration")["partitions"]
     facts = site.load(site_name or system)
     if not isinstance(environments, Mapping) or not isinstance(partitions or {}, Mapping):
         raise PlumbError("environments and partitions are dictionaries", "reframe.extend", "{'YOURS': 'OURS'}")
     known = {part.name: part for part in facts.partitions}
     known |= {name: site.partition(facts, ours) for name, ours in (partitions or {}).items()}
-    matched, theirs = [], [part["name"] for part in systems[system]["partitions"]]
+    matched, theirs = [], [part["name"] for part in parts]
     if lost := sorted((partitions or {}).keys() - {*theirs}):
         raise PlumbError(f"system {system} has no partition '{lost[0]}'", "partitions", suggest(lost[0], theirs))
-    for part in systems[system]["partitions"]:
+    for part in parts:
         if mine := known.get(part["name"]):
             part["extras"] = {**part.get("extras", {}), EXTRAS: _facts(facts, mine)}
             matched.append(part)

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 from reframe.core.backends import getlauncher
 from reframe.core.builtins import run_after, run_before, variable
-from reframe.core.exceptions import PerformanceError
+from reframe.core.exceptions import PerformanceError, ReframeError
 
 from plumbline import mpi, schedulers, site
 from plumbline.base import paths, units
@@ -54,6 +54,11 @@ def _job(variant: Variant, plan: Plan) -> bytes:
     others = {key: value for key, value in variant.params.items() if key not in PLACING}
     where = [plan.bound, plan.threads, plan.ranks, plan.map if variant.nodes > 1 else None]
     return msgspec.json.encode([compared, others, where], order="sorted")
+
+
+def _refused(message: str, where: str, cure: str) -> ReframeError:
+    """A fault that ReFrame shows without a traceback."""
+    return ReframeError(str(PlumbError(message, where, cure)))
 
 
 class PlumbTest(RecordShown, WaitingTest):
@@ -144,7 +149,7 @@ class PlumbTest(RecordShown, WaitingTest):
     def choose_launches(self) -> None:
         """Set the number of launches: the profile's, unless the command line gives one."""
         if self.profile not in LAUNCHES:
-            raise PlumbError(f"unknown profile '{self.profile}'", "-S profile", f"one of {', '.join(LAUNCHES)}")
+            raise _refused(f"unknown profile '{self.profile}'", "-S profile", f"one of {', '.join(LAUNCHES)}")
         self.launches = self.launches or LAUNCHES[self.profile]
 
     @run_after("setup")
@@ -155,7 +160,7 @@ class PlumbTest(RecordShown, WaitingTest):
             return
         if parameter and requested not in parameter.values:
             known = ", ".join(str(count) for count in parameter.values)
-            raise PlumbError(
+            raise _refused(
                 f"{type(self).__name__} has no variant of {requested} threads", "-S threads", f"one of {known}"
             )
         self.skip_if(bool(parameter) and self.threads != requested, f"-S threads={requested}")

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from plumbline.base.errors import PlumbError
-from plumbline.extras.scale import bends, curve, measured, shown
+from plumbline.extras.scale import bends, clocks, curve, gated, measured, shown
 from plumbline.extras.scale.bends import Account, Step
 from plumbline.extras.scale.curve import Curve
 from plumbline.extras.scale.measured import Scaling
+from plumbline.judge import decide
+from plumbline.judge.pairs import Column, Pairs, efficiency
 from plumbline.parsers.application import FigureRule
+from plumbline.records.launch import RankSeen, ThreadSeen
+from plumbline.statistics.paired import PairedRule
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "rates"))
 from scaling import COUNTS, LAWS, N, planted
@@ -105,6 +113,17 @@ def test_the_account_of_cpu_time_names_the_cause(planted_step: Step, name: str) 
     assert f"of +100 %: {name}: " in bends.sentence(planted_step)
 
 
+def test_an_efficiency_that_falls_is_said_with_both_values() -> None:
+    """Twice as fast on two threads; the candidate, which is as fast on one, 1.6 times."""
+    noise = 0.002 * np.random.default_rng(5).standard_normal((4, 30))
+    times = (np.exp(noise) * np.array([[1.0], [1.0], [0.5], [0.625]])).tolist()
+    one, two = (Pairs("t", Column(old), Column(new), "lower") for old, new in (times[:2], times[2:]))
+    (verdict,) = decide.decide([efficiency("p %threads=2: efficiency", two, one, 2.0)], PairedRule())
+    assert gated.sentence(verdict) == "efficiency at 2 threads: fell from 1.00 to 0.80 (0.80 to 0.80)"
+    (verdict,) = decide.decide([efficiency("p %threads=2: efficiency", one, one, 2.0)], PairedRule())
+    assert gated.sentence(verdict).startswith("efficiency at 2 threads: 0.50, and 0.50 (")
+
+
 @pytest.mark.parametrize(
     "launch",
     [
@@ -122,6 +141,44 @@ def test_launches_that_were_not_measured_are_one_line(tmp_path: Path, launch: st
     (tmp_path / measured.FILE).write_text(f"[{{{launch}}}]")
     with pytest.raises(PlumbError, match="not the launches of a scaling"):
         measured.kept(tmp_path, scaling)
+
+
+def test_a_clock_that_falls_is_a_cause_where_it_is_known() -> None:
+    slower = step(10.0, 2.5)
+    assert "a lower clock" in bends.sentence(slower)
+    clocked = [dataclasses.replace(each, ghz=ghz) for each, ghz in ((slower.old, 3.5), (slower.new, 2.8))]
+    known = dataclasses.replace(slower, old=clocked[0], new=clocked[1])
+    assert "clock: the clock of the CPUs fell from 3.50 to 2.80 GHz" in bends.sentence(known)
+    same = dataclasses.replace(slower, old=clocked[0], new=dataclasses.replace(clocked[1], ghz=3.5))
+    assert "a lower clock" not in bends.sentence(same)
+    scaling = Scaling(
+        name="x", kind="threads", counts=[2, 4], commands=[["x"]] * 2, placement="", weak=False,
+        rule=FigureRule(wall=True), minutes=1.0, rounds=3, seed=1, circumstances={},
+    )  # fmt: skip
+    row = shown._row(scaling, Curve((2, 4), np.array([[4.0] * 3, [2.5] * 3])), dict(enumerate(clocked)), 1, 0)
+    assert row.common
+    assert row.common.value == pytest.approx(0.8 * 3.5 / 2.8)
+
+
+def test_clocks_are_those_of_the_cpus_of_the_launch(tmp_path: Path) -> None:
+    for cpu, khz in ((0, "3500000"), (1, "2500000"), (2, "800000")):
+        folder = tmp_path / f"sys/devices/system/cpu/cpu{cpu}/cpufreq"
+        folder.mkdir(parents=True)
+        (folder / "scaling_cur_freq").write_text(khz)
+    thread = ThreadSeen(name="p", affinity=[0, 1], last_cpu=0)
+    rank = RankSeen(host=os.uname().nodename, rank=0, local_rank=0, threads=[thread], memory={}, usage={})
+    with clocks.Clocks(tmp_path) as looks:
+        assert looks.of([rank]) == 0.0
+        while not looks.looks:
+            time.sleep(0.01)
+    assert looks.of([rank]) == 3.0
+    assert looks.of([structs.replace(rank, host="elsewhere")]) == 0.0
+
+
+def test_nodes_share_no_memory() -> None:
+    known = bends.cause(dataclasses.replace(step(12.0, 3.0), kind="nodes"))
+    assert known
+    assert known.name == "copies, or waits that poll"
 
 
 def test_two_causes_at_once_are_not_decided() -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import runpy
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
+import reframe
 import samples
 import stack_manifest
 import yaml
@@ -516,3 +519,53 @@ def test_a_file_outside_of_the_repository_describes_commits_without_one(reposito
     file.write_text(yaml.safe_dump({**GOOD, "code": "nowhere"}))
     with pytest.raises(PlumbError, match="code: there is no folder"):
         model.load(file)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "count"),
+    [
+        ("", 9),
+        ("heat_a", 4),
+        ("heat_a%placement=core", 2),
+        (r".*threads=2$", 2),
+        ("heat_b|heat_a.*=none", 3),
+        ("no", 0),
+    ],
+)
+def test_of_many_variants_reframe_makes_those_that_a_pattern_means(tmp_path, monkeypatch, pattern, count):
+    """ReFrame selects by the names that it gives them, which those of all variants show."""
+    figures = {"time": FigureRule(wall=True)}
+    program = model.Program(command="a", figures=figures, placements=["core", "none"], threads=[1, 2])
+    many = model.Program(command="a", figures=figures, placements=["core", "none", "node", "numa"])
+    programs = {"a": program, "b": model.Program(command="b", figures=figures), "c": many}
+    state = ApplicationState(name="heat", program="")
+    listing = tmp_path / "list.json"
+    listing.write_bytes(msgspec.json.encode(build.Runnable(code=state, programs=programs, stacks={})))
+    monkeypatch.setenv(build.VARIABLE, str(listing))
+
+    def names(pattern):
+        monkeypatch.setenv(build.PATTERN, pattern)
+        declared: list[Any] = []
+        monkeypatch.setattr(reframe, "simple_test", declared.append)
+        runpy.run_path(str(Path(campaign.__file__).with_name("applications.py")))
+        for test in declared:
+            for number in range(test.num_variants):
+                params = test.get_variant_info(number)["params"]
+                yield test.__name__ + "".join(f"%{name}={value}" for name, value in params.items())
+
+    assert [*names(pattern)] == [name for name in names("") if re.match(pattern, name)]
+    assert len([*names(pattern)]) == count
+
+
+def test_builds_in_the_folder_of_the_code_are_no_part_of_it(tmp_path, monkeypatch):
+    """Without git the folder itself is copied: its builds would go into themselves without end."""
+    folder = tmp_path / "code"
+    folder.mkdir()
+    file = written(folder, GOOD)
+    monkeypatch.setenv("PLUMB_BUILD", str(folder / "builds"))
+    before = model.present_code(file)
+    target = folder / "builds" / "applications" / "state"
+    target.parent.mkdir(parents=True)
+    (target.parent / "log").write_text("built")
+    assert model.present_code(file).identity == before.identity
+    assert sorted(path.name for path in model.check_out(before, target).iterdir()) == ["plumb.yaml"]

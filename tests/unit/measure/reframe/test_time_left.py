@@ -109,6 +109,19 @@ def test_the_first_line_of_a_campaign() -> None:
     assert campaign.left([done], 204, [], True) == pytest.approx(329 - 4.5, rel=0.15)
 
 
+@pytest.mark.parametrize("pace", [0.7, 1.0, 1.5])
+def test_the_first_run_of_a_lab_is_within_one_and_a_half(pace: float) -> None:
+    """Five rounds of cases that take 1 to 40 s, the longest last, on machines unlike that of the declared minutes."""
+    seconds = [1, 2, 4, 8, 20, 40]
+    lab = campaign.Tests([], "lab", [], rounds=5, expected_s=5 * sum(seconds))
+    run = [
+        Case("OK", f"case{place} /1", seconds=pace * second) for _ in range(5) for place, second in enumerate(seconds)
+    ]
+    for number in range(3, len(run)):
+        known = campaign.left_in_rounds(run[:number], len(run), lab)
+        assert known == pytest.approx(sum(case.seconds for case in run[number:]), rel=0.5), number
+
+
 def test_a_case_that_failed_says_nothing_of_the_others() -> None:
     """It waited for its time limit, or ended at once."""
     first, second = (Case("FAIL", "dgemm_node /1 @s:p+e", seconds=seconds) for seconds in (180.0, 0.2))
