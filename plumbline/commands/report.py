@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from plumbline.base import files, group, paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import options
 from plumbline.commands.options import command, flag, option
-from plumbline.judge import agreement, compare, hybrid, sides
+from plumbline.judge import agreement, compare, from_tools, hybrid, sides
 from plumbline.records import notes, outcome, query, sources
 from plumbline.show import compare as forms
 from plumbline.show import pages, summary
@@ -21,6 +22,7 @@ from plumbline.show.report import data
         "sides",
         "a stack, site, SITE:PARTITION, node, campaign, commit, or period FROM..TO (2026-10..2026-11); "
         "KIND=VALUE[,KIND=VALUE] names the kind, also placement=NAME and tag=NAME (a git tag); "
+        "with a / or .json: files of another benchmark tool, or a folder of them; "
         "all are compared with the first; with --hybrid: PROGRAMs of plumb.yaml",
         nargs="*",
         metavar="SIDE",
@@ -48,6 +50,8 @@ def run_compare(args: argparse.Namespace) -> int:
         return _hybrid(args)
     if len(args.sides) < 2:
         raise PlumbError("one side is nothing to compare", "plumb compare", "give two, such as the names of two stacks")
+    if all(name.endswith(".json") or "/" in name for name in args.sides):
+        return _show(args, from_tools.compare([*map(Path, args.sides)]))
     rows, damages = options.rows(args, comparable=True)
     if not rows:
         raise PlumbError("no valid record to compare", str(paths.results()), "plumb list shows what there is")
@@ -60,12 +64,16 @@ def run_compare(args: argparse.Namespace) -> int:
         cure = unlike(comparison) or "plumb list shows what there is"
         message = "the sides have no figure in common" + (" that is alike" if comparison.unlike else "")
         raise PlumbError(message, "plumb compare", cure)
+    return _show(args, comparison) or int(options.report_damage(damages))
+
+
+def _show(args: argparse.Namespace, comparison: compare.Comparison) -> int:
     options.write("the comparison", args.output, forms.of(comparison))
     if args.json or not args.output:
         print((forms.as_json if args.json else forms.text)(comparison))
     else:
         print("\n".join(f"compared: {file}, {closing(comparison)}" for file in args.output))
-    return int(options.report_damage(damages))
+    return 0
 
 
 def _hybrid(args: argparse.Namespace) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -142,7 +143,7 @@ def compare(
     )
     unlike = [[key for key in keys if key not in shared] for keys in named.values()]
     spread = session_spread(rows)
-    lines = tuple(_judged([(key, *_cells(on_sides[key], key.unit)) for key in shared], doubtful, spread))
+    lines = tuple(judged([(key, *_cells(on_sides[key], key.unit)) for key in shared], doubtful, spread))
     fewest = min((len(cell.sessions) for line in lines for cell in line.cells if cell), default=unpaired.ENOUGH)
     can_grow = not any(kind in ("campaign", "period") for side in sides for kind, _ in side.conditions)
     return Comparison(
@@ -195,7 +196,7 @@ def session_spread(rows: Sequence[AnyRecord]) -> float:
         if figure.value > 0
     )
     medians = (group(values).values() for values in series.values())
-    return unpaired.session_spread([float(np.median(session)) for session in sessions] for sessions in medians)
+    return unpaired.session_spread([statistics.median(session) for session in sessions] for sessions in medians)
 
 
 def _key(row: AnyRecord, figure: Figure, loose: set[str], called: str) -> Key:
@@ -225,7 +226,7 @@ def cell(measured: Sequence[Sequence[Any]], unit: str) -> Cell:
         for sample in figure.samples
     )
     return Cell(
-        float(np.median([float(np.median(samples)) for samples in sessions.values()])),
+        float(statistics.median(map(statistics.median, sessions.values()))),
         tuple(row.id for row, _ in measured),
         tuple(tuple(samples) for samples in sessions.values()),
         sum(row.disturbed_count for row, _ in measured),
@@ -235,7 +236,7 @@ def cell(measured: Sequence[Sequence[Any]], unit: str) -> Cell:
     )
 
 
-def _judged(
+def judged(
     measured: Sequence[tuple[Key, str, tuple[Cell | None, ...]]],
     doubtful: Collection[tuple[str, str]],
     spread: float,

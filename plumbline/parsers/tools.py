@@ -17,18 +17,21 @@ from plumbline.base.errors import PlumbError
 Times = tuple[str, list[float]]
 #: files of asv beside its results
 OTHERS = ("benchmarks.json", "machine.json")
-CURE = "give files of pytest-benchmark, Google Benchmark, hyperfine, criterion (sample.json) or asv"
+CURE = "give files of pytest-benchmark, Google Benchmark, hyperfine, criterion (sample.json), asv or Conbench"
+#: units of time in seconds
+SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
 @dataclass(frozen=True)
 class Run:
     """A run of a suite: its start, or else the last change of its file, in seconds, and the time of each benchmark.
 
-    The time is the median of the repetitions, in the unit of the tool.
+    The time is the median of the ``repetitions``, in seconds.
     """
 
     when: float
     times: Mapping[str, float]
+    repetitions: Mapping[str, list[float]]
 
 
 def _pytest(document: Any, _: Path) -> Iterator[Times]:
@@ -38,12 +41,13 @@ def _pytest(document: Any, _: Path) -> Iterator[Times]:
 
 def _google(document: Any, _: Path) -> Iterator[Times]:
     measured = [item for item in document["benchmarks"] if item["run_type"] == "iteration"]
-    yield from group((f"{item['run_name']} ({item['time_unit']})", item["real_time"]) for item in measured).items()
+    times = ((item["run_name"], item["real_time"] * SECONDS[item["time_unit"]]) for item in measured)
+    yield from group(times).items()
 
 
 def _criterion(document: Any, file: Path) -> Iterator[Times]:
     both = zip(document["times"], document["iters"], strict=True)
-    yield "/".join(file.absolute().parts[-3:-2]), [time / iterations for time, iterations in both]
+    yield "/".join(file.absolute().parts[-3:-2]), [time * SECONDS["ns"] / iterations for time, iterations in both]
 
 
 def _asv(document: Any, _: Path) -> Iterator[Times]:
@@ -52,6 +56,11 @@ def _asv(document: Any, _: Path) -> Iterator[Times]:
         for values, seconds in zip(itertools.product(*row["params"]), row["result"] or [], strict=False):
             if name.rpartition(".")[2].startswith("time_") and seconds is not None:
                 yield " ".join([name, *values]), [seconds]
+
+
+def _conbench(document: Any, _: Path) -> Iterator[Times]:
+    factor = SECONDS[document["stats"]["unit"]]
+    yield " ".join(map(str, document["tags"].values())), [time * factor for time in document["stats"]["data"]]
 
 
 #: members by which a form is known -> where it has the start, and the function that reads it
@@ -64,6 +73,7 @@ READERS: dict[tuple[str, ...], tuple[Callable[[Any], str | None], Callable[[Any,
         lambda document, _: ((item["command"], item["times"]) for item in document["results"]),  # hyperfine
     ),
     ("iters", "times"): (lambda _: None, _criterion),
+    ("stats", "tags"): (lambda document: document["timestamp"], _conbench),
 }
 
 
@@ -81,4 +91,4 @@ def read(file: Path) -> Run:
         raise PlumbError(f"the results cannot be read: {type(error).__name__}: {error}", str(file), CURE) from error
     if not medians:
         raise PlumbError("it has no time", str(file), CURE)
-    return Run(when, medians)
+    return Run(when, medians, times)

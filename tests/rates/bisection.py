@@ -25,7 +25,16 @@ from promises import Promises
 from scipy import stats
 
 from plumbline.extras.search.bisect.commits import Commits, Term
-from plumbline.extras.search.bisect.search import MUST_DETECT, TOLERANCE, BisectionFindings, Comparison, Search, decided
+from plumbline.extras.search.bisect.search import (
+    MUST_DETECT,
+    SCREENED,
+    TOLERANCE,
+    BisectionFindings,
+    Comparison,
+    Search,
+    decided,
+    screened,
+)
 from plumbline.statistics import paired
 from plumbline.statistics.paired import CAP, SCALE, PairedRule
 
@@ -91,13 +100,15 @@ class World:
         broken = {int(place) for place in np.flatnonzero(draw.random(len(names)) < kind.broken)}
         return cls(names, levels, changed, broken - {0, len(names) - 1}, model, draw)
 
-    def compare(self, baseline: str, candidate: str, rule: PairedRule, *, again: bool = False) -> Comparison:
+    def compare(
+        self, baseline: str, candidate: str, rule: PairedRule, *, again: bool = False, screen: bool = False
+    ) -> Comparison:
         """Gates of simulated pairs, as many as plumb bisect makes; each has pairs of its own, ``again`` or not."""
         ends = (baseline, candidate) == (self.names[0], self.names[-1])
-        return decided(lambda _: self.gate(baseline, candidate, rule), ends=ends)
+        return decided(lambda _: self.gate(baseline, candidate, rule, screen=screen), ends=ends)
 
-    def gate(self, baseline: str, candidate: str, rule: PairedRule) -> Comparison:
-        """One gate of simulated pairs."""
+    def gate(self, baseline: str, candidate: str, rule: PairedRule, *, screen: bool = False) -> Comparison:
+        """One gate of simulated pairs; ``screen``: its first ones may decide."""
         margins = {"tolerance": rule.tolerance, "must_detect": rule.must_detect}
         both = {"baseline": baseline, "candidate": candidate}
         unusable = tuple(name for name in (baseline, candidate) if self.places[name] in self.broken)
@@ -108,6 +119,8 @@ class World:
         found = paired.decisions(logs, np.array([CAP]), rule)
         pairs = int(found.pairs[0])
         state = int(simulate.steady(logs[:, :pairs], found.state, rule)[0])
+        if screen and (early := screened(logs[0], rule)):
+            pairs, state = SCREENED, early
         estimates = paired.estimate(logs[:, :pairs])
         ratio, low, high = (
             float(np.exp(part[0] / SCALE)) for part in (estimates.centre, estimates.low, estimates.high)
@@ -161,9 +174,11 @@ def by_program(
         looked.add(name)
         return first.setdefault(int((changed <= searched.places[name]).sum()), name)
 
-    def compare(baseline: str, candidate: str, rule: PairedRule, *, again: bool = False) -> Comparison:
+    def compare(
+        baseline: str, candidate: str, rule: PairedRule, *, again: bool = False, screen: bool = False
+    ) -> Comparison:
         key = baseline, candidate, rule, again
-        known[key] = known.get(key) or searched.compare(baseline, candidate, rule)
+        known[key] = known.get(key) or searched.compare(baseline, candidate, rule, screen=screen)
         return known[key]
 
     found = BisectionFindings()
@@ -283,7 +298,8 @@ def keep(rate: Rate, promises: Promises) -> None:
     promises.keep(f"{search}: {rate.wrong} named another commit", is_kept=rate.wrong == 0)
     if rate.kind == HIDDEN:
         return
-    least = 0.95 if rate.model == "noisy" else 0.98
+    # a second change may be too little to search on, by the noise of two gates
+    least = 0.95 if rate.model == "noisy" or len(rate.kind.steps) > 1 else 0.98
     promises.keep(f"{search}: {rate.right} of {rate.searches} right", is_kept=rate.right >= least * rate.searches)
     if rate.model == "quiet":
         steps = len(rate.kind.steps)

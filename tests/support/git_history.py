@@ -76,7 +76,9 @@ class Judge:
     asked: list[tuple[str, str]] = field(default_factory=list)
     known: dict[tuple[object, ...], Comparison] = field(default_factory=dict)
 
-    def compare(self, baseline: str, candidate: str, rule: PairedRule, *, again: bool = False) -> Comparison:
+    def compare(
+        self, baseline: str, candidate: str, rule: PairedRule, *, again: bool = False, screen: bool = False
+    ) -> Comparison:
         """As :data:`plumbline.extras.search.bisect.search.Compare`."""
         known = self.history.subjects
         both = known[baseline], known[candidate]

@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 from msgspec import structs
-from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.representer import RoundTripRepresenter
@@ -29,6 +28,7 @@ from plumbline.judge.references.match import Calibrated, Calibration, Document, 
 from plumbline.records.figure import Figure
 from plumbline.records.model import AnyRecord
 from plumbline.site import family
+from plumbline.site.write import yaml_editor
 from plumbline.statistics import basic, special
 
 #: the narrowest tolerance of a calibrated reference, and the widest that is worth having
@@ -179,10 +179,7 @@ def merged(file: Path, name: str, wanted: Sequence[Calibrated]) -> str:
 
     Raises :class:`PlumbError` for a file that cannot be read or does not obey its schema.
     """
-    editor = YAML()
-    editor.preserve_quotes = True
-    editor.width = 120
-    editor.indent(mapping=2, sequence=4, offset=2)
+    editor = yaml_editor()
     editor.Representer = _Representer
     try:
         before = file.read_text(encoding="utf-8") if file.exists() else HEADER.format(test=name)

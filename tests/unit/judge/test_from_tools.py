@@ -19,22 +19,23 @@ DATA = paths.root() / "tests/data/tools"
     ("name", "times"),
     [
         ("pytest-benchmark", ["test_sort.py::test_sort", "test_sort.py::test_sum"]),
-        ("google-benchmark", ["BM_sort/64 (us)", "BM_sort/512 (us)"]),
+        ("google-benchmark", ["BM_sort/64", "BM_sort/512"]),
         ("hyperfine", ["sleep 0.01"]),
+        ("conbench", ["sort 20000"]),
         ("asv", ["sums.Sums.time_sum 100", "sums.Sums.time_sum 1000", "sums.time_plain"]),
     ],
 )
 def test_the_files_of_the_tools_are_read(name, times):
     run = tools.read(DATA / f"{name}.json")
     assert list(run.times) == times
-    assert all(0 < value < 20 for value in run.times.values())
+    assert all(1e-8 < value < 0.1 for value in run.times.values()), "seconds"
     if name in ("pytest-benchmark", "google-benchmark"):
         begun = datetime.datetime.fromtimestamp(run.when, datetime.timezone.utc)
         assert f"{begun:%Y-%m-%dT%H}" == "2026-11-29T18"
 
 
 def test_a_sample_of_criterion_is_called_as_its_folder():
-    assert dict(tools.read(DATA / "sum/new/sample.json").times) == {"sum": pytest.approx(1.56, rel=0.7)}
+    assert dict(tools.read(DATA / "sum/new/sample.json").times) == {"sum": pytest.approx(1.56e-9, rel=0.7)}
 
 
 def put(folder, number, seconds, when, command="./x"):
@@ -143,7 +144,10 @@ def test_a_run_of_criterion_or_asv_is_a_folder_with_other_files_too(tmp_path):
                 )
                 os.utime(folder / "sample.json", (1e9 + 2 * number + place,) * 2)
     found = from_tools.pairs(tmp_path / "old", tmp_path / "new")
-    assert {item.name: item.candidate.values for item in found} == {"sort": [8.0, 8.5], "sum": [6.0, 6.5]}
+    assert {item.name: item.candidate.values for item in found} == {
+        "sort": pytest.approx([8e-9, 8.5e-9]),
+        "sum": pytest.approx([6e-9, 6.5e-9]),
+    }
     (tmp_path / "asv").mkdir()
     (tmp_path / "asv" / "machine.json").write_text("{}")
     (tmp_path / "asv" / "c-existing.json").write_text((DATA / "asv.json").read_text())
@@ -157,3 +161,35 @@ def test_a_folder_of_runs_is_a_history(tmp_path, capsys):
     assert cli.main(words) == 1
     (line,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert (line["series"], line["points"], line["alarms"][0]["index"]) == ("./x", 40, "2001-10-07T01:46:40Z")
+
+
+def compared(capsys, *words):
+    assert cli.main(["compare", *map(str, words), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_runs_without_pairs_are_compared_as_sessions(runs, capsys):
+    """Here all of the old side came before the new one, so that a gate gives no verdict."""
+    old, new = runs(1.05, lambda number, side: 100 * side + number)
+    comparison = compared(capsys, old, new)
+    (line,) = comparison["lines"]
+    assert (line["claimed"], line["differences"][1]["basis"]) == ([False, True], "sessions")
+    assert line["differences"][1]["ratio"] == pytest.approx(1.05, abs=0.005)
+    assert [line["cells"][1]["launches"], line["unit"], line["better"]] == [60, "s", "lower"]
+    assert comparison["circumstances"][0][0] == "begun (UTC)"
+    assert cli.main(["compare", str(old), str(new), str(runs(1.0)[0] / "3.json")]) == 2
+    assert "a copy of" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("ratio", "claimed"), [(1.2, False), (4.0, True)])
+def test_a_file_of_each_side_shows_only_large_differences(tmp_path, capsys, ratio, claimed):
+    """One run cannot show how runs differ, however often it repeats."""
+    for name, seconds in (("a", 1.0), ("b", ratio)):
+        put(tmp_path, name, seconds, 1e9, f"./{name}")
+    (line,) = compared(capsys, tmp_path / "a.json", tmp_path / "b.json")["lines"]
+    assert (line["claimed"][1], line["differences"][1]["basis"]) == (claimed, "launches")
+    assert cli.main(["compare", str(tmp_path / "a.json"), str(tmp_path / "b.json")]) == 0
+    out = capsys.readouterr().out
+    assert "~: from fewer than 3 sessions of a side, which are taken to differ by 15 %" in out
+    assert cli.main(["compare", str(tmp_path / "a.json"), str(DATA / "pytest-benchmark.json")]) == 2
+    assert "no benchmark in common" in capsys.readouterr().err

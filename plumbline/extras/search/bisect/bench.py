@@ -11,6 +11,7 @@ import random
 import shutil
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,12 @@ from plumbline.base import files, git, paths
 from plumbline.base.schemas.site import Partition
 from plumbline.base.verdicts import severity
 from plumbline.extras.search.bisect.commits import Commits
-from plumbline.extras.search.bisect.search import BisectionFindings, Comparison, Search, decided
+from plumbline.extras.search.bisect.search import SCREENED, BisectionFindings, Comparison, Search, decided, screened
 from plumbline.gate import live, run, setup, sides
 from plumbline.gate.same import Unseen
 from plumbline.gate.setup import GATE, GateRequest, Terms
 from plumbline.gate.sides import Side, Unusable
-from plumbline.judge.decide import Verdict
+from plumbline.judge.decide import Verdict, standing
 from plumbline.measure.application import model
 from plumbline.measure.session import Kind, Say
 from plumbline.stacks import kernels, source
@@ -155,20 +156,27 @@ class BisectionBench:
         same = (earlier for earlier, program in known.items() if program and program == known.get(commit))
         return next(same, commit)
 
-    def compare(self, baseline: str, candidate: str, rule: PairedRule, *, again: bool = False) -> Comparison:
+    def compare(
+        self, baseline: str, candidate: str, rule: PairedRule, *, again: bool = False, screen: bool = False
+    ) -> Comparison:
         """A gate of two commits, measured unless it was before; ``again``: a second one of the same two.
+
+        ``screen``: its first pairs may decide.
 
         Raises :class:`TimeUp`, and PlumbError where the fault is not that of a commit.
         """
         key = baseline, candidate, rule, again
         if key not in self._known:
             number = len(self.state.comparisons)
-            self._known[key] = decided(partial(self._gate, number, baseline, candidate, rule), not number)
+            gate = partial(self._gate, number, baseline, candidate, rule, screen)
+            self._known[key] = decided(gate, not number)
             self.state.comparisons.append(self._known[key])
             BISECTION.save(self.folder, self.state)
         return self._known[key]
 
-    def _gate(self, number: int, baseline: str, candidate: str, rule: PairedRule, attempt: int) -> Comparison:
+    def _gate(
+        self, number: int, baseline: str, candidate: str, rule: PairedRule, screen: bool, attempt: int
+    ) -> Comparison:
         both = {"baseline": baseline, "candidate": candidate}
         comparison = Comparison(
             baseline=baseline,
@@ -183,14 +191,13 @@ class BisectionBench:
             if not number:
                 raise  # an end: there is nothing to search
             return structs.replace(comparison, reason=str(error.fault), unusable=(both[error.side.role],))
-        left = None if self.until is None else (self.until - time.monotonic()) / 60
-        if left is not None and left <= 0:
-            raise TimeUp
-        outcome = run.resume(folder, live.Stop(left), self.say, command=f"plumb bisect --resume {self.folder}")
-        if outcome.open:  # more pairs could decide it
-            raise TimeUp
-        verdict = outcome.verdicts[0] if number else self._followed(outcome.verdicts)
-        faulty = [both[side] for side in outcome.faulty] if verdict.state == "INVALID" else []
+        faulty = list[str]()
+        if not (verdict := self._first(folder, rule) if screen else None):
+            outcome = self._resumed(folder)
+            if outcome.open:  # more pairs could decide it
+                raise TimeUp
+            verdict = outcome.verdicts[0] if number else self._followed(outcome.verdicts)
+            faulty = [both[side] for side in outcome.faulty] if verdict.state == "INVALID" else []
         couples = [live.kept_records(folder, place) or [] for place in range(len(GATE.peek(folder).couples))]
         disturbed = verdict.pairs.disturbed
         return structs.replace(
@@ -206,6 +213,30 @@ class BisectionBench:
             unusable=tuple(faulty) if len(faulty) == 1 else (),
             folder=str(folder.relative_to(self.folder)),
             in_doubt=verdict.state == "INCONCLUSIVE" and disturbed is not None and disturbed.doubt() is not None,
+        )
+
+    def _resumed(self, folder: Path, first: int = 0) -> run.GateOutcome:
+        left = None if self.until is None else (self.until - time.monotonic()) / 60
+        if left is not None and left <= 0:
+            raise TimeUp
+        command = f"plumb bisect --resume {self.folder}"
+        if not first:
+            return run.resume(folder, live.Stop(left), self.say, command=command)
+        stop = live.Stop(left, least=first, first=first)
+        return run.resume(folder, stop, lambda line: None, command=command, pair=lambda _, line: self.say(line))
+
+    def _first(self, folder: Path, rule: PairedRule) -> Verdict | None:
+        """The verdict of the first pairs of a step, if they decide and nothing disturbed them."""
+        verdict = self._resumed(folder, SCREENED).verdicts[0]
+        pairs = verdict.pairs
+        if pairs.faults or len(pairs.baseline.values) < SCREENED or (pairs.disturbed and any(pairs.disturbed.launches)):
+            return None
+        [now] = standing([pairs], rule)
+        if not (state := screened(now.logs, rule, now.blur)):
+            return None
+        now = replace(now, pairs=SCREENED)
+        return replace(
+            verdict, state=live.STATES[state][0], count=SCREENED, ratio=now.ratio, interval=now.interval, reason=None
         )
 
     def _followed(self, verdicts: Sequence[Verdict]) -> Verdict:

@@ -24,7 +24,15 @@ from plumbline.commands import options
 from plumbline.commands.options import command, flag, goes_without, needs, option
 from plumbline.extras.search.bisect.bench import BISECTION, BisectionBench, BisectionRequest, BisectionState, TimeUp
 from plumbline.extras.search.bisect.commits import Commits, require_range
-from plumbline.extras.search.bisect.search import ATTEMPTS, MUST_DETECT, TOLERANCE, BisectionFindings, Comparison, Step
+from plumbline.extras.search.bisect.search import (
+    ATTEMPTS,
+    MUST_DETECT,
+    SCREENED,
+    TOLERANCE,
+    BisectionFindings,
+    Comparison,
+    Step,
+)
 from plumbline.judge.statement import nonempty
 from plumbline.launch.signals import Interrupted
 from plumbline.measure import jobs, session
@@ -229,7 +237,8 @@ class Report:
         if ends and len(findings.culprits) > 1:
             lines.append(f"together {request.named[1]} is {ends.by} than {request.named[0]}")
         if findings.culprits and not (self.why or findings.unknown):
-            lines.append(f"nothing else in the range changes it by {percent(request.must_detect)} or more")
+            nothing = f"nothing else in the range changes it by {percent(request.must_detect)} or more"
+            lines += findings.little or [nothing]
         lines += findings.unknown
         if self.why:
             lines.append(f"{self.why}: plumb bisect --resume {self.folder} goes on")
@@ -370,12 +379,12 @@ def plan(commits: int) -> str:
     """The cost of a search among so many commits."""
     steps = math.ceil(math.log2(commits))
     gates = steps + 4 if steps else 1
-    least, most = 2 * LOOKS[0], 2 * CAP
+    step, least, most = 2 * SCREENED, 2 * LOOKS[0], 2 * CAP
     return (
         f"{counted(commits, 'commit')}: {counted(steps, 'step')}, for one change about {counted(gates, 'gate')} (the "
         "ends, the steps, the commit against its parent, what is left on both sides)\n"
-        f"{least} launches a gate where the change is much larger than the noise, {most} at most: {least * gates} to "
-        f"{most * gates} in all\n"
+        f"{step} launches a step and {least} a gate where the change is much larger than the noise, {most} at most: "
+        f"{step * steps + least * (gates - steps)} to {most * gates} in all\n"
         f"a gate that noise leaves open is measured again where that may decide: {ATTEMPTS} times at most\n"
         "another change in the range takes as many again, a commit that does not build one more step"
     )

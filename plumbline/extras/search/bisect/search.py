@@ -7,18 +7,20 @@ whoever makes them: a live gate (:mod:`plumbline.extras.search.bisect.bench`), o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 
 from plumbline.base.units import Better, percent, significant, some
 from plumbline.extras.search.bisect.commits import Commits, Term
 from plumbline.judge.decide import SAME
 from plumbline.judge.statement import nonempty, rounded
-from plumbline.statistics.paired import PairedRule
+from plumbline.statistics import Ints, paired
+from plumbline.statistics.paired import Errors, PairedRule
 
 #: shows a line
 Say = Callable[[str], None]
@@ -30,6 +32,17 @@ TOLERANCE, MUST_DETECT = 0.005, 0.03
 ATTEMPTS = 5
 #: a gate with a wider interval, in units of ``must_detect``, is not worth another one
 WIDEST = 2.5
+#: beside a culprit nothing more is searched for where the gates leave less than this part of ``must_detect``
+LITTLE = 1 / 3
+#: first pairs of a step: where all of them lie on one side of a margin (1 in 32 by chance) they decide, because a step
+#: only says where to search on, and the culprit has a whole gate
+SCREENED = 5
+SCREENING = Errors(2.0**-SCREENED, 2.0**-SCREENED)
+
+
+def screened(logs: Ints, rule: PairedRule, blur: int = 0) -> int:
+    """The state that the first pairs of ``logs`` give a step, as :func:`paired.look` has it."""
+    return int(paired.look(logs[None, :SCREENED], rule, np.array([blur]), SCREENING)[0])
 
 
 class Comparison(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -101,10 +114,15 @@ class Comparison(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def by(self) -> str:
         """The change for people: ``slower by 9.7 % (9.1 % to 10 %)``."""
-        low, centre, high = map(math.expm1, self.slower)
-        if centre >= 0:
-            return f"slower by {percent(centre)} ({percent(low)} to {percent(high)})"
-        return f"faster by {percent(-centre)} ({percent(-high)} to {percent(-low)})"
+        return change(self.slower)
+
+
+def change(slower: Iterable[float]) -> str:
+    """A change as :attr:`Comparison.slower` has it, for people."""
+    low, centre, high = map(math.expm1, slower)
+    if centre >= 0:
+        return f"slower by {percent(centre)} ({percent(low)} to {percent(high)})"
+    return f"faster by {percent(-centre)} ({percent(-high)} to {percent(-low)})"
 
 
 def decided(gate: Callable[[int], Comparison], ends: bool = False) -> Comparison:
@@ -234,13 +252,15 @@ class BisectionFindings:
     """The results of a bisection so far.
 
     ``ends`` is the gate of the last commit against the first; ``rest`` are the comparisons of the
-    commits between culprits. ``logs`` are those of git, one of each range. ``unknown``: the open questions.
+    commits between culprits, ``little`` is what they change where that was too little for gates. ``logs`` are those of
+    git, one of each range. ``unknown``: the open questions.
     """
 
     ends: Comparison | None = None
     steps: list[Step] = field(default_factory=list)
     culprits: list[Culprit] = field(default_factory=list)
     rest: list[Comparison] = field(default_factory=list)
+    little: list[str] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
 
@@ -252,9 +272,14 @@ class BisectionFindings:
 
 
 class Compare(Protocol):
-    """Compares two commits by a rule; ``again``: by launches of its own, whatever was measured before."""
+    """Compares two commits by a rule; ``again``: by launches of its own, whatever was measured before.
 
-    def __call__(self, baseline: str, candidate: str, rule: PairedRule, *, again: bool = False) -> Comparison:
+    ``screen``: the first pairs may decide, as :func:`screened` says.
+    """
+
+    def __call__(
+        self, baseline: str, candidate: str, rule: PairedRule, *, again: bool = False, screen: bool = False
+    ) -> Comparison:
         """The result of a gate of the two."""
 
 
@@ -284,14 +309,20 @@ class Search:
             return
         for end in (good, bad):  # other commits are named after them
             self.program(end)
-        todo = [Part(good, bad, True, findings.ends.slower[1])]
+        todo = [(Part(good, bad, True, findings.ends.slower[1]), findings.ends)]
         while todo:
-            part = todo.pop(0)
+            part, whole = todo.pop(0)
             culprit = self._bisected(part, findings)
             if culprit.comparison.state == "PASS":
                 culprit = self._repeated(part, findings) or culprit
             findings.culprits.append(culprit)
             self.say(culprit.line)
+            both = zip(whole.slower, reversed(culprit.comparison.slower), strict=True)
+            left = [end - its for end, its in both]
+            if culprit.is_confirmed and abs(left[1]) < LITTLE * math.log1p(self.rule.must_detect):
+                where = f"{part.good[:12]}..{part.bad[:12]}"
+                findings.little.append(f"without it, {where} is {change(left)}: too little to search on")
+                continue
             for start, end in ((part.good, culprit.before), (culprit.commit, part.bad)):
                 if start != end and self.commits.is_after(end, start):
                     todo += self._left(start, end, findings)
@@ -353,15 +384,17 @@ class Search:
     ) -> Comparison:
         """``end`` against ``start``, where the gate looks for the change of ``part``."""
         both = (start, end) if part.slower else (end, start)
-        comparison = self._compared(*both, rule or part.rule, again=again)
+        comparison = self._compared(*both, rule or part.rule, again=again, screen=not (rule or again))
         return comparison if part.slower else comparison.swapped
 
-    def _compared(self, baseline: str, candidate: str, rule: PairedRule, *, again: bool = False) -> Comparison:
+    def _compared(
+        self, baseline: str, candidate: str, rule: PairedRule, *, again: bool = False, screen: bool = False
+    ) -> Comparison:
         first, second = (self.program(commit) for commit in (baseline, candidate))
         if first == second:
             comparison = Comparison.of_same(baseline, candidate, rule)
         else:
-            comparison = self.compare(first, second, rule, again=again)
+            comparison = self.compare(first, second, rule, again=again, screen=screen)
             comparison = msgspec.structs.replace(comparison, baseline=baseline, candidate=candidate)
         self._seen.append(comparison)
         return comparison
@@ -395,7 +428,7 @@ class Search:
             comparison=comparison,
         )
 
-    def _left(self, start: str, end: str, findings: BisectionFindings) -> list[Part]:
+    def _left(self, start: str, end: str, findings: BisectionFindings) -> list[tuple[Part, Comparison]]:
         """The range between two commits to search on; none if no change that must be detected is left there.
 
         A gate that was made before may rule out both; a gain is asked for by a gate of its own where none does.
@@ -404,7 +437,7 @@ class Search:
         for earlier in (comparison for seen in self._seen for comparison in (seen, seen.swapped)):
             low, _, high = earlier.slower
             programs = [self.program(commit) for commit in (earlier.baseline, earlier.candidate)]
-            if (programs, earlier.state) == (both, "PASS") and -most < low <= high < most:
+            if (programs, earlier.state) == (both, "PASS") and -most < low <= high < most and earlier.pairs != SCREENED:
                 findings.rest.append(earlier)
                 return []
         self.say(f"\nbisect: what is left between {start[:12]} and {end[:12]}")
@@ -415,7 +448,7 @@ class Search:
             comparison, centre = reverse, reverse.slower[1]
         findings.rest.append(comparison)
         if comparison.state in ("FAIL", "GAIN"):
-            return [Part(start, end, comparison.state == "FAIL", abs(centre))]
+            return [(Part(start, end, comparison.state == "FAIL", abs(centre)), comparison)]
         if comparison.state != "PASS":
             between = f"between {start[:12]} and {end[:12]}"
             findings.unknown.append(f"{between} nothing is certain: {comparison.state}: {comparison.reason}")

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from msgspec import structs
 
 from plumbline import site
-from plumbline.base import git
+from plumbline.base import git, paths
 from plumbline.base.errors import PlumbError
 from plumbline.extras.search.why import model
 from plumbline.extras.search.why.model import BASES, Ends, Factor
@@ -29,7 +29,7 @@ from plumbline.measure.application import model as applications
 from plumbline.measure.application.model import Variables
 from plumbline.measure.session import Say, passing_folder
 from plumbline.mpi import loading
-from plumbline.records import query, sources, store
+from plumbline.records import query, store
 from plumbline.records.model import Record
 from plumbline.records.variant import Variant
 from plumbline.stacks import manifest as manifests
@@ -77,7 +77,7 @@ def _is_record(name: str) -> bool:
 def newest_fail(name: str | None) -> tuple[Record, Record, str]:
     """Baseline, candidate and figure of the newest FAIL of a live gate of site ``name``; raises where there is none."""
     here = name or site.here()
-    gates = filter(None, map(_couples, sorted(sources.find(here).sessions, reverse=True)))
+    gates = filter(None, map(_couples, sorted((paths.results() / here).rglob("*.jsonl"), reverse=True)))
     for couples in itertools.islice(gates, MOST_GATES):
         for baseline, candidate in couples:
             verdicts = decide.decide(pairs_of_records(baseline, candidate), PairedRule())

@@ -118,10 +118,7 @@ class Rounds:
         pairs = self.pairs(name, contrast)
         if not pairs.baseline.values:
             return FigureState(name, "open", 0)
-        loss, gain = (
-            figure_state(direction, self.rule, len(direction.baseline.values), total)
-            for direction in (pairs, _turned(pairs))
-        )
+        loss, gain = (figure_state(direction, self.rule, total) for direction in (pairs, _turned(pairs)))
         return loss if loss.state != "PASS" or gain.state != "open" else replace(loss, state="open")
 
     def run(self, contrasts: dict[str, Contrast]) -> None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from plumbline.commands import cli
 from plumbline.extras.search.bisect import bench
-from plumbline.extras.search.bisect.search import ATTEMPTS
+from plumbline.extras.search.bisect.search import ATTEMPTS, SCREENED
 from plumbline.gate import live, rules, setup, sides
 from plumbline.measure import jobs, session
 from plumbline.measure.application import model
@@ -142,7 +142,7 @@ def test_the_commit_is_named_and_all_is_written(world, tmp_path, capsys):
     assert files[1].read_text().startswith("**" + document["answer"][:12])
     (found,) = re.findall('<script type="application/json" id="data">(.*?)</script>', files[2].read_text(), re.DOTALL)
     page = json.loads(found)
-    assert len(pieces.rows(pieces.section(page, "steps"))) == 7
+    assert len(pieces.rows(pieces.section(page, "steps"))) == 6
     (chart,) = pieces.blocks(page, "chart")
     assert [row[0] for row in chart["rows"]] == [8, 10, 11, 12, 16]
     assert world.only[0] == (None, None)
@@ -188,7 +188,7 @@ def test_an_interrupted_bisection_reads_what_it_has(world, tmp_path, capsys):
     words = ["bisect", *(world.history.names[name] for name in ("0", "16")), "--stack", "mpich", "--seed", "1"]
     assert cli.main([*words, "--work", str(tmp_path / "again")]) == 3  # a crash
     began = len(world.began)
-    for most in (76, 130, None):
+    for most in (76, 80, None):
         world.most = most
         assert bisect("--resume", tmp_path / "again", "--output", tmp_path / "o.json") == (0 if most is None else 3)
     assert world.launches == launches
@@ -201,7 +201,7 @@ def test_time_that_is_up_loses_nothing(world, tmp_path, capsys):
     assert new(tmp_path, world, "--minutes", 1e-9) == 2
     assert "time is up: plumb bisect --resume" in capsys.readouterr().out.splitlines()[-1]
     assert bisect("--resume", tmp_path / "work") == 0
-    assert len(json.loads((tmp_path / "work" / "bisect.json").read_text())["comparisons"]) == 7
+    assert len(json.loads((tmp_path / "work" / "bisect.json").read_text())["comparisons"]) == 6
 
 
 def test_a_gate_that_disturbance_leaves_open_is_measured_again(world, tmp_path):
@@ -260,7 +260,7 @@ def test_the_plan_measures_nothing(world, tmp_path, capsys):
     assert bisect(*ends, "--stack", "mpich", "--dry-run") == 0
     out = capsys.readouterr().out
     assert out.startswith("16 commits: 4 steps, for one change about 8 gates")
-    assert "208 to 1440 in all" in out
+    assert "144 to 1440 in all" in out
     assert world.began == []
 
 
@@ -297,12 +297,20 @@ def test_commits_with_the_same_program_are_measured_once(world, tmp_path, capsys
     world.times = stepped(16, {8: 1.1})
     assert new(tmp_path, world, "--output", tmp_path / "found.json") == 0
     assert named(tmp_path / "found.json") == ["8"]
-    # the ends, one commit of b and of c, the commit against its parent, what is left on either side
+    # the ends, one commit of b and of c, the commit against its parent, what is left on either side by whole gates
     measured = [tuple(world.programs[int(name)] for name in pair) for pair in world.began]
-    assert len(measured) == len(set(measured)) <= 6
+    assert len(measured) <= 6
     looked = len(json.loads((tmp_path / "work" / "bisect.json").read_text())["programs"])
     assert json.loads((tmp_path / "found.json").read_text())["launches"] == world.launches + looked
     assert "the same program on both sides" not in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_a_step_takes_few_pairs_and_the_culprit_a_whole_gate(world, tmp_path):
+    assert new(tmp_path, world) == 0
+    kept = json.loads((tmp_path / "work" / "bisect.json").read_text())["comparisons"]
+    pairs = [(item["pairs"], item["launches"]) for item in kept]
+    assert pairs[1:5] == [(SCREENED, 2 * SCREENED)] * 4
+    assert all(number >= LOOKS[0] for number, _ in (pairs[0], *pairs[5:]))
 
 
 def test_two_programs_need_one_gate(world, tmp_path):
@@ -315,4 +323,4 @@ def test_two_programs_need_one_gate(world, tmp_path):
 def test_equal_programs_are_measured_where_that_is_wanted(world, tmp_path):
     world.programs = "a" * 11 + "b" * 6
     assert new(tmp_path, world, "--measure-equal") == 0
-    assert len(world.began) == 7
+    assert len(world.began) == 6

@@ -37,6 +37,14 @@ def test_a_step_is_found_with_few_gates(history, place):
     assert (str(place - 1), str(place)) in judge.asked
 
 
+def test_what_is_left_beside_the_culprit_is_told_where_it_is_little(history):
+    found = Judge(history, stepped(16, {5: 1.1, 12: 1.005})).search("0", "16")
+    assert named(history, found) == [(["5"], "FAIL")]
+    (little,) = found.little
+    assert little.endswith("is slower by 0.5 % (0.3 % to 0.7 %): too little to search on")
+    assert found.rest == []
+
+
 def test_equal_ends_are_not_searched(history):
     judge = Judge(history, stepped(16, {5: 1.1, 9: 1 / 1.1}))
     found = judge.search("0", "16")
@@ -123,7 +131,7 @@ def test_a_range_is_searched_again_after_a_misjudged_step(history):
 
 
 def test_what_is_left_may_stay_unknown(history):
-    found = Judge(history, stepped(16, {5: 1.1}), open_=[("5", "16")]).search("0", "16")
+    found = Judge(history, stepped(16, {5: 1.1, 12: 1.02}), open_=[("5", "16")]).search("0", "16")
     assert named(history, found) == [(["5"], "FAIL")]
     assert [line[-60:] for line in found.unknown] == [
         "nothing is certain: INCONCLUSIVE: inconclusive because of a test"[-60:]
