@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import TypeVar
+
+Value = TypeVar("Value")
 
 
 class PlumbError(Exception):
@@ -11,17 +14,11 @@ class PlumbError(Exception):
 
     def __init__(self, message: str, where: str | None = None, cure: str | None = None) -> None:
         super().__init__(message)
-        self.message = message
-        self.where = where
-        self.cure = cure
+        self.message, self.where, self.cure = message, where, cure
 
     def __str__(self) -> str:
-        line = self.message
-        if self.where:
-            line += f" ({self.where})"
-        if self.cure:
-            line += f": {self.cure}"
-        return " ".join(line.split())
+        where, cure = (f" ({self.where})" if self.where else ""), (f": {self.cure}" if self.cure else "")
+        return " ".join(f"{self.message}{where}{cure}".split())
 
 
 def suggest(word: str, known: Collection[str], otherwise: str | None = None) -> str:
@@ -34,3 +31,10 @@ def suggest(word: str, known: Collection[str], otherwise: str | None = None) -> 
     """
     close = difflib.get_close_matches(word, [name for name in known if name != word], n=1)
     return f"did you mean '{close[0]}'?" if close else otherwise or f"known: {', '.join(known)}"
+
+
+def pick(known: Mapping[str, Value], name: str, message: str, where: str, otherwise: str | None = None) -> Value:
+    """The entry ``name`` of ``known``; without one raises :class:`PlumbError` with the cure of :func:`suggest`."""
+    if name not in known:
+        raise PlumbError(message, where, suggest(name, known, otherwise))
+    return known[name]

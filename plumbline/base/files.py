@@ -93,6 +93,11 @@ def _put(file: Path, text: str | Iterable[str]) -> None:
         stream.writelines([text] if isinstance(text, str) else text)
 
 
+def _takes_all(file: Path) -> bool:
+    """Whether ``file`` is a device, ``/dev/stdout`` or a FIFO; those in /dev/shm are files like others."""
+    return file.is_fifo() or (file.is_relative_to("/dev") and not file.is_relative_to("/dev/shm"))  # noqa: S108
+
+
 def write(label: str, file: Path, text: str | Iterable[str], cure: str | None = None) -> None:
     """Replace ``file`` by ``text`` like :func:`replace`, but a device, ``/dev/stdout`` or a FIFO is written to.
 
@@ -102,7 +107,7 @@ def write(label: str, file: Path, text: str | Iterable[str], cure: str | None = 
     if not file.name:
         raise PlumbError(f"no file is named for {label}", str(file), "name one")
     try:
-        if file.is_relative_to("/dev") or file.is_fifo():
+        if _takes_all(file):
             _put(file, text)
         else:
             replace(file, text)
@@ -114,17 +119,16 @@ def refuse_inputs(targets: Iterable[Path], inputs: Iterable[Path]) -> None:
     """Raise :class:`PlumbError` for one of ``targets``, files to write, that is an input too, or is named twice."""
     used = {name for file in inputs for name in _names(file)}
     for target in targets:
-        if target.is_relative_to("/dev"):
+        if _takes_all(target):
             continue
         if used & _names(target):
-            cure = "name another file"
-            raise PlumbError("this file is an output and is also used otherwise", str(target), cure)
+            raise PlumbError("this file is an output and is also used otherwise", str(target), "name another file")
         used |= _names(target)
 
 
 def refuse_unwritable(target: Path) -> None:
     """Raise :class:`PlumbError` where ``target`` cannot be made, with the folders above that are not there yet."""
-    if target.is_relative_to("/dev") or target.is_fifo():
+    if _takes_all(target):
         return
     is_folder = isinstance(target, OutputFolder)
     if target.is_dir() and not is_folder:
@@ -176,12 +180,9 @@ def make_anew(folder: Path) -> None:
     refuse_foreign(folder)
     if folder.exists() and paths.results().resolve().is_relative_to(folder.resolve()):
         raise PlumbError("the folder of the records is in it", str(folder), "name another folder")
-    fresh = folder.with_name(f".{folder.name}.new")
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
-    (fresh / MARK).touch()
-    with replaced(folder, fresh):
-        pass
+    with staged(folder) as fresh:
+        fresh.mkdir(parents=True)
+        (fresh / MARK).touch()
 
 
 def is_unfinished(entry: Path) -> bool:
@@ -195,6 +196,22 @@ def refuse_foreign(folder: Path) -> None:
     """Raise :class:`PlumbError` for what has the name ``folder`` and was not made by :func:`make_anew`."""
     if folder.is_symlink() or (folder.exists() and not (folder / MARK).is_file()):
         raise PlumbError("this was not made by Plumbline", str(folder), "name another folder, or move this one away")
+
+
+@contextlib.contextmanager
+def staged(folder: Path) -> Iterator[Path]:
+    """A name beside ``folder`` for a new folder, which takes its place at the end of the block.
+
+    Nothing is left of a folder whose block raises; what was in place before stays.
+    """
+    fresh = folder.with_name(f".{folder.name}.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    try:
+        yield fresh
+        with replaced(folder, fresh):
+            pass
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ import sys
 import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 from plumbline.base.errors import PlumbError
 
@@ -49,8 +50,8 @@ def variables() -> dict[str, str]:
 
 
 def _in_use() -> dict[str, str]:
-    folders = {"results": results(), "sites": sites(), "stacks": stacks(), "tools": tools(), "build": build()}
-    return {name: str(folder.absolute()) for name, folder in folders.items()}
+    folders = (results(), sites(), stacks(), tools(), build())
+    return {name: str(folder.absolute()) for name, folder in zip(FOLDERS, folders, strict=True)}
 
 
 def _folder(name: str, default: Path) -> Path:
@@ -191,16 +192,6 @@ def checker() -> Path:
     return tools() / "bin" / "plumb-check"
 
 
-def profile_library() -> Path:
-    """The preloaded library of profiles."""
-    return tools() / "lib" / "libplumbprofile.so"
-
-
-def yields_library() -> Path:
-    """The preloaded library that counts the calls of sched_yield of an MPI library."""
-    return tools() / "lib" / "libplumbyields.so"
-
-
-def witness_library() -> Path:
-    """The preloaded witness."""
-    return tools() / "lib" / "libplumbwitness.so"
+def library(name: Literal["witness", "profile", "yields"]) -> Path:
+    """A preloaded library: the witness, that of profiles, or the one that counts an MPI library's sched_yield calls."""
+    return tools() / "lib" / f"libplumb{name}.so"

@@ -81,9 +81,8 @@ def read(
 
 def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
     """Without owner and time, so that equal members make equal archives."""
-    member.uid = member.gid = 0
+    member.uid = member.gid = member.mtime = 0
     member.uname = member.gname = ""
-    member.mtime = 0
     member.mode = _mode(member)
     return member
 

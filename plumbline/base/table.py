@@ -70,7 +70,9 @@ def _narrow(
     cells = [[name, *(row[at] for row in rows)] for at, name in enumerate(header)]
     widths = [max(map(len, column)) for column in cells]
     least = [
-        width if side == "right" else max(len(column[0]), _longest_word(column[1:]))
+        width
+        if side == "right"
+        else max(len(column[0]), min(_WORD, max(map(len, " ".join(column).split()), default=0)))
         for width, side, column in zip(widths, align, cells, strict=True)
     ]
     columns = list(range(len(header)))
@@ -124,10 +126,6 @@ def _fitted(
         maxcolwidths=list(widths.values()),
         disable_numparse=True,
     )
-
-
-def _longest_word(cells: Sequence[str]) -> int:
-    return min(max((len(word) for cell in cells for word in cell.split()), default=0), _WORD)
 
 
 def _total(widths: Sequence[int]) -> int:

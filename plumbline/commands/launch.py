@@ -114,7 +114,7 @@ def run_prove(args: argparse.Namespace) -> int:
 
 
 def _report(done: Proof) -> str:
-    from plumbline.proof import ending
+    from plumbline.proof.judged import ending
     from plumbline.show.record import RANKS, placed  # not above: a launch shows nothing
 
     planned = {rank.local_rank: cpu_list(rank.cpus) for rank in done.plan.ranks} if done.plan else {}

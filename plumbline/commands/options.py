@@ -96,7 +96,7 @@ VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--must-detect": ("X", _fraction),
     "--node": ("NODE", str),
     "--node-hours": ("H", _positive),
-    "--nodes": ("N", _count),
+    "--nodes": ("N", _number(int, lambda value: 0 < value <= 1_000_000, "is not a whole number from 1 to 1000000")),
     "--output": ("FILE", files.Output),
     "--partition": ("NAME", str),
     "--placement": ("NAME", str),

@@ -297,10 +297,13 @@ def _node_states(args: argparse.Namespace) -> int:
 @command(
     option("folder", "folder of the facts (plumb nodes facts)", type=Path, metavar="FOLDER"),
     options.as_json("print all differences as JSON"),
-    help="find nodes that differ from the largest group of equal nodes",
+    option("--scheduler", "compare with what this scheduler believes of the nodes", choices=schedulers.TABLE),
+    help="find nodes that differ from the largest group of equal nodes, or from what their scheduler believes",
 )
 def _compare_nodes(args: argparse.Namespace) -> int:
     facts = collection.folder(args.folder)
+    if args.scheduler:
+        return _compare_with_scheduler(args, facts)
     result = compare.compare(facts)
     if args.json:
         print(json.dumps(result.document(), indent=1))
@@ -324,6 +327,19 @@ def _compare_nodes(args: argparse.Namespace) -> int:
     return 1
 
 
+def _compare_with_scheduler(args: argparse.Namespace, facts: collection.Facts) -> int:
+    differences, corrections = compare.against(facts, args.scheduler)
+    if args.json:
+        print(json.dumps({"differences": [item.line() for item in differences], "corrections": corrections}, indent=1))
+        return 1 if differences else 0
+    if rows := [(item.where(), item.quantity, item.usual, item.here) for item in differences]:
+        print(table(("nodes", "quantity", args.scheduler, "node"), rows) + "\n")
+    print("".join(f"next: {line}\n" for line in corrections), end="")
+    apart = len({name for item in differences for name in item.nodes})
+    print(f"{apart} of {units.counted(len(facts.nodes), 'node')} not as {args.scheduler} believes")
+    return 1 if differences else 0
+
+
 def _change_nodes(args: argparse.Namespace) -> int:
     _take_from_site(args)
     scheduler = schedulers.named(args.scheduler)
@@ -335,7 +351,7 @@ def _change_nodes(args: argparse.Namespace) -> int:
 
 def _queue(args: argparse.Namespace) -> str | None:
     if args.partition is not None:
-        names.partition(args.partition, "--partition")
+        names.host(args.partition, "--partition", "partition")
     return schedulers.named(args.scheduler).queue(args.partition, args.access)
 
 
@@ -536,6 +552,7 @@ def _claimed_site(offered: list[str]) -> str:
 @command(
     option("file", "hwloc XML file or synthetic description (default: this host)", nargs="?"),
     *options.placement("draw the ranks of this placement, such as numa or ways:4"),
+    option("--nodes", "list the ranks of each of N such nodes"),
     options.as_json("print the devices, their links and their paths as JSON"),
     flag("--caches", "show the caches of every level and the CPUs that share them"),
     option("--allowed", "use these CPUs only, such as 0-6,8", metavar="LIST"),
@@ -544,9 +561,9 @@ def _claimed_site(offered: list[str]) -> str:
             "json", "placement", "--json shows no placement", "plumb-bind --print writes a plan as JSON", where=""
         ),
         only_with(
-            "threads memory ranks allowed",
+            "threads memory ranks allowed nodes",
             "placement json",
-            "--threads, --memory, --ranks and --allowed describe a placement",
+            "--threads, --memory, --ranks, --allowed and --nodes describe a placement",
             "add --placement P",
             where="",
         ),
@@ -559,5 +576,5 @@ def run_topology(args: argparse.Namespace) -> int:
         return 0
     wanted = {name: getattr(args, name) for name in ("threads", "memory", "ranks", "allowed")}
     plan = resolve(args.placement, topology=args.file, **wanted) if args.placement else None
-    print(draw(args.file, plan, caches=args.caches), end="")
+    print(draw(args.file, plan, caches=args.caches, nodes=args.nodes or 1), end="")
     return 0

@@ -53,8 +53,6 @@ def intel_hydra(request: LaunchRequest) -> Command:
     https://www.intel.com/content/www/us/en/docs/mpi-library/developer-reference-linux/2021-14/global-hydra-options.html
     """
     arguments = []
-    if request.layout.hosts:
-        arguments += ["-hosts", ",".join(request.layout.hosts)]
     if request.layout.ssh:
         arguments += ["-bootstrap", "ssh", "-bootstrap-exec-args", " ".join(SSH_OPTIONS)]
     elif request.forks:

@@ -37,8 +37,6 @@ def hydra(request: LaunchRequest) -> Command:
     arguments = ["-bind-to", "none"] if request.bound else []
     if request.layout.by_port:
         arguments += ["-pmi-port"]
-    if request.layout.hosts:
-        arguments += ["-hosts", ",".join(request.layout.hosts)]
     if request.layout.ssh:
         arguments += ["-launcher", "ssh"]
         environment["HYDRA_LAUNCHER_EXTRA_ARGS"] = " ".join(SSH_OPTIONS)
@@ -56,6 +54,8 @@ def proxies(request: LaunchRequest, more: list[str], environment: dict[str, str]
     arguments = [request.program, "-n", str(layout.ranks)]
     if layout.nodes > 1 or layout.hosts:
         arguments += ["-ppn", "1" if layout.round_robin else str(layout.ranks_per_node)]
+    if layout.hosts:
+        arguments += ["-hosts", ",".join(layout.hosts)]
     unbound = request.scheduler.unbound_steps if request.bound else {}
     return Command((*arguments, *more), {**environment, **unbound}, request.scheduler.hidden_variables)
 
@@ -176,7 +176,12 @@ class Mpich(Family):
     launchers = MappingProxyType({"hydra": hydra})
     launcher_options = MappingProxyType(
         dict.fromkeys(
-            ("mpiexec.hydra", "mpiexec", "mpirun"), Words("mpiexec -genvlist NAME,…", "mpiexec -bind-to core:THREADS")
+            ("mpiexec.hydra", "mpiexec", "mpirun"),
+            Words(
+                "mpiexec -genvlist NAME,…",
+                "mpiexec -bind-to core:THREADS",
+                "mpiexec -bind-to core:THREADS -map-by numa",
+            ),
         )
     )
     by_port = True

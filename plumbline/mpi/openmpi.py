@@ -176,7 +176,14 @@ class OpenMpi(Family):
     identity = r"Open MPI\)? v?(\d[\w.]*)"
     launchers = MappingProxyType({"prrte": prrte, "orte": orte})
     launcher_options = MappingProxyType(
-        dict.fromkeys(("prterun", "orterun"), Words("mpirun -x NAME", "mpirun --map-by slot:PE=THREADS --bind-to core"))
+        dict.fromkeys(
+            ("prterun", "orterun"),
+            Words(
+                "mpirun -x NAME",
+                "mpirun --map-by slot:PE=THREADS --bind-to core",
+                "mpirun --map-by numa:PE=THREADS --bind-to core",
+            ),
+        )
     )
     launcher_programs = ("bin/mpirun",)
     rank_variables = (

@@ -167,7 +167,7 @@ def _reason(line: Line) -> str:
 #: stands first on a page, where it is a colour, and after the figures in a text
 VERDICT = Column[Line](
     "verdict",
-    lambda line: line.record.final_verdict,
+    lambda line: line.record.final_verdict.replace("unreferenced", "no reference"),
     "verdict",
     page=lambda line: _badge(line.record.final_verdict),
     key=lambda line: SEVERITY.index(line.record.final_verdict),

@@ -19,14 +19,12 @@ from __future__ import annotations
 
 import importlib
 import re
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from plumbline.base import extensions, files, paths
-from plumbline.base.errors import PlumbError
+from plumbline.base.errors import PlumbError, pick
 
 #: Provider name -> the module that implements it.
 PROVIDERS = {
@@ -58,10 +56,7 @@ class Work(NamedTuple):
 
 def provider(name: str) -> Any:
     """The module of provider ``name``; raises :class:`PlumbError` if there is no such provider."""
-    if name not in PROVIDERS:
-        known = ", ".join(PROVIDERS)
-        raise PlumbError(f"unknown provider '{name}'", "stack name", f"use one of: {known}")
-    return importlib.import_module(PROVIDERS[name])
+    return importlib.import_module(pick(PROVIDERS, name, f"unknown provider '{name}'", "stack name"))
 
 
 def split(spec: str) -> tuple[str, str]:
@@ -115,22 +110,6 @@ def install(kind: str, name: str, *, force: bool = False, dry_run: bool = False,
     elif work:
         work.check(False)
     print(f"{called}: {work.plan.format(work.reason) if work else 'up to date'}", flush=True)
-
-
-@contextmanager
-def staged(place: Path) -> Iterator[Path]:
-    """A name beside ``place`` for a new folder, which takes its place at the end of the block.
-
-    Nothing is left of a folder whose block raises; what was in place before stays.
-    """
-    fresh = place.with_name(f".{place.name}.new")
-    shutil.rmtree(fresh, ignore_errors=True)
-    try:
-        yield fresh
-        with files.replaced(place, fresh):
-            pass
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
 
 
 @contextmanager

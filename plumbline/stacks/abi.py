@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import subprocess
 from pathlib import Path
 
 from plumbline.base import files
 from plumbline.base.errors import PlumbError
-from plumbline.stacks import libraries, manifest
+from plumbline.stacks import libraries, manifest, stream
 from plumbline.stacks.manifest import Manifest
 
 LIBRARY = "libmpi_abi.so.1"
@@ -72,7 +71,9 @@ def write_fortran(stack: Manifest, folder: Path) -> Path:
     binaries = Path(stack.prefix) / "bin"
     folder.mkdir(parents=True, exist_ok=True)
     having = [name for name in FORTRAN if (binaries / name).is_file()]
-    modules = _modules(Path(stack.prefix)) if having else []
+    version = stream.version_of("gfortran") if having else None
+    by_version = f"include/*/gfortran/{version.partition('.')[0]}.*" if version else ""
+    modules = sorted(Path(stack.prefix).glob(by_version))[-1:] if by_version else []
     others = {each.name: Path(each.prefix, "bin") for each in manifest.load_all()}
     able = ", ".join(other for other, place in others.items() if any((place / name).is_file() for name in FORTRAN))
     cure = f"use a stack that has them: {able or 'plumb stack adopt'}"
@@ -84,14 +85,6 @@ def write_fortran(stack: Manifest, folder: Path) -> Path:
             command = [str(binaries / (name if name in having else having[0])), *(f"-I{path}" for path in modules)]
             _write(folder / name, f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
     return folder
-
-
-def _modules(prefix: Path) -> list[Path]:
-    """The folder of the modules below ``prefix`` that gfortran of this host reads, if it is not the usual one."""
-    if not shutil.which("gfortran"):
-        return []
-    asked = subprocess.run(["gfortran", "-dumpversion"], capture_output=True, text=True, check=False)
-    return sorted(prefix.glob(f"include/*/gfortran/{asked.stdout.strip().partition('.')[0]}.*"))[-1:]
 
 
 def _write(file: Path, text: str) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 
 from plumbline.base import files, paths, sealed
 from plumbline.base.errors import PlumbError
-from plumbline.stacks import locked, staged
+from plumbline.stacks import locked
 
 OWNER = "archive"
 INDEX = "index.json"
@@ -61,8 +61,21 @@ def check(source: Path, digest: str | None = None, target: Path | None = None) -
     Nothing is written, or every member below ``target``.
     """
     texts = sealed.read(source, "plumb stack pack makes one", digest, target, (INDEX,))
-    document = _parse(texts.get(INDEX, ""), source)
-    _check_machine(document, source)
+    document, here = _parse(texts.get(INDEX, ""), source), machine()
+    if any(document[key] != here[key] for key in ("machine", "python")):
+        raise PlumbError(
+            f"the archive is for {document['python']} on {document['machine']}, this is {here['python']} on"
+            f" {here['machine']}",
+            str(source),
+            "pack it on such a machine with that Python, or use that Python here: PYTHON=python3.X",
+        )
+    needed, glibc = document["glibc"], here["glibc"]
+    if needed and (glibc is None or version(glibc) < version(needed)):
+        raise PlumbError(
+            f"the archive needs glibc {needed}, here is {glibc or 'another C library'}",
+            str(source),
+            "pack it on a machine with the older one",
+        )
     return document
 
 
@@ -72,7 +85,7 @@ def unpack(source: Path, digest: str | None = None) -> dict[str, Any]:
     Raises :class:`PlumbError` for an archive that is damaged, was changed, does not have the SHA-256 ``digest``, or is
     for another machine, Python or newer glibc. The content unpacked before is then unchanged.
     """
-    with files.writing("what the archive holds", place()), locked(OWNER), staged(place()) as fresh:
+    with files.writing("what the archive holds", place()), locked(OWNER), files.staged(place()) as fresh:
         return check(source, digest, fresh)
 
 
@@ -109,24 +122,6 @@ def _parse(text: str, source: Path) -> dict[str, Any]:
     if wrong is not None:
         raise PlumbError(f"{INDEX}: '{wrong}' is missing or invalid", str(source), cure)
     return dict(document)
-
-
-def _check_machine(document: dict[str, Any], source: Path) -> None:
-    here = machine()
-    if any(document[key] != here[key] for key in ("machine", "python")):
-        raise PlumbError(
-            f"the archive is for {document['python']} on {document['machine']}, this is {here['python']} on"
-            f" {here['machine']}",
-            str(source),
-            "pack it on such a machine with that Python, or use that Python here: PYTHON=python3.X",
-        )
-    needed, glibc = document["glibc"], here["glibc"]
-    if needed and (glibc is None or version(glibc) < version(needed)):
-        raise PlumbError(
-            f"the archive needs glibc {needed}, here is {glibc or 'another C library'}",
-            str(source),
-            "pack it on a machine with the older one",
-        )
 
 
 def version(text: str) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from plumbline import mpi
 from plumbline.base import files, paths, schemas
 from plumbline.base.errors import PlumbError
-from plumbline.stacks import Work, engines, fetch, libraries, manifest, staged
+from plumbline.stacks import Work, engines, fetch, libraries, manifest
 from plumbline.stacks.engines import INSIDE, Container
 from plumbline.stacks.manifest import Loads, Manifest
 from plumbline.stacks.module import Description, Descriptions
@@ -80,10 +80,19 @@ def work(
     """How the stack of the image ``name``, a path, is made; None if it is up to date."""
     image = Path(name).absolute()
     own_name, description = _described(image)
-    request = ImageRequest(image, called or own_name, engine or _engine(image), mode, launcher)
+    default = next((name for name in engines.ENGINES if not engines.lacking(name)), next(iter(engines.ENGINES)))
+    default = "apptainer" if image.is_file() and engines.is_sif(image) else default
+    request = ImageRequest(image, called or own_name, engine or default, mode, launcher)
     _refuse(request, description)
     reason = _stale(request) or ("asked for" if force else None)
-    return Work(reason, lambda _: _make(request, description)) if reason else None
+
+    def make(_: None) -> None:
+        """Make the stack beside the present one, try it, then put it in its place."""
+        home = paths.stacks() / request.called
+        with files.staged(home) as fresh:
+            manifest.save(manifest.moved(_fill(request, description, fresh), fresh, home), fresh)
+
+    return Work(reason, make) if reason else None
 
 
 def _described(image: Path) -> tuple[str, Description]:
@@ -100,45 +109,51 @@ def _described(image: Path) -> tuple[str, Description]:
     return name, description
 
 
-def _engine(image: Path) -> str:
-    if image.is_file() and engines.is_sif(image):
-        return "apptainer"
-    return next((name for name in engines.ENGINES if not engines.lacking(name)), next(iter(engines.ENGINES)))
-
-
 def _refuse(request: ImageRequest, description: Description) -> None:
     """Raise :class:`PlumbError` for an unfit name or launcher, and for an image that no engine, or not this, can run.
 
     Its name is that of a stack, and not of a folder that this provider did not make.
     """
     where, called, engine = str(request.image), request.called, engines.ENGINES[request.engine]
-    if not manifest.NAME.fullmatch(called):
-        raise PlumbError(f"'{called}' cannot name a stack", "--as", "letters, digits and . _ @ + - after the first")
-    home = paths.stacks() / called
-    if home.exists() and not manifest.path(called).exists():
-        raise PlumbError(f"a folder that is not a stack is called '{called}'", str(home), "give it another name: --as")
-    if absent := engines.lacking(request.engine):
-        raise PlumbError(absent, where, "install its package, or name another with --engine")
-    if request.image.is_file() and engines.is_sif(request.image) and not engine.sif:
-        raise PlumbError(f"{request.engine} does not run SIF files", where, "use --engine apptainer, or an OCI archive")
-    if set(where) & set(":,"):
-        raise PlumbError("the path of the image has ':' or ','", where, "name it by another path")
-    # a library that runs the programs of the image, and whose launcher starts them
+    home, absent = paths.stacks() / called, engines.lacking(request.engine)
+    is_sif = request.image.is_file() and engines.is_sif(request.image)
+    # libraries that run the programs of the image; the launcher of such a one starts them
     interface = mpi.TABLE[description.mpi.family].binary_interface(description.mpi.version)
     hosts = [item for item in manifest.load_all() if not item.container]
-    fitting = [item.name for item in hosts if item.family.binary_interface(item.mpi.version) == interface]
-    known = ", ".join(fitting) or "none"
-    if request.launcher is None and request.mode == "host":
-        raise PlumbError("--mode host does not say whose MPI library", where, f"add --stack NAME; that fit: {known}")
-    if request.launcher is None:
-        return
-    if request.launcher not in fitting:
-        has = f"{description.mpi.family} {description.mpi.version}"
-        message = f"stack {request.launcher} does not fit the image, which has {has}"
-        raise PlumbError(message, where, f"that fit: {known}")
-    if not engine.inherits and not manifest.load(request.launcher).family.by_port:
-        message = f"ranks in containers of {request.engine} do not reach the launcher of {request.launcher}"
-        raise PlumbError(message, where, "leave out --stack, or use another engine")
+    fitting = {item.name: item for item in hosts if item.family.binary_interface(item.mpi.version) == interface}
+    chosen, known = fitting.get(request.launcher or ""), ", ".join(fitting) or "none"
+    has = f"{description.mpi.family} {description.mpi.version}"
+    for is_fault, message, place, cure in (
+        (
+            not manifest.NAME.fullmatch(called),
+            f"'{called}' cannot name a stack", "--as", "letters, digits and . _ @ + - after the first",
+        ),
+        (
+            home.exists() and not manifest.path(called).exists(),
+            f"a folder that is not a stack is called '{called}'", str(home), "give it another name: --as",
+        ),
+        (absent, absent, where, "install its package, or name another with --engine"),
+        (
+            is_sif and not engine.sif,
+            f"{request.engine} does not run SIF files", where, "use --engine apptainer, or an OCI archive",
+        ),
+        (set(where) & set(":,"), "the path of the image has ':' or ','", where, "name it by another path"),
+        (
+            request.launcher is None and request.mode == "host",
+            "--mode host does not say whose MPI library", where, f"add --stack NAME; that fit: {known}",
+        ),
+        (
+            request.launcher and chosen is None,
+            f"stack {request.launcher} does not fit the image, which has {has}", where, f"that fit: {known}",
+        ),
+        (
+            chosen and not (engine.inherits or chosen.family.by_port),
+            f"ranks in containers of {request.engine} do not reach the launcher of {request.launcher}", where,
+            "leave out --stack, or use another engine",
+        ),
+    ):  # fmt: skip
+        if is_fault:
+            raise PlumbError(message, place, cure)
 
 
 def _stale(request: ImageRequest) -> str | None:
@@ -157,13 +172,6 @@ def _stale(request: ImageRequest) -> str | None:
     if engines.digest(request.image) != had.sha256:
         return "the image was changed"
     return next(iter(manifest.problems(present)), None)
-
-
-def _make(request: ImageRequest, description: Description) -> None:
-    """Make the stack beside the present one, try it, then put it in its place; nothing is left of one that fails."""
-    home = paths.stacks() / request.called
-    with staged(home) as fresh:
-        manifest.save(manifest.moved(_fill(request, description, fresh), fresh, home), fresh)
 
 
 def _fill(request: ImageRequest, description: Description, home: Path) -> Manifest:
@@ -319,35 +327,30 @@ def unpack(archive: Path, target: Path) -> None:
     room = FREE + TIMES * archive.stat().st_size
     try:
         with tarfile.open(archive) as tar:
-            (described,) = _document(tar, "index.json", archive)["manifests"]
-            for layer in _document(tar, _blob(described["digest"]), archive)["layers"]:
-                packed = _member(tar, _blob(layer["digest"]), archive)
-                with tarfile.open(fileobj=packed) as content:
+            (described,) = _document(tar.extractfile("index.json"))["manifests"]
+            for layer in _document(_blob(tar, described["digest"], archive))["layers"]:
+                with tarfile.open(fileobj=_blob(tar, layer["digest"], archive)) as content:
                     room = _apply(content, target, archive, room)
     except (KeyError, TypeError, ValueError, tarfile.TarError, EOFError) as error:
         message = f"not an OCI archive with one image, in layers of tar or tar+gzip: {error}"
         raise PlumbError(message, str(archive), "make it again, such as podman save --format oci-archive") from None
 
 
-def _blob(digest: str) -> str:
-    return f"blobs/{digest.replace(':', '/')}"
-
-
-def _member(tar: tarfile.TarFile, name: str, archive: Path) -> IO[bytes]:
-    """A file of the archive; one that is named after its SHA-256 must have it."""
+def _blob(tar: tarfile.TarFile, digest: str, archive: Path) -> IO[bytes]:
+    """The file of the archive that is named after its SHA-256, which it must have."""
+    name = f"blobs/{digest.replace(':', '/')}"
     if (content := tar.extractfile(name)) is None:
         raise ValueError(f"{name} is not a file")
-    if name.startswith("blobs/"):
-        if name != f"blobs/sha256/{files.sha256_of(content)}":
-            raise PlumbError(f"the archive is damaged: {name} has another SHA-256", str(archive), "copy it again")
-        content.seek(0)
+    if name != f"blobs/sha256/{files.sha256_of(content)}":
+        raise PlumbError(f"the archive is damaged: {name} has another SHA-256", str(archive), "copy it again")
+    content.seek(0)
     return content
 
 
-def _document(tar: tarfile.TarFile, name: str, archive: Path) -> Any:
-    text = _member(tar, name, archive).read(MOST_DOCUMENT + 1)
+def _document(content: IO[bytes] | None) -> Any:
+    text = content.read(MOST_DOCUMENT + 1) if content else b""
     if len(text) > MOST_DOCUMENT:
-        raise ValueError(f"{name} is too large")
+        raise ValueError(f"a document of more than {MOST_DOCUMENT} bytes")
     return schemas.parse_json(text)
 
 

@@ -52,11 +52,6 @@ class Engine(NamedTuple):
     sif: bool = False
 
 
-def _charliecloud(ranks: int) -> list[str]:
-    """ch-run(1). Ranks of a node join one container: between user namespaces there is no copy by CMA."""
-    return [*([f"--join-ct={ranks}"] if ranks > 1 else []), f"--cd={LAUNCH}"]
-
-
 def _podman(ranks: int) -> list[str]:
     """podman-run(1). The host's namespaces but for files: ranks share memory and are seen from the host.
 
@@ -76,16 +71,18 @@ def _most(kind: int, default: int) -> int:
     return default if hard == resource.RLIM_INFINITY else min(hard, default)
 
 
-def _apptainer(ranks: int) -> list[str]:
-    """https://apptainer.org/docs/user/latest/cli/apptainer_exec.html; never run."""
-    return ["exec", "--no-home", f"--pwd={LAUNCH}"]
-
-
 #: ``:O``: podman writes nothing to the image; ch-run has no mounts that are only read
 ENGINES = {
-    "charliecloud": Engine("ch-run", _charliecloud, ("{}", "--"), read_only=""),
+    # ch-run(1). Ranks of a node join one container: between user namespaces there is no copy by CMA
+    "charliecloud": Engine(
+        "ch-run",
+        lambda ranks: [*([f"--join-ct={ranks}"] if ranks > 1 else []), f"--cd={LAUNCH}"],
+        ("{}", "--"),
+        read_only="",
+    ),
     "podman": Engine("podman", _podman, ("--rootfs", "{}:O"), mount="--volume", inherits=False),
-    "apptainer": Engine("apptainer", _apptainer, ("{}",), sif=True),
+    # https://apptainer.org/docs/user/latest/cli/apptainer_exec.html; never run
+    "apptainer": Engine("apptainer", lambda _: ["exec", "--no-home", f"--pwd={LAUNCH}"], ("{}",), sif=True),
 }
 
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
-from plumbline.stacks import Work, abi, blas, fetch, libraries, locked, manifest, staged, tuned
+from plumbline.stacks import Work, abi, blas, fetch, libraries, locked, manifest, tuned
 from plumbline.stacks.manifest import Benchmark, Loads, Manifest
 from plumbline.stacks.stream import Compiler
 
@@ -154,7 +154,7 @@ def _compile(stack: Manifest, source: Path, prefix: Path, label: str, compiler_w
     complaint = "the kernels do not compile"
     fetch.call(["cmake", "-S", str(source / "kernels"), "-B", str(folder), *options], complaint, owner, environment)
     fetch.call(["cmake", "--build", str(folder), "--parallel", str(os.cpu_count())], complaint, owner, environment)
-    with staged(prefix) as fresh:  # what is there now stays until the new programs are complete
+    with files.staged(prefix) as fresh:  # what is there now stays until the new programs are complete
         fetch.call(["cmake", "--install", str(folder), "--prefix", str(fresh)], complaint, owner, environment)
     return sorted((prefix / "bin").iterdir())
 

@@ -44,11 +44,6 @@ def _files(text: str) -> dict[str, Path | None]:
     return {name: None if file == "not found" else Path(file).resolve() for name, file in printed.items()}
 
 
-def missing(file: Path, environment: Mapping[str, str]) -> list[str]:
-    """The libraries that ``file`` needs and that are not found with the variables ``environment``."""
-    return [name for name, path in linked(str(file), environment).items() if path is None]
-
-
 def loads(stack: Manifest, library: Path | None = None, more: Iterable[Path] = ()) -> Loads:
     """The member ``loads`` of a stack's manifest: the files that its programs load and read.
 

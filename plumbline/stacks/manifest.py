@@ -41,8 +41,8 @@ IMB_GPU_PROGRAMS = {"imb-mpi1-gpu": "IMB-MPI1-GPU"}
 #: of IMB: the number of messages is what follows, and for large ones no more than a volume in MB. IMB's own policy
 #: also gives fewer to a size that takes longer than 10 s: the limit is set so that this does not apply
 _IMB_ITERATIONS = ("-iter_policy", "dynamic", "-time", "1000", "-iter")
-_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-
+#: a reference to a variable in the value of another one
+REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 Variable: TypeAlias = Annotated[str, schemas.whole("[A-Za-z_][A-Za-z0-9_]*")]
 Suite: TypeAlias = Annotated[str, schemas.one_of(("stream", "imb", "osu", "kernels"))]
@@ -240,7 +240,6 @@ def load(name: str) -> Manifest:
     try:
         files.recover(file.parent)
         document = schemas.parse_json(file.read_text(encoding="utf-8"))
-        schemas.check_values(document)
     except FileNotFoundError:
         installed = ", ".join(names()) or "none"
         cure = suggest(name, names(), f"plumb stack install {name}")
@@ -284,6 +283,12 @@ def save(manifest: Manifest, folder: Path | None = None) -> Path:
     schemas.convert("manifest", written, Manifest, str(file))
     files.replace(file, json.dumps(written, indent=2) + "\n")
     return file
+
+
+def complete(manifest: Manifest, mark: str) -> None:
+    """Write the manifest of a stack whose programs :func:`check` passes, and ``mark`` for :func:`stale`, the last."""
+    check(manifest)
+    files.replace(save(manifest).with_name("lock"), f"{mark}\n")
 
 
 def moved(manifest: Manifest, staging: Path, place: Path) -> Manifest:
@@ -426,12 +431,8 @@ def expand(value: str, base: Mapping[str, str]) -> str:
     In a list separated by colons an element that is only an unset reference is dropped, because an empty element
     of a search path means the working directory.
     """
-    pieces = []
-    for piece in value.split(":"):
-        text = _REFERENCE.sub(lambda match: base.get(match.group(1), ""), piece)
-        if text or not piece:
-            pieces.append(text)
-    return ":".join(pieces)
+    pieces = [(piece, REFERENCE.sub(lambda match: base.get(match[1], ""), piece)) for piece in value.split(":")]
+    return ":".join(text for piece, text in pieces if text or not piece)
 
 
 def around(manifest: Manifest) -> dict[str, str]:

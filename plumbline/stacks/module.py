@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from plumbline import mpi
 from plumbline.base import files, paths, schemas
-from plumbline.base.errors import PlumbError, suggest
+from plumbline.base.errors import PlumbError, pick
 from plumbline.stacks import Work, kernels, libraries, manifest, stream
 
 FILE = "stacks.yaml"
@@ -79,11 +79,9 @@ def names() -> tuple[str, ...]:
 def work(name: str, force: bool) -> Work | None:
     """How the manifest of stack ``name`` is made from its description; None if it is up to date."""
     known = _descriptions()
-    if name not in known:
-        otherwise = f"describe it in a site's {FILE}; known: {', '.join(sorted(known)) or 'none'}"
-        cure = suggest(name, sorted(known), otherwise)
-        raise PlumbError(f"no module stack is called '{name}'", "plumb stack install", cure)
-    stack = _manifest(name, *known[name])
+    otherwise = f"describe it in a site's {FILE}; known: {', '.join(sorted(known)) or 'none'}"
+    file, entry = pick(known, name, f"no module stack is called '{name}'", "plumb stack install", otherwise)
+    stack = _manifest(name, file, entry)
     try:
         present = manifest.load(name) if manifest.path(name).exists() else None
     except PlumbError:
@@ -98,14 +96,12 @@ def work(name: str, force: bool) -> Work | None:
         return kernels.work(name, without_stream, lambda _: _build(stack)) if _compiles(stack) else None
 
     def make(_: None) -> None:
-        manifest.check(stack)
-        manifest.save(stack)
-        files.replace(mark, digest + "\n")
+        manifest.complete(stack, digest)
         if _compiles(stack):
             _build(stack)
         print(f"{name}: {len(manifest.load(name).benchmarks)} benchmarks", flush=True)
 
-    return Work(str(known[name][0]), make, plan="would be written from {}", begin="")
+    return Work(str(file), make, plan="would be written from {}", begin="")
 
 
 def _is_complete(present: manifest.Manifest, stack: manifest.Manifest) -> bool:
@@ -186,7 +182,12 @@ def _manifest(name: str, file: Path, entry: Description) -> manifest.Manifest:
         compiler=entry.compiler,
         launcher=replace(entry.launcher, command=str(command)),
         prefix=prefix,
-        environment=loaded | {name: _insert(value, loaded) for name, value in entry.environment.items()},
+        # references to what no module sets are replaced at each launch
+        environment=loaded
+        | {
+            name: manifest.REFERENCE.sub(lambda match: loaded.get(match[1], match[0]), value)
+            for name, value in entry.environment.items()
+        },
         modules=entry.modules,
         accelerator=entry.accelerator,
         benchmarks={ident: program.entry(_find(program.program, search, file), how) for ident, program in programs},
@@ -226,13 +227,6 @@ def loaded_by(name: str, modules: list[str]) -> dict[str, str]:
         if value != before.get(key) and not _NOT_FOR_LAUNCHES.match(key)
     }
     return {**variables, "PATH": after["PATH"]}
-
-
-def _insert(value: str, variables: dict[str, str]) -> str:
-    """``value`` with references to ``variables`` replaced; others are replaced at each launch."""
-    for name, text in variables.items():
-        value = value.replace(f"${{{name}}}", text)
-    return value
 
 
 def _complaint(text: str) -> str:

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from plumbline.base import files, group, paths
 from plumbline.base.errors import PlumbError
 from plumbline.parsers.osu import TITLES
-from plumbline.stacks import archive, fetch, kernels, libraries, locked, manifest, staged, tuned
+from plumbline.stacks import archive, fetch, kernels, libraries, locked, manifest, tuned
 from plumbline.stacks.manifest import Benchmark, Manifest, Source
 from plumbline.stacks.stream import Compiler
 
@@ -142,7 +142,7 @@ def _build(stack: Manifest, source: Path, prefix: Path) -> dict[str, Benchmark]:
     """Build the programs whose output the suite reads; their entries for the manifest, by their names."""
     around, compiler, mpicc = manifest.around(stack), Compiler.find(), kernels.wrapper(stack)
     owner, complaint = f"{stack.name}-osu", "OSU's programs do not compile"
-    with tempfile.TemporaryDirectory(prefix="plumb-osu-") as scratch, staged(prefix) as fresh:
+    with tempfile.TemporaryDirectory(prefix="plumb-osu-") as scratch, files.staged(prefix) as fresh:
         shutil.unpack_archive(source, scratch)
         (top,) = Path(scratch).iterdir()
         # its programs are in C, whatever its build calls the linker

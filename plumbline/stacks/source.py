@@ -19,8 +19,8 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from plumbline import mpi
-from plumbline.base import files, git, paths, schemas, surroundings
-from plumbline.base.errors import PlumbError, suggest
+from plumbline.base import git, paths, schemas, surroundings
+from plumbline.base.errors import PlumbError, pick
 from plumbline.stacks import Work, fetch, kernels, libraries, manifest, module, stream
 from plumbline.stacks.manifest import Compiler, Launcher, Manifest, Mpi, Source
 
@@ -118,12 +118,8 @@ def _described(name: str) -> tuple[Path, Description, Path]:
     known = module.of_sites(
         FILE, "library", lambda file: schemas.load("sources", file, Descriptions, label, cure).sources
     )
-    if name not in known:
-        otherwise = f"describe it in a site's {FILE}; known: {', '.join(sorted(known)) or 'none'}"
-        raise PlumbError(
-            f"no MPI library is called '{name}'", f"{PREFIX}{name}", suggest(name, sorted(known), otherwise)
-        )
-    file, described = known[name]
+    otherwise = f"describe it in a site's {FILE}; known: {', '.join(sorted(known)) or 'none'}"
+    file, described = pick(known, name, f"no MPI library is called '{name}'", f"{PREFIX}{name}", otherwise)
     folder = Path(described.repository).expanduser()
     if not folder.is_absolute() or not folder.is_dir() or git.top(folder) is None:
         message = f"'{described.repository}' is not the absolute path of a git repository"
@@ -152,9 +148,7 @@ def _make(wanted: Wanted) -> None:
     try:
         _build(wanted, home)
         new_stack = _manifest(wanted, home)
-        files.replace(home / "lock", wanted.mark + "\n")
-        manifest.check(new_stack)
-        manifest.save(new_stack)
+        manifest.complete(new_stack, wanted.mark)
     except BaseException:
         shutil.rmtree(home, ignore_errors=True)
         raise

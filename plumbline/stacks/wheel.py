@@ -197,8 +197,7 @@ def more_decimals(script: str, name: str) -> str:
 class Installation:
     """One installation of the stack of recipe and lock ``lock``; :meth:`run` does the steps in order.
 
-    ``imb`` is where IMB comes from on this machine (:attr:`Recipe.imb`, or None); ``mark`` is written into the file
-    ``lock`` of the complete stack.
+    ``imb`` is where IMB comes from on this machine (:attr:`Recipe.imb`, or None).
     """
 
     def __init__(self, lock: str, called: str | None = None) -> None:
@@ -206,9 +205,7 @@ class Installation:
         self.lock = lock
         self.recipe = RECIPES[lock]
         self.imb = _imb(lock)
-        self.mark = fingerprint(lock, called)
-        self.place = paths.stacks() / self.name
-        self.prefix = self.place.with_name(f".{self.name}.new")
+        self.place, self.prefix = paths.stacks() / self.name, paths.stacks() / f".{self.name}.new"
         self.benchmarks: dict[str, Benchmark] = {}
         self.sources: list[Source] = []
         self.archives: dict[str, Path] = {}
@@ -233,7 +230,7 @@ class Installation:
             "virtual environment": self.make_prefix,
             "MPI library and mpi4py": self.install_wheels,
             **({"IMB programs": self.add_imb} if self.imb else {}),
-            "source archives": self.fetch_sources,
+            "source archives": lambda: self.archives.update(self.download("sources", binary=False)),
             "OSU benchmarks": self.add_osu,
             "STREAM": self.add_stream,
             "check": self.finish,
@@ -342,7 +339,7 @@ class Installation:
                 libraries.check_mpi(Path(entry.file), ident, stack, self.library)
                 entry.facts.update(loaded)
         stack = replace(stack, loads=libraries.loads(stack, self.library, manifest.modules(self.prefix)))
-        files.replace(self.prefix / "lock", self.mark + "\n")
+        files.replace(self.prefix / "lock", fingerprint(self.lock, self.name) + "\n")
         manifest.check(stack)
         manifest.save(manifest.moved(stack, self.prefix, self.place), self.prefix)
         print(f"{self.name}: {banner}; {len(self.benchmarks)} benchmarks ({time.monotonic() - self.started:.0f} s)")
@@ -374,10 +371,6 @@ class Installation:
         """The source entry of a package: the wheel that was installed, or the given archive."""
         digest = f"sha256:{manifest.sha256(archive)}" if archive else None
         return next(item for item in self.sources if item.name == name and digest in (None, item.hash))
-
-    def fetch_sources(self) -> None:
-        """The archives that the OSU benchmarks and STREAM come from."""
-        self.archives = self.download("sources", binary=False)
 
     def download(self, lock: str, *, binary: bool) -> dict[str, Path]:
         """Fetch the archives of a lock and note them as sources: package -> file."""

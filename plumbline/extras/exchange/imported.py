@@ -13,6 +13,7 @@ import re
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
+from plumbline import site as sites
 from plumbline.base import csv_input, files, group, terminal, units
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import Better
@@ -37,7 +38,6 @@ LONGEST, LONGEST_NAME = 200, 2000
 CURE = "correct or remove the line"
 #: texts that ReFrame writes where there is no value
 NOTHING = ("", "None", "null")
-_SITE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
 
 
 def read(file: Path, site: str | None = None, lower: Collection[str] = ()) -> tuple[list[Record], int]:
@@ -103,7 +103,7 @@ def _check(text: str, label: str, where: str, most: int = LONGEST) -> None:
 def _record(cells: dict[str, str], figures: list[Figure], site: str | None, where: str) -> Record:
     name, stack = _cell(cells, "name"), _cell(cells, "environment")
     place = site or _cell(cells, "system")
-    if not _SITE.fullmatch(place):
+    if not sites.NAME.fullmatch(place):
         raise PlumbError(f"'{place[:40]}' cannot be the name of a site", where, "say --site")
     test, params = name.split()[0], dict(re.findall(r"%([^\s=]+)=(\S+)", name))
     built = cells.get(SPACK, "")

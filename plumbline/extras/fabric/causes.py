@@ -95,7 +95,8 @@ class Case:
     def broken(self) -> dict[Path, list[str]]:
         """Those of them that cannot be loaded -> the libraries that they lack."""
         variables = {"PATH": os.environ.get("PATH", os.defpath), **manifests.environment(self.stack, os.environ)}
-        missing = {file: libraries.missing(file, variables) for file in self.able}
+        needs = {file: libraries.linked(str(file), variables).items() for file in self.able}
+        missing = {file: [name for name, path in needed if path is None] for file, needed in needs.items()}
         return {file: names for file, names in missing.items() if names}
 
 
@@ -130,10 +131,6 @@ def _turned_off(case: Case) -> Iterator[str]:
 def _not_built(case: Case) -> list[str]:
     is_absent = case.way in ways.WAYS and not case.able
     return [f"none of its {len(case.files)} libraries has {ways.WAYS[case.way].mark.decode()}"] if is_absent else []
-
-
-def _single_threaded(case: Case) -> list[str]:
-    return [f"the library says that UCX {NO_THREADS}"] if any(NO_THREADS in line for line in case.smoke.lines) else []
 
 
 def _apart(case: Case) -> list[str]:
@@ -179,7 +176,8 @@ def _not_reached(case: Case) -> Iterator[str]:
 #: the causes by which a library cannot use a way, whatever it is told
 NOT_THERE = ("provider not built", "plugin without its library")
 THREADLESS = Cause(
-    "UCX without threads", (ways.INFINIBAND, ways.ROCE), _single_threaded,
+    "UCX without threads", (ways.INFINIBAND, ways.ROCE),
+    lambda case: [f"the library says that UCX {NO_THREADS}" for line in case.smoke.lines if NO_THREADS in line][:1],
     "UCX --enable-mt (Spack: ucx +thread_multiple)",
 )  # fmt: skip
 CAUSES = (

@@ -150,7 +150,7 @@ def _launch(stack: Manifest, keep: bool) -> tuple[int, float]:
         two = mpi.Layout(nodes=1, ranks_per_node=2)
         start = stack.launcher_on(None, around).command(two, bound=True, environment=around)
         variables = {name: value for name, value in around.items() if name not in start.removed} | start.environment
-        preload = ["env", f"LD_PRELOAD={paths.yields_library()}", f"PLUMB_YIELDS_DIR={folder / 'yields'}"]
+        preload = ["env", f"LD_PRELOAD={paths.library('yields')}", f"PLUMB_YIELDS_DIR={folder / 'yields'}"]
         preload += ["PLUMB_YIELDS_SPIN=1"] if keep else []
         bind = [str(paths.binder()), "--placement", "compact", "--threads", "1", "--output", "output", "--"]
         command = [*start.arguments, *bind, *preload, *stack.benchmarks[KERNEL].command, *ARGUMENTS]
@@ -161,7 +161,7 @@ def _launch(stack: Manifest, keep: bool) -> tuple[int, float]:
         counts = [int(file.read_text(encoding="utf-8")) for file in (folder / "yields").iterdir()]
         if len(counts) != 2:
             message = f"{len(counts)} of 2 ranks of {stack.name} counted their yields"
-            raise PlumbError(message, str(paths.yields_library()), paths.setup())
+            raise PlumbError(message, str(paths.library("yields")), paths.setup())
         text = "".join(process.printed(file) for file in sorted((folder / "output").iterdir()))
     measurements = parsers.parse("kernel", text, {"kernel": KERNEL})
     times = [item.value for item in measurements if item.metric == "time" and item.params.get("messages") == 1]

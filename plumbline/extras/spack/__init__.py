@@ -114,9 +114,7 @@ def _install(name: str, spack: Spack, content: sites.Content) -> None:
     # not a package of the lock: the size of its arrays would differ between machines that share the lock
     stream_build = stream.add(spack.owner, programs.stream_compiler(packages), bootstrap.wheel_options())
     result = programs.compose(name, spack.owner, packages, content.archives, stream_build)
-    files.replace(mark, fingerprint(name) + "\n")
-    manifest.check(result)
-    manifest.save(result)
+    manifest.complete(result, fingerprint(name))
     kernels.refresh(spack.owner)
     mpi, count = result.mpi, len(manifest.load(spack.owner).benchmarks)
     seconds = time.monotonic() - started

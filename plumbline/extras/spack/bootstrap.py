@@ -99,19 +99,12 @@ def _clone(part: str, pinned: environments.Repository, place: Path) -> None:
     local = buildcache.airgap()
     url = f"file://{local}/git/{part}.git" if local else pinned.git
     print(f"{OWNER}: cloning {part} {pinned.tag}", flush=True)
-    fresh = place.with_name(f".{place.name}.new")
-    shutil.rmtree(fresh, ignore_errors=True)
     command = ["git", "-c", "advice.detachedHead=false", "clone", "--quiet", "--depth", "1", "--branch", pinned.tag]
-    fetch.call([*command, url, str(fresh)], f"cannot clone {url}", OWNER)
-    commit = _git(fresh, "rev-parse", "HEAD")
-    if commit != pinned.commit:
-        shutil.rmtree(fresh)
-        raise PlumbError(
-            f"tag {pinned.tag} of {part} is commit {commit[:12]}, not {pinned.commit[:12]}",
-            url,
-            "the tag was moved: do not use this source",
-        )
-    fresh.rename(place)
+    with files.staged(place) as fresh:
+        fetch.call([*command, url, str(fresh)], f"cannot clone {url}", OWNER)
+        if (commit := _git(fresh, "rev-parse", "HEAD")) != pinned.commit:
+            message = f"tag {pinned.tag} of {part} is commit {commit[:12]}, not {pinned.commit[:12]}"
+            raise PlumbError(message, url, "the tag was moved: do not use this source")
     if local and part == "packages":
         _copy_index(local / INDEX, cache())
 

@@ -59,12 +59,12 @@ def mirrors() -> dict[str, dict[str, Any]]:
 
 def without_binary(packages: Mapping[str, Node]) -> list[str]:
     """The hashes of those ``packages`` of which no folder has a binary."""
-    lacking = []
-    for digest, node in packages.items():
-        description = f"v3/manifests/spec/{node.name}/{node.name}-{node.version}-{digest}.spec.manifest.json"
-        if not any((folder / description).is_file() for folder in folders().values()):
-            lacking.append(digest)
-    return lacking
+    places = folders().values()
+    descriptions = {
+        digest: f"v3/manifests/spec/{node.name}/{node.name}-{node.version}-{digest}.spec.manifest.json"
+        for digest, node in packages.items()
+    }
+    return [digest for digest, file in descriptions.items() if not any((place / file).is_file() for place in places)]
 
 
 def check_unpacked() -> None:

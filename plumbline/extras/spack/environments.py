@@ -16,7 +16,7 @@ import msgspec
 import yaml
 
 from plumbline.base import files, paths, schemas
-from plumbline.base.errors import PlumbError
+from plumbline.base.errors import PlumbError, pick
 from plumbline.extras.spack.lock import Lock, decode
 from plumbline.mpi import Family
 
@@ -114,19 +114,19 @@ def command(line: str) -> str:
 
 def known() -> dict[str, Environment]:
     """The environments of the site, by name."""
-    return {file.parent.name: _environment(file) for file in sorted(site().glob(f"*/{DESCRIPTION}"))}
-
-
-def _environment(file: Path) -> Environment:
-    document = schemas.read_yaml(file, "a Spack environment", "restore it from git")
-    return schemas.convert(DESCRIPTION, document.get("spack"), Environment, str(file))
+    described = {
+        file: schemas.read_yaml(file, "a Spack environment", "restore it from git").get("spack")
+        for file in sorted(site().glob(f"*/{DESCRIPTION}"))
+    }
+    return {
+        file.parent.name: schemas.convert(DESCRIPTION, members, Environment, str(file))
+        for file, members in described.items()
+    }
 
 
 def named(name: str, where: str) -> Environment:
     """Environment ``name``; :class:`PlumbError` with the known ones if there is none."""
-    if name not in (there := known()):
-        raise PlumbError(f"no Spack environment '{name}'", where, f"one of: {', '.join(there)}")
-    return there[name]
+    return pick(known(), name, f"no Spack environment '{name}'", where)
 
 
 def view(name: str) -> Path:

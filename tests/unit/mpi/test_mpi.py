@@ -81,7 +81,7 @@ def test_hosts_are_named_where_no_scheduler_does():
     assert line("prrte", layout, exported=("X",)) == (
         "RUN -n 4 --map-by ppr:2:node:OVERSUBSCRIBE --bind-to none --host a:2,b:2 -x X"
     )
-    assert line("hydra", layout) == "RUN -n 4 -ppn 2 -bind-to none -hosts a,b"
+    assert line("hydra", layout) == "RUN -n 4 -ppn 2 -hosts a,b -bind-to none"
     assert line("srun", layout).endswith("--nodelist=a,b")
 
 
@@ -152,7 +152,8 @@ def test_hydra_needs_no_step_of_slurm_for_ranks_on_its_own_node(kind, option):
     share = Layout(nodes=1, ranks_per_node=4, hosts=("node1",))
     assert "fork" not in line(kind, ONE, environment=ALLOCATED)
     assert line(kind, ONE, environment=INSIDE).endswith(option)
-    assert line(kind, share, environment=INSIDE).endswith(f"-hosts node1 {option}")
+    assert "-hosts node1" in (shared := line(kind, share, environment=INSIDE))
+    assert shared.endswith(option)
     for other in (TWO, Layout(nodes=1, ranks_per_node=4, hosts=("node2",), ssh=True)):
         assert "fork" not in line(kind, other, environment=INSIDE)
 

@@ -291,7 +291,9 @@ class TestRefusals:
         image = folders / "deb.sif"
         image.write_bytes(bytes(32) + b"SIF_MAGIC\0")
         describe(image)
-        assert container._engine(image) == "apptainer"
+        (folders / "engines" / "apptainer").unlink()
+        with pytest.raises(PlumbError, match="the engine apptainer is not installed"):
+            container.work(str(image), False)
         with pytest.raises(PlumbError, match="podman does not run SIF files"):
             container.work(str(image), False, engine="podman")
 
@@ -473,7 +475,7 @@ class TestOciArchives:
                 container.unpack(archive(tmp_path, *layers), tmp_path / f"of {len(layers[0])}")
             assert sum(file.stat().st_size for file in (tmp_path / f"of {len(layers[0])}").rglob("*")) < 4_000_000
         monkeypatch.setattr(container, "MOST_DOCUMENT", 10)
-        with pytest.raises(PlumbError, match=r"index\.json is too large"):
+        with pytest.raises(PlumbError, match="a document of more than 10 bytes"):
             container.unpack(file, tmp_path / "other")
 
     @pytest.mark.parametrize("name", [".wh...", ".wh..", ".wh.", "a/.wh..."])
