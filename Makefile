@@ -56,14 +56,17 @@ docs: .venv/.stamp-dev ## the documentation as a site, in build/site
 pictures: .venv/.stamp-dev ## the pictures of docs/pictures: a machine, and the report of the newest campaign
 	@$(BIN)/python tests/pictures/make.py
 
-check: .venv/.stamp-dev lint build/cmake/CTestTestfile.cmake ## what a change is checked with first, in minutes: lint, ctest, unit tests, placements
-	@cmake --build build/cmake --parallel >build/cmake/check.log || { cat build/cmake/check.log; exit 1; }
+check: .venv/.stamp-dev build/cmake/CTestTestfile.cmake ## what a change is checked with first, in minutes: lint, ctest, unit tests, placements
+	@$(MAKE) --jobs 2 --output-sync=target lint build/checked
+	@chosen="$(if $(CHANGED),$$($(BIN)/python tests/support/changed.py '$(CHANGED)'),tests/unit tests/attacks tests/golden)"; \
+	if [ -n "$$chosen" ]; then $(PYTEST) $(EACH) -m 'not long$(if $(CHANGED),, and not slow)' $$chosen; fi
+
+# the C tools, the stacks' kernels, and ctest; there is no such file
+build/checked:
+	@unset MAKEFLAGS; cmake --build build/cmake --parallel >build/cmake/check.log || { cat build/cmake/check.log; exit 1; }
 	@cmake --install build/cmake >>build/cmake/check.log
-	@$(BIN)/plumb stack install $(or $(subst $(comma), ,$(STACKS)),--all)
+	@unset MAKEFLAGS; $(BIN)/plumb stack install $(or $(subst $(comma), ,$(STACKS)),--all)
 	@ctest --test-dir build/cmake --output-on-failure --quiet
-	@chosen='tests/unit tests/attacks tests/golden'; \
-	[ -z '$(CHANGED)' ] || chosen=$$($(BIN)/python tests/support/changed.py '$(CHANGED)'); \
-	if [ -n "$$chosen" ]; then $(PYTEST) $(EACH) $$chosen; fi
 
 test: .venv/.stamp-dev setup lint ## all that CI checks: lint, ctest, every test but those that take minutes
 	@$(ANSIBLE) playbooks/test_packages.yml $(if $(SERVICES),-e plumb_test_services=true)
@@ -79,6 +82,7 @@ attacks: .venv/.stamp-dev ## 10,000 damaged inputs for each parser, reader and c
 rates: .venv/.stamp-dev ## error rates of the gate, history, the finder of slow nodes, comparisons, plumb check, screen, why, tune, bisect, accept, of first campaigns, of rules for disturbed machines and of scaling curves, on simulated series; an error if one is worse than promised
 	@$(BIN)/python tests/rates/simulate.py --full
 	@$(BIN)/python tests/rates/disturbed_alike.py --full
+	@$(BIN)/python tests/rates/duet.py --full
 	@$(BIN)/python tests/rates/changes.py --series 500
 	@$(BIN)/python tests/rates/outliers.py --full
 	@$(BIN)/python tests/rates/unpaired.py --full
@@ -91,6 +95,7 @@ rates: .venv/.stamp-dev ## error rates of the gate, history, the finder of slow 
 	@$(BIN)/python tests/rates/first.py --full
 	@$(BIN)/python tests/rates/caution.py --full
 	@$(BIN)/python tests/rates/scaling.py --full
+	@$(BIN)/python tests/rates/advice.py --full
 
 disturbed: .venv/.stamp-dev setup ## how many launches are flagged as disturbed, on this host as it is and beside a competitor (SHARES=0,2,5: percent of a CPU)
 	@$(BIN)/python tests/rates/disturbed.py $(if $(SHARES),--shares $(SHARES))

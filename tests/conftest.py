@@ -11,6 +11,7 @@ import durations
 import hypothesis
 import parallel
 import pytest
+import slow
 import surroundings
 from request_host import host  # noqa: F401 - a fixture
 from untouched import Untouched
@@ -41,8 +42,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Untouched(Path(__file__).resolve().parents[1]))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The order in which they are handed out."""
+    """Mark what is slow, before marks select; and the order in which tests are handed out."""
+    for item in items:
+        if item.nodeid.partition("::")[0] in slow.FILES:
+            item.add_marker("slow")
     items[:] = parallel.arranged(items)
 
 

@@ -6,16 +6,17 @@ set -uo pipefail
 CDPATH='' cd -- "$(dirname -- "$0")/.." || exit 1
 python=.venv/bin/python
 stamps=build/nightly
-parts=(unit kernels e2e vm playbooks bed attacks rates)
+parts=(unit kernels e2e vm playbooks bed attacks rates mutants)
 [ $# -eq 0 ] || parts=("$@")
 commit=$(git rev-parse HEAD)
 [ -z "$(git status --porcelain)" ] || commit=
 mkdir -p "$stamps"
 
-# All parts but two are tests, by the name of their folder.
+# All parts but three are tests, by the name of their folder.
 run() {
     case $1 in
         rates) make rates ;;
+        mutants) "$python" tests/mutants.py ;;
         attacks) make attacks INPUTS=1000 ;;
         *)
             "$python" -m pytest -n "$(nproc)" -m long "tests/$1"
@@ -28,7 +29,7 @@ run() {
 
 failed=()
 for part in "${parts[@]}"; do
-    if [ "$part" != attacks ] && [ "$part" != rates ] && [ ! -d "tests/$part" ]; then
+    if [[ $part != @(attacks|rates|mutants) && ! -d tests/$part ]]; then
         echo "nightly: no part '$part'" >&2
         exit 2
     fi

@@ -23,6 +23,7 @@ from plumbline.records import model, notes, sources
 WRITTEN = {
     ("accept", "--archive"): "accept contract.yaml --recorded",
     ("accept", "--output"): "accept contract.yaml --recorded",
+    ("advice", "--output"): "advice report",
     ("check", "--write"): "check --class node.class",
     ("bisect", "--output"): "bisect --resume absent",
     ("ci", "--checkout"): "ci gitlab --tags a --stack s",
@@ -51,7 +52,7 @@ OTHERS = {
     *(("accept", name) for name in ("contract", "--verify", "--offered", "--work")),
     *((command, name) for command in ("bisect", "scale", "tune", "why") for name in ("--work", "--resume")),
     *(("ci", "--home"), ("launch", "--work"), ("site", "--facts"), ("stack", "--from"), ("tune", "--from")),
-    *(("screen", "--history"), ("prove", "--work")),
+    *(("screen", "--history"), ("prove", "--work"), ("advice", "--work"), ("advice", "file")),
     *(("stack", name) for name in ("--mpicc", "--mpirun", "--osu", "--imb", "--stream")),
     *(("check", "--class"), ("check", "--state"), ("check", "--measured")),
     *(

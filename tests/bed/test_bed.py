@@ -236,7 +236,9 @@ def test_making_slurm_again_changes_nothing(bed: Bed):
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize(("kind", "state"), [("drain", "drained"), ("node-down", "down")])
+@pytest.mark.parametrize(
+    ("kind", "state"), [pytest.param("drain", "drained", marks=pytest.mark.long), ("node-down", "down")]
+)
 def test_a_node_out_of_work_comes_back(bed: Bed, fault: Callable[..., None], kind: str, state: str):
     fault(kind, "node2")
     assert slurm.states()["node2"].rstrip("*") == state

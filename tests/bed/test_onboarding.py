@@ -281,7 +281,7 @@ def test_the_gate_of_the_tutorial_catches_the_slower_library(onboarded, bed):
 def test_a_gate_over_two_nodes_is_one_job(onboarded, bed):
     line = "gate --baseline mpich --candidate openmpi --test 'osu_pair.*operation=latency.*placement=pair:node'"
     before = set((bed.shared / "plumbline/results/bed").glob("*.jsonl"))
-    done = plumb(bed, f"{line} --minutes 0.3 --output /shared/plumbline/build/gate.json", 400)
+    done = plumb(bed, f"{line} --minutes 0.15 --output /shared/plumbline/build/gate.json", 400)
     assert done.returncode in (0, 1, 2, 3), done.stdout[-4000:] + done.stderr
     if done.returncode == 3:  # the time may end before the first look, or every launch of it be disturbed
         reason = "13 are needed|every launch was disturbed and measured again"
@@ -348,6 +348,7 @@ def test_a_drained_node_is_named_and_the_rest_goes_on(onboarded, bed, fault: Cal
     assert re.search(r"^\d+ variants?, \d+ verified", done.stdout, re.MULTILINE)
 
 
+@pytest.mark.long
 def test_a_campaign_in_a_maintenance_reservation(onboarded, bed):
     made = "starttime=now duration=30 nodes=ALL flags=MAINT,IGNORE_JOBS users=bench"
     bed.out("root@ctl", f"scontrol create reservation ReservationName=vet {made}")

@@ -11,6 +11,7 @@ from typing import Any
 import acceptance
 import own_code
 import pytest
+import small_caches
 import two_nodes
 import yaml
 
@@ -59,9 +60,14 @@ def contract(folder: Path, **changes: Any) -> Path:
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Callable[..., tuple[int, str]], dict[str, Any]]:
-    """The folder, ``plumb accept`` there, and what it found after up to :data:`TRIES` times."""
+    """The folder, ``plumb accept`` there, and what it found after up to :data:`TRIES` times.
+
+    Beside small caches STREAM's arrays are small.
+    """
     folder = tmp_path_factory.mktemp("accept")
-    around = own_code.variables(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        small_caches.pretend(folder, 1 << 20, patch)
+        around = own_code.variables(folder)
 
     def accept(*words: str) -> tuple[int, str]:
         return own_code.plumb(folder, around, "accept", *words)

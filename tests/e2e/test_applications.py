@@ -323,9 +323,9 @@ def repository(tmp_path_factory) -> tuple[Path, dict[str, str]]:
 
 
 def gate(repository: tuple[Path, dict[str, str]], *words: str) -> tuple[int, str, list[dict[str, Any]]]:
-    """(exit status, output, the two records) of a gate of ten seconds."""
+    """(exit status, output, the two records) of a gate of five seconds."""
     folder, around = repository
-    status, output = own_code.plumb(folder, around, "gate", *words, "--minutes", "0.17")
+    status, output = own_code.plumb(folder, around, "gate", *words, "--minutes", "0.08")
     newest = max(Path(around["PLUMB_RESULTS"]).glob("local/*.jsonl"))
     records = [json.loads(line) for line in newest.read_text().splitlines()]
     return status, output, records

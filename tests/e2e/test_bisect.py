@@ -1,4 +1,4 @@
-"""``plumb bisect`` and ``git bisect run plumb gate`` on a repository of eight changes, one of which does more work.
+"""``plumb bisect`` and ``git bisect run plumb gate`` on a repository of four changes, one of which does more work.
 
 The figure is a count that the program prints, so the answer does not depend on how busy the machine is; margins are
 wide, so few pairs decide. Disturbed launches may leave a commit open: then it is skipped, and the true one must be
@@ -22,7 +22,7 @@ import pytest
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 
 #: changes after the first commit; the one that does half as much again; the one that does not build
-CHANGES, SLOWER, BROKEN = 8, 5, 3
+CHANGES, SLOWER, BROKEN = 4, 3, 1
 #: what the process id may add to a count (see the program), and to an interval that is rounded
 MOST = 1.011
 PROGRAM = r"""

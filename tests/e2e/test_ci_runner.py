@@ -184,7 +184,11 @@ def github_faults(modules, text):
 
 @pytest.mark.parametrize(
     "extra",
-    [{}, {"comment": True, "pages": True, "inconclusive": "fail"}, {"test": "a: b # c", "site": "x", "partition": "y"}],
+    [
+        pytest.param({}, marks=pytest.mark.long),
+        pytest.param({"comment": True, "pages": True, "inconclusive": "fail"}, marks=pytest.mark.long),
+        {"test": "a: b # c", "site": "x", "partition": "y"},
+    ],
 )
 def test_github_would_read_the_workflow(modules, extra):
     text = pipelines.github(pipelines.Values(tags=("hpc",), stack="openmpi", **extra))

@@ -62,6 +62,13 @@ PROGRAMS: dict[str, tuple[str, dict[str, Any], str | None]] = {
     "caged": ("./little.sh CAGE", {}, "(Killed); memory ran out: the kernel killed 1 of the node's processes"),
     "tasks": ("./tasks", TWO | RANKS | {"mpi": False}, None),
 }
+#: those that other tests look at too
+ALSO = {"unbound", "bound", "rank", "starts"}
+#: relatives of programs that stay in `make test`
+RELATIVES = (
+    *("cplusplus", "python", "becomes", "servant", "child", "processes", "finalized", "quits", "swapped", "reads"),
+    *("refuses", "limited", "tasks"),
+)
 #: bytes that the programs in the cage may have
 CAGE_BYTES = 256 << 20
 
@@ -82,17 +89,18 @@ def cage() -> Path | None:
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory):
-    """(what can be run here, records by program) of ``plumb run``."""
+def ran(request, tmp_path_factory):
+    """(what can be run here, records by program) of ``plumb run``, of the programs that are looked at."""
     folder = tmp_path_factory.mktemp("foreign")
     code, around, caged = folder / "code", own_code.variables(folder), cage()
     shutil.copytree(FILES, code)
-    left = set(PROGRAMS) - (set() if caged else {"caged"})
+    chosen = {item.name.partition("[")[2].rstrip("]") for item in request.session.items if item.path == request.path}
+    left = set(PROGRAMS) & (chosen | ALSO) - (set() if caged else {"caged"})
     build = BUILD
     if any((Path(place) / "tbb").is_dir() for place in ["/usr/include", *os.environ.get("CPATH", "").split(":")]):
         build = [*BUILD, "c++ -o tasks tasks.cpp -ltbb"]
     else:
-        left.remove("tasks")
+        left.discard("tasks")
     programs = {
         name: {
             "command": command.replace("CAGE", str(caged / "cgroup.procs" if caged else "")),
@@ -113,7 +121,9 @@ def ran(tmp_path_factory):
     return left, own_code.records(around)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long if name in RELATIVES else ()) for name in PROGRAMS]
+)
 def test_what_cannot_be_proven_says_why_and_what_to_write(ran, name):
     if name not in ran[0]:
         pytest.skip("no control group can be made here" if name == "caged" else "no headers of oneTBB here")

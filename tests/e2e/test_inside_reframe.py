@@ -99,9 +99,8 @@ def test_their_system_runs_our_tests_and_its_logs_have_our_records(theirs, exten
     address, documents = elastic
     database = tmp_path / "results.db"
     storage = {"RFM_ENABLE_RESULTS_STORAGE": "1", "RFM_SQLITE_DB_FILE": str(database)}
-    names = "osu_barrier.*core$|stream_threads.*none.*threads=1$"
-    options = ["-C", str(extended), "-r", "-n", names, "-S", "launches=2"]
-    status, output = reframe(*options, **theirs, **storage, ELASTIC=address)
+    options = ["-C", str(extended), "-r", "-n", "osu_barrier.*core$", "-S", "launches=2"]
+    status, output = reframe(*options, tests=TESTS / "osu.py", **theirs, **storage, ELASTIC=address)
     assert status == 0, output
     run, total, failures, skipped = ran(output)
     assert (run, failures, skipped) == (total, 0, 0)

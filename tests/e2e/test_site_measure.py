@@ -1,4 +1,7 @@
-"""``plumb site measure`` for real, on a host that believes its caches to be small: every ceiling has its evidence."""
+"""``plumb site measure`` for real, on a host that believes its caches to be small: every ceiling has its evidence.
+
+Set-up measures them too, before any test.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +37,7 @@ def small(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.long
 def test_every_ceiling_is_from_a_verified_launch_of_this_machine(small):
     part = site.partition(site.load("local"), "default")
     said = []

@@ -121,6 +121,7 @@ def bad_at_3_and_5(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.long
 def test_numbers_of_ranks_with_a_bad_algorithm_are_found(bad_at_3_and_5, capsys):
     """More ranks than cores: those of Open MPI give the CPU away while they wait.
 

@@ -218,6 +218,11 @@ def test_plumb_bind_has_its_hwloc_and_what_is_preloaded_has_nothing(place: Path)
             assert "PATH)" not in dynamic
 
 
+def test_what_is_installed_says_where_it_is_and_asks_its_own_plumb_bind(place: Path) -> None:
+    assert re.fullmatch(rf"plumb \S+ \(wheel in {place}/env/lib/\S+/plumbline\)\n", plumb(place, "--version"))
+    assert "rank 0.0" in plumb(place, "topology", "--placement", "core")
+
+
 def test_each_library_in_it_has_its_licence_there(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -246,12 +251,14 @@ def test_wheels_of_both_architectures_need_glibc_2_28_and_hide_their_unwinder(tm
         assert not re.search("unw", seen, re.IGNORECASE)
 
 
+@pytest.mark.long
 def test_it_is_used_without_root(ready: Path) -> None:
     if os.geteuid() == 0 and INTERPRETER is None:
         pytest.skip("not run without root: no Python of this version that every user may start")
     assert (ready / "data" / "stacks" / "mpich" / "manifest.json").stat().st_uid != 0
 
 
+@pytest.mark.long
 def test_set_up_again_changes_nothing(ready: Path) -> None:
     def files() -> dict[Path, int]:
         return {path: path.stat().st_mtime_ns for path in ready.rglob("*") if "__pycache__" not in path.parts}
@@ -263,11 +270,13 @@ def test_set_up_again_changes_nothing(ready: Path) -> None:
     assert [path for path in before | after if before.get(path) != after.get(path) and path.is_file()] == []
 
 
+@pytest.mark.long
 def test_labs_have_the_machines_of_the_documents(ready: Path) -> None:
     assert plumb(ready, "lab", "T4", "--recorded").splitlines()[-1].startswith("true without measuring")
     assert "49237" in plumb(ready, "lab", "R7", "--recorded")
 
 
+@pytest.mark.long
 def test_a_program_of_ones_own_is_measured_and_the_package_stays(ready: Path) -> None:
     (package,) = ready.glob("env/lib/python*/site-packages/plumbline")
     before = sorted(package.rglob("*"))
@@ -402,8 +411,7 @@ def test_the_tutorial_for_ones_own_code_is_true(ready: Path) -> None:
     assert shown_file[2] == (paths.root() / shown_file[1]).read_text()
 
 
-def test_the_suite_itself_is_whole_and_says_where_it_is(ready: Path) -> None:
+@pytest.mark.long
+def test_the_suite_itself_is_whole(ready: Path) -> None:
     said = plumb(ready, "campaign", "--test", "suite_integrity")
     assert "OK   suite_integrity" in said
-    assert re.fullmatch(rf"plumb \S+ \(wheel in {ready}/env/lib/\S+/plumbline\)\n", plumb(ready, "--version"))
-    assert "rank 0.0" in plumb(ready, "topology", "--placement", "core")

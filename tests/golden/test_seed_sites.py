@@ -311,8 +311,10 @@ def test_every_test_takes_the_number_of_threads_that_is_asked_for(tmp_path: Path
 
 
 def test_a_number_of_threads_that_a_test_does_not_have_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError, match=r"stream_threads has no variant of 7 threads \(-S threads\): one of 1, 2"):
+    words = r"Reason: reframe error: stream_threads has no variant of 7 threads \(-S threads\): one of 1, 2"
+    with pytest.raises(AssertionError, match=words) as error:
         threads_of(tmp_path, 7)
+    assert "Traceback" not in str(error.value)
 
 
 @pytest.mark.parametrize("name", SEEDS)

@@ -42,12 +42,12 @@ def asked(mode: str, limit_s: float) -> dict[str, Any]:
 
 @pytest.mark.e2e
 def test_the_record_of_a_hung_job_names_ranks_call_and_peer(
-    each_stack: KernelStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kernel_stack: KernelStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("two cores are needed")
     for limit_s in (4, 16, 60):  # a busy machine may still start the ranks when the time is over
-        record = each_stack.record(tmp_path / str(limit_s), monkeypatch, "deadlock", **asked("blocking", limit_s))
+        record = kernel_stack.record(tmp_path / str(limit_s), monkeypatch, "deadlock", **asked("blocking", limit_s))
         (hung,) = record["launches"]
         assert hung["status"] == "timeout"
         if not any("MPI_Init" in line for line in hung["waiting"]):

@@ -72,7 +72,9 @@ def test_stages_have_all_levels_in_order(tmp_path: Path) -> None:
             assert 1 <= len(stages[0]) <= min(map(len, stages[1:]))
 
 
-@pytest.mark.parametrize("depth", range(1, 9))
+@pytest.mark.parametrize(
+    "depth", [pytest.param(depth, marks=() if depth in (1, 2, 5, 8) else pytest.mark.long) for depth in range(1, 9)]
+)
 def test_every_depth_of_halo(one_stack: KernelStack, json_of: JsonOf, depth: int) -> None:
     options = ["--depth", str(depth), "--scheme", "pipelined", "--sync", "barrier", "--tile", "3,1", "--json"]
     document = json_of(one_stack.mpirun(2, "jacobi_temporal", *SMALL, *options))

@@ -200,8 +200,8 @@ def test_unknown_stack_is_one_line(tmp_path):
     ("program", "said"),
     [
         ('echo "SyntaxError: future feature annotations is not defined" >&2; exit 1', "deserialization failed"),
-        ('echo "Welcome to newton"; exit 1', "No start of json"),
-        (None, "not found"),
+        pytest.param('echo "Welcome to newton"; exit 1', "No start of json", marks=pytest.mark.long),
+        pytest.param(None, "not found", marks=pytest.mark.long),
     ],
 )
 def test_a_python_that_is_too_old_for_ansible_is_named_with_the_cure(tmp_path, program, said):

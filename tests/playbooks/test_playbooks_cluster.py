@@ -149,22 +149,11 @@ def test_hostile_partition_is_refused_before_anything_runs(cluster):
 
 
 def test_unknown_scheduler_and_unknown_key_are_refused(cluster):
-    for part in ({"name": "main", "scheduler": "slrum"}, {"name": "main", "scheduler": "squeue", "launch": "srun"}):
-        done = play(cluster, "onboard", plumb_partitions=[part])
-        assert done.returncode != 0
-        assert "slrum" in done.stdout or "launch" in done.stdout
-
-
-def test_arguments_with_shell_signs_reach_the_program_unharmed(cluster):
-    """Options of ReFrame are a person's to choose: regular expressions have to pass, and no shell may see them."""
-    canary = cluster / "canary"
-    plumb(cluster, 0)
-    options = ["-n", f"a|b $(touch {canary}) `touch {canary}`; touch {canary} 'q'"]
-    done = play(cluster, "onboard", "--tags", "smoke", plumb_smoke_options=options)
-    assert done.returncode == 0, done.stdout
-    assert not canary.exists()
-    called = json.loads((cluster / "cluster/called").read_text().splitlines()[-1])
-    assert called == ["campaign", "--profile", "quick", "--", *options]
+    parts = [{"name": "main", "scheduler": "slrum"}, {"name": "fat", "scheduler": "squeue", "lunch": "srun"}]
+    done = play(cluster, "onboard", plumb_partitions=parts)
+    assert done.returncode != 0
+    assert "slrum" in done.stdout
+    assert "lunch" in done.stdout
 
 
 def test_the_night_runs_hostile_options_unharmed(cluster):
@@ -504,16 +493,22 @@ def plumb(cluster, status, root="cluster"):
 
 
 def test_smoke_is_shown_and_not_repeated(cluster):
+    """Options of ReFrame are a person's to choose: regular expressions have to pass, and no shell may see them."""
+    canary = cluster / "canary"
     plumb(cluster, 0)
-    first = play(cluster, "onboard", "--tags", "smoke")
+    options = ["-n", f"a|b $(touch {canary}) `touch {canary}`; touch {canary} 'q'"]
+    first = play(cluster, "onboard", "--tags", "smoke", plumb_smoke_options=options)
     assert first.returncode == 0, first.stdout
+    assert not canary.exists()
+    called = json.loads((cluster / "cluster/called").read_text())
+    assert called == ["campaign", "--profile", "quick", "--", *options]
     assert "\nTABLE of the campaign\n" in first.stdout
     assert "1/2 OK" not in first.stdout
-    again = play(cluster, "onboard", "--tags", "smoke")
+    again = play(cluster, "onboard", "--tags", "smoke", plumb_smoke_options=options)
     assert re.search(r"changed=0 failed=0", again.stdout), again.stdout
     assert len((cluster / "cluster/called").read_text().splitlines()) == 1
     (cluster / "cluster/site-configs/straw/site.yaml").write_text("schema: 1\n# changed\n")
-    play(cluster, "onboard", "--tags", "smoke")
+    play(cluster, "onboard", "--tags", "smoke", plumb_smoke_options=options)
     assert len((cluster / "cluster/called").read_text().splitlines()) == 2
 
 
@@ -726,9 +721,15 @@ def test_scrontab_keeps_other_entries(tmp_path):
     ("said", "cure"),
     [
         ("bench@login: Permission denied (publickey).", "the SSH key is refused"),
-        ("Host key verification failed.", "its host key is not the known one"),
-        ("ssh: Could not resolve hostname login: Name or service not known", "fix ansible_host"),
-        ("ssh: connect to host login port 22: Connection timed out", "is the host up"),
+        pytest.param("Host key verification failed.", "its host key is not the known one", marks=pytest.mark.long),
+        pytest.param(
+            "ssh: Could not resolve hostname login: Name or service not known",
+            "fix ansible_host",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "ssh: connect to host login port 22: Connection timed out", "is the host up", marks=pytest.mark.long
+        ),
     ],
 )
 def test_a_host_that_cannot_be_reached_is_one_line(cluster, said, cure):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
+import hashlib
 import os
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,19 +38,44 @@ def build(
     assert text.count(old) == 1, f"{file} has {text.count(old)} times: {old}"
     source.write_text(text.replace(old, new), encoding="utf-8")
     output = folder / name
-    command = [str(kernels.wrapper(stack.manifest)), "-std=c17", "-O0", "-D_GNU_SOURCE", "-fopenmp", "-o", str(output)]
+    compiler = kernels.wrapper(stack.manifest)
     (own,) = re.findall(rf"plumb_kernel\({name}\s+([^)]*)\)", listed)
-    command += [str(group / item) for item in own.split()]
+    sources = [group / item for item in own.split()]
+    include = []
     for part in ("common", "runtime"):
         shared = re.findall(r"\w+\.c\b", (copy / part / "CMakeLists.txt").read_text(encoding="utf-8"))
-        command += [f"-I{copy / part}", *(str(copy / part / item) for item in shared)]
-    command += [*options, "-lm"]
+        include.append(f"-I{copy / part}")
+        sources += [copy / part / item for item in shared]
+    libraries = ["-lm"]
     if f"({name} PRIVATE machine)" in listed:
-        command += [f"-I{copy / 'bind'}", *(str(copy / "bind" / item) for item in MACHINE), "-lhwloc"]
+        include.append(f"-I{copy / 'bind'}")
+        sources += [copy / "bind" / item for item in MACHINE]
+        libraries.append("-lhwloc")
     environment = {**os.environ, **manifest.environment(stack.manifest, os.environ)}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+
+    def call(*words: object) -> None:
+        command = [*map(str, (compiler, "-std=c17", "-O0", "-D_GNU_SOURCE", "-fopenmp", *words))]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+
+    objects = []
+    for place in sources:
+        sound = place != source and source.suffix == ".c"
+        key = hashlib.sha256(repr((stack.name, name, options, place.name)).encode()).hexdigest()
+        made = _objects() / f"{key}.o" if sound else folder / f"{place.name}.o"
+        if not made.exists():
+            call(*include, *options, "-c", "-o", made, place)
+        objects.append(made)
+    call("-o", output, *objects, *options, *libraries)
     return output
+
+
+@functools.cache
+def _objects() -> Path:
+    """What sources without a fault were compiled to in this process."""
+    folder = Path(tempfile.mkdtemp(prefix="plumb-objects-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _group(copy: Path, name: str) -> tuple[Path, str]:

@@ -3,7 +3,8 @@
 A change of a Python module affects all modules that import it, directly or through others, by the graph that the import
 linter builds too. A test file is chosen if it, or a file of ``tests/support`` that it imports, imports an affected
 module, or calls ``plumb`` with a command whose module is affected. C follows the dependencies that CMake wrote: a test
-is chosen if its code names a target that contains a changed file. All other files have declared owners.
+is chosen if its code names a target that contains a changed file. All other files have declared owners. A slow file
+(:mod:`slow`) is chosen if it uses the changed file itself: ``make test`` runs it after any change.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import grimp
+import slow
 
 from plumbline.commands.table import COMMANDS
 
@@ -81,16 +83,18 @@ class Selection:
         }
         self.support = {Path(name).stem: name for name in self.files if "test_" not in Path(name).name}
 
-    def tests(self, paths: Iterable[str]) -> list[str]:
-        """The test files for changes of these paths."""
+    def tests(self, paths: Iterable[str], every: bool = False) -> list[str]:
+        """The test files for changes of these paths, with ``every`` slow one."""
         chosen: set[str] = set()
         modules: set[str] = set()
+        themselves: set[str] = set()
         names: set[str] = set()
         for path in paths:
             if path.startswith(EVERYTHING):
                 return list(TESTED)
             if path.startswith("plumbline/"):
-                modules |= self.affected(path)
+                themselves.add(self.module(path))
+                modules |= self.affected_by(self.module(path))
             elif path.startswith("custom-kernels/"):
                 names |= {name for program in programs(path) for name in (program, *functions(program))}
                 chosen |= {"tests/unit/repository"}
@@ -99,6 +103,7 @@ class Selection:
             elif path in self.files:
                 chosen |= {path} if path.startswith(TESTED) else set()
                 modules.add(Path(path).stem)
+                themselves.add(Path(path).stem)
             else:
                 chosen |= set(owners(path))
         modules |= {
@@ -107,14 +112,14 @@ class Selection:
             if names & Source.of_module(module).strings
             for importer in self.affected_by(module)
         }
-        commands = {name for name, command in COMMANDS.items() if command.module in modules}
         for name, source in self.files.items():
-            used = self.uses(name)
             if not name.startswith(TESTED) or not Path(name).name.startswith("test_"):
                 continue
-            called = commands if source.every else source.first & commands
-            calls = called if "plumbline.commands.cli" in used else set()
-            if used & modules or calls or source.strings & names:
+            distant = name in slow.FILES and not every
+            broken, used = (themselves, source.imports) if distant else (modules, self.uses(name))
+            called = COMMANDS.keys() & (COMMANDS.keys() if source.every else source.first)
+            calls = "plumbline.commands.cli" in used and any(COMMANDS[command].module in broken for command in called)
+            if used & broken or calls or source.strings & names:
                 chosen.add(name)
         return sorted(
             path for path in chosen if not any(path != folder and path.startswith(folder) for folder in chosen)
@@ -127,14 +132,14 @@ class Selection:
         strings = {name for file, source in self.files.items() if file.startswith("tests") for name in source.strings}
         return next((name for name in names if name in strings), names[0])
 
-    def affected(self, path: str) -> set[str]:
-        """The module of a path, or the package whose data it is, and all that import it."""
+    def module(self, path: str) -> str:
+        """The module of a path, or the package whose data it is."""
         place = Path(path)
         parts = [*place.parts[:-1], place.stem] if place.suffix == ".py" else list(place.parts[:-1])
         name = ".".join(part for part in parts if part != "__init__")
         while name not in self.graph.modules and "." in name:
             name = name.rpartition(".")[0]
-        return self.affected_by(name)
+        return name
 
     def affected_by(self, module: str) -> set[str]:
         """A module and all that import it, directly or through others; a module that is gone has its package's."""

@@ -3,6 +3,7 @@
 Needs Debian's ``chromium`` (or another one named by ``PLUMB_CHROMIUM``).
 """
 
+import contextlib
 import os
 import shutil
 
@@ -28,9 +29,17 @@ def browser():
 
 @pytest.fixture
 def visit(browser):
-    """Opens a file; what the page logs, fails at or asks for beyond that file fails the test in the end.
+    """Opens a file in a tab of this test alone: see :func:`visits`."""
+    with visits(browser) as open_:
+        yield open_
 
-    ``root`` is a folder whose files may be asked for too.
+
+@contextlib.contextmanager
+def visits(browser):
+    """Gives what opens a file; what a page logs, fails at or asks for beyond that file is an error in the end.
+
+    ``root`` is a folder whose files may be asked for too. To load a report takes more than most tests of it: those that
+    only look share a tab.
     """
     noise, asked, opened, contexts = [], [], [], []
 

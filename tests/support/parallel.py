@@ -4,6 +4,7 @@ Tests of one file run one after another in one process, because they share what 
 use the bed, of which a machine has one. A test marked ``alone`` measures something that other work would change: no
 other test runs beside it. It waits for the test that uses the bed first, which may take minutes; only then nobody else
 gets in, until it has the machine. Files with such tests come last, when the bed is down: nobody waits for them before.
+Launches on one host take turns: while a process has a file of launches, the others get files without.
 """
 
 from __future__ import annotations
@@ -32,13 +33,16 @@ BED = (
     "tests/bed/test_onboarding.py",
     "tests/bed/test_health_bed.py",
     "tests/bed/test_screen_bed.py",
-    "tests/bed/test_schedulers_bed.py",
     "tests/bed/test_prove_bed.py",
+    "tests/bed/test_schedulers_bed.py",
+    "tests/bed/test_advice_bed.py",
 )
 #: those that take longest begin first, so that no process is left with one of them at the end
 FIRST = (*BED, "tests/bed", "tests/e2e", "tests/vm", "tests/kernels", "tests/playbooks")
 #: its tests share nothing and take long together
 APART = "tests/playbooks/test_playbooks_cluster.py"
+#: end-to-end tests that launch little
+BESIDE = tuple(f"tests/e2e/test_{name}.py" for name in ("ci_runner", "module", "offline", "spack", "wheel"))
 #: exists while a bed that a test raised is up
 RAISED = ROOT / "build" / "bed-of-tests"
 
@@ -57,6 +61,11 @@ def arranged(items: Sequence[pytest.Item]) -> list[pytest.Item]:
 def uses_bed(path: str) -> bool:
     """Whether it is a test that uses the bed."""
     return path.split("::")[0] in BED
+
+
+def launches(path: str) -> bool:
+    """Whether its tests spend their time with launches on this host."""
+    return path.startswith("tests/e2e/") and not path.startswith(BESIDE) and "_browser.py" not in path
 
 
 class Turns:
@@ -109,6 +118,15 @@ class Controller:
                 if file == APART:
                     return nodeid
                 return BED[0] if uses_bed(nodeid) else file
+
+            def _assign_work_unit(self, node: WorkerController) -> None:
+                others = [
+                    unit for other, work in self.assigned_work.items() if other is not node for unit in work.items()
+                ]
+                busy = any(launches(name) and not all(ended.values()) for name, ended in others)
+                fitting = (unit for unit in self.workqueue if not (busy and launches(unit)))
+                self.workqueue.move_to_end(next(fitting, next(iter(self.workqueue))), last=False)
+                super()._assign_work_unit(node)
 
         config.option.loadscopereorder = False
         return ByFile(config, log)

@@ -44,7 +44,7 @@ int MPI_Finalize(void) { return 0; }
 
 def library() -> Path:
     """The installed witness; a missing one is a failure, because nothing can be verified without it."""
-    found = paths.witness_library()
+    found = paths.library("witness")
     if not found.exists():
         pytest.fail(f"{found} is missing: run 'make setup'")
     return found

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Iterator
-
+import numpy as np
 import pytest
+from scipy import special
 
 from plumbline.base.digits import repeated
 
@@ -43,11 +41,10 @@ def test_a_fixed_figure_is_refused_beside_one_that_varies():
     assert repeated([(varying, 0.0), ([EQUAL] * 5, 0.0)]) == [1]
 
 
-def shares(noise: float, shift: float) -> Iterator[float]:
+def shares(noise: float, shift: float) -> np.ndarray:
     """How often normal values are printed as each step, of a standard deviation and a mean in steps."""
     reach = int(8 * noise) + 3
-    below = [0.5 * (1 + math.erf((place - 0.5 - shift) / noise / math.sqrt(2))) for place in range(-reach, reach + 2)]
-    yield from (high - low for low, high in itertools.pairwise(below))
+    return np.diff(special.ndtr((np.arange(-reach, reach + 2) - 0.5 - shift) / noise))
 
 
 def refused(noise: float, launches: int, value: int, shift: float) -> float:
@@ -56,10 +53,8 @@ def refused(noise: float, launches: int, value: int, shift: float) -> float:
     but_one = bool(repeated([([value] * (launches - 1) + [value + 1], 1.0)]))
     if not whole:  # all but one is less evidence
         return 0.0
-    return sum(
-        share**launches + but_one * launches * share ** (launches - 1) * (1 - share)
-        for share in shares(noise * value, shift)
-    )
+    share = shares(noise * value, shift)
+    return float(np.sum(share**launches + but_one * launches * share ** (launches - 1) * (1 - share)))
 
 
 @pytest.mark.parametrize(("noise", "most"), [(1e-2, 1e-13), (1e-3, 1e-9), (1e-4, 1e-7)])

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,12 @@ def test_what_is_written_for_people_replaces_a_file_but_no_device(tmp_path: Path
     assert fifo.is_fifo()
     files.write("the verdicts", Path("/dev/null"), "gone")
     assert Path("/dev/null").is_char_device()
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        old = Path(folder) / "verdicts"
+        old.write_text("old")
+        before = old.stat().st_ino
+        files.write("the verdicts", old, "new")
+        assert (old.read_text(), old.stat().st_ino == before) == ("new", False)
 
 
 def test_a_file_that_cannot_be_written_is_named_with_what_it_was_to_hold(tmp_path: Path) -> None:

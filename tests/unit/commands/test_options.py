@@ -210,7 +210,7 @@ def test_what_a_program_gets_is_left_alone() -> None:
         (["list", "--test", "("], "'(' is not a regular expression"),
         (["list", "--since", "yesterday"], "'yesterday' is not a time"),
         (["tune", "s", "--minutes", "nan"], "'nan' is not a number above 0"),
-        (["tune", "s", "--nodes", "1.5"], "'1.5' is not a whole number above 0"),
+        (["tune", "s", "--nodes", "1.5"], "'1.5' is not a whole number from 1 to 1000000"),
     ],
 )
 def test_a_wrong_value_is_one_line(words: list[str], what: str, capsys: pytest.CaptureFixture[str]) -> None:

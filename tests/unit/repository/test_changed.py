@@ -54,6 +54,14 @@ def test_a_change_runs_the_tests_of_what_uses_it_and_no_others(selection, path, 
     assert left not in tests
 
 
+def test_a_slow_file_is_chosen_by_what_it_uses_itself(selection):
+    name = "tests/unit/gate/test_gate_commands.py"
+    assert name in selection.tests(["plumbline/gate/commands.py"])
+    assert name in selection.tests([name])
+    assert name not in selection.tests(["plumbline/statistics/basic.py"])
+    assert name in selection.tests(["plumbline/statistics/basic.py"], every=True)
+
+
 def test_what_everything_depends_on_runs_everything(selection):
     assert selection.tests(["docs/gate.md", "pyproject.toml"]) == list(changed.TESTED)
 

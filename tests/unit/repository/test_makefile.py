@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import slow
 
 ROOT = Path(__file__).resolve().parents[3]
 LOCKS = [
@@ -102,3 +103,11 @@ def test_missing_python_is_one_line(tmp_path):
     assert done.returncode == 2, done
     assert "no-such-python" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_what_make_check_leaves_out_is_there_and_a_change_of_it_runs_it():
+    """The name of a file that was renamed would mark nothing."""
+    assert [name for name in slow.FILES if not (ROOT / name).is_file()] == []
+    for words, marks in ((), "not long and not slow"), (("CHANGED=HEAD",), "not long"):
+        done = subprocess.run(["make", "-n", "check", *words], cwd=ROOT, capture_output=True, text=True, check=True)
+        assert f" -m '{marks}' " in done.stdout

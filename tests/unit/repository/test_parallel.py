@@ -101,6 +101,44 @@ def test_other(number):
 """
 
 
+FIRST = """
+import pytest
+
+@pytest.mark.parametrize("number", range(3))
+def test_launches(number):
+    wait_for(Path("unit"))
+    Path(f"launched-{number}").write_text("yes")
+"""
+SECOND = """
+import pytest
+
+@pytest.mark.parametrize("number", range(3))
+def test_launches(number):
+    assert Path("launched-1").exists()
+"""
+UNIT = """
+import pytest
+
+@pytest.mark.parametrize("number", range(3))
+def test_unit(number):
+    Path("unit").write_text("yes")
+    wait_for(Path("launched-{name}"))
+"""
+
+
+def test_files_of_launches_follow_one_another(tmp_path: Path) -> None:
+    """Two of them at once would wait for the turns of each other, and the machine for both."""
+    units = {"unit/test_c": UNIT.format(name="0"), "unit/test_d": UNIT.format(name="2")}
+    for name, text in {"e2e/test_a": FIRST, "e2e/test_b": SECOND, **units}.items():
+        file = tmp_path / f"tests/{name}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(WAITING + text)
+    with start(tmp_path, "-n", "2", "--rootdir", str(tmp_path), "tests") as process:
+        output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output
+    assert "12 passed" in output.splitlines()[-1]
+
+
 @pytest.mark.skipif(not Path("/proc/locks").exists(), reason="the kernel does not say who waits for a lock")
 def test_others_go_on_while_one_that_wants_the_machine_waits_for_the_bed(tmp_path: Path) -> None:
     for name, text in {"bed/test_bed": ON_THE_BED, "one/test_alone": ALONE, "two/test_others": OTHERS}.items():

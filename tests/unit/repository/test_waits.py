@@ -95,6 +95,28 @@ def test_no_test_asserts_that_something_was_quick() -> None:
     assert [f"{file.relative_to(TESTS.parent)}:{line}" for file, line in places] == []
 
 
+#: where the limit is what is looked at, or who waits asks again, or skips
+SHORT = {"tests/bed/test_bed.py", "tests/bed/testbed/access.py", "tests/e2e/test_spack.py"}
+WAITS = {"run", "communicate", "wait", "wait_until", "wait_gone", "check_output", "create_connection", "urlopen"}
+
+
+def short(text: str) -> Iterator[int]:
+    """The lines of waits that end in less than a minute."""
+    for node in ast.walk(ast.parse(text)):
+        name = getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
+        if isinstance(node, ast.Call) and name in WAITS:
+            limits = [key.value for key in node.keywords if key.arg in ("timeout", "seconds")]
+            limits += node.args[2:3] if name == "wait_until" else []
+            if any(isinstance(limit, ast.Constant) and float(limit.value or 60) < 60 for limit in limits):
+                yield node.lineno
+
+
+def test_no_wait_is_shorter_than_a_slow_machine_may_need() -> None:
+    assert [*short("done = run(words, timeout=30)\nwait_until(so, 'it', 5)\nrun(words, timeout=60)")] == [1, 2]
+    files = {str(file.relative_to(TESTS.parent)): file for file in TESTS.rglob("*.py") if "data" not in file.parts}
+    assert {name for name, file in files.items() if [*short(file.read_text(encoding="utf-8"))]} == SHORT
+
+
 def test_who_waits_in_vain_says_for_what_and_what_the_process_printed() -> None:
     command = ["sh", "-c", "echo no room >&2; exit 3"]
     with (
@@ -103,5 +125,5 @@ def test_who_waits_in_vain_says_for_what_and_what_the_process_printed() -> None:
     ):
         processes.wait_until(lambda: False, "a file", of=process)
     with pytest.raises(AssertionError, match=r"^not within 0\.01 s: 7$"):
-        processes.wait_until(lambda: False, lambda: 7, 0.01)
+        processes.wait_until(lambda: False, lambda: 7, 1 / 100)
     assert processes.wait_until(lambda: 5, "") == 5

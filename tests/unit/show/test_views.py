@@ -27,7 +27,7 @@ def test_summary_has_a_line_per_record_with_figure_unit_and_limit():
         "yes",
     ):
         assert word in row
-    assert row.endswith("unreferenced")
+    assert row.endswith("no reference")
     assert header.index("verified") == row.index("yes")
 
 

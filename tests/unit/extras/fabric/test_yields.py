@@ -48,7 +48,7 @@ def counted(tmp_path):
     def count(times, **variables):
         folder = tmp_path / "yields"
         folder.mkdir(exist_ok=True)
-        own = {"LD_PRELOAD": str(paths.yields_library()), "PLUMB_YIELDS_DIR": str(folder), **variables}
+        own = {"LD_PRELOAD": str(paths.library("yields")), "PLUMB_YIELDS_DIR": str(folder), **variables}
         subprocess.run([program, str(times)], env={**os.environ, **own}, check=True)
         (file,) = folder.iterdir()
         return int(file.read_text())
