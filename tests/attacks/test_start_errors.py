@@ -52,6 +52,7 @@ def job(script: str, folder: Path) -> Any:
         remarks=[],
         binds="threads",
         files=NoChanges(),
+        part=None,
     )
 
 

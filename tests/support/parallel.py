@@ -34,8 +34,8 @@ BED = (
     "tests/bed/test_health_bed.py",
     "tests/bed/test_screen_bed.py",
     "tests/bed/test_prove_bed.py",
-    "tests/bed/test_schedulers_bed.py",
     "tests/bed/test_advice_bed.py",
+    "tests/bed/test_schedulers_bed.py",  # the last: it leaves a bed that ends with the tests without Slurm
 )
 #: those that take longest begin first, so that no process is left with one of them at the end
 FIRST = (*BED, "tests/bed", "tests/e2e", "tests/vm", "tests/kernels", "tests/playbooks")
