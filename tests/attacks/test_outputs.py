@@ -57,7 +57,19 @@ OTHERS = {
     *(("check", "--class"), ("check", "--state"), ("check", "--measured")),
     *(
         (command, "--application")
-        for command in ("application", "bisect", "ci", "compare", "gate", "history", "profile", "run", "scale", "tune", "why")
+        for command in (
+            "application",
+            "bisect",
+            "ci",
+            "compare",
+            "gate",
+            "history",
+            "profile",
+            "run",
+            "scale",
+            "tune",
+            "why",
+        )
     ),
 }
 #: how what is written may be called, of the fixture's files
