@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import shutil
 import subprocess
@@ -17,9 +16,8 @@ import ClusterShell
 import msgspec
 import pytest
 import tabulate
-import yaml
+from test_health_bed import run_playbook
 from test_prove_bed import SPIN
-from testbed import inventory
 from testbed.client import Bed
 
 from plumbline.base import paths
@@ -39,21 +37,9 @@ STEPS = "for step in 1 2; do srun --overlap -n1 --cpu-bind=map_cpu:0 ./spin & do
 
 def play(bed: Bed, folder: Path, state: str) -> subprocess.CompletedProcess[str]:
     """The playbook advice.yml on all hosts of the bed."""
-    hosts = {name: {"ansible_user": "root"} for name in ("ctl", *bed.nodes)}
-    file = folder / "hosts.yml"
-    file.write_text(yaml.safe_dump({"plumb_nodes": {"hosts": hosts, "vars": inventory.connection()}}))
     own = {"plumb_advice_spool": SPOOL, "plumb_advice_state": state, "plumb_advice_plumb": f"{HOME}/plumb",
            "plumb_advice_library": str(paths.library("witness"))}  # fmt: skip
-    command = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", str(file), "playbooks/advice.yml"]
-    environment = {**os.environ, "ANSIBLE_CONFIG": str(paths.root() / "ansible.cfg"), "ANSIBLE_FORCE_COLOR": "0"}
-    return subprocess.run(
-        [*command, "-e", json.dumps(own)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=paths.root(),
-        env=environment,
-    )
+    return run_playbook("advice.yml", ("ctl", *bed.nodes), folder, own)
 
 
 @pytest.fixture(scope="module")

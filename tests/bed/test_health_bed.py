@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -41,27 +41,34 @@ def wait(true: Callable[[], bool], seconds: float = 120) -> None:
         time.sleep(1)
 
 
-def play(bed: Bed, folder: Path, scheduler: str = "slurm", **given: object) -> subprocess.CompletedProcess[str]:
-    """The playbook health.yml on all hosts of the bed that need it."""
-    (folder / "node.class").write_text("\n".join(LINES).replace("SCHEDULER", scheduler) + "\n")
-    hosts = {name: {"ansible_user": "root"} for name in (*(("ctl",) if scheduler == "slurm" else ()), *bed.nodes)}
+def run_playbook(
+    name: str, hosts: Iterable[str], folder: Path, variables: Mapping[str, object]
+) -> subprocess.CompletedProcess[str]:
+    """The playbook ``name`` as root on ``hosts`` of the bed; its inventory is written to ``folder``."""
+    nodes = {host: {"ansible_user": "root"} for host in hosts}
     file = folder / "hosts.yml"
-    file.write_text(yaml.safe_dump({"plumb_nodes": {"hosts": hosts, "vars": inventory.connection()}}))
-    own = {
-        "plumb_health_scheduler": scheduler, "plumb_health_class": str(folder / "node.class"),
-        "plumb_health_interval": 5, "plumb_health_every": 0, "plumb_health_seconds": 10,
-        "plumb_health_runner": str(paths.checker()), **given,
-    }  # fmt: skip
-    command = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", str(file), "playbooks/health.yml"]
+    file.write_text(yaml.safe_dump({"plumb_nodes": {"hosts": nodes, "vars": inventory.connection()}}))
+    command = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", str(file), f"playbooks/{name}"]
     environment = {**os.environ, "ANSIBLE_CONFIG": str(paths.root() / "ansible.cfg"), "ANSIBLE_FORCE_COLOR": "0"}
     return subprocess.run(
-        [*command, "-e", json.dumps(own)],
+        [*command, "-e", json.dumps(variables)],
         capture_output=True,
         text=True,
         check=False,
         cwd=paths.root(),
         env=environment,
     )
+
+
+def play(bed: Bed, folder: Path, scheduler: str = "slurm", **given: object) -> subprocess.CompletedProcess[str]:
+    """The playbook health.yml on all hosts of the bed that need it."""
+    (folder / "node.class").write_text("\n".join(LINES).replace("SCHEDULER", scheduler) + "\n")
+    own = {
+        "plumb_health_scheduler": scheduler, "plumb_health_class": str(folder / "node.class"),
+        "plumb_health_interval": 5, "plumb_health_every": 0, "plumb_health_seconds": 10,
+        "plumb_health_runner": str(paths.checker()), **given,
+    }  # fmt: skip
+    return run_playbook("health.yml", (*(("ctl",) if scheduler == "slurm" else ()), *bed.nodes), folder, own)
 
 
 def unchanged(done: subprocess.CompletedProcess[str]) -> None:

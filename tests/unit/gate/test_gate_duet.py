@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 import samples
+from test_gate_commands import FIGURE, PROGRAM
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
@@ -29,13 +30,6 @@ sys.path.insert(0, str(paths.root() / "tests/rates"))
 import duet as rates
 
 TRIAD = WantedFigure(name="triad", metric="triad", where={})
-#: prints a rate around the first argument, another one each time; the counter is a file
-PROGRAM = """#!/bin/sh
-n=$(cat "$0.count" 2>/dev/null || echo 0)
-echo $((n + 1)) > "$0.count"
-echo "rate: $1.$((n * 37 % 89 + 10)) MB/s"
-"""
-FIGURE = ("--figure", "rate: (\\S+)", "--unit", "MB/s", "--better", "higher")
 
 
 @pytest.fixture
