@@ -86,12 +86,7 @@ OF_SUITE = ("application", "stack", "test", "site", "partition", "rules", "commo
     option("--must-detect", "smallest slowdown that must be detected (default: 0.05, 5 %%)"),
     flag(OPTION, "judge a candidate even if its own extra threads disturb it"),
     flag("--measure-equal", "measure the same program on both sides too (A/A)"),
-    option(
-        "--order",
-        "turns: one launch after the other (default); duet: both sides at once, each on half of the cores, then "
-        "swapped; auto: by the first pairs (docs/duet.md)",
-        choices=["turns", "duet", "auto"],
-    ),
+    options.order(),
     flag("--gain", "report GAIN where the candidate is proven faster"),
     option("--minutes", "start no pair of launches after M minutes"),
     flag("--first-fail", "stop at the first certain FAIL, even with other figures undecided"),
@@ -216,6 +211,9 @@ def _begin(args: argparse.Namespace) -> Path:
     from plumbline.gate import commands, run, setup, sides
 
     if args.resume:
+        if setup.GATE.peek(args.resume).terms.purpose == "neighbours":
+            cure = f"plumb neighbours --resume {args.resume}"
+            raise PlumbError("its candidates have neighbours", str(args.resume), cure)
         return Path(args.resume)
     rule = _rule(args)
     seed = secrets.randbits(32) if args.seed is None else args.seed

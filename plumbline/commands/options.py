@@ -332,7 +332,7 @@ def scheduler(default: str | None = "local") -> Argument:
 
 def profile(text: str, default: str | None = "quick") -> Argument:
     """The profile of a campaign."""
-    return option("--profile", text, choices=("quick", "full"), default=default)
+    return option("--profile", text, choices=("quick", "full", "scaling"), default=default)
 
 
 def trust() -> Argument:
@@ -340,6 +340,16 @@ def trust() -> Argument:
     return flag(
         "--trust",
         "trust the records: run programs that were not built here, and load libraries that their variables name",
+    )
+
+
+def order(text: str = "") -> Argument:
+    """``--order``, of commands that measure by gates; ``text``: of which of their launches."""
+    return option(
+        "--order",
+        f"{text}turns: one launch after the other (default); duet: both sides at once, each on half of the cores, then "
+        "swapped; auto: by the first pairs (docs/duet.md)",
+        choices=["turns", "duet", "auto"],
     )
 
 

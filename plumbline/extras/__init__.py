@@ -26,6 +26,11 @@ COMMANDS = {
             "measure how a command scales over threads or ranks, and why its curve bends",
             "plumb scale --counts 1,2 -- ./program",
         ),
+        "neighbours": (
+            "neighbours.command",
+            "measure what a neighbour on the same node costs a program, at each distance",
+            "plumb neighbours --kinds sleeper,memory -- ./program",
+        ),
     },
     "inspect results": {
         "lab": (

@@ -127,14 +127,15 @@ class CommandBench(GateBench):
         record, folder = self.jobs[which].record, self.folder_of(order)
         variant, plan, is_free = record.variant, record.plan, record.variant.placement == FREE
         words, around = list(variant.arguments), {**surroundings.of_user(), **variant.environment}
+        part: hosts.Part | None = self.jobs[which].part
         files.make_anew(folder)
         (witness := folder / "witness").mkdir()
         if is_free:
             around = processes.preloaded(around, witness)
         else:
             placed = ["--placement", plan.placement, "--threads", str(plan.threads), "--memory", plan.memory]
+            placed += ["--barrier", str(part.barrier)] if part and part.others else []
             words = [str(paths.binder()), *placed, "--witness", str(witness), "--", *words]
-        part: hosts.Part | None = self.jobs[which].part
         others = part.others if part else frozenset[int]()
         with contextlib.nullcontext(list[str]()) if others else hosts.turn() as remarks:
             before, start = disturbance.snapshot(plan.cpus), store.now()

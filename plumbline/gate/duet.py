@@ -14,7 +14,7 @@ import os
 import signal
 import socket
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ import msgspec
 import numpy as np
 from msgspec import structs
 
+from plumbline.base import programs
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import cpu_list, percent
 from plumbline.gate import live
@@ -33,7 +34,8 @@ from plumbline.host import machine
 from plumbline.host.machine import Cpus
 from plumbline.judge import slowing
 from plumbline.judge.slowing import IN_TURN
-from plumbline.launch import hosts, process
+from plumbline.launch import hosts
+from plumbline.launch.prepare import Prepared
 from plumbline.measure.session import Say
 from plumbline.parsers.measurement import Measurement, step_of
 from plumbline.records.launch import Disturbance, Launch
@@ -86,31 +88,48 @@ class Duet:
     def _together(self, contest: Contest, places: Mapping[int, int], index: int, order: int) -> list[Launch]:
         """One launch of each side of ``places``, on the half that it names; of a single one alone."""
         jobs = [self.benches[half].jobs[2 * contest.position + side] for side, half in places.items()]
-        barrier, is_duet = self.folder / "barrier", len(jobs) > 1
-        barrier.write_bytes(struct.pack("=II", sum(len(job.record.plan.ranks) for job in jobs), 0))
-        ends, running = socket.socketpair(), list[tuple[int, IO[bytes]]]()
+        ends, starts, is_duet = socket.socketpair(), list[tuple[Callable[[], Launch], Cpus]](), len(jobs) > 1
+        barrier = barrier_of(self.folder, jobs)
+        for (side, half), job, end in zip(places.items(), jobs, ends, strict=False):
+            others = frozenset(self.halves[1 - half] if is_duet else ())
+            job.part = hosts.Part(self.halves[half], others, partial(_meet, end) if is_duet else None, barrier)
+            start = partial(self.benches[half].launch, 2 * contest.position + side, index, order + side)
+            starts.append((start, self.halves[half]))
         with hosts.turn() if is_duet else contextlib.nullcontext(list[str]()) as remarks:
-            try:
-                for (side, half), job, end in zip(places.items(), jobs, ends, strict=False):
-                    others = frozenset(self.halves[1 - half] if is_duet else ())
-                    job.part = hosts.Part(self.halves[half], others, partial(_meet, end) if is_duet else None, barrier)
-                    start = partial(self.benches[half].launch, 2 * contest.position + side, index, order + side)
-                    running.append(_child(start, self.halves[half], [each for each in ends if each is not end]))
-                for end in ends:
-                    end.close()
-                every = [msgspec.msgpack.decode(stream.read() or NOTHING, type=_Outcome) for _, stream in running]
-            finally:
-                for pid, stream in running:
-                    stream.close()
-                    os.kill(pid, signal.SIGTERM)
-                    os.waitpid(pid, 0)
-        if error := next((outcome.error for outcome in every if not outcome.launch), None):
-            raise PlumbError(*error)
-        launches = [outcome.launch for outcome in every if outcome.launch]
+            launches = bound(starts, ends)
         for launch, half in zip(launches, places.values(), strict=True):
             launch.remarks += remarks
-            _prove(launch, self.halves[half], next((each for each in launches if each is not launch), None))
+            prove(launch, self.halves[half], next((each for each in launches if each is not launch), None))
         return launches
+
+
+def barrier_of(folder: Path, jobs: Iterable[Prepared]) -> Path:
+    """The file in ``folder`` at which the ranks of all ``jobs`` meet."""
+    file = folder / "barrier"
+    file.write_bytes(struct.pack("=II", sum(len(job.record.plan.ranks) for job in jobs), 0))
+    return file
+
+
+def bound(starts: Sequence[tuple[Callable[[], Launch], Cpus]], ends: Sequence[socket.socket] = ()) -> list[Launch]:
+    """The launches that each of ``starts`` makes at the same time, in a child that is bound to its CPUs.
+
+    Each child has one of ``ends``. Raises the :class:`PlumbError` of a child.
+    """
+    running = list[tuple[int, IO[bytes]]]()
+    try:
+        for place, (start, cpus) in enumerate(starts):
+            running.append(_child(start, cpus, [*ends[:place], *ends[place + 1 :]]))
+        for end in ends:
+            end.close()
+        every = [msgspec.msgpack.decode(stream.read() or NOTHING, type=_Outcome) for _, stream in running]
+    finally:
+        for pid, stream in running:
+            stream.close()
+            os.kill(pid, signal.SIGTERM)
+            os.waitpid(pid, 0)
+    if error := next((outcome.error for outcome in every if not outcome.launch), None):
+        raise PlumbError(*error)
+    return [outcome.launch for outcome in every if outcome.launch]
 
 
 def _meet(end: socket.socket) -> None:
@@ -128,7 +147,7 @@ def _child(start: Callable[[], Launch], cpus: Cpus, foreign: Sequence[socket.soc
         os.close(writer)
         return pid, os.fdopen(reader, "rb")
     try:
-        process.die_with_parent()
+        programs.die_with_parent()
         for end in foreign:
             end.close()
         os.sched_setaffinity(0, cpus)
@@ -147,7 +166,7 @@ def _outcome(start: Callable[[], Launch]) -> _Outcome:
         return _Outcome(error=(f"a launch ended without a result: {error!r}", None, None))
 
 
-def _prove(launch: Launch, cpus: Cpus, partner: Launch | None) -> None:
+def prove(launch: Launch, cpus: Cpus, partner: Launch | None) -> None:
     """Take its verification from a launch that was not seen on ``cpus``; at another time, it was disturbed."""
     if launch.unproven or not launch.ranks:
         launch.reasons.append(f"no witness shows when and where it ran: {IN_TURN}")
@@ -191,9 +210,12 @@ def folded(parts: Sequence[Launch]) -> Launch:
 def _means(first: Sequence[Measurement], second: Sequence[Measurement]) -> list[Measurement]:
     known = {(item.metric, repr(item.params)): item for item in second}
     both = [(item, known[key]) for item in first if (key := (item.metric, repr(item.params))) in known]
+    least = (min(item.value, twin.value) for item, twin in both)  # one that is no positive number is a fault
     return [
-        structs.replace(item, value=math.sqrt(item.value * twin.value), step=step_of([item, twin]))
-        for item, twin in both
+        structs.replace(
+            item, value=math.sqrt(item.value) * math.sqrt(twin.value) if low > 0 else low, step=step_of([item, twin])
+        )
+        for (item, twin), low in zip(both, least, strict=True)
     ]
 
 
@@ -217,11 +239,13 @@ def choice(launches: Sequence[tuple[Launch, Launch]], figure: WantedFigure, rule
     every = [side for pair in launches for side in pair]
     if bad := next((reason for side in every for reason in side.reasons), ""):
         return "turns", bad
+    if min(getattr(part.find(figure), "value", 0.0) for side in every for part in side.parts) <= 0:
+        return "turns", f"{figure.name} is not always a positive number"
     baseline, candidate = np.array([[logs(slowing.by_half(side)) for side in pair] for pair in launches]).swapaxes(0, 1)
     in_turn, on_halves = candidate - baseline, (candidate + baseline) / 2
     rounds = np.stack([in_turn.mean(axis=1), np.diff(on_halves)[:, 0]], axis=1)
     noises = [float(np.sqrt(part.var(axis=0, ddof=1).mean())) for part in (in_turn, rounds)]
-    slowed = [slowing.slowed(side, figure) for side in every]
+    slowed = [slowing.slowed(side, partial(slowing.own_time, wanted=figure)) for side in every]
     beside = max(0.0, float(np.median(slowed)))
     turns, duets = (min(max(LOOKS[0], (PAIRS * noise * SCALE / rule.detected) ** 2), 2 * CAP) for noise in noises)
     is_free = beside * SCALE < rule.detected or min(slowed) < 0  # three rounds tell it roughly

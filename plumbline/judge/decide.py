@@ -185,7 +185,7 @@ def standing(series: Sequence[Pairs], rule: PairedRule) -> list[Standing]:
     rules = [item.judged_by(rule) for item in series]
     logs = [log_ratios(*item.counting, item.better) for item in series]
     pairs = np.array([item.size for item in logs], dtype=np.int64)
-    hidden = np.array([blur(item) for item in series], dtype=np.int64)
+    hidden = np.array([blur(item, its) for item, its in zip(series, rules, strict=True)], dtype=np.int64)
     state, against = np.zeros(len(series), dtype=np.int64), np.zeros(len(series), dtype=np.int64)
     p = np.ones(len(series))
     alike = group(((rules[row], item.fixed, logs[row].size), row) for row, item in enumerate(series))
@@ -294,11 +294,13 @@ def _undecided(each: Standing) -> str:
     if each.is_hopeless and each.item.step > rule.must_detect:
         return coarse(each.item, rule)
     exact = paired.look(used, rule, np.zeros(1, dtype=np.int64), each.errors)[0]
-    beside = each.item.slowing.high
-    if 2 * beside > each.blur and (exact != paired.GO_ON or beside > rule.detected):
-        bounds = f"{_percent(each.item.slowing.low)} to {_percent(beside)}"
-        words = f"side by side they may slow one another by {bounds}, which may hide a slowdown"
-        return f"{slowing.TOO_FEW if beside == slowing.UNKNOWN else words}: {slowing.IN_TURN}"
+    beside, hidden = each.item.slowing, each.item.slowing.hidden(rule)
+    if 2 * hidden > each.blur and (exact != paired.GO_ON or beside.high > rule.detected):
+        bounds = f"{_percent(beside.low)} to {_percent(beside.high)}"
+        reason = f"side by side they may slow one another by {bounds}, which may hide a slowdown"
+        if 2 * beside.high < hidden:
+            reason = f"waits for a CPU, longer side by side than alone, may hide a slowdown: {_percent(hidden)} of it"
+        return f"{slowing.TOO_FEW if beside.high == slowing.UNKNOWN else reason}: {slowing.IN_TURN}"
     if each.blur and exact != paired.GO_ON:
         return (
             f"the values have few digits, in steps of {percent(each.item.step)}, or hardly leave one: that may hide "

@@ -143,10 +143,10 @@ def log_ratios(baseline: Floats, candidate: Floats, better: Better) -> Ints:
     return np.rint((logs if better == "lower" else -logs) * SCALE).astype(np.int64)
 
 
-def blur(pairs: Pairs) -> int:
+def blur(pairs: Pairs, rule: PairedRule) -> int:
     """The log ratio in 1e-9 that rounding (:func:`plumbline.statistics.basic.hidden`) and a duet may hide."""
     steps = (pairs.baseline.step, pairs.candidate.step)
-    return pairs.slowing.high + (round(basic.hidden(*pairs.counting, steps) * SCALE) if any(steps) else 0)
+    return pairs.slowing.hidden(rule) + (round(basic.hidden(*pairs.counting, steps) * SCALE) if any(steps) else 0)
 
 
 def read_pairs(file: Path, baseline: str | None = None, by_itself: bool = False) -> list[Pairs]:

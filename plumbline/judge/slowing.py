@@ -4,13 +4,17 @@ Where T is a time alone and s the slowdown beside the other side, the ratio of a
 s(candidate) / s(baseline). Beside another program nothing is faster, so both are at least 1, and the ratio is off by at
 most the larger one, whatever the programs share. Its upper bound counts against PASS and against FAIL. Time that a
 thread waited for a CPU is taken off: the other side has CPUs of its own.
+
+Waits hide something too. Where they are shorter as soon as one side has ended (a quota of CPU time for both, other work
+that moves to the free half), the rest of the slower side is shortened by them: of a slowdown, that part is hidden.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -18,7 +22,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.records.launch import Launch, kind
 from plumbline.records.variant import WantedFigure
 from plumbline.statistics import Floats, paired
-from plumbline.statistics.paired import LOOKS, SCALE
+from plumbline.statistics.paired import LOOKS, SCALE, PairedRule
 
 #: the cure for what a duet cannot decide
 IN_TURN = "measure in turn: --order turns"
@@ -43,12 +47,20 @@ class Slowing:
     """Bounds of the larger slowdown of both sides by one another, as logs in 1e-9; all 0 where nothing was a duet.
 
     ``uneven``: by how much more, at least, another half changes one side than the other. ``rounds``: those that count.
+    ``waited``: the part of the time that a side waits for a CPU only beside the other, in 1e-9. ``swayed``: by how much
+    more, at least, waits slow one side than the other.
     """
 
     low: int = 0
     high: int = 0
     uneven: int = 0
     rounds: int = 0
+    waited: int = 0
+    swayed: int = 0
+
+    def hidden(self, rule: PairedRule) -> int:
+        """The log ratio in 1e-9 that a slowdown of must-detect may be larger than it looks."""
+        return self.high + max(self.swayed, round(rule.detected * self.waited / SCALE))
 
     @property
     def is_known(self) -> bool:
@@ -66,16 +78,20 @@ def by_half(launch: Launch) -> list[Launch]:
     return sorted(launch.parts[:2], key=lambda part: part.half.cpus if part.half else [])
 
 
+def waits(part: Launch) -> float:
+    """The log of the slowdown by waits for a CPU."""
+    return -math.log1p(-min(part.disturbance.figures.get("delay_fraction", 0.0), MOST_WAITED))
+
+
 def own_time(part: Launch, wanted: WantedFigure) -> float:
     """The log of the time, or of the inverse of the rate, without the waits for a CPU."""
     item = part.measurement(wanted)
-    waited = min(part.disturbance.figures.get("delay_fraction", 0.0), MOST_WAITED)
-    return (1 if item.better == "lower" else -1) * math.log(item.value) + math.log1p(-waited)
+    return (1 if item.better == "lower" else -1) * math.log(item.value) - waits(part)
 
 
-def slowed(launch: Launch, wanted: WantedFigure) -> float:
-    """The log of the slowdown in a round that has a launch alone."""
-    first, second, alone = (own_time(part, wanted) for part in launch.parts)
+def slowed(launch: Launch, cost: Callable[[Launch], float]) -> float:
+    """By how much more a part beside the other side ``cost`` than the launch alone, in a round that has one."""
+    first, second, alone = map(cost, launch.parts)
     return (first + second) / 2 - alone
 
 
@@ -86,15 +102,22 @@ def slowing(sides: Sequence[Sequence[Launch]], wanted: WantedFigure) -> Slowing:
     used = _look(min(map(len, alone)))
     if not used:
         return Slowing(high=UNKNOWN if any(rounds) else 0, rounds=len(rounds[0]))
+    cost = partial(own_time, wanted=wanted)
     try:
-        logs = np.array([[slowed(each, wanted) for each in side[:used]] for side in alone])
-        halves = [[[own_time(part, wanted) for part in by_half(each)] for each in launches] for launches in rounds]
+        logs = np.array([[slowed(each, cost) for each in side[:used]] for side in alone])
+        halves = [[list(map(cost, by_half(each))) for each in launches] for launches in rounds]
     except (PlumbError, ValueError):  # a figure that is absent, or no positive number, is a fault of the series
         return Slowing(high=UNKNOWN)
     low, high = bounds(logs)
     more = np.subtract(*(np.diff(side)[:, 0] for side in halves))[: _look(len(halves[0]))]
-    uneven, _ = bounds(np.stack([more, -more]))
-    return Slowing(max(0, round(low.max())), max(1, round(high.max())), max(0, round(uneven.max())), len(rounds[0]))
+    waited = (np.array([sum(map(waits, each.parts[:2])) / 2 for each in side]) for side in rounds)
+    longer = np.subtract(*waited)[: more.size]
+    uneven, _ = bounds(np.stack([more, -more, longer, -longer]))
+    beside = max(float(np.median([slowed(each, waits) for each in side])) for side in alone)
+    return Slowing(
+        max(0, round(low.max())), max(1, round(high.max())), max(0, round(uneven[:2].max())), len(rounds[0]),
+        round(-SCALE * math.expm1(-max(0.0, beside))), max(0, round(uneven[2:].max())),
+    )  # fmt: skip
 
 
 def _look(rounds: int) -> int:

@@ -36,6 +36,7 @@ BIN = Path(sys.executable).parent
 TOOLS = (
     "bin/plumb-bind",
     "bin/plumb-check",
+    "bin/plumb-neighbour",
     "bin/plumb-trace",
     "bin/plumb-check-gpu",
     "lib/libplumbwitness.so",

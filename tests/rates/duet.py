@@ -1,7 +1,7 @@
 """Verdicts of the gate with both sides at the same time (``--order duet``), against pairs in turn.
 
     python tests/rates/duet.py [--full]                       # simulated; status 1 if a rate is worse than promised
-    python tests/rates/duet.py --gates 5 [--seconds 0.3]      # real gates on this machine, quiet and busy
+    python tests/rates/duet.py --gates 40 [--total 20]        # real gates for 20 minutes, quiet and busy
 
 Simulated: the log of a launch's time has noise of the host, which both halves share at one time and which stays with
 KEPT from launch to launch, of its half at that time, and of the launch itself. WAITED of the noise of host and half is
@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 from commands import PLUMB
 from promises import Promises
+from scipy import stats
 
 from plumbline.judge import slowing
 from plumbline.statistics import Flags, Floats, Ints, paired
@@ -181,11 +182,14 @@ def real_gate(program: Path, turns: tuple[int, int], order: str, seed: int, minu
     return {**series, "minutes": (time.monotonic() - begin) / 60}
 
 
-def measure(gates: int, seconds: float, minutes: float) -> None:
-    """Measure the gates that are missing, and print a row of each machine, kind, candidate and order."""
+def measure(gates: int, seconds: float, minutes: float, total: float) -> None:
+    """Measure gates that are missing until ``total`` minutes have passed, and print the table of all so far.
+
+    Of 5 % there are half as many as of equal programs. A gate that is interrupted is measured anew.
+    """
     folder = Path("build/rates").resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    kept = folder / "duet.jsonl"
+    kept, until = folder / "duet.jsonl", time.monotonic() + 60 * total
     under = {"seconds": seconds, "minutes": minutes}
     lines = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
     mine = {tuple(line["cell"]): line for line in lines if line["under"] == under}
@@ -193,34 +197,39 @@ def measure(gates: int, seconds: float, minutes: float) -> None:
         flags = ["-O1", f"-D{kind}", "-x", "c", "-", "-o", str(folder / f"duet-{kind}")]
         subprocess.run(["gcc", *flags], input=PROGRAM, text=True, check=True)
     sides = {"equal": 1.0, "5 % slower": 1.05}
-    for number, machine, kind, side in itertools.product(range(gates), ("quiet", "busy"), KINDS, sides):
-        missing = [order for order in ORDERS if (number, machine, kind, side, order) not in mine]
+    cells = itertools.product(range(gates), ("quiet", "busy"), KINDS, sides, ORDERS)
+    wanted = [cell for cell in cells if cell not in mine and (cell[3] == "equal" or cell[0] < (gates + 1) // 2)]
+    for number, machine, kind, side, order in wanted:
+        if time.monotonic() >= until:
+            break
         aggressor = None
-        if machine == "busy" and missing:
+        if machine == "busy":
             aggressor = subprocess.Popen([sys.executable, __file__, "--compete"])
         try:
-            for order in missing:
-                turns = (round(KINDS[kind] * seconds), round(KINDS[kind] * seconds * sides[side]))
-                series = real_gate(folder / f"duet-{kind}", turns, order, number, minutes)
-                cell = (number, machine, kind, side, order)
-                mine[cell] = {"cell": cell, "under": under, **series}
-                with kept.open("a") as stream:
-                    stream.write(json.dumps(mine[cell]) + "\n")
-                print(*cell, series["verdict"], series["pairs"], f"{series['minutes']:.1f} min", flush=True)
+            turns = (round(KINDS[kind] * seconds), round(KINDS[kind] * seconds * sides[side]))
+            series = real_gate(folder / f"duet-{kind}", turns, order, number, minutes)
         finally:
             if aggressor:
                 aggressor.kill()
                 aggressor.wait()
-    print(
-        "\n| machine | kind | candidate | order | gates | PASS | INCONCLUSIVE | FAIL | median pairs | median minutes |"
-    )
-    print("|---|---|---|---|--:|--:|--:|--:|--:|--:|")
+        cell = (number, machine, kind, side, order)
+        mine[cell] = {"cell": cell, "under": under, **series}
+        with kept.open("a") as stream:
+            stream.write(json.dumps(mine[cell]) + "\n")
+        print(*cell, series["verdict"], series["pairs"], f"{series['minutes']:.1f} min", flush=True)
+    left = sum(cell not in mine for cell in wanted)
+    print(f"\n{len(mine)} gates so far, {left} are missing: the same command goes on\n")
+    print("| machine | kind | candidate | order | gates | PASS | INCONCLUSIVE | FAIL | wrong, 95 % | pairs | minutes |")
+    print("|---|---|---|---|--:|--:|--:|--:|--:|--:|--:|")
     for row in itertools.product(("quiet", "busy"), KINDS, sides, ORDERS):
-        found = [line for cell, line in mine.items() if cell[1:] == row]
-        counts = Counter(line["verdict"] for line in found)
-        shown = " | ".join(str(counts[state]) for state in ("PASS", "INCONCLUSIVE", "FAIL"))
-        middle = [statistics.median(line[name] for line in found) for name in ("pairs", "minutes")]
-        print(f"| {' | '.join(row)} | {len(found)} | {shown} | {middle[0]:.0f} | {middle[1]:.2f} |".lower())
+        if seen := [line for cell, line in mine.items() if cell[1:] == row]:
+            counts = Counter(line["verdict"] for line in seen)
+            shown = " | ".join(str(counts[state]) for state in ("PASS", "INCONCLUSIVE", "FAIL"))
+            errors = counts["FAIL" if row[2] == "equal" else "PASS"]
+            wrong = stats.beta.ppf(0.95, errors + 1, len(seen) - errors) if errors < len(seen) else 1.0
+            pairs, took = (statistics.median(line[name] for line in seen) for name in ("pairs", "minutes"))
+            words = f"{' | '.join(row)} | {len(seen)} | {shown} | ≤ {100 * wrong:.0f} % | {pairs:.0f} | {took:.2f}"
+            print(f"| {words} |".lower())
 
 
 def main() -> int:
@@ -230,12 +239,13 @@ def main() -> int:
     parser.add_argument("--gates", type=int, help="measure so many real gates of each row")
     parser.add_argument("--seconds", type=float, default=0.3, help="of a launch, about")
     parser.add_argument("--minutes", type=float, default=3, help="most minutes of a gate")
+    parser.add_argument("--total", type=float, default=20, help="start no real gate after so many minutes")
     parser.add_argument("--compete", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.compete:
         compete()
     if args.gates:
-        measure(args.gates, args.seconds, args.minutes)
+        measure(args.gates, args.seconds, args.minutes, args.total)
         return 0
     return simulate(10_000 if args.full else 1_000, args.seed)
 

@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterable
@@ -561,6 +562,31 @@ def test_a_machine_that_never_boots_is_reported(machine: None, tmp_path: Path) -
     assert done.returncode == 125
     assert "the virtual machine failed (qemu's status 1); its last words:\nno such machine" in done.stderr
     assert (tmp_path / "boots").read_text() == "x\n" * 3
+
+
+@pytest.mark.long
+def test_both_sides_of_a_duet_have_a_socket_each_and_their_threads_are_in_it(
+    machine: None, compiler: str, tmp_path: Path
+) -> None:
+    source = "#include <omp.h>\nint main(void) { double end = omp_get_wtime() + 1;\n"
+    source += "#pragma omp parallel\n while (omp_get_wtime() < end) ;\n return 0; }\n"
+    command = [compiler, "-O1", "-fopenmp", "-x", "c", "-", "-o", tmp_path / "omp"]
+    subprocess.run(command, input=source, text=True, check=True)
+    side = f"command:{tmp_path}/omp,placement:node,threads:2"
+    words = ["--order", "duet", "--measure-equal", "--minutes", "0.01", "--work", str(tmp_path / "work")]
+    run_vm(
+        *("--sockets", "2", "--nodes", "2", "--cpus", "4", "--share", str(tmp_path), "--timeout", "600", "--"),
+        *(str(Path(sys.executable).parent / "plumb"), "gate", *words, "--baseline", side, "--candidate", side),
+    )
+    records = [json.loads(line) for line in (tmp_path / "work" / "records.jsonl").read_text().splitlines()]
+    assert len(records) == 2
+    for record in records:
+        parts = record["launches"][0]["parts"]
+        assert sorted(part["half"]["cpus"] for part in parts[:2]) == [[0, 1], [2, 3]]
+        for part in parts:
+            threads = [thread["affinity"] for rank in part["ranks"] for thread in rank["threads"]]
+            assert (part["verified"], threads) == (True, [[cpu] for cpu in part["half"]["cpus"]])
+        assert all(part["half"]["overlap"] > 0 for part in parts[:2])
 
 
 def cache() -> Path:

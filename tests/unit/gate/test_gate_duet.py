@@ -177,6 +177,27 @@ def test_a_step_that_hides_in_the_other_side_never_passes():
     assert series((1.0, 1.0), (1.0001, 1.0)).state == "PASS"
 
 
+def test_a_step_that_hides_in_waits_never_passes():
+    """A quota of CPU time for both, or other work that moves: the rest of the slower side runs faster than before."""
+    quota = [duet.folded([launch(value, (0,), waited=share), launch(value, (1,), waited=share), launch(alone)])
+             for value, share, alone in ((2.0, 0.5, 1.0), (2.05, 1 - 1.05 / 2.05, 1.05))]  # fmt: skip
+    known = slowing.slowing([[side] * 13 for side in quota], TRIAD)
+    assert (known.high, known.waited) == (1, 500_000_000)
+    assert known.swayed == pytest.approx(1e9 * math.log(1.05 / 1.025), abs=2)
+    values = [2 * (1 + 1e-4 * number) for number in range(13)]
+    pairs = Pairs("x", Column(values), Column([1.008 * value for value in values]), "lower",
+                  slowing=slowing.Slowing(high=1, rounds=13, waited=900_000_000))  # fmt: skip
+    verdict = decide.decide([pairs], PairedRule())[0]
+    assert (verdict.state, "waits for a CPU" in verdict.reason) == ("INCONCLUSIVE", True)
+
+
+def test_numbers_that_are_not_positive_stay_so():
+    both = [launch(-1.0, (0,)), launch(-2.0, (1,))]
+    assert duet.folded(both).measurements[0].value == -2.0
+    trial = [(duet.folded([launch(0.0), launch(1.0), launch(1.0)]),) * 2] * 3
+    assert duet.choice(trial, TRIAD, PairedRule()) == ("turns", "triad is not always a positive number")
+
+
 def test_a_verdict_waits_for_launches_that_were_alone():
     values = [1 + 1e-4 * number for number in range(LOOKS[2])]
     pairs = [Pairs("x", Column(values[:size]), Column([1.0002 * value for value in values[:size]]), "lower",
@@ -202,12 +223,12 @@ def test_a_part_is_proven_in_its_half_and_at_the_time_of_the_other():
         threads = [ThreadSeen(name="x", affinity=[cpu], last_cpu=cpu)]
         each.ranks = [RankSeen(host="here", rank=0, local_rank=0, threads=threads, memory={}, usage={})]
     other.half.window = (0.5, 1.6)
-    duet._prove(part, (0,), other)
+    duet.prove(part, (0,), other)
     assert (part.verified, part.half.overlap, part.disturbed) == (True, 0.5, True)
     assert "at the same time for 50 %" in part.disturbance.causes[0]
-    duet._prove(other, (0,), None)
+    duet.prove(other, (0,), None)
     unseen = launch(1.0)
-    duet._prove(unseen, (0,), None)
+    duet.prove(unseen, (0,), None)
     assert unseen.reasons[0].startswith("no witness shows when and where it ran")
     assert other.reasons[0] == "a thread could run on CPUs 1, its half is 0"
 

@@ -26,7 +26,7 @@ from plumbline.extras.search.bisect.commits import Commits
 from plumbline.extras.search.bisect.search import SCREENED, BisectionFindings, Comparison, Search, decided, screened
 from plumbline.gate import live, run, setup, sides
 from plumbline.gate.same import Unseen
-from plumbline.gate.setup import GATE, GateRequest, Terms
+from plumbline.gate.setup import GATE, GateRequest, Order, Terms
 from plumbline.gate.sides import Side, Unusable
 from plumbline.judge.decide import Verdict, standing
 from plumbline.measure.application import model
@@ -57,6 +57,7 @@ class BisectionRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     system: str | None = None
     first_parent: bool = False
     measure_equal: bool = False
+    order: Order = "turns"
 
     @property
     def rule(self) -> PairedRule:
@@ -267,11 +268,19 @@ class BisectionBench:
             *("--tolerance", f"{100 * rule.tolerance:g}%", "--must-detect", f"{100 * rule.must_detect:g}%"),
             *(["--application", request.application] if request.application else []),
             *(["--test", request.test] if request.test else []),
+            *(["--order", request.order] if request.order != "turns" else []),
         ]
         variant, figure = series if series and (number or baseline == candidate) else (None, request.figure)
         gate_request = GateRequest(
             both,
-            Terms(rule, seed, ("plumb", "gate", *words), measure_equal=number > 0, purpose="bisect"),
+            Terms(
+                rule,
+                seed,
+                ("plumb", "gate", *words),
+                measure_equal=number > 0,
+                purpose="bisect",
+                order=request.order,
+            ),
             request.test,
             request.system,
             folder=folder,

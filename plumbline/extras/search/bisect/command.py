@@ -47,8 +47,8 @@ from plumbline.statistics.paired import CAP, LOOKS, PairedRule
 
 #: options of a new bisection, as argparse calls them; --resume takes the others
 BEGINNING = (
-    "good bad application stack test figure site partition tolerance must_detect first_parent measure_equal seed work "
-    "dry_run"
+    "good bad application stack test figure site partition tolerance must_detect first_parent measure_equal order seed "
+    "work dry_run"
 )
 
 
@@ -74,6 +74,7 @@ BEGINNING = (
     ),
     flag("--first-parent", "follow only the first parent of merges, so that the answer may be a merge"),
     flag("--measure-equal", "measure commits with the same program too"),
+    options.order(),
     option("--minutes", "start no pair of launches after M minutes; --resume continues"),
     option("--seed", "seed of the pair order (default: random, recorded)"),
     option("--work", "folder of a new bisection (default: build/bisect/SESSION)"),
@@ -175,6 +176,7 @@ def _request(args: argparse.Namespace) -> BisectionRequest:
         system=options.system(args),
         first_parent=args.first_parent,
         measure_equal=args.measure_equal,
+        order=args.order or "turns",
     )
 
 

@@ -53,6 +53,7 @@ from plumbline.statistics.paired import PairedRule
     option("--must-detect", "smallest effect that must be detected (default: 0.05, 5 %%)"),
     flag("--root", "also vary host settings that need root (huge pages, governor, …), and restore them"),
     options.trust(),
+    options.order("of the ends, factors are measured in turn; "),
     option("--minutes", "start no round of launches after M minutes; --resume continues"),
     option("--seed", "seed of the launch order (default: random, recorded)"),
     option("--work", "folder of a new search (default: build/why/SESSION)"),
@@ -64,7 +65,7 @@ from plumbline.statistics.paired import PairedRule
     "Default: both sides of the newest gate that ended with FAIL.",
     rules=[
         goes_without(
-            "first test figure root dry_run",
+            "first test figure root order dry_run",
             "resume",
             "--resume continues a search that was begun",
             "leave out all but --minutes and files",
@@ -126,7 +127,8 @@ def _begun(args: argparse.Namespace) -> Path:
         return Path(args.resume)
     ends, figure = _ends(args)
     folder = (args.work or paths.build() / "why" / store.new_session()).resolve()
-    searches.begin(folder, ends, _rule(args), secrets.randbits(32) if args.seed is None else args.seed, figure)
+    seed = secrets.randbits(32) if args.seed is None else args.seed
+    searches.begin(folder, ends, _rule(args), seed, figure, args.order or "turns")
     say(f"{_differences(ends)}\n\n{searches.plan(ends, _rule(args))}")
     say(f"folder {folder}: plumb why --resume {folder} continues after an interruption\n")
     return Path(folder)

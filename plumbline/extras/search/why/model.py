@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, structs
 
+from plumbline.gate.setup import Order
 from plumbline.host import change
 from plumbline.measure.session import Kind
 from plumbline.records.model import Record
@@ -127,6 +128,7 @@ class WhyRequest(Struct):
     """A search: its ends, ``figure`` (None: that with the largest difference), margins, seed, where it is measured.
 
     ``circumstances`` that are None are those of the job that measures. ``noise`` is that of one launch (a log ratio).
+    ``order`` is that of the ends' gate.
     """
 
     session: str
@@ -137,6 +139,7 @@ class WhyRequest(Struct):
     circumstances: dict[str, Any]
     figure: str | None = None
     noise: float | None = None
+    order: Order = "turns"
 
     @property
     def rule(self) -> PairedRule:

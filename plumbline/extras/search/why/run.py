@@ -161,8 +161,15 @@ class ConfigurationBench:
                 return launch
 
 
-def begin(folder: Path, ends: Ends, rule: PairedRule, seed: int, figure: str | None) -> None:
-    """Begin a search in ``folder``, and measure nothing. Raises :class:`PlumbError` for a figure that is not there."""
+def begin(
+    folder: Path, ends: Ends, rule: PairedRule, seed: int, figure: str | None, order: setup.Order = "turns"
+) -> None:
+    """Begin a search in ``folder``, and measure nothing.
+
+    Raises :class:`PlumbError` for a figure that is not there, and for two settings of the host at the same time.
+    """
+    if order != "turns" and any(factor.kind == "host" for factor in ends.factors):
+        raise PlumbError("both sides at once have the same host settings", "plumb why --order", "leave it, or --root")
     known = [wanted.name for wanted in ends.first.figures if not wanted.optional]
     if figure and figure not in known:
         raise PlumbError(
@@ -179,6 +186,7 @@ def begin(folder: Path, ends: Ends, rule: PairedRule, seed: int, figure: str | N
             seed=seed,
             circumstances=session.circumstances(stacks, partition_of(ends)),
             figure=figure,
+            order=order,
         ),
     )
 
@@ -251,7 +259,7 @@ def _compare_ends(
         structs.replace(variant, figures=[each for each in variant.figures if request.figure in (None, each.name)])
         for variant in (request.ends.first, request.ends.second)
     ]
-    terms = setup.Terms(request.rule, request.seed, measure_equal=True, purpose="why")
+    terms = setup.Terms(request.rule, request.seed, measure_equal=True, purpose="why", order=request.order)
     setup.begun_for(place, request.session, request.ends.labels, [both], terms, dict(request.circumstances))
     say(f"the ends: {request.ends.labels[1]} (B) against {request.ends.labels[0]} (A)")
     outcome = gates.resume(

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from plumbline.commands import cli
 from plumbline.extras.search.bisect import bench
 from plumbline.extras.search.bisect.search import ATTEMPTS, SCREENED
-from plumbline.gate import live, rules, setup, sides
+from plumbline.gate import duet, live, rules, setup, sides
 from plumbline.measure import jobs, session
 from plumbline.measure.application import model
 from plumbline.stacks import manifest as manifests
@@ -147,6 +147,14 @@ def test_the_commit_is_named_and_all_is_written(world, tmp_path, capsys):
     assert [row[0] for row in chart["rows"]] == [8, 10, 11, 12, 16]
     assert world.only[0] == (None, None)
     assert set(world.only[1:]) == {("heat", "triad")}, "the slowest series alone is followed"
+
+
+def test_all_gates_have_the_order_that_is_named(world, tmp_path, monkeypatch):
+    folders = []
+    monkeypatch.setattr(duet, "duet", lambda make, folder: folders.append(folder) or make())
+    assert new(tmp_path, world, "--order", "duet") == 0
+    assert {folder.name[:3] for folder in folders} == {f"{number:03}" for number in range(len(world.began))}
+    assert all("--order duet" in " ".join(setup.GATE.peek(folder).terms.command) for folder in folders)
 
 
 def test_ends_that_do_not_differ_are_said(world, tmp_path, capsys):

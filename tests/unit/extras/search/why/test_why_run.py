@@ -19,7 +19,7 @@ from plumbline.commands import cli
 from plumbline.extras.search.why import ends, run
 from plumbline.extras.search.why.answer import Answer, page
 from plumbline.extras.search.why.model import WHY
-from plumbline.gate import confirm
+from plumbline.gate import confirm, duet
 from plumbline.host import change
 from plumbline.launch.signals import Interrupted
 from plumbline.measure import driver, jobs, session
@@ -109,7 +109,9 @@ def settle(record, *_):
     record.verified, record.reasons = not reasons, reasons
 
 
-def search(tmp_path, first=ONE, second=TWO, minutes=None, roots=False, hosts=({}, {}), say=lambda line: None):
+def search(
+    tmp_path, first=ONE, second=TWO, minutes=None, roots=False, hosts=({}, {}), say=lambda line: None, order="turns"
+):
     folder = tmp_path / "why"
     if not folder.exists():
         both = [
@@ -117,7 +119,7 @@ def search(tmp_path, first=ONE, second=TWO, minutes=None, roots=False, hosts=({}
             for number, (one, host) in enumerate(zip((first, second), hosts, strict=True), 1)
         ]
         found = ends.of_records(*both, roots, lambda line: None)
-        run.begin(folder, found, PairedRule(), 1, "triad")
+        run.begin(folder, found, PairedRule(), 1, "triad", order)
     return Answer(run.resume(folder, minutes, say))
 
 
@@ -158,6 +160,17 @@ def test_what_fails_in_one_end_is_not_claimed_beside_others_that_make_all_of_it(
     assert (open_one.put_in, open_one.part) == (pytest.approx(0.16, abs=0.01), None)
     assert open_one.reason == "tried in A only, where it makes more than the others leave: open"
     assert "setting b" not in answer.closing()
+
+
+def test_the_ends_alone_can_run_side_by_side(world, tmp_path, monkeypatch):
+    folders = []
+    monkeypatch.setattr(duet, "duet", lambda make, folder: folders.append(folder) or make())
+    assert named(search(tmp_path, order="duet")) == named(search(tmp_path / "turns"))
+    assert folders == [(tmp_path / "why" / run.ENDS).resolve()]
+    monkeypatch.setattr(change, "can_set", lambda name: name == "thp")
+    hosts = ({"thp": "always"}, {"thp": "never"})
+    with pytest.raises(PlumbError, match="both sides at once have the same host settings"):
+        search(tmp_path / "host", roots=True, hosts=hosts, order="auto")
 
 
 def test_an_interrupted_search_goes_on_where_it_was(world, tmp_path):

@@ -1,0 +1,146 @@
+"""What a neighbour costs: the parts of machines, both proven, and false costs. Nothing is asserted on elapsed time."""
+
+import contextlib
+import json
+import math
+import os
+from types import SimpleNamespace
+
+import msgspec
+import numpy as np
+import pytest
+import samples
+
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli
+from plumbline.extras.neighbours import bench
+from plumbline.gate import duet
+from plumbline.host import machine
+from plumbline.launch import hosts
+from plumbline.launch.witness import disturbance
+from plumbline.records.launch import Half, Launch
+from plumbline.statistics import paired
+from plumbline.statistics.paired import CAP, FAIL, SCALE, PairedRule
+
+PROGRAM = """#!/bin/sh
+n=$(cat "$0.count" 2>/dev/null || echo 0)
+echo $((n + 1)) > "$0.count"
+echo "rate: 200.$((n * 37 % 89 + 10)) MB/s"
+"""
+FIGURE = ("--figure", "rate: (\\S+)", "--unit", "MB/s", "--better", "higher")
+
+
+@pytest.mark.parametrize(
+    ("topology", "parts"),
+    [
+        ("core:2 pu:1", [("NUMA", "0", "1")]),
+        ("package:2 l3:1 core:2 pu:2", [("core", "0", "1"), ("L3", "0-1", "2-3"), ("NUMA", "0-3", "4-7")]),
+        ("package:2 numa:2 l3:2 core:2 pu:1",
+         [("L3", "0", "1"), ("NUMA", "0-1", "2-3"), ("socket", "0-3", "4-7"), ("node", "0-7", "8-15")]),
+    ],
+)  # fmt: skip
+def test_each_distance_is_there_once_with_the_nearest_part_that_both_share(topology, parts):
+    here = machine.load(topology)
+    seen = [(each.shared, *map(bench.cpu_list, each[1:])) for each in bench.distances(here, here.cpus)]
+    assert seen == parts
+
+
+def test_a_machine_without_two_parts_is_refused(capsys):
+    with pytest.raises(PlumbError, match="a neighbour needs a part of its own"):
+        bench.distances(machine.load("core:1 pu:1"), [0])
+    assert cli.main(["neighbours", "--dry-run", "--topology", "package:2 l3:1 core:2 pu:2"]) == 0
+    assert "15 neighbours: 390 to 2700 launches" in capsys.readouterr().out
+
+
+def seen(kind, cpus, begin=0.0, wall=1.0, busy=1.0):
+    """A launch of 0.1 to 0.9 s beside a neighbour with such a witness; its reasons and causes."""
+    made = msgspec.convert(samples.launch(0, 1.0), Launch)
+    made.half = Half(cpus=[0], window=(0.1, 0.9))
+    witness = SimpleNamespace(
+        threads=[SimpleNamespace(affinity=list(cpus))], ended=[],
+        window=SimpleNamespace(begin_s=begin, wall_s=wall), usage=SimpleNamespace(user_s=busy * wall, system_s=0.0),
+    )  # fmt: skip
+    bench._prove(made, [witness], (1,), kind)
+    return made.reasons, made.disturbance.causes
+
+
+def test_the_neighbour_is_proven_on_its_part_at_work_and_all_the_time():
+    assert seen("memory", [1]) == ([], [])
+    assert seen("sleeper", [1], busy=0.0) == ([], [])
+    assert seen("memory", [0, 1])[0] == ["the neighbour could run on CPUs 0, its part is 1"]
+    assert "worked for 50 % of its time" in seen("memory", [1], busy=0.5)[1][0]
+    assert "beside 50 % of this" in seen("memory", [1], begin=0.5)[1][0]
+    made = msgspec.convert(samples.launch(0, 1.0), Launch)
+    bench._prove(made, [], (1,), "memory")
+    assert made.reasons == ["no witness shows where and when the neighbour ran"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with a program, on parts that may be one CPU, where nothing counts as a disturbance."""
+    quiet = {"disturbed": False, "causes": [], "figures": {}, "beside": []}
+    monkeypatch.setattr(disturbance, "assess", lambda *_, **__: quiet)  # other tests run beside this one
+    monkeypatch.setattr(hosts, "turn", lambda: contextlib.nullcontext([]))
+    monkeypatch.setattr(bench, "BUSY", 0.0)
+    monkeypatch.setattr(duet, "OVERLAP", 0.0)
+    cpus = sorted(os.sched_getaffinity(0))
+    parts = [bench.Distance("L3", tuple(cpus[:1]), tuple(cpus[-1:]))]
+    monkeypatch.setattr(bench, "distances", lambda *_: parts)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "app").write_text(PROGRAM)
+    (tmp_path / "app").chmod(0o755)
+    return tmp_path
+
+
+def test_real_neighbours_are_measured_resumed_and_kept_apart_from_gates(here, capsys):
+    words = ["neighbours", "--kinds", "sleeper,messages", *FIGURE, "--work", "work"]
+    assert cli.main([*words, "--minutes", "0.0001", "--", "./app"]) == 1
+    assert "plumb neighbours --resume" in capsys.readouterr().out
+    assert cli.main(["gate", "--resume", "work"]) == 3
+    assert "its candidates have neighbours" in capsys.readouterr().err
+    status = cli.main(["neighbours", "--resume", "work", "--json"])
+    out, err = capsys.readouterr()
+    rows = json.loads(out)
+    assert [(row["neighbour"], row["shared"], row["verdict"]) for row in rows] == [
+        ("sleeper", "L3", "PASS"), ("messages", "L3", "PASS"),
+    ]  # fmt: skip
+    assert status == 0
+    assert rows[0]["slowdown"] == pytest.approx(1.0, abs=0.02)
+    assert err.splitlines()[-1] == "neighbours: none costs anything that was seen"
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ([], "no program is named"),
+        (["--kinds", "loud", "--", "./app"], "there is no neighbour 'loud'"),
+        (["--", "./nobody"], "there is no program ./nobody"),
+        (["--stack", "x", "--", "./app"], "--stack is for programs of plumb.yaml"),
+        (["--resume", "nowhere"], "nowhere"),
+    ],
+)
+def test_bad_input_is_one_line(here, capsys, words, reason):
+    assert cli.main(["neighbours", *words]) == 2
+    err = capsys.readouterr().err
+    assert reason in err
+    assert len(err.splitlines()) == 1
+
+
+def costs(draw, cost, series, noise=0.01):
+    """State and centre of series of pairs of launches, alone and beside a neighbour that costs so much."""
+    logs = np.log(cost) + draw.normal(0, noise * math.sqrt(2), (series, CAP))
+    values = np.rint(logs * SCALE).astype(np.int64)
+    decided = paired.decisions(values, np.full(series, CAP), PairedRule())
+    return decided.state, [paired.estimate(row[None, :used]) for row, used in zip(values, decided.pairs, strict=True)]
+
+
+def test_a_sleeper_costs_nothing_and_a_known_cost_predicts_a_program_of_the_same_class():
+    draw = np.random.default_rng(7)
+    state, _ = costs(draw, 1.0, 2000)
+    assert (state == FAIL).mean() <= 0.01
+    _, first = costs(draw, 1.3, 200)
+    _, second = costs(draw, 1.3, 200)
+    meet = [a.low[0] <= b.high[0] and b.low[0] <= a.high[0] for a, b in zip(first, second, strict=True)]
+    assert np.mean(meet) >= 0.98
+    _, another = costs(draw, 1.1, 200)  # of another class
+    assert np.mean([a.low[0] <= b.high[0] for a, b in zip(first, another, strict=True)]) == 0
