@@ -6,6 +6,7 @@ import argparse
 import functools
 import json
 import os
+import re
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -14,6 +15,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from plumbline import schedulers
 from plumbline.base import paths, terminal, units
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import counted, percent
@@ -51,9 +53,9 @@ WORK = option("--work", "folder of the documents (default: PLUMB_ADVICE, or plum
 @command(
     exclusive(
         flag("--words", "print what to write before a program, where no variables are handed on"),
-        flag("--prolog", "print the script that the scheduler starts before each task"),
+        option("--scheduler", "print the file by which this scheduler observes all jobs", choices=schedulers.TABLE),
     ),
-    option("--share", "percentage of jobs that the prolog observes (default: 100)", type=int, default=100, metavar="N"),
+    option("--share", "percentage of jobs that the file observes (default: 100)", type=int, default=100, metavar="N"),
     WORK,
     help="print the variables by which a job is observed, for eval in its script",
 )
@@ -64,18 +66,26 @@ def _on(args: argparse.Namespace) -> int:
     except OSError as error:
         raise PlumbError(f"the folder cannot be made: {error.strerror}", str(place), "name a --work folder") from None
     words = ["/bin/sh", str(Path(__file__).with_name("observe.sh")), str(paths.library("witness")), str(place)]
-    if not (args.words or args.prolog):
+    if not (args.words or args.scheduler):
         os.execv(words[0], [*words, "on"])  # noqa: S606 - whose parent is then the job's shell
     line = " ".join(words)
     if not spool.SAFE.fullmatch(line):
         raise PlumbError("a path has blanks or such", line, "install elsewhere, or name a --work folder")
-    print(f"#!/bin/sh\nexec {line} task:{args.share}" if args.prolog else f"{line} task --")
+    if args.words:
+        print(f"{line} task --")
+        return 0
+    observers = {file.name: file for file in Path(__file__).with_name("observers").iterdir()}
+    if not (file := observers.get(args.scheduler)):
+        raise PlumbError(f"{args.scheduler} observes no jobs", "--scheduler", f"one of {', '.join(sorted(observers))}")
+    text = file.read_text(encoding="utf-8")
+    print(text.replace("@OBSERVE@", line).replace("@SHARE@", str(args.share)), end="")
     return 0
 
 
 def _job(args: argparse.Namespace) -> str:
     """The job that is named, or that of this process."""
-    job = str(args.job or Path(os.environ.get("PLUMB_WITNESS_DIR", "")).name)
+    job = str(args.job or Path(os.environ.get("PLUMB_WITNESS_DIR", "")).name).replace("\u0192", "f")
+    job = re.sub(r"^(\d+)(?:\[(\d+)\])?(?:\..*)?$", lambda of: "_".join(filter(None, of.groups())), job)
     if not spool.JOB.fullmatch(job):
         raise PlumbError(f"{job!r} is no job" if job else "no job is named", "plumb advice", "give its number")
     return job
@@ -108,7 +118,7 @@ def _show(args: argparse.Namespace) -> int:
     job = _job(args)
     place, user = spool.folder(args.work), str(args.user)
     every, _ = spool.kept(place, user)
-    launches = [step for step in every if step.job == job] + spool.running(place, user, job)
+    launches = [step for step in every if job in (step.job, step.array)] + spool.running(place, user, job)
     known = [steps.with_history(step, every) for step in launches]
     if not known:
         cure = "was it observed (plumb advice on), by you, and did a process work for 0.1 s?"

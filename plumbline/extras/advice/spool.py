@@ -22,14 +22,15 @@ from plumbline.base import files
 from plumbline.base.errors import PlumbError
 from plumbline.extras.advice import steps
 from plumbline.extras.advice.steps import Node, Step
+from plumbline.host import proc
 from plumbline.launch.witness.model import Witness
 
 #: names of jobs, as observe.sh has them
 JOB = re.compile(r"(?!\.)[A-Za-z0-9._+@=,-]{1,100}")
 #: a command that no shell changes
 SAFE = re.compile(r"[A-Za-z0-9._+@=,/-]+(?: [A-Za-z0-9._+@=,/-]+){3}")
-#: most bytes of a witness, and most files of a job that are read
-WITNESS, FILES = 4 << 20, 50_000
+#: most bytes of a witness, most files of a folder that are read, and most bytes of them all
+WITNESS, FILES, ALL = 4 << 20, 50_000, 1 << 30
 _WITNESS, _STEP = msgspec.json.Decoder(Witness), msgspec.json.Decoder(Step)
 
 
@@ -79,12 +80,15 @@ def users(spool: Path) -> list[str]:
 
 def _read_all(spool: Path, *parts: str, **decoders: Callable[[bytes], Any]) -> Iterator[tuple[str, Any, float]]:
     """Each file of a folder with one of the endings: stem, what it holds (None: damaged), and when it was written."""
+    size = 0
     with contextlib.suppress(OSError), _entered(spool, *parts) as inside:
         for name in sorted(os.listdir(inside))[:FILES]:  # noqa: PTH208 - a descriptor
             stem, _, ending = name.rpartition(".")
             try:
                 if ending in decoders:
-                    text, written = _read(name, inside, WITNESS if len(parts) > 1 else steps.MOST)
+                    most = WITNESS if len(parts) > 1 else steps.MOST
+                    text, written = _read(name, inside, min(most, ALL - size))
+                    size += len(text)
                     yield stem, decoders[ending](text), written
             except (OSError, ValueError, RecursionError):
                 yield stem, None, 0.0
@@ -110,14 +114,17 @@ def running(spool: Path, user: str, job: str) -> list[Step]:
 def keep(spool: Path, job: str, days: float) -> list[Step]:
     """Replace the witnesses of an ended job of this user by documents, remove what is older than ``days``."""
     user = str(os.getuid())
-    mine = spool / user
     new = running(spool, user, job)
-    first = len(list(mine.glob(f"{job}.*.json")))
-    for number, step in enumerate(new, first):
-        files.write("the document of a launch", mine / f"{job}.{number}.json", steps.encoded(step).decode())
-    shutil.rmtree(mine / job, ignore_errors=True)
     oldest = time.time() - days * 86400
-    for entry in mine.iterdir() if mine.is_dir() else ():
-        if entry.lstat().st_mtime < oldest:
-            shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() else entry.unlink(missing_ok=True)
+    # by its descriptor: another user may have put a link in its place
+    with contextlib.suppress(OSError), _entered(spool, user) as inside:
+        mine = proc.PROC / "self/fd" / str(inside)
+        first = len(list(mine.glob(f"{job}.*.json")))
+        for number, step in enumerate(new, first):
+            files.write("the document of a launch", mine / f"{job}.{number}.json", steps.encoded(step).decode())
+        shutil.rmtree(mine / job, ignore_errors=True)
+        for entry in mine.iterdir():
+            if entry.lstat().st_mtime < oldest:
+                is_folder = entry.is_dir() and not entry.is_symlink()
+                shutil.rmtree(entry, ignore_errors=True) if is_folder else entry.unlink(missing_ok=True)
     return new

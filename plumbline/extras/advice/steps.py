@@ -30,8 +30,15 @@ MOST, CHARACTERS = 64 << 10, 300
 BEFORE, FEWER = 3, 0.5
 #: the kind of advice that needs a history
 FEWER_CPUS = "fewer CPUs than before"
-#: texts for people, and names: a job's may hold anything but control characters
-Text: TypeAlias = Annotated[str, Meta(max_length=CHARACTERS, pattern=r"^[^\x00-\x1f\x7f]*$")]
+#: what a text may not have: control characters of terminals, and marks that turn the direction of what follows
+CONTROL = r"\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069"
+#: texts for people, and names: a job's may hold anything else
+Text: TypeAlias = Annotated[str, Meta(max_length=CHARACTERS, pattern=rf"^[^{CONTROL}]*$")]
+#: a line of a node's description: CPU, NUMA node or GPU, the kind of its list, and the list
+_LISTED = re.compile(
+    r"^(?:cpu/cpu|node/node|/sys/bus/pci/drivers/nvidia/)([\d:.a-fA-F]+)/(?:topology/)?(\w{1,20}list):([\d,-]+)$",
+    re.MULTILINE,
+)
 Number: TypeAlias = Annotated[float, Meta(ge=0, le=1e15)]
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 40)]
 
@@ -63,8 +70,8 @@ class Group(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknow
 class Step(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A launch of a job: that is all that is kept of it.
 
-    ``began`` in seconds since 1970. ``cpus`` are those of the job on the hosts of the launch, 0 where not known.
-    ``groups`` are the largest that have room; ``left_out`` ranks are in none.
+    ``array``: the job's number in an array. ``began`` in seconds since 1970. ``cpus`` are those of the job on the hosts
+    of the launch, 0 where not known. ``groups`` are the largest that have room; ``left_out`` ranks are in none.
     """
 
     schema: Literal[1]
@@ -72,6 +79,7 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown
     name: Text = ""
     account: Text = ""
     partition: Text = ""
+    array: Text = ""
     began: Number
     wall_s: Number
     hosts: Count
@@ -99,8 +107,8 @@ class Node(NamedTuple):
 def node(described: bytes) -> Node:
     """The host that ``observe.sh`` described; raises ValueError for another text."""
     text = described.decode(errors="replace")
-    named = dict(re.findall(r"^(allowed|counts|name|account|partition)=(.*)$", text, re.MULTILINE))
-    listed = re.findall(r"^\S*?(cpu|node)?([^/\n]+)/(?:topology/)?(\w+list):([\d,-]+)$", text, re.MULTILINE)
+    named = dict(re.findall(r"^(allowed|counts|cores|name|account|partition|array)=(.*)$", text, re.MULTILINE))
+    listed = _LISTED.findall(text)
     lists = [each[-1] for each in listed] + [each for each in (named.get("allowed"),) if each]
     # a user wrote it: no list may take all of the memory
     if (
@@ -108,23 +116,28 @@ def node(described: bytes) -> Node:
         or sum(len(part) for each in lists for part in cpu_ranges(each)) > 1 << 20
     ):
         raise ValueError("too many CPUs")
-    siblings = {int(item): cpus for _, item, kind, cpus in listed if kind == "thread_siblings_list"}
-    homes = {int(item): cpus_of(cpus) for _, item, kind, cpus in listed if kind == "cpulist"}
-    gpus = {item: cpus_of(cpus) for _, item, kind, cpus in listed if kind == "local_cpulist"}
+    siblings = {int(item): cpus for item, kind, cpus in listed if kind == "thread_siblings_list"}
+    homes = {int(item): cpus_of(cpus) for item, kind, cpus in listed if kind == "cpulist"}
+    gpus = {item: cpus_of(cpus) for item, kind, cpus in listed if kind == "local_cpulist"}
     cores = tuple(Core(tuple(sorted(cpus_of(cpus)))) for cpus in dict.fromkeys(siblings.values()))
     numa = tuple(NumaNode(index, 1, tuple(sorted(cpus))) for index, cpus in sorted(homes.items()))
     machine = Machine("", (Package(0, tuple(siblings)),), numa, (), cores, (), {})
-    # the scheduler's counts, as 64(x2),32; without control groups a process sees CPUs of other jobs too
-    counts = {int(number) for number in re.findall(r"(?:^|,)(\d+)", named.get("counts", ""))}
+    # the scheduler's counts, as 64(x2),32 or n1 64 n2 64; without control groups a process sees CPUs of other jobs too
+    has_counts = bool(named.get("counts"))
+    counts = named["counts"] if has_counts else named.get("cores", "")
+    sizes = set(map(int, re.findall(r"(?:^|[ ,])(\d{1,9})(?=[ ,(]|$)", counts)))
     allowed = cpus_of(named["allowed"]) if named.get("allowed") else frozenset(siblings)
-    known = siblings and allowed <= siblings.keys() and (len(allowed) in counts if counts else named.get("allowed"))
+    # other schedulers count cores or hardware threads, as their site does
+    cores_allowed = len(allowed) if has_counts else len({siblings.get(cpu) for cpu in allowed})
+    known = bool(siblings) and allowed <= siblings.keys()
+    known &= bool(sizes & {len(allowed), cores_allowed}) if sizes else bool(named.get("allowed"))
     place = Place(machine, allowed, siblings, gpus) if known else None
-    return Node(place, bool(counts), {key: cut(named.get(key, "")) for key in ("name", "account", "partition")})
+    return Node(place, has_counts, {key: cut(named.get(key, "")) for key in ("name", "account", "partition", "array")})
 
 
 def cut(text: str) -> str:
     """``text`` as a document may hold it."""
-    return textwrap.shorten(re.sub(r"[\x00-\x1f\x7f]", "?", text), CHARACTERS, placeholder=" …")
+    return textwrap.shorten(re.sub(f"[{CONTROL}]", "?", text), CHARACTERS, placeholder=" …")
 
 
 def launches(documents: Sequence[Witness], ends: Mapping[str, float]) -> list[list[Witness]]:
@@ -190,6 +203,7 @@ def _step(
         name=described.get("name", ""),
         account=described.get("account", ""),
         partition=described.get("partition", ""),
+        array=described.get("array", ""),
         began=max(0.0, last - wall_s),
         wall_s=wall_s,
         hosts=len(hosts),

@@ -76,7 +76,8 @@ def _run(args: argparse.Namespace) -> int:
     words += [word for option, value in named if value for word in (option, str(value))]
     words += ["--node", names.host(args.node[0], "--node")] if args.node else []
     try:
-        return subprocess.run([paths.checker(), *words], check=False).returncode
+        status = subprocess.run([paths.checker(), *words], check=False).returncode
+        return status if status >= 0 else 128 - status  # as a shell says that a signal ended it
     except FileNotFoundError:
         raise PlumbError("plumb-check is not built", str(paths.checker()), paths.setup()) from None
     except OSError as error:

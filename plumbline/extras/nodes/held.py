@@ -11,6 +11,7 @@ from pathlib import Path
 from plumbline.base.table import table
 from plumbline.base.units import human_bytes, percent
 from plumbline.host import proc
+from plumbline.host.collector import Reader
 
 #: folders that may be in memory
 FOLDERS = ("/dev/shm", "/tmp")  # noqa: S108 - which are only read
@@ -20,10 +21,11 @@ SHOWN, LEAST = 20, 64 << 20
 
 def run(usual_mib: int | None, tolerance: float, root: Path = Path("/")) -> int:
     """Print what holds memory; 1 if less than the share of ``usual_mib``, the class's memory, is free: else 0."""
-    known = dict(re.findall(r"^(\w+): +(\d+)", _text(root / "proc/meminfo"), re.MULTILINE))
+    read = Reader(root)
+    known = dict(re.findall(r"^(\w+): +(\d+)", read.content("proc/meminfo"), re.MULTILINE))
     kib = {name: int(value) for name, value in known.items()}
     total, free = usual_mib * 1024 if usual_mib else kib["MemTotal"], kib["MemAvailable"]
-    every = [*_holders(root), (kib.get("SUnreclaim", 0) << 10, "kernel", "slabs that cannot be reclaimed")]
+    every = [*_holders(read), (kib.get("SUnreclaim", 0) << 10, "kernel", "slabs that cannot be reclaimed")]
     pages = kib.get("HugePages_Total", 0), kib.get("HugePages_Free", 0)
     name = f"{pages[0] - pages[1]} of {pages[0]} in use (vm.nr_hugepages)"
     every.append((pages[0] * kib.get("Hugepagesize", 0) << 10, "huge pages", name))
@@ -35,21 +37,15 @@ def run(usual_mib: int | None, tolerance: float, root: Path = Path("/")) -> int:
     return int(bad)
 
 
-def _holders(root: Path) -> Iterator[tuple[int, str, str]]:
+def _holders(read: Reader) -> Iterator[tuple[int, str, str]]:
     """Bytes, kind and name of processes and of files in memory; of what this user may not read, nothing."""
-    for process in proc.every(root / "proc"):
-        anonymous = re.search(r"^RssAnon:\s+(\d+)", _text(root / f"proc/{process.pid}/status"), re.MULTILINE)
+    for process in proc.every(read.root / "proc"):
+        anonymous = re.search(r"^RssAnon:\s+(\d+)", read.text(f"proc/{process.pid}/status") or "", re.MULTILINE)
         yield int(anonymous[1]) << 10 if anonymous else 0, "process", f"{process.pid} {process.name}"
-    in_memory = re.findall(r"^\S+ (\S+) (?:tmpfs|ramfs) ", _text(root / "proc/mounts"), re.MULTILINE)
+    in_memory = re.findall(r"^\S+ (\S+) (?:tmpfs|ramfs) ", read.text("proc/mounts") or "", re.MULTILINE)
     for folder in set(FOLDERS) & set(in_memory):
-        for place, _, names in os.walk(root / folder[1:]):
+        for place, _, names in os.walk(read.root / folder[1:]):
             for file in (Path(place, name) for name in names):
                 with contextlib.suppress(OSError):  # it is gone
                     status = file.lstat()
                     yield status.st_blocks * 512, "file", f"{file} of user {status.st_uid}"
-
-
-def _text(file: Path) -> str:
-    with contextlib.suppress(OSError):
-        return file.read_text(encoding="utf-8", errors="replace")
-    return ""

@@ -5,6 +5,7 @@ import json
 import os
 import random
 import runpy
+import shutil
 import signal
 import subprocess
 import sys
@@ -44,7 +45,7 @@ def place(tmp_path, monkeypatch):
     """A spool, and no variables of a job or of another spool."""
     for name in os.environ:
         if name.startswith(
-            ("SLURM_", "PBS_", "PLUMB_", "FLUX_", "LD_PRELOAD", "JOB_", "LSB_", "APPTAINERENV_", "SINGU")
+            ("SLURM_", "PBS_", "PLUMB_", "FLUX_", "LD_PRELOAD", "JOB_", "LSB_", "SGE_", "APPTAINERENV_", "SINGU")
         ):
             monkeypatch.delenv(name)
     monkeypatch.setenv("SLURM_JOB_ID", "7")
@@ -93,6 +94,8 @@ def test_where_anything_is_unsafe_the_job_runs_as_without_it(place, fault):
 
 def test_a_program_keeps_its_status_output_and_signals(place):
     assert observe(place, "sh", "-c", "echo out; echo err >&2; exit 3").returncode == 3
+    mask = subprocess.run(["sh", "-c", "umask"], capture_output=True, text=True, check=True).stdout
+    assert observe(place, "sh", "-c", "umask", mode="on").stdout == mask
     done = observe(place, "sh", "-c", "echo out; kill -9 $$")
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGKILL, "out\n", "")
 
@@ -311,12 +314,194 @@ def test_wrong_advice_is_rare():
         assert kind.partition(" (")[0] in {advice.kind for advice in step.advice}
 
 
-def test_a_prolog_is_a_script_for_slurm(place, capsys):
-    assert cli.main(["advice", "on", "--prolog", "--share", "10", "--work", str(place)]) == 0
-    script = capsys.readouterr().out
-    env = {**os.environ, "SLURM_JOB_ID": "1009"}
-    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True, env=env)
-    assert "export PLUMB_WITNESS_DIR=" in done.stdout
-    env["SLURM_JOB_ID"] = "1010"
-    assert subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True, env=env).stdout == ""
-    assert sys.executable
+NAMES = {
+    "7": {"SLURM_JOB_ID": "7", "JOB_ID": "8"},
+    "fAbC": {"FLUX_JOB_ID": "\u0192AbC"},
+    "fOut": {"FLUX_JOB_ID_PATH": "/\u0192Out/\u0192AbC", "FLUX_JOB_ID": "\u0192AbC"},
+    "12": {"PBS_JOBID": "12.server.site"},
+    "12_3": {"PBS_JOBID": "12[3].server.site"},
+    "5_2": {"JOB_ID": "5", "SGE_TASK_ID": "2"},
+    "5": {"JOB_ID": "5", "SGE_TASK_ID": "undefined"},
+    "9_4": {"LSB_JOBID": "9", "LSB_JOBINDEX": "4"},
+}
+
+
+@pytest.mark.parametrize(("name", "variables"), NAMES.items())
+def test_each_scheduler_s_job_has_its_name(place, monkeypatch, name, variables):
+    monkeypatch.delenv("SLURM_JOB_ID")
+    assert f"PLUMB_WITNESS_DIR={place}/{USER}/{name}\n" in observe(place, **variables).stdout
+
+
+def test_a_share_is_of_jobs_and_starts_every_program(place):
+    done = [observe(place, "sh", "-c", "echo $PLUMB_WITNESS_DIR", mode="on:50", SLURM_JOB_ID=f"f{job}")
+            for job in range(20)]  # fmt: skip
+    assert {each.returncode for each in done} == {0}
+    assert 0 < sum(bool(each.stdout.strip()) for each in done) < 20
+
+
+def test_variables_of_another_job_are_replaced(place):
+    done = observe(place, LD_PRELOAD=str(WITNESS), PLUMB_WITNESS_DIR=f"{place}/{USER}/6")
+    assert done.stdout == f"export PLUMB_WITNESS_DIR={place}/{USER}/7\nexport PLUMB_WITNESS_MOST=10000\n"
+
+
+def test_a_link_of_another_user_costs_no_file(place, tmp_path):
+    precious = tmp_path / "home/7/thesis"
+    precious.mkdir(parents=True)
+    (place / USER).symlink_to(precious.parents[1])
+    assert spool.keep(place, "7", 0.0) == []
+    assert precious.is_dir()
+
+
+@pytest.mark.skipif(USER != "0", reason="only root gives files away")
+def test_files_and_folders_of_others_are_not_used(place):
+    observe(place, mode="on")
+    node = next((place / USER / "7").glob("*.node"))
+    os.chown(node, 65534, -1)
+    assert list(spool._read_all(place, USER, "7", node=steps.node)) == [(node.stem, None, 0.0)]
+    os.chown(place, 65534, -1)
+    place.chmod(0o777)
+    assert observe(place).stdout == "", "its owner could move the user's folder away"
+    place.chmod(0o1777)
+    assert "PLUMB_WITNESS_DIR" in observe(place).stdout
+
+
+def test_giant_files_cost_root_neither_memory_nor_time(place, monkeypatch):
+    with pytest.raises(ValueError, match="CPUs"):
+        steps.node(b"allowed=999999\n" + b"x" * (4 << 20))
+    folder = place / USER / "7"
+    folder.mkdir(parents=True, mode=0o700)
+    place.chmod(0o700)
+    for name in ("a", "b", "c"):
+        (folder / f"{name}.node").write_text(NODE)
+    monkeypatch.setattr(spool, "ALL", 2 * len(NODE))
+    read = [item is not None for _, item, _ in spool._read_all(place, USER, "7", node=steps.node)]
+    assert read == [True, True, False]
+
+
+@pytest.mark.parametrize("text", ["\x9b31m", "\u202egpj.exe"])
+def test_no_text_of_a_user_commands_a_terminal(text):
+    assert steps.cut(text).startswith("?")
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(text, steps.Text)
+
+
+POOL = """
+import multiprocessing, sys, time
+def work(_):
+    end = time.process_time() + 0.3
+    while time.process_time() < end: pass
+if __name__ == "__main__":
+    with multiprocessing.get_context(sys.argv[1]).Pool(2) as pool:
+        pool.map(work, range(2), chunksize=1)
+        pool.close()
+        pool.join()
+"""
+
+
+@pytest.mark.parametrize("way", ["fork", "spawn"])
+def test_workers_of_python_are_threads_of_one_rank(place, tmp_path, way):
+    (tmp_path / "pool.py").write_text(POOL)
+    done = observe(place, "taskset", "-c", "0", sys.executable, tmp_path / "pool.py", way, mode="on")
+    assert (done.returncode, done.stderr) == (0, "")
+    next((place / USER / "7").glob("*.node")).write_text(NODE)
+    (step,) = spool.running(place, USER, "7")
+    assert [advice.kind for advice in step.advice] == ["shared cores"], step
+
+
+def test_a_library_that_the_job_preloads_stays(place, tmp_path):
+    code = '#include <stdio.h>\n__attribute__((constructor)) static void f(void) { puts("mine"); }\n'
+    mine = compile_c(tmp_path, code, "-shared", "-fPIC", name="mine.so")
+    done = observe(place, compile_c(tmp_path, SPIN), LD_PRELOAD=str(mine))
+    assert (done.returncode, set(done.stdout.split()), done.stderr) == (0, {"mine"}, "")
+    assert list((place / USER / "7").glob("*.json"))
+
+
+@pytest.mark.skipif(USER != "0", reason="only root makes such a program")
+def test_a_program_with_more_rights_runs_as_without_it(place, tmp_path):
+    spin = Path(compile_c(tmp_path, SPIN))
+    os.chown(spin, 65534, -1)
+    spin.chmod(0o4755)
+    tmp_path.chmod(0o755)
+    done = observe(place, spin)
+    assert (done.returncode, done.stdout, done.stderr, list((place / USER / "7").glob("*.json"))) == (0, "", "", [])
+
+
+def observer(capsys, place, name, share=100):
+    """The file of a scheduler."""
+    assert cli.main(["advice", "on", "--scheduler", name, "--share", str(share), "--work", str(place)]) == 0
+    return capsys.readouterr().out
+
+
+def test_slurm_s_file_prints_variables(place, capsys):
+    assert "/bin/sh /" in observer(capsys, place, "lsf")
+    text = observer(capsys, place, "slurm")
+    done = subprocess.run(["sh", "-c", text], capture_output=True, text=True, check=True)
+    assert f"export PLUMB_WITNESS_DIR={place}/{USER}/7\n" in done.stdout
+    assert cli.main(["advice", "on", "--scheduler", "ssh", "--work", str(place)]) == 2
+
+
+@pytest.mark.parametrize(
+    ("shell", "mode", "login", "expected"),
+    [
+        ("/bin/sh", "posix_compliant", "false", "script: a b"),
+        ("/bin/sh", "posix_compliant", "true", "script: a b"),
+        ("/none", "unix_behavior", "false", "script: a b"),
+        ("", "", "", "script: a b"),
+    ],
+)
+def test_grid_engine_s_file_starts_what_the_queue_would(place, tmp_path, capsys, shell, mode, login, expected):
+    starter, script = tmp_path / "starter", tmp_path / "job_scripts/9"
+    starter.write_text(observer(capsys, place, "sge"))
+    script.parent.mkdir()
+    script.write_text('#!/bin/sh\necho "script: $1"; echo $PLUMB_WITNESS_DIR; exit 4\n')
+    for file in (starter, script):
+        file.chmod(0o755)
+    env = {**os.environ, "JOB_ID": "9", "SGE_STARTER_SHELL_PATH": shell, "SGE_STARTER_SHELL_START_MODE": mode,
+           "SGE_STARTER_USE_LOGIN_SHELL": login}  # fmt: skip
+    del env["SLURM_JOB_ID"]
+    done = subprocess.run([starter, script, "a b"], capture_output=True, text=True, check=False, env=env)
+    assert (done.returncode, done.stdout.splitlines()) == (4, [expected, f"{place}/{USER}/9"])
+    done = subprocess.run([starter, "sh", "-c", "exit 5"], check=False, env=env)
+    assert done.returncode == 5, "a program, without a shell"
+
+
+PBS = """
+import os, types
+class Job:
+    id, euser = "12[3].server", __import__("pwd").getpwuid(os.getuid()).pw_name
+class Event:
+    job, env = Job, {"NCPUS": "4", "PBS_JOBNAME": "heat; rm", "LD_PRELOAD": "/mine.so"}
+    accept = staticmethod(lambda: print("accepted", Event.env))
+event, LOG_WARNING = (lambda: Event), 4
+def logmsg(level, text): print("logged", text)
+"""
+
+
+def test_pbs_s_hook_sets_variables_and_accepts_every_job(place, tmp_path, capsys):
+    (tmp_path / "pbs.py").write_text(PBS)
+    hook = observer(capsys, place, "pbs")
+    run = [sys.executable, "-c", hook]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(run, capture_output=True, text=True, check=True, env=env)
+    if USER == "0":
+        assert f"'LD_PRELOAD': '{WITNESS}:/mine.so'" in done.stdout
+        assert f"'PLUMB_WITNESS_DIR': '{place}/0/12_3'" in done.stdout
+        assert "'APPTAINERENV_LD_PRELOAD': '/mine.so'" in done.stdout
+        (described,) = (place / USER / "12_3").glob("*.node")
+        assert steps.node(described.read_bytes()).names["name"] == "heat; rm"
+    run[2] = hook.replace("/bin/sh", "/none")
+    done = subprocess.run(run, capture_output=True, text=True, check=True, env=env)
+    assert "logged plumb_advice: " in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("accepted")
+
+
+@pytest.mark.skipif(shutil.which("flux") is None, reason="no Flux here")
+def test_flux_s_file_observes_each_job(place, tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv("SLURM_JOB_ID")
+    (tmp_path / "lua.d").mkdir()
+    (tmp_path / "lua.d/advice.lua").write_text(observer(capsys, place, "flux"))
+    line = "flux run -n2 env; flux run -n1 sh -c 'exit 3'"
+    env = {**os.environ, "FLUX_SHELL_RC_PATH": str(tmp_path)}
+    done = subprocess.run(["flux", "start", "sh", "-c", line], capture_output=True, text=True, check=False, env=env)
+    assert (done.returncode, done.stdout.count(f"PLUMB_WITNESS_DIR={place}/{USER}/f")) == (3, 2)
+    assert len(list((place / USER).glob("f*/*.node"))) == 2

@@ -16,7 +16,7 @@ def root(tmp_path):
         "proc/mounts": "tmpfs /dev/shm tmpfs rw 0 0\n/dev/sda /tmp ext4 rw 0 0\n",
         "proc/7/stat": f"7 (a b) S {' '.join(['1'] * 30)}",
         "proc/7/status": "Name:\ta b\nRssAnon:\t 2000000 kB\n",
-        "dev/shm/sub/left": "x",
+        "dev/shm/sub/left\x1b[31m": "x",
         "tmp/on-disk": "x",
     }.items():
         file = tmp_path / place
@@ -30,7 +30,7 @@ def test_what_holds_memory_is_named(root, capsys, monkeypatch):
     assert held.run(10_000_000 // 1024, 0.05, root) == 1
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines[2:4] == ["1.9 GiB process 7 a b", "1 GiB huge pages 12 of 512 in use (vm.nr_hugepages)"]
-    assert any(" file " in line and "dev/shm/sub/left of user" in line for line in lines)
+    assert any(" file " in line and "dev/shm/sub/left [31m of user" in line for line in lines)
     assert not any("on-disk" in line for line in lines)
     assert lines[-1] == "memory: bad: 3.8 GiB of 9.5 GiB free, 40 %, 95 % are expected of an idle node"
 

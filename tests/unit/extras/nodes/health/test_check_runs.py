@@ -16,6 +16,7 @@ import pytest
 from check_runs import CPU, FINE, class_file, judged, rounds, run
 
 from plumbline.base import paths
+from plumbline.commands import cli
 
 SLOW = {"memory": 70.0}
 JOBS = "jobs /usr/local/lib/plumbline/health.sh slurm jobs"
@@ -408,3 +409,11 @@ class TestCollect:
 
     def test_a_node_cannot_be_a_path(self, tmp_path: Path) -> None:
         run("--class", class_file(tmp_path), "--collect", tmp_path, "--node", "../n1", status=2)
+
+
+def test_a_check_that_a_signal_ended_has_the_status_of_a_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checker = tmp_path / "plumb-check"
+    checker.write_text("#!/bin/sh\nkill -KILL $$\n")
+    checker.chmod(0o755)
+    monkeypatch.setattr(paths, "checker", lambda: checker)
+    assert cli.main(["check", "--class", str(class_file(tmp_path))]) == 128 + signal.SIGKILL
