@@ -1,12 +1,13 @@
 """Floating-point performance of a whole node.
 
-Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``kernels`` (our own programs).
+Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``scaling`` (curves), ``kernels`` (ours).
 """
 
 import reframe as rfm
 from reframe.core.builtins import parameter
 
-from plumbline.measure.reframe import KernelTest
+from plumbline.host import machine
+from plumbline.measure.reframe import KernelTest, machines
 
 
 class DgemmTest(KernelTest):
@@ -26,6 +27,18 @@ class dgemm_node(DgemmTest):
     placement = parameter(["node", "core", "numa", "socket"], type=str)
     arguments = ["--repetitions", "3"]
     quick_placements = ("node",)
+
+
+@rfm.simple_test
+class dgemm_threads(DgemmTest):
+    """One rank, more and more threads, each with a block of the product."""
+
+    placement = parameter(["compact", "spread"], type=str)
+    threads = parameter(machine.node_threads(machines()), type=int)
+    ranks_per_node = 1
+    arguments = ["--repetitions", "3"]
+    quick_placements = ()
+    tags = {"kernels", "scaling"}
 
 
 @rfm.simple_test

@@ -1,6 +1,6 @@
 """Memory on NUMA machines: who touches it, where it lies, how it is streamed.
 
-Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``kernels`` (our own programs).
+Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``scaling`` (curves), ``kernels`` (ours).
 """
 
 import reframe as rfm
@@ -72,6 +72,19 @@ class daxpy_ranks(DaxpyTest):
     arguments = ["--touch", "thread"]
     figures = [("daxpy", "bandwidth", {})]
     quick_placements = ()
+
+
+@rfm.simple_test
+class daxpy_threads(DaxpyTest):
+    """One rank, more and more threads, each of which touches its own part."""
+
+    placement = parameter(["compact", "spread"], type=str)
+    threads = parameter(machine.node_threads(machines()), type=int)
+    ranks_per_node = 1
+    arguments = ["--touch", "thread", "--repetitions", "5"]
+    figures = [("daxpy", "bandwidth", {})]
+    quick_placements = ()
+    tags = {"kernels", "scaling"}
 
 
 @rfm.simple_test

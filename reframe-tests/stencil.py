@@ -1,6 +1,6 @@
 """A 3D stencil solver: ways to combine MPI and OpenMP, scaling, and temporal blocking in shared caches.
 
-Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``kernels`` (our own programs).
+Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``scaling`` (curves), ``kernels`` (ours).
 """
 
 import reframe as rfm
@@ -83,7 +83,9 @@ class jacobi_scaling(ScalingTest):
 
     @run_after("init")
     def choose_ranks(self):
-        """The same cores and points for every mode; one core has no room for a hybrid rank."""
+        """The same cores and points for every mode; one core has no room for a hybrid rank. Scaling: pure, strong."""
+        if (self.scaling, self.operation) == ("strong", "pure"):
+            self.tags |= {"scaling"}
         self.threads = 1 if self.operation == "pure" else self.threads_asked or 2
         self.ranks_per_node = max(self.cores // self.threads, 1)
         self.choose_size(self.threads)

@@ -1,6 +1,6 @@
 """STREAM: bandwidth by thread count, rank placement and memory node.
 
-Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``stream``.
+Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``scaling`` (curves), ``stream``.
 """
 
 import reframe as rfm
@@ -32,8 +32,10 @@ class stream_threads(StreamTest):
 
     @run_after("init")
     def keep_quick_short(self):
-        """Quick: the largest thread count, unpinned under every launcher and pinned; full: all of them."""
+        """Quick: the largest thread count, unpinned under every launcher and pinned; full: all; scaling: pinned."""
         self.mpi_matters = self.placement == "none"
+        if not self.mpi_matters:
+            self.tags |= {"scaling"}
         if self.threads != max(machine.node_threads(machines())):
             self.tags -= {"quick"}
 

@@ -1,6 +1,6 @@
 """What threads of a rank pay for waiting on each other, and for sharing cache lines.
 
-Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``kernels`` (our own programs).
+Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``scaling`` (curves), ``kernels`` (ours).
 """
 
 import reframe as rfm
@@ -46,6 +46,7 @@ class barrier_pair(BarrierTest):
 class barrier_threads(BarrierTest):
     """More and more threads, close together and far apart."""
 
+    tags = {"kernels", "full", "scaling"}
     placement = parameter(["compact", "spread"], type=str)
     threads = parameter([count for count in machine.node_threads(machines()) if count > 1] or [2], type=int)
     arguments = ["--samples", "50"]

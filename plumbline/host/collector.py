@@ -106,6 +106,10 @@ class Reader:
         """The contents of the files that have one, with blanks between them."""
         return " ".join(text for text in map(self.text, paths) if text) or None
 
+    def clocks(self, cpus: Iterable[int]) -> "Dict[int, int]":
+        """The clock now, in kHz, of those of ``cpus`` of which the kernel tells it."""
+        return {cpu: khz for cpu in cpus for khz in self.numbers([f"{CPUS}/cpu{cpu}/cpufreq/scaling_cur_freq"])}
+
     def cpuinfo(self, key: str) -> Optional[str]:
         """The first value of ``key`` in /proc/cpuinfo."""
         value = _first(rf"^{key}[ \t]*:(.*)$", self.text("proc/cpuinfo"))

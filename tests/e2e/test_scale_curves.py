@@ -115,6 +115,9 @@ def test_a_point_that_fails_stays_in_the_table_with_its_reason(program: Path, tm
     done = scale(tmp_path, "--counts", "1,2", *FIGURE, "--", str(program), "1000", "2")
     assert done.returncode == 1
     assert "exit status 3" in done.stdout
+    slow = "test $OMP_NUM_THREADS = 1 || sleep 9"
+    done = scale(tmp_path, "--counts", "1,2", "--", "timeout", "1", "sh", "-c", slow)
+    assert "its time limit is over" in done.stdout
     done = scale(tmp_path, "--counts", "1,2", "--", str(program))
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1] == "no point has a value"
@@ -138,6 +141,8 @@ def test_ranks_of_the_commands_own_launcher(tmp_path: Path) -> None:
     done = scale(tmp_path, *words, "--", *launch, "--bind-to", "none", pi, *end)
     assert done.returncode == 1
     assert "may run on every CPU of the command" in done.stdout
+    done = scale(tmp_path, *words, "--", "python3", "-c", "sum(range(10**6 * {ranks}))")
+    assert "1 thread worked: this program does not use the ranks" in " ".join(done.stdout.split())
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 
 from plumbline.base.units import counted
 from plumbline.launch.conclusions import Spent
+from plumbline.launch.observed import always
 
 #: a step that loses less than this of the efficiency is no bend
 BEND = 0.05
-#: of a loss, the part above which it is named as the cause; the rest is noise of the account
-MAIN = 0.6
+#: of a loss, the part above which one of the two ways is named; and of such a way, the part that a cause explains
+LEAST, MAIN = 0.3, 0.6
 #: the busiest thread by the mean, above which the load is uneven
 UNEVEN = 1.1
 #: part of the CPU time that the threads which are known one by one have, at least, to speak of them
@@ -86,8 +87,7 @@ class Step:
     @property
     def work(self) -> float:
         """The factor that is lost, or gained, as the same work takes another CPU time."""
-        grown = self.after / self.before if self.weak else 1.0
-        return grown * self.old.cpu_s / self.new.cpu_s
+        return _grown(self) * self.old.cpu_s / self.new.cpu_s
 
 
 @dataclass(frozen=True)
@@ -100,30 +100,19 @@ class Cause:
     cure: str
 
 
-def _idle(step: Step) -> bool:
-    return step.part(step.busy) > MAIN
-
-
-def _crowded(step: Step) -> bool:
-    return _idle(step) and step.new.waited_s > WAITED * step.new.wall_s
-
-
-def _costly(step: Step) -> bool:
-    return step.part(step.work) > MAIN
-
-
-def _unlisted(step: Step) -> bool:
-    return _idle(step) and step.kind == "threads" and not step.new.is_listed
+def _grown(step: Step) -> float:
+    return step.after / step.before if step.weak else 1.0
 
 
 def _unused(step: Step) -> bool:
-    return step.new.spent["threads"] <= step.old.spent["threads"] and _idle(step) and step.kind == "threads"
+    return step.new.spent["workers"] <= step.old.spent["workers"]
 
 
 def _in_kernel(step: Step) -> bool:
-    grown = step.after / step.before if step.weak else 1.0
-    more = step.new.cpu_s - step.old.cpu_s * grown
-    return _costly(step) and step.new.kernel_s - step.old.kernel_s * grown > MAIN * more > 0
+    more, in_kernel = (new - old * _grown(step) for old, new in (
+        (step.old.cpu_s, step.new.cpu_s), (step.old.kernel_s, step.new.kernel_s)
+    ))  # fmt: skip
+    return in_kernel > MAIN * more > 0
 
 
 def _serial(step: Step) -> bool:
@@ -132,21 +121,21 @@ def _serial(step: Step) -> bool:
 
 
 def _uneven(step: Step) -> bool:
-    return _idle(step) and step.load >= UNEVEN and math.log(step.load) > -MAIN * math.log(step.busy)
+    return step.load >= UNEVEN and math.log(step.load) > -MAIN * math.log(step.busy)
 
 
-#: in the order in which they are asked: the first that holds is named
-CAUSES: tuple[Cause, ...] = (
-    Cause("other work", _crowded, lambda step: (
+#: where CPUs have nothing to do; in the order in which they are asked: the first that holds is named
+IDLE: tuple[Cause, ...] = (
+    Cause("other work", lambda step: step.new.waited_s > WAITED * step.new.wall_s, lambda step: (
         f"a thread waited for its CPU for {step.new.waited_s / step.new.wall_s:.0%} of the time, which other work had"
     ), "measure again when nothing else runs"),
-    Cause("load or waits", _unlisted, lambda step: (
+    Cause("load or waits", lambda step: step.kind == "threads" and not step.new.is_listed, lambda step: (
         f"CPUs were busy {step.busy:.0%} as long as before; threads that were joined, and processes, "
         "are known as a sum only"
     ), "let each measure its time"),
-    Cause("threads not used", _unused, lambda step: (
-        f"{counted(int(step.new.spent['threads']), 'thread')} worked: "
-        "this program does not use the threads that it is given"
+    Cause("not used", _unused, lambda step: (
+        f"{counted(int(step.new.spent['workers']), 'thread')} worked: "
+        f"this program does not use the {step.kind} that it is given"
     ), "see how it takes their number"),
     Cause("serial part", _serial, lambda step: (
         f"CPUs were busy {step.busy:.0%} as long as before; "
@@ -159,40 +148,47 @@ CAUSES: tuple[Cause, ...] = (
         f"{'thread' if step.kind == 'threads' else 'rank'} worked "
         f"{step.load:.2f} times as long as the mean"
     ), "divide the work more evenly: schedule(dynamic), smaller pieces"),
-    Cause("waits", _idle, lambda step: (
+    Cause("waits", always, lambda step: (
         f"CPUs were busy {step.busy:.0%} as long as before, the {step.kind} that worked evenly: they wait"
     ), "plumb profile says which calls wait"),
-    Cause("clock", lambda step: _costly(step) and step.part(step.clock) > MAIN, lambda step: (
+)  # fmt: skip
+#: where the same work takes more CPU time
+COSTLY: tuple[Cause, ...] = (
+    Cause("clock", lambda step: step.part(step.clock) > MAIN * step.part(step.work), lambda step: (
         f"the clock of the CPUs fell from {step.old.ghz:.2f} to {step.new.ghz:.2f} GHz, as more of them were busy"
     ), "compare with a full node, or at a fixed clock"),
     Cause("kernel", _in_kernel, lambda step: (
         f"the same work took {1 / step.work:.2f} times the CPU time, and the kernel most of what came on top "
         f"({step.new.spent['kernel']:.0%} of all): {step.new.spent['faults']:,.0f} page faults"
     ), "try an allocator that keeps memory, or huge pages: plumb tune --for"),
-    Cause("copies, or waits that poll", lambda step: _costly(step) and step.kind == "nodes", lambda step: (
+    Cause("copies, or waits that poll", lambda step: step.kind == "nodes", lambda step: (
         f"the same work took {1 / step.work:.2f} times the CPU time outside the kernel, and nodes share no memory: "
         "ranks poll while they wait, or each does the work of all"
     ), "see that the program is built for this MPI library; plumb profile says which calls wait"),
-    Cause("memory, caches, clock, or spinning", _costly, lambda step: (
+    Cause("memory, caches, clock, or spinning", always, lambda step: (
         f"the same work took {1 / step.work:.2f} times the CPU time outside the kernel: not decided between memory "
         f"bandwidth, shared caches, {'' if step.new.ghz else 'a lower clock, '}and threads that spin while they wait"
     ), "OMP_WAIT_POLICY=passive turns spinning into idle time; plumb campaign has the bandwidth of these cores"),
 )  # fmt: skip
 
 
-def cause(step: Step) -> Cause | None:
-    """The cause of a step's loss; None where no one explains most of it."""
-    return next((each for each in CAUSES if each.holds(step)), None)
+def causes(step: Step) -> list[Cause]:
+    """The causes of a step's loss: one, or one of each of the two ways in which it is lost; none that is decided."""
+    ways = [(step.busy, IDLE), (step.work, COSTLY)]
+    lost = [every for factor, every in ways if factor < 1 - BEND and step.part(factor) > LEAST]
+    return [next(each for each in every if each.holds(step)) for every in lost]
 
 
 def sentence(step: Step) -> str:
     """A bend in a line: ``from 4 to 8 threads: +12 % of 100 %: load: …``."""
     gained = (step.kept * step.after / step.before - 1) / (step.after / step.before - 1)
     start = f"from {step.before} to {step.after} {step.kind}: {gained:+.0%} of +100 %"
-    if (known := cause(step)) is None:
+    if not (known := causes(step)):
         parts = f"CPUs busy × {step.busy:.2f}, work per CPU time × {step.work:.2f}"
         return f"{start}: not decided: {parts}"
-    return f"{start}: {known.name}: {known.evidence(step)} ({known.cure})"
+    evidence = "; ".join(each.evidence(step) for each in known)
+    cures = "; ".join(each.cure for each in known)
+    return f"{start}: {', and '.join(each.name for each in known)}: {evidence} ({cures})"
 
 
 def steps(

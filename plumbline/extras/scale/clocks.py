@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from plumbline.host.collector import Reader
 from plumbline.records.launch import RankSeen
 
 #: seconds between two looks
@@ -17,13 +17,12 @@ EVERY_S = 0.25
 
 
 class Clocks(threading.Thread):
-    """Looks at all CPUs of this host within its context; ``root`` is where /sys lies."""
+    """Looks at ``cpus`` (default: those of this process) within its context; ``root`` is where /sys lies."""
 
-    def __init__(self, root: Path = Path("/")) -> None:
+    def __init__(self, root: Path = Path("/"), cpus: Iterable[int] = ()) -> None:
         super().__init__(daemon=True)
-        files = root.glob("sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq")
-        self.files = {int(file.parts[-3][3:]): file for file in files}
-        self.looks: list[dict[int, float]] = []
+        self.read, self.cpus = Reader(root), set(cpus) or os.sched_getaffinity(0)
+        self.looks: list[dict[int, int]] = []
         self.is_over = threading.Event()
 
     def __enter__(self) -> Clocks:
@@ -35,14 +34,13 @@ class Clocks(threading.Thread):
         self.join()
 
     def run(self) -> None:
-        """Look until the context ends; a look in which a CPU goes offline does not count."""
-        while self.files and not self.is_over.wait(EVERY_S):
-            with contextlib.suppress(OSError, ValueError):
-                self.looks.append({cpu: int(file.read_text()) / 1e6 for cpu, file in self.files.items()})
+        """Look until the context ends, or until no CPU tells its clock."""
+        while not self.is_over.wait(EVERY_S) and (look := self.read.clocks(self.cpus)):
+            self.looks.append(look)
 
     def of(self, ranks: Sequence[RankSeen]) -> float:
         """The clock in GHz of the CPUs of those of ``ranks`` that ran here, over all looks; 0 where it is not known."""
         here = [rank for rank in ranks if rank.host == os.uname().nodename]
-        cpus = {cpu for rank in here for thread in rank.threads for cpu in thread.affinity} & self.files.keys()
-        known = [float(np.mean([look[cpu] for cpu in cpus])) for look in self.looks if cpus]
-        return float(np.median(known)) if known else 0.0
+        cpus = {cpu for rank in here for thread in rank.threads for cpu in thread.affinity}
+        clocks = [[look[cpu] for cpu in cpus & look.keys()] for look in self.looks]
+        return float(np.median([float(np.mean(each)) for each in clocks if each] or [0.0])) / 1e6

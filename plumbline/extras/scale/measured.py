@@ -222,7 +222,10 @@ def _launch(scaling: Scaling, place: int, number: int, folder: Path) -> Measured
         )  # fmt: skip
     if seen.status:
         texts = (process.printed(folder / name) for name in ("stdout", "stderr"))
-        reason = output.cause_of(process.Ended("failed", seen.status, seen.wall_s), texts, who="it")
+        limited = (Path(scaling.commands[place][0]).name, seen.status) == ("timeout", 124)
+        reason = "its time limit is over" if limited else output.cause_of(
+            process.Ended("failed", seen.status, seen.wall_s), texts, who="it"
+        )  # fmt: skip
         return Measured(place=place, round=number, reason=reason)
     if scaling.placement and len(seen.ranks) > 1:
         reason = f"it started {len(seen.ranks)} ranks: over threads it is one process, {{ranks}} in it scales ranks"

@@ -25,6 +25,8 @@ from plumbline.show.columns import Column, Table
 from plumbline.show.pages import blocks
 from plumbline.show.pages.blocks import Block, block, section
 
+#: part of the rate of all cores of an L3 cache, NUMA node, socket or node, from which on fewer saturate it
+SATURATED = 0.95
 #: characters of a line of sentences, where nothing else is known
 WIDTH = 110
 
@@ -79,7 +81,8 @@ def result(scaling: Scaling, launches: Sequence[Measured], ended: str, bound: fl
     if not known.measured:
         return Result(scaling, known, rows, [], "no point has a value")
     lines = [] if scaling.cores else [
-        *_remarks(scaling, known, rows, accounts), *_bends(scaling, known, accounts, before)
+        *_remarks(scaling, known, rows, accounts), *_bends(scaling, known, accounts, before),
+        *_saturated(known, starts),
     ]  # fmt: skip
     if len(known.measured) > 2 and not scaling.cores:
         law, why = known.law()
@@ -115,7 +118,7 @@ def _remarks(scaling: Scaling, known: Curve, rows: Sequence[Row], accounts: Mapp
         yield "1 thread worked at each point: this program does not use the threads that it is given"
     first = scaling.counts[known.base]
     if first != scaling.counts[0]:
-        yield f"{scaling.counts[0]} {scaling.kind} have no value: all is compared with {first}"
+        yield f"no value with {scaling.label(0)}: all is compared with {scaling.label(known.base)}"
     if above := [row.count for row in rows if row.efficiency and row.efficiency.low > 1]:
         yield f"{above[0]} {scaling.kind} do better than in proportion: caches, most likely"
 
@@ -128,6 +131,17 @@ def _bends(scaling: Scaling, known: Curve, accounts: Mapping[int, Account], befo
     )
     sure = {scaling.counts[place] for place, each in kept.items() if each.high < 1 - bends.BEND}
     return [bends.sentence(step) for step in steps if step.after in sure]
+
+
+def _saturated(known: Curve, starts: Mapping[int, str]) -> Iterator[str]:
+    """A line for each part of the machine that fewer threads than its cores surely saturate."""
+    for place in (each for each in known.measured if known.counts[each] in starts):
+        least = next(
+            each for each in known.measured if each == place or curve.ratio(known.logs(each, place)).low >= SATURATED
+        )
+        if known.counts[least] < known.counts[place]:
+            part = f"{starts[known.counts[place]]} ({known.counts[place]} cores)"
+            yield f"{part} is saturated: {known.counts[least]} threads have at least {SATURATED:.0%} of its rate"
 
 
 def _gained(known: Curve, place: int, before: int) -> Interval:

@@ -128,12 +128,12 @@ class Snapshot:
 
 def snapshot(cpus: Iterable[int], root: Path = Path("/")) -> Snapshot:
     """This host now; clock and throttling are those of ``cpus``. ``root`` is where /proc and /sys lie."""
-    read, folders = Reader(root), [f"{CPUS}/cpu{cpu}" for cpu in cpus]
+    read, cpus = Reader(root), list(cpus)
     load = read.load()
     pressure = re.search(r"^some .*total=(\d+)$", read.text("proc/pressure/cpu") or "", re.MULTILINE)
     ended = re.search(r"^oom_kill (\d+)$", read.text("proc/vmstat") or "", re.MULTILINE)
-    clocks_khz = read.numbers(f"{folder}/cpufreq/scaling_cur_freq" for folder in folders)
-    throttles = read.numbers(f"{folder}/thermal_throttle/core_throttle_count" for folder in folders)
+    clocks_khz = read.clocks(cpus).values()
+    throttles = read.numbers(f"{CPUS}/cpu{cpu}/thermal_throttle/core_throttle_count" for cpu in cpus)
     return Snapshot(
         pressure_us=int(pressure[1]) if pressure else None,
         load=load[0] if load else None,

@@ -54,7 +54,9 @@ def configuration() -> dict[str, Any]:
             for site_facts in sites
         ],
         "environments": [*map(_environment, stacks.values()), *map(_elsewhere, sorted(offered - stacks.keys()))],
-        "modes": [{"name": name, "options": [f"-t {name}", f"-S profile={name}"]} for name in ("quick", "full")],
+        "modes": [
+            {"name": name, "options": [f"-t {name}", f"-S profile={name}"]} for name in ("quick", "full", "scaling")
+        ],
         "general": [
             {
                 "check_search_path": [str(paths.suite() / "reframe-tests")],

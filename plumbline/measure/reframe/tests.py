@@ -26,7 +26,7 @@ from plumbline.records.variant import ApplicationState, Variant, WantedFigure
 from plumbline.site.nodes import choice
 
 #: launches of one variant by profile
-LAUNCHES = {"quick": 3, "full": 5}
+LAUNCHES = {"quick": 3, "full": 5, "scaling": 5}
 #: plumb as a word of a job script
 PLUMB = shlex.quote(paths.suite_program("plumb"))
 #: the Python of the suite, which ReFrame may not run in
@@ -96,7 +96,7 @@ class PlumbTest(RecordShown, WaitingTest):
     quick_placements = variable(tuple, value=("core",), loggable=False)
     #: operations that belong to the quick campaign; none: all of the test's
     quick_operations = variable(tuple, value=(), loggable=False)
-    #: ``quick`` or ``full`` (``-S profile=full``): how often a variant is launched, and whether every stack is measured
+    #: ``quick``, ``full`` or ``scaling`` (``-S profile=full``): launches of a variant, and whether of every stack
     profile = variable(str, value="quick", loggable=False)
     #: launches of the variant (``-S launches=N``); 0: the profile's
     launches = variable(int, value=0)
@@ -228,13 +228,13 @@ class PlumbTest(RecordShown, WaitingTest):
 
     @run_after("setup")
     def run_once_in_quick(self) -> None:
-        """In the quick campaign, skip all stacks but the first where the MPI library does not affect the figures."""
+        """But in the full campaign, skip all stacks but the first where the MPI library does not affect the figures."""
         known = ((item.name, item.extras.get(EXTRAS, {})) for item in self.current_partition.environs)
         offering = [name for name, facts in known if self.benchmark in (facts.get("benchmarks") or ())]
         again = offering and self.current_environ.name != offering[0]
         self.skip_if(
-            not self.mpi_matters and self.profile == "quick" and again,
-            f"{self.benchmark} bound by plumb-bind is the same on every stack: quick takes one",
+            not self.mpi_matters and self.profile != "full" and again,
+            f"{self.benchmark} bound by plumb-bind is the same on every stack: {self.profile} takes one",
         )
 
     @run_after("setup")

@@ -1,0 +1,189 @@
+"""How often ``plumb scale`` names the right reason for a bend, of causes that are planted in real programs.
+
+    python tests/rates/scale_causes.py [--runs 20] [--seconds 0.3]
+
+A run is a curve of one and of two threads, over four rounds. Causes take turns, so that all meet the same machine.
+Finished runs stay in ``build/rates/scale-causes.jsonl``; a new start continues with them. Ends with status 1 if less
+than 95 of 100 reasons of a cause are right, or more than 1 is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from plumbline.base import paths
+from plumbline.extras.scale import measured, shown
+from plumbline.extras.scale.measured import SCALING, Scaling
+from plumbline.measure.session import circumstances
+from plumbline.parsers.application import FigureRule
+
+#: ``s`` is the CPU time of the whole work, which ``n`` threads share
+PROGRAM = r"""
+#define _GNU_SOURCE
+#include <omp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+static double used(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void work(double s) {
+    const double end = used() + s;
+    volatile double value = 1;
+    while (used() < end)
+        for (int turn = 0; turn < 2000; turn++) value = value * 1.0000001 + 1e-9;
+}
+
+static void touch(double s) {  /* memory that is given back and asked for again */
+    const double end = used() + s;
+    const size_t size = 4 << 20;
+    while (used() < end) {
+        char *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        madvise(pages, size, MADV_NOHUGEPAGE);
+        memset(pages, 1, size);
+        munmap(pages, size);
+    }
+}
+
+static void stream(double *data, long size, int passes) {
+#pragma omp parallel
+    for (int pass = 0; pass < passes; pass++) {
+#pragma omp for schedule(static)
+        for (long at = 0; at < size; at++) data[at] = data[size + at] + 3 * data[2 * size + at];
+    }
+}
+
+int main(int count, char **words) {
+    const char *cause = words[1];
+    const double s = atof(words[2]);
+    const int n = omp_get_max_threads();
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    if (!strcmp(cause, "bandwidth")) {
+        const long size = 16 << 20;
+        double *data = malloc(3 * size * sizeof *data);
+#pragma omp parallel for schedule(static)
+        for (long at = 0; at < 3 * size; at++) data[at] = 1;
+        stream(data, size, (int)(s * 60));
+        return data[size / 2] == 0;
+    }
+    if (!strcmp(cause, "serial")) work(0.3 * s);
+    if (!strcmp(cause, "serial+faults")) work(0.2 * s);
+#pragma omp parallel
+    {
+        const int last = omp_get_thread_num() == n - 1;
+        if (!strcmp(cause, "shared core")) {
+            cpu_set_t all, one;
+            sched_getaffinity(getpid(), sizeof all, &all);
+            CPU_ZERO(&one);
+            for (int cpu = CPU_SETSIZE; cpu--;)
+                if (CPU_ISSET(cpu, &all)) { CPU_ZERO(&one); CPU_SET(cpu, &one); }
+            sched_setaffinity(0, sizeof one, &one);
+        }
+        if (!strcmp(cause, "load"))
+            work(n == 1 ? s : last ? 0.7 * s : 0.3 * s / (n - 1));
+        else if (!strcmp(cause, "lock"))
+            for (int turn = 0; turn < 400 / n; turn++) {
+                pthread_mutex_lock(&lock);
+                work(0.7 * s / 400);
+                pthread_mutex_unlock(&lock);
+                work(0.3 * s / 400);
+            }
+        else if (!strcmp(cause, "faults")) {
+            work(0.6 * s / n);
+            touch(0.4 * s);
+        } else if (!strcmp(cause, "serial+faults")) {
+            work(0.5 * s / n);
+            touch(0.3 * s);
+        } else
+            work((strcmp(cause, "serial") ? 1 : 0.7) * s / n);
+    }
+    return 0;
+}
+"""
+#: cause -> what its line may name; "" stands for no line
+RIGHT = {
+    "none": ("",),
+    "serial": ("serial part",),
+    "load": ("load",),
+    "lock": ("waits",),
+    "faults": ("kernel",),
+    "shared core": ("no value",),  # the proof refuses it
+    "bandwidth": ("memory, caches, clock, or spinning", ""),
+    "serial+faults": ("serial part, and kernel", "not decided"),
+}
+
+
+def reason(folder: Path, program: Path, cause: str, seconds: float) -> tuple[str, str]:
+    """The reason that is named for the step to two threads, or why the point has no value, and the line with it."""
+    scaling = Scaling(
+        name=cause, kind="threads", counts=[1, 2], commands=[[str(program), cause, str(seconds)]] * 2,
+        placement="compact", weak=False, rule=FigureRule(wall=True), minutes=10.0, rounds=4, seed=1,
+        circumstances=circumstances([], measured.HERE),
+    )  # fmt: skip
+    SCALING.begin(folder, scaling)
+    ended, scaling, launches = measured.measure(folder, scaling, lambda _: None)
+    result = shown.result(scaling, launches, ended, 0.7)
+    if fault := result.rows[-1].fault:
+        return "no value", fault
+    line = next((line for line in result.lines if line.startswith("from 1 to 2 threads")), "")
+    return line.split(": ")[2] if line else "", line or "; ".join(result.lines)
+
+
+def main() -> int:
+    """Measure what is missing, and print how often each cause was named right."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=0.3)
+    parser.add_argument("--causes", help="comma-separated (default: all)")
+    args = parser.parse_args()
+    top = paths.build() / "rates"
+    top.mkdir(parents=True, exist_ok=True)
+    kept = top / "scale-causes.jsonl"
+    rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+    done = Counter(row["cause"] for row in rows)
+    chosen = args.causes.split(",") if args.causes else list(RIGHT)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        (folder / "p.c").write_text(PROGRAM)
+        subprocess.run(["gcc", "-O1", "-fopenmp", "p.c", "-o", "p"], cwd=folder, check=True)
+        for number, cause in itertools.product(range(args.runs), chosen):
+            if number < done[cause]:
+                continue
+            named, line = reason(folder / f"{number}-{cause}", folder / "p", cause, args.seconds)
+            rows.append({"cause": cause, "named": named, "line": line})
+            with kept.open("a") as stream:
+                stream.write(json.dumps(rows[-1]) + "\n")
+            print(f"{number + 1:3} {cause:14} {line}", flush=True)
+    return report(rows)
+
+
+def report(rows: list[dict[str, str]]) -> int:
+    """Print a line a cause; 1 if one is not as promised."""
+    bad = False
+    print(f"\n{'cause':14} {'runs':>5} {'right':>6} {'no line':>8} {'wrong':>6}  named")
+    for cause, right in RIGHT.items():
+        names = Counter(row["named"] for row in rows if row["cause"] == cause)
+        runs, good, none = sum(names.values()), sum(names[name] for name in right), names[""]
+        wrong = runs - sum(names[name] for name in {*right, "", "not decided"})
+        bad |= good < 0.95 * runs or wrong > 0.01 * runs
+        print(f"{cause:14} {runs:5} {good:6} {none:8} {wrong:6}  {dict(names)}")
+    return int(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
