@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from plumbline import site
-from plumbline.base import files, paths
+from plumbline.base import files, paths, programs
 from plumbline.base.errors import PlumbError
 from plumbline.measure.application.model import Source
 from plumbline.measure.reframe import campaign, cases, settings
@@ -51,13 +51,11 @@ def list_variants(
     command += campaign.named(test) if test else [] if of else ["-t", "quick"]
     command += ["--system", system] if system else []
     also = ",".join(stack for stack in stacks if manifests.load(stack).provider == source.PROVIDER)
-    variables = {"RFM_PREFIX": str(prefix), **(of.variables if of else {}), settings.ALSO: also}
+    variables = {"RFM_PREFIX": str(prefix), "TMPDIR": str(prefix), **(of.variables if of else {}), settings.ALSO: also}
     environment = campaign.environment_of_reframe(variables)
     log = folder / "reframe.out"
     with log.open("w", encoding="utf-8") as stream:
-        subprocess.run(
-            command, env=environment, cwd=paths.suite(), stdout=stream, stderr=subprocess.STDOUT, check=False
-        )
+        programs.run(command, env=environment, cwd=paths.suite(), stdout=stream, stderr=subprocess.STDOUT)
     listing = read(log.read_text(encoding="utf-8", errors="replace"), prefix / "stage", environments)
     for stack in stacks:
         _require(listing, stack, system, log)

@@ -8,7 +8,6 @@ are gone, files that appeared since it began, under a name that an MPI library g
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import fnmatch
 import mmap
 import os
@@ -24,22 +23,20 @@ from pathlib import Path
 from typing import Literal
 
 from plumbline import mpi
-from plumbline.base import group
+from plumbline.base import group, programs
 from plumbline.host import proc
 from plumbline.launch import waiting
 from plumbline.launch.signals import Interrupted, handled
 from plumbline.stacks import engines
 
 #: of prctl(2)
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+PR_SET_CHILD_SUBREAPER = 36
 #: seconds between SIGTERM and SIGKILL
 GRACE_S = 1.0
 STDOUT = 1
 #: most bytes that are read of the output of a launch
 MOST_PRINTED = 128 << 20
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where shm_open(3) puts them
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass
@@ -79,13 +76,13 @@ def run(
     left to read its output, and OSError when the program cannot be started or the output files cannot be written.
     """
     # Launcher daemons start sessions of their own; as a subreaper this process inherits those that lose their parent.
-    _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    programs.LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     before = _shared_files()
     begin = time.monotonic()
     started = mmap.mmap(-1, 8)  # shared with the child: a fork of this process takes longer than many a program
 
     def become() -> None:
-        die_with_parent()
+        programs.die_with_parent()
         if observed:
             os.environ.clear()
             os.environ.update({**environment, "PLUMB_WITNESS_PID": str(os.getpid())})
@@ -138,11 +135,6 @@ def sleep_until_end(pid: int, limit_s: float | None) -> None:
         poll.poll(None if limit_s is None else limit_s * 1000)
 
 
-def die_with_parent() -> None:
-    """In a new process: have it sent SIGTERM if its parent is killed outright, so that it ends its own processes."""
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-
-
 def leave_group() -> None:
     """Leave the process group of the shell that a scheduler started, and get SIGTERM when that shell ends.
 
@@ -155,7 +147,7 @@ def leave_group() -> None:
     except OSError:
         with contextlib.suppress(PermissionError):  # it leads a group already
             os.setsid()
-        die_with_parent()
+        programs.die_with_parent()
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ USUAL_LAUNCH_S = 3.0
 #: the file that is locked by the process that measures
 LOCK = "lock"
 #: files that a session that failed to begin leaves in its folder, in addition to what Plumbline made
-LEFT = (LOCK, "reframe.out")
+LEFT = re.compile(rf"{LOCK}|reframe\.(out|\w+\.json)")
 
 
 class SessionState(Protocol):
@@ -149,7 +150,7 @@ def before_a_job(known: dict[str, Any]) -> dict[str, Any]:
 def refuse_foreign(folder: Path) -> None:
     """Raise :class:`PlumbError` if ``folder`` holds more than a session that failed to begin leaves there."""
     for entry in folder.iterdir():
-        if entry.name not in LEFT and not (entry / files.MARK).is_file() and not files.is_unfinished(entry):
+        if not LEFT.fullmatch(entry.name) and not (entry / files.MARK).is_file() and not files.is_unfinished(entry):
             fault = f"this folder is not empty: it holds {entry.name}"
             raise PlumbError(fault, str(folder), "name an empty or a new one for the work")
 

@@ -54,7 +54,8 @@ _NUMBER = re.compile(
 )
 #: the text before a group that begins inside a number, and behind one that ends there
 _BEGUN = re.compile(r"(?:[0-9]|[0-9][.:'_]|(?<![0-9.])[0-9]+,|(?<![\w.])\.|[0-9.][eEdD][-+]?|(?<![\w.)\]-])-)\Z")
-_CONTINUED = re.compile(r"[0-9]|[.,:'_][0-9]|[eEdD][-+]?[0-9]")
+#: (Fortran leaves out the letter of an exponent of three digits: ``1.5-103``)
+_CONTINUED = re.compile(r"[0-9]|[.,:'_][0-9]|[eEdD][-+]?[0-9]|[-+][0-9]{3}(?![.\w])")
 #: the same of a time such as ``1h 2m`` or ``1m12.34s``
 _PART = "(?:d|days?|h|hours?|m|minutes?)"
 _BEGUN_TIME, _CONTINUED_TIME = re.compile(rf"\b[0-9]+ ?{_PART} ?\Z"), re.compile(rf" ?{_PART} ?[0-9][0-9.]* ?[ms]")

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from plumbline.base import paths, surroundings
+from plumbline.base import paths, programs, surroundings
 from plumbline.base.errors import PlumbError
 from plumbline.stacks import archive
 
@@ -54,7 +54,7 @@ def call(
     The error quotes :func:`first_error`. The whole output of a command that failed is kept in ``OWNER.log`` beside the
     stacks.
     """
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=folder)
+    done = programs.run(command, env=environment, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if done.returncode != 0:
         log = paths.stacks() / f"{owner}.log"
         log.write_text(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}", encoding="utf-8")
@@ -74,9 +74,7 @@ def run_line(line: str, folder: Path, around: Mapping[str, str], failing: str, w
         stream.flush()
         begin = stream.tell()
         command = ["bash", "-euo", "pipefail", "-c", line]
-        done = subprocess.run(
-            command, cwd=folder, env=around, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, check=False
-        )
+        done = programs.run(command, cwd=folder, env=around, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream)
     if done.returncode == 0:
         return
     with log.open("rb") as stream:

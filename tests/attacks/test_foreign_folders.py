@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import samples
@@ -14,6 +15,7 @@ from plumbline.gate import setup, variants
 from plumbline.gate.sides import Side
 from plumbline.launch import hosts
 from plumbline.measure import jobs, session
+from plumbline.measure.reframe import campaign
 
 
 @pytest.fixture
@@ -46,6 +48,20 @@ def test_any_name_in_a_work_folder_is_somebodys(name: str, tmp_path: Path) -> No
     with pytest.raises(PlumbError, match="is not empty"):
         session.refuse_foreign(tmp_path)
     (tmp_path / name / files.MARK).touch()
+    session.refuse_foreign(tmp_path)
+
+
+def test_a_gate_that_was_killed_while_it_was_prepared_can_be_begun_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runnable = SimpleNamespace(code=SimpleNamespace(name="heat"))
+    monkeypatch.setattr(campaign, "built", lambda *_: ([], []))
+    monkeypatch.setattr(campaign.build.Runnable, "of", lambda _: runnable)
+    monkeypatch.setattr(campaign.msgspec.json, "encode", lambda _: b"{}")
+    campaign.prepared(Path("plumb.yaml"), SimpleNamespace(key="0a" * 6), [], tmp_path, print)  # type: ignore[arg-type]
+    (tmp_path / "lock").touch()
+    files.make_anew(tmp_path / "reframe")
+    assert len([*tmp_path.iterdir()]) == 3
     session.refuse_foreign(tmp_path)
 
 

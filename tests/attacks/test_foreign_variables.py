@@ -164,3 +164,13 @@ def test_a_command_within_a_command_restores_what_it_found(monkeypatch):
         assert surroundings.of_user()["HWLOC_XMLFILE"] == "/other.xml"
     assert dict(os.environ) == before
     assert surroundings.of_user() == before
+
+
+def test_a_date_for_builds_ends_no_command(tmp_path: Path) -> None:
+    """NumPy, which SciPy loads, wants a number."""
+    table = tmp_path / "nodes.csv"
+    table.write_text("node,class,value\n" + "".join(f"n{n},all,1.{n}{i}\n" for n in range(1, 9) for i in range(9)))
+    words = [PLUMB, "outliers", "--members", table, "--better", "lower"]
+    around = {**os.environ, "SOURCE_DATE_EPOCH": "today"}
+    done = subprocess.run(words, env=around, capture_output=True, text=True, check=False)
+    assert done.stderr == ""

@@ -22,7 +22,7 @@ from pathlib import Path
 import msgspec
 
 from plumbline import schedulers, site
-from plumbline.base import files, group, paths, surroundings, terminal, units
+from plumbline.base import files, group, paths, programs, surroundings, terminal, units
 from plumbline.base.errors import PlumbError
 from plumbline.base.schemas.site import Site
 from plumbline.host import proc
@@ -233,7 +233,7 @@ def _follow(command: list[str], environment: dict[str, str], here: str, tests: T
         _log().open("w", encoding="utf-8") as stream,
         subprocess.Popen(
             command, env=environment, cwd=paths.suite(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            start_new_session=True, preexec_fn=process.die_with_parent,
+            start_new_session=True, preexec_fn=programs.die_with_parent,
         ) as child,
         terminal.bar(),
     ):  # fmt: skip
@@ -442,7 +442,7 @@ def prepared(
     """
     builds, unbuilt = built(file, state, stacks, say)
     runnable = build.Runnable.of(builds)
-    listing = folder / f"{state.key}.json"
+    listing = folder / f"reframe.{state.key}.json"
     files.replace(listing, msgspec.json.encode(runnable).decode())
     variables = {build.VARIABLE: str(listing), build.PATTERN: test or ""}
     test_file = Path(__file__).with_name("applications.py")

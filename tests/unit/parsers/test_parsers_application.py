@@ -121,6 +121,7 @@ def test_a_time_longer_than_its_launch_is_refused(rule, text, took, refused):
         ("Time: *([0-9.]+)", "Time: 9.5e-05 s", "9.5", "9.5e-05"),
         ("([0-9.]+) s", "Time: 9.5e-05 s", "05", "9.5e-05"),
         ("Time: *([0-9.]+)", "Time: 9.5D-05 s", "9.5", "9.5D-05"),
+        ("Time: *([0-9.]+)", "Time: 1.5-103 s", "1.5", "1.5-103"),
         ("Time: *([0-9.]+)", "Time: 1,234.5 s", "1", "1,234.5"),
         ("Time: .*?([0-9.]+) s", "Time: 1,234.5 s", "234.5", "1,234.5"),
         ("Time: *([0-9.]+)", "Time: 1.234,5 s", "1.234", "1.234,5"),
@@ -159,6 +160,7 @@ def test_a_group_that_takes_a_part_of_a_number_is_refused(group, text, part, who
         ("10 min ([0-9.]+) max", "10 min 1.25 max 2 s", 1.25),
         ("PWSCF *: .* +([0-9.]+)s WALL", "PWSCF        :      0.40s CPU      0.41s WALL", 0.41),
         ("v2-([0-9.]+)", "v2-12.5", 12.5),
+        ("from ([0-9.]+)", "from 1.5-100.5", 1.5),
         ("T([0-9.]+)ms", "T12.5ms", 12.5),
     ],
 )
