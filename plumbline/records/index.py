@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import hashlib
 import itertools
 import os
@@ -27,7 +28,7 @@ import sys
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -61,7 +62,7 @@ PATIENCE = 60.0
 #: ten times a second
 TURN, PAUSE = 5.0, 0.15
 #: bytes of record files that are read between two commits, and those that a process reads at a time
-BATCH, SHARE = 128_000_000, 8_000_000
+BATCH, SHARE = 256_000_000, 16_000_000
 #: processes that read at once, at most: this one, which writes, is no faster
 AT_ONCE = 8
 #: known files from which on several processes look at their states
@@ -283,8 +284,8 @@ def _digest(entries: list[Entry]) -> bytes:
     return hashlib.sha256(msgspec.msgpack.encode(entries)).digest()
 
 
-def _reading(entries: Sequence[Entry]) -> Reading:
-    """The content of record files."""
+def _reading(doubted: Collection[bytes], entries: Sequence[Entry]) -> Reading:
+    """The content of record files: of those that are ``doubted`` each record is checked whole."""
     reading, root = Reading([], [], [], [], []), paths.results()
     numbers: dict[tuple[str, bytes], int] = {}
     for path, *_, modified, changed in entries:
@@ -292,7 +293,10 @@ def _reading(entries: Sequence[Entry]) -> Reading:
         names = {path: first} if path.endswith(b".jsonl") else {}
         try:
             for name, number, start, text in _texts(path, file):
-                row, columns = _line(store.parse(file, number, text), text, numbers)
+                item = store.parse(file, number, text, path not in doubted)
+                if isinstance(item, Damage):  # or more than a brief record tells
+                    item = store.parse(file, number, text)
+                row, columns = _line(item, text, numbers)
                 source = names.setdefault(name, first + len(names))
                 reading.lines.append((source, number, start, len(text), *columns))
                 reading.rows.append(row)
@@ -343,6 +347,7 @@ class _Child:
             failed.pop_all()
             if not self._process:
                 try:
+                    gc.disable()  # looking for garbage would copy the memory that both have
                     self._stream.close()  # writing ends if the other process does
                     stream.write(msgspec.msgpack.encode(work(item)))
                     stream.flush()
@@ -365,7 +370,7 @@ def _shared_out(work: Callable[[Item], Answer], items: Sequence[Item], kind: typ
 
     What a process does not finish is done here; everything is where there is one CPU, or several threads.
     """
-    at_once = min(len(os.sched_getaffinity(0)), AT_ONCE, len(items)) if threading.active_count() == 1 else 1
+    at_once = min(len(os.sched_getaffinity(0)) + 1, AT_ONCE, len(items)) if threading.active_count() == 1 else 1
     children, following = dict[int, _Child](), 0
     try:
         for number, item in enumerate(items):
@@ -489,7 +494,8 @@ class Index:
             self.database.executemany("INSERT OR IGNORE INTO touched SELECT path FROM sources WHERE file = ?", changed)
             self.database.executemany("DELETE FROM sources WHERE file = ?", changed)
             source, line = self._last("sources"), self._last("lines")
-            for share, reading in zip(shares, _shared_out(_reading, shares, Reading), strict=True):
+            read = functools.partial(_reading, {path for path, *state in old if tuple(state) == UNSETTLED})
+            for share, reading in zip(shares, _shared_out(read, shares, Reading), strict=True):
                 self._add(site, reading)
                 unsettled = set(reading.unsettled)
                 batch |= {entry: (entry[0], *UNSETTLED) for entry in share if entry[0] in unsettled}

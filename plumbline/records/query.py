@@ -298,7 +298,8 @@ def _rows(
 
 
 def _whole(index: Index, lines: Sequence[Line]) -> Iterator[tuple[Line, Record]]:
-    """Each line with its record; raises Vanished where a file is not as the index has read it."""
+    """Each line with its record; raises Vanished at the end if a file is not as the index has read it."""
+    changed = list[bytes]()
     for file, some in group((line.file, line) for line in lines).items():
         left = len(some)
         with contextlib.suppress(OSError, Unreadable):
@@ -310,7 +311,9 @@ def _whole(index: Index, lines: Sequence[Line]) -> Iterator[tuple[Line, Record]]
                 yield line, item
         if left:
             index.forget(file)
-            raise sources.Vanished(place(file))
+            changed.append(file)
+    if changed:
+        raise sources.Vanished(place(changed[0]))
 
 
 def _texts(file: bytes, lines: Sequence[Line]) -> Iterator[tuple[Line, bytes]]:

@@ -100,11 +100,11 @@ def lines(file: Path) -> Iterator[tuple[int, int, bytes]]:
         raise sources.Vanished(file) from error
 
 
-def parse(file: Path, number: int, line: bytes) -> Record | Damage:
-    """The record that ``line`` of ``file`` is, or why it is none."""
+def parse(file: Path, number: int, line: bytes, brief: bool = False) -> Record | Damage:
+    """The record that ``line`` of ``file`` is, or why it is none; a ``brief`` one if the line has a seal."""
     try:
         sealed = model.is_sealed(line)
-        record = model.decode(line)
+        record = model.decode(line, brief and sealed)
         why = "its seal is not at the end of its line" if record.seal and not sealed else record.contradiction()
         why = why or (None if sealed else record.unlike_launches())
     except ValueError as error:

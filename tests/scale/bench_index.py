@@ -60,10 +60,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="plumb-scale-") as folder:
         results, site = args.results or Path(folder) / "results", "site00"
         if not results.exists():
-            for number in range(SITES):
-                generate.write_campaigns(
-                    results, args.records // SITES // VARIANTS, VARIANTS, number, f"site{number:02}"
-                )
+            generate.write_campaigns(results, args.records // SITES // VARIANTS, VARIANTS, site=site)
+            for number in range(1, SITES):
+                generate.copy_site(results, site, f"site{number:02}", number)
         sites = shutil.copytree(ROOT / "site-configs" / "local", Path(folder) / "sites" / site).parent
         (sites / site / "site.yaml").write_text(
             (sites / site / "site.yaml").read_text(encoding="utf-8").replace("name: local", f"name: {site}", 1)

@@ -10,6 +10,7 @@ import copy
 import datetime
 import json
 import random
+import re
 import statistics
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,7 @@ DISTURBANCE = {
     "involuntary_switches_per_s": 0.0,
     "major_faults": 0,
 }
+_ID, _CAMPAIGN = re.compile(r'"id":"[0-9a-f]{12}"'), re.compile(r'("campaign":"[^"]*-)[0-9a-f]{6}')
 FIGURES = (
     {"name": "time_8B", "metric": "time", "where": {"bytes": 8}},
     {"name": "bandwidth", "metric": "bandwidth", "where": {}},
@@ -138,6 +140,18 @@ def write_campaigns(results: Path, campaigns: int, variants: int = 72, seed: int
                 record["campaign"] = name
             lines = _couple(couple, session, f"{time:%Y-%m-%dT%H:%M:%S}.000Z", draw)
             (results / site / f"{session}.jsonl").write_text("".join(lines), encoding="utf-8")
+
+
+def copy_site(results: Path, site: str, other: str, seed: int) -> None:
+    """Write the sessions of ``site`` for the site ``other``, with new ids and seals, in a tenth of the time."""
+    draw = random.Random(seed)  # noqa: S311 - not a secret
+    (results / other).mkdir()
+    for file in sorted((results / site).glob("*.jsonl")):
+        text = file.read_text(encoding="utf-8").replace(f'"{site}"', f'"{other}"')
+        text = _CAMPAIGN.sub(rf"\g<1>{seed:06x}", text)
+        bodies = (line.rpartition(',"seal"')[0] for line in text.splitlines())
+        new = (_ID.sub(f'"id":"{draw.getrandbits(48):012x}"', body, count=1) for body in bodies)
+        (results / other / file.name).write_text("".join(seal(body + "}") + "\n" for body in new), encoding="utf-8")
 
 
 def _couple(records: list[dict[str, Any]], session: str, time: str, draw: random.Random) -> list[str]:

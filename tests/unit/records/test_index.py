@@ -87,9 +87,9 @@ def decoded(monkeypatch, *words):
     """Records, bytes and files that a command reads from record files."""
     lines, parse = [], store.parse
 
-    def counting(file, number, line):
+    def counting(file, number, line, *brief):
         lines.append((file, len(line)))
-        return parse(file, number, line)
+        return parse(file, number, line, *brief)
 
     with monkeypatch.context() as patch:
         patch.setattr(index, "AT_ONCE", 1)  # all in this process
@@ -287,10 +287,10 @@ def test_readers_that_are_killed_cost_nothing(results, monkeypatch):
     monkeypatch.setattr(index.os, "sched_getaffinity", lambda _: range(4))
     here, real = os.getpid(), index._reading
 
-    def dying(entries):
+    def dying(doubted, entries):
         if os.getpid() != here and b"s2" in entries[0][0]:
             os.kill(os.getpid(), signal.SIGKILL)
-        return real(entries)
+        return real(doubted, entries)
 
     monkeypatch.setattr(index, "_reading", dying)
     before = set(process.descendants(here))
