@@ -53,8 +53,10 @@ _MULTIPLES = {
 }
 #: how other programs spell floating-point operations per second
 _FLOPS = re.compile(r"([kKMGT]?)(?:flops?(?:/s(?:ec)?)?)", re.IGNORECASE)
+#: units of time in seconds
+SECONDS = {US: 1e-6, **{unit: factor * 1e-6 for unit, (known, factor) in _MULTIPLES.items() if known == US}}
 #: units in which less is better
-TIMES = (CYCLES, *(unit for unit, (known, _) in _MULTIPLES.items() if known == US), US)
+TIMES = (CYCLES, *SECONDS)
 
 
 def multiple(unit: str) -> tuple[str, float]:

@@ -12,14 +12,13 @@ from typing import Any
 
 from plumbline.base import group, schemas
 from plumbline.base.errors import PlumbError
+from plumbline.base.units import SECONDS
 
 #: a benchmark, and its times
 Times = tuple[str, list[float]]
 #: files of asv beside its results
 OTHERS = ("benchmarks.json", "machine.json")
 CURE = "give files of pytest-benchmark, Google Benchmark, hyperfine, criterion (sample.json), asv or Conbench"
-#: units of time in seconds
-SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
 @dataclass(frozen=True)

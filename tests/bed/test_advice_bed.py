@@ -38,6 +38,7 @@ STEPS = "for step in 1 2; do srun --overlap -n1 --cpu-bind=map_cpu:0 ./spin & do
 def play(bed: Bed, folder: Path, state: str) -> subprocess.CompletedProcess[str]:
     """The playbook advice.yml on all hosts of the bed."""
     own = {"plumb_advice_spool": SPOOL, "plumb_advice_state": state, "plumb_advice_plumb": f"{HOME}/plumb",
+           "plumb_advice_delivery": "output",
            "plumb_advice_library": str(paths.library("witness"))}  # fmt: skip
     return run_playbook("advice.yml", ("ctl", *bed.nodes), folder, own)
 
@@ -116,3 +117,20 @@ def test_users_see_their_jobs_and_root_sees_all(cluster: Bed) -> None:
     report = cluster.out("root@ctl", f"{HOME}/plumb advice report --work {SPOOL}")
     mine = cluster.out("ctl", f"{HOME}/plumb advice report --work {SPOOL}")
     assert int(report.split(" launch")[-2].split()[-1]) > int(mine.split(" launch")[-2].split()[-1])
+
+
+def test_a_wrong_job_of_an_array_says_so_at_the_end_of_its_output(cluster: Bed) -> None:
+    script = "#!/bin/sh\nsrun -n2 taskset -c 0 ./spin"
+    batch = f"printf '{script}\n' | sbatch --wait --parsable -N1 -n2 --exclusive --array=3 -o out.%a"
+    job, _, done = ran(cluster, batch)
+    assert done.returncode == 0, done.stderr
+    (step,) = shown(cluster, f"{done.stdout.strip()}_3")
+    assert (step["job"], step["verdict"]) == (job, "wrong")
+    assert cluster.out("ctl", f"cat {HOME}/out.3").startswith(f"plumb: job {job}: 1 of 1 launch wrong: shared cores")
+
+
+def test_a_heterogeneous_job_runs_and_gets_no_wrong_advice(cluster: Bed) -> None:
+    _, number, done = ran(cluster, "srun -N1 -n1 ./spin : -N1 -n1 ./spin")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    newest = cluster.out("root@ctl", f"cat $(ls -t {SPOOL}/{number}/*.json | head -n 1)")
+    assert json.loads(newest)["verdict"] != "wrong"

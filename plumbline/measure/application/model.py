@@ -299,23 +299,25 @@ def check_out(source: Source, target: Path) -> Path:
     refuses.
     """
     if source.repository is None:
-        builds = paths.build().resolve()  # it may lie within, and the target lies there
         shutil.copytree(
             source.folder, target, symlinks=True,
-            ignore=lambda place, names: [name for name in names if Path(place, name) == builds],
+            ignore=lambda place, names: [name for name in names if _is_built(Path(place, name))],
         )  # fmt: skip
         return target
     git.check_out(source.repository, str(source.commit), target)
     return target / source.folder.relative_to(source.repository)
 
 
+def _is_built(path: Path) -> bool:
+    """Whether ``path`` lies in the folder of builds, which may lie within the code and has the copies of it."""
+    return path.is_relative_to(paths.build().resolve())
+
+
 def _digest(folder: Path) -> str:
     """SHA-256 of the names and contents of all files below ``folder``."""
     digest, size = hashlib.sha256(), 0
-    builds = paths.build().resolve()
-    for file in sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()):
-        if file.is_relative_to(builds):
-            continue
+    within = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    for file in sorted(path for path in within if not _is_built(path)):
         size += file.stat().st_size
         if size > MOST_BYTES:
             cure = f"git init there, or move {FILE} to a folder with what is measured alone"

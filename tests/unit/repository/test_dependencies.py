@@ -59,7 +59,7 @@ def required(distribution: metadata.Distribution, extras: Iterable[str] = ("",))
 def test_recipes_of_spack_and_easybuild_follow_the_package() -> None:
     locks = (ROOT / "requirements.txt").read_text() + (ROOT / "requirements-dev.txt").read_text()
     recipes = ROOT / "spack-env" / "package" / "spack_repo" / "plumbline" / "packages"
-    (easybuild,) = ROOT.glob(f"docs/examples/Plumbline-{__version__}-*.eb")
+    (easybuild,) = ROOT.glob(f"docs/examples/Plumbline-{__version__}.eb")
     assert f"version = '{__version__}'" in easybuild.read_text()
     for file in (easybuild, *recipes.glob("*/package.py")):
         assert all(digest in locks for digest in re.findall("[0-9a-f]{64}", file.read_text())), file

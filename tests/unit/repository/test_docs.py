@@ -66,6 +66,11 @@ def test_links_lead_somewhere(page):
         assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+def test_the_tests_that_pages_name_are_there():
+    names = {name for page in PAGES for name in re.findall(r"`(tests/[\w/]+\.py)`", page.read_text())}
+    assert [name for name in sorted(names) if "NAME" not in name and not (ROOT / name).exists()] == []
+
+
 def test_every_plumb_command_in_the_docs_exists():
     for page in PAGES:
         for name in re.findall(r"(?:^|`)plumb ([a-z]+)", page.read_text(encoding="utf-8"), re.MULTILINE):
