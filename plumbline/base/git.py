@@ -25,6 +25,7 @@ OPTIONS = ("-c", "core.hooksPath=/dev/null", "-c", "log.showSignature=false")
 CURES = {
     "submodule path": "git submodule update --init, or git config submodule.NAME.update none where it is not needed",
     "filter": "install the program of this filter (git-lfs), then git -C {where} status",
+    "not a git repository": "cd to the repository first",
     "permission": "commit what was changed, or measure a clone of your own",
 }
 #: what of a repository's settings its copy needs: origins of submodules and missing files, parts that are checked out

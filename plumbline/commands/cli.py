@@ -52,6 +52,9 @@ class _Parser(argparse.ArgumentParser):
     bad_input = BAD_INPUT
 
     def error(self, message: str) -> NoReturn:
+        example = COMMANDS[self.prog.split()[1]].example if " " in self.prog else ""
+        if "arguments" in message.partition(":")[0] and example.startswith(self.prog):
+            message += f"; example: {example}"
         self.print_usage(sys.stderr)
         self.exit(self.bad_input, f"{self.prog}: error: {message}\n")
 
@@ -108,8 +111,8 @@ def _run(words: Sequence[str]) -> int:
             parser: _Parser = arguments.parser
             bad_input = parser.bad_input
             if unknown:
-                example = COMMANDS[parser.prog.split()[1]].example
-                parser.error(f"unrecognized arguments: {' '.join(unknown)}; example: {example}")
+                meant = suggest(unknown[0], parser._option_string_actions, " ") if unknown[0][:1] == "-" else " "
+                parser.error(f"unrecognized arguments: {' '.join(unknown)}" + f" ({meant})" * (meant != " "))
             paths.use({name: getattr(arguments, f"{name}_folder") for name in paths.FOLDERS})
             site.use_options(arguments.scheduler_option)
             _check_outputs(arguments)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import itertools
 import json
 import math
 import re
@@ -118,6 +119,16 @@ VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--work": ("FOLDER", Path),
 }
 
+#: above so many arguments the help has titles, and the options below each; the others are the command's
+MANY = 13
+TITLES = {
+    "programs and place": "application stack test site partition",
+    "verdict": "rules tolerance must-detect gain common disturbed-by-itself",
+    "measuring": "order measure-equal minutes rounds seconds time-limit first-fail cause-minutes seed trust",
+    "session": "work resume dry-run",
+    "output": "json output for-git-bisect",
+}
+
 #: help text of --cause-minutes
 CAUSE = "search for the cause for at most M minutes, with plumb why or plumb bisect"
 
@@ -197,8 +208,8 @@ class Command:
         """Add the arguments to a parser, whose namespace gets ``run``."""
         parser.description = self.description or parser.description
         parser.usage = self.usage
-        for arguments in (self.arguments, *(self.added() if self.added else ())):
-            _add(parser, arguments)
+        added = itertools.chain.from_iterable(self.added() if self.added else ())
+        _add(parser, _titled([*self.arguments, *added]))
         parser.set_defaults(run=functools.partial(self._run, parser))
 
     def _run(self, parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
@@ -224,6 +235,17 @@ class Actions:
         for actions in (self.actions, *(self.added() if self.added else ())):
             for name, action in actions.items():
                 action.add_to(subparsers.add_parser(name, help=action.help, allow_abbrev=False))
+
+
+def _titled(arguments: Sequence[Argument | Group]) -> list[Argument | Group]:
+    """Many ``arguments`` below their :data:`TITLES`, those without a title first."""
+    chosen = {
+        title: [item for item in arguments if isinstance(item, Argument) and item.name[2:] in names.split()]
+        for title, names in TITLES.items()
+        if len(arguments) > MANY
+    }
+    rest = [item for item in arguments if not any(item in items for items in chosen.values())]
+    return [*rest, *(Group(items, title) for title, items in chosen.items() if items)]
 
 
 def _add(parser: argparse._ActionsContainer, arguments: Iterable[Argument | Group]) -> None:

@@ -93,7 +93,9 @@ def _variant(role: str, spelling: str, context: dict[str, Any], figure: str) -> 
         raise PlumbError(f"{named[KIND][0]}: {error}", where, "quote it as for a shell") from None
     if shell := next(filter(None, (match[1] for match in _OF_SHELL.finditer(named[KIND][0]))), None):
         message = f"{named[KIND][0]}: no shell reads '{shell}', it would be an argument"
-        raise PlumbError(message, where, f"write {KIND}:sh -c {shlex.quote(named[KIND][0])}, or quote it")
+        inner = f"sh -c {shlex.quote(named[KIND][0])}"
+        outer = shlex.quote(inner) if re.search(r'["$`!\\\\]', inner) else f'"{inner}"'
+        raise PlumbError(message, where, f"write {KIND}:{outer}, or quote it")
     program = shutil.which(words[0]) if words else None
     if program is None:
         raise PlumbError(f"there is no program {words[0] if words else 'named'}", where, "build it, or give its path")

@@ -116,7 +116,7 @@ def verdicts(contests: Sequence[Contest], judged: Sequence[tuple[Contest, Verdic
     flagged = [sum(pair[side].disturbed for pair in pairs) for side in (0, 1)]
     replaced = sum(contest.replaced for contest in contests)
     lines.append(
-        f"{len(pairs)} pairs, {replaced} of them measured again; disturbed launches: {flagged[0]} of the baseline, "
-        f"{flagged[1]} of the candidate"
+        f"{counted(len(pairs), 'pair')}, {replaced} of them measured again; disturbed launches: "
+        f"{flagged[0]} of the baseline, {flagged[1]} of the candidate"
     )
     return "\n".join(lines)

@@ -69,7 +69,7 @@ class Disturbed:
         """
         doubt = self._one_sided(self.alone, f"of {self.pairs} launches each")
         if not doubt and self.mostly and not (is_far and self.is_alike):
-            return f"{self.mostly}: measure on a quiet host"
+            return f"{self.mostly}: measure on a quiet host; plumb doctor says what disturbs"
         if not doubt and (together[0] - together[1]) * (self.alone[0] - self.alone[1]) > 0:
             return self._one_sided(together, "of the launches of all variants")
         return doubt

@@ -166,7 +166,8 @@ def read_couples(file: Path, baseline: str | None = None) -> list[tuple[Record, 
     for item in store.read(file):
         if isinstance(item, store.Damage):
             where = f"{item.file}:{item.line}" if item.line else str(item.file)
-            raise PlumbError(f"damaged record: {item.reason}", where, "give a whole session file")
+            kind = "damaged record" if item.line else "no session file"
+            raise PlumbError(f"{kind}: {item.reason}", where, "give a whole session file")
         records.append(item)
     if not records or len(records) % 2:
         cure = "give a session of plumb gate or of plumb launch BASELINE.json CANDIDATE.json"

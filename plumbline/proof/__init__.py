@@ -189,7 +189,10 @@ def _run(command: Sequence[str], folder: Path, output: Path | None) -> tuple[int
             started[0].send_signal(number)
         return started[0].wait(), time.monotonic() - begin
     except OSError as error:
-        raise PlumbError(f"cannot start {command[0]}: {error.strerror}: name the program or its path") from error
+        quoted = f"leave out the quotes around {command[0]}" if " " in command[0] and not command[1:] else None
+        raise PlumbError(
+            f"cannot start {command[0]}: {error.strerror}", None, quoted or "name the program or its path"
+        ) from error
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)

@@ -104,10 +104,11 @@ def unknown(
     hand = f"hand {' and '.join(VARIABLES)} on by {option}, and name a --work folder of all nodes"
     variables = hand if option and not status else ""
     if status:
-        yield f"the command failed: {ending(status)}", ""
+        yield f"the command failed: {ending(status)}", "" if ranks else "make it run without plumb prove first"
     if not ranks:
         causes = "linked statically, killed, ended by _exit, or without LD_PRELOAD"
-        yield f"no {'rank' if launchers else 'process'} left an account: {causes}", variables
+        if not status:
+            yield f"no {'rank' if launchers else 'process'} left an account: {causes}", variables
         return
     if rest:
         of = numbered("rank", numbers) if (numbers := {each.rank for each in rest} - {-1}) else "the command"
@@ -116,7 +117,8 @@ def unknown(
         yield f"{others}, not judged: {', '.join(sorted(programs(rest)))}", cure
     sizes = (rank.size for rank in ranks) if sized else ()
     size = max((*sizes, *(rank.world or 0 for rank in ranks)), default=0)
-    if missing := set(range(size)) - {rank.rank for rank in ranks if rank.rank >= 0}:
+    # a program of MPI that no launcher started is the only rank of its world
+    if missing := set(range(size)) - {0 if rank.rank < 0 and rank.world == 1 else rank.rank for rank in ranks}:
         yield f"{numbered('rank', missing)} of {size} left no account", variables
     for rank in ranks:
         for doubt in processes.unseen(rank, f"rank {rank.rank}" if rank.rank >= 0 else "the command"):

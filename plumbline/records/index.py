@@ -10,7 +10,7 @@ A source is a session file, or its copy in a compacted file; of all sources with
 else that in the last compacted file. A line belongs to a source. It has a row (:class:`~plumbline.records.model.Row`)
 in which the parts that most records share are numbers, or the reason why it cannot be read.
 
-Where there is much to do, a process for each CPU looks at files and reads them; only this one writes the index.
+Where there is much to do, several processes look at files and read them; only this one writes the index.
 """
 
 from __future__ import annotations
@@ -366,9 +366,9 @@ class _Child:
 
 
 def _shared_out(work: Callable[[Item], Answer], items: Sequence[Item], kind: type[Answer]) -> Iterator[Answer]:
-    """``work`` of each item, of type ``kind``, in order, by as many processes at once as there are CPUs.
+    """``work`` of each item, of type ``kind``, in order, by one process more than there are CPUs: they wait for disks.
 
-    What a process does not finish is done here; everything is where there is one CPU, or several threads.
+    What a process does not finish is done here; everything is where there is one item, or several threads.
     """
     at_once = min(len(os.sched_getaffinity(0)) + 1, AT_ONCE, len(items)) if threading.active_count() == 1 else 1
     children, following = dict[int, _Child](), 0

@@ -2,8 +2,9 @@
 
 The functions return what they found, oldest first, with the lines that could not be read
 (:class:`plumbline.records.store.Damage`: print them to stderr as ``plumb: damaged record: …``). Session files
-(``results/SITE/SESSION.jsonl``) and compacted ones (``results/SITE/compact/*.jsonl.gz``) are read alike. Every line is
-checked whole when it comes into the index (:mod:`plumbline.records.index`), and whenever a whole record is read.
+(``results/SITE/SESSION.jsonl``) and compacted ones (``results/SITE/compact/*.jsonl.gz``) are read alike. A line
+is checked when it comes into the index (:mod:`plumbline.records.index`), of a sealed one that which its row needs, and
+whole whenever the record is read.
 
 - :func:`records`: a :class:`~plumbline.records.model.Row` per record (lists, history, references); :func:`each`: a
   stream of them; :func:`count`: their number;

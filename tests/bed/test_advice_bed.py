@@ -130,7 +130,8 @@ def test_a_wrong_job_of_an_array_says_so_at_the_end_of_its_output(cluster: Bed) 
 
 
 def test_a_heterogeneous_job_runs_and_gets_no_wrong_advice(cluster: Bed) -> None:
-    _, number, done = ran(cluster, "srun -N1 -n1 ./spin : -N1 -n1 ./spin")
+    _, number, done = ran(cluster, "srun -Q -N1 -n1 ./spin : -N1 -n1 ./spin")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     newest = cluster.out("root@ctl", f"cat $(ls -t {SPOOL}/{number}/*.json | head -n 1)")
-    assert json.loads(newest)["verdict"] != "wrong"
+    step = json.loads(newest)
+    assert (step["ranks"], step["verdict"]) in ((2, "right"), (2, "not known"), (1, "not known")), step

@@ -143,6 +143,8 @@ def _closing(job: str, known: Sequence[Step]) -> str:
     kinds = ", ".join(dict.fromkeys(advice.kind for step in known for advice in step.advice))
     wrong, right = (sum(step.verdict == verdict for step in known) for verdict in ("wrong", "right"))
     of = counted(len(known), "launch")
+    if not known:
+        return f"job {job}: no launch was seen: a process is, once it worked for 0.1 s"
     return (
         f"job {job}: {wrong} of {of} wrong: {kinds}: plumb advice show {job}"
         if wrong
@@ -236,7 +238,9 @@ def _lint(args: argparse.Namespace) -> int:
     try:
         every = list(lint.lines(args.file.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError) as error:
-        raise PlumbError(f"the page cannot be read: {error}", str(args.file), "name a Markdown file") from None
+        raise PlumbError(
+            f"the page cannot be read: {getattr(error, 'strerror', error)}", str(args.file), "name a Markdown file"
+        ) from None
     verdicts = []
     for line in every:
         print(f"{args.file}:{line.number}: {line.text}")

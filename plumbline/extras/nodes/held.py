@@ -29,7 +29,12 @@ def run(usual_mib: int | None, tolerance: float, root: Path = Path("/")) -> int:
     pages = kib.get("HugePages_Total", 0), kib.get("HugePages_Free", 0)
     name = f"{pages[0] - pages[1]} of {pages[0]} in use (vm.nr_hugepages)"
     every.append((pages[0] * kib.get("Hugepagesize", 0) << 10, "huge pages", name))
-    rows = [(human_bytes(size), kind, name) for size, kind, name in sorted(every, reverse=True) if size >= LEAST]
+    # users choose the names of files and processes: none may command root's terminal
+    rows = [
+        (human_bytes(size), kind, "".join(sign if sign.isprintable() else " " for sign in name))
+        for size, kind, name in sorted(every, reverse=True)
+        if size >= LEAST
+    ]
     print(table(("memory", "held by", ""), rows[:SHOWN], right=("memory",)) + "\n")
     bad = free < (1 - tolerance) * total
     share = f"{human_bytes(free << 10)} of {human_bytes(total << 10)} free, {percent(free / total)}"

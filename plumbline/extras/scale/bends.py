@@ -184,8 +184,10 @@ def sentence(step: Step) -> str:
     gained = (step.kept * step.after / step.before - 1) / (step.after / step.before - 1)
     start = f"from {step.before} to {step.after} {step.kind}: {gained:+.0%} of +100 %"
     if not (known := causes(step)):
-        parts = f"CPUs busy × {step.busy:.2f}, work per CPU time × {step.work:.2f}"
-        return f"{start}: not decided: {parts}"
+        parts = f"CPUs were busy {step.busy:.0%} as long as before, with {1 / step.work:.2f} times the CPU time"
+        return (
+            f"{start}: cause not decided: {parts} (measure again when nothing else runs; plumb doctor says what does)"
+        )
     evidence = "; ".join(each.evidence(step) for each in known)
     cures = "; ".join(each.cure for each in known)
     return f"{start}: {', and '.join(each.name for each in known)}: {evidence} ({cures})"

@@ -29,6 +29,8 @@ from plumbline.show.pages.blocks import Block, block, section
 SATURATED = 0.95
 #: characters of a line of sentences, where nothing else is known
 WIDTH = 110
+#: the last line on a program that works with one thread whatever it is given
+UNUSED = "1 thread worked at each point: this program does not use the threads that it is given; best: 1 thread"
 
 
 @dataclass(frozen=True)
@@ -80,15 +82,17 @@ def result(scaling: Scaling, launches: Sequence[Measured], ended: str, bound: fl
     ]
     if not known.measured:
         return Result(scaling, known, rows, [], "no point has a value")
+    alone = len(accounts) > 1 and all(each.spent["threads"] <= 1 and each.is_listed for each in accounts.values())
     lines = [] if scaling.cores else [
-        *_remarks(scaling, known, rows, accounts), *_bends(scaling, known, accounts, before),
+        *_remarks(scaling, known, rows), *_bends(scaling, known, accounts, before),
         *_saturated(known, starts),
     ]  # fmt: skip
     if len(known.measured) > 2 and not scaling.cores:
         law, why = known.law()
         lines += [_law(law, known) if law else why]
     lines += [f"{ended}; {units.counted(len(launches), 'launch')}"]
-    return Result(scaling, known, rows, lines, _best(known, scaling, bound))
+    last = UNUSED if scaling.placement and alone else _best(known, scaling, bound)
+    return Result(scaling, known, rows, lines, last)
 
 
 def _row(scaling: Scaling, known: Curve, accounts: Mapping[int, Account], place: int, before: int | None) -> Row:
@@ -112,10 +116,7 @@ def _row(scaling: Scaling, known: Curve, accounts: Mapping[int, Account], place:
     return row
 
 
-def _remarks(scaling: Scaling, known: Curve, rows: Sequence[Row], accounts: Mapping[int, Account]) -> Iterator[str]:
-    one = all(each.spent["threads"] <= 1 and each.is_listed for each in accounts.values())
-    if scaling.placement and len(accounts) > 1 and one:
-        yield "1 thread worked at each point: this program does not use the threads that it is given"
+def _remarks(scaling: Scaling, known: Curve, rows: Sequence[Row]) -> Iterator[str]:
     first = scaling.counts[known.base]
     if first != scaling.counts[0]:
         yield f"no value with {scaling.label(0)}: all is compared with {scaling.label(known.base)}"
@@ -169,13 +170,13 @@ def _best(known: Curve, scaling: Scaling, bound: float) -> str:
     count = scaling.counts
     time = f"best for time: {scaling.label(fast)}"
     if undecided:
-        time += f" ({', '.join(str(count[place]) for place in sorted({*undecided}))} are not told apart)"
+        time += f" ({', '.join(str(count[place]) for place in sorted({*undecided}))} not told apart: more --rounds)"
     if scaling.cores:
         return f"{time}, of {scaling.cores} cores"
     hours = f"none is surely above efficiency {bound:g}" if lean is None else (
-        f"for core hours, efficiency {bound:g} and more: {count[lean]}"
+        f"for core hours (efficiency {bound:g} or more): {count[lean]}"
     )  # fmt: skip
-    hours += f" ({', '.join(str(count[place]) for place in also)} not decided)" if also else ""
+    hours += f", {', '.join(str(count[place]) for place in also)} not decided: more --rounds" if also else ""
     return f"{time}; {hours}"
 
 

@@ -56,6 +56,8 @@ def test_bad_options_of_a_command_of_verdicts_are_invalid(words, status, capsys)
             "arguments: -n; example: plumb campaign --profile full --test stream",
         ),
         (["--bogus", "list"], "unrecognized arguments: --bogus; example: plumb list --test stream --ranked"),
+        (["list", "--tset", "x"], "unrecognized arguments: --tset x (did you mean '--test'?); example: plumb list"),
+        (["ci", "gitlab"], "arguments are required: --tags; example: plumb ci gitlab --tags hpc"),
     ],
 )
 def test_a_mistyped_word_is_answered_by_what_is_like_it(words, cure, capsys):

@@ -153,6 +153,15 @@ def test_no_option_of_a_command_is_one_that_every_command_has() -> None:
     assert not folders & {option for _, action in arguments() for option in action.option_strings}
 
 
+def test_many_options_are_below_titles(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["gate", "--help"])
+    parts = {part.partition(":")[0]: part for part in capsys.readouterr().out.split("\n\n")}
+    assert "--tolerance" in parts["verdict"]
+    assert "--resume" in parts["session"]
+    assert "--tolerance" not in parts["options"]
+
+
 def test_every_argument_has_help() -> None:
     bare = {(name, action.dest) for name, action in arguments() if not action.help and action.dest != "action"}
     assert bare == set()

@@ -111,7 +111,7 @@ def test_it_goes_on_and_a_program_that_was_built_anew_does_not(gate, tmp_path):
         (both("./old", "./gone"), "there is no program ./gone"),
         (both("./old", "'./new"), "No closing quotation"),
         (both("./old | grep x", "./new"), "no shell reads '|', it would be an argument"),
-        (both("./old", "./new 2>&1"), "write command:sh -c './new 2>&1', or quote it"),
+        (both("./old", "./new 2>&1"), "write command:\"sh -c './new 2>&1'\", or quote it"),
         (both("./old", "./new 10; ./old"), "no shell reads ';'"),
         (both("./old", "./new $HOME/x"), "no shell reads '$HOME'"),
         (both('./old "${HOME}"', "./new"), "no shell reads '${HOME}'"),

@@ -104,7 +104,8 @@ def test_a_far_difference_of_sides_that_were_disturbed_unlike_is_none():
 
 
 def test_who_ran_during_most_disturbed_launches_is_named():
-    reason = "30 of the 30 pairs that count were disturbed{}: measure on a quiet host".format
+    cure = "measure on a quiet host; plumb doctor says what disturbs"
+    reason = f"30 of the 30 pairs that count were disturbed{{}}: {cure}".format
     for beside, said in (
         ((), ""),
         (["daemon 12 ms", "[kworker/0:1] 3 ms"], " (daemon ran during 60 of the 60 disturbed launches)"),

@@ -322,6 +322,21 @@ def test_variables_that_did_not_arrive_are_named_with_the_launcher_s_option():
     assert "srun --export=ALL" in cure
 
 
+def test_a_program_of_mpi_without_a_launcher_is_its_whole_world():
+    assert unknown("", process(1, [], mpi=True, world=1)) == []
+
+
+def test_a_command_that_failed_without_a_rank_runs_alone_first():
+    assert unknown("prterun", status=1) == [
+        ("the command failed: exit status 1", "make it run without plumb prove first")
+    ]
+
+
+def test_a_command_in_quotes_names_the_cure():
+    with pytest.raises(PlumbError, match="leave out the quotes around mpirun -n 2 ls"):
+        proof.run(["mpirun -n 2 ls"])
+
+
 def test_a_rank_that_crashed_is_no_matter_of_variables():
     assert unknown("prterun", process(2, [1], 0, size=2), status=1) == [
         ("the command failed: exit status 1", ""), ("rank 1 of 2 left no account", ""),

@@ -13,10 +13,11 @@ import pytest
 from samples import record
 
 from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.launch import process
 from plumbline.records import compact, index, query, store
-from plumbline.records.model import convert
+from plumbline.records.model import convert, seal
 
 sys.path.insert(0, str(paths.root() / "tests" / "scale"))
 
@@ -167,6 +168,25 @@ def test_a_file_that_changed_behind_its_state_is_read_again(results, monkeypatch
     file.write_text(file.read_text().replace('"value":10200.0', '"value":20200.0'))
     assert query.collect(lambda item: item)[0] == []
     assert "changed since it was measured" in str(query.records()[1])
+
+
+@pytest.mark.parametrize("sessions", [1, 30])
+def test_what_only_reading_a_whole_record_shows_is_damage_from_then_on(results, monkeypatch, sessions):
+    """The index decodes of a sealed record what a row needs."""
+    for number in range(1, sessions + 1):
+        file = put(f"s{number}", number, number + 100)
+        first, second = file.read_text().splitlines()
+        body = second.rpartition(',"seal"')[0].replace('"iterations":10', '"iterations":"x"')
+        assert '"iterations":"x"' in body
+        file.write_text(f"{first}\n{seal(body + '}')}\n")
+    assert len(query.records()[0]) == 2 * sessions
+    for _ in range(2):
+        whole, damages = query.collect(lambda item: item.id)
+        assert (len(whole), len(damages)) == (sessions, sessions)
+        assert "iterations" in damages[0].reason
+    assert len(query.records()[0]) == sessions
+    with pytest.raises(PlumbError, match="damaged"):
+        query.find(f"{101:012x}")
 
 
 def spoil(file, content):
