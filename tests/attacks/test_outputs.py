@@ -50,7 +50,12 @@ OTHERS = {
     *(("gate", name) for name in ("records", "--pairs", "--rules", "--work", "--resume")),
     *(("outliers", name) for name in ("--members", "--matrix")),
     *(("accept", name) for name in ("contract", "--verify", "--offered", "--work")),
-    *((command, name) for command in ("bisect", "scale", "tune", "why") for name in ("--work", "--resume")),
+    *(
+        (command, name)
+        for command in ("bisect", "neighbours", "scale", "tune", "why")
+        for name in ("--work", "--resume")
+    ),
+    ("neighbours", "--application"),
     *(("ci", "--home"), ("launch", "--work"), ("site", "--facts"), ("stack", "--from"), ("tune", "--from")),
     *(("screen", "--history"), ("prove", "--work"), ("advice", "--work"), ("advice", "file")),
     *(("stack", name) for name in ("--mpicc", "--mpirun", "--osu", "--imb", "--stream")),

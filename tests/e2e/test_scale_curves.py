@@ -139,8 +139,6 @@ def test_ranks_of_the_commands_own_launcher(tmp_path: Path) -> None:
     done = scale(tmp_path, *words, "--", *launch, "--bind-to", "none", pi, *end)
     assert done.returncode == 1
     assert "may run on every CPU of the command" in done.stdout
-    done = scale(tmp_path, *words, "--", "python3", "-c", "sum(range(10**6 * {ranks}))")
-    assert "1 thread worked: this program does not use the ranks" in " ".join(done.stdout.split())
 
 
 @pytest.mark.parametrize(

@@ -84,10 +84,10 @@ PARTS = Table[Distance]("Parts", [
     option("--resume", "continue the measurement of this folder"),
     flag("--dry-run", "print the parts of the machine and the number of launches without measuring"),
     option("--topology", "with --dry-run: of this machine, an hwloc XML file or a synthetic description",
-           metavar="FILE"),
+           metavar="MACHINE"),
     options.as_json("print the costs as JSON, progress on standard error"),
     usage="plumb neighbours [--kinds LIST] [--figure REGEX --better DIRECTION] PROGRAM | -- COMMAND\n"
-    "       plumb neighbours --dry-run [--topology FILE]\n"
+    "       plumb neighbours --dry-run [--topology MACHINE]\n"
     "       plumb neighbours --resume FOLDER",
     description="Measure a program alone and beside a neighbour in turn, for each kind of neighbour at each distance "
     "that the machine has.",

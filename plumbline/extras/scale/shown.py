@@ -170,13 +170,13 @@ def _best(known: Curve, scaling: Scaling, bound: float) -> str:
     count = scaling.counts
     time = f"best for time: {scaling.label(fast)}"
     if undecided:
-        time += f" ({', '.join(str(count[place]) for place in sorted({*undecided}))} not told apart: more --rounds)"
+        time += f" ({', '.join(str(count[place]) for place in sorted({*undecided}))} not told apart)"
     if scaling.cores:
         return f"{time}, of {scaling.cores} cores"
     hours = f"none is surely above efficiency {bound:g}" if lean is None else (
         f"for core hours (efficiency {bound:g} or more): {count[lean]}"
     )  # fmt: skip
-    hours += f", {', '.join(str(count[place]) for place in also)} not decided: more --rounds" if also else ""
+    hours += f" ({', '.join(str(count[place]) for place in also)} not decided: more --rounds)" if also else ""
     return f"{time}; {hours}"
 
 
