@@ -111,8 +111,8 @@ def _run(words: Sequence[str]) -> int:
             parser: _Parser = arguments.parser
             bad_input = parser.bad_input
             if unknown:
-                meant = suggest(unknown[0], parser._option_string_actions, " ") if unknown[0][:1] == "-" else " "
-                parser.error(f"unrecognized arguments: {' '.join(unknown)}" + f" ({meant})" * (meant != " "))
+                meant = suggest(unknown[0], parser._option_string_actions, " ") if unknown[0][:1] == "-" else ""
+                parser.error(f"unrecognized arguments: {' '.join(unknown)}{f' ({meant})' if meant.strip() else ''}")
             paths.use({name: getattr(arguments, f"{name}_folder") for name in paths.FOLDERS})
             site.use_options(arguments.scheduler_option)
             _check_outputs(arguments)

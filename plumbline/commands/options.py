@@ -175,6 +175,13 @@ def only_with(having: str, others: str, message: str, cure: str, where: str | No
     return Rule(having.split(), message, cure, where, unless=others.split())
 
 
+#: rules of commands that read a figure of any command's output
+OF_FIGURE = (
+    only_with("unit", "figure", "--unit goes with --figure", "leave it out"),
+    only_with("better", "figure", "--better goes with --figure", "leave it out"),
+)
+
+
 def needs(needed: str, message: str, cure: str, having: str = "", unless: str = "", where: str | None = None) -> Rule:
     """All of ``needed`` are there, where any of ``having`` is and none of ``unless``."""
     return Rule(having.split(), message, cure, where, needed=needed.split(), unless=unless.split())

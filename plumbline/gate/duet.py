@@ -182,9 +182,14 @@ def prove(launch: Launch, cpus: Cpus, partner: Launch | None) -> None:
         launch.half.overlap = round(max(0.0, min(end, last) - max(begin, start)) / shorter, 4)
         if launch.half.overlap < OVERLAP:
             both = f"both sides ran at the same time for {100 * launch.half.overlap:.0f} % of the shorter window"
-            causes = [*launch.disturbance.causes, both]
-            launch.disturbance = structs.replace(launch.disturbance, disturbed=True, causes=causes)
-            launch.disturbed = True
+            disturb(launch, both)
+
+
+def disturb(launch: Launch, cause: str) -> None:
+    """Add a cause to what disturbed ``launch``."""
+    causes = [*launch.disturbance.causes, cause]
+    launch.disturbance = structs.replace(launch.disturbance, disturbed=True, causes=causes)
+    launch.disturbed = True
 
 
 def folded(parts: Sequence[Launch]) -> Launch:
@@ -210,13 +215,15 @@ def folded(parts: Sequence[Launch]) -> Launch:
 def _means(first: Sequence[Measurement], second: Sequence[Measurement]) -> list[Measurement]:
     known = {(item.metric, repr(item.params)): item for item in second}
     both = [(item, known[key]) for item in first if (key := (item.metric, repr(item.params))) in known]
-    least = (min(item.value, twin.value) for item, twin in both)  # one that is no positive number is a fault
     return [
-        structs.replace(
-            item, value=math.sqrt(item.value) * math.sqrt(twin.value) if low > 0 else low, step=step_of([item, twin])
-        )
-        for (item, twin), low in zip(both, least, strict=True)
+        structs.replace(item, value=_mean(item.value, twin.value), step=step_of([item, twin])) for item, twin in both
     ]
+
+
+def _mean(first: float, second: float) -> float:
+    """The geometric mean; the smaller one if that is no positive number, which is a fault of the series."""
+    least = min(first, second)
+    return math.sqrt(first) * math.sqrt(second) if least > 0 else least
 
 
 def needs_alone(contest: Contest) -> bool:

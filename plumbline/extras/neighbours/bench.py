@@ -15,8 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from msgspec import structs
-
 from plumbline.base import files, paths, programs, surroundings
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import cpu_list, percent
@@ -168,7 +166,4 @@ def _prove(launch: Launch, witnesses: Sequence[processes.RankWitness], cpus: Cpu
     busy = processes.cpu_s(seen) / wall / len(cpus)
     if launch.half.overlap < duet.OVERLAP or (busy < BUSY and kind != KINDS[0]):
         cause = f"the neighbour worked for {percent(busy)} of its time, beside {percent(launch.half.overlap)} of this"
-        launch.disturbance = structs.replace(
-            launch.disturbance, disturbed=True, causes=[*launch.disturbance.causes, cause]
-        )
-        launch.disturbed = True
+        duet.disturb(launch, cause)

@@ -94,8 +94,7 @@ PARTS = Table[Distance]("Parts", [
     rules=[
         goes_without("words kinds figure unit better application stack seed work dry_run topology", "resume",
                      "--resume continues a measurement that was begun", "leave out all but --minutes and --json"),
-        only_with("unit", "figure", "--unit goes with --figure", "leave it out"),
-        only_with("better", "figure", "--better goes with --figure", "leave it out"),
+        *options.OF_FIGURE,
         only_with("figure", "better", "--figure without a direction", "add --better lower or --better higher"),
         goes_without("topology", "words", "--topology is for plans", "add --dry-run, without a program"),
     ],
@@ -115,9 +114,10 @@ def run_neighbours(args: argparse.Namespace) -> int:
         again = f"{WHERE} --resume {shlex.quote(str(folder))}"
         if not args.resume:
             say(f"to go on after an interruption: {again}")
-        if GATE.peek(folder).terms.purpose != "neighbours":
+        request = GATE.peek(folder)
+        if request.terms.purpose != "neighbours":
             raise PlumbError("not a measurement of neighbours", str(folder), f"{WHERE} -- COMMAND begins one")
-        jobs.refuse(setup.partition_of(GATE.peek(folder)), WHERE)
+        jobs.refuse(setup.partition_of(request), WHERE)
         outcome = run.resume(
             folder, Stop(args.minutes), lambda line: None, bench.bench_of, again, lambda _, line: say(line)
         )

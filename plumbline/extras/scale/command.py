@@ -16,7 +16,7 @@ from plumbline import schedulers
 from plumbline.base import paths, terminal, units
 from plumbline.base.errors import PlumbError
 from plumbline.commands import options
-from plumbline.commands.options import command, flag, goes_without, needs, only_with, option
+from plumbline.commands.options import command, flag, goes_without, needs, option
 from plumbline.extras.scale import curve, measured, points, shown
 from plumbline.extras.scale.measured import SCALING, Scaling
 from plumbline.gate.setup import GATE
@@ -83,8 +83,7 @@ LACKING = 1
                      "two curves are two commands", "leave the others out"),
         goes_without("test", "words", "--test and a command", "name one of them"),
         goes_without("split", "weak counts placement", "--split has its own points", "leave the others out"),
-        only_with("unit", "figure", "--unit goes with --figure", "leave it out"),
-        only_with("better", "figure", "--better goes with --figure", "leave it out"),
+        *options.OF_FIGURE,
     ],
 )  # fmt: skip
 def run_scale(args: argparse.Namespace) -> int:

@@ -21,7 +21,7 @@ ROOT = paths.root()
 STATEMENTS = {
     "__init__.py": 1,
     "base": 1120,
-    "commands": 1376,
+    "commands": 1377,
     "extras": 3,
     "extras/accept": 608,
     "extras/advice": 409,
@@ -37,7 +37,7 @@ STATEMENTS = {
     "extras/search": 1599,
     "extras/spack": 765,
     "extras/tune": 1248,
-    "gate": 1322,
+    "gate": 1326,
     "host": 1370,
     "judge": 2118,
     "launch": 2299,
