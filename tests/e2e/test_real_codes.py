@@ -26,14 +26,14 @@ PROGRAMS = {"lammps": "lmp", "quantum-espresso": "pw.x", "hpcc": "hpcc"}
 
 @pytest.fixture(scope="module")
 def around(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Variables of commands with the site of docs/applications.md: Debian's Open MPI is its only stack."""
+    """Variables of commands with the site of docs/real-codes.md: Debian's Open MPI is its only stack."""
     if not Path("/usr/bin/mpirun.openmpi").exists():
         pytest.skip("not run: the system has no Open MPI of its own (Debian: openmpi-bin)")
     folder = tmp_path_factory.mktemp("real")
     sites = folder / "sites"
     shutil.copytree(paths.sites() / "local", sites / "local")
     shutil.copy(paths.suite() / "site-configs" / "settings.py", sites)
-    text = (paths.root() / "docs" / "applications.md").read_text().partition("<!-- stacks.yaml -->\n```yaml\n")[2]
+    text = (paths.root() / "docs" / "real-codes.md").read_text().partition("<!-- stacks.yaml -->\n```yaml\n")[2]
     (sites / "local" / "stacks.yaml").write_text(text.partition("```")[0])
     file = sites / "local" / "site.yaml"
     document = yaml.safe_load(file.read_text())
