@@ -1,15 +1,18 @@
 /* How the kernel schedules a thread (nice value and policy), the personality of the process, and what else of
  * a process's attributes goes from parent to child, through exec too, and can change how fast a program runs
- * (prctl(2), sched_setattr(2), seccomp(2), getrlimit(2)). */
+ * (prctl(2), sched_setattr(2), seccomp(2), getrlimit(2), ioprio_set(2), ptrace(2), groups of resctrl). */
 #include <errno.h>
 #include <sched.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "procfile.h"
 #include "witness.h"
 
 #define ASK_ONLY 0xffffffffUL
@@ -22,6 +25,11 @@
 #define GET_VECTOR_LENGTH 51    /* of SVE */
 #define VECTOR_LENGTH_INHERITED (1 << 17)
 #define GET_MEMORY_MERGE 68
+/* ioprio_get(2), which has no header */
+#define OF_PROCESS 1
+#define CLASS_SHIFT 13
+#define CLASS_BEST_EFFORT 2
+#define LEVEL_USUAL 4
 
 /* struct sched_attr of the kernel, in its second version */
 struct attributes {
@@ -75,6 +83,26 @@ static void write_clamps(struct json *out) {
         write_number(out, "utilisation at most", attributes.most_clamp, "");
 }
 
+/* Without any, the kernel says so or names the usual level, by its version. */
+static void write_io_priority(struct json *out) {
+    long priority = syscall(SYS_ioprio_get, OF_PROCESS, 0);
+    if (priority <= 0 || priority >> CLASS_SHIFT == 0 ||
+        priority == (CLASS_BEST_EFFORT << CLASS_SHIFT | LEVEL_USUAL))
+        return;
+    write_number(out, "I/O priority of class", priority >> CLASS_SHIFT, "");
+    write_number(out, "I/O priority level", priority & ((1 << CLASS_SHIFT) - 1), "");
+}
+
+/* "res:/" is the group of all of the caches and memory bandwidth, "res:" a kernel without groups. */
+static void write_cache_group(struct json *out) {
+    char text[80];
+    if (!read_text("/proc/self/cpu_resctrl_groups", text, sizeof text))
+        return;
+    text[strcspn(text, "\n")] = '\0';
+    if (strncmp(text, "res:", 4) == 0 && text[4] != '\0' && strcmp(text, "res:/") != 0)
+        json_text(out, NULL, text);
+}
+
 /* Only what differs from the kernel's defaults; what a kernel does not know is -1. */
 static void write_inherited(struct json *out) {
     json_open(out, "inherited", '[');
@@ -97,6 +125,11 @@ static void write_inherited(struct json *out) {
     if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) > 0)
         json_text(out, NULL, "system calls filtered");
     write_clamps(out);
+    write_io_priority(out);
+    write_cache_group(out);
+    size_t tracer = number_behind("/proc/self/status", "TracerPid:");
+    if (tracer != 0 && tracer != SIZE_MAX)
+        json_text(out, NULL, "traced by a debugger or strace");
     struct rlimit stack = {STACK_BYTES, RLIM_INFINITY};
     getrlimit(RLIMIT_STACK, &stack);
     if (stack.rlim_cur == RLIM_INFINITY)

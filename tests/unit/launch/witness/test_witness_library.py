@@ -558,6 +558,20 @@ def test_a_fortran_program_moves_between_cpus_only_in_its_mpi_init(
     assert compare(node_plan(plan), [seen], 1) == []
 
 
+def test_a_tool_between_program_and_library_is_not_the_library(tmp_path, plan):
+    """Tools such as TALP, mpiP and IPM define MPI's functions too, and call those of PMPI."""
+    ask = "int PMPI_Initialized(int *flag) { *flag = initialised; return 0; }"
+    tool = "int PMPI_Initialized(int *);\nint MPI_Initialized(int *flag) { return PMPI_Initialized(flag); }"
+    main = "int MPI_Init(int *, char ***);\nint MPI_Initialized(int *);\n"
+    main += "int main(void) { int flag; return MPI_Init(0, 0) + MPI_Initialized(&flag); }"
+    path = [f"-L{tmp_path}", f"-Wl,-rpath,{tmp_path}"]
+    compile_c(tmp_path, MPI + ask, "-shared", "-fPIC", name="libmpi.so")
+    compile_c(tmp_path, tool, "-shared", "-fPIC", *path, "-lmpi", name="libtalp.so")
+    program = compile_c(tmp_path, main, *path, "-ltalp", "-lmpi", name="traced")
+    assert run(tmp_path / "w", plan, [program])[0] == 0
+    assert only(tmp_path / "w")["mpi_library"] == str(tmp_path / "libmpi.so")
+
+
 def test_no_folder_is_read_by_functions_that_allocate():
     """They would run in a destructor, when the program's allocator may be gone."""
     names = subprocess.run(["nm", "-D", "--undefined-only", library()], capture_output=True, text=True, check=True)
