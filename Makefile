@@ -71,7 +71,7 @@ build/checked:
 test: .venv/.stamp-dev setup lint ## all that CI checks: lint, ctest, every test but those that take minutes
 	@$(ANSIBLE) playbooks/test_packages.yml $(if $(SERVICES),-e plumb_test_services=true)
 	@ctest --test-dir build/cmake --output-on-failure --quiet
-	@PLUMB_ATTACKS=100 $(PYTEST) $(MANY) -m 'not long' --durations=15 --durations-min=20 $(if $(SECONDS_OF_TESTS),--session-timeout=$(SECONDS_OF_TESTS))
+	@$(PYTEST) $(MANY) -m 'not long' --durations=15 --durations-min=20 $(if $(SECONDS_OF_TESTS),--session-timeout=$(SECONDS_OF_TESTS))
 
 build/cmake/CTestTestfile.cmake:
 	@$(MAKE) setup

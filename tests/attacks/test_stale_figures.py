@@ -11,7 +11,7 @@ pytestmark = pytest.mark.e2e
 
 #: what it does is its first argument
 PROGRAM = """
-import os, shutil, sys, time
+import os, sys, time
 how, kept = sys.argv[1:]
 end = time.process_time() + 0.05
 while time.process_time() < end: pass
@@ -25,26 +25,20 @@ elif how == "half":
     print("R 9.5e-05")
 elif how == "kept" and not os.path.exists(kept):
     open(kept, "w").write(f"R {value}")
-elif how == "linked":
-    os.symlink("data/old.txt", "out.txt")
-elif how == "moved":
-    shutil.copy2("data/old.txt", "out.txt")
 elif how == "dated":
     open(f"HPCG-Benchmark_3.1_{time.time_ns()}.txt", "w").write(f"R {value}")
 elif how == "logged":
     open(kept, "a").write(f"R {value}\\n")
 """
 RATE = {"pattern": r"^R (\S+)", "unit": "timesteps/s", "better": "higher"}
-#: name -> (members of its figure, what its record says; None: it is measured)
+#: name -> (members of its figure, what its record says; None: it is measured); tests/unit/launch/test_written.py has
+#: every way in which a file is old
 PROGRAMS: dict[str, tuple[dict[str, Any], str | None]] = {
     "constant": ({}, "rate: 3 of 3 launches printed the same 1234.56789 timesteps/s, digit by digit"),
     "coarse": ({}, None),
     "long": ({"unit": "s", "better": "lower"}, "s is more than the launch took, "),
     "half": ({"pattern": "R ([0-9.]+)"}, "figure rate: the group takes '9.5' of '9.5e-05' (the standard output)"),
     "kept": ({"file": "{folder}/kept.txt"}, "kept.txt is older than the launch, which did not write it"),
-    "linked": ({"file": "out.txt"}, "the file out.txt is older than the launch, which did not write it"),
-    "moved": ({"file": "out.txt"}, "the file out.txt is older than the launch, which did not write it"),
-    "committed": ({"file": "{folder}/code/data/old.txt"}, "old.txt is older than the launch, which did not write it"),
     "inside": ({"file": "dat?/old.txt"}, "the file dat?/old.txt is older than the launch, which did not write it"),
     "dated": ({"file": "HPCG-Benchmark_3.1_*.txt"}, None),
     "logged": ({"file": "{folder}/logged.txt"}, None),

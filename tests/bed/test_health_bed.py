@@ -87,11 +87,11 @@ def checks(bed: Bed, node: str) -> str:
     return bed.ssh(f"root@{node}", "stat -c %y /run/plumb-check/last").stdout
 
 
-def another(bed: Bed, node: str) -> None:
-    """Wait until Slurm has had the node checked two times more."""
+def another(bed: Bed) -> None:
+    """Wait until Slurm has had every node checked two times more."""
     for _ in range(2):
-        before = checks(bed, node)
-        wait(lambda before=before: checks(bed, node) not in ("", before))  # type: ignore[misc]
+        before = {node: checks(bed, node) for node in bed.nodes}
+        wait(lambda before=before: all(checks(bed, node) not in ("", before[node]) for node in before))  # type: ignore[misc]
 
 
 @pytest.fixture(scope="module")
@@ -121,8 +121,8 @@ def test_a_second_play_changes_nothing(healthy: tuple[Bed, Path]) -> None:
 
 def test_slurm_starts_it_and_healthy_nodes_stay(healthy: tuple[Bed, Path]) -> None:
     bed, _ = healthy
+    another(bed)
     for node in bed.nodes:
-        another(bed, node)
         assert state(bed, node).startswith("idle"), state(bed, node)
 
 

@@ -30,7 +30,8 @@ pytestmark = pytest.mark.e2e
 NAMES = ("sge", "ssh")
 #: one over two nodes, two on one
 TESTS = (
-    "(osu_pair.*operation=latency.*placement=pair:node|osu_barrier.*placement=core|pi_sum.*placement=core.*build=stack)"
+    "(imb_pair.*operation=PingPong.*placement=pair:node|osu_barrier.*placement=core"
+    "|pi_sum.*placement=core.*build=stack)"
 )
 LONG = "campaign --test 'osu_pair.*operation=bw.*placement=pair:node' -- -p mpich -S launches=60"
 ROOT = "/shared/plumbline"
@@ -94,8 +95,8 @@ def cluster(borrowed: Bed, request: pytest.FixtureRequest) -> Iterator[Cluster]:
         "plumb_calibrate_sessions": 2,
         "plumb_calibrate_options": ["-n", "osu_barrier.*placement=core", "-p", "mpich", "-S", "launches=1"],
     }
-    # calibration, of several campaigns, knows no scheduler
-    without = ["--skip-tags", "calibrate"] if request.config.option.markexpr == "not long" else []
+    # the audit takes a job more, and calibration several campaigns
+    without = ["--skip-tags", "audit,calibrate"] if request.config.option.markexpr == "not long" else []
     try:
         yield Cluster(bed, name, play(bed, "onboard", *without, **given))
     finally:
@@ -112,9 +113,9 @@ def test_onboarding_measures_on_one_node_and_on_two(cluster: Cluster) -> None:
     assert part["description"].startswith("2 like nodes")
     assert part.get("max_job_s") == (3600 if cluster.name == "sge" else None)
     first = [item for item in cluster.results() if not item["reasons"]]
-    assert {item["variant"]["test"] for item in first} >= {"osu_pair", "osu_barrier", "pi_sum"}
+    assert {item["variant"]["test"] for item in first} >= {"imb_pair", "osu_barrier", "pi_sum"}
     assert all(item["verified"] for item in cluster.results())
-    (over,) = [item for item in first if item["variant"]["test"] == "osu_pair"]
+    (over,) = [item for item in first if item["variant"]["test"] == "imb_pair"]
     assert [host["hostname"] for host in over["hosts"]] == over["nodes"] == cluster.bed.nodes[:2]
     assert (layout.state() / f"results/{cluster.site}/report.html").is_file()
 
@@ -217,10 +218,10 @@ def test_a_bad_node_gets_no_job_until_it_is_well(cluster: Cluster, sensors: Path
 @pytest.mark.parametrize(
     ("access", "what"),
     [
-        (["-q nowhere"], "unknown queue"),
+        pytest.param(["-q nowhere"], "unknown queue", marks=pytest.mark.long),
         (["-q main", "-pe nowhere 2"], 'parallel environment "nowhere" does not exist'),
-        (["-q main", "-l h_rt=2:00:00"], "no suitable queues"),
-        (["-q main", "-pe mpi 9999"], "no suitable queues"),
+        pytest.param(["-q main", "-l h_rt=2:00:00"], "no suitable queues", marks=pytest.mark.long),
+        pytest.param(["-q main", "-pe mpi 9999"], "no suitable queues", marks=pytest.mark.long),
     ],
 )
 def test_what_grid_engine_cannot_do_is_one_line_and_leaves_no_job(

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,8 @@ BEHAVIOUR = {
     "pool": None,
     "alike": "but no thread is bound there",
 }
+#: the parser alone makes these (tests/unit/parsers/test_parsers_application.py), or test_foreign_programs.py has them
+ELSEWHERE = {"reads", "silent", "twice", "unit", "nan", "quits", "alone"}
 RATE = {"pattern": r"Rate: (?P<value>\S+) (?P<unit>\S+)", "unit": "GF/s", "better": "higher"}
 
 
@@ -109,9 +112,9 @@ def program(**members: object) -> dict[str, object]:
     return {"figures": {"rate": RATE, "time": {"wall": True}}, "launches": 1, "time_limit_s": 300, **members}
 
 
-def described() -> dict[str, object]:
+def described(behaviour: Iterable[str] = BEHAVIOUR) -> dict[str, Any]:
     check = {"pattern": r"Sum: (\S+)", "value": 1.25, "tolerance": 0.001}
-    programs = {name: program(command=["./program", name], checks=[check]) for name in BEHAVIOUR}
+    programs = {name: program(command=["./program", name], checks=[check]) for name in behaviour}
     for name in ("pool", "alike"):
         programs[name] |= {"placements": ["numa"], "ranks": 1, "threads": 2}
     programs["pool"] |= {"binds": "ranks", "threads": [2]}
@@ -124,20 +127,26 @@ def described() -> dict[str, object]:
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory):
-    """(exit status, output, records by program) of ``plumb run`` in a repository, which stays as it is; and this."""
+def ran(request, tmp_path_factory):
+    """(exit status, output, records by program) of ``plumb run`` in a repository, which stays as it is; and this.
+
+    Of the programs of :data:`ELSEWHERE`, those that are looked at.
+    """
+    chosen = {item.name.partition("[")[2].rstrip("]") for item in request.session.items if item.path == request.path}
     folder = tmp_path_factory.mktemp("own") / "odd"
     folder.mkdir()
     (folder / "program.c").write_text(PROGRAM)
     (folder / "solve.py").write_text(SCRIPT)
-    own_code.commit(folder, described())
+    own_code.commit(folder, described([name for name in BEHAVIOUR if name not in ELSEWHERE - chosen]))
     around = own_code.variables(folder.parent)
     status, output = own_code.plumb(folder, around, "run", "--stack", "openmpi")
     assert own_code.git(folder, "status", "--porcelain", "--ignored") == ""
     return status, output, own_code.records(around), (folder, around)
 
 
-@pytest.mark.parametrize("name", BEHAVIOUR)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long if name in ELSEWHERE else ()) for name in BEHAVIOUR]
+)
 def test_what_a_program_does_is_said(ran, name):
     record, said = ran[2][name], BEHAVIOUR[name]
     if said is None:
@@ -227,7 +236,11 @@ int main(int argc, char **argv) {
 
 
 @pytest.mark.parametrize(
-    ("key", "reason"), [("inputs", "write copy: [case, plan] in plumb.yaml: each launch gets"), ("copy", None)]
+    ("key", "reason"),
+    [
+        pytest.param("inputs", "write copy: [case, plan] in plumb.yaml: each launch gets", marks=pytest.mark.long),
+        ("copy", None),
+    ],
 )
 def test_launches_start_from_the_same_files_by_themselves(tmp_path, key, reason):
     """Also: one process, and no launcher, for a program without MPI; its build makes what it reads."""
@@ -274,7 +287,7 @@ def of_any_mpi(tmp_path_factory) -> tuple[Path, dict[str, str]]:
     return folder, own_code.variables(folder.parent)
 
 
-def test_one_build_runs_on_each_library_with_the_standard_abi(of_any_mpi):
+def test_one_build_runs_on_each_library_with_the_standard_abi_and_they_are_compared(of_any_mpi):
     folder, around = of_any_mpi
     status, output = own_code.plumb(folder, around, "run")
     assert status == 0, output
@@ -284,6 +297,9 @@ def test_one_build_runs_on_each_library_with_the_standard_abi(of_any_mpi):
     assert {record["stack"]["name"] for record in found} == {"mpich", "intelmpi"}
     assert len({record["benchmark"]["sha256"] for record in found}) == 1
     assert all(record["reasons"] == [] for record in found)
+    status, output = own_code.plumb(folder, around, "compare", "mpich", "intelmpi")
+    assert status == 0, output
+    assert " of 1 figure " in output.splitlines()[-1]
 
 
 @pytest.mark.long
@@ -348,6 +364,7 @@ def test_a_slower_commit_never_passes(repository):
     assert first < second
 
 
+@pytest.mark.long
 def test_equal_code_under_two_placements_is_one_pair(repository):
     words = ("--baseline", "placement:core", "--candidate", "placement:numa,threads:1", "--stack", "mpich")
     status, output, records = gate(repository, *words)
@@ -355,15 +372,6 @@ def test_equal_code_under_two_placements_is_one_pair(repository):
     assert [record["variant"]["placement"] for record in records] == ["core", "numa"]
     assert len({record["variant"]["application"]["commit"] for record in records}) == 1
     assert len({record["variant"]["name"] for record in records}) == 1
-
-
-def test_two_stacks_are_compared(repository):
-    folder, around = repository
-    for stack in ("openmpi", "mpich"):
-        own_code.plumb(folder, around, "run", "--stack", stack)
-    status, output = own_code.plumb(folder, around, "compare", "openmpi", "mpich")
-    assert status == 0, output
-    assert " of 1 figure " in output.splitlines()[-1]
 
 
 def test_a_program_is_profiled_by_its_name(repository):

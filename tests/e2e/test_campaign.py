@@ -17,7 +17,7 @@ import stored
 from plumbline.base import paths
 
 #: of each suite and each kind of placement
-FEW = "(stream_threads.*placement=compact|imb_pair.*PingPong|osu_(pair.*latency|barrier)|pi_sum)"
+FEW = "(stream_threads.*placement=compact|imb_pair.*PingPong|osu_barrier|pi_sum.*build=stack)"
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 
 

@@ -7,7 +7,7 @@ from chromium import sideways
 from playwright.sync_api import expect
 
 from plumbline.judge import compare
-from plumbline.judge.sides import Side
+from plumbline.judge.compare import Side
 from plumbline.records.model import convert
 from plumbline.show import compare as forms
 from plumbline.show.compare import closing

@@ -64,10 +64,10 @@ PROGRAMS: dict[str, tuple[str, dict[str, Any], str | None]] = {
 }
 #: those that other tests look at too
 ALSO = {"unbound", "bound", "rank", "starts"}
-#: relatives of programs that stay in `make test`
+#: relatives of programs that stay in `make test`, and those of which a unit test has the words
 RELATIVES = (
     *("cplusplus", "python", "becomes", "servant", "child", "processes", "finalized", "quits", "swapped", "reads"),
-    *("refuses", "limited", "tasks"),
+    *("refuses", "limited", "tasks", "helpers", "unsaid", "unread", "killed", "places"),
 )
 #: bytes that the programs in the cage may have
 CAGE_BYTES = 256 << 20

@@ -3,6 +3,7 @@
 import contextlib
 import http.server
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -143,11 +144,11 @@ def test_two_configurations_in_either_order_give_our_system_their_logs(theirs, t
 
 def test_a_mode_selects_and_the_prefix_moves_log_and_perflog(tmp_path):
     prefix = tmp_path / "moved"
-    options = ["--mode", "quick", "--prefix", str(prefix), "-n", "barrier_pair", "-S", "launches=1"]
-    status, output = reframe("-r", *options, tests=TESTS / "sync.py", **activated(tmp_path))
-    assert (status, ran(output)[0]) == (0, 1), output
+    options = ["--mode", "quick", "--prefix", str(prefix), "-n", "osu_barrier", "-S", "launches=1"]
+    status, output = reframe("-r", *options, tests=TESTS / "osu.py", **activated(tmp_path))
+    assert (status, set(re.findall(r"osu_barrier %placement=(\S+)", output))) == (0, {"core"}), output
     assert (prefix / "output/reframe.log").stat().st_size > 0
-    (log,) = (prefix / "perflogs/local/default").glob("barrier_pair*.log")
+    (log,) = (prefix / "perflogs/local/default").glob("osu_barrier*.log")
     assert "|record_id|" in log.read_text()
 
 

@@ -15,7 +15,7 @@ from plumbline.extras.labs import evidence, model
 pytestmark = pytest.mark.e2e
 LABS = model.every()
 #: labs whose commands measure, of which `make long` runs all
-FEW = ("S4", "S5")
+FEW = ("S5",)
 LAST = "holds here: Each rank has a line with its host, the CPUs planned for it, and those seen: "
 
 

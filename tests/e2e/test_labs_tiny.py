@@ -19,7 +19,7 @@ STACKS = ("openmpi", "intelmpi")
 
 
 #: labs of one of each kind of test; `make long` runs all
-FEW = ("D6", "R7", "S5", "T4")
+FEW = ("D1", "D6", "S5", "T4")
 
 
 def shown() -> list[str]:

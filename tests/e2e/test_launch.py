@@ -23,7 +23,8 @@ from plumbline.measure import driver
 from plumbline.records import model
 
 pytestmark = pytest.mark.e2e
-STACKS = ("openmpi", "mpich", "intelmpi")
+#: Intel MPI is a relative of MPICH
+STACKS = ("openmpi", "mpich", pytest.param("intelmpi", marks=pytest.mark.long))
 
 
 def run(bench, code, base="mpich", **changes):

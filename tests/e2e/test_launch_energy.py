@@ -11,7 +11,7 @@ from odd_stack import ELEMENTS, STREAM_OUTPUT, Bench, bench, results  # noqa: F4
 from plumbline.host import energy
 from plumbline.measure import driver
 from plumbline.parsers.measurement import Work
-from plumbline.show import show
+from plumbline.show import record as show
 
 FIND = energy.find
 #: adds 42 J to the counter, as long as it is there

@@ -111,7 +111,13 @@ def launch_line(stack, options, ranks=2, program="pi", *words):
     return [known.launcher.command, "-n", str(ranks), *options, *command, *words], around
 
 
-@pytest.mark.parametrize("stack", BINDING)
+#: Intel MPI is a relative of MPICH
+EACH = pytest.mark.parametrize(
+    "stack", [pytest.param(name, marks=pytest.mark.long if name == "intelmpi" else ()) for name in BINDING]
+)
+
+
+@EACH
 def test_right_and_wrong_bindings_of_each_library(stack, two_cores, monkeypatch):
     for options, verdict in zip(BINDING[stack], ("right", "wrong"), strict=True):
         command, around = launch_line(stack, options, 2, "pi", "--intervals", "100M")
@@ -161,7 +167,7 @@ def test_somebody_else_s_reframe_tests_by_turns(two_cores, tmp_path):
     assert sys.executable in (tmp_path / "stage/theirs/mpirun/builtin/Wrong/rfm_job.sh").read_text()
 
 
-@pytest.mark.parametrize("stack", BINDING)
+@EACH
 def test_an_observed_job_of_each_library(stack, two_cores, tmp_path, monkeypatch):
     """Two launches in one script, the second squeezed onto a CPU: each gets a document, and the second advice."""
     monkeypatch.setenv("PLUMB_ADVICE", str(tmp_path))

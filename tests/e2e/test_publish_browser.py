@@ -44,7 +44,7 @@ def root(tmp_path_factory):
     ("width", "scheme"),
     [
         (1280, "light"),
-        (360, "dark"),
+        pytest.param(360, "dark", marks=pytest.mark.long),
         pytest.param(1280, "dark", marks=pytest.mark.long),
         pytest.param(360, "light", marks=pytest.mark.long),
     ],

@@ -6,8 +6,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
+import forked_reframe
 import processes
 import pytest
 import stored
@@ -22,21 +24,19 @@ TESTS = paths.root() / "reframe-tests"
 TOPOLOGIES = paths.root() / "tests/data/topologies"
 
 
-def reframe(*options, timeout=300, tests=TESTS, **environment):
-    """Output and exit status of ReFrame over the suite, or a file of it, without the variables that activate sets."""
+def reframe(*options, tests=TESTS, **environment):
+    """Exit status and output of ReFrame over the suite, or a file of it, without the variables that activate sets."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("RFM_", "PLUMB_"))}
+    words, around = ["-c", str(tests), "--nocolor", *options], {**clean, **environment}
+    if "PYTHONPATH" not in environment:
+        with tempfile.TemporaryDirectory() as folder:
+            ended = forked_reframe.run(*words, environment=around, folder=Path(folder))
+            return ended.returncode, ended.stdout + Path(folder, "reframe.out.errors").read_text(encoding="utf-8")
     program = str(paths.root() / "tests/support/installed_reframe.py")
-    command = [sys.executable, program, "-c", str(tests), "--nocolor", *options]
     answer = subprocess.run(
-        command,
-        env={**clean, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        timeout=timeout,
-        cwd=paths.root(),
-    )
+        [sys.executable, program, *words], env=around, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        check=False, timeout=300, cwd=paths.root(),
+    )  # fmt: skip
     return answer.returncode, answer.stdout
 
 
@@ -283,7 +283,19 @@ def test_a_missing_reference_file_is_a_fault(described, tmp_path, monkeypatch):
 @pytest.mark.parametrize("signum", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 def test_interrupting_a_campaign_keeps_what_had_finished_and_leaves_no_process(tmp_path, monkeypatch, signum):
     environment = {**os.environ, "PLUMB_RESULTS": str(tmp_path / "results")}
-    command = [str(BIN / "plumb"), "campaign", "--profile", "quick", "--test", "osu_pair", "--", "-S", "launches=1"]
+    command = [
+        str(BIN / "plumb"),
+        "campaign",
+        "--profile",
+        "quick",
+        "--test",
+        "osu_pair",
+        "--",
+        "-S",
+        "launches=1",
+        "-p",
+        "mpich",
+    ]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True) as child:
         # the stage folder has the campaign's name, and each rank's HOME is below it
         campaign = re.match(r"campaign (\S+): ", child.stdout.readline())[1]

@@ -76,10 +76,10 @@ def reference(value, **changes):
 @pytest.mark.parametrize(
     ("entry", "verdict"),
     [
-        (reference(MEASURED), "within"),
+        pytest.param(reference(MEASURED), "within", marks=pytest.mark.long),
         (reference(MEASURED / 0.95), "within"),  # exactly on the bound
         (reference(2 * MEASURED), "below"),
-        (reference(MEASURED / 2), "above"),
+        pytest.param(reference(MEASURED / 2), "above", marks=pytest.mark.long),
         (reference(MEASURED / 2, upper=None), "within"),
     ],
     ids=["equal", "on-the-bound", "twice-too-high", "half", "half-without-upper-bound"],
@@ -113,7 +113,7 @@ def test_a_missing_reference_file_is_an_error_and_nothing_is_measured(suite):
     )
 
 
-@pytest.mark.parametrize("name", ["rrze-woodcrest", "rrze-nehalem"])
+@pytest.mark.parametrize("name", ["rrze-woodcrest", pytest.param("rrze-nehalem", marks=pytest.mark.long)])
 def test_every_published_barrier_has_a_variant_that_can_take_it(name, tmp_path):
     """A dry run makes the variants of the machine of the past; each reference is of one of them and its figures."""
     options = ("--system", name, "--dry-run", "--keep-stage-files", "-n", "^barrier_", "-S", "profile=full")

@@ -44,11 +44,18 @@ INK = """drawing => {
 
 
 def render(folder, records, past=(), outcome=None, damages=(), profiles=()):
-    scope = data.Scope("local", reports.CAMPAIGN, outcome, damages, left_out=3, left_out_invalid=2)
     rows = [convert(item).row() for item in past]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(profiled, "stored", lambda _: list(profiles))
-        document = data.document(scope, [convert(item) for item in records], rows)
+        document = data.document(
+            "local",
+            [convert(item) for item in records],
+            rows,
+            campaign=reports.CAMPAIGN,
+            ended=outcome,
+            older=(3, 2),
+            damages=damages,
+        )
     file = folder / "report.html"
     file.write_text(pages.render(document), encoding="utf-8")
     return file
@@ -329,6 +336,7 @@ def test_the_heat_map_has_every_pair(visit, report, campaign):
     ]
 
 
+@pytest.mark.long
 def test_collectives_show_each_way_of_timing(visit, tmp_path):
     items = reports.collectives()
     tab = visit(render(tmp_path, items))
@@ -341,6 +349,7 @@ def test_collectives_show_each_way_of_timing(visit, tmp_path):
     expect(tab.get_by_role("dialog")).to_contain_text("kernels_bcast")
 
 
+@pytest.mark.long
 def test_the_best_hybrid_code_is_held_against_the_best_pure_one(visit, tmp_path):
     slow, fast = ([base + step for step in range(7)] for base in (1000.0, 1300.0))
     tab = visit(render(tmp_path, [reports.solver("pure", "core", 1, slow), reports.solver("vector", "node", 8, fast)]))
@@ -351,6 +360,7 @@ def test_the_best_hybrid_code_is_held_against_the_best_pure_one(visit, tmp_path)
     expect(tab.get_by_role("dialog")).to_contain_text("operation=vector")
 
 
+@pytest.mark.long
 def test_joules_and_devices_stand_as_tables(visit, tmp_path):
     item = reports.solver("pure", "core", 1, [1000.0, 1001.0, 1002.0])
     known = devices.load(paths.root() / "site-configs/comet/topology/gpu-k80.xml")
@@ -542,7 +552,7 @@ def test_a_phone_shows_all_values_without_scrolling_sideways(visit, report):
     assert sideways(tab) == []
 
 
-@pytest.mark.parametrize("width", [360, 768])
+@pytest.mark.parametrize("width", [360, pytest.param(768, marks=pytest.mark.long)])
 def test_a_phone_never_scrolls_sideways(visit, report, width):
     tab = visit(report, width=width)
     for folded in tab.locator("section > details.part").all():
@@ -600,7 +610,9 @@ def contrast(tab, selector):
     return (bright + 0.05) / (dim + 0.05)
 
 
-@pytest.mark.parametrize(("scheme", "other"), [("dark", "light"), ("light", "dark")])
+@pytest.mark.parametrize(
+    ("scheme", "other"), [("dark", "light"), pytest.param("light", "dark", marks=pytest.mark.long)]
+)
 def test_dark_and_light_are_readable(visit, report, scheme, other):
     tab = visit(report, color_scheme=scheme)
     draw_all(tab)

@@ -15,11 +15,10 @@ import small_caches
 
 from plumbline import site
 from plumbline.base import paths
-from plumbline.host import machine
+from plumbline.host import ceilings, machine
 from plumbline.host.ceilings import words
 from plumbline.measure import ceilings as measuring
 from plumbline.records import store
-from plumbline.site import ceilings_file as file_of
 
 pytestmark = pytest.mark.e2e
 
@@ -43,7 +42,7 @@ def test_every_ceiling_is_from_a_verified_launch_of_this_machine(small):
     said = []
     assert not measuring.is_current("local", part)
     code = measuring.measure("local", part, None, said.append)
-    (found,) = file_of.read("local")
+    (found,) = ceilings.read("local")
     assert (code, found.left_out) == (0, []), said
     records = {
         record.id: record for record in store.read(small / "build" / "ceilings" / "local" / f"{found.session}.jsonl")

@@ -198,13 +198,12 @@ def test_a_stack_is_tuned_for_a_program_whose_own_time_decides(code, capsys):
     assert "profile: 1 launch" not in capsys.readouterr().out, "what was measured is read, not measured again"
 
 
+@pytest.mark.long
 def test_nothing_is_raced_for_a_program_without_communication(code, capsys):
     assert cli.main(["tune", "openmpi", "--for", "quiet", "--work", str(code / "work")]) == 0
     said = capsys.readouterr().out
     assert said.splitlines()[-1].startswith(("tune: nothing to gain: code_quiet: 0.", "tune: not proven: "))
     assert "screen" not in said
-    assert cli.main(["tune", "openmpi", "--for", "quit"]) == 2
-    assert "did you mean 'quiet'?" in capsys.readouterr().err
 
 
 def test_the_plan_of_a_tuning_for_a_program_has_its_profile_and_its_pairs(code, capsys):
@@ -212,3 +211,5 @@ def test_the_plan_of_a_tuning_for_a_program_has_its_profile_and_its_pairs(code, 
     said = capsys.readouterr().out
     assert "profile of talk: 1 launch" in said
     assert "then pairs: 90 min at most by talk, up to 4 times" in said
+    assert cli.main(["tune", "openmpi", "--for", "quit"]) == 2
+    assert "did you mean 'quiet'?" in capsys.readouterr().err

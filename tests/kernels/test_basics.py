@@ -11,7 +11,7 @@ from kernel_stack import JsonOf, KernelStack
 from plumbline.parsers import parse
 from plumbline.parsers.measurement import ParseError
 from plumbline.records import model
-from plumbline.show import show
+from plumbline.show import record as show
 
 
 def test_help_names_every_option_the_method_and_the_figure(one_stack: KernelStack) -> None:

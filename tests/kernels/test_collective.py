@@ -104,13 +104,16 @@ def test_short_calls_are_more_of_a_sample(one_stack: KernelStack, json_of: JsonO
     assert 1e6 <= one_time(one_stack, json_of, program, "loop") < 2e6
 
 
+@pytest.mark.long
 def test_work_between_calls_does_not_count(one_stack: KernelStack, json_of: JsonOf, tmp_path: Path) -> None:
     """Work of 0.1 s after each call: the calls still take less, also where ranks wait for a CPU now and then."""
     program = broken(one_stack, tmp_path, "work(agreed->work);", "work(1e8);")
     assert one_time(one_stack, json_of, program, "work", "--seconds", "0") < 1e5
 
 
-@pytest.mark.parametrize("protocol", ["loop", "changing", "work"])
+@pytest.mark.parametrize(
+    "protocol", ["loop", *(pytest.param(name, marks=pytest.mark.long) for name in ("changing", "work"))]
+)
 def test_wrong_elements_of_a_loop_fail_the_check(one_stack: KernelStack, tmp_path: Path, protocol: str) -> None:
     program = broken_kernel.build(
         tmp_path, one_stack, "collective", file="collective_call.c", old=ALLREDUCE, new=ALLREDUCE.replace("SUM", "MAX")

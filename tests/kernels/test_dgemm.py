@@ -11,7 +11,7 @@ import pytest
 from kernel_stack import JsonOf, KernelStack
 
 from plumbline.records import model
-from plumbline.show import show
+from plumbline.show import record as show
 from plumbline.stacks import blas, fetch
 
 MKL = "Intel(R) oneAPI Math Kernel Library Version"

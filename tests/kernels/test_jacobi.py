@@ -5,29 +5,17 @@ from __future__ import annotations
 import itertools
 import math
 from pathlib import Path
-from typing import Any
 
 import broken_kernel
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jacobi_split import HIGH, LOW, Split, Triple
+from jacobi_split import HIGH, LOW, Split, Triple, hybrid, outcome
 from kernel_stack import JsonOf, KernelStack
 
 MODES = ["pure", "vector", "task-split", "task-tasks", "task-dynamic", "task-nested"]
 EXACT, BITS = "distance from the exact solution", "solutions that differ in a bit"
 SMALL = ("--size", "13,17,11", "--sweeps", "3", "--repetitions", "1")
-
-
-def hybrid(threads: int) -> dict[str, str]:
-    """Environment of ranks with more threads than there may be cores: those that wait sleep."""
-    return {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"}
-
-
-def outcome(document: dict[str, Any]) -> str:
-    """The note with residual and checksum."""
-    (note,) = [note for note in document["notes"] if "checksum" in note]
-    return note
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +82,11 @@ def test_neighbours_know_each_other(split: Split, parts: Triple, periodic: bool)
 
 
 @pytest.mark.parametrize(
-    ("boundary", "cases"), [("periodic", [(1, 3), (2, 2), (4, 1)]), ("fixed", [(1, 1), (3, 3), (5, 1)])]
+    ("boundary", "cases"),
+    [
+        ("periodic", [(1, 3), (2, 2), (4, 1)]),
+        pytest.param("fixed", [(1, 1), (3, 3), (5, 1)], marks=pytest.mark.long),
+    ],
 )
 def test_all_modes_ranks_and_threads_have_the_same_bits(
     one_stack: KernelStack, json_of: JsonOf, boundary: str, cases: list[tuple[int, int]]

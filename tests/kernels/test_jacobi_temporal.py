@@ -8,22 +8,11 @@ from typing import Any
 
 import broken_kernel
 import pytest
-from jacobi_split import Split
+from jacobi_split import Split, hybrid, outcome
 from kernel_stack import JsonOf, KernelStack
 
 SIZE = "19,26,31"
 SMALL = ("--size", SIZE, "--sweeps", "7", "--repetitions", "1")
-
-
-def hybrid(threads: int) -> dict[str, str]:
-    """Environment of ranks with more threads than there may be cores: those that wait sleep."""
-    return {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"}
-
-
-def outcome(document: dict[str, Any]) -> str:
-    """The note with residual and checksum."""
-    (note,) = [note for note in document["notes"] if "checksum" in note]
-    return note
 
 
 def rows(document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -39,7 +28,7 @@ def plain_outcome(stack: KernelStack, json_of: JsonOf, boundary: str) -> str:
 @pytest.mark.parametrize(
     ("boundary", "cases"),
     [
-        ("periodic", [(1, 3, 8), (2, 2, 3), (4, 1, 2), (5, 3, 4)]),
+        pytest.param("periodic", [(1, 3, 8), (2, 2, 3), (4, 1, 2), (5, 3, 4)], marks=pytest.mark.long),
         ("fixed", [(1, 1, 8), (2, 3, 7), (3, 2, 5), (5, 1, 1)]),
     ],
 )

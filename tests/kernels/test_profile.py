@@ -319,7 +319,15 @@ def test_requests_are_followed_to_their_end(
         assert done == {name: made[name][0] + twice.get(name, 0) for name in done}
 
 
-@pytest.mark.parametrize("ending", ["exit", "SIGTERM", "MPI_Abort", "SIGKILL", "MPI_Finalize"])
+@pytest.mark.parametrize(
+    "ending",
+    [
+        *(pytest.param(how, marks=pytest.mark.long) for how in ("exit", "SIGTERM")),
+        "MPI_Abort",
+        "SIGKILL",
+        "MPI_Finalize",
+    ],
+)
 def test_ends_of_a_program(each_stack: KernelStack, tmp_path: Path, ending: str) -> None:
     """What there is is kept, and named as partial; of a rank that was killed what had been written before."""
     program = _build(each_stack, _source(tmp_path, ENDINGS), tmp_path)

@@ -71,7 +71,7 @@ def library_for(stack: KernelStack) -> Path:
     )
     family = stack.manifest.family
     for file in found:
-        if f"{family.library}\0".encode() in file.read_bytes():  # the name of a library that it needs
+        if f"{family.libraries[0]}\0".encode() in file.read_bytes():  # the name of a library that it needs
             return file
     pytest.skip(f"not run: no mpiP for {stack.name}: neither PLUMB_TEST_MPIP nor Spack's environment tools has one")
 

@@ -9,7 +9,8 @@ import pytest
 from kernel_stack import KernelStack
 
 from plumbline.records import model
-from plumbline.show import diff, show
+from plumbline.show import diff
+from plumbline.show import record as show
 
 #: what makes each library send by TCP between ranks of one host
 BY_TCP = {

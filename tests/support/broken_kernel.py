@@ -60,8 +60,8 @@ def build(
 
     objects = []
     for place in sources:
-        sound = place != source and source.suffix == ".c"
-        key = hashlib.sha256(repr((stack.name, name, options, place.name)).encode()).hexdigest()
+        sound = place != source and (source.suffix == ".c" or place.parent != group)
+        key = hashlib.sha256(repr((stack.name, options, place.relative_to(copy))).encode()).hexdigest()
         made = _objects() / f"{key}.o" if sound else folder / f"{place.name}.o"
         if not made.exists():
             call(*include, *options, "-c", "-o", made, place)

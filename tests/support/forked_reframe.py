@@ -76,6 +76,8 @@ def _call(words: list[str], environment: dict[str, str], output: str, folder: st
         status = main() or 0
     except SystemExit as ended:
         status = ended.code if isinstance(ended.code, int) else int(bool(ended.code))
+        if isinstance(ended.code, str):
+            print(ended.code, file=sys.stderr)
     except BaseException:  # the program would print it, too, and this process may not go on as the one that forks
         traceback.print_exc()
     finally:

@@ -1,4 +1,4 @@
-"""The arithmetic of the Jacobi kernels' decomposition (``jacobi_split.c``), compiled into a library for Python."""
+"""The decomposition of the Jacobi kernels (``jacobi_split.c``) as a library, and what tests of both kernels share."""
 
 from __future__ import annotations
 
@@ -6,11 +6,23 @@ import ctypes
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 from plumbline.base import paths
 
 Triple = tuple[int, int, int]
 LOW, HIGH = 0, 1
+
+
+def hybrid(threads: int) -> dict[str, str]:
+    """Environment of ranks with more threads than there may be cores: those that wait sleep."""
+    return {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"}
+
+
+def outcome(document: dict[str, Any]) -> str:
+    """The note with residual and checksum."""
+    (note,) = [note for note in document["notes"] if "checksum" in note]
+    return note
 
 
 class _Range(ctypes.Structure):

@@ -19,9 +19,9 @@ TOOLS = Path(__file__).resolve().parents[2] / "build" / "tools"
 
 
 def git(folder: Path, *words: str) -> str:
-    """What git prints in ``folder``."""
+    """What git prints in ``folder``, without blanks at its ends."""
     command = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b", *words]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def commit(folder: Path, document: Mapping[str, Any], name: str = "first") -> None:

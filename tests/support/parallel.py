@@ -41,8 +41,15 @@ BED = (
 FIRST = (*BED, "tests/bed", "tests/e2e", "tests/vm", "tests/kernels", "tests/playbooks")
 #: its tests share nothing and take long together
 APART = "tests/playbooks/test_playbooks_cluster.py"
+#: they share what ReFrame says of the suite on archived sites, which it takes seconds to say
+ARCHIVED = (
+    "tests/e2e/test_labs_scripts.py",
+    *(f"tests/golden/test_{name}.py" for name in ("devices", "nodes", "seed_sites")),
+)
 #: end-to-end tests that launch little
-BESIDE = tuple(f"tests/e2e/test_{name}.py" for name in ("ci_runner", "module", "offline", "spack", "wheel"))
+BESIDE = tuple(
+    f"tests/e2e/test_{name}.py" for name in ("ci_runner", "labs_scripts", "module", "offline", "spack", "wheel")
+)
 #: exists while a bed that a test raised is up
 RAISED = ROOT / "build" / "bed-of-tests"
 
@@ -117,7 +124,7 @@ class Controller:
                 file = nodeid.split("::")[0]
                 if file == APART:
                     return nodeid
-                return BED[0] if uses_bed(nodeid) else file
+                return BED[0] if uses_bed(nodeid) else ARCHIVED[0] if file in ARCHIVED else file
 
             def _assign_work_unit(self, node: WorkerController) -> None:
                 others = [

@@ -104,8 +104,8 @@ PLACEMENTS = [
 ]
 #: those that other tests look at too, and one of each kind; each takes seconds, and `make long` runs all of them
 FEW = (
-    *("compact-4", "scatter-8", "spread-2x4", "numa-4", "pair:xsocket", "ways:4", "none-2"),
-    *("remote-4", "interleave-4", "interleave-1", "node:1", "firsttouch-4"),
+    *("spread-2x4", "pair:xsocket", "ways:4", "none-2"),
+    *("remote-4", "interleave-1", "node:1", "firsttouch-4"),
 )
 FAULTS = [
     Case("control", 1, "go", "--placement numa:0 --threads 2"),
@@ -248,9 +248,10 @@ def numa(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Results:
     """The machine with four nodes: STREAM on the pairs of nodes that are asked for, all placements, the faults."""
-    chosen = {item.name for item in request.session.items}
-    pairs = [case for case in MATRIX if f"{test_stream_on_pairs_of_nodes.__name__}[{case.name}]" in chosen]
-    places = [case for case in PLACEMENTS if case.name in FEW or f"{test_placement.__name__}[{case.name}]" in chosen]
+    own = [item.name for item in request.session.items if item.path == Path(__file__)]
+    chosen = {*FEW, *(name.partition("[")[2].rstrip("]") for name in own)}
+    pairs = [case for case in MATRIX if case.name in chosen]
+    places = [case for case in PLACEMENTS if case.name in chosen]
     cases = [*(pairs if stream else []), *places, *FAULTS, *SHORTAGES]
     return boot(tmp_path_factory.mktemp("numa"), MACHINE, cases, tools, stream or hold, hold)
 
@@ -360,7 +361,7 @@ def test_remote_memory_lies_in_the_other_socket(numa: Results) -> None:
         assert {node // 2 for node in pages(witness)} == {1 - cpu // 8}
 
 
-@pytest.mark.parametrize("name", ["interleave-4", "interleave-1"])
+@pytest.mark.parametrize("name", [pytest.param("interleave-4", marks=pytest.mark.long), "interleave-1"])
 def test_interleaved_memory_is_even(numa: Results, name: str) -> None:
     case = next(case for case in PLACEMENTS if case.name == name)
     for witness in numa.witnesses(case):
