@@ -65,7 +65,9 @@ def replacing(file: Path) -> Iterator[Path]:
         sync(temporary)
         temporary.replace(file)
         sync(file.parent)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(file)  # the system names none where a disk is full
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
@@ -118,9 +120,7 @@ def write(label: str, file: Path, text: str | Iterable[str], cure: str | None = 
 def refuse_inputs(targets: Iterable[Path], inputs: Iterable[Path]) -> None:
     """Raise :class:`PlumbError` for one of ``targets``, files to write, that is an input too, or is named twice."""
     used = {name for file in inputs for name in _names(file)}
-    for target in targets:
-        if _takes_all(target):
-            continue
+    for target in (target for target in targets if not _takes_all(target)):
         if used & _names(target):
             raise PlumbError("this file is an output and is also used otherwise", str(target), "name another file")
         used |= _names(target)
@@ -274,17 +274,13 @@ def lock(path: Path, wait: bool = True) -> Iterator[None]:
     for a link, which could make a file elsewhere, or a FIFO, which could wait for ever.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _regular(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW) as stream:
+    with opened(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW) as stream:
         fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         yield
 
 
-def opened(file: Path) -> IO[bytes]:
+def opened(file: Path, flags: int = os.O_RDONLY) -> IO[bytes]:
     """``file`` to be read; raises OSError, also for what is not a regular file and might block its reader (a FIFO)."""
-    return _regular(file, os.O_RDONLY)
-
-
-def _regular(file: Path, flags: int) -> IO[bytes]:
     stream = os.fdopen(os.open(file, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o666), "rb")
     if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
         stream.close()
@@ -354,9 +350,14 @@ def copy(source: Path, target: Path) -> None:
     to a folder that it is in.
     """
     if source.is_dir():
-        each = lambda *names: copy(*map(Path, names))  # noqa: E731
         try:
-            shutil.copytree(source, target, ignore=_no_circle, copy_function=each, ignore_dangling_symlinks=True)
+            shutil.copytree(
+                source,
+                target,
+                ignore=_no_circle,
+                copy_function=lambda *names: copy(*map(Path, names)),
+                ignore_dangling_symlinks=True,
+            )
         except shutil.Error as error:
             place, _, why = error.args[0][0]
             raise OSError(errno.EIO, f"cannot copy: {why}", place) from None

@@ -67,11 +67,10 @@ def run(
         return done.stdout.strip()
     lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
     message = next((line for line in lines if re.match("(fatal|error): ", line)), lines[0])
-    message = message.removeprefix("fatal: ").removeprefix("error: ")
     advice = re.search(r"^\s*(git config --global --add safe\.directory .+)", done.stderr, re.MULTILINE)
     cure = next((cure for words, cure in CURES.items() if words in done.stderr), "git -C {where} status")
     cure = advice[1] if advice else cure.format(where=where)
-    raise PlumbError(f"git refuses: {message}", f"git {arguments[0]}", cure)
+    raise PlumbError(f"git refuses: {re.sub('^(fatal|error): ', '', message)}", f"git {arguments[0]}", cure)
 
 
 def top(folder: Path) -> Path | None:
@@ -124,8 +123,7 @@ def present(repository: Path) -> str:
         tree = run("write-tree", at=repository, variables=around)
     if tree == run("rev-parse", f"{head}^{{tree}}", at=repository):
         return head
-    words = ("commit-tree", tree, "-p", head, "-m", "files as they were measured")
-    return run(*words, at=repository, variables=around)
+    return run("commit-tree", tree, "-p", head, "-m", "files as they were measured", at=repository, variables=around)
 
 
 def submodules(repository: Path) -> dict[str, str]:

@@ -55,8 +55,8 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequen
 
 def escaped(text: str) -> str:
     """``text`` on one line of Markdown, with special and invisible characters escaped or removed."""
-    text = "".join(sign if sign.isprintable() else " " for sign in text)
-    return " ".join(re.sub(r"([\\`*_\[\]|])", r"\\\1", text).replace("&", "&amp;").replace("<", "&lt;").split())
+    text = re.sub(r"([\\`*_\[\]|])", r"\\\1", terminal.on_a_line(text))
+    return " ".join(text.replace("&", "&amp;").replace("<", "&lt;").split())
 
 
 def _narrow(

@@ -14,16 +14,19 @@ import shutil
 import signal
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from typing import Any, TextIO
 
-from plumbline.base import surroundings
+from plumbline.base import programs, surroundings
 
-#: control characters but line ends and tabs, and those that turn the direction of writing -> how they are shown
-_CONTROLS = {
-    code: f"\\u{code:04x}"
-    for code in (*range(32), *range(127, 160), 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-    if chr(code) not in "\n\t"
+#: a class of a regular expression: control characters, line ends, and marks that turn the direction of writing
+CONTROLS = r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]"
+#: those but line ends and tabs -> how they are shown
+_SHOWN = {
+    ord(sign): f"\\u{ord(sign):04x}"
+    for sign in re.findall(CONTROLS, "".join(map(chr, range(0x2070))))
+    if sign not in "\n\t"
 }
 #: characters that XML 1.0 excludes
 NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -43,7 +46,12 @@ _STYLES = (
 
 def steers(text: str) -> bool:
     """Whether ``text`` is more than a line that can be shown: it has a control character or a line end."""
-    return any(ord(char) in _CONTROLS or char in "\n\t" for char in text)
+    return bool(re.search(CONTROLS, text))
+
+
+def on_a_line(text: str, instead: str = " ") -> str:
+    """``text`` with ``instead`` of each character that cannot be printed, line ends among them."""
+    return "".join(sign if sign.isprintable() else instead for sign in text)
 
 
 class _Bar:
@@ -100,7 +108,7 @@ def progress(done: int, total: int, text: str) -> None:
     if room is not None:
         full = round(_BAR_LENGTH * done / total)
         line = f"[{'#' * full}{'.' * (_BAR_LENGTH - full)}] {done}/{total}  {text}"
-        _bar.show(line.translate(_CONTROLS)[: room - 1])
+        _bar.show(line.translate(_SHOWN)[: room - 1])
 
 
 #: how a stream that lacks a character shows it; ``?`` has a meaning of its own in tables
@@ -115,8 +123,7 @@ def _plain(error: UnicodeError) -> tuple[str, int]:
     """The replacement of characters that cannot be encoded."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    text = error.object[error.start : error.end].translate(_PLAIN)
-    return text.encode("ascii", "replace").decode(), error.end
+    return error.object[error.start : error.end].translate(_PLAIN).encode("ascii", "replace").decode(), error.end
 
 
 codecs.register_error(PLAIN, _plain)
@@ -131,7 +138,7 @@ class Screen:
 
     def write(self, text: str) -> int:
         """Write ``text``, its control characters as JSON writes them, with colours if it is for people."""
-        shown = _shown(text, self._coloured)
+        shown = _shown(text, self._coloured, width() if self.stream.isatty() else None)
         _bar.hide()
         count = self.stream.write(shown)
         if shown.endswith("\n"):
@@ -142,13 +149,26 @@ class Screen:
         return getattr(self.stream, name)
 
 
-def _shown(text: str, with_colours: bool) -> str:
-    text = text.translate(_CONTROLS)
-    if not with_colours or text.startswith(("{", "[")):  # JSON is for programs
+def _shown(text: str, with_colours: bool, room: int | None) -> str:
+    text = text.translate(_SHOWN)
+    if text.startswith(("{", "[")):  # JSON is for programs
         return text
-    for pattern, colours in _STYLES:
+    text = "\n".join(_wrapped(line, room) for line in text.split("\n"))
+    for pattern, colours in _STYLES if with_colours else ():
         text = pattern.sub(lambda match, colours=colours: _painted(match, colours), text)  # type: ignore[misc]
     return text
+
+
+def _wrapped(line: str, room: int | None) -> str:
+    """A long sentence in lines of whole words; columns, and a command at its end, which may be copied, stay whole."""
+    if room is None or len(line) <= room or line.startswith(" ") or "  " in line:
+        return line
+    return textwrap.fill(
+        re.sub(r"(?<=: )plumb .*", lambda command: command[0].replace(" ", "\xa0"), line),
+        room,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ).replace("\xa0", " ")
 
 
 def _painted(match: re.Match[str], colours: tuple[int, ...]) -> str:
@@ -181,9 +201,8 @@ def page(text: str) -> None:
         return
     sys.stdout.flush()
     environment = {"LESS": "FRX", **surroundings.of_user()}
-    with subprocess.Popen(["sh", "-c", pager], stdin=subprocess.PIPE, encoding="utf-8", env=environment) as child:
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the pager
-        try:
-            child.communicate(_shown(f"{text}\n", coloured(sys.stdout)))
-        finally:
-            signal.signal(signal.SIGINT, before)
+    with (
+        subprocess.Popen(["sh", "-c", pager], stdin=subprocess.PIPE, encoding="utf-8", env=environment) as child,
+        programs.handling([signal.SIGINT], signal.SIG_IGN),  # an interrupt is for the pager
+    ):
+        child.communicate(_shown(f"{text}\n", coloured(sys.stdout), width()))

@@ -160,8 +160,12 @@ def percent(value: float) -> str:
 
 
 def signed(fraction: float) -> str:
-    """A change in percent with its sign and one decimal: ``+5.1 %``, ``−12.0 %``."""
-    return f"{fraction:+.1%}".replace("-", "−").replace("%", " %")
+    """A change in percent with its sign and one decimal: ``+5.1 %``, ``−12.0 %``.
+
+    >>> signed(-0.12), signed(-0.0004)
+    ('−12.0 %', '+0.0 %')
+    """
+    return f"{round(fraction, 3) + 0.0:+.1%}".replace("-", "−").replace("%", " %")  # + 0.0: no -0
 
 
 def dashed(value: object) -> str:
@@ -197,9 +201,9 @@ def minute(text: str) -> str:
     return text[:16].replace("T", " ")
 
 
-def some(names: Sequence[str]) -> str:
-    """The first six of ``names``, and how many more there are."""
-    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+def some(names: Sequence[str], most: int = 6) -> str:
+    """The first ``names``, and how many more than ``most`` there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def significant(value: float, digits: int) -> float:

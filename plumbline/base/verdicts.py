@@ -15,12 +15,11 @@ EXIT: dict[str, int] = {"GAIN": 0, "PASS": 0, "INCONCLUSIVE": 2, "FAIL": 1, "INV
 FOR_GIT: dict[str, int] = {"GAIN": 0, "PASS": 0, "INCONCLUSIVE": 125, "FAIL": 1, "INVALID": 125}
 #: the exit status that ends ``git bisect run``, which calls a commit bad for anything below it
 GIT_ENDS = 128
-_RANK: dict[str, int] = {state: rank for rank, state in enumerate(EXIT)}
 
 
 def severity(state: str) -> int:
     """The rank of a verdict from best to worst: 0 for GAIN, then PASS, INCONCLUSIVE, FAIL, INVALID."""
-    return _RANK[state]
+    return list(EXIT).index(state)
 
 
 def worst(states: Sequence[str]) -> str:

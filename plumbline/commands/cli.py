@@ -17,9 +17,9 @@ from typing import Any, NoReturn, TextIO, cast
 from plumbline import site
 from plumbline.base import files, git, paths, surroundings, terminal
 from plumbline.base.errors import PlumbError, suggest
+from plumbline.base.programs import Interrupted
 from plumbline.commands import options
 from plumbline.commands.table import COMMANDS, ENDED, GONE, HEADINGS, JOBS, QUESTIONS
-from plumbline.launch.signals import Interrupted
 from plumbline.records import sources
 
 BAD_INPUT = 2
@@ -39,10 +39,13 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
         """Print it and exit."""
         state = git.suite_state()
-        of = [f"wheel in {paths.package()}" if paths.is_installed() else f"checkout {paths.root()}"]
-        of += [f"commit {state['commit'][:12]}"] if state["commit"] else []
-        of += ["with changes"] if state["dirty"] else []
-        print(f"plumb {state['version']} ({', '.join([*of, *([state['unknown']] if 'unknown' in state else [])])})")
+        about = [
+            f"wheel in {paths.package()}" if paths.is_installed() else f"checkout {paths.root()}",
+            state["commit"] and f"commit {state['commit'][:12]}",
+            state["dirty"] and "with changes",
+            state.get("unknown"),
+        ]
+        print(f"plumb {state['version']} ({', '.join(filter(None, about))})")
         parser.exit()
 
 
@@ -163,9 +166,8 @@ def _restore_host() -> None:
 
 def _bad_input(commands: Iterable[str], words: Sequence[str]) -> int:
     """The exit status of an error in one of ``commands``, called with ``words``."""
-    tables = (COMMANDS[name].errors for name in commands if name in COMMANDS)
-    beginnings = ((beginning, status) for table in tables for beginning, status in table.items())
-    statuses = [status for beginning, status in beginnings if any(word.startswith(beginning) for word in words)]
+    errors = [error for name in commands if name in COMMANDS for error in COMMANDS[name].errors.items()]
+    statuses = [status for beginning, status in errors if any(word.startswith(beginning) for word in words)]
     return max(statuses, default=BAD_INPUT)
 
 

@@ -18,14 +18,13 @@ from plumbline.base.verdicts import EXIT, FOR_GIT, GIT_ENDS
 from plumbline.commands import options
 from plumbline.commands.options import command, flag, goes_without, needs, one_of, only_with, option
 from plumbline.gate import cause_command, cause_search, page
-from plumbline.gate.rules import MARGINS
+from plumbline.gate.rules import MARGINS, of_options
 from plumbline.judge import decide, from_csv, from_tools, statement
 from plumbline.judge.decide import Verdict
 from plumbline.judge.disturbed import OPTION
 from plumbline.judge.pairs import Pairs, pairs_of_records, read_couples
 from plumbline.measure import jobs
 from plumbline.measure.application import model
-from plumbline.parsers.application import FigureRule
 from plumbline.records import notes
 from plumbline.show import verdicts as shown
 from plumbline.show.pages import render
@@ -141,13 +140,8 @@ def run_gate(args: argparse.Namespace) -> int:
     return _offline(args) if args.records or args.pairs else _live(args)
 
 
-def _rule(args: argparse.Namespace) -> PairedRule:
-    margins = {name: getattr(args, name) for name in MARGINS if getattr(args, name) is not None}
-    return PairedRule(**margins, gain=args.gain)
-
-
 def _offline(args: argparse.Namespace) -> int:
-    rule = _rule(args)
+    rule = of_options(args, gain=args.gain)
     pairs, facts, noted = (_supplied(args), [], []) if args.pairs else _recorded(args)
     verdicts = decide.decide(pairs, rule)
     forms = as_forms(verdicts, rule, [*facts, *(("note", note) for note in noted)])
@@ -168,8 +162,11 @@ def _supplied(args: argparse.Namespace) -> list[Pairs]:
             raise PlumbError("--better higher with files of other tools", "plumb gate", "leave it out: they have times")
         return from_tools.pairs(first, others[0])
     if others or first.is_dir() or first.suffix == ".json":
-        message = "--pairs takes a CSV file, or two folders of results by turns: one file of a tool shows no pairs"
-        raise PlumbError(message, str(first), "--pairs OLD NEW")
+        raise PlumbError(
+            "--pairs takes a CSV file, or two folders of results by turns: one file of a tool shows no pairs",
+            str(first),
+            "--pairs OLD NEW",
+        )
     if not args.better:
         raise PlumbError("--pairs without a direction", "plumb gate", "add --better lower or --better higher")
     return from_csv.pairs(first, args.better)
@@ -184,6 +181,12 @@ def _status(args: argparse.Namespace, state: str, faulty: Sequence[str] = ()) ->
 
 def _recorded(args: argparse.Namespace) -> tuple[list[Pairs], list[tuple[str, str]], list[str]]:
     """The pairs of a session, its sides, place and time, and the notes on its site for the time before its end."""
+    if args.records.is_dir():
+        raise PlumbError(
+            "a folder is no session file",
+            str(args.records),
+            f"plumb gate --resume {args.records} continues the gate of that folder",
+        )
     couples = read_couples(args.records, args.baseline)
     pairs = [item for both in couples for item in pairs_of_records(*both, by_itself=args.disturbed_by_itself)]
     newest = max((record for couple in couples for record in couple), key=lambda record: record.time)
@@ -212,14 +215,14 @@ def _begin(args: argparse.Namespace) -> Path:
 
     if args.resume:
         if setup.GATE.peek(args.resume).terms.purpose == "neighbours":
-            cure = f"plumb neighbours --resume {args.resume}"
-            raise PlumbError("its candidates have neighbours", str(args.resume), cure)
+            raise PlumbError(
+                "its candidates have neighbours", str(args.resume), f"plumb neighbours --resume {args.resume}"
+            )
         return Path(args.resume)
-    rule = _rule(args)
     seed = secrets.randbits(32) if args.seed is None else args.seed
     terms = setup.Terms(
-        rule, seed, ("plumb", "gate", *jobs.options(args, *REPEAT)), args.disturbed_by_itself, args.measure_equal,
-        order=args.order or "turns",
+        of_options(args, gain=args.gain), seed, ("plumb", "gate", *jobs.options(args, *REPEAT)),
+        args.disturbed_by_itself, args.measure_equal, order=args.order or "turns",
     )  # fmt: skip
     spelled = (args.baseline, args.candidate)
     if args.figure is not None or any(commands.KIND in sides.parsed(side, "plumb gate") for side in spelled):
@@ -227,8 +230,7 @@ def _begin(args: argparse.Namespace) -> Path:
             raise PlumbError(
                 f"--{useless.replace('_', '-')} means nothing for two commands", "plumb gate", "leave it out"
             )
-        printed = FigureRule(pattern=args.figure, unit=args.unit or "1", better=args.better or "lower")
-        return commands.begin(spelled, terms, args.work, FigureRule(wall=True) if args.figure is None else printed)
+        return commands.begin(spelled, terms, args.work, commands.figure_rule(args, "plumb gate"))
     application_file = model.named_or_here(args.application)
     stack = sides.base_stack(spelled, args.stack, application_file, say)
     both = tuple(sides.resolve(role, getattr(args, role), stack, application_file) for role in run.SIDES)
@@ -254,6 +256,8 @@ def _measured(args: argparse.Namespace, folder: Path) -> tuple[int, str]:
     offered = (cause_command(*both, args.application) for both in outcome.failed[:MOST_WHYS])
     why = [("why", command) for command in offered if command]
     facts = [*outcome.facts, *why]
+    if outcome.open:
+        print(f"to go on: plumb gate --resume {shlex.quote(str(folder))}")
     if why and args.cause_minutes:
         # first without the cause: the verdicts are kept whatever happens to the search
         options.write("the verdicts", args.output, as_forms(outcome.verdicts, outcome.rule, facts))

@@ -160,7 +160,7 @@ def _old(change: Change) -> str | None:
 def _moved(change: Change) -> str:
     if change.old is None:
         return "new"
-    return f"{change.new.value / change.old.value - 1:+.1%}" if change.old.unit == change.new.unit else "unit"
+    return units.signed(change.new.value / change.old.value - 1) if change.old.unit == change.new.unit else "unit"
 
 
 CHANGES = Table[Change](
@@ -205,12 +205,12 @@ def run_calibrate(args: argparse.Namespace) -> int:
     with options.progress(args.json):
         if changes and not args.json:
             print(CHANGES.text(changes) + "\n")
-        for reason, count in sorted(outcome.refused.items()):
-            print(f"refused: {count} {reason}")
+        for (kind, reason), count in sorted(outcome.refused.items()):
+            print(f"refused: {units.counted(count, kind)}: {reason}")
         for file in [] if args.dry_run else calibrate.write(name, outcome):
             print(f"written: {file}")
         done = "would change" if args.dry_run else "changed"
-        print(f"site {name}: {changed} references {done}, {len(changes) - changed} stay as they are")
+        print(f"site {name}: {changed} of {units.counted(len(changes), 'reference')} {done}")
     if args.json:
         options.print_lines(map(msgspec.to_builtins, changes))
     return 0 if changes else 1
@@ -242,7 +242,8 @@ def run_lint(args: argparse.Namespace) -> int:
         if application_tests:
             listed = ", ".join(application_tests)
             print(f"not tests of the suite, but of applications, whose plumb.yaml has them: {listed}")
-        print(f"{len(names)} sites, {len(entries)} references, {sum(map(len, by_site.values()))} faults")
+        counts = {"site": len(names), "reference": len(entries), "fault": sum(map(len, by_site.values()))}
+        print(", ".join(units.counted(count, noun) for noun, count in counts.items()))
     return 1 if any(by_site.values()) else 0
 
 

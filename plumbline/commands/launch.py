@@ -51,9 +51,13 @@ def run_launch(args: argparse.Namespace) -> int:
 
     if args.campaign:
         process.leave_group()
-    variants = [read(file) for file in args.variant]
     file, records = driver.run(
-        variants, args.work.resolve(), args.seed, terminal.say, campaign=args.campaign, experiment=args.experiment
+        [read(file) for file in args.variant],
+        args.work.resolve(),
+        args.seed,
+        terminal.say,
+        campaign=args.campaign,
+        experiment=args.experiment,
     )
     if args.records:
         shutil.copyfile(file, args.records)
@@ -120,14 +124,18 @@ def _report(done: Proof) -> str:
     planned = {rank.local_rank: cpu_list(rank.cpus) for rank in done.plan.ranks} if done.plan else {}
     rows = [placed(rank, planned.get(rank.local_rank)) for rank in done.ranks[:SHOWN]]
     more = len(done.ranks) - len(rows)
-    lines = [RANKS.text(rows), *([f"and {counted(more, 'more rank')}: --json"] if more else []), ""] if rows else []
-    lines += [f"{done.verdict}: {reason}" for reason in done.reasons]
-    lines += [f"next: {cure}" for cure in done.cures]
+    lines = [
+        *([RANKS.text(rows), *([f"and {counted(more, 'more rank')}: --json"] if more else []), ""] if rows else []),
+        *(f"{done.verdict}: {reason}" for reason in done.reasons),
+        *(f"next: {cure}" for cure in done.cures),
+    ]
     programs = ", ".join(sorted({Path(rank.program or "").name for rank in done.ranks}))
     hosts = counted(len({rank.host for rank in done.ranks}), "host")
     noun = "rank" if any(rank.rank >= 0 for rank in done.ranks) else "process"
-    facts = [f"{counted(len(done.ranks), noun)} of {programs} on {hosts}"] if done.ranks else []
-    facts += filter(None, [ending(done.status)])
+    facts = [
+        *([f"{counted(len(done.ranks), noun)} of {programs} on {hosts}"] if done.ranks else []),
+        *filter(None, [ending(done.status)]),
+    ]
     about = f" ({', '.join(facts)})" if facts else ""
     return "\n".join([*lines, f"plumb: {' '.join(filter(None, ('placement', done.placement)))}: {done.verdict}{about}"])
 

@@ -96,9 +96,12 @@ def run_run(args: argparse.Namespace) -> int:
     tests = prepared(file, state, stacks, paths.build() / "applications" / application.application, terminal.say)
     environments = "|".join(re.escape(settings.environment_name(name)) for name in stacks)
     variables = [*([f"launches={args.launches}"] if args.launches else []), *args.S]
-    chosen = ["-p", f"^({environments})$", *wanted, *(word for value in variables for word in ("-S", value))]
-    if system := options.system(args):
-        chosen.append(f"--system={system}")
+    system = options.system(args)
+    chosen = [
+        *("-p", f"^({environments})$", *wanted),
+        *(word for value in variables for word in ("-S", value)),
+        *([f"--system={system}"] if system else []),
+    ]
     print(f"{application.application}: {state.label}, {file}", flush=True)
     return campaign.measure(replace(tests, options=chosen, part=outcome.CHOSEN if args.programs else None))
 
@@ -135,8 +138,13 @@ def run_reproduce(args: argparse.Namespace) -> int:
     if digest != before:
         terminal.say(f"note: {variant.benchmark} is another program now: sha256 {digest[:12]}, then {before[:12]}")
     with passing_folder("reproduce") as folder:
-        seed = old.seed or int(old.environment.get("PLUMB_SEED", "0"))
-        _, (new,) = driver.run([variant], folder, seed=seed, say=terminal.say, experiment=old.row().experiment)
+        _, (new,) = driver.run(
+            [variant],
+            folder,
+            seed=old.seed or int(old.environment.get("PLUMB_SEED", "0")),
+            say=terminal.say,
+            experiment=old.row().experiment,
+        )
     print(f"\n{diff.text(old, new)}")
     print(f"\n{'verified' if new.verified else 'NOT VERIFIED'}: plumb show {new.id}")
     return 0 if new.verified else 1
@@ -225,7 +233,10 @@ def _described(args: argparse.Namespace, file: Path, name: str, code: str | None
     print(f"\n{text}")
     args.application = file
     status = _application_check.run(args)
-    print(f"next: plumb run{'' if file == folder / model.FILE else f' --application {file}'}")
+    used = {rank.mpi_library for rank in runs[0].ranks}
+    stacks = [known.name for known in manifests.load_all() if known.loads and known.loads.library in used]
+    on = f" --stack {stacks[0]}" if stacks and not build else ""  # what is not built is linked to one library
+    print(f"next: plumb run{'' if file == folder / model.FILE else f' --application {file}'}{on}")
     return status
 
 

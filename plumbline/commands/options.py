@@ -20,6 +20,7 @@ from plumbline import site as sites
 from plumbline.base import files, paths, terminal
 from plumbline.base.errors import PlumbError
 from plumbline.base.schemas.site import Partition
+from plumbline.records import outcome
 
 if TYPE_CHECKING:
     from plumbline.measure.session import Kind
@@ -146,7 +147,6 @@ class Group(NamedTuple):
 
     arguments: Sequence[Argument]
     title: str = ""
-    required: bool = False
 
 
 class Rule(NamedTuple):
@@ -264,7 +264,7 @@ def _add(parser: argparse._ActionsContainer, arguments: Iterable[Argument | Grou
         elif item.title:
             _add(parser.add_argument_group(item.title), item.arguments)
         else:
-            _add(parser.add_mutually_exclusive_group(required=item.required), item.arguments)
+            _add(parser.add_mutually_exclusive_group(), item.arguments)
 
 
 def check(rules: Iterable[Rule], parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
@@ -302,9 +302,9 @@ def group(title: str, *arguments: Argument) -> Group:
     return Group(arguments, title)
 
 
-def exclusive(*arguments: Argument, required: bool = False) -> Group:
+def exclusive(*arguments: Argument) -> Group:
     """Arguments that exclude one another."""
-    return Group(arguments, required=required)
+    return Group(arguments)
 
 
 def add_folders(parser: argparse.ArgumentParser) -> None:
@@ -320,8 +320,8 @@ def add_folders(parser: argparse.ArgumentParser) -> None:
 def add_jobs(parser: argparse.ArgumentParser, default: Any = argparse.SUPPRESS) -> None:
     """``--scheduler-option``, which is read anywhere before ``--``, as the folders are."""
     text = "option of the scheduler for all jobs, such as --scheduler-option=--account=lab; repeatable"
-    more = {"action": "append", "metavar": "OPTION", "default": default}
-    _add(parser, [group("jobs", option("--scheduler-option", text, **more))])
+    jobs = option("--scheduler-option", text, action="append", metavar="OPTION", default=default)
+    _add(parser, [group("jobs", jobs)])
 
 
 def records(*names: str, **texts: str) -> Group:
@@ -361,7 +361,7 @@ def scheduler(default: str | None = "local") -> Argument:
 
 def profile(text: str, default: str | None = "quick") -> Argument:
     """The profile of a campaign."""
-    return option("--profile", text, choices=("quick", "full", "scaling"), default=default)
+    return option("--profile", text, choices=outcome.PROFILES, default=default)
 
 
 def trust() -> Argument:
@@ -501,6 +501,14 @@ def sites_of(args: argparse.Namespace) -> list[str]:
 def system(args: argparse.Namespace) -> str | None:
     """Site and partition as ReFrame takes them; None for the site that claims this host."""
     return f"{args.site or sites.here()}:{args.partition}" if args.partition else args.site
+
+
+def assignments(texts: Sequence[str], option: str, form: str = "NAME=VALUE") -> dict[str, str]:
+    """The values of a repeated ``option`` by their names."""
+    for text in texts:
+        if text.find("=") < 1:
+            raise PlumbError(f"'{text}' is not {form}", option, f"write {option} {form}")
+    return dict(text.split("=", 1) for text in texts)
 
 
 def names_of(text: str | None) -> list[str]:

@@ -18,7 +18,8 @@ from plumbline.commands.options import command, flag, goes_without, only_with, o
 from plumbline.judge import pivot
 from plumbline.records import compact, model, notes, query, sources, store
 from plumbline.records.model import AnyRecord
-from plumbline.show import diff, show, summary
+from plumbline.show import diff, summary
+from plumbline.show import record as show
 
 #: keys of ``--table``
 PARTS = ("rows", "columns", "figures")
@@ -109,9 +110,7 @@ def run_diff(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(diff.document(*both), indent=1))
         return 0
-    blocks = [diff.text(*both)]
-    blocks += filter(None, SECTIONS(*both))
-    print("\n\n".join(blocks))
+    print("\n\n".join([diff.text(*both), *filter(None, SECTIONS(*both))]))
     return 0
 
 
@@ -139,8 +138,9 @@ def run_note(args: argparse.Namespace) -> int:
     if not text or not text.isprintable():
         raise PlumbError("the text is empty, or has characters that cannot be shown", "plumb note", "say it in a line")
     if len(text) > notes.LONGEST:
-        cure = f"say it in {notes.LONGEST}, and where the rest is"
-        raise PlumbError(f"the text has {len(text)} characters", "plumb note", cure)
+        raise PlumbError(
+            f"the text has {len(text)} characters", "plumb note", f"say it in {notes.LONGEST}, and where the rest is"
+        )
     print(f"noted: {summary.noted(notes.add(site, text, notes.moment(args.time) if args.time else store.now()))}")
     return 0
 
@@ -174,10 +174,14 @@ def run_compact(args: argparse.Namespace) -> int:
         )
         damages += outcome.damages
         left = "".join(f", {count} left alone: {why}" for why, count in sorted(outcome.left.items()))
-        print(f"site {site}: {outcome.compacted} sessions compacted, {outcome.removed} of their files removed{left}")
+        removed = counted(outcome.removed, "file")
+        print(f"site {site}: {counted(outcome.compacted, 'session')} compacted, {removed} removed{left}")
     return int(options.report_damage(damages))
 
 
 def _sites_with_records() -> list[str]:
-    folders = sorted(paths.results().glob("*/"))
-    return [folder.name for folder in folders if any(folder.rglob("*.jsonl")) or any(folder.glob(sources.PARQUET))]
+    return [
+        folder.name
+        for folder in sorted(paths.results().glob("*/"))
+        if any(folder.rglob("*.jsonl")) or any(folder.glob(sources.PARQUET))
+    ]

@@ -9,7 +9,7 @@ from plumbline.base import files, group, paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import options
 from plumbline.commands.options import command, flag, option
-from plumbline.judge import agreement, compare, from_tools, hybrid, sides
+from plumbline.judge import agreement, compare, from_tools, hybrid
 from plumbline.records import notes, outcome, query, sources
 from plumbline.show import compare as forms
 from plumbline.show import pages, summary
@@ -55,15 +55,18 @@ def run_compare(args: argparse.Namespace) -> int:
     rows, damages = options.rows(args, comparable=True)
     if not rows:
         raise PlumbError("no valid record to compare", str(paths.results()), "plumb list shows what there is")
-    named = [sides.parse(text, rows) for text in args.sides]
+    named = [compare.side_of(text, rows) for text in args.sides]
     if len({frozenset(side.conditions) for side in named}) < len(named):
         raise PlumbError("a side is named twice", "plumb compare", "give sides that differ")
     doubtful = agreement.doubtful_of([row for row in rows if any(side.has(row) for side in named)])
     comparison = compare.compare(rows, named, args.all_figures, doubtful)
     if not comparison.lines:
         cure = unlike(comparison) or "plumb list shows what there is"
-        message = "the sides have no figure in common" + (" that is alike" if comparison.unlike else "")
-        raise PlumbError(message, "plumb compare", cure)
+        raise PlumbError(
+            "the sides have no figure in common" + (" that is alike" if comparison.unlike else ""),
+            "plumb compare",
+            cure,
+        )
     return _show(args, comparison) or int(options.report_damage(damages))
 
 
@@ -84,10 +87,16 @@ def _hybrid(args: argparse.Namespace) -> int:
         args.test = model.load(file).tests(args.sides, file)
     records, damages = options.rows(args, valid=True)
     if args.campaign and not records:
-        message = f"no valid record of campaign '{args.campaign}'"
-        raise PlumbError(message, str(paths.results()), "plumb show ID prints the campaign of a record")
-    campaigns = group((record.campaign, record) for record in records).values()
-    newest_first = sorted(campaigns, key=lambda members: members[-1].time, reverse=True)
+        raise PlumbError(
+            f"no valid record of campaign '{args.campaign}'",
+            str(paths.results()),
+            "plumb show ID prints the campaign of a record",
+        )
+    newest_first = sorted(
+        group((record.campaign, record) for record in records).values(),
+        key=lambda members: members[-1].time,
+        reverse=True,
+    )
     verdicts = next(filter(None, map(hybrid.verdicts, newest_first)), [])
     if args.sides and not verdicts:
         cure = f"{args.sides[0]}: threads: [1, 2] in plumb.yaml, then plumb run"

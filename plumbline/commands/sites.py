@@ -21,6 +21,7 @@ from plumbline.base.table import table
 from plumbline.commands import options
 from plumbline.commands.options import Actions, Command, command, exclusive, flag, goes_without, only_with, option
 from plumbline.host import binder, devices, provenance
+from plumbline.host import ceilings as host_ceilings
 from plumbline.host.binder import resolve
 from plumbline.host.draw import draw
 from plumbline.judge.references import References
@@ -28,7 +29,6 @@ from plumbline.measure import ceilings
 from plumbline.records.model import document
 from plumbline.schedulers import Node, names
 from plumbline.schedulers.names import expand
-from plumbline.site import ceilings_file as site_ceilings
 from plumbline.site import write
 from plumbline.site.nodes import collection, compare, findings
 from plumbline.site.nodes.findings import ORDER, NodeFinding
@@ -98,10 +98,10 @@ def _site_init(args: argparse.Namespace) -> int:
         keys={
             "launcher": args.launcher,
             **{
-                f"{name}_mpi": _pairs(getattr(args, f"{name}_mpi"), f"--{name}-mpi", "FAMILY=TYPE")
+                f"{name}_mpi": options.assignments(getattr(args, f"{name}_mpi"), f"--{name}-mpi", "FAMILY=TYPE")
                 for name in schedulers.RANK_LAUNCHERS
             },
-            "environment": _pairs(args.env, "--env", "NAME=VALUE"),
+            "environment": options.assignments(args.env, "--env"),
             "hosts": [name for text in args.hosts for name in expand(text, "--hosts")] or None,
             "max_pending_s": args.max_pending,
             "max_job_s": args.max_job or scheduler.longest_job(scheduler.queue(None, args.access)),
@@ -111,25 +111,17 @@ def _site_init(args: argparse.Namespace) -> int:
         recapture=args.recapture,
     )
     changes = write.init(request, dry_run=args.dry_run)
-    shown = [change.diff for change in changes if change.diff]
+    shown = list(filter(None, changes))
     print("".join(f"{diff}\n" for diff in shown), end="")
-    done = f"{len(changes)} files {'would change' if args.dry_run else 'written'}" if changes else "unchanged"
+    would = "would change" if args.dry_run else "written"
+    done = f"{units.counted(len(changes), 'file')} {would}" if changes else "unchanged"
     empty = f", {len(changes) - len(shown)} of them without references yet" if len(shown) < len(changes) else ""
     print(f"site {args.site}: {done}{empty}")
     if site.folder(args.site).joinpath(site.FILE).exists():
-        part = site.partition(site.load(args.site), args.partition)
-        for name in sorted(set(request.stacks) - set(part.stacks)):
+        for name in sorted(set(request.stacks) - set(site.partition(site.load(args.site), args.partition).stacks)):
             message = f"stack {name} is installed, but partition {args.partition} does not offer it"
             print(f"site {args.site}: {message} (--offer-also {name})")
     return 0
-
-
-def _pairs(assignments: list[str], option: str, form: str) -> dict[str, str]:
-    """A mapping of options like ``NAME=VALUE``."""
-    for item in assignments:
-        if item.find("=") < 1:
-            raise PlumbError(f"'{item}' is not {form}", option, f"write {option} {form}")
-    return dict(item.split("=", 1) for item in assignments)
 
 
 def _stack_names(specs: str | None) -> list[str]:
@@ -166,8 +158,9 @@ def _site_check(args: argparse.Namespace) -> int:
     for name in options.sites_of(args):
         document = site.load(name)
         count = len(References.load(name).entries)
-        measured = len(site_ceilings.read(name))
-        print(f"{name}: {len(document.partitions)} partitions, {measured} with ceilings, {count} references")
+        measured = len(host_ceilings.read(name))
+        parts, references = units.counted(len(document.partitions), "partition"), units.counted(count, "reference")
+        print(f"{name}: {parts}, {measured} with ceilings, {references}")
     return 0
 
 
@@ -537,15 +530,17 @@ def _claimed_site(offered: list[str]) -> str:
     """The site that claims this host, made if there is none; where set-up made it, it offers these stacks too."""
     claiming = site.claiming(site.load_all())
     if claiming is None and SITE in site.names():
-        cure = "add this host to its hostnames, or name another folder with --sites"
-        raise PlumbError(f"site {SITE} is of another host than {platform.node()}", str(site.folder(SITE)), cure)
+        raise PlumbError(
+            f"site {SITE} is of another host than {platform.node()}",
+            str(site.folder(SITE)),
+            "add this host to its hostnames, or name another folder with --sites",
+        )
     if claiming and (claiming.name, claiming.partitions[0].name) != (SITE, PARTITION):
         print(f"site {claiming.name}: claims this host, left as it is")
         return claiming.name
     changes = write.init(write.SiteRequest(SITE, PARTITION, stacks=manifest.names(), add_stacks=offered))
-    print(
-        f"site {SITE}: {f'{len(changes)} files written' if changes else 'unchanged'}, {site.folder(SITE)}", flush=True
-    )
+    done = f"{units.counted(len(changes), 'file')} written" if changes else "unchanged"
+    print(f"site {SITE}: {done}, {site.folder(SITE)}", flush=True)
     return SITE
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline import stacks
-from plumbline.base import files, paths, terminal
+from plumbline.base import files, paths, terminal, units
 from plumbline.base.errors import PlumbError, suggest
 from plumbline.base.extensions import Extension
 from plumbline.base.table import table
@@ -56,12 +56,10 @@ CHECK: Extension[[argparse.Namespace, Sequence[str]], int] = Extension("stack.ch
     rules=[only_with("sha256", "archive", "--sha256 goes with --from", "name the archive")],
 )
 def _install(args: argparse.Namespace) -> int:
-    wanted = [stacks.origin(spec) for spec in args.stacks]
-    if args.all:
-        wanted += [(stacks.DEFAULT_PROVIDER, name) for name in stacks.provider(stacks.DEFAULT_PROVIDER).names()]
+    every = stacks.provider(stacks.DEFAULT_PROVIDER).names() if args.all else []
+    wanted = [*map(stacks.origin, args.stacks), *((stacks.DEFAULT_PROVIDER, name) for name in every)]
     overrides = {"called": args.called, "engine": args.engine, "mode": args.mode, "launcher": args.stack}
     chosen = {name: value for name, value in overrides.items() if value is not None}
-    stacks.check(wanted, **chosen)
     if args.called is not None and (len(wanted) != 1 or not _NAME.fullmatch(args.called)):
         raise PlumbError(f"--as {args.called}", "plumb stack install", "name one stack, and a name such as openmpi-new")
     if args.archive:
@@ -70,6 +68,7 @@ def _install(args: argparse.Namespace) -> int:
         print(f"{archive.OWNER}: {args.archive.name} is complete and {done} unpacked, {count} files", flush=True)
     elif not wanted:
         raise PlumbError("no stack named", "plumb stack install", "name one, or say --all")
+    stacks.check(wanted, args.force, **chosen)
     with terminal.bar():
         for kind, name in dict.fromkeys(wanted):
             stacks.install(kind, name, force=args.force, dry_run=args.dry_run, **chosen)
@@ -79,14 +78,18 @@ def _install(args: argparse.Namespace) -> int:
 def overview() -> list[dict[str, Any]]:
     """A row with :data:`COLUMNS` for each stack that is installed, then for each that could be."""
     installed = manifest.names()
-    rows = [_installed(name) for name in installed]
-    for kind in stacks.PROVIDERS:
-        for name in stacks.provider(kind).names():
-            label = stacks.label(kind, name)
-            spec = name if kind == stacks.DEFAULT_PROVIDER else f"{kind}:{name}"
-            if label not in installed:
-                rows.append(_row(label, kind, "-", "-", "-", f"not installed: plumb stack install {spec}"))
-    return rows
+    others = [
+        (kind, name, stacks.label(kind, name)) for kind in stacks.PROVIDERS for name in stacks.provider(kind).names()
+    ]
+    hint = "not installed: plumb stack install "
+    return [
+        *map(_installed, installed),
+        *(
+            _row(label, kind, "-", "-", "-", hint + (name if kind == stacks.DEFAULT_PROVIDER else f"{kind}:{name}"))
+            for kind, name, label in others
+            if label not in installed
+        ),
+    ]
 
 
 def _row(*cells: Any) -> dict[str, Any]:
@@ -110,7 +113,8 @@ def _installed(name: str) -> dict[str, Any]:
 
 def text(stack: Manifest) -> str:
     """A manifest for people."""
-    mpi = stack.mpi
+    mpi, image, where = stack.mpi, stack.container, stack.tuned.fingerprint if stack.tuned else None
+    width = max(map(len, stack.benchmarks), default=0)
     lines = [
         f"{stack.name}: {mpi.family} {mpi.version} ({mpi.abi} ABI), provider {stack.provider}",
         f"  prefix       {stack.prefix}",
@@ -118,22 +122,19 @@ def text(stack: Manifest) -> str:
         f"  compiler     {stack.compiler.name} {stack.compiler.version}",
         *(f"  environment  {name}={value}" for name, value in stack.environment.items()),
         *(f"  setting      {name}={value}" for name, value in stack.settings.items()),
+        f"  image        {image.image} (sha256:{image.sha256}), {image.engine}, MPI library: {image.mode}"
+        if image
+        else None,
+        f"  tuned        {where.ranks} ranks, {where.placement}, {where.cpu}, kernel {where.kernel}" if where else None,
+        *(f"  module       {name}" for name in stack.modules),
+        *(
+            f"  source       {source.name} {source.version} {source.hash}"
+            + (f"\n               from {source.archive}" if source.archive else "")
+            for source in stack.sources
+        ),
+        *(f"  {ident:<{width}}  {item.suite} {item.version}: {item.built}" for ident, item in stack.benchmarks.items()),
     ]
-    if image := stack.container:
-        how = f"{image.engine}, MPI library: {image.mode}"
-        lines.append(f"  image        {image.image} (sha256:{image.sha256}), {how}")
-    if stack.tuned:
-        where = stack.tuned.fingerprint
-        lines.append(f"  tuned        {where.ranks} ranks, {where.placement}, {where.cpu}, kernel {where.kernel}")
-    lines += [f"  module       {name}" for name in stack.modules]
-    for source in stack.sources:
-        lines.append(f"  source       {source.name} {source.version} {source.hash}")
-        lines += [f"               from {source.archive}"] if source.archive else []
-    width = max(map(len, stack.benchmarks), default=0)
-    each = (
-        f"  {ident:<{width}}  {item.suite} {item.version}: {item.built}" for ident, item in stack.benchmarks.items()
-    )
-    return "\n".join([*lines, *each])
+    return "\n".join(filter(None, lines))
 
 
 @command(options.as_json("print JSON, one line per stack"), help="list installed and installable stacks")
@@ -185,8 +186,9 @@ def _check(args: argparse.Namespace) -> int:
         manifest.check(stack)
         if older := kernels.outdated(stack):
             raise older
-        count, loaded = len(stack.benchmarks), len((stack.loads or manifest.NOT_RECORDED).files)
-        print(f"{name}: {count} benchmarks and {loaded} files that they load, each is the recorded one")
+        loaded = len((stack.loads or manifest.NOT_RECORDED).files)
+        programs = f"{units.counted(len(stack.benchmarks), 'benchmark')}, {units.counted(loaded, 'loaded file')}"
+        print(f"{name}: {programs}: each is the recorded one")
         for remark in tuned.remarks(stack):
             print(f"{name}: {remark}; tune it again")
     return 0
@@ -208,14 +210,11 @@ def _check(args: argparse.Namespace) -> int:
     help="take an MPI library and benchmarks that are installed as a stack",
 )
 def _adopt(args: argparse.Namespace) -> int:
-    parts = ("mpicc", "mpirun", "osu", "imb", "stream")
-    words = {part: getattr(args, part) for part in parts if getattr(args, part)}
+    words = {part: getattr(args, part) for part in ("mpicc", "mpirun", "osu", "imb", "stream") if getattr(args, part)}
     named = {part: Path(shutil.which(word) or word).absolute() for part, word in words.items()}
     if absent := next((file for file in named.values() if not file.exists()), None):
         raise PlumbError("no such file or folder", str(absent), "name one that is there")
-    if wrong := next((text for text in args.env if "=" not in text[1:]), None):
-        raise PlumbError(f"'{wrong}' is not NAME=VALUE", "plumb stack adopt --env", "such as OPAL_PREFIX=/opt/openmpi")
-    described, rows = adopt.describe(args.places, named, dict(text.partition("=")[::2] for text in args.env))
+    described, rows = adopt.describe(args.places, named, options.assignments(args.env, "--env"))
     name = args.called or f"{described.mpi.family}-{described.mpi.version}"
     if not _NAME.fullmatch(name):
         raise PlumbError(f"'{name}' cannot be the name of a stack", "plumb stack adopt", "--as NAME")

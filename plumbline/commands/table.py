@@ -96,7 +96,7 @@ _CORE: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
         "gate": (
             "gate",
             "compare a candidate with its baseline: PASS, FAIL, INCONCLUSIVE or INVALID",
-            "plumb gate --baseline main --candidate HEAD --stack openmpi --test 'stream|osu_pair'",
+            "plumb gate --baseline command:./old --candidate command:./new",
             {**OF_VERDICTS, "--for": GIT_ENDS},
         ),
         "calibrate": (

@@ -10,6 +10,7 @@ they are no figures of a campaign, a reference or a history.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import re
@@ -42,6 +43,7 @@ from plumbline.records import store
 from plumbline.records.launch import UNPROVEN, Disturbance, Launch
 from plumbline.records.model import Benchmark, Mpi, Placement, Record, Stack, Suite
 from plumbline.records.variant import Variant, WantedFigure
+from plumbline.stacks import manifest
 
 KIND = "command"
 #: seconds after which a command is ended
@@ -55,6 +57,18 @@ _OF_SHELL = re.compile(
 )
 
 
+def figure_rule(args: argparse.Namespace, command: str) -> FigureRule:
+    """How ``command`` reads the figure of another one: by its options ``--figure``, ``--unit`` and ``--better``.
+
+    Without them it is the time. Raises :class:`PlumbError` for a pattern without a number.
+    """
+    if args.figure is None:
+        return FigureRule(wall=True)
+    for fault in pattern_faults(args.figure, number=True):
+        raise PlumbError(f"'{args.figure}': {fault}", f"{command} --figure", "such as 'rate: (\\S+)'")
+    return FigureRule(pattern=args.figure, unit=args.unit or "1", better=args.better or "lower")
+
+
 def begin(
     both: tuple[str, str], terms: Terms, folder: Path | None, rule: FigureRule,
     points: Mapping[str, tuple[str, str]] | None = None,
@@ -62,10 +76,8 @@ def begin(
     """Begin a gate of two commands, of which ``rule`` reads the figure, and measure nothing; returns its folder.
 
     ``points`` are the commands of both sides at the points of a curve, by name; none: ``both`` as they are. Raises
-    :class:`PlumbError` for a side that is no command, a program that is not there, and a bad pattern.
+    :class:`PlumbError` for a side that is no command, and for a program that is not there.
     """
-    for fault in pattern_faults(rule.pattern, number=True) if rule.pattern is not None else ():
-        raise PlumbError(f"'{rule.pattern}': {fault}", "plumb gate --figure", "such as 'rate: (\\S+)'")
     name, figure = store.new_session(), "time" if rule.wall else "figure"
     context = {"rules": msgspec.to_builtins(Rules(figures={figure: rule})), "folder": str(Path.cwd())}
     couples = []
@@ -98,7 +110,10 @@ def _variant(role: str, spelling: str, context: dict[str, Any], figure: str) -> 
         raise PlumbError(message, where, f"write {KIND}:{outer}, or quote it")
     program = shutil.which(words[0]) if words else None
     if program is None:
-        raise PlumbError(f"there is no program {words[0] if words else 'named'}", where, "build it, or give its path")
+        lacking = words[0] if words else "named"
+        raise PlumbError(
+            f"there is no program {lacking}", where, manifest.that_has(lacking) or "build it, or give its path"
+        )
     variant = Variant.create(
         test=Path(program).name, name="", site="", partition="", stack=KIND, benchmark=KIND,
         placement=FREE, figures=[WantedFigure(name=figure, metric=figure, where={})], time_limit_s=LIMIT_S,

@@ -130,8 +130,7 @@ def answers(
 
 def status(all_answers: Collection[Answer]) -> int:
     """The exit status of all answers: that of the worst."""
-    order = list(STATUS)
-    return STATUS[max((answer.state for answer in all_answers), key=order.index)] if all_answers else 0
+    return STATUS[max((answer.state for answer in all_answers), key=list(STATUS).index, default="refuted")]
 
 
 def fresh_sessions(bad: Record) -> str:

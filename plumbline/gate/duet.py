@@ -181,8 +181,9 @@ def prove(launch: Launch, cpus: Cpus, partner: Launch | None) -> None:
         shorter = max(min(end - begin, last - start), 1e-9)
         launch.half.overlap = round(max(0.0, min(end, last) - max(begin, start)) / shorter, 4)
         if launch.half.overlap < OVERLAP:
-            both = f"both sides ran at the same time for {100 * launch.half.overlap:.0f} % of the shorter window"
-            disturb(launch, both)
+            disturb(
+                launch, f"both sides ran at the same time for {100 * launch.half.overlap:.0f} % of the shorter window"
+            )
 
 
 def disturb(launch: Launch, cause: str) -> None:
@@ -198,9 +199,8 @@ def folded(parts: Sequence[Launch]) -> Launch:
     It is disturbed only by what does not divide out.
     """
     causes = [cause for part in parts[:2] if not slowing.divides_out(part) for cause in part.disturbance.causes]
-    bad = next((part for part in parts if part.status != "ok"), parts[0])
     return structs.replace(
-        bad,
+        next((part for part in parts if part.status != "ok"), parts[0]),
         wall_s=sum(part.wall_s for part in parts),
         verified=all(part.verified for part in parts),
         reasons=list(dict.fromkeys(reason for part in parts for reason in part.reasons)),

@@ -51,8 +51,11 @@ def refuse_loss(results: Path, records: Iterable[Record]) -> None:
     held = {record.id: record.launches for record in records}
     for item in store.whole(results, "move it away, or start a new gate") if results.exists() else ():
         if held.get(item.id, [])[: len(item.launches)] != item.launches:
-            message = "the results of this gate have launches that its folder has not"
-            raise PlumbError(message, str(results), "bring the folder's pairs back, or start a new gate")
+            raise PlumbError(
+                "the results of this gate have launches that its folder has not",
+                str(results),
+                "bring the folder's pairs back, or start a new gate",
+            )
 
 
 class GateBench(driver.KeptLaunches):

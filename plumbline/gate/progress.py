@@ -111,12 +111,10 @@ def verdicts(contests: Sequence[Contest], judged: Sequence[tuple[Contest, Verdic
         Row(f"{names[contest.position]} {figure}", verdict)
         for (contest, verdict), figure in zip(judged, figures, strict=True)
     ]
-    lines = [text(rows), ""]
     pairs = [pair for contest in contests for pair in contest.launches]
     flagged = [sum(pair[side].disturbed for pair in pairs) for side in (0, 1)]
     replaced = sum(contest.replaced for contest in contests)
-    lines.append(
-        f"{counted(len(pairs), 'pair')}, {replaced} of them measured again; disturbed launches: "
+    return (
+        f"{text(rows)}\n\n{counted(len(pairs), 'pair')}, {replaced} of them measured again; disturbed launches: "
         f"{flagged[0]} of the baseline, {flagged[1]} of the candidate"
     )
-    return "\n".join(lines)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
@@ -66,8 +67,9 @@ def load(rules_file: Path | None, name: str) -> tuple[list[Entry], str]:
             try:
                 re.compile(pattern)
             except re.error as error:
-                message = f"rule {position}: '{pattern}' is not a regular expression: {error}"
-                raise PlumbError(message, str(file), "correct it") from error
+                raise PlumbError(
+                    f"rule {position}: '{pattern}' is not a regular expression: {error}", str(file), "correct it"
+                ) from error
     return entries, str(file)
 
 
@@ -92,6 +94,12 @@ def settle(variant: Variant, entries: Sequence[Entry], where: str, default: Pair
             ) from error
         figures.append(structs.replace(figure, tolerance=rule.tolerance, must_detect=rule.must_detect))
     return structs.replace(variant, figures=figures)
+
+
+def of_options(args: argparse.Namespace, **usual: Any) -> PairedRule:
+    """The rule of ``--tolerance`` and ``--must-detect``; ``usual`` has other members, and margins without an option."""
+    named = {name: getattr(args, name) for name in MARGINS if getattr(args, name) is not None}
+    return PairedRule(**{**usual, **named})
 
 
 def imposed(rule: PairedRule) -> tuple[list[Entry], str]:

@@ -260,8 +260,12 @@ def couple(
     if lost and not common:
         why = candidate.skips.get(lost[0], f"stack {labels[1]} has no {offered[0][lost[0]].benchmark}")
         message = f"{labels[1]} cannot run {len(lost)} of the {len(offered[0])} variants of {labels[0]}"
-        cure = "select others with --test, or add --common to compare what both can run"
-        raise sides.Unusable(candidate.side, f"{message}, such as {lost[0]}", why, cure)
+        raise sides.Unusable(
+            candidate.side,
+            f"{message}, such as {lost[0]}",
+            why,
+            "select others with --test, or add --common to compare what both can run",
+        )
     names = [name for name in offered[0] if name in offered[1]]
     notes = [f"not compared: {name} (only {labels[0]} can run it)" for name in lost] + list(remarks)
     if not names:

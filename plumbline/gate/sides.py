@@ -136,13 +136,13 @@ class Unusable(PlumbError):
         self.side, self.fault = side, PlumbError(message, where, cure)
 
 
-def resolve(role: str, spelling: str, stack: str | None, file: Path | None = None) -> Side:
+def resolve(role: str, spelling: str, stack: str | None, file: Path | None = None, where: str | None = None) -> Side:
     """The side that ``spelling`` names; a commit alone is built against ``stack``.
 
-    ``file`` is the plumb.yaml of an application.
+    ``file`` is the plumb.yaml of an application. ``where``: the argument of a command that is not plumb gate.
     Raises :class:`PlumbError` for a name that is neither stack nor commit, and for a commit without an installed stack.
     """
-    where = f"plumb gate --{role}"
+    where = where or f"plumb gate --{role}"
     named = parsed(spelling, where)
     installed = ", ".join(manifests.names()) or "none"
     stack = named["stack"][0] if "stack" in named else stack

@@ -92,8 +92,11 @@ def read(output: str, stage: Path, stacks: Mapping[str, str] = MappingProxyType(
         variant = checked(json.loads(file.read_text(encoding="utf-8")), str(file))
         mine = listing.variants.setdefault(variant.stack, {})
         if mine.setdefault(variant.name, variant) != variant:
-            where = f"partitions {mine[variant.name].partition} and {variant.partition}"
-            raise PlumbError(f"{variant.name} is there twice", where, "choose one: --partition NAME")
+            raise PlumbError(
+                f"{variant.name} is there twice",
+                f"partitions {mine[variant.name].partition} and {variant.partition}",
+                "choose one: --partition NAME",
+            )
     return listing
 
 
@@ -107,8 +110,11 @@ def _require(listing: Listing, stack: str, system: str | None, log: Path) -> Non
     here = site.load(name)
     parts = [site.partition(here, partition)] if partition else here.partitions
     if manifests.load(stack).provider != source.PROVIDER and not any(stack in part.stacks for part in parts):
-        cure = f"plumb site init --site {name} --partition {parts[0].name} --offer-also {stack}"
-        raise PlumbError(f"site {name} does not offer stack {stack}", str(site.folder(name)), cure)
+        raise PlumbError(
+            f"site {name} does not offer stack {stack}",
+            str(site.folder(name)),
+            f"plumb site init --site {name} --partition {parts[0].name} --offer-also {stack}",
+        )
     message = cases.last_words(log.read_text(encoding="utf-8", errors="replace"))
     if message != cases.NONE_SELECTED:
         raise PlumbError(f"no test ran: {message}", str(log), cases.WHOLE)

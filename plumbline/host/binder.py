@@ -187,20 +187,18 @@ def resolve(
     default: this host. ``machine``: its name in errors. ``allowed``: CPUs that may be used, as a list like ``0-3,8`` or
     as numbers. Raises :class:`PlumbError` with the binder's own line for what cannot be satisfied.
     """
-    arguments = ["--print", "--placement", placement]
     if allowed is not None and not isinstance(allowed, str):
         allowed = ",".join(str(cpu) for cpu in allowed)
-    for option, value in (
-        ("--threads", threads),
-        ("--memory", memory),
-        ("--ranks", ranks),
-        ("--topology", topology),
-        ("--machine", machine),
-        ("--allowed", allowed),
-    ):
-        if value is not None:
-            arguments += [option, str(value)]
-    text = ask(arguments)
+    options = {
+        "placement": placement,
+        "threads": threads,
+        "memory": memory,
+        "ranks": ranks,
+        "topology": topology,
+        "machine": machine,
+        "allowed": allowed,
+    }
+    text = ask(["--print", *(f"--{name}={value}" for name, value in options.items() if value is not None)])
     try:
         msgspec.json.decode(text, type=Printed)
         return msgspec.json.decode(text, type=Plan)

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
@@ -183,17 +184,13 @@ class Reader:
         quotas = []  # type: List[float]
         limits = []  # type: List[int]
         for folder in self._cgroup_folders():
-            quota = (self.text(folder + "/cpu.max") or "").split()
-            if len(quota) == 2 and quota[0] != "max":
-                quotas.append(int(quota[0]) / int(quota[1]))
-            period = self.number(folder + "/cpu.cfs_period_us")
-            slice_us = self.number(folder + "/cpu.cfs_quota_us")
-            if period and slice_us and slice_us > 0:
-                quotas.append(slice_us / period)
-            for name in ("memory.max", "memory.limit_in_bytes"):
-                limit = self.number(folder + "/" + name)
-                if limit is not None and limit < 1 << 60:
-                    limits.append(limit)
+            # quota and period; the quota is "max" (version 2) or -1 without a limit
+            version_2 = (self.text(folder + "/cpu.max") or "").split()
+            version_1 = [self.text(f"{folder}/cpu.cfs_{name}_us") or "" for name in ("quota", "period")]
+            pairs = [pair for pair in (version_2, version_1) if len(pair) == 2 and all(map(str.isdigit, pair))]
+            quotas += [int(quota) / int(period) for quota, period in pairs]
+            sizes = self.numbers([folder + "/memory.max", folder + "/memory.limit_in_bytes"])
+            limits += [size for size in sizes if size < 1 << 60]
         return {
             "cpu_quota": min(quotas, default=None),
             "memory_limit_bytes": min(limits, default=None),
@@ -239,11 +236,9 @@ def parse_dmidecode(text: str) -> Dict[str, Any]:
         facts["memory_mts"] = int(rate.group(1))
     if width and int(width.group(1)) >= 8:
         facts["memory_bytes_per_transfer"] = int(width.group(1)) // 8
-    if channels and None not in channels:
-        known = [item for item in channels if item]
-        sockets = [sum(1 for item in known if item[0] == socket_) for socket_ in {item[0] for item in known}]
-        if len(set(sockets)) == 1:
-            facts["memory_channels_per_package"] = sockets[0]
+    per_socket = set(Counter(item[0] for item in channels if item).values())
+    if len(per_socket) == 1 and None not in channels:
+        facts["memory_channels_per_package"] = per_socket.pop()
     return facts
 
 
@@ -275,10 +270,8 @@ def topology(program: Optional[str] = None) -> Tuple[Optional[str], str]:
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / "topology.xml"
         commands = [[program, "--export-topology", str(file)]] if program else []
-        for name in ("lstopo-no-graphics", "lstopo"):
-            path = shutil.which(name)
-            if path:
-                commands.append([path, "--of", "xml", "--force", str(file)])
+        programs = map(shutil.which, ("lstopo-no-graphics", "lstopo"))
+        commands += [[path, "--of", "xml", "--force", str(file)] for path in programs if path]
         for command in commands:
             done, reason = _answer(command)
             text = Reader().text(str(file)) or ""
@@ -449,25 +442,21 @@ class Node:
 
     def mount(self, folder: Path) -> Dict[str, Any]:
         """The mount that ``folder`` (the shared one) lies on: the longest mount point above it."""
-        place, best = str(folder.resolve()), None  # type: Tuple[str, Optional[List[str]]]
-        for line in (self.reader.text("proc/self/mounts") or "").splitlines():
-            words = line.split()
-            point = words[1].replace("\\040", " ")
-            inside = place == point or place.startswith(point.rstrip("/") + "/")
-            if inside and (best is None or len(point) >= len(best[1])):
-                best = [words[0], point, words[2]]
-        if best is None:
+        place = str(folder.resolve())
+        mounts = [line.split() for line in (self.reader.text("proc/self/mounts") or "").splitlines()]
+        points = {point.replace("\\040", " "): (kind, source) for source, point, kind, *_ in mounts}  # the last counts
+        above = [point for point in points if place == point or place.startswith(point.rstrip("/") + "/")]
+        if not above:
             self.missing["mount"] = f"/proc/self/mounts names no mount for {place}"
             return {}
-        return {"path": best[1], "type": best[2], "source": best[0]}
+        path = max(above, key=len)
+        return {"path": path, "type": points[path][0], "source": points[path][1]}
 
     def tools(self) -> Dict[str, Dict[str, str]]:
         """Compilers and tools on PATH with the first line of their ``--version``."""
         versions = {}
-        for name in TOOLS:
-            path = shutil.which(name)
-            if path is None:
-                continue
+        there = {name: shutil.which(name) for name in TOOLS}
+        for name, path in ((name, path) for name, path in there.items() if path):
             text, reason = _answer([path, "--version"])
             lines = (text or "").strip().splitlines()
             versions[name] = {"path": path, "version": lines[0][:200] if lines else ""}
@@ -490,9 +479,8 @@ class Node:
             text, reason = _answer(["scontrol", "show", "config"])
             if text is None:
                 self.missing["scheduler"] = reason
-            for key, value in re.findall(r"^(\w+)\s*=\s*(.*?)\s*$", text or "", re.MULTILINE):
-                if key in SLURM:
-                    settings[key] = value
+            known = dict(re.findall(r"^(\w+)\s*=\s*(.*?)\s*$", text or "", re.MULTILINE))
+            settings.update({key: known[key] for key in SLURM if key in known})
         constrain = next((text for text in map(self.reader.text, (path[1:] for path in CGROUP_CONF)) if text), None)
         if constrain is None:
             self.missing["scheduler.ConstrainCores"] = "none of {} can be read".format(", ".join(CGROUP_CONF))
@@ -569,16 +557,11 @@ class Node:
         }
 
 
-def distribution(reader: Reader) -> Optional[str]:
-    """PRETTY_NAME of /etc/os-release."""
-    return _first(r"^PRETTY_NAME=\"?(.*?)\"?$", reader.text("etc/os-release"))
-
-
 def collect(name: str, output: Path, job: Optional[str] = None, root: Path = Path("/")) -> Dict[str, Any]:
     """All facts of this node; the times are taken first, because nodes are compared by them."""
     now, monotonic = time.time(), time.monotonic()
-    reader = Reader(root)
-    node = Node(reader)
+    node = Node(Reader(root))
+    distribution = _first(r"^PRETTY_NAME=\"?(.*?)\"?$", node.reader.text("etc/os-release"))
     return {
         "schema": 1,
         "host": name,
@@ -586,7 +569,7 @@ def collect(name: str, output: Path, job: Optional[str] = None, root: Path = Pat
         "time": now,
         "monotonic": monotonic,
         **node.common(),
-        "distribution": node.known("distribution", distribution(reader), "etc/os-release"),
+        "distribution": node.known("distribution", distribution, "etc/os-release"),
         "cpu": node.cpu(),
         **node.counts(),
         "numa": node.numa(),

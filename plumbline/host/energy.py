@@ -18,6 +18,7 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
+from plumbline.base import programs
 from plumbline.base.units import cpu_ranges
 from plumbline.host import nvml
 from plumbline.host.collector import CPUS, Reader
@@ -49,11 +50,10 @@ class _Event:
     def __init__(self, kind: int, config: int, cpu: int, microjoules: Fraction) -> None:
         """``microjoules``: the energy of one count. Raises OSError if the kernel refuses."""
         attributes = _Attributes(type=kind, size=ctypes.sizeof(_Attributes), config=config)
-        library = ctypes.CDLL(None, use_errno=True)
         call = CALLS.get(platform.machine())
         if call is None:
             raise OSError(f"perf_event_open is not known on {platform.machine()}")
-        opened = library.syscall(ctypes.c_long(call), ctypes.byref(attributes), -1, cpu, -1, CLOSE_ON_EXEC)
+        opened = programs.LIBC.syscall(ctypes.c_long(call), ctypes.byref(attributes), -1, cpu, -1, CLOSE_ON_EXEC)
         if opened < 0:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
         self._file = io.FileIO(opened)
@@ -92,8 +92,9 @@ class Meter:
         return tuple(counter.read() for counter in self.counters)
 
     def __str__(self) -> str:
-        names = ", ".join(counter.name for counter in self.counters)
-        return f"not read: {self.missing}" if self.missing else f"{self.source}: {names}"
+        if self.missing:
+            return f"not read: {self.missing}"
+        return f"{self.source}: {', '.join(counter.name for counter in self.counters)}"
 
 
 def find(root: Path = Path("/")) -> Meter:

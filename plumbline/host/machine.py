@@ -188,14 +188,13 @@ def _read(document: ElementTree.Element, name: str) -> Machine:
         NumaNode(int(i.attrib["os_index"]), int(i.attrib.get("local_memory", 0)), cpus(i)) for i in objects["NUMANode"]
     ]
     packages = [Package(index, cpus(item)) for index, item in enumerate(objects.get("Package", []))]
-    # Virtual machines may show neither cores nor packages.
-    cores = [Core(cpus(item)) for item in with_cpus("Core") or with_cpus("PU")]
     return Machine(
         name=name,
         packages=tuple(package for package in packages if package.cpus) or (Package(0, cpus(root)),),
         numa_nodes=tuple(sorted(_without_borrowed_cpus(nodes, usable), key=lambda node: node.index)),
         l3s=tuple(cache(item) for item in with_cpus("L3Cache")),
-        cores=tuple(cores),
+        # virtual machines may show neither cores nor packages
+        cores=tuple(Core(cpus(item)) for item in with_cpus("Core") or with_cpus("PU")),
         last_level_caches=tuple(cache(item) for item in outermost.values() if cpus(item)),
         distances=_distances(document),
         caches=tuple(cache(item) for level in range(1, 6) for item in with_cpus(f"L{level}Cache")),
@@ -205,9 +204,8 @@ def _read(document: ElementTree.Element, name: str) -> Machine:
 
 def _distances(document: ElementTree.Element) -> dict[tuple[int, int], int]:
     """(from, to) -> relative latency, where the firmware gave a table."""
-    for table in document.findall("distances2"):
-        if table.attrib.get("type") != "NUMANode" or table.attrib.get("indexing", "os") != "os":
-            continue
+    tables = document.findall("distances2[@type='NUMANode']")
+    for table in (table for table in tables if table.get("indexing", "os") == "os"):
         indices = [int(word) for part in table.findall("indexes") for word in (part.text or "").split()]
         values = [int(word) for part in table.findall("u64values") for word in (part.text or "").split()]
         pairs = [(a, b) for a in indices for b in indices]
@@ -237,11 +235,8 @@ def numa_threads(machines: Iterable[Machine]) -> list[int]:
 
 def cpu_nodes(machines: Iterable[Machine]) -> list[int]:
     """OS indices of the NUMA nodes that hold CPUs, one per group of CPUs (high-bandwidth memory shares its CPUs)."""
-    indices: set[int] = set()
-    for machine in machines:
-        homes = (machine.home_node(cpu) for cpu in machine.cpus)
-        indices |= {node.index for node in homes if node is not None}
-    return sorted(indices) or [0]
+    homes = (machine.home_node(cpu) for machine in machines for cpu in machine.cpus)
+    return sorted({node.index for node in homes if node is not None}) or [0]
 
 
 def memory_nodes(machines: Iterable[Machine]) -> list[int]:
@@ -258,8 +253,8 @@ def memories(machines: Iterable[Machine]) -> list[str]:
     """Memory policies of one rank: without a distance table, which node is ``remote`` is unknown, and all are taken."""
     policies = {"local": None, "interleave": None}
     for machine in machines:
-        far = ["remote"] if machine.distances else [f"node:{node.index}" for node in machine.with_memory]
-        policies |= dict.fromkeys(far)
+        nodes = (f"node:{node.index}" for node in machine.with_memory)
+        policies |= dict.fromkeys(["remote"] if machine.distances else nodes)
     return list(policies)
 
 

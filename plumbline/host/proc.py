@@ -45,11 +45,10 @@ def stat(folder: Path) -> Stat:
     values = rest.split()
     if len(values) < 20:
         raise ProcessLookupError(f"{folder} is of no process")
-    name = head.partition("(")[2]
     user, system, user_of_children, system_of_children = map(int, values[11:15])
     return Stat(
         int(folder.name),
-        name,
+        head.partition("(")[2],
         values[0],
         int(values[1]),
         user + system,
@@ -82,8 +81,8 @@ def ran_s(proc: Path, process: Stat) -> float:
         return process.cpu_ticks / os.sysconf("SC_CLK_TCK")
 
 
-def environments() -> Iterator[tuple[str, list[bytes]]]:
-    """The name of each process that this one may look into, and the variables that its program began with."""
+def environments() -> Iterator[tuple[Stat, list[bytes]]]:
+    """Each process that this one may look into, and the variables that its program began with."""
     for folder in PROC.glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it has ended, or is another user's
-            yield stat(folder).name, (folder / "environ").read_bytes().split(b"\0")
+            yield stat(folder), (folder / "environ").read_bytes().split(b"\0")

@@ -223,8 +223,6 @@ def _disturbed(each: Standing, together: tuple[int, int]) -> str | None:
 
 
 def _decide(series: list[Pairs], rule: PairedRule) -> list[Verdict]:
-    if not series:
-        return []
     standings = standing(series, rule)
     survives = np.ones(len(series), dtype=bool)
     for claim in (paired.FAIL, paired.GAIN):

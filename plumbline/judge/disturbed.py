@@ -57,18 +57,15 @@ class Disturbed:
         words = f"{self.restless} of the {self.counting} pairs that count were disturbed{who}"
         return words if 2 * self.restless > self.counting else ""
 
-    @property
-    def is_alike(self) -> bool:
-        """Whether most launches of both sides were disturbed, and as often on either as chance explains."""
-        return 2 * min(self.launches) > self.pairs and two_sided(*self.alone) > ALIKE
-
     def doubt(self, together: tuple[int, int] = (0, 0), is_far: bool = False) -> str | None:
         """Why neither PASS nor FAIL may be given, or None. ``together`` is :func:`together` of the gate's variants.
 
         ``is_far``: the sides differ by more than disturbance that is alike on both explains.
         """
         doubt = self._one_sided(self.alone, f"of {self.pairs} launches each")
-        if not doubt and self.mostly and not (is_far and self.is_alike):
+        # on both sides most launches were disturbed, and as often on either as chance explains
+        are_alike = 2 * min(self.launches) > self.pairs and two_sided(*self.alone) > ALIKE
+        if not doubt and self.mostly and not (is_far and are_alike):
             return f"{self.mostly}: measure on a quiet host; plumb doctor says what disturbs"
         if not doubt and (together[0] - together[1]) * (self.alone[0] - self.alone[1]) > 0:
             return self._one_sided(together, "of the launches of all variants")

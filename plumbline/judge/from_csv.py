@@ -35,9 +35,10 @@ def pairs(file: Path, better: Better) -> list[Pairs]:
     for name in PAIRS:
         if header.count(name) != 1:
             number = "no" if name not in header else "more than one"
-            cure = f"the first line has to be {','.join(PAIRS)}"
             seen = ", ".join(header)[:80] or "nothing"
-            raise PlumbError(f"{number} column '{name}' among: {seen}", f"{file}:1", cure)
+            raise PlumbError(
+                f"{number} column '{name}' among: {seen}", f"{file}:1", f"the first line has to be {','.join(PAIRS)}"
+            )
     places = [header.index(name) for name in PAIRS]
     cells: dict[str, list[tuple[int, str, str]]] = defaultdict(list)
     for line, row in rows:
@@ -147,8 +148,11 @@ def series(file: Path, better: Better) -> list[Series]:
         number = int(row["index"]) if row["index"].isdecimal() else index
         if entry.index and number <= entry.index[-1]:
             position = "twice" if number == entry.index[-1] else f"after {entry.index[-1]}"
-            cure = "put the rows in the order measured, with increasing indices"
-            raise PlumbError(f"series {entry.name} has index {number} {position}", where, cure)
+            raise PlumbError(
+                f"series {entry.name} has index {number} {position}",
+                where,
+                "put the rows in the order measured, with increasing indices",
+            )
         entry.index.append(number)
         entry.values.append(value)
         texts[row["series"]].append(row["value"])

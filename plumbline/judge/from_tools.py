@@ -101,7 +101,7 @@ def _files(place: Path) -> list[Path]:
 def _runs(place: Path) -> dict[str, list[Run]]:
     """The runs of each benchmark in a file or folder, oldest first."""
     read = map(tools.read, _files(place))
-    runs = group((name, (run.when, values)) for run in read for name, values in run.repetitions.items())
+    runs = group((name, (when, values)) for when, repetitions in read for name, values in repetitions.items())
     return {name: sorted(known) for name, known in runs.items()}
 
 
@@ -146,7 +146,8 @@ def _pairs(name: str, old: list[Run], new: list[Run], where: str) -> Pairs:
         notes = (f"the last run of the {('baseline', 'candidate')[last]} has no pair and does not count",)
     turns = [{first[1], second[1]} for first, second in zip(order[::2], order[1::2], strict=False)]
     if len(order) % 2 or {0} in turns or {1} in turns or len(dict(order)) < len(order):
-        message = f"{name}: {len(old)} and {len(new)} runs that were not made by turns show no pairs: no verdict"
-        raise PlumbError(message, where, CURE)
+        raise PlumbError(
+            f"{name}: {len(old)} and {len(new)} runs that were not made by turns show no pairs: no verdict", where, CURE
+        )
     sides = [[repr(_median(run)) for run in runs[: len(turns)]] for runs in (old, new)]
     return fixed_pairs(name, sides, "lower", where, notes)

@@ -140,14 +140,15 @@ def followed(series: Series, settings: Settings, notes: Sequence[Note] = ()) -> 
         around = slice(change.index - 1, change.index + 1)  # the last point before the change, the first one after it
         noted = between(notes, series.key["site"], *series.times[around]) if notes else []
         commits = [commit for commit in series.commits[around] if commit]
-        alarm = {
-            "index": series.index[change.index],
-            "seen_at": series.index[change.seen_at],
-            "ratio": round(change.ratio, 6),
-            "direction": "worse" if (change.ratio > 1) == (series.better == "lower") else "better",
-            **nonempty(notes=[note.text for note in noted], commits=commits if len(set(commits)) == 2 else []),
-        }
-        alarms.append(alarm)
+        alarms.append(
+            {
+                "index": series.index[change.index],
+                "seen_at": series.index[change.seen_at],
+                "ratio": round(change.ratio, 6),
+                "direction": "worse" if (change.ratio > 1) == (series.better == "lower") else "better",
+                **nonempty(notes=[note.text for note in noted], commits=commits if len(set(commits)) == 2 else []),
+            }
+        )
     return Followed(
         series.name,
         "worse" if any(alarm["direction"] == "worse" for alarm in alarms) else "steady",

@@ -23,7 +23,7 @@ HYBRID, MPI, NONE, FEW = "hybrid wins", "pure MPI wins", "no difference seen", "
 MEANING = "ratio of speeds: above 1 the hybrid code is faster; the interval allows for the choice of both"
 APART = (
     "the interval knows nothing of how sessions differ: of codes measured in sessions of their own, a winner is named "
-    f"where the ratio exceeds {unpaired.allowance():.2f} too"
+    f"where the ratio exceeds {unpaired.ALLOWED:.2f} too"
 )
 
 

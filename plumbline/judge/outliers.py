@@ -45,12 +45,12 @@ class Margins:
     must_detect: float = 0.10
 
     def __post_init__(self) -> None:
-        for name, value in (("--tolerance", self.min_effect), ("--must-detect", self.must_detect)):
-            if not math.isfinite(value) or not 0 <= value <= 10:
-                raise PlumbError(f"{name} is {value:g}", "plumb outliers", "give a fraction, such as 0.05 for 5 %")
         if self.must_detect <= self.min_effect:
-            fault = f"--tolerance {self.min_effect:g}, --must-detect {self.must_detect:g}"
-            raise PlumbError(fault, "plumb outliers", "--must-detect has to be the larger one")
+            raise PlumbError(
+                f"--tolerance {self.min_effect:g}, --must-detect {self.must_detect:g}",
+                "plumb outliers",
+                "--must-detect has to be the larger one",
+            )
 
 
 class OddMember(Struct, frozen=True, omit_defaults=True):
@@ -336,8 +336,9 @@ def _launches_needed(part: _Part, error: float, margins: Margins) -> int | None:
 def closing(verdicts: Sequence[Verdict]) -> str:
     """The line for people: the verdict, how many of each, what is slower in most classes or what is not known."""
     fine = "a member slower by {} would have been found in every class"
-    start = f"outliers: {{}}: {counted(len(verdicts), 'class')}: "
-    return statement.closing(verdicts, start, fine, f"slower: {_slower(verdicts)}")
+    return statement.closing(
+        verdicts, f"outliers: {{}}: {counted(len(verdicts), 'class')}: ", fine, f"slower: {_slower(verdicts)}"
+    )
 
 
 def _slower(verdicts: Sequence[Verdict]) -> str:

@@ -98,9 +98,7 @@ def faults(pairs: Pairs) -> list[str]:
     """Why ``pairs`` cannot be judged, most telling first; empty if they can."""
     if pairs.faults:
         return list(pairs.faults)
-    baseline, candidate = _array(pairs.baseline.values), _array(pairs.candidate.values)
-    if baseline is None or candidate is None:
-        return ["a value is missing or no number"]
+    baseline, candidate = (np.asarray(side.values, np.float64) for side in (pairs.baseline, pairs.candidate))
     reasons = []
     if baseline.size != candidate.size:
         reasons.append(f"{baseline.size} values of the baseline, {candidate.size} of the candidate")
@@ -113,13 +111,6 @@ def faults(pairs: Pairs) -> list[str]:
     if not reasons:
         reasons += _not_measured(baseline, candidate, pairs.better)
     return reasons
-
-
-def _array(values: Sequence[float]) -> Floats | None:
-    try:
-        return np.array([math.nan if value is None else float(value) for value in values], dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        return None
 
 
 def _not_measured(baseline: Floats, candidate: Floats, better: Better) -> list[str]:
@@ -162,27 +153,30 @@ def read_couples(file: Path, baseline: str | None = None) -> list[tuple[Record, 
     Of a single couple, ``baseline`` (the beginning of an id) may say which record is the baseline. Raises
     :class:`PlumbError` for a damaged file and for records that do not form couples.
     """
-    records: list[Record] = []
-    for item in store.read(file):
-        if isinstance(item, store.Damage):
-            where = f"{item.file}:{item.line}" if item.line else str(item.file)
-            kind = "damaged record" if item.line else "no session file"
-            raise PlumbError(f"{kind}: {item.reason}", where, "give a whole session file")
-        records.append(item)
+    records = store.whole(file, "give a whole session file")
     if not records or len(records) % 2:
-        cure = "give a session of plumb gate or of plumb launch BASELINE.json CANDIDATE.json"
-        raise PlumbError(f"{len(records)} records, a gate needs two of each variant", str(file), cure)
+        raise PlumbError(
+            f"{len(records)} records, a gate needs two of each variant",
+            str(file),
+            "give a session of plumb gate or of plumb launch BASELINE.json CANDIDATE.json",
+        )
     if baseline is not None and _named(baseline, records, file) == 1:
         records.reverse()
     matched = list(zip(records[::2], records[1::2], strict=True))
     for first, second in matched:
         names = [record.variant.name for record in (first, second)]
         if len(matched) > 1 and names[0] != names[1]:
-            cure = "give a session of plumb gate, or one of two variants"
-            raise PlumbError(f"'{names[0]}' and '{names[1]}' are not the two sides of one variant", str(file), cure)
+            raise PlumbError(
+                f"'{names[0]}' and '{names[1]}' are not the two sides of one variant",
+                str(file),
+                "give a session of plumb gate, or one of two variants",
+            )
         if baseline is None and (first.side == "candidate" or second.side == "baseline"):
-            cure = "give the session as the gate wrote it, or say with --baseline which record is the baseline"
-            raise PlumbError(f"the candidate of '{names[0]}' comes before its baseline", str(file), cure)
+            raise PlumbError(
+                f"the candidate of '{names[0]}' comes before its baseline",
+                str(file),
+                "give the session as the gate wrote it, or say with --baseline which record is the baseline",
+            )
     return matched
 
 
@@ -191,8 +185,11 @@ def _named(baseline: str, records: list[Record], file: Path) -> int:
     chosen = [position for position, record in enumerate(records) if record.id.startswith(baseline)]
     if len(chosen) != 1 or len(records) != 2:
         ids = ", ".join(record.id for record in records)
-        cure = "give an id" if len(records) == 2 else "in a session of plumb gate the baselines are known"
-        raise PlumbError(f"'{baseline}' names {len(chosen)} of the records {ids}", str(file), cure)
+        raise PlumbError(
+            f"'{baseline}' names {len(chosen)} of the records {ids}",
+            str(file),
+            "give an id" if len(records) == 2 else "in a session of plumb gate the baselines are known",
+        )
     return chosen[0]
 
 
@@ -349,7 +346,7 @@ def _pairs(
     unproven = [launch.unproven for record, _ in sides for launch in record.launches if launch.unproven][:1]
     beside = slowing.slowing([record.launches for record, _ in sides], wanted)
     notes = [f"side by side they slow one another by at most {percent(math.expm1(beside.high / SCALE))}"]
-    notes = unproven + notes * beside.is_known
+    notes = unproven + notes * (0 < beside.high < slowing.UNKNOWN)
     return Pairs(
         name, baseline, candidate, better, faults[:3], _rule_of(wanted), is_fixed, seen, tuple(notes), slowing=beside
     )

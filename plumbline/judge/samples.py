@@ -6,7 +6,6 @@ kernel, curves and matrices of a page from the launches of one record.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -161,15 +160,11 @@ def _remarks(rows: Sequence[AnyRecord]) -> dict[str, list[str]]:
         if disturbed := sum(row.disturbed_count for row in node_rows):
             remarks[node].append(f"{disturbed} of {sum(row.launch_count for row in node_rows)} launches disturbed")
     for name in provenance.SETTINGS:
-        settings = [json.dumps(row.host.get(name)) for row in rows]
+        known = [row.host.get(name) for row in rows]
+        settings = ["unknown" if setting is None else str(setting) for setting in known]
         usual, often = Counter(settings).most_common(1)[0]
         for row, setting in zip(rows, settings, strict=True):
-            text = f"{name} {_plain(setting)}, most have {_plain(usual)}"
+            text = f"{name} {setting}, most have {usual}"
             if setting != usual and 2 * often > len(rows) and text not in remarks[row.nodes[0]]:
                 remarks[row.nodes[0]].append(text)
     return remarks
-
-
-def _plain(text: str) -> str:
-    value = json.loads(text)
-    return "unknown" if value is None else str(value)

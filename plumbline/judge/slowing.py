@@ -62,11 +62,6 @@ class Slowing:
         """The log ratio in 1e-9 that a slowdown of must-detect may be larger than it looks."""
         return self.high + max(self.swayed, round(rule.detected * self.waited / SCALE))
 
-    @property
-    def is_known(self) -> bool:
-        """Whether there were enough launches alone."""
-        return 0 < self.high < UNKNOWN
-
 
 def divides_out(part: Launch) -> bool:
     """Whether all that disturbed a launch takes time in proportion to the time that a program runs."""

@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 from plumbline import schedulers
 from plumbline.base import group, paths
-from plumbline.base.units import US, counted, human_bytes, percent
+from plumbline.base.units import US, counted, human_bytes, percent, some
 from plumbline.host import proc
 from plumbline.host.limits import WORKING_SET
 from plumbline.launch import environment, process, program_files
@@ -28,7 +28,7 @@ from plumbline.launch.observed import WORKED, Rule, always, worked
 from plumbline.launch.output import IMPROPERLY, Output, Written
 from plumbline.launch.prepare import MPI_SUITES, Prepared
 from plumbline.launch.witness import disturbance, processes
-from plumbline.launch.witness.compare import MISSING, MOVED, OUTSIDE, UNBOUND, Nodes, compare, compare_nodes
+from plumbline.launch.witness.compare import MISSING, MOVED, OUTSIDE, UNBOUND, compare, compare_nodes
 from plumbline.launch.witness.model import RankWitness
 from plumbline.launch.witness.processes import everyone
 from plumbline.parsers import osu
@@ -106,22 +106,13 @@ def _ended_well(run: Run) -> bool:
     return run.ended.status == "ok"
 
 
-def _failed(run: Run) -> bool:
-    return run.ended.status != "ok"
-
-
-def _is_bound(run: Run) -> bool:
-    return bool(run.job.plan.bound)
-
-
 def _misplaced(run: Run) -> list[str]:
     job, layout, here = run.job, run.job.ranks.layout, schedulers.host_name()
     if layout.nodes == 1:
         names = sorted({item.host for item in run.seen}) or [here]
         return compare(job.plan, run.seen, dict.fromkeys(names, layout.ranks_per_node), binds=job.binds)
-    known = tuple(item["hostname"] for item in job.record.hosts or [] if item["hostname"])
-    nodes = Nodes(layout.nodes, layout.ranks_per_node, layout.round_robin, here, known)
-    return compare_nodes(job.plan, run.seen, nodes, binds=job.binds)
+    known = [item["hostname"] for item in job.record.hosts or [] if item["hostname"]]
+    return compare_nodes(job.plan, run.seen, layout, here, known, binds=job.binds)
 
 
 def left_by_ranks(orphans: Sequence[proc.Stat], job: Prepared) -> list[proc.Stat]:
@@ -131,8 +122,8 @@ def left_by_ranks(orphans: Sequence[proc.Stat], job: Prepared) -> list[proc.Stat
 
 
 def _daemons(run: Run) -> list[str]:
-    here = os.uname().nodename  # as witnesses name it
-    return processes.unseen_orphans(run.seen, left_by_ranks(run.ended.orphans, run.job), here)
+    # the host by the name that witnesses have
+    return processes.unseen_orphans(run.seen, left_by_ranks(run.ended.orphans, run.job), os.uname().nodename)
 
 
 def _scheduled(run: Run) -> list[str]:
@@ -148,10 +139,6 @@ def _impossible(run: Run) -> list[str]:
     return [words] if share > most else []
 
 
-def _degraded(run: Run) -> list[str]:
-    return run.output.degraded()
-
-
 def _files(run: Run) -> list[str]:
     return program_files.note(run.job.record, run.seen)
 
@@ -165,7 +152,7 @@ def _settings(run: Run) -> list[str]:
     """Settings that the ranks' MPI libraries do not have; those of the launch are set."""
     requested = run.job.settings
     run.launch.settings = SettingsSeen(requested, {}) if requested else None
-    if not requested or _failed(run):
+    if not requested or not _ended_well(run):
         return []
     lines = [line for text in run.output.of_ranks() for line in text.splitlines()]
     family = run.job.ranks.launcher.family
@@ -193,8 +180,7 @@ def _of_build(run: Run) -> list[str]:
     reasons = []
     for words, names in zip((STALE, BUILD), run.of_build, strict=True):
         shown = [f"{name} ({how})" for name, how in names.items()]
-        more = f" and {len(shown) - program_files.SHOWN} more" if len(shown) > program_files.SHOWN else ""
-        reasons += [f"{words}: {', '.join(shown[: program_files.SHOWN])}{more}"] if shown else []
+        reasons += [f"{words}: {some(shown, program_files.SHOWN)}"] if shown else []
     return reasons
 
 
@@ -422,17 +408,17 @@ def costs(ranks: Sequence[RankSeen]) -> dict[str, str]:
     }
 
 
-_FAILURE: Rule[Run] = Rule(_failed, Run.why_ended, {IMPROPERLY: "let each rank call MPI_Finalize"})
+_FAILURE: Rule[Run] = Rule(always, Run.why_ended, {IMPROPERLY: "let each rank call MPI_Finalize"})
 #: in the order of the reasons: how the launch ended, the places and libraries of its ranks, their work, their figures
 RULES: tuple[Rule[Run], ...] = (
     Rule(always, attrgetter("changed"), {program_files.CHANGED: _own_copy}),
     Rule(always, _of_build, {BUILD: _own_copy, STALE: "the next command builds it again"}),
     _FAILURE,
     Rule(always, _impossible),
-    Rule(always, _degraded),
+    Rule(always, attrgetter("output.degraded")),
     Rule(always, attrgetter("damaged")),
     Rule(always, _misplaced, _PLACES),
-    Rule(_is_bound, _daemons, _HELPERS),
+    Rule(attrgetter("job.plan.bound"), _daemons, _HELPERS),
     Rule(always, _scheduled),
     Rule(always, _libraries, _WORLD),
     Rule(always, _files),

@@ -250,52 +250,42 @@ class Meter:
     """Made just before a launch on ``nodes`` nodes; :meth:`used` is asked just after it."""
 
     def __init__(self, nodes: int, environment: Mapping[str, str]) -> None:
-        self._nodes, self._environment = nodes, environment
-        self._scheduler = schedulers.current(environment)
-        self._missing: str | None = None
+        self._nodes, self._environment, self._scheduler = nodes, environment, schedulers.current(environment)
         meters = (energy.find(), energy.gpus()) if nodes == 1 else ()
         self._first = [energy.Reading.now(meter) if meter else None for meter in meters]
-        self._before = frozenset(self._steps()) if nodes > 1 else frozenset()
+        self._before: Mapping[str, schedulers.Step] = {}
+        with contextlib.suppress(PlumbError):  # the steps are asked for again after the launch
+            self._before = self._scheduler.steps(environment) if nodes > 1 else {}
         self._begin = time.time()
 
     def used(self) -> Used:
         """The energy used since this object was made; on several nodes, this waits :data:`LATE_S` at most."""
-        if self._nodes > 1:
+        if self._nodes == 1:
+            first = self._first
+            processors, gpus = (start.until(energy.Reading.now(start.meter)) if start else None for start in first)
+            return Used(processors, gpus)
+        try:
             return self._by_steps()
-        processors, gpus = (start.until(energy.Reading.now(start.meter)) if start else None for start in self._first)
-        return Used(processors, gpus)
+        except PlumbError as error:
+            return Used(remarks=(f"no joules: {error}",))
 
     def _by_steps(self) -> Used:
         if (source := self._scheduler.energy_source()) is None:
             return Used()
         deadline = time.monotonic() + LATE_S
-        while not (new := self._new()) and not self._missing and time.monotonic() < deadline:
+        while not (new := self._new()) and time.monotonic() < deadline:
             time.sleep(PAUSE_S)
         on_all = [step for step in new if step.nodes == self._nodes]
         if len(new) == len(on_all) == 1 and on_all[0].joules:
             return Used({source: on_all[0].joules})
         seen = [f"{step.joules or 'no'} J on {units.counted(step.nodes, 'node')}" for step in new]
-        why = self._missing or f"{source} has {', '.join(seen) or 'no entry of it'}"
-        return Used(remarks=(f"no joules: {why}",))
+        return Used(remarks=(f"no joules: {source} has {', '.join(seen) or 'no entry of it'}",))
 
     def _new(self) -> list[schedulers.Step]:
         """The steps that began with this launch: the entry of an earlier launch's step may come as late as this."""
-        steps = self._steps().items()
+        steps = self._scheduler.steps(self._environment).items()
         return [step for name, step in steps if name not in self._before and step.start > self._begin - CLOCKS_S]
 
-    def _steps(self) -> Mapping[str, schedulers.Step]:
-        try:
-            return self._scheduler.steps(self._environment)
-        except PlumbError as error:
-            self._missing = str(error)
-            return {}
 
-
-def main() -> int:
-    """Write this host's provenance to ``argv[1]``/HOST.json, whole or not at all."""
+if __name__ == "__main__":  # this host's provenance to FOLDER/HOST.json, whole or not at all
     files.replace(Path(sys.argv[1]) / f"{os.uname().nodename}.json", json.dumps(provenance.measured()))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -101,6 +101,7 @@ class Output:
         """The lines of standard error."""
         return printed(self.folder / "stderr").splitlines()
 
+    @property
     def degraded(self) -> list[str]:
         """The MPI library's own report that it does without something and is slower for it."""
         lines = self.stderr()

@@ -21,7 +21,7 @@ from plumbline.base import files, git, paths, surroundings
 from plumbline.base.errors import PlumbError
 from plumbline.base.schemas.site import Facts, Partition
 from plumbline.host import binder, machine, provenance
-from plumbline.host.ceilings import Measured, words
+from plumbline.host.ceilings import Measured, ceilings_of, words
 from plumbline.launch import environment, hosts
 from plumbline.launch.program_files import BuiltFiles, Files
 from plumbline.launch.witness.compare import Binds
@@ -29,7 +29,6 @@ from plumbline.mpi import loading
 from plumbline.records import store
 from plumbline.records.model import Benchmark, Placement, Record, Stack, Suite
 from plumbline.records.variant import PORT, PROGRAM, Variant, checked
-from plumbline.site import ceilings_file
 from plumbline.stacks import engines, instructions, tuned
 from plumbline.stacks import manifest as manifests
 
@@ -135,7 +134,7 @@ def prepare(variant: Variant, session: str) -> Prepared:
         _new_record(plan, session, around, command, changes),
         plan.manifest,
         plan.partition.facts,
-        ceilings_file.ceilings_of(variant.site, variant.partition, words(host)),
+        ceilings_of(variant.site, variant.partition, words(host)),
         host,
         ranks,
         plan.files,

@@ -8,7 +8,6 @@ are gone, files that appeared since it began, under a name that an MPI library g
 from __future__ import annotations
 
 import contextlib
-import fnmatch
 import mmap
 import os
 import resource
@@ -24,9 +23,9 @@ from typing import Literal
 
 from plumbline import mpi
 from plumbline.base import group, programs
+from plumbline.base.programs import Interrupted
 from plumbline.host import proc
 from plumbline.launch import waiting
-from plumbline.launch.signals import Interrupted, handled
 from plumbline.stacks import engines
 
 #: of prctl(2)
@@ -159,13 +158,11 @@ def _signals() -> Iterator[int]:
     """
     reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     previous_fd = signal.set_wakeup_fd(writer)
-    previous = {number: signal.signal(number, lambda *_: None) for number in handled()}
     try:
         try:
-            yield reader
+            with programs.handling(programs.interrupting(), lambda *_: None):
+                yield reader
         finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
             signal.set_wakeup_fd(previous_fd)
         with contextlib.suppress(BlockingIOError):
             raise Interrupted(os.read(reader, 1)[0])
@@ -180,7 +177,7 @@ def _wait(child: subprocess.Popen[bytes], time_limit_s: float, wakeup: int) -> s
         poll = select.poll()
         poll.register(pidfd, select.POLLIN)
         poll.register(wakeup, select.POLLIN)
-        if signal.SIGHUP in handled():
+        if signal.SIGHUP in programs.interrupting():
             # ssh sends no signal to its command when it ends: it only closes the command's output
             poll.register(STDOUT, 0)
         ready = dict(poll.poll(time_limit_s * 1000))
@@ -239,23 +236,22 @@ def descendants(parent: int) -> list[int]:
     return pids[1:]
 
 
-def strays(folder: Path, known: Sequence[int] = ()) -> list[int]:
+def strays(folder: Path, known: Sequence[int]) -> list[int]:
     """Live processes of this host, except ``known``, whose witness belongs to the launch in ``folder``.
 
     They are ranks that lost their launcher. Where a scheduler's daemon starts the launcher's proxies (``qrsh -inherit``
     of Grid Engine), ranks are not below this process, and they continue when the proxies die.
     """
-    places = {os.fsencode(place) for place in (folder.absolute(), folder.resolve())}
-    names = (b"PLUMB_WITNESS_DIR", engines.VARIABLE.encode())
-    marks = [b"\0" + name + b"=" + place + end for name in names for place in places for end in (b"/", b"\0")]
-    pids = []
-    alive = (process.pid for process in proc.every() if process.state != "Z")
-    for pid in (pid for pid in alive if pid not in (os.getpid(), *known)):
-        with contextlib.suppress(OSError):  # it ended, or is somebody else's
-            variables = b"\0" + (proc.PROC / str(pid) / "environ").read_bytes() + b"\0"
-            if any(mark in variables for mark in marks):
-                pids.append(pid)
-    return pids
+    names = ("PLUMB_WITNESS_DIR", engines.VARIABLE)
+    marks = [os.fsencode(f"{name}={place}") for name in names for place in (folder.absolute(), folder.resolve())]
+    below = tuple(mark + b"/" for mark in marks)
+    return [
+        process.pid
+        for process, variables in proc.environments()
+        if process.state != "Z"
+        and process.pid not in (os.getpid(), *known)
+        and any(variable in marks or variable.startswith(below) for variable in variables)
+    ]
 
 
 def printed(file: Path, most: int = MOST_PRINTED) -> str:
@@ -288,8 +284,7 @@ def shared_shortage(family: mpi.Family, ranks: int, free_bytes: int | None) -> l
 
 def _shared_files() -> set[Path]:
     with contextlib.suppress(OSError):
-        present = list(SHARED_MEMORY.iterdir())
-        return {file for file in present if any(fnmatch.fnmatch(file.name, name) for name in mpi.SHARED_FILES)}
+        return {file for file in SHARED_MEMORY.iterdir() if any(map(file.match, mpi.SHARED_FILES))}
     return set()
 
 
@@ -308,7 +303,7 @@ def remove_shared(left: set[Path]) -> None:
     """Remove those of ``left`` that are this user's and that no process has mapped."""
     if not left:
         return
-    for file in left - _mapped_files(int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()):
+    for file in left - _mapped_files(process.pid for process in proc.every()):
         with contextlib.suppress(OSError):
             if file.stat().st_uid == os.getuid():
                 file.unlink()

@@ -52,8 +52,7 @@ def note(record: Record, seen: Sequence[Witness]) -> list[str]:
     before = next((rank.program for launch in record.launches for rank in launch.ranks), None)
     others = sorted({witness.program for witness in seen} - {before})
     program = f"the ranks ran {', '.join(others)}, those of the first launch {before}"
-    more = f" and {len(changed) - SHOWN} more" if len(changed) > SHOWN else ""
-    shown = f"loaded other files than before: {', '.join([*changed][:SHOWN])}{more} changed since the first launch"
+    shown = f"loaded other files than before: {units.some([*changed], SHOWN)} changed since the first launch"
     return [program] * bool(before and others) + [shown] * bool(changed)
 
 

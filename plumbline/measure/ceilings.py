@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
@@ -15,13 +16,12 @@ from plumbline.base import paths, units
 from plumbline.base.errors import PlumbError
 from plumbline.base.schemas.site import Partition
 from plumbline.host import binder, energy, machine
-from plumbline.host.ceilings import LARGER, MEMORY, Ceiling, Measured, cache_bytes, words
+from plumbline.host.ceilings import LARGER, MEMORY, Ceiling, Measured, cache_bytes, ceilings_of, save, words
 from plumbline.host.machine import Machine, cores_in
 from plumbline.measure import driver, jobs
 from plumbline.records.figure import Figure
 from plumbline.records.model import Record
 from plumbline.records.variant import Variant, WantedFigure
-from plumbline.site import ceilings_file as file_of
 from plumbline.stacks import manifest as manifests
 
 #: launches of each experiment, so that their median passes over one that is disturbed unseen
@@ -48,14 +48,12 @@ COPY_LIST = "copy_bandwidth_MB_per_s"
 
 @dataclass(frozen=True)
 class ExperimentPlace:
-    """Where an experiment runs: ``cores`` cores under a placement, or the two of a pair."""
+    """Where an experiment runs; ``members`` of its ceilings say it: cores, NUMA node, or the pair of two cores."""
 
     placement: str
-    cores: int | None = None
-    numa_node: int | None = None
+    members: Mapping[str, int | str]
     ranks: int | None = None
     threads: int | None = None
-    pair: str | None = None
 
 
 @dataclass(frozen=True)
@@ -97,9 +95,8 @@ class Experiment:
 
     def where(self, target: Gives) -> dict[str, Any]:
         """The members by which a ceiling differs from others of its list."""
-        place = self.place
-        members = {"cores": place.cores, "numa_node": place.numa_node, "level": target.level, "kernel": target.mix}
-        return {name: value for name, value in {**members, "pair": place.pair}.items() if value is not None}
+        members = {**self.place.members, "level": target.level, "kernel": target.mix}
+        return {name: value for name, value in members.items() if value is not None}
 
     def describe(self) -> str:
         """One line that names the experiment and its ceilings."""
@@ -140,9 +137,8 @@ def measure_all(
 
 def is_current(name: str, part: Partition) -> bool:
     """Whether the ceilings of ``part`` are of its present machine: this host, or its stored topology if it has jobs."""
-    has_jobs = schedulers.named(part.scheduler).has_jobs
-    host = machine.load(site.folder(name) / part.topology if has_jobs else None)
-    return file_of.ceilings_of(name, part.name, words(host)) is not None
+    host = machine.load(site.folder(name) / part.topology if schedulers.named(part.scheduler).has_jobs else None)
+    return ceilings_of(name, part.name, words(host)) is not None
 
 
 def _here(name: str, part: Partition, stack: str, work: Path, say: Callable[[str], None]) -> int:
@@ -172,7 +168,7 @@ def _here(name: str, part: Partition, stack: str, work: Path, say: Callable[[str
         no_idle_W=unknown,
         left_out=left_out,
     )
-    say(f"ceilings: {file_of.save(name, measured)}, in {measured.seconds:.0f} s")
+    say(f"ceilings: {save(name, measured)}, in {measured.seconds:.0f} s")
     say(f"idle power: {f'not known: {measured.no_idle_W}' if measured.idle_W is None else f'{measured.idle_W:g} W'}")
     if disturbed := sum(record.disturbed_count for record in records):
         total = units.counted(sum(record.launch_count for record in records), "launch")
@@ -192,29 +188,26 @@ def _idle() -> tuple[float | None, str | None]:
 
 def experiments(host: Machine) -> Iterator[Experiment]:
     """The experiments on ``host``."""
-    alone = ExperimentPlace("compact", cores=1, ranks=1, threads=1)
-    places = [alone, *([ExperimentPlace("node", cores=len(host.cores))] if len(host.cores) > 1 else [])]
+    alone, cores = ExperimentPlace("compact", {"cores": 1}, ranks=1, threads=1), len(host.cores)
+    places = [alone, *([ExperimentPlace("node", {"cores": cores})] if cores > 1 else [])]
     yield from _memory(host, places)
     yield from _caches(host, places)
-    for place in places:
-        # OpenBLAS would otherwise start its own threads, which sleep
-        quiet = {"OPENBLAS_NUM_THREADS": "1"}
-        yield Experiment(
-            "dgemm", ("--size", "512", "--repetitions", "20"), place, [Gives("peak_GFlop_per_s", "peak")], quiet
-        )
+    # OpenBLAS would otherwise start its own threads, which sleep
+    quiet = {"OPENBLAS_NUM_THREADS": "1"}
+    options, gives = ("--size", "512", "--repetitions", "20"), [Gives("peak_GFlop_per_s", "peak")]
+    yield from (Experiment("dgemm", options, place, gives, quiet) for place in places)
     for pair in binder.placements():
         if pair.pair and not pair.argument and pair.nodes == 1 and _exists(pair.name):
-            place = ExperimentPlace(pair.name, ranks=1, threads=2, pair=pair.name)
+            place = ExperimentPlace(pair.name, {"pair": pair.name}, ranks=1, threads=2)
             yield Experiment("handover", (), place, [Gives("handover_latency_ns", "time")])
 
 
 def _exists(placement: str) -> bool:
     """Whether this host has such a pair of cores."""
-    try:
+    with contextlib.suppress(PlumbError):
         binder.resolve(placement, threads=2)
-    except PlumbError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _memory(host: Machine, places: Sequence[ExperimentPlace]) -> Iterator[Experiment]:
@@ -222,7 +215,9 @@ def _memory(host: Machine, places: Sequence[ExperimentPlace]) -> Iterator[Experi
     data = LARGER * host.last_level_cache_bytes
     options = ("--kernels", "bounds", "--repetitions", str(MEMORY_REPETITIONS), "--size", str(_elements(data, 3)))
     nodes = sorted({(home.index, home.cpus) for cpu in host.cpus if (home := host.home_node(cpu))})
-    by_node = [ExperimentPlace(f"numa:{index}", cores_in(host, cpus), numa_node=index) for index, cpus in nodes]
+    by_node = [
+        ExperimentPlace(f"numa:{index}", {"cores": cores_in(host, cpus), "numa_node": index}) for index, cpus in nodes
+    ]
     for place in [*places, *(by_node if len(nodes) > 1 else [])]:
         gives = [Gives(MEMORY_LIST, "bandwidth", *mix) for mix in MIXES]
         if place is places[0]:

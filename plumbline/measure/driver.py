@@ -15,11 +15,11 @@ from pathlib import Path
 
 from plumbline.base import files, terminal
 from plumbline.base.errors import PlumbError
+from plumbline.base.programs import held_back, interruptible
 from plumbline.base.units import human_seconds, time_left
 from plumbline.judge.references import References
 from plumbline.launch import figures, pipeline
 from plumbline.launch.prepare import prepare
-from plumbline.launch.signals import held_back, interruptible
 from plumbline.records import store
 from plumbline.records.launch import Launch
 from plumbline.records.model import Record, State

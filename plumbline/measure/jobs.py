@@ -22,12 +22,12 @@ from pathlib import Path
 from plumbline import schedulers
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
+from plumbline.base.programs import Interrupted, interruptible
 from plumbline.base.schemas.site import Partition
-from plumbline.launch.signals import Interrupted, interruptible
 from plumbline.launch.witness.compare import same_host
 from plumbline.schedulers import Scheduler, names
 from plumbline.schedulers.base import JOB_HOSTS
-from plumbline.schedulers.program import last_line
+from plumbline.schedulers.program import answer, last_line
 
 #: seconds between two looks at the output of a job
 LOOK_S = 0.5
@@ -192,17 +192,19 @@ def _script(submission: Submission) -> str:
     Schedulers differ in the variables and the folder that a job begins with, in when they write its output, and in
     whether waiting for it ends with its exit status. Therefore the script sets or writes all of these itself.
     """
-    lines = [*submission.scheduler.script_begins, *submission.partition.prepare]
-    if not submission.scheduler.has_jobs and submission.hosts:
-        lines.append(f"export {JOB_HOSTS}={shlex.quote(','.join(submission.hosts))}")
-    lines += [
+    named = [] if submission.scheduler.has_jobs or not submission.hosts else submission.hosts
+    lines = [
+        "#!/bin/bash",
+        *submission.scheduler.script_begins,
+        *submission.partition.prepare,
+        *([f"export {JOB_HOSTS}={shlex.quote(','.join(named))}"] if named else []),
         f"cd {shlex.quote(str(Path.cwd()))} || exit",
         "status=0",
         f"{shlex.join(submission.command)} >>{shlex.quote(str(submission.output))} 2>&1 || status=$?",
         f"echo $status >{shlex.quote(str(submission.status))}",
-        "exit $status",
+        "exit $status\n",
     ]
-    return "\n".join(["#!/bin/bash", *lines, ""])
+    return "\n".join(lines)
 
 
 @dataclass
@@ -280,12 +282,9 @@ def _cancel(submission: Submission, child: subprocess.Popen[bytes], say: Callabl
 def _cancel_job(scheduler: Scheduler, job_id: str, say: Callable[[str], None]) -> None:
     command = scheduler.cancel(job_id)
     try:
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
-        lines = [] if done.returncode == 0 else done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
-    except OSError as error:
-        lines = [str(error.strerror)]
-    if lines:
-        say(f"job {job_id} could not be cancelled: {lines[-1]}: {shlex.join(command)}")
+        answer(command, f"job {job_id}")
+    except PlumbError as error:
+        say(f"job {job_id} could not be cancelled: {error.message}: {shlex.join(command)}")
 
 
 def _read(file: Path) -> str:

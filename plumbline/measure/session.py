@@ -21,9 +21,9 @@ import msgspec
 from plumbline import schedulers
 from plumbline.base import files, git, paths, schemas
 from plumbline.base.errors import PlumbError
+from plumbline.base.programs import interruptible
 from plumbline.base.schemas.site import Partition
 from plumbline.host import provenance
-from plumbline.launch.signals import interruptible
 from plumbline.measure import jobs
 from plumbline.schedulers import names
 from plumbline.stacks import manifest as manifests

@@ -13,7 +13,7 @@ from plumbline.mpi.base import TRANSPORT_SETTINGS, TRANSPORTS, Command, Family, 
 from plumbline.mpi.intelmpi import IntelMpi
 from plumbline.mpi.mpich import Mpich, Mvapich
 from plumbline.mpi.openmpi import OpenMpi
-from plumbline.schedulers import RankLauncher, RankVariables, Scheduler
+from plumbline.schedulers import RANK_LAUNCHERS, RankVariables
 
 __all__ = [
     "ERRORS",
@@ -56,23 +56,18 @@ _LOG_LINES = re.compile(rf"^(?:{'|'.join(_LOGS)}).*(?:\n|\Z)", re.MULTILINE)
 _TALKING = re.compile("DEBUG|VERBOSE|LOG_LEVEL|SHOW|DISPLAY|PRINT|TRACE|SUMMARY|INFO")
 #: launcher kind -> the function that makes its command
 _MAKERS = {kind: maker for family in TABLE.values() for kind, maker in family.launchers.items()}
-#: the name of a scheduler's own launcher -> both
-_RANK_LAUNCHERS: dict[str, tuple[RankLauncher, Scheduler]] = {
-    scheduler.rank_launcher.name: (scheduler.rank_launcher, scheduler)
-    for scheduler in schedulers.TABLE.values()
-    if scheduler.rank_launcher
-}
+
 #: the programs by which launchers reach other hosts and start ranks there
 REACHING = frozenset((*schedulers.REMOTE.programs, "rsh", "prted", "orted", "hydra_pmi_proxy", "hydra_bstrap_proxy"))
 #: launcher, as the kernel names its program -> what to write for it
 WORDS = {
     **{program: words for family in TABLE.values() for program, words in family.launcher_options.items()},
-    **{rank_launcher.name: rank_launcher.options for rank_launcher, _ in _RANK_LAUNCHERS.values()},
+    **{rank_launcher.name: rank_launcher.options for rank_launcher, _ in RANK_LAUNCHERS.values()},
 }
 #: the launchers that a stack manifest may name
-KINDS = (*_MAKERS, *_RANK_LAUNCHERS)
+KINDS = (*_MAKERS, *RANK_LAUNCHERS)
 #: the begin of the errors of the schedulers' launchers
-ERRORS = tuple(rank_launcher.error for rank_launcher, _ in _RANK_LAUNCHERS.values())
+ERRORS = tuple(rank_launcher.error for rank_launcher, _ in RANK_LAUNCHERS.values())
 #: As in custom-kernels/common/rank_variables.c: an MPI launcher counts before PMIx and before the scheduler it runs in.
 RANK_VARIABLES = tuple(
     dict.fromkeys(
@@ -102,27 +97,22 @@ class Launcher:
     def command(
         self, layout: Layout, *, bound: bool, environment: Mapping[str, str], exported: tuple[str, ...] = ()
     ) -> Command:
-        """The command that starts ``layout`` from a process with ``environment``; the others: :class:`LaunchRequest`.
-
-        Raises :class:`PlumbError` for an unknown kind.
-        """
-        if self.kind in _RANK_LAUNCHERS:
-            rank_launcher, scheduler = _RANK_LAUNCHERS[self.kind]
+        """The command that starts ``layout`` from a process with ``environment``; others: :class:`LaunchRequest`."""
+        if self.kind in RANK_LAUNCHERS:
+            rank_launcher, scheduler = RANK_LAUNCHERS[self.kind]
             _, *words = rank_launcher.command(
                 layout.nodes, layout.ranks_per_node, layout.hosts,
                 round_robin=layout.round_robin, bound=bound, plugin=self.plugin,
             )  # fmt: skip
             command = Command((self.program, *words), {}, scheduler.hidden_variables)
-        elif self.kind in _MAKERS:
-            command = _MAKERS[self.kind](LaunchRequest(self.program, layout, bound, exported, environment))
         else:
-            raise PlumbError(f"unknown launcher family '{self.kind}'", "stack manifest", f"one of {', '.join(KINDS)}")
+            command = _MAKERS[self.kind](LaunchRequest(self.program, layout, bound, exported, environment))
         unbound = self.family.unbound if bound else {}
         return Command(command.arguments, {**command.environment, **unbound, **self.variables}, command.removed)
 
     def reaches(self, environment: Mapping[str, str]) -> bool:
         """Whether it reaches the nodes of the job without help; else they are named, and reached by ssh."""
-        return self.kind in _RANK_LAUNCHERS or self.family.reaches(schedulers.current(environment), self.program)
+        return self.kind in RANK_LAUNCHERS or self.family.reaches(schedulers.current(environment), self.program)
 
 
 def launcher(native: Launcher, stack: str, partition: Partition | None, environment: Mapping[str, str]) -> Launcher:
@@ -131,10 +121,10 @@ def launcher(native: Launcher, stack: str, partition: Partition | None, environm
     ``partition`` None: this host, by the stack's own. ``environment``: the variables of the launch so far. Raises
     :class:`PlumbError` where the scheduler's launcher cannot start ranks of this library here.
     """
-    if partition is None or partition.launcher not in _RANK_LAUNCHERS:
+    if partition is None or partition.launcher not in RANK_LAUNCHERS:
         return native
     name, family = partition.launcher, native.family
-    rank_launcher, scheduler = _RANK_LAUNCHERS[name]
+    rank_launcher, scheduler = RANK_LAUNCHERS[name]
     where = f"partition {partition.name}"
     if not scheduler.inside(environment):
         message = f"ranks are started by {name}, and this is not inside a job of its scheduler"

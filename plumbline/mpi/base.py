@@ -46,6 +46,12 @@ class Layout:
         """All ranks of the job."""
         return self.nodes * self.ranks_per_node
 
+    def node_of(self, rank: int) -> int:
+        """Which of the nodes ``rank`` belongs on, counted from 0; -1 for a process that has no rank."""
+        if rank < 0:
+            return -1
+        return rank % self.nodes if self.round_robin else rank // self.ranks_per_node
+
 
 @dataclass(frozen=True)
 class Command:
@@ -90,11 +96,10 @@ class Family(ABC):
 
     #: as stack manifests and records call it
     name: str
-    #: the family whose binaries it runs, and the file name of the library that those need
+    #: the family whose binaries it runs
     abi: str
-    library: str
-    #: names that programs of the same binary interface ask for it by
-    other_names: tuple[str, ...] = ()
+    #: the file name of the library that those need, and others by which programs of the same interface ask for it
+    libraries: tuple[str, ...]
     #: how the library and its launcher name themselves; the group is the version
     identity: str
     #: launcher kind -> the function that makes its command
@@ -159,11 +164,6 @@ class Family(ABC):
     def programs_in(self, folder: Path, names: Iterable[str]) -> Iterator[Path]:
         """Those of ``names`` in ``folder``. Debian has several families there, and one of them has the plain name."""
         return filter(Path.is_file, (folder / text for name in names for text in (f"{name}.{self.name}", name)))
-
-    @property
-    def libraries(self) -> tuple[str, ...]:
-        """The file names of the library, the usual one first."""
-        return (self.library, *self.other_names)
 
     def binary_interface(self, version: str) -> str:
         """The binary interface of ``version``: programs run on every library that has the same."""

@@ -65,8 +65,7 @@ class IntelMpi(Family):
 
     name = "intelmpi"
     abi = Mpich.abi
-    library = Mpich.library
-    other_names = Mpich.other_names
+    libraries = Mpich.libraries
     identity = r"Intel\(R\) MPI Library.*?(\d{4}[\d.]*)"
     launchers = MappingProxyType({"intel-hydra": intel_hydra})
     launcher_options = Mpich.launcher_options

@@ -60,9 +60,8 @@ def proxies(request: LaunchRequest, more: list[str], environment: dict[str, str]
     return Command((*arguments, *more), {**environment, **unbound}, request.scheduler.hidden_variables)
 
 
-def _knob(name: str, *values: str, operations: tuple[str, ...] = (), note: str = "", **more: Any) -> Knob:
-    when, scope = more.pop("when", "start"), more.pop("scope", "intra")
-    return Knob(f"MPIR_CVAR_{name}", values, when, scope, operations, **more, note=note)
+def _knob(name: str, *values: str, **more: Any) -> Knob:
+    return Knob(f"MPIR_CVAR_{name}", values, **{"when": "start", "scope": "intra", **more})
 
 
 def _algorithm(collective: str, *values: str) -> Knob:
@@ -169,9 +168,8 @@ class Mpich(Family):
 
     name = "mpich"
     abi = "mpich"
-    library = "libmpi.so.12"
-    #: as Debian has it
-    other_names = ("libmpich.so.12",)
+    #: the second as Debian has it
+    libraries = ("libmpi.so.12", "libmpich.so.12")
     identity = r"(?:\bMPICH Version:|CRAY MPICH version|HYDRA build details:\s+Version:)\s+(\S+)"
     launchers = MappingProxyType({"hydra": hydra})
     launcher_options = MappingProxyType(

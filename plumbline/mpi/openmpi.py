@@ -172,7 +172,7 @@ class OpenMpi(Family):
 
     name = "openmpi"
     abi = "openmpi"
-    library = "libmpi.so.40"
+    libraries = ("libmpi.so.40",)
     identity = r"Open MPI\)? v?(\d[\w.]*)"
     launchers = MappingProxyType({"prrte": prrte, "orte": orte})
     launcher_options = MappingProxyType(

@@ -80,13 +80,10 @@ def complete(settings: Iterable[Setting], knobs: Iterable[Knob]) -> tuple[Settin
     """
     requested = {setting.name: setting.value for setting in settings}
     completed = dict(requested)
-    for knob in knobs:
-        value = requested.get(knob.name)
-        if value is None:
-            continue
-        for name in knob.at_least:
-            if name not in requested:
-                completed[name] = str(max(int(value), int(completed.get(name, value))))
+    for knob in (knob for knob in knobs if knob.name in requested):
+        value = requested[knob.name]
+        for name in (name for name in knob.at_least if name not in requested):
+            completed[name] = str(max(int(value), int(completed.get(name, value))))
         for need in knob.needs:
             completed.setdefault(need.name, need.value)
     return tuple(Setting(name, value) for name, value in completed.items())
@@ -97,9 +94,7 @@ def of_files(files: Iterable[Path]) -> Iterator[tuple[str, str, Path]]:
 
     A file that cannot be read is left out: the library does not read it either.
     """
-    for file in files:
-        if file.suffix != ".conf" or not file.is_file():
-            continue
+    for file in (file for file in files if file.suffix == ".conf" and file.is_file()):
         with contextlib.suppress(OSError):
             for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
                 name, equals, value = line.partition("#")[0].partition("=")

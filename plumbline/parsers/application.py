@@ -146,8 +146,9 @@ def by_pattern(rule: FigureRule, source: Source) -> list[str]:
     matches = list(re.finditer(rule.pattern or "", source.text, re.MULTILINE))
     for match in matches:
         if (printed := match.groupdict().get("unit", rule.unit)) != rule.unit:
-            message = f"the program printed the unit {quote(str(printed))}, {rule.unit} was declared"
-            raise ParseError(message, source.name)
+            raise ParseError(
+                f"the program printed the unit {quote(str(printed))}, {rule.unit} was declared", source.name
+            )
     return [_group(match, source, is_time=_is_time(rule)) for match in matches]
 
 
@@ -214,7 +215,7 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
     sources = [rule.file for rule in rules.figures.values() if not rule.wall] + [check.file for check in rules.checks]
     if None in sources and not text.strip():
         raise ParseError("the program printed nothing", output.name)
-    with bounded():
+    with _bounded():
         for check in rules.checks:
             _check(check, _source(check.file, output, files))
         figures = {name: _figure(name, rule, _source(rule.file, output, files)) for name, rule in rules.figures.items()}
@@ -245,9 +246,11 @@ def _check_time(rule: FigureRule, time: Measurement, context: Mapping[str, Any])
         return
     most = launch_s * (1 + CLOCKS) * (context["workers"] if rule.take == "sum" else 1)
     if (time.value - step_of([time])) * units.multiple(rule.unit)[1] / 1e6 > most:
-        message = f"figure {time.metric}: {time.value:g} {rule.unit} is more than the launch took, {launch_s:g} s"
-        cure = "declare the unit that the program prints; for a time of several CPUs one of its own, such as core-s"
-        raise ParseError(message, rule.file or "the standard output", cure)
+        raise ParseError(
+            f"figure {time.metric}: {time.value:g} {rule.unit} is more than the launch took, {launch_s:g} s",
+            rule.file or "the standard output",
+            "declare the unit that the program prints; for a time of several CPUs one of its own, such as core-s",
+        )
 
 
 def _source(name: str | None, output: Source, files: Mapping[str, Source]) -> Source:
@@ -267,11 +270,15 @@ def _figure(name: str, rule: FigureRule, source: Source) -> Measurement:
     except ParseError as error:
         raise ParseError(f"figure {name}: {error.message}", error.where or source.name, error.cure) from None
     if not values:
-        cure = "compare it with what the program printed"
-        raise ParseError(f"figure {name}: {wanted} is not there", source.name, cure)
+        raise ParseError(
+            f"figure {name}: {wanted} is not there", source.name, "compare it with what the program printed"
+        )
     if len(values) > 1 and rule.take == "only":
-        cure = f"let it find one only, or say which: take: {', '.join(_TAKE)}"
-        raise ParseError(f"figure {name}: {wanted} is there {len(values)} times", source.name, cure)
+        raise ParseError(
+            f"figure {name}: {wanted} is there {len(values)} times",
+            source.name,
+            f"let it find one only, or say which: take: {', '.join(_TAKE)}",
+        )
     value = values[0] if len(values) == 1 else _TAKE[rule.take](values)
     measurement = Measurement(name, value, rule.unit, rule.better, {})
     # each of them may be off by half a step, and all in one direction
@@ -303,22 +310,24 @@ def _check(check: CheckRule, source: Source) -> None:
 
 
 @contextlib.contextmanager
-def bounded(seconds: float | None = None) -> Iterator[None]:
-    """Raise :class:`ParseError` in the block once it has used ``seconds`` (:data:`MOST_S`) of CPU time.
+def _bounded() -> Iterator[None]:
+    """Raise :class:`ParseError` in the block once it has used :data:`MOST_S` seconds of CPU time.
 
     Python's patterns look for signals while they try. Only the main thread gets them: in another there is no bound.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    most = MOST_S if seconds is None else seconds
 
     def stop(*_: object) -> None:
-        message = f"reading the output takes more than {most:g} s of CPU time"
-        raise ParseError(message, "the patterns of plumb.yaml", "repeat no group that repeats itself, as (a+)+ does")
+        raise ParseError(
+            f"reading the output takes more than {MOST_S:g} s of CPU time",
+            "the patterns of plumb.yaml",
+            "repeat no group that repeats itself, as (a+)+ does",
+        )
 
     before = signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, most)
+    signal.setitimer(signal.ITIMER_VIRTUAL, MOST_S)
     try:
         yield
     finally:

@@ -60,10 +60,9 @@ from plumbline.parsers.text import (
     at,
     check_columns,
     check_sizes,
-    context_int,
-    context_str,
     integer,
     living_lines,
+    of_context,
     one_row,
     quote,
     real,
@@ -146,7 +145,7 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
         raise ParseError("imb: truncated: no line 'All processes entering MPI_Finalize'", at(max(len(lines) - 1, 0)))
     if not has_mark and not text.endswith("\n"):
         raise ParseError("imb: truncated: the output ends within a line", at(len(lines) - 1))
-    last = context_int(context, "last_bytes")
+    last = of_context(context, "last_bytes", int)
     return [measurement for block in blocks for measurement in _measurements(block, output, last)]
 
 
@@ -213,7 +212,7 @@ def _heading(block: _Block, line: str, number: int) -> None:
 def _select(output: _Output, context: Mapping[str, Any]) -> list[_Block]:
     """The blocks asked for: one, or both modes of an IMB-RMA benchmark."""
     names = sorted({block.benchmark for block in output.blocks})
-    wanted = context_str(context, "benchmark")
+    wanted = of_context(context, "benchmark", str)
     if wanted is None and len(names) > 1:
         raise ParseError(f"imb: the output holds {', '.join(names)}", cure="say which by 'benchmark' in the context")
     if wanted is None and not names:
@@ -225,13 +224,13 @@ def _select(output: _Output, context: Mapping[str, Any]) -> list[_Block]:
         reason = output.invalid.get(wanted.casefold()) or f"the output holds {', '.join(names) or 'none'}"
         raise ParseError(f"imb: benchmark {wanted} is missing: {reason}")
     for key in ("mode", "grid"):
-        blocks = _only(blocks, key, context_str(context, key))
+        blocks = _only(blocks, key, of_context(context, key, str))
     if output.part == "MT":
-        blocks = _only(blocks, "threads", context_int(context, "threads"))
+        blocks = _only(blocks, "threads", of_context(context, "threads", int))
     if block := next((block for block in blocks if block.ranks is None), None):
         message = f"imb: {block.benchmark}: no line '#processes': truncated or a mode not known here"
         raise ParseError(*(block.fault or (message, at(block.start))))
-    blocks = _only(blocks, "processes", context_int(context, "ranks"))
+    blocks = _only(blocks, "processes", of_context(context, "ranks", int))
     if len({block.ranks for block in blocks}) > 1:
         counts = ", ".join(str(block.ranks) for block in blocks)
         raise ParseError(f"imb: {wanted} ran with {counts} processes", cure="say which by 'ranks' in the context")

@@ -54,10 +54,9 @@ from plumbline.parsers.text import (
     at,
     check_columns,
     check_sizes,
-    context_int,
-    context_str,
     integer,
     living_lines,
+    of_context,
     one_row,
     quote,
     row_measurements,
@@ -172,13 +171,13 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
         raise several_runs("osu", titles[1][0])
     start, match = titles[0]
     title, of_device = _DEVICE.subn(r"\1", match[2].casefold())
-    name = _identify(title, context_str(context, "benchmark"))
+    name = _identify(title, of_context(context, "benchmark", str))
     if not text.endswith("\n"):
         raise ParseError("osu: truncated: the output ends within a line", at(len(lines) - 1))
     if name == "init":
         return _start_up(lines, start + 1)
     header, columns, params = _header(lines, start + 1)
-    buffers = context_str(context, "buffers")
+    buffers = of_context(context, "buffers", str)
     if buffers is not None and of_device and match[3] and (int(match[3]), int(match[4] or 0)) >= _UNNAMED:
         params.setdefault("buffers", buffers)
     if buffers is not None and params.get("buffers") != buffers:
@@ -187,7 +186,7 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
         columns = _port_columns(columns, title, header)
     rows = _rows(lines, header, columns, params)
     if columns[0] == "Size" and name not in ONE_ROW:
-        if (last := context_int(context, "last_bytes")) is None:
+        if (last := of_context(context, "last_bytes", int)) is None:
             raise ParseError("osu: the suite prints no end mark", cure="give 'last_bytes' in the context")
         check_sizes([int(row[0].params["bytes"]) for row in rows], doubling=True, last=last, title=f"osu: {name}")
     else:

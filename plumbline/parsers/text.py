@@ -9,7 +9,7 @@ import itertools
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from plumbline import mpi, schedulers
 from plumbline.base.units import Better
@@ -39,6 +39,9 @@ _FATAL = re.compile(
 #: tags that launchers put before a line where an option asks for it: Open MPI's and PRRTE's, Hydra's, srun's
 _TAG = re.compile(r"\A(?:.{0,80}<std(?:out|err)>:|(?:\[[0-9]+\]|[0-9]+:)(?: |\Z))")
 
+Asked = TypeVar("Asked")
+#: the types of a context's values, for people
+KINDS: dict[type, str] = {int: "non-negative integer", str: "text"}
 #: metric, unit and direction of a column
 Meaning = tuple[str, Unit, Better]
 #: columns of whole numbers to the parameters of their row
@@ -68,8 +71,11 @@ def living_lines(text: str) -> list[str]:
     lines = lines_of(text)
     printed = [line for line in lines if line]
     if len(printed) > 1 and all(map(_TAG.match, printed)):
-        cure = "leave out the launcher's option: --tag-output, --timestamp-output, -prepend-rank, --label"
-        raise ParseError(f"a launcher has put a tag before each line: {quote(printed[0])}", at(0), cure)
+        raise ParseError(
+            f"a launcher has put a tag before each line: {quote(printed[0])}",
+            at(0),
+            "leave out the launcher's option: --tag-output, --timestamp-output, -prepend-rank, --label",
+        )
     for number, line in enumerate(lines):
         if _FATAL.match(line):
             # the next lines of MPICH's banner say which rank and which signal
@@ -94,26 +100,18 @@ def real(token: str, name: str, number: int) -> float:
     return value
 
 
-def context_int(context: Mapping[str, Any], key: str) -> int | None:
-    """An optional non-negative integer of the context."""
+def of_context(context: Mapping[str, Any], key: str, kind: type[Asked]) -> Asked | None:
+    """An optional value of the context: a text or a non-negative integer, by ``kind``."""
     value = context.get(key)
-    if value is not None and (type(value) is not int or value < 0):
-        raise ParseError(f"context '{key}' must be a non-negative integer, not {value!r}")
-    return value
-
-
-def context_str(context: Mapping[str, Any], key: str) -> str | None:
-    """An optional text of the context."""
-    value = context.get(key)
-    if value is not None and not isinstance(value, str):
-        raise ParseError(f"context '{key}' must be a text, not {value!r}")
+    if value is not None and (type(value) is not kind or (isinstance(value, int) and value < 0)):
+        raise ParseError(f"context '{key}' must be a {KINDS[kind]}, not {value!r}")
     return value
 
 
 def check_context(suite: str, context: Mapping[str, Any], **seen: int | str | None) -> None:
     """Raise where the context asks for another value of a key than was seen."""
     for key, value in seen.items():
-        wanted = context_str(context, key) if isinstance(value, str) else context_int(context, key)
+        wanted = of_context(context, key, str if isinstance(value, str) else int)
         if wanted is not None and wanted != value:
             raise ParseError(f"{suite}: ran with {key} = {value}, {wanted} was asked for")
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import datetime
 import itertools
 import statistics
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +18,6 @@ Times = tuple[str, list[float]]
 #: files of asv beside its results
 OTHERS = ("benchmarks.json", "machine.json")
 CURE = "give files of pytest-benchmark, Google Benchmark, hyperfine, criterion (sample.json), asv or Conbench"
-
-
-@dataclass(frozen=True)
-class Run:
-    """A run of a suite: its start, or else the last change of its file, in seconds, and the time of each benchmark.
-
-    The time is the median of the ``repetitions``, in seconds.
-    """
-
-    when: float
-    times: Mapping[str, float]
-    repetitions: Mapping[str, list[float]]
 
 
 def _pytest(document: Any, _: Path) -> Iterator[Times]:
@@ -76,8 +63,12 @@ READERS: dict[tuple[str, ...], tuple[Callable[[Any], str | None], Callable[[Any,
 }
 
 
-def read(file: Path) -> Run:
-    """The run whose results ``file`` has; raises :class:`PlumbError` for another file, and for one without a time."""
+def read(file: Path) -> tuple[float, dict[str, list[float]]]:
+    """The run whose results ``file`` has: its start, and the repetitions of each benchmark, all in seconds.
+
+    Without a start it is the last change of the file. Raises :class:`PlumbError` for another file, and for one without
+    a time.
+    """
     try:
         document = schemas.parse_json(file.read_text(encoding="utf-8"))
         known = next((reader for names, reader in READERS.items() if {*names} <= {*document}), None)
@@ -85,9 +76,10 @@ def read(file: Path) -> Run:
             raise PlumbError("no results of a tool that is known here", str(file), CURE)
         begun, times = known[0](document), dict(known[1](document, file))
         when = datetime.datetime.fromisoformat(begun).timestamp() if begun else file.stat().st_mtime
-        medians = {name: statistics.median(values) for name, values in times.items()}
+        for values in times.values():
+            statistics.median(values)  # raises for what has none
     except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
         raise PlumbError(f"the results cannot be read: {type(error).__name__}: {error}", str(file), CURE) from error
-    if not medians:
+    if not times:
         raise PlumbError("it has no time", str(file), CURE)
-    return Run(when, medians, times)
+    return when, times

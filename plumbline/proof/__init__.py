@@ -23,7 +23,7 @@ import msgspec
 from msgspec.structs import replace
 
 from plumbline import mpi, schedulers
-from plumbline.base import group, surroundings
+from plumbline.base import group, programs, surroundings
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import cpu_list, numbered
 from plumbline.host import binder, machine, proc
@@ -34,6 +34,7 @@ from plumbline.launch.witness.model import RankWitness
 from plumbline.proof import judged
 from plumbline.proof.judged import Place
 from plumbline.records.launch import RankSeen
+from plumbline.stacks import manifest
 
 if TYPE_CHECKING:
     from plumbline.proof.reframe import Proven as Proven
@@ -116,8 +117,8 @@ def run(
     this, allowed = machine.load(), frozenset(os.sched_getaffinity(0))
     words = [os.fspath(word) for word in command]
     # srun and sbatch start ranks on other hosts, without a job around them too
-    programs = {name for each in schedulers.TABLE.values() if each.has_jobs for name in each.programs}
-    submits = schedulers.current(os.environ).has_jobs or {Path(word).name for word in words} & programs
+    starters = {name for each in schedulers.TABLE.values() if each.has_jobs for name in each.programs}
+    submits = schedulers.current(os.environ).has_jobs or {Path(word).name for word in words} & starters
     place = work or (Path.cwd() if submits else None)
     try:
         temporary = tempfile.TemporaryDirectory(prefix=".plumb-prove-", dir=place, ignore_cleanup_errors=True)
@@ -177,25 +178,22 @@ def _run(command: Sequence[str], folder: Path, output: Path | None) -> tuple[int
 
     numbers = _SIGNALS if threading.current_thread() is threading.main_thread() else ()
     # before the start: no signal may end this process alone; what is ignored, as by nohup(1), stays so for both
-    previous = {each: signal.signal(each, pass_on) for each in numbers if signal.getsignal(each) != signal.SIG_IGN}
+    heard = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
     try:
-        with contextlib.ExitStack() as stack:
+        with contextlib.ExitStack() as stack, programs.handling(heard, pass_on):
             streams: dict[str, Any] = {"stdin": subprocess.DEVNULL} if output else {}
             for name in ("stdout", "stderr") if output else ():
                 streams[name] = stack.enter_context(Path(output or "", name).open("wb"))
             environment, begin = processes.preloaded(surroundings.of_user(), folder), time.monotonic()
             started.append(subprocess.Popen(command, env=environment, **streams))
-        for number in early:
-            started[0].send_signal(number)
-        return started[0].wait(), time.monotonic() - begin
+            for number in early:
+                started[0].send_signal(number)
+            return started[0].wait(), time.monotonic() - begin
     except OSError as error:
         quoted = f"leave out the quotes around {command[0]}" if " " in command[0] and not command[1:] else None
-        raise PlumbError(
-            f"cannot start {command[0]}: {error.strerror}", None, quoted or "name the program or its path"
-        ) from error
+        cure = quoted or manifest.that_has(command[0]) or "name the program or its path"
+        raise PlumbError(f"cannot start {command[0]}: {error.strerror}", None, cure) from error
     finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
         for number in came if output else ():  # who reads the output goes on, and is interrupted, too
             signal.raise_signal(number)
 
@@ -203,7 +201,7 @@ def _run(command: Sequence[str], folder: Path, output: Path | None) -> tuple[int
 def _left(folder: Path) -> set[str]:
     """The programs of the command that still run on this host a second after its end."""
     word, end = os.fsencode(f"PLUMB_WITNESS_DIR={folder}"), time.monotonic() + 1
-    while (left := {name for name, held in proc.environments() if word in held}) and time.monotonic() < end:
+    while (left := {each.name for each, held in proc.environments() if word in held}) and time.monotonic() < end:
         time.sleep(0.05)
     return left
 

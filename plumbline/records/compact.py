@@ -27,7 +27,7 @@ from typing import IO
 
 import msgspec
 
-from plumbline.base import files, group, paths
+from plumbline.base import files, group, paths, units
 from plumbline.base.errors import PlumbError
 from plumbline.base.files import sync
 from plumbline.records import sources, store
@@ -130,7 +130,7 @@ def compact(
             held = _held(folder, sessions)
             for batch in _batches([file for file in sessions if held.get(file) != digest(lines_of(file))]):
                 compaction.written.append(_write(folder, month, batch))
-                say(f"{compaction.written[-1]}: {len(batch)} sessions")
+                say(f"{compaction.written[-1]}: {units.counted(len(batch), 'session')}")
             compaction.removed += _remove(folder, sessions) if remove else 0
         return compaction
 
@@ -222,8 +222,9 @@ def _written(target: Path, name: str, content: Mapping[str, list[Line]]) -> Iter
         write_part(temporary, content)
         yield temporary
     except OSError as error:
-        cure = "make room or permission; no session was lost"
-        raise PlumbError(f"cannot compact: {error.strerror}", str(target), cure) from error
+        raise PlumbError(
+            f"cannot compact: {error.strerror}", str(target), "make room or permission; no session was lost"
+        ) from error
     finally:
         temporary.unlink(missing_ok=True)
 

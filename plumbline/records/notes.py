@@ -84,8 +84,11 @@ def remove(site: str, prefix: str) -> Note:
     """
     matches = [note for note in read(site)[0] if note.id.startswith(prefix)]
     if len(matches) != 1:
-        message = f"'{prefix}' begins {len(matches)} notes" if matches else f"no note '{prefix}'"
-        raise PlumbError(message, str(file(site)), "plumb note shows the ids")
+        raise PlumbError(
+            f"'{prefix}' begins {len(matches)} notes" if matches else f"no note '{prefix}'",
+            str(file(site)),
+            "plumb note shows the ids",
+        )
     _change(site, lambda lines: [line for line in lines if _id(line) != matches[0].id])
     return matches[0]
 
@@ -95,8 +98,9 @@ def moment(text: str) -> str:
     try:
         return units.utc(text)
     except (ValueError, OverflowError):
-        cure = "such as 2026-11-22 or 2026-11-22T10:30 (UTC), from 1970 to 2199"
-        raise PlumbError(f"'{text[:40]}' is not a time", "--time", cure) from None
+        raise PlumbError(
+            f"'{text[:40]}' is not a time", "--time", "such as 2026-11-22 or 2026-11-22T10:30 (UTC), from 1970 to 2199"
+        ) from None
 
 
 def _id(line: bytes) -> str | None:

@@ -22,8 +22,9 @@ WITHOUT_FIGURES = ("SKIP", "FAIL", "ABORT")
 EARLIER = 3
 #: no case takes so many seconds
 MOST_S = 1e6
-#: the profiles of the suite
-PROFILES = ("quick", "full")
+#: the profiles of the suite, which are tags of its tests -> launches of a variant; those of whole campaigns
+PROFILES = {"quick": 3, "full": 5, "scaling": 5}
+WHOLE = ("quick", "full")
 #: why a campaign is not whole
 CHOSEN, INTERRUPTED = "chosen tests", "interrupted"
 #: the profile of a lab's campaign, and those whose campaigns are never whole
@@ -47,7 +48,7 @@ class Standing(NamedTuple):
         """0: whole, of the suite; 1: whole, of an application, or unknown; 2: a part; 3: of a lab."""
         if self.part:
             return 3 if self.profile == LAB else 2
-        return int(self.profile not in PROFILES)
+        return int(self.profile not in WHOLE)
 
     def __str__(self) -> str:
         return ", ".join(filter(None, (self.profile, None if self.profile in PARTS else self.part))) or "campaign"
@@ -64,8 +65,9 @@ def write(
     cases = [dict(zip(("state", "case", "reason", "seconds"), case, strict=False)) for case in ended]
     target = file(site, campaign)
     document = {"campaign": campaign, "profile": profile, **({"part": part} if part else {}), "cases": cases}
-    text = json.dumps(document, indent=1) + "\n"
-    files.write("the outcome", target, text, "make room or permission; records are kept")
+    files.write(
+        "the outcome", target, json.dumps(document, indent=1) + "\n", "make room or permission; records are kept"
+    )
     return target
 
 

@@ -157,8 +157,11 @@ def require(where: Selection) -> None:
         wanted = getattr(where, name)
         if wanted and not count(Selection(**{name: wanted})) and count():
             names = sorted(set(filter(None, map(value, each()[0]))))
-            cure = suggest(wanted, names[-NEWEST:] if name == "campaign" else names)
-            raise PlumbError(f"no record of {title} '{wanted}'", str(paths.results()), cure)
+            raise PlumbError(
+                f"no record of {title} '{wanted}'",
+                str(paths.results()),
+                suggest(wanted, names[-NEWEST:] if name == "campaign" else names),
+            )
 
 
 def full(wanted: Collection[str], site: str | None = None) -> tuple[list[Record], list[Damage]]:

@@ -46,8 +46,9 @@ def none_yet() -> PlumbError:
 
 def none_of(site: str) -> PlumbError:
     """The error for a command that needs records of ``site`` where there are none."""
-    cure = suggest(site, sites(), "plumb list shows what there is")
-    return PlumbError(f"no records of site '{site}'", str(paths.results()), cure)
+    return PlumbError(
+        f"no records of site '{site}'", str(paths.results()), suggest(site, sites(), "plumb list shows what there is")
+    )
 
 
 def require_site(site: str) -> None:

@@ -72,10 +72,12 @@ def whole(file: Path, cure: str) -> list[Record]:
     """Every record of ``file``; raises :class:`PlumbError`, with ``cure``, for a line that is none."""
     records: list[Record] = []
     for item in read(file):
-        if isinstance(item, Damage):
-            where = f"{item.file}:{item.line}" if item.line else str(item.file)
-            raise PlumbError(f"damaged record: {item.reason}", where, cure)
-        records.append(item)
+        if not isinstance(item, Damage):
+            records.append(item)
+        elif item.line:
+            raise PlumbError(f"damaged record: {item.reason}", f"{item.file}:{item.line}", cure)
+        else:
+            raise PlumbError(f"no session file: {item.reason}", str(item.file), cure)
     return records
 
 

@@ -167,5 +167,6 @@ def of_program(variant: Variant, version: str) -> Variant:
     """
     if not version.startswith(PORT) or PROGRAM in variant.params:
         return variant
-    name = f"{variant.name} %{PROGRAM}={PORT}"
-    return msgspec.structs.replace(variant, name=name, params={**variant.params, PROGRAM: PORT})
+    return msgspec.structs.replace(
+        variant, name=f"{variant.name} %{PROGRAM}={PORT}", params={**variant.params, PROGRAM: PORT}
+    )

@@ -48,9 +48,11 @@ JOB_VARIABLES = tuple(dict.fromkeys(name for scheduler in TABLE.values() for nam
 STEP_SETTINGS = tuple(dict.fromkeys(name for scheduler in TABLE.values() for name in scheduler.step_settings))
 #: for hosts that a partition names, from any host
 REMOTE = TABLE["ssh"]
-#: the schedulers' own programs for starting ranks: a partition's ``launcher:``
-RANK_LAUNCHERS: dict[str, RankLauncher] = {
-    scheduler.rank_launcher.name: scheduler.rank_launcher for scheduler in TABLE.values() if scheduler.rank_launcher
+#: the schedulers' own programs for starting ranks, a partition's ``launcher:`` -> both
+RANK_LAUNCHERS: dict[str, tuple[RankLauncher, Scheduler]] = {
+    scheduler.rank_launcher.name: (scheduler.rank_launcher, scheduler)
+    for scheduler in TABLE.values()
+    if scheduler.rank_launcher
 }
 
 

@@ -259,12 +259,8 @@ class Scheduler(ABC):
         job.log.unlink(missing_ok=True)  # of an earlier job
         done = Done(0, "", "")
         for start in self.on_every_node(job, words):
-            try:
-                answer = run(start, limit)
-            except FileNotFoundError:
-                cure = "run this on a login host, or name another --scheduler"
-                raise PlumbError(f"{start[0]} is not on PATH", WHERE_FACTS, cure) from None
-            done = answer if done.status == 0 else done
+            each = run(start, limit, where=WHERE_FACTS)
+            done = each if done.status == 0 else done
         return replace(done, stderr=late(job.log)) if done.status and not done.stderr.strip() else done
 
     @abstractmethod
@@ -343,9 +339,6 @@ class Scheduler(ABC):
         return answer(["sh", str(HEALTH / "health.sh"), self.health, *words], f"{words[0]} {words[1]}").strip()
 
     # --- ReFrame
-
-    #: jobs at once: 1 where they would run on the same node, because they would disturb one another
-    reframe_jobs = 8
 
     def reframe_backend(self) -> str:
         """ReFrame's name of its backend for this scheduler."""

@@ -102,5 +102,4 @@ def nodes(scheduler: str) -> dict[str, Believed]:
     try:
         return read(answer(command, "resources of nodes"))
     except (ValueError, AttributeError, ZeroDivisionError) as error:
-        message = f"its answer is not understood: {error}"
-        raise PlumbError(message, " ".join(command), "report this answer") from None
+        raise PlumbError(f"its answer is not understood: {error}", " ".join(command), "report this answer") from None

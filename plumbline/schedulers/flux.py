@@ -95,11 +95,10 @@ def read_nodes(text: str) -> list[Node]:
     nodes: dict[str, Node] = {}
     for line in filter(str.strip, text.splitlines()):
         state, folded, reason = three_columns(line, "flux resource status")
-        if not folded:
-            continue
         usable = state in USABLE
         why = "; ".join(part for part in ("offline" if state.endswith("*") else "", reason) if part)
-        for name in names.expand(folded, "flux resource status"):
+        for name in names.expand(folded, "flux resource status") if folded else ():
+
             if name not in nodes or nodes[name].usable:  # a line by which it cannot be used has priority
                 nodes[name] = Node(name, state, usable, "" if usable else why)
     return list(nodes.values())

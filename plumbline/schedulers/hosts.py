@@ -28,7 +28,6 @@ class Local(Scheduler):
     name = "local"
     has_jobs = False
     is_one_host = True
-    reframe_jobs = 1
     #: nothing is queued, so nothing has an id
     id_line = r"(?!)"
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from plumbline.base import group
 from plumbline.base.errors import PlumbError
 from plumbline.schedulers import names
 from plumbline.schedulers.base import WHERE_STATES, Job, Node, Scheduler, clock_seconds, joined, whole_json
@@ -93,10 +94,10 @@ def read_nodes(text: str, queue: str | None) -> list[Node]:
     Virtual nodes (``n1[0]``) are those of the host in ``resources_available.host``, which is usable if all of them are;
     the one that stands for the host has no CPUs then.
     """
-    hosts: dict[str, list[tuple[str, dict[str, Any]]]] = {}
-    for name, node in _nodes(text).items():
-        host = str(_resources(node).get("host") or name.partition("[")[0])
-        hosts.setdefault(names.host(host, "pbsnodes"), []).append((name, node))
+    hosts = group(
+        (names.host(str(_resources(node).get("host") or name.partition("[")[0]), "pbsnodes"), (name, node))
+        for name, node in _nodes(text).items()
+    )
     nodes = []
     for host, parts in hosts.items():
         with_cpus = [part for part in parts if str(_resources(part[1]).get("ncpus")) != "0"] or parts

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -41,15 +39,20 @@ def last_line(text: str) -> str:
     return next((line[:300] for line in reversed(lines) if line and line not in EMPTY), "")
 
 
-def run(command: Sequence[str], limit: float, environment: Mapping[str, str] | None = None) -> Done:
+def run(command: Sequence[str], limit: float, environment: Mapping[str, str] | None = None, where: str = "") -> Done:
     """Run ``command`` for at most ``limit`` seconds; SIGTERM comes first, at which programs cancel their job.
 
-    ``environment``: None for this process's own.
+    ``environment``: None for this process's own. Raises :class:`PlumbError`, with ``where``, without the program.
     """
-    with subprocess.Popen(
-        list(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        errors="replace", env=environment,
-    ) as process:  # fmt: skip
+    try:
+        started = subprocess.Popen(
+            list(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            errors="replace", env=environment,
+        )  # fmt: skip
+    except (FileNotFoundError, PermissionError):
+        cure = "run this on a login host, or name another --scheduler"
+        raise PlumbError(f"{command[0]} is not on PATH", where, cure) from None
+    with started as process:
         try:
             stdout, stderr = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
@@ -76,9 +79,7 @@ def late(log: Path) -> str:
 
 def answer(command: Sequence[str], where: str, limit: float = 60, environment: Mapping[str, str] | None = None) -> str:
     """Standard output of a query to the scheduler, or a :class:`PlumbError` with its message."""
-    if shutil.which(command[0], path=(environment or os.environ).get("PATH")) is None:
-        raise PlumbError(f"{command[0]} is not on PATH", where, "run this on a login host, or name another --scheduler")
-    done = run(command, limit, environment)
+    done = run(command, limit, environment, where)
     if done.status != 0:
         raise PlumbError(f"{command[0]} failed: {done.last()}", where, "run it yourself: " + " ".join(command))
     return done.stdout

@@ -16,7 +16,7 @@ from typing import Any
 
 from plumbline.base.errors import PlumbError
 from plumbline.schedulers import names
-from plumbline.schedulers.base import WHERE_FACTS, WHERE_STATES, Job, Node, Scheduler
+from plumbline.schedulers.base import WHERE_FACTS, WHERE_STATES, Job, Node, Scheduler, clock_seconds
 from plumbline.schedulers.program import answer
 
 #: letters of a queue's state on a node, qstat(1): those with which no job starts there
@@ -80,9 +80,8 @@ class Sge(Scheduler):
 
     def shares_nodes(self, access: Sequence[str]) -> str:
         """Without a parallel environment, which gives whole nodes, a job has one slot."""
-        if "-pe" in names.words_of_all(access):
-            return ""
-        return "its access names no parallel environment (-pe NAME SLOTS)"
+        of_one_slot = "-pe" not in names.words_of_all(access)
+        return "its access names no parallel environment (-pe NAME SLOTS)" if of_one_slot else ""
 
     def on_one_node(self, access: Sequence[str], hosts: Sequence[str], command: Sequence[str]) -> list[str]:
         """A job that qsub waits for; ``-b y``: the command is a program, not a script."""
@@ -153,5 +152,5 @@ def read_limit(text: str) -> int | None:
     (1800, None)
     """
     lines = re.findall(r"^[hs]_rt\s+(.*)$", text, re.MULTILINE)
-    clocks = [map(int, clock) for line in lines for clock in re.findall(r"(\d+):(\d+):(\d+)", line)]
-    return min((3600 * hours + 60 * minutes + seconds for hours, minutes, seconds in clocks), default=None)
+    clocks = (clock for line in lines for clock in re.findall(r"\d+:\d+:\d+", line))
+    return min((clock_seconds(clock, "qconf -sq", "qconf") for clock in clocks), default=None)

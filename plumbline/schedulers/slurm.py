@@ -105,14 +105,10 @@ class Srun:
         except subprocess.TimeoutExpired as error:
             message = f"srun --mpi=list does not answer within {PATIENCE_S:g} s"
             raise PlumbError(message, "launcher: srun", "is Slurm up?") from error
-        plugins: list[str] = []
-        for line in (done.stdout + "\n" + done.stderr).splitlines():
-            text = line.removeprefix("srun:").strip()
-            if re.fullmatch(r"[a-z][a-z0-9_]*", text):
-                plugins.append(text)
-            elif "versions available:" in text:
-                plugins += re.findall(r"[a-z][a-z0-9_]*", text.rpartition(":")[2])
-        return tuple(dict.fromkeys(plugins))
+        text = f"{done.stdout}\n{done.stderr}"
+        plugins = re.findall(r"^(?:srun:)?[ \t]*([a-z][a-z0-9_]*)[ \t]*$", text, re.MULTILINE)
+        versions = " ".join(re.findall(r"versions available:(.*)", text))
+        return tuple(dict.fromkeys((*plugins, *re.findall(r"[a-z][a-z0-9_]*", versions))))
 
     def library(self, plugin: str, root: Path = Path("/")) -> Path | None:
         """Slurm's own library for ``plugin`` in srun's prefix or a usual folder."""

@@ -68,8 +68,10 @@ def _values(line: Line, stack: str) -> str | None:
 def text(records: Sequence[AnyRecord], faults: Sequence[str], end: Sequence[str]) -> str:
     """One screen: the first of ``faults``, the table of the tests, and the lines of the ``end``."""
     stacks = sorted({record.stack.name for record in records})
-    top = [naming.shorten(f"!! {fault}", WIDTH) for fault in faults[:FAULTS]]
-    top += [f"!! and {len(faults) - FAULTS} more"] if len(faults) > FAULTS else []
+    top = [
+        *(naming.shorten(f"!! {fault}", WIDTH) for fault in faults[:FAULTS]),
+        *([f"!! and {len(faults) - FAULTS} more"] if len(faults) > FAULTS else []),
+    ]
     closing = [line for sentence in end for line in textwrap.wrap(sentence, WIDTH, break_on_hyphens=False)]
     rows = lines(records)
     kept = rows[: max(1, LINES - len(top) - len(closing) - 7)]
@@ -85,7 +87,13 @@ def text(records: Sequence[AnyRecord], faults: Sequence[str], end: Sequence[str]
     left_out = [(len(rows) - len(kept), "test"), (max(0, len(stacks) - count), "stack")]
     more = "".join(f", {units.counted(number, noun)} more" for number, noun in left_out if number)
     test = Column[Line]("test", lambda row: naming.shorten(row.name, room - len(row.more)) + row.more)
-    table = Table("", [test, *columns]).text(kept)
     return "\n".join(
-        [*top, *([""] if top else []), table, f"plumb list --all shows the whole table{more}", "", *closing]
+        [
+            *top,
+            *([""] if top else []),
+            Table("", [test, *columns]).text(kept),
+            f"plumb list --all shows the whole table{more}",
+            "",
+            *closing,
+        ]
     )

@@ -39,10 +39,6 @@ class Column(Generic[Row]):
     head: bool = False
     spare: int = 0
 
-    def piece(self, form: str, row: Row) -> Piece:
-        """The piece of a row in this form."""
-        return (self.page or self.get)(row) if form == "page" else self.get(row)
-
     @property
     def heading(self) -> str:
         """Title and unit for people."""
@@ -63,7 +59,8 @@ class Table(Generic[Row]):
     def of(self, form: str, rows: Sequence[Row]) -> tuple[Table[Row], list[list[Piece]]]:
         """The table with the columns that it has in this form for these rows, and the pieces of each row."""
         columns = [column for column in self.columns if form in column.forms.split()]
-        pieces = [[column.piece(form, row) for row in rows] for column in columns]
+        gets = [column.page if form == "page" and column.page else column.get for column in columns]
+        pieces = [list(map(get, rows)) for get in gets]
         keeps = self.whole or not rows
         kept = [place for place, cells in enumerate(pieces) if keeps or any(cell not in EMPTY for cell in cells)]
         shown = replace(self, columns=[columns[place] for place in kept])
@@ -73,13 +70,12 @@ class Table(Generic[Row]):
         """Aligned for a terminal."""
         shown, cells = self.of("text", rows)
         spare = sorted((column for column in shown.columns if column.spare), key=lambda column: column.spare)
-        names = [column.heading for column in spare]
-        return table.table(shown._headings(), _words(cells), right=shown._right(), spare=names, ruled=ruled)
+        return table.table(*shown._plain(cells), spare=[column.heading for column in spare], ruled=ruled)
 
     def markdown(self, rows: Sequence[Row]) -> str:
         """For a merge request."""
         shown, cells = self.of("md", rows)
-        return table.markdown(shown._headings(), _words(cells), right=shown._right())
+        return table.markdown(*shown._plain(cells))
 
     def block(self, rows: Sequence[Row], **parts: Any) -> Block:
         """For a page; ``parts`` are those of :func:`plumbline.show.pages.blocks.table`."""
@@ -107,15 +103,10 @@ class Table(Generic[Row]):
         """What a page sorts a row by, for each column."""
         return [column.key(row) if column.key else words(column.get(row)) for column in self.columns]
 
-    def _headings(self) -> list[str]:
-        return [column.heading for column in self.columns]
-
-    def _right(self) -> list[str]:
-        return [column.heading for column in self.columns if column.kind.startswith("number")]
-
-
-def _words(rows: Sequence[Sequence[Piece]]) -> list[list[str]]:
-    return [list(map(words, cells)) for cells in rows]
+    def _plain(self, cells: Sequence[Sequence[Piece]]) -> tuple[list[str], list[list[str]], list[str]]:
+        """The headings, the words of the cells, and the headings of the columns that are aligned to the right."""
+        right = [column.heading for column in self.columns if column.kind.startswith("number")]
+        return [column.heading for column in self.columns], [list(map(words, row)) for row in cells], right
 
 
 def words(piece: Piece) -> str:

@@ -139,8 +139,11 @@ def closing(comparison: Comparison) -> str:
     """
     alone = f"; {units.counted(comparison.alone, 'figure')} of one side only" if comparison.alone else ""
     if len(comparison.sides) <= IN_WORDS:
-        sides = range(1, len(comparison.sides))
-        return "; ".join(text for side in sides for text in _against(comparison, side)) + _firm(comparison) + alone
+        return (
+            "; ".join(text for side in range(1, len(comparison.sides)) for text in _against(comparison, side))
+            + _firm(comparison)
+            + alone
+        )
     best = [sum(line.best == (number,) for line in comparison.lines) for number in range(len(comparison.sides))]
     counts = [f"{name} best in {count}" for name, count in zip(comparison.sides, best, strict=True)]
     none = sum(len(line.best) != 1 for line in comparison.lines)
@@ -366,13 +369,12 @@ def _hybrids(numbers: Mapping[str, int] = MappingProxyType({})) -> Table[Verdict
 
 def hybrids(usable: Sequence[tuple[Record, int]]) -> Block:
     """The verdicts of the valid records ``usable``, each with the number of its entry."""
-    numbers = {record.id: entry for record, entry in usable}
     compared = verdicts([record for record, _ in usable])
     return section(
         "hybrids",
         "Hybrid or pure MPI",
         "The best hybrid code against the best pure MPI code, of one problem on the same nodes.",
         compared and block("bullets", *notes(compared)),
-        compared and _hybrids(numbers).block(compared),
+        compared and _hybrids({record.id: entry for record, entry in usable}).block(compared),
         otherwise=absent("reframe -c reframe-tests -r -S profile=full -n jacobi_modes"),
     )

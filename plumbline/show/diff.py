@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import msgspec
@@ -41,35 +42,45 @@ def differences(first: Record, second: Record) -> list[tuple[str, str, str]]:
     They, the scheduling and the transports are compared only if both records have them. ``settings`` are those that
     the launches asked for, with the values that were seen.
     """
-    left: dict[str, str] = {}
-    right: dict[str, str] = {}
-    for flat, record in ((left, first), (right, second)):
-        for part in CIRCUMSTANCES:
-            # as both are in a file: a record that was just measured holds tuples where one that was read holds lists
-            _flatten(part, msgspec.json.decode(msgspec.json.encode(getattr(record, part))), flat)
-        _flatten("settings", record.settings, flat)
-        if first.loaded and second.loaded:  # early records do not say what they loaded
-            seen = {
-                file.path: f"{file.bytes} bytes, {file.build_id[:16] or file.modified_ns}" for file in record.loaded
-            }
-            _flatten("loaded", seen, flat)
-        if first.scheduling and second.scheduling:
-            flat["scheduling"] = record.scheduling
-        if first.transports and second.transports:
-            flat["transports"] = ", ".join(record.transports)
-    keys = [key for key in {**left, **right} if not key.startswith(IGNORED)]
-    return [(key, left.get(key, "absent"), right.get(key, "absent")) for key in keys if left.get(key) != right.get(key)]
+    left, right = (_flat(_circumstances(record, first, second)) for record in (first, second))
+    return [
+        (key, left.get(key, "absent"), right.get(key, "absent"))
+        for key in {**left, **right}
+        if left.get(key) != right.get(key) and not key.startswith(IGNORED)
+    ]
 
 
-def _flatten(key: str, value: Any, into: dict[str, str]) -> None:
+def _circumstances(record: Record, first: Record, second: Record) -> dict[str, Any]:
+    # as both are in a file: a record that was just measured holds tuples where one that was read holds lists
+    parts = {part: msgspec.json.decode(msgspec.json.encode(getattr(record, part))) for part in CIRCUMSTANCES}
+    loaded = {file.path: f"{file.bytes} bytes, {file.build_id[:16] or file.modified_ns}" for file in record.loaded}
+    return {
+        **parts,
+        "settings": record.settings,
+        **({"loaded": loaded} if first.loaded and second.loaded else {}),  # early records do not say what they loaded
+        **({"scheduling": record.scheduling} if first.scheduling and second.scheduling else {}),
+        **({"transports": ", ".join(record.transports)} if first.transports and second.transports else {}),
+    }
+
+
+def _flat(value: Any, key: str = "") -> dict[str, str]:
+    """The texts of ``value`` by dotted keys."""
     if isinstance(value, dict):
-        for name, inner in value.items():
-            _flatten(f"{key}.{name}", inner, into)
+        inner = {f"{key}.{name}" if key else name: part for name, part in value.items()}
     elif isinstance(value, list) and value and isinstance(value[0], dict):
-        for number, inner in enumerate(value):
-            _flatten(f"{key}[{number}]", inner, into)
+        inner = {f"{key}[{number}]": part for number, part in enumerate(value)}
     else:
-        into[key] = str(value)
+        return {key: _words(value)}
+    return {name: text for at, part in inner.items() for name, text in _flat(part, at).items()}
+
+
+def _words(value: Any) -> str:
+    """A value as people write it; lists that differ stay different."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return shlex.join(map(_words, value)) or "none"
+    return units.dashed(value)
 
 
 def document(first: Record, second: Record) -> dict[str, Any]:

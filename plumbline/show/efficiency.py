@@ -131,5 +131,4 @@ def _remarks(rows: Sequence[Work]) -> list[str]:
         for row in rows
         if (reading := row.record.idle)
     }
-    unread = [f"joules {reason}" for reason in sorted(energy) if "not read" in reason]
-    return [*unread, *sorted(counts), *sorted(idle)]
+    return [*(f"joules {reason}" for reason in sorted(energy) if "not read" in reason), *sorted(counts), *sorted(idle)]

@@ -1,8 +1,9 @@
-"""The parts of one record that its text and its drawer on a page show: facts, figures, launches, ranks, maps."""
+"""One record, for people: its text, and the parts of it that its drawer on a page shows too."""
 
 from __future__ import annotations
 
 import math
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,15 +11,16 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from plumbline.base import units
+from plumbline.base import group, units
 from plumbline.base.errors import PlumbError
 from plumbline.base.table import sparkline
 from plumbline.base.units import cpu_list
+from plumbline.host import devices
 from plumbline.records import naming
 from plumbline.records.figure import Figure
 from plumbline.records.launch import Launch, RankSeen
 from plumbline.records.model import AnyRecord, Record
-from plumbline.show import summary
+from plumbline.show import efficiency, summary
 from plumbline.show.columns import Column, Row, Table
 from plumbline.show.pages import blocks
 from plumbline.show.pages.blocks import Block, Piece, block
@@ -27,6 +29,8 @@ from plumbline.show.pages.blocks import Block, Piece, block
 ROWS = 60
 #: threads of a rank whose CPUs a text shows
 THREADS = 8
+#: columns of the table of devices
+DEVICES = 100
 #: the metric of bytes that ranks send to other nodes, and the parameter that names the map of ranks
 BETWEEN, MAP = "between_nodes", "map"
 
@@ -243,8 +247,11 @@ def rank_map(record: Record) -> list[Placed]:
             return [Placed(number, None, cpu_list(rank.cpus), None) for number, rank in sorted(planned.items())]
         return [placed(rank, cpu_list(plan.cpus) if (plan := planned.get(rank.local_rank)) else None) for rank in seen]
     except (TypeError, KeyError, AttributeError, ValueError) as error:  # a record's types leave their members open
-        message = f"the plan or a witness of record {record.id} is damaged: {type(error).__name__} {error}"
-        raise PlumbError(message, record.session, "restore the file") from error
+        raise PlumbError(
+            f"the plan or a witness of record {record.id} is damaged: {type(error).__name__} {error}",
+            record.session,
+            "restore the file",
+        ) from error
 
 
 def placed(rank: RankSeen, planned: str | None) -> Placed:
@@ -275,24 +282,30 @@ def sheets(title: str, rows: Sequence[Row]) -> Iterator[tuple[str, Sequence[Row]
 
 @dataclass(frozen=True)
 class Dot:
-    """A launch with its value of a figure, at its ``place`` in the record, and how far it is from the median, in %."""
+    """A launch with its value of a figure, at its ``place`` in the record, and how far it is from the median, in %.
+
+    ``causes``: what disturbed the launch.
+    """
 
     launch: Launch
     place: int
     value: float
     far: float
     seen: str
-
-    @property
-    def causes(self) -> str:
-        """The causes that disturbed the launch."""
-        return "; ".join(self.launch.disturbance.causes)
+    causes: str
 
 
 def dots(record: Record, figure: Figure) -> list[Dot]:
     """The launches of the record that can be drawn."""
     return [
-        Dot(launch, place, value, far, " ".join(units.human(value, figure.unit, figure.resolution)))
+        Dot(
+            launch,
+            place,
+            value,
+            far,
+            " ".join(units.human(value, figure.unit, figure.resolution)),
+            "; ".join(launch.disturbance.causes),
+        )
         for place, (launch, value) in enumerate(values_by_launch(record, figure))
         if value is not None and math.isfinite(far := 100 * (value / figure.value - 1) if figure.value else math.nan)
     ]
@@ -300,23 +313,37 @@ def dots(record: Record, figure: Figure) -> list[Dot]:
 
 def dot_series(name: str, colour: str, drawn: Sequence[tuple[Dot, Sequence[object]]]) -> Block:
     """Dots with their points: those of disturbed launches are open."""
-    hollow = [place for place, (dot, _) in enumerate(drawn) if dot.launch.disturbed]
-    return blocks.series(name, colour, [point for _, point in drawn], hollow=hollow)
+    return blocks.series(
+        name,
+        colour,
+        [point for _, point in drawn],
+        hollow=[place for place, (dot, _) in enumerate(drawn) if dot.launch.disturbed],
+    )
 
 
 def map_remarks(record: AnyRecord) -> list[str]:
     """A sentence for the map that the launcher gave, the first one, and for each that is worse than the best."""
     sent = _sent(record)
-    first = next(iter(sent), "")
-    best = [f"map {first} is the best map: {units.human_bytes(int(sent[first]))} between nodes"] if sent else []
-    return [*(best if sent and sent[first] == min(sent.values()) else []), *map_costs(record)]
+    best = [
+        f"map {name} is the best map: {units.human_bytes(int(value))} between nodes"
+        for name, value in [*sent.items()][:1]
+        if value == min(sent.values())
+    ]
+    return [*best, *map_costs(record)]
 
 
 def map_costs(record: AnyRecord) -> list[str]:
     """A sentence for each map that sends more than the best one; none of a run on one node, which has no network."""
     sent = _sent(record)
     best = min(sent, key=lambda name: sent[name], default="")
-    return [_cost(name, value, best, sent[best]) for name, value in sent.items() if value > sent[best]]
+    worse = {name: value for name, value in sent.items() if value > sent[best]}
+    if sent and sent[best]:
+        of = f"times the bytes of the best map ({best}) between nodes"
+        return [f"map {name} sends {units.digits(value / sent[best])} {of}" for name, value in worse.items()]
+    return [
+        f"map {name} sends {units.human_bytes(int(value))} between nodes, the best map ({best}) nothing"
+        for name, value in worse.items()
+    ]
 
 
 def _sent(record: AnyRecord) -> dict[str, float]:
@@ -329,7 +356,75 @@ def _sent(record: AnyRecord) -> dict[str, float]:
     }
 
 
-def _cost(name: str, value: float, best: str, least: float) -> str:
-    if least:
-        return f"map {name} sends {units.digits(value / least)} times the bytes of the best map ({best}) between nodes"
-    return f"map {name} sends {units.human_bytes(int(value))} between nodes, the best map ({best}) nothing"
+def text(record: Record) -> str:
+    """Figures with every launch, rank map, circumstances, command; the verdict last."""
+    shown, (table, started) = figures(record), launches(record)
+    parts = [
+        "\n".join(f"{name:<10} {value}" for name, value in facts(record)),
+        FIGURES.text(shown) if shown else "",
+        _remarks(record),
+        table.text(started),
+        output(record),
+        efficiency.text(record),
+        RANKS.text(rank_map(record)) if any(launch.ranks for launch in record.launches) else "",
+        _host(record),
+        "" if record.is_imported else _command(record),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n\n" + _verdict(record)
+
+
+def _remarks(record: Record) -> str:
+    """Costs of maps of ranks, and the program's remarks, each once, with the launches where not all have it."""
+    by_remark = group((remark, launch.order) for launch in record.launches for remark in launch.remarks)
+    remarks = [
+        remark if len(orders) == len(record.launches) else f"launch {' '.join(map(str, orders))}: {remark}"
+        for remark, orders in by_remark.items()
+    ]
+    return "\n".join([*map_remarks(record), *remarks])
+
+
+def output(record: Record) -> str:
+    """The last lines that the first launch which did not end well printed; empty if all ended well."""
+    failed = next((launch for launch in record.launches if launch.last_lines()), None)
+    if failed is None:
+        return ""
+    return "\n".join([f"launch {failed.order} printed last:", *(f"    {line}" for line in failed.last_lines())])
+
+
+def _host(record: Record) -> str:
+    host = record.host
+    known = {
+        key: value
+        for key, value in host.items()
+        if value is not None and key not in ("hostname", "kernel_command_line", "devices")
+    }
+    shown = [f"{key:<18} {plain(value)}" for key, value in known.items()]
+    if unknown := sorted(key for key, value in host.items() if value is None):
+        shown.append(f"{'not readable':<18} {', '.join(unknown)}")
+    try:
+        if known_devices := devices.of_host(host):
+            known_links = host.get("pci_links")
+            drawn = devices.draw(known_devices, known_links if isinstance(known_links, dict) else {}, DEVICES)
+            shown += ["", "devices", *(line.rstrip() for line in drawn)]
+    except PlumbError as error:
+        shown += ["", str(error)]
+    return "\n".join(shown)
+
+
+def _command(record: Record) -> str:
+    variables = [f"{name}={shlex.quote(value)}" for name, value in sorted(record.environment.items())]
+    lines = {
+        "environment": " ".join(variables),
+        "settings": ", ".join(f"{name} {value}" for name, value in record.settings.items()),
+        "not given": " ".join(record.removed_variables),
+        "command": shlex.join(record.command),
+        "repeat": f"plumb reproduce {record.id}",
+    }
+    return "\n".join(f"{name:<12} {text}" for name, text in lines.items() if text or name == "environment")
+
+
+def _verdict(record: Record) -> str:
+    if record.is_imported:
+        return "imported: figures of another program, nothing about them was witnessed; no verdict is made of them"
+    state = "verified" if record.is_verified else "NOT VERIFIED"
+    return f"{state}, {record.final_verdict}" + (f": {'; '.join(record.faults)}" if record.faults else "")

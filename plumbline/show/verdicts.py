@@ -68,11 +68,15 @@ def text(rows: Sequence[Row]) -> str:
 def markdown(verdicts: Sequence[Verdict], margins: str, facts: Sequence[tuple[str, str]] = ()) -> str:
     """The verdict, how many of each, a table with the worst first, and those of ``facts`` that are in :data:`TOLD`."""
     rows = [Row(item.subject, item) for item in worst_first(verdicts)]
-    lines = [f"**{overall(verdicts)}** ({counted(verdicts)}); {margins}", "", SERIES.markdown(rows[:ROWS])]
-    if len(rows) > ROWS:
-        lines += ["", f"{len(rows) - ROWS} more series are not shown, none worse than {rows[ROWS].verdict.state}."]
-    fact_lines = [f"- {TOLD[name]}{table.escaped(text)}" for name, text in facts if name in TOLD]
-    return "\n".join([*lines, *([""] if fact_lines else []), *fact_lines]) + "\n"
+    parts = [
+        f"**{overall(verdicts)}** ({counted(verdicts)}); {margins}",
+        SERIES.markdown(rows[:ROWS]),
+        f"{len(rows) - ROWS} more series are not shown, none worse than {rows[ROWS].verdict.state}."
+        if len(rows) > ROWS
+        else "",
+        "\n".join(f"- {TOLD[name]}{table.escaped(text)}" for name, text in facts if name in TOLD),
+    ]
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -85,12 +89,11 @@ def document(statements: Sequence[Statement], rule: Mapping[str, Any], facts: Se
 
     ``facts`` of a live gate (session, seed, the command to repeat it, …) stand under ``facts``.
     """
-    optional = nonempty(facts=[{"name": name, "text": text} for name, text in facts])
     whole = {
         "verdict": overall(statements),
         "rule": rule,
         "series": [item.to_dict() for item in statements],
-        **optional,
+        **nonempty(facts=[{"name": name, "text": text} for name, text in facts]),
     }
     return json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 

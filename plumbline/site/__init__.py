@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec import Struct, structs
 
 from plumbline import mpi, schedulers
-from plumbline.base import paths, schemas, terminal
+from plumbline.base import csv_input, paths, schemas, terminal
 from plumbline.base.errors import PlumbError, pick
-from plumbline.base.schemas.site import MPIRUN, Facts, Partition, Site
+from plumbline.base.schemas.site import MPIRUN, Partition, Site
 from plumbline.schedulers.names import access
 
 FILE = "site.yaml"
@@ -23,8 +22,6 @@ FILE = "site.yaml"
 OPTIONS = "PLUMB_SCHEDULER_OPTIONS"
 #: the family of the suite's check of itself, which measures nothing
 SUITE = "suite"
-#: types that :func:`check_values` takes in place of one whose members are looked at by themselves
-_LOOSE: dict[str, Any] = {"partitions": list[dict[str, Any]], "facts": dict[str, Any]}
 #: names of sites, which are also names of files and folders everywhere
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
 _named: list[str] = []
@@ -75,10 +72,7 @@ def names() -> list[str]:
 def expected() -> set[str]:
     """The names of all tests, from ``reframe-tests/expected.txt``."""
     file = paths.suite() / "reframe-tests" / "expected.txt"
-    try:
-        return set(file.read_text(encoding="utf-8").split())
-    except OSError as error:
-        raise PlumbError(f"cannot read the list of tests: {error.strerror}", str(file), "restore the file") from None
+    return set(csv_input.text(file, "list of tests", "restore the file").split())
 
 
 def family(test: str) -> str:
@@ -102,10 +96,8 @@ def references_missing(name: str, test: str) -> str | None:
     ``plumb site init`` makes the files of the suite's own tests only.
     """
     file = references_file(name, test)
-    if file.is_file():
-        return None
     lines = f"'schema: 1', 'test: {family(test)}' and 'references: []'"
-    return f"reference file is missing: {file}: write it with the lines {lines}"
+    return None if file.is_file() else f"reference file is missing: {file}: write it with the lines {lines}"
 
 
 def load(name: str) -> Site:
@@ -156,8 +148,7 @@ def claiming(sites: list[Site]) -> Site | None:
 def here() -> str:
     """The name of the site that claims this host; raises :class:`PlumbError` if none does, or a site is not valid."""
     sites = load_all()
-    claimed = claiming(sites)
-    if claimed is None:
+    if (claimed := claiming(sites)) is None:
         known = ", ".join(site.name for site in sites) or "none: plumb site init makes one"
         raise PlumbError(f"no site claims this host, {socket.gethostname()}", str(paths.sites()), f"known: {known}")
     return claimed.name
@@ -175,28 +166,6 @@ def chosen(name: str | None, part: str | None) -> tuple[Site, Partition]:
     return site, partition(site, part or site.partitions[0].name)
 
 
-def check_values(document: dict[str, Any], where: str) -> None:
-    """Raise :class:`PlumbError` for the first value of another type; keys may be missing, and unknown ones stand."""
-    for place, mapping, kind in _mappings(document):
-        types = {field.name: _LOOSE.get(field.name, field.type) for field in structs.fields(kind)}
-        for key in mapping.keys() & types.keys():
-            try:
-                msgspec.convert(mapping[key], types[key])
-            except msgspec.ValidationError as error:
-                raise PlumbError(f"{place}{key}: {error}", where, "correct or remove it") from None
-
-
-def _mappings(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], type[Struct]]]:
-    """The mappings that a site consists of, each with its place and its type; what is not a mapping is left out."""
-    yield "", document, Site
-    parts = document.get("partitions")
-    for number, part in enumerate(parts if isinstance(parts, list) else []):
-        if isinstance(part, dict):
-            yield f"partitions[{number}].", part, Partition
-            if isinstance(part.get("facts"), dict):
-                yield f"partitions[{number}].facts.", part["facts"], Facts
-
-
 def _check_texts(value: Any, where: str, key: str = "") -> None:
     """Raise :class:`PlumbError` for a text that is not one line that can be shown: it would spoil what names it."""
     members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -212,24 +181,19 @@ def check(document: dict[str, Any], where: str) -> Site:
 
     Raises :class:`PlumbError` for the first unknown key or word, with a suggestion, or else for the first wrong value.
     """
-    for place, mapping, kind in _mappings(document):
-        types = {field.name: field.type for field in structs.fields(kind)}
-        for key in mapping:
-            pick(types, key, f"unknown key '{place}{key}'", where)
     site = schemas.convert("site", document, Site, where)
     _check_texts(document, where)
     for pattern in site.hostnames:
         try:
             re.compile(pattern)
         except (re.error, OverflowError, RecursionError) as error:
-            message = f"hostnames: {pattern!r} is not a regular expression: {error}"
-            raise PlumbError(message, where, "correct it") from None
-    seen: set[str] = set()
+            raise PlumbError(
+                f"hostnames: {pattern!r} is not a regular expression: {error}", where, "correct it"
+            ) from None
     for number, part in enumerate(site.partitions):
         _check_words(part, f"partitions[{number}]", where)
-        if part.name in seen:
+        if part.name in (earlier.name for earlier in site.partitions[:number]):
             raise PlumbError(f"two partitions are called '{part.name}'", where, "rename one")
-        seen.add(part.name)
         topology = Path(part.topology)
         if topology.is_absolute() or ".." in topology.parts:
             raise PlumbError(f"topology '{topology}' lies outside the site folder", where, "name a file inside it")
@@ -247,11 +211,14 @@ def _check_words(part: Partition, place: str, where: str) -> None:
         pick(known[key], word, f"{place}: {key} '{word}' is unknown", where)
     table, launcher = schedulers.TABLE, launchers.get(part.launcher)
     for key, is_set, takers in (
-        ("launcher", launcher, [name for name in table if table[name].rank_launcher is launcher]),
+        ("launcher", launcher, [name for name in table if launcher and table[name].rank_launcher is launcher[0]]),
         ("hosts", part.hosts, [name for name in table if not table[name].has_jobs]),
     ):
         if is_set and part.scheduler not in takers:
-            message = f"{key} goes with scheduler {' and '.join(takers)} alone, not with '{part.scheduler}'"
-            raise PlumbError(f"{place}: {message}", where, "correct or remove one of them")
+            raise PlumbError(
+                f"{place}: {key} goes with scheduler {' and '.join(takers)} alone, not with '{part.scheduler}'",
+                where,
+                "correct or remove one of them",
+            )
     if len(set(part.hosts)) < len(part.hosts):
         raise PlumbError(f"{place}: hosts names a host twice", where, "remove one")

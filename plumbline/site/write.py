@@ -15,8 +15,9 @@ from ruamel.yaml.error import YAMLError
 
 from plumbline.base import files, paths, schemas
 from plumbline.base.errors import PlumbError
+from plumbline.base.schemas.site import Site
 from plumbline.host import collector
-from plumbline.site import FILE, check, check_values, families, folder
+from plumbline.site import FILE, check, families, folder
 from plumbline.site.nodes.compare import Captured
 
 HEADER = """\
@@ -60,16 +61,11 @@ class SiteRequest:
     recapture: bool = False
 
 
-@dataclass(frozen=True)
-class Change:
-    """A file that was made or changed, with the difference; none of an empty reference file."""
+def init(request: SiteRequest, dry_run: bool = False) -> list[str]:
+    """Make or complete a site folder, unless ``dry_run``.
 
-    file: Path
-    diff: str
-
-
-def init(request: SiteRequest, dry_run: bool = False) -> list[Change]:
-    """Make or complete a site folder; the changes are returned, and written unless ``dry_run``."""
+    Returns the difference of each file that was made or changed; an empty one for an empty reference file.
+    """
     place = folder(request.name)
     texts = {place / FILE: site_text(place / FILE, request)}
     parts = schemas.parse_yaml(texts[place / FILE])["partitions"]
@@ -84,7 +80,7 @@ def init(request: SiteRequest, dry_run: bool = False) -> list[Change]:
     for file, text in texts.items():
         before = file.read_text(encoding="utf-8") if file.exists() else ""
         if before != text:
-            changes.append(Change(file, "" if file.parent.name == "references" else _diff(before, text, file)))
+            changes.append("" if file.parent.name == "references" else _diff(before, text, file))
             if not dry_run:
                 files.write(f"site '{request.name}'", file, text)
     return changes
@@ -109,13 +105,18 @@ def site_text(file: Path, request: SiteRequest) -> str:
         result = HEADER + _dump(new) + ("" if "memory_mts" in new["partitions"][0].get("facts", {}) else FACTS_HINT)
     else:
         before = file.read_text(encoding="utf-8")
-        check_values(schemas.read_yaml(file, f"site '{request.name}'", "fix the file"), str(file))
+        plain = schemas.read_yaml(file, f"site '{request.name}'", "fix the file")
+        if wrong := [fault for fault in schemas.faults(plain, Site) if "missing required field" not in fault]:
+            raise PlumbError(f"not a valid site: {wrong[0]}", str(file), "correct or remove it")
         try:
             document = yaml_editor().load(before)
         except YAMLError as error:
             raise PlumbError(f"site '{request.name}' is not YAML: {error}", str(file), "fix the file") from None
-        changed = merge(document, wanted(request))
-        result = _dump(document) if offer(document, request) or changed else before
+        merge(document, wanted(request))
+        offer(document, request)
+        result = _dump(document)
+        if schemas.parse_yaml(result) == plain:
+            result = before
     check(schemas.parse_yaml(result), str(file))
     return result
 
@@ -149,25 +150,20 @@ def hostname_pattern() -> str:
     return f"^{re.escape(socket.gethostname())}$"
 
 
-def merge(present: Any, new: dict[str, Any]) -> bool:
-    """Add to ``present`` what only ``new`` has, also inside of partitions and facts; whether there was something.
+def merge(present: Any, new: dict[str, Any]) -> None:
+    """Add to ``present`` what only ``new`` has, also inside of partitions and facts.
 
     Partitions are matched by name. Lists that a person may have shortened (stacks, host names) are left as they are.
     """
-    missing = {key: value for key, value in new.items() if key not in present}
-    present.update(missing)
-    changed = bool(missing)
+    present.update({key: value for key, value in new.items() if key not in present})
     if "facts" in new:
-        changed |= merge(present["facts"], new["facts"])
-    parts = [part for part in present.get("partitions", []) if isinstance(part, dict) and "name" in part]
-    by_name = {part["name"]: part for part in parts}
+        merge(present["facts"], new["facts"])
+    by_name = {part["name"]: part for part in present.get("partitions", []) if "name" in part}
     for part in new.get("partitions", []):
         if part["name"] in by_name:
-            changed |= merge(by_name[part["name"]], part)
+            merge(by_name[part["name"]], part)
         else:
             present["partitions"].append(part)
-            changed = True
-    return changed
 
 
 def offer(present: Any, request: SiteRequest) -> list[str]:

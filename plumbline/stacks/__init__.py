@@ -80,13 +80,14 @@ def origin(spec: str) -> tuple[str, str]:
     return split(spec)
 
 
-def check(wanted: Iterable[tuple[str, str]], **options: str) -> None:
+def check(wanted: Iterable[tuple[str, str]], force: bool = False, **options: str) -> None:
     """Raise :class:`PlumbError` where stacks, as (provider, name), cannot be installed whatever the machine has."""
     for kind, name in wanted:
         supported = getattr(provider(kind), "OPTIONS", ())
         if unsupported := next((option for option in options if option not in supported), None):
             spelled = {"called": "--as", "launcher": "--stack"}.get(unsupported, f"--{unsupported}")
             raise PlumbError(f"provider {kind} does not take {spelled}", f"{kind}:{name}", "leave it out")
+        provider(kind).work(name, force, **options)  # refuses a name that it does not know
     if re.search(r"[\s:]", str(paths.stacks())):
         message = "the path of the stacks has a blank or a colon, at which interpreter lines and search paths end"
         raise PlumbError(message, str(paths.stacks()), "name another folder with --stacks")

@@ -74,9 +74,8 @@ def write_fortran(stack: Manifest, folder: Path) -> Path:
     version = stream.version_of("gfortran") if having else None
     by_version = f"include/*/gfortran/{version.partition('.')[0]}.*" if version else ""
     modules = sorted(Path(stack.prefix).glob(by_version))[-1:] if by_version else []
-    others = {each.name: Path(each.prefix, "bin") for each in manifest.load_all()}
-    able = ", ".join(other for other, place in others.items() if any((place / name).is_file() for name in FORTRAN))
-    cure = f"use a stack that has them: {able or 'plumb stack adopt'}"
+    able = (each for each in manifest.load_all() if any(Path(each.prefix, "bin", name).is_file() for name in FORTRAN))
+    cure = f"use a stack that has them: {', '.join(each.name for each in able) or 'plumb stack adopt'}"
     for name in FORTRAN if (binaries / "mpicc").is_file() else ():
         if not having:
             fault = f"{name}: error: stack {stack.name} has no Fortran modules of MPI; {cure}"

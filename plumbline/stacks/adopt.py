@@ -172,9 +172,9 @@ class Search:
                     cure = f"--{suite} FOLDER names the programs of {library}"
                     raise PlumbError(f"{file.name} is linked {which}", str(file), cure)
                 if facts:
-                    ident = "stream" if suite == "stream" else file.name.lower()
                     text = label[1].decode() if label else "unknown"
-                    programs.setdefault(ident, Program(suite=suite, version=text, program=str(file), facts=facts))
+                    program = Program(suite=suite, version=text, program=str(file), facts=facts)
+                    programs.setdefault("stream" if suite == "stream" else file.name.lower(), program)
         return programs
 
     def _arrays(self, file: Path) -> dict[str, int]:
@@ -201,9 +201,12 @@ def describe(
     compiler = Compiler(name=Path(command).name, version=stream.version_of(command) or "unknown", path=command)
     folders = [*([wrapper.parent] if wrapper else []), *search.bins]
     launcher, programs = search.launcher(family, version, folders), search.programs(library)
-    rows = [("MPI library", f"{family.name} {version}", str(library)), ("launcher", launcher.family, launcher.command)]
     made_by = f"{compiler.name} {compiler.version}" if wrapper else "none"
-    rows.append(("compiler wrapper", made_by, str(wrapper or "--mpicc FILE")))
+    rows = [
+        ("MPI library", f"{family.name} {version}", str(library)),
+        ("launcher", launcher.family, launcher.command),
+        ("compiler wrapper", made_by, str(wrapper or "--mpicc FILE")),
+    ]
     for suite in _SUITES:
         entries = [entry for entry in programs.values() if entry.suite == suite]
         label = f"{entries[0].version}, {units.counted(len(entries), 'program')}" if entries else "none"

@@ -85,9 +85,11 @@ def lock_files() -> list[Path]:
 def prefix() -> Path:
     """The folder with the BLAS in ``lib``, made if it is not there; the choice is made again on another processor."""
     folder = paths.stacks() / "blas"
+    files.recover(folder)
     with locked("blas"):
         if fetch.mark(folder / MARK).get("made_from") != _fingerprint():
-            _choose(folder)
+            with files.staged(folder) as fresh:  # all stacks load the present one
+                _choose(fresh)
     return folder
 
 
@@ -104,9 +106,12 @@ def options() -> list[str]:
 
 
 def _options(candidate: Candidate, folder: Path) -> list[str]:
-    libraries = [str(folder / "lib" / name) for name in candidate.link]
-    rpath = f"-Wl,-rpath,{folder / 'lib'}"
-    return [f"-DPLUMB_BLAS_SYMBOL_PREFIX={candidate.prefix}", "-Wl,--no-as-needed", *libraries, rpath]
+    return [
+        f"-DPLUMB_BLAS_SYMBOL_PREFIX={candidate.prefix}",
+        "-Wl,--no-as-needed",
+        *(str(folder / "lib" / name) for name in candidate.link),
+        f"-Wl,-rpath,{folder / 'lib'}",
+    ]
 
 
 def _fingerprint() -> str:
@@ -116,7 +121,6 @@ def _fingerprint() -> str:
 
 def _choose(folder: Path) -> None:
     """Try all, keep the best. One that cannot be had or run is left out, but for the first, which has to be there."""
-    shutil.rmtree(folder, ignore_errors=True)
     rates: dict[str, float] = {}
     left_out: dict[str, str] = {}
     here = _here()

@@ -99,8 +99,9 @@ def _described(image: Path) -> tuple[str, Description]:
     file = image.with_name(f"{image.name}.yaml")
     if not image.exists():
         raise PlumbError("there is no such image", str(image), "name a folder, an OCI archive or a SIF file")
-    cure = "write it as docs/containers.md says"
-    described = schemas.load("module-stacks", file, Descriptions, "the description of an image", cure).stacks
+    described = schemas.load(
+        "module-stacks", file, Descriptions, "the description of an image", "write it as docs/containers.md says"
+    ).stacks
     if len(described) > 1:
         raise PlumbError(f"{len(described)} stacks are described", str(file), "describe one, of this image")
     ((name, description),) = described.items()
@@ -119,8 +120,11 @@ def _refuse(request: ImageRequest, description: Description) -> None:
     is_sif = request.image.is_file() and engines.is_sif(request.image)
     # libraries that run the programs of the image; the launcher of such a one starts them
     interface = mpi.TABLE[description.mpi.family].binary_interface(description.mpi.version)
-    hosts = [item for item in manifest.load_all() if not item.container]
-    fitting = {item.name: item for item in hosts if item.family.binary_interface(item.mpi.version) == interface}
+    fitting = {
+        item.name: item
+        for item in manifest.load_all()
+        if not item.container and item.family.binary_interface(item.mpi.version) == interface
+    }
     chosen, known = fitting.get(request.launcher or ""), ", ".join(fitting) or "none"
     has = f"{description.mpi.family} {description.mpi.version}"
     for is_fault, message, place, cure in (
@@ -243,7 +247,7 @@ def _add_names(folder: Path, family: mpi.Family, library: Path, host: Manifest) 
     folder.mkdir()
     for entry in library.parent.iterdir():
         (folder / entry.name).symlink_to(_inside(str(entry), host))
-    for name in family.other_names:
+    for name in family.libraries[1:]:
         (folder / name).symlink_to(_inside(str(library), host))
 
 
@@ -266,12 +270,11 @@ def _manifest(request: ImageRequest, description: Description, container: Contai
         if not file.is_file():
             raise PlumbError(message, f"{request.image}.yaml", "write where it is")
         entries[ident] = benchmark.entry(file, f"in the image {container.sha256[:12]}", [path])
-    own_mpi = manifest.Mpi(family=family.name, version=description.mpi.version, abi=family.abi)
     new_stack = Manifest(
         schema=1,
         name=request.called,
         provider="container",
-        mpi=whose.mpi if whose else own_mpi,
+        mpi=whose.mpi if whose else manifest.Mpi(family=family.name, version=description.mpi.version, abi=family.abi),
         compiler=description.compiler,
         launcher=host.launcher if host else replace(description.launcher, command=own_launcher),
         prefix=whose.prefix if whose else container.outside("/usr"),
@@ -292,8 +295,8 @@ def _loads(new_stack: Manifest, container: Container, library: str | None) -> Lo
     if library is None or not Path(container.root).is_dir():
         return Loads(library=None, files={})
     file = Path(container.outside(_ask(container, ["readlink", "-f", library], new_stack.name).strip()))
-    listed = sorted({file, *manifest.parts(new_stack, str(file))})
-    return Loads(library=str(file), files={str(part): manifest.sha256(part) for part in listed})
+    parts = sorted({file, *manifest.parts(new_stack, str(file))})
+    return Loads(library=str(file), files={str(part): manifest.sha256(part) for part in parts})
 
 
 def _ask(container: Container, words: Sequence[str], owner: str, folder: Path | None = None) -> str:
@@ -301,8 +304,12 @@ def _ask(container: Container, words: Sequence[str], owner: str, folder: Path | 
     with tempfile.TemporaryDirectory() as scratch:
         command = replace(container, launcher=None).command((), words, 1)
         filled = [word.replace(engines.FOLDER, str(folder or scratch)) for word in command]
-        complaint = f"{container.engine} does not run {Path(words[0]).name} in the image"
-        return fetch.call(filled, complaint, owner, {**os.environ, **engines.user()})
+        return fetch.call(
+            filled,
+            f"{container.engine} does not run {Path(words[0]).name} in the image",
+            owner,
+            {**os.environ, **engines.user()},
+        )
 
 
 def _prove(container: Container, owner: str) -> None:

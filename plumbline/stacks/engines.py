@@ -128,9 +128,11 @@ class Container(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
     def check(self, nodes: int) -> None:
         """Raise :class:`PlumbError` if ranks on ``nodes`` nodes cannot be started."""
         if self.launcher is None and nodes > 1:
-            message = f"the image's own launcher starts ranks of one node, this needs {nodes}"
-            cure = "install it with --stack NAME, whose launcher starts a container a rank"
-            raise PlumbError(message, self.image, cure)
+            raise PlumbError(
+                f"the image's own launcher starts ranks of one node, this needs {nodes}",
+                self.image,
+                "install it with --stack NAME, whose launcher starts a container a rank",
+            )
 
     def command(self, start: Sequence[str], words: Sequence[str], ranks: int) -> list[str]:
         """The command that runs ``words`` in ``ranks`` processes of this node, started by the launcher ``start``."""
@@ -143,8 +145,10 @@ class Container(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
 
     def _enter(self, ranks: int) -> list[str]:
         tools = paths.tools().resolve()
-        sources = {"launch": FOLDER, "tools": str(tools), "lib": str(tools / "lib"), "bin": self.loader}
-        sources |= {"host": self.library} if self.library else {}
+        sources = {
+            **{"launch": FOLDER, "tools": str(tools), "lib": str(tools / "lib"), "bin": self.loader},
+            **({"host": self.library} if self.library else {}),
+        }
         for source in sources.values():
             if set(source) & set(":,"):
                 raise PlumbError("a folder's path has ':' or ',', where mounts end", source, "name another folder")
@@ -153,11 +157,9 @@ class Container(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
 
     def outside(self, path: str) -> str:
         """The host's name of the file that a program in the container sees as ``path``."""
-        inside = Path(path)
-        if self.library and inside.is_relative_to(INSIDE / "host"):
-            return str(Path(self.library) / inside.relative_to(INSIDE / "host"))
-        if inside.is_relative_to(INSIDE / "tools"):
-            return str(paths.tools() / inside.relative_to(INSIDE / "tools"))
+        for mount, source in (("host", self.library), ("tools", paths.tools())):
+            if source and Path(path).is_relative_to(INSIDE / mount):
+                return str(Path(source) / Path(path).relative_to(INSIDE / mount))
         return self.root + path if Path(self.root).is_dir() else self.root
 
     def faults(self) -> list[str]:

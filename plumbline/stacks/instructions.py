@@ -75,8 +75,7 @@ def _common(here: frozenset[str], files: tuple[tuple[str, int], ...]) -> frozens
 
 def needed(options: str, chosen: Sequence[str]) -> str:
     """The flags of /proc/cpuinfo that programs need, from gcc's ``-Q --help=target`` and its ``chosen`` processor."""
-    enabled = set(re.findall(r"^ *-m(\S+)\s+\[enabled\]$", options, re.MULTILINE))
-    flags = {NAMES[name] for name in enabled & NAMES.keys()}
+    flags = {NAMES[name] for name in NAMES.keys() & re.findall(r"^ *-m(\S+)\s+\[enabled\]$", options, re.MULTILINE)}
     return " ".join(sorted(flags if chosen else flags & Reader().flags()))
 
 

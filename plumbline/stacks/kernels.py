@@ -98,8 +98,11 @@ def outdated(stack: Manifest) -> PlumbError | None:
     prefix = paths.stacks() / stack.made_of / "kernels"  # a tuned stack has those of the one that it is made of
     if fetch.mark(prefix / MARK).get("files") in (None, digest(paths.suite() / FOLDER)):
         return None
-    message = f"the kernels of stack {stack.name} are older than their sources"
-    return PlumbError(message, str(prefix), f"plumb stack install {stack.made_of}")
+    return PlumbError(
+        f"the kernels of stack {stack.name} are older than their sources",
+        str(prefix),
+        f"plumb stack install {stack.made_of}",
+    )
 
 
 def build(stack: Manifest, source: Path, prefix: Path) -> dict[str, Benchmark]:
@@ -107,8 +110,10 @@ def build(stack: Manifest, source: Path, prefix: Path) -> dict[str, Benchmark]:
 
     The programs go to ``prefix``/bin. Raises :class:`PlumbError` with the compiler's first error line.
     """
-    programs = _compile(stack, source, prefix, stack.name, wrapper(stack))
-    return {program.name: _entry(program, stack, source, "") for program in programs}
+    return {
+        program.name: _entry(program, stack, source, "")
+        for program in _compile(stack, source, prefix, stack.name, wrapper(stack))
+    }
 
 
 def wrapper(stack: Manifest) -> Path:
@@ -148,9 +153,12 @@ def _compile(stack: Manifest, source: Path, prefix: Path, label: str, compiler_w
     environment = manifest.around(stack)
     shutil.rmtree(folder, ignore_errors=True)
     compiler = Compiler.find()
-    settings = {"CMAKE_C_COMPILER": compiler.path, "PLUMB_TARGET": ";".join(compiler.target)}
-    settings |= {"PLUMB_BLAS_PREFIX": str(blas.prefix()), "MPI_C_COMPILER": str(compiler_wrapper)}
-    options = [f"-D{name}={value}" for name, value in settings.items()]
+    options = [
+        f"-DCMAKE_C_COMPILER={compiler.path}",
+        f"-DPLUMB_TARGET={';'.join(compiler.target)}",
+        f"-DPLUMB_BLAS_PREFIX={blas.prefix()}",
+        f"-DMPI_C_COMPILER={compiler_wrapper}",
+    ]
     complaint = "the kernels do not compile"
     fetch.call(["cmake", "-S", str(source / "kernels"), "-B", str(folder), *options], complaint, owner, environment)
     fetch.call(["cmake", "--build", str(folder), "--parallel", str(os.cpu_count())], complaint, owner, environment)

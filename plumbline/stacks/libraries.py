@@ -14,7 +14,7 @@ from plumbline.stacks.manifest import Loads, Manifest, Source
 
 #: the hash of a source that is a package of Spack begins so
 SPACK_HASH = "spack:"
-_LINE = re.compile(r"(\S+) => (.*?)(?: \(0x|$)", re.MULTILINE)
+_LINE = re.compile(r"(\S+) => +(.*?) *(?:\(0x|$)", re.MULTILINE)
 #: The folders of the system's own libraries, which are not part of a stack: they may differ between a cluster's nodes.
 _SYSTEM = re.compile(r"(?:/usr)?/lib(?:32|64|x32)?(?:/[^/]*-linux-gnu[^/]*)?")
 
@@ -33,15 +33,14 @@ def of(program: Path, ident: str, owner: str, environment: Mapping[str, str]) ->
 
 def check_mpi(program: Path, ident: str, stack: Manifest, library: Path) -> None:
     """Raise :class:`PlumbError` unless ``program`` finds all its libraries, and ``library`` as that of MPI."""
-    linked_with = of(program, ident, stack.name, manifest.around(stack)).get(stack.family.library)
+    linked_with = of(program, ident, stack.name, manifest.around(stack)).get(stack.family.libraries[0])
     if linked_with != library.resolve():
         raise PlumbError(f"{ident} gets another MPI library: {linked_with}", str(program), "unset LD_PRELOAD")
 
 
 def _files(text: str) -> dict[str, Path | None]:
     """Library name to its file, links resolved, or None where there is none; ``text`` is what ``ldd`` printed."""
-    printed = {name: file.strip() for name, file in _LINE.findall(text)}
-    return {name: None if file == "not found" else Path(file).resolve() for name, file in printed.items()}
+    return {name: None if file == "not found" else Path(file).resolve() for name, file in _LINE.findall(text)}
 
 
 def loads(stack: Manifest, library: Path | None = None, more: Iterable[Path] = ()) -> Loads:

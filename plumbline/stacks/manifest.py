@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -230,8 +230,8 @@ def names() -> list[str]:
     """The stacks that have a manifest, sorted; one whose replacement was killed is put back first."""
     for entry in paths.stacks().glob(f".*.old/{FILE}"):
         files.recover(paths.stacks() / entry.parent.name[1:].removesuffix(".old"))
-    entries = (entry.parent.name for entry in paths.stacks().glob(f"*/{FILE}"))
-    return sorted(name for name in entries if not name.startswith("."))  # a stack that is being made, or replaced
+    # a hidden folder has a stack that is being made, or replaced
+    return sorted(entry.parent.name for entry in paths.stacks().glob(f"[!.]*/{FILE}"))
 
 
 def load(name: str) -> Manifest:
@@ -259,13 +259,23 @@ def load_all() -> list[Manifest]:
     return [load(name) for name in names()]
 
 
+def that_has(program: str) -> str | None:
+    """For an error line: the folder in which the first stack that has ``program``, such as mpirun, has it."""
+    folders = [Path(manifest.prefix, "bin") for manifest in load_all() if "/" not in program]
+    there = next((folder for folder in folders if (folder / program).is_file()), None)
+    return f"an installed stack has it: PATH={there}:$PATH" if there else None
+
+
 def first(known: Sequence[str], benchmark: str) -> str:
     """The first of ``known`` stacks that is installed and has ``benchmark``; raises :class:`PlumbError`."""
     for name in known:
         if name in names() and benchmark in load(name).benchmarks:
             return name
-    where = f"its stacks: {', '.join(known) or 'none'}"
-    raise PlumbError("no stack of the partition has the kernels", where, "plumb stack install NAME")
+    raise PlumbError(
+        "no stack of the partition has the kernels",
+        f"its stacks: {', '.join(known) or 'none'}",
+        "plumb stack install NAME",
+    )
 
 
 def document(manifest: Manifest) -> dict[str, Any]:
@@ -340,7 +350,7 @@ def problems(manifest: Manifest, leave_out: str | None = None) -> list[str]:
     if not (container and container.launcher is None) and not os.access(launcher, os.X_OK):
         faults.append(f"stack {name}: launcher is missing: {launcher}")
     if container:  # the image's digest covers its programs
-        return faults + [f"stack {name}: {fault}" for fault in container.faults()] + _changes(manifest)
+        return [*faults, *(f"stack {name}: {fault}" for fault in container.faults()), *_changes(manifest)]
     for ident, benchmark in manifest.benchmarks.items():
         if benchmark.suite == leave_out:
             continue
@@ -351,27 +361,26 @@ def problems(manifest: Manifest, leave_out: str | None = None) -> list[str]:
             faults.append(f"stack {name}: file of {ident} is missing: {file}")
         elif files.sha256_once(file) != benchmark.sha256:
             faults.append(f"stack {name}: {ident} is not the program that was recorded (SHA-256 differs): {file}")
-    return faults + _changes(manifest)
+    return [*faults, *_changes(manifest)]
 
 
-def _changes(manifest: Manifest) -> list[str]:
+def _changes(manifest: Manifest) -> Iterator[str]:
     """Which of the files that the programs load are not those that were recorded."""
     name, loads = manifest.name, manifest.loads
     if loads is None:
-        return [f"stack {name}: it is not recorded what its programs load (made by an earlier version)"]
-    changes = []
+        yield f"stack {name}: it is not recorded what its programs load (made by an earlier version)"
+        return
     for entry, recorded in loads.files.items():
         try:
             if files.sha256_once(Path(entry)) != recorded:
-                changes.append(f"stack {name}: what its programs load was changed (SHA-256 differs): {entry}")
+                yield f"stack {name}: what its programs load was changed (SHA-256 differs): {entry}"
         except FileNotFoundError:
-            changes.append(f"stack {name}: a file that its programs load is missing: {entry}")
+            yield f"stack {name}: a file that its programs load is missing: {entry}"
         except OSError as error:
-            changes.append(f"stack {name}: a file that its programs load cannot be read: {error}")
+            yield f"stack {name}: a file that its programs load cannot be read: {error}"
     imported = modules(Path(manifest.prefix)) if manifest.provider == "wheel" else []
-    present = map(str, [*parts(manifest, loads.library), *imported])
-    added = sorted(file for file in present if file not in loads.files)
-    return changes + [f"stack {name}: its programs would load what was not there before: {file}" for file in added]
+    added = sorted({str(file) for file in (*parts(manifest, loads.library), *imported)} - loads.files.keys())
+    yield from (f"stack {name}: its programs would load what was not there before: {file}" for file in added)
 
 
 def modules(prefix: Path) -> list[Path]:
@@ -386,8 +395,8 @@ def modules(prefix: Path) -> list[Path]:
 def recorded(manifest: Manifest, benchmark: Benchmark) -> dict[Path, str | None]:
     """The files that a launch of ``benchmark`` runs and loads, with their SHA-256; None where none is recorded."""
     started = dict.fromkeys((manifest.launcher.command, *(() if manifest.container else benchmark.command[:1])))
-    known = {benchmark.file: benchmark.sha256, **(manifest.loads or NOT_RECORDED).files}
-    return {Path(file): digest for file, digest in {**started, **known}.items()}
+    known = {**started, benchmark.file: benchmark.sha256, **(manifest.loads or NOT_RECORDED).files}
+    return {Path(file): digest for file, digest in known.items()}
 
 
 def parts(manifest: Manifest, library: str | None) -> set[Path]:
@@ -447,6 +456,5 @@ def around(manifest: Manifest) -> dict[str, str]:
 def environment(manifest: Manifest, base_env: Mapping[str, str]) -> dict[str, str]:
     """The variables of the stack, expanded, and of its settings; the caller lays them over ``base_env``."""
     variables = {name: expand(value, base_env) for name, value in manifest.environment.items()}
-    if manifest.container:
-        variables |= engines.user()
-    return variables | {manifest.family.setting_variable(name): value for name, value in manifest.settings.items()}
+    settings = {manifest.family.setting_variable(name): value for name, value in manifest.settings.items()}
+    return {**variables, **(engines.user() if manifest.container else {}), **settings}

@@ -155,8 +155,9 @@ def of_sites(name: str, kind: str, read: Callable[[Path], Mapping[str, Entry]]) 
     for file in sorted((*paths.sites().glob(f"*/{name}"), *paths.stacks().glob(f"*/{name}"))):
         for called, entry in read(file).items():
             if called in described:
-                where = f"{described[called][0]} and {file}"
-                raise PlumbError(f"{kind} '{called}' is described twice", where, "rename one")
+                raise PlumbError(
+                    f"{kind} '{called}' is described twice", f"{described[called][0]} and {file}", "rename one"
+                )
             described[called] = (file, entry)
     return described
 
@@ -193,8 +194,7 @@ def _manifest(name: str, file: Path, entry: Description) -> manifest.Manifest:
         benchmarks={ident: program.entry(_find(program.program, search, file), how) for ident, program in programs},
         sources=entry.sources,
     )
-    library = None if stack.benchmarks else libraries.of_family(stack, file)
-    return replace(stack, loads=libraries.loads(stack, library))
+    return replace(stack, loads=libraries.loads(stack, None if stack.benchmarks else libraries.of_family(stack, file)))
 
 
 def _find(program: str, search: str, file: Path) -> Path:

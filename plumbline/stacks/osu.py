@@ -94,7 +94,7 @@ def _fingerprint(stack: Manifest) -> str:
 
 
 def _places() -> list[str]:
-    """The URLs to ask for the archive; none if they failed a short while ago."""
+    """The URLs to ask for the archive; none if they failed a short while ago, by a clock that was right then."""
     named, note = os.environ.get(VARIABLE), kept().with_name("failed")
     if named and "://" not in named:
         return [Path(named).expanduser().absolute().as_uri()]
@@ -102,8 +102,7 @@ def _places() -> list[str]:
         packed = archive.place() / archive.WHEELS / ARCHIVE
         return [packed.as_uri()] if packed.exists() else []
     places = [named] if named else list(PLACES)
-    is_fresh = files.holds(note, "\n".join(places)) and time.time() - note.stat().st_mtime < AGAIN_S
-    return [] if is_fresh else places
+    return [] if files.holds(note, "\n".join(places)) and 0 <= time.time() - note.stat().st_mtime < AGAIN_S else places
 
 
 def _fetched() -> Path:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from plumbline import stacks
 from plumbline.base import files, git, paths, sealed
-from plumbline.base.errors import PlumbError, suggest
+from plumbline.base.errors import PlumbError, pick
 from plumbline.stacks import archive, fetch, manifest, osu
 
 #: the providers whose stacks are made of packages that can be packed
@@ -39,12 +39,11 @@ def pack(wanted: list[tuple[str, str]], target: Path) -> str:
     unknown stack and for what cannot be fetched or written; ``target`` is then unchanged.
     """
     for kind, name in wanted:
-        known = stacks.provider(kind).names()
+        known = dict.fromkeys(stacks.provider(kind).names())
         if kind not in PACKED:
             cure = "modules are on the site already; copy an image and its .yaml, or the clone of a library"
             raise PlumbError(f"'{kind}:{name}' cannot be packed", "plumb stack pack", cure)
-        if name not in known:
-            raise PlumbError(f"no {kind} stack is called '{name}'", "plumb stack pack", suggest(name, known))
+        pick(known, name, f"no {kind} stack is called '{name}'", "plumb stack pack")
     names = {kind: [name for provider, name in wanted if provider == kind] for kind in PACKED}
     with files.writing("the archive", target):
         paths.stacks().mkdir(parents=True, exist_ok=True)
@@ -64,12 +63,10 @@ def pack(wanted: list[tuple[str, str]], target: Path) -> str:
                 specs = [f"spack:{name}" for name in names["spack"]]
                 needed |= {str(file.relative_to(folder)): specs for file in content}
             specs = [name if kind == stacks.DEFAULT_PROVIDER else f"{kind}:{name}" for kind, name in wanted]
-            here = archive.machine()
             document = {
                 "schema": archive.SCHEMA,
                 "commit": git.commit(),
-                "machine": here["machine"],
-                "python": here["python"],
+                **archive.machine(),
                 "glibc": oldest_glibc(list(needed)),
                 "stacks": specs,
                 "locks": {_name(lock): files.sha256(lock) for lock in locks},

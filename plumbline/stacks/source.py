@@ -174,9 +174,9 @@ def _manifest(wanted: Wanted, home: Path) -> Manifest:
     family = mpi.TABLE[described.mpi.family]
     compiler = stream.Compiler.find()
     launcher = next((file for text in family.launcher_programs for file in sorted(home.glob(text))), None)
-    library = next((file for name in ("lib", "lib64") if (file := home / name / family.library).is_file()), None)
+    library = next((file for name in ("lib", "lib64") if (file := home / name / family.libraries[0]).is_file()), None)
     if launcher is None or library is None:
-        lacks = family.launcher_programs[0] if launcher is None else f"lib/{family.library}"
+        lacks = family.launcher_programs[0] if launcher is None else f"lib/{family.libraries[0]}"
         raise PlumbError(f"the build installed no {lacks} below $PREFIX", where, "correct build")
     ours = {name: value.replace("${PREFIX}", str(home)) for name, value in described.environment.items()}
     search = ":".join(filter(None, [str(library.parent), ours.pop("LD_LIBRARY_PATH", "")]))

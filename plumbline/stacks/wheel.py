@@ -30,7 +30,7 @@ from msgspec.structs import replace
 
 from plumbline import mpi
 from plumbline.base import files, paths, terminal
-from plumbline.base.errors import PlumbError, suggest
+from plumbline.base.errors import PlumbError, pick
 from plumbline.stacks import Work, blas, fetch, kernels, libraries, manifest, osu, stream
 from plumbline.stacks.archive import pip_options
 from plumbline.stacks.manifest import Benchmark, Compiler, Launcher, Manifest, Mpi, Source
@@ -120,8 +120,7 @@ def work(name: str, force: bool, called: str | None = None) -> Work | None:
     called = called or name
     if called != name and called in RECIPES:
         raise PlumbError(f"'{called}' is the name of another stack", "--as", f"call it {name}-new")
-    if name not in RECIPES:
-        raise PlumbError(f"no wheel stack is called '{name}'", where, suggest(name, names()))
+    pick(RECIPES, name, f"no wheel stack is called '{name}'", where)
     if name not in names():
         raise PlumbError(f"stack '{name}' does not exist for {platform.machine()}", where, "leave it out")
     reason = "asked for" if force else stale(name, called)
@@ -221,7 +220,7 @@ class Installation:
     @property
     def library(self) -> Path:
         """The MPI library."""
-        return self.prefix / "lib" / self.recipe.family.library
+        return self.prefix / "lib" / self.recipe.family.libraries[0]
 
     @contextmanager
     def run(self) -> Iterator[None]:
@@ -309,11 +308,14 @@ class Installation:
 
     def finish(self) -> None:
         """Check that every program gets this stack's MPI library, then write the manifest."""
-        variables = {key: value.format(prefix=self.prefix) for key, value in self.recipe.environment.items()}
         folders = [str(self.prefix / folder) for folder in self.recipe.libraries]
         # what the interpreter or the compiler needs here; launches inherit none
         search = manifest.expand(":".join([*folders, "${LD_LIBRARY_PATH}"]), os.environ)
-        variables |= {"LD_LIBRARY_PATH": search, "MPI4PY_LIBMPI": str(self.library)}
+        variables = {
+            **{key: value.format(prefix=self.prefix) for key, value in self.recipe.environment.items()},
+            "LD_LIBRARY_PATH": search,
+            "MPI4PY_LIBMPI": str(self.library),
+        }
         family, version = self.recipe.family, self.package(self.recipe.package).version
         command = str(self.prefix / "bin" / self.recipe.command)
         stack = Manifest(

@@ -106,6 +106,8 @@ SESSIONS = 0.15
 OF_A_CAMPAIGN = 0.05
 #: ... and what two single sessions do not differ by without a cause, in standard deviations of their difference
 APART = 3.2
+#: the ratio above 1 that single sessions of a campaign do not reach without a cause
+ALLOWED = math.exp(APART * math.sqrt(2) * OF_A_CAMPAIGN)
 #: so many series, each of so many sessions, tell how much sessions of a machine differ
 LEARNT_FROM, LEARNT_SESSIONS = 5, 5
 #: of these series, the share that differ by less than what is learnt
@@ -139,11 +141,6 @@ def session_spread(series: Iterable[Sequence[float]]) -> float:
     """
     known = [float(np.std(np.log(values), ddof=1)) for values in series if len(values) >= LEARNT_SESSIONS]
     return SESSIONS if len(known) < LEARNT_FROM else max(FLOOR, float(np.quantile(known, LEARNT_SHARE)))
-
-
-def allowance(spread: float = OF_A_CAMPAIGN) -> float:
-    """The ratio above 1 that single sessions of two sides do not reach without a cause."""
-    return math.exp(APART * math.sqrt(2) * spread)
 
 
 def compare(
@@ -190,7 +187,7 @@ def _by_t(
 
 def exceeds_sessions(ratio: float) -> bool:
     """Whether ``ratio`` is farther from 1 than sessions of a campaign may differ without a cause."""
-    return abs(math.log(ratio)) > math.log(allowance())
+    return abs(math.log(ratio)) > math.log(ALLOWED)
 
 
 def of_pairs(pairs: Sequence[float], rounding: float, tests: int) -> Difference:

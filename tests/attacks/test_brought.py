@@ -14,7 +14,7 @@ from plumbline.extras.profiles import command
 from plumbline.extras.search.why import ends
 from plumbline.gate import confirm
 from plumbline.launch.prepare import refuse_build, variant_again
-from plumbline.measure import driver
+from plumbline.measure import driver, jobs
 from plumbline.mpi import TABLE, loading
 from plumbline.records import model, store
 from plumbline.records.variant import checked
@@ -187,7 +187,7 @@ def test_inputs_stay_in_the_folder_of_a_launch(name):
 
 def test_every_command_that_runs_records_again_asks_the_same(monkeypatch):
     monkeypatch.setattr(confirm, "installed", lambda record, kernels=True: record.stack.name)
-    monkeypatch.setattr(command, "refuse_other_nodes", lambda *words: None)
+    monkeypatch.setattr(jobs, "refuse", lambda *words: None)
     monkeypatch.setattr(site, "partition", lambda *words: None)
     monkeypatch.setattr(site, "load", lambda *words: None)
     bad, good = planted(1, environment={"LD_PRELOAD": "/tmp/evil.so"}), planted(2, threads=1)

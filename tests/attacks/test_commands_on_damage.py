@@ -141,9 +141,9 @@ def test_a_record_that_cannot_be_shown_is_named_each_time(
     (place / "results" / "local" / "s.jsonl").write_text("\n".join(lines) + "\n")
     sound = data.document
 
-    def document(scope: Any, records: Any, *rest: Any) -> Any:
+    def document(site: str, records: Any, *rest: Any, **more: Any) -> Any:
         assert all(record.id != "000000000003" for record in records), "an odd one"
-        return sound(scope, records, *rest)
+        return sound(site, records, *rest, **more)
 
     monkeypatch.setattr(data, "document", document)
     named = "record 000000000003 cannot be shown: AssertionError: an odd one"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import platform
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,13 +16,16 @@ from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401
 from samples import record
 
 from plumbline import mpi, schedulers
+from plumbline.base import paths
 from plumbline.host import provenance
 from plumbline.launch.environment import inherit
 from plumbline.measure import driver
 from plumbline.records.model import Record, convert
-from plumbline.show import diff, show
+from plumbline.show import diff
+from plumbline.show import record as show
 
 PR_SET_TIMERSLACK, PR_SET_THP_DISABLE = 29, 41
+IOPRIO_SET, OF_PROCESS, IDLE = {"x86_64": 251}.get(platform.machine(), 30), 1, 3
 #: a clock on which an hour has half as many seconds: rates double
 FAKE_CLOCK = r"""
 #define _GNU_SOURCE
@@ -34,6 +39,18 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
     time->tv_nsec = half % 1000000000;
     return status;
 }
+"""
+#: runs a program and lets it go on at each stop
+TRACER = """
+import ctypes, os, sys
+ptrace, TRACE_ME, CONTINUE, TRAP = ctypes.CDLL(None).ptrace, 0, 7, 5
+if (pid := os.fork()) == 0:
+    ptrace(TRACE_ME, 0, None, None) and os._exit(1)
+    os.execv("/bin/true", ["true"])
+while os.WIFSTOPPED(status := os.waitpid(pid, 0)[1]):
+    signal = os.WSTOPSIG(status)
+    ptrace(CONTINUE, pid, None, ctypes.c_void_p(0 if signal == TRAP else signal))
+sys.exit(os.WEXITSTATUS(status))
 """
 #: names every variable that it was given, one a line, and then a valid table
 TELL = "import os\nopen('given', 'w').write('\\n'.join(f'{k}={v}' for k, v in os.environ.items()))\n" + STREAM_OUTPUT
@@ -79,14 +96,15 @@ def test_a_declared_one_is_used_and_the_circumstances_differ(bench, fake_clock):
 
 @pytest.fixture
 def handicap() -> Iterator[Callable[[], None]]:
-    """Switches transparent huge pages and exact timers off for this process and what it starts, until the test ends."""
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    """Switches huge pages, exact timers and I/O off for this process and what it starts, until the test ends."""
+    libc = ctypes.CDLL(None, use_errno=True)
 
-    def set_(off: int, slack_ns: int) -> None:
-        assert (prctl(PR_SET_THP_DISABLE, off, 0, 0, 0), prctl(PR_SET_TIMERSLACK, slack_ns)) == (0, 0)
+    def set_(off: int, slack_ns: int, io_class: int) -> None:
+        assert libc.prctl(PR_SET_THP_DISABLE, off, 0, 0, 0) == libc.prctl(PR_SET_TIMERSLACK, slack_ns) == 0
+        assert libc.syscall(IOPRIO_SET, OF_PROCESS, 0, io_class << 13) == 0
 
-    yield functools.partial(set_, 1, 1_000_000)
-    set_(0, 0)
+    yield functools.partial(set_, 1, 1_000_000, IDLE)
+    set_(0, 0, 0)
 
 
 @pytest.mark.e2e
@@ -97,8 +115,18 @@ def test_attributes_that_go_from_parent_to_child_are_circumstances(bench, handic
     (line,) = [line for line in diff.text(honest, slow).splitlines() if line.startswith("scheduling")]
     assert "transparent huge pages off" in slow.scheduling
     assert "timer slack 1000000 ns" in slow.scheduling
+    assert "I/O priority of class 3" in slow.scheduling
     assert honest.scheduling != slow.scheduling
     assert "SCHED_OTHER" in line
+
+
+def test_a_program_under_a_tracer_says_so(tmp_path):
+    """``strace -f plumb run``: each system call takes many times as long."""
+    environment = {"LD_PRELOAD": str(paths.library("witness")), "PLUMB_WITNESS_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", TRACER], env=environment, check=False)
+    if done.returncode:
+        pytest.skip("this host refuses ptrace")
+    assert [file for file in tmp_path.glob("*.json") if '"traced by a debugger or strace"' in file.read_text()]
 
 
 @pytest.mark.e2e

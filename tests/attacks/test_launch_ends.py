@@ -19,7 +19,7 @@ import samples
 
 from plumbline.base import files
 from plumbline.base.errors import PlumbError
-from plumbline.launch.signals import Interrupted
+from plumbline.base.programs import Interrupted
 from plumbline.measure import driver
 from plumbline.records import model, store
 from plumbline.records.launch import Launch

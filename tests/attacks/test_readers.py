@@ -23,7 +23,7 @@ from plumbline.extras.accept import model as contracts
 from plumbline.extras.exchange import imported
 from plumbline.gate import rules
 from plumbline.gate.setup import GATE as GATE_FOLDER
-from plumbline.host import machine
+from plumbline.host import ceilings, machine
 from plumbline.judge import from_csv
 from plumbline.judge.pairs import read_pairs
 from plumbline.judge.references import match
@@ -31,7 +31,6 @@ from plumbline.launch.witness.processes import read as read_witnesses
 from plumbline.records import outcome, store
 from plumbline.records.variant import checked
 from plumbline.show import summary
-from plumbline.site import ceilings_file as ceilings
 from plumbline.site.nodes import collection as nodes_read
 from plumbline.stacks import manifest
 

@@ -14,7 +14,7 @@ from plumbline.base import paths
 from plumbline.commands import cli
 from plumbline.records import compact, query, store
 from plumbline.records.model import is_sealed
-from plumbline.show import show
+from plumbline.show import record as show
 
 #: two different seeds draw different bytes; the same one always the same
 SEED = 12

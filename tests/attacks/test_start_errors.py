@@ -20,7 +20,7 @@ from plumbline.launch.process import Ended
 from plumbline.mpi import TABLE, Layout
 from plumbline.records import model
 from plumbline.records.launch import Launch
-from plumbline.show import show
+from plumbline.show import record as show
 
 
 class NoChanges:

@@ -25,7 +25,7 @@ from plumbline.statistics.paired import PairedRule
 FACTORS = 10
 #: probability that a search names a factor that does nothing
 WRONG = 0.01
-RULE = PairedRule(0.01, 0.05)
+RULE = PairedRule(0.01, 0.05, gain=True)
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def search(truth: Truth, noise: float, seed: int, factors: int = FACTORS) -> tup
     bench = Simulated(truth, noise, np.random.default_rng(seed))
     rounds = Rounds(bench, "lower", RULE, seed)
     found = Search(factors, rounds, noise, lambda line: None).run()
-    return {one.members for one in found.named if one.acts}, rounds.launches
+    return {one.members for one in found.named if one.acts}, sum(map(len, rounds.seen.values()))
 
 
 def measure(truth: Truth, noise: float, searches: int) -> Count:

@@ -130,8 +130,11 @@ def _where(args: argparse.Namespace, folder: Path) -> tuple[Selection, list[str]
     if state is None:
         return where, []
     if where.since or where.until:
-        cure = f"leave both out: what was measured since {state.begun} counts"
-        raise PlumbError("--since and --until are for records without an acceptance test", str(folder), cure)
+        raise PlumbError(
+            "--since and --until are for records without an acceptance test",
+            str(folder),
+            f"leave both out: what was measured since {state.begun} counts",
+        )
     return replace(where, site=where.site or state.site, since=where.since or state.begun), state.nodes
 
 
@@ -154,8 +157,9 @@ def _judged(args: argparse.Namespace, contract: Contract, folder: Path) -> tuple
     if args.offered:
         offered = forms.read(args.offered)
         if offered.digest != digest:
-            fault = "the offer was measured for another contract"
-            raise PlumbError(fault, str(args.offered), "give the contract of the offer")
+            raise PlumbError(
+                "the offer was measured for another contract", str(args.offered), "give the contract of the offer"
+            )
         print(f"{forms.beside(offered.judged, judged)}\n")
     print(forms.text(contract, judged))
     options.write("the verdict", args.output, {
@@ -210,23 +214,21 @@ def begin(folder: Path, file: Path, contract: Contract, site_name: str, say: Say
         return
     with ACCEPTANCE.new(folder):
         part = _partition(site_name, contract)
-        of_nodes = any(clause.over == NODE for clause in contract.clauses)
-        if of_nodes and not schedulers.named(part.scheduler).is_one_host:
+        if any(clause.over == NODE for clause in contract.clauses) and not schedulers.named(part.scheduler).is_one_host:
             choice.require(part, "measure each node yourself, then plumb accept --recorded")
         say("variants: a dry run of ReFrame")
         stacks = sorted({clause.stack for clause in contract.clauses})
         tests = "|".join(sorted({_pattern(clause) for clause in contract.clauses}))
         listing = variants.list_variants(stacks, tests, f"{site_name}:{part.name}", folder)
-        chosen = [_variant(clause, contract, listing) for clause in contract.clauses]
         now = session.circumstances(stacks)
-        kept = {name: now[name] for name in ("commit", "stacks")}
         nodes = contract.names
         if not nodes:  # those that can be used before others; fewer if the partition has fewer
             usable_first = sorted(choice.of_partition(part), key=lambda node: not node.usable)
             nodes = sorted(node.name for node in usable_first[: contract.node_count])
         ACCEPTANCE.save(folder, AcceptanceState(
-            contract=digest, begun=store.now(), circumstances=kept, site=site_name, partition=part.name, nodes=nodes,
-            variants=chosen,
+            contract=digest, begun=store.now(), circumstances={name: now[name] for name in ("commit", "stacks")},
+            site=site_name, partition=part.name, nodes=nodes,
+            variants=[_variant(clause, contract, listing) for clause in contract.clauses],
         ))  # fmt: skip
 
 
@@ -285,8 +287,12 @@ def measure(
         on = [] if scheduler.is_one_host or not node else [f"{part.name}={node}"]
         say(f"{', '.join(names)}: {counted(launches, 'launch')} {f'on {node}' if node else 'over all nodes'}")
         pattern = "|".join(re.escape(name.replace(" ", "")) for name in names)
-        chosen = [*campaign.named(f"(?:{pattern})$"), "-p", f"^{re.escape(settings.environment_name(stack))}$"]
-        chosen += ["--system", f"{state.site}:{part.name}", "-S", f"launches={launches}"]
+        chosen = [
+            *campaign.named(f"(?:{pattern})$"),
+            *("-p", f"^{re.escape(settings.environment_name(stack))}$"),
+            *("--system", f"{state.site}:{part.name}"),
+            *("-S", f"launches={launches}"),
+        ]
         try:
             tests = campaign.Tests(cases.files(pattern), "accept", chosen, part=outcome.CHOSEN)
             if campaign.measure(tests, on) == INTERRUPTED:

@@ -120,23 +120,20 @@ def plan(contract: Contract, evidence: Sequence[Evidence]) -> str:
         "ten tests; finds: how much worse so many bad members must be to be found in nine of ten",
         "buyer: the probability that a machine with one bad member too many passes; vendor: that a machine fails whose "
         "members all just meet the limit",
+        *(
+            [f"?: not measured yet: launches are taken to vary by {percent(SPREAD)} (standard deviation)"]
+            if any(measured.spread is None for measured in evidence)
+            else []
+        ),
+        # clauses that no single bad member too many fails
+        *(
+            f"{clause.name}: with {counted(rule.allowed + 1, 'bad member')} it is unknown; {needed} launches of each "
+            "would show the failure"
+            for clause, rule in zip(contract.clauses, rules, strict=True)
+            if rule.failing != rule.allowed + 1 and (needed := rule.launches_failing())
+        ),
     ]
-    if any(measured.spread is None for measured in evidence):
-        notes.append(f"?: not measured yet: launches are taken to vary by {percent(SPREAD)} (standard deviation)")
-    return "\n".join(
-        [PLAN.text(list(zip(contract.clauses, rules, evidence, strict=True))), "", *notes, *_single(contract)]
-    )
-
-
-def _single(contract: Contract) -> list[str]:
-    """Of clauses that no single bad member too many fails: with how many launches it would."""
-    rules = [(clause.name, clause.rule(contract.node_count)) for clause in contract.clauses]
-    return [
-        f"{name}: with {counted(rule.allowed + 1, 'bad member')} it is unknown; {needed} launches of each would show "
-        "the failure"
-        for name, rule in rules
-        if rule.failing != rule.allowed + 1 and (needed := rule.launches_failing())
-    ]
+    return "\n".join([PLAN.text(list(zip(contract.clauses, rules, evidence, strict=True))), "", *notes])
 
 
 def text(contract: Contract, judged: Sequence[Judged]) -> str:
@@ -198,8 +195,13 @@ def page(contract: Contract, judged: Sequence[Judged], digest: str) -> Block:
 
 def _clause(verdict: Judged, contract: Contract) -> Block:
     clause, rule = verdict.clause, verdict.clause.rule(contract.node_count)
-    subject = [clause.test, *(f"{name}={value}" for name, value in clause.params.items()), clause.stack, clause.figure]
-    subject += [f"{name}={value}" for name, value in clause.where.items()]
+    subject = [
+        clause.test,
+        *(f"{name}={value}" for name, value in clause.params.items()),
+        clause.stack,
+        clause.figure,
+        *(f"{name}={value}" for name, value in clause.where.items()),
+    ]
     about = (
         f"{' '.join(subject)}: {clause.promise}, {clause.over}, confidence {clause.confidence:g}. {clause.note}".strip()
     )
@@ -288,8 +290,9 @@ def read(source: Path, digest: str | None = None) -> Sealed:
             raise PlumbError(f"no {min(missing)} in the archive", str(source), CURE)
         contract = model.load(folder / CONTRACT)
         records = store.whole(folder / RECORDS, "do not use it")
-        nodes = (folder / NODES).read_text(encoding="utf-8", errors="replace").split()
-        judged = verdict.judge(contract, records, nodes)
+        judged = verdict.judge(
+            contract, records, (folder / NODES).read_text(encoding="utf-8", errors="replace").split()
+        )
         try:
             parsed = schemas.parse_json((folder / VERDICT).read_bytes())
         except ValueError as error:
@@ -299,8 +302,9 @@ def read(source: Path, digest: str | None = None) -> Sealed:
         if differing := [name for name in now if name != VERSION and stored.get(name) != now[name]]:
             value = json.dumps(now[differing[0]])
             short = value if len(value) < 80 else f"{value[:80]}…"
-            fault = f"its records do not give its verdict: {differing[0]} is {short}"
-            raise PlumbError(fault, str(source), "do not use it")
+            raise PlumbError(
+                f"its records do not give its verdict: {differing[0]} is {short}", str(source), "do not use it"
+            )
         shown = render(page(contract, judged, listed[CONTRACT])).encode()
         if stored.get(VERSION) == now[VERSION] and (folder / PAGE).read_bytes() != shown:
             raise PlumbError("its page is not that of its records", str(source), "do not use it")

@@ -104,27 +104,32 @@ def of_clause(clause: Clause, contract: Contract, records: Iterable[Record]) -> 
     Raises :class:`PlumbError` where they are of several variants, partitions or sites, or the clause has another unit
     or direction than its figure.
     """
-    named, foreign = set(contract.names), set[str]()
-    used = []
-    for record in records:
-        if _is_of(clause, contract, record):
-            others = {*record.nodes} - named if named else set()
-            foreign |= others
-            used += [record] if not others and _fits(clause, contract, record) else []
+    named = set(contract.names)
+    mine = [
+        (record, {*record.nodes} - named if named else set[str]())
+        for record in records
+        if _is_of(clause, contract, record)
+    ]
+    foreign = {node for _, others in mine for node in others}
+    used = [record for record, others in mine if not others and _fits(clause, contract, record)]
     _require_one(clause, "variants", "params", {record.variant.name for record in used})
     _require_one(clause, "systems", "--site, or partition", {f"{record.site}:{record.partition}" for record in used})
     launches = [launch for record in used for launch in _launches(clause, record)]
     by_unit = group((item.unit, item) for _, item, _ in launches if item)
     half = max((step_of(items) / 2 * clause.factor(unit) for unit, items in by_unit.items()), default=0.0)
-    members = dict[str, Member]()
-    for name, item, why in launches:
-        member = members.setdefault(name, Member(name, half=half))
-        if why:
-            member.left_out[why] += 1
-        if item:
-            value = item.value * clause.factor(item.unit)
-            member.every.append((value, bool(why)))
-            member.values += [] if why else [value]
+    of_members = group(
+        (name, (item.value * clause.factor(item.unit) if item else None, why)) for name, item, why in launches
+    )
+    members = {
+        name: Member(
+            name,
+            values=[value for value, why in each if value is not None and not why],
+            half=half,
+            left_out=Counter(why for _, why in each if why),
+            every=[(value, bool(why)) for value, why in each if value is not None],
+        )
+        for name, each in of_members.items()
+    }
     seconds = [launch.wall_s for record in used for launch in record.launches]
     return Evidence(
         members,
@@ -172,8 +177,11 @@ def _figure(clause: Clause, record: Record) -> WantedFigure:
         return WantedFigure(name=clause.figure, metric=clause.figure, where=clause.where)
     known = {figure.name: figure for figure in record.variant.figures}
     if clause.figure not in known:
-        fault = f"clause {clause.name}: {record.variant.test} has no figure {clause.figure}"
-        raise PlumbError(fault, record.id, f"it has {', '.join(known)}")
+        raise PlumbError(
+            f"clause {clause.name}: {record.variant.test} has no figure {clause.figure}",
+            record.id,
+            f"it has {', '.join(known)}",
+        )
     return known[clause.figure]
 
 
@@ -213,9 +221,11 @@ def _spread(members: Iterable[Member]) -> float | None:
 
 def contradictions(contract: Contract, rows: Iterable[AnyRecord]) -> Iterator[str]:
     """``KEY: WHAT`` for units and directions that figures of records, or of references, do not have."""
-    known = {(row.variant.test, figure.name): (figure.unit, figure.better) for row in rows for figure in row.figures}
-    for file in sorted(paths.sites().glob("*/references/*.yaml")):
-        known |= {(entry.test, entry.figure): (entry.unit, entry.better) for entry in match.read(file).references}
+    files = sorted(paths.sites().glob("*/references/*.yaml"))
+    known = {
+        **{(row.variant.test, figure.name): (figure.unit, figure.better) for row in rows for figure in row.figures},
+        **{(of.test, of.figure): (of.unit, of.better) for file in files for of in match.read(file).references},
+    }
     for place, clause in enumerate(contract.clauses):
         if (recorded := known.get((clause.test, clause.figure))) and not clause.where and clause.over != LINK:
             unit, better = recorded
@@ -328,13 +338,14 @@ def of_evidence(clause: Clause, contract: Contract, measured: Evidence, nodes: S
     rule, higher = clause.rule(contract.node_count), clause.better == "higher"
     known = names_of(clause, nodes) if len(nodes) == contract.node_count else []
     members = {**{name: Member(name) for name in known}, **measured.members}
-    rules, beside = dict[str, AcceptanceRule](), list[str]()
-    for name, member in [*members.items()]:
-        rules[name] = _rule_of(member, clause, rule)
-        of_all = replace(member, values=[value for value, _ in member.every[: rule.launches]])
-        if rules[name] is not rule and _test(of_all, 0, clause, rules[name]).state == SHOWN:
-            members[name] = of_all
-            beside.append(name)
+    rules = {name: _rule_of(member, clause, rule) for name, member in members.items()}
+    of_all = {
+        name: replace(member, values=[value for value, _ in member.every[: rule.launches]])
+        for name, member in members.items()
+        if rules[name] is not rule
+    }
+    beside = [name for name, member in of_all.items() if _test(member, 0, clause, rules[name]).state == SHOWN]
+    members |= {name: of_all[name] for name in beside}
     count = sum(len(member.values) for member in members.values())
     if len(members) > rule.members:  # nobody says which of them are the machine's
         reason = f"{len(members)} members were measured, the contract has {rule.members}: name its nodes there"
@@ -392,8 +403,16 @@ def _test(member: Member, number: int, clause: Clause, rule: AcceptanceRule) -> 
     state = SHOWN if met >= needed else MISSED if len(values) - possible >= rule.missing else OPEN
     lacking = rule.launches - len(values) if state == OPEN else 0
     left_out = ", ".join(f"{counted(often, 'launch')} {why}" for why, often in sorted(member.left_out.items()))
-    bound = acceptance.bound(worst_ends, rule, higher)
-    return Part(member.name, state, met, len(values), lacking, bound=bound, left_out=left_out, hidden=possible - met)
+    return Part(
+        member.name,
+        state,
+        met,
+        len(values),
+        lacking,
+        bound=acceptance.bound(worst_ends, rule, higher),
+        left_out=left_out,
+        hidden=possible - met,
+    )
 
 
 def _again(member: Member, first: Part, clause: Clause, rule: AcceptanceRule) -> Part:

@@ -8,7 +8,6 @@ import json
 import os
 import re
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -16,7 +15,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from plumbline import schedulers
-from plumbline.base import paths, terminal, units
+from plumbline.base import group, paths, terminal, units
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import counted, percent
 from plumbline.commands import options
@@ -77,8 +76,7 @@ def _on(args: argparse.Namespace) -> int:
     observers = {file.name: file for file in Path(__file__).with_name("observers").iterdir()}
     if not (file := observers.get(args.scheduler)):
         raise PlumbError(f"{args.scheduler} observes no jobs", "--scheduler", f"one of {', '.join(sorted(observers))}")
-    text = file.read_text(encoding="utf-8")
-    print(text.replace("@OBSERVE@", line).replace("@SHARE@", str(args.share)), end="")
+    print(file.read_text(encoding="utf-8").replace("@OBSERVE@", line).replace("@SHARE@", str(args.share)), end="")
     return 0
 
 
@@ -121,15 +119,21 @@ def _show(args: argparse.Namespace) -> int:
     launches = [step for step in every if job in (step.job, step.array)] + spool.running(place, user, job)
     known = [steps.with_history(step, every) for step in launches]
     if not known:
-        cure = "was it observed (plumb advice on), by you, and did a process work for 0.1 s?"
-        raise PlumbError(f"nothing is known of job {job}", "plumb advice", cure)
+        raise PlumbError(
+            f"nothing is known of job {job}",
+            "plumb advice",
+            "was it observed (plumb advice on), by you, and did a process work for 0.1 s?",
+        )
     if args.json:
         options.print_lines(map(msgspec.to_builtins, known))
         return 0
     for number, step in enumerate(known, 1):
         more = sum(group.count for group in step.groups[SHOWN:]) + step.left_out
-        lines = [f"launch {number}, {units.human_seconds(step.wall_s)}, {counted(step.cpus, 'CPU')} of the job:"]
-        lines += [GROUPS.text(step.groups[:SHOWN]), *([f"and {counted(more, 'more rank')}"] if more else [])]
+        lines = [
+            f"launch {number}, {units.human_seconds(step.wall_s)}, {counted(step.cpus, 'CPU')} of the job:",
+            GROUPS.text(step.groups[:SHOWN]),
+            *([f"and {counted(more, 'more rank')}"] if more else []),
+        ]
         for advice in step.advice:
             hosts = f" (and {counted(advice.hosts - 1, 'more host')})" if advice.hosts > 1 else ""
             lines += [f"wrong: {advice.reason}{hosts}", f"next: {advice.cure}"]
@@ -167,14 +171,14 @@ SHARES = Table[Share](
 )
 
 
-def shares(known: Iterable[Step]) -> list[Share]:
+def shares(known: Sequence[Step]) -> list[Share]:
     """The table of a report, the most core hours first; launches with several faults are in each of them."""
-    hours: dict[tuple[str, str], list[float]] = defaultdict(list)
-    launches: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-    for step in known:
-        hours[step.account, step.partition].append(step.core_hours)
-        for kind in dict.fromkeys([advice.kind for advice in step.advice] or [step.verdict]):
-            launches[step.account, step.partition, kind].append(step.core_hours)
+    hours = group(((step.account, step.partition), step.core_hours) for step in known)
+    launches = group(
+        ((step.account, step.partition, kind), step.core_hours)
+        for step in known
+        for kind in dict.fromkeys([advice.kind for advice in step.advice] or [step.verdict])
+    )
     rows = [(*key, len(of), sum(of), sum(of) / (sum(hours[key[:2]]) or 1.0)) for key, of in launches.items()]
     return sorted(rows, key=lambda row: (-row[4], row))
 
@@ -199,8 +203,7 @@ def openmetrics(rows: Iterable[Share]) -> str:
 def _report(args: argparse.Namespace) -> int:
     place = spool.folder(args.work)
     since = units.moment(args.since).timestamp() if args.since else time.time() - WEEK * 86400
-    every = spool.users(place)
-    read = [spool.kept(place, user) for user in every if os.geteuid() in (0, int(user))]
+    read = [spool.kept(place, user) for user in spool.users(place) if os.geteuid() in (0, int(user))]
     known = [step for launches, _ in read for step in launches if step.began >= since]
     rows = shares(known)
     hours = sum(step.core_hours for step in known)

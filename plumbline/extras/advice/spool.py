@@ -47,8 +47,7 @@ def _entered(spool: Path, *parts: str) -> Iterator[int]:
     descriptors = [os.open(spool, os.O_RDONLY | os.O_DIRECTORY)]
     try:
         for part in parts:
-            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-            descriptors.append(os.open(part, flags, dir_fd=descriptors[-1]))
+            descriptors.append(os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=descriptors[-1]))
             status = os.fstat(descriptors[-1])
             if status.st_uid != int(parts[0]) or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
                 raise PermissionError(f"{part} is not a private folder of user {parts[0]}")
@@ -74,8 +73,11 @@ def users(spool: Path) -> list[str]:
     try:
         return sorted(entry.name for entry in spool.iterdir() if re.fullmatch(r"\d{1,10}", entry.name))
     except OSError as error:
-        cure = "plumb advice on, in a job, makes it; --work names another"
-        raise PlumbError(f"no documents of jobs: {error.strerror}", str(spool), cure) from None
+        raise PlumbError(
+            f"no documents of jobs: {error.strerror}",
+            str(spool),
+            "plumb advice on, in a job, makes it; --work names another",
+        ) from None
 
 
 def _read_all(spool: Path, *parts: str, **decoders: Callable[[bytes], Any]) -> Iterator[tuple[str, Any, float]]:
@@ -86,8 +88,7 @@ def _read_all(spool: Path, *parts: str, **decoders: Callable[[bytes], Any]) -> I
             stem, _, ending = name.rpartition(".")
             try:
                 if ending in decoders:
-                    most = WITNESS if len(parts) > 1 else steps.MOST
-                    text, written = _read(name, inside, min(most, ALL - size))
+                    text, written = _read(name, inside, min(WITNESS if len(parts) > 1 else steps.MOST, ALL - size))
                     size += len(text)
                     yield stem, decoders[ending](text), written
             except (OSError, ValueError, RecursionError):
@@ -107,8 +108,9 @@ def running(spool: Path, user: str, job: str) -> list[Step]:
     ends = {stem: written for stem, _, written in every}
     nodes = {stem: item for stem, item, _ in every if isinstance(item, Node)}
     damaged = len(every) - len(documents) - len(nodes)
-    faults = [f"{damaged} files of the job cannot be read"] if damaged else []
-    return list(steps.steps(job, documents, ends, nodes, faults))
+    return list(
+        steps.steps(job, documents, ends, nodes, [f"{damaged} files of the job cannot be read"] if damaged else [])
+    )
 
 
 def keep(spool: Path, job: str, days: float) -> list[Step]:
@@ -119,8 +121,7 @@ def keep(spool: Path, job: str, days: float) -> list[Step]:
     # by its descriptor: another user may have put a link in its place
     with contextlib.suppress(OSError), _entered(spool, user) as inside:
         mine = proc.PROC / "self/fd" / str(inside)
-        first = len(list(mine.glob(f"{job}.*.json")))
-        for number, step in enumerate(new, first):
+        for number, step in enumerate(new, len(list(mine.glob(f"{job}.*.json")))):
             files.write("the document of a launch", mine / f"{job}.{number}.json", steps.encoded(step).decode())
         shutil.rmtree(mine / job, ignore_errors=True)
         for entry in mine.iterdir():

@@ -15,6 +15,7 @@ from msgspec import Meta, Struct
 
 from plumbline import schedulers
 from plumbline.base import group
+from plumbline.base.terminal import CONTROLS, on_a_line
 from plumbline.base.units import counted, cpu_list, cpu_ranges
 from plumbline.host.machine import Core, Machine, NumaNode, Package, cpus_of
 from plumbline.launch.observed import TICK, UNBOUND, WORKED, Finding, worked
@@ -30,10 +31,8 @@ MOST, CHARACTERS = 64 << 10, 300
 BEFORE, FEWER = 3, 0.5
 #: the kind of advice that needs a history
 FEWER_CPUS = "fewer CPUs than before"
-#: what a text may not have: control characters of terminals, and marks that turn the direction of what follows
-CONTROL = r"\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069"
 #: texts for people, and names: a job's may hold anything else
-Text: TypeAlias = Annotated[str, Meta(max_length=CHARACTERS, pattern=rf"^[^{CONTROL}]*$")]
+Text: TypeAlias = Annotated[str, Meta(max_length=CHARACTERS, pattern=f"^(?!.*{CONTROLS})")]
 #: a line of a node's description: CPU, NUMA node or GPU, the kind of its list, and the list
 _LISTED = re.compile(
     r"^(?:cpu/cpu|node/node|/sys/bus/pci/drivers/nvidia/)([\d:.a-fA-F]+)/(?:topology/)?(\w{1,20}list):([\d,-]+)$",
@@ -119,8 +118,8 @@ def node(described: bytes) -> Node:
     siblings = {int(item): cpus for item, kind, cpus in listed if kind == "thread_siblings_list"}
     homes = {int(item): cpus_of(cpus) for item, kind, cpus in listed if kind == "cpulist"}
     gpus = {item: cpus_of(cpus) for item, kind, cpus in listed if kind == "local_cpulist"}
-    cores = tuple(Core(tuple(sorted(cpus_of(cpus)))) for cpus in dict.fromkeys(siblings.values()))
     numa = tuple(NumaNode(index, 1, tuple(sorted(cpus))) for index, cpus in sorted(homes.items()))
+    cores = tuple(Core(tuple(sorted(cpus_of(cpus)))) for cpus in dict.fromkeys(siblings.values()))
     machine = Machine("", (Package(0, tuple(siblings)),), numa, (), cores, (), {})
     # the scheduler's counts, as 64(x2),32 or n1 64 n2 64; without control groups a process sees CPUs of other jobs too
     has_counts = bool(named.get("counts"))
@@ -137,7 +136,7 @@ def node(described: bytes) -> Node:
 
 def cut(text: str) -> str:
     """``text`` as a document may hold it."""
-    return textwrap.shorten(re.sub(f"[{CONTROL}]", "?", text), CHARACTERS, placeholder=" …")
+    return textwrap.shorten(on_a_line(text, "?"), CHARACTERS, placeholder=" …")
 
 
 def launches(documents: Sequence[Witness], ends: Mapping[str, float]) -> list[list[Witness]]:
@@ -184,8 +183,10 @@ def _step(
     places = {host: place for host, each in nodes.items() if (place := each.place)}
     here = [place for host in hosts if (place := places.get(host))]
     # what nobody saw may have been on CPUs that seem to be free
-    doubts = [reason for reason, _ in judged.unknown(seen.ranks, [], 0, seen.rest, sized=len(seen.ranks) > 1)]
-    doubts += damaged[:1]
+    doubts = [
+        *(reason for reason, _ in judged.unknown(seen.ranks, [], 0, seen.rest, sized=len(seen.ranks) > 1)),
+        *damaged[:1],
+    ]
     findings: list[Finding] = []
     if not places:
         doubts.append("it is not known which CPUs the job had")
@@ -226,8 +227,9 @@ def _moved(ranks: Iterable[RankWitness]) -> bool:
 def _advice(findings: Iterable[Finding]) -> Iterator[Advice]:
     """One of each kind, with the number of hosts that it is on."""
     for kind, every in group((each.kind, each) for each in findings).items():
-        hosts = len({each.host for each in every})
-        yield Advice(kind=kind, reason=cut(every[0].reason), cure=cut(every[0].cure), hosts=hosts)
+        yield Advice(
+            kind=kind, reason=cut(every[0].reason), cure=cut(every[0].cure), hosts=len({each.host for each in every})
+        )
 
 
 def _groups(ranks: Sequence[RankWitness]) -> list[Group]:
@@ -259,8 +261,7 @@ def _fitting(step: Step) -> Step:
     every, size = step.groups, len(step.groups)
     while len(encoded(step)) > MOST or size > 1000:
         size = min(size * 3 // 4, 1000)
-        left_out = sum(each.count for each in every[size:])
-        step = msgspec.structs.replace(step, groups=every[:size], left_out=left_out)
+        step = msgspec.structs.replace(step, groups=every[:size], left_out=sum(each.count for each in every[size:]))
     return step
 
 

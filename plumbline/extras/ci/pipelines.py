@@ -353,11 +353,15 @@ def run_ci(args: argparse.Namespace) -> int:
     if not application and (args.install or args.home):
         raise PlumbError("--install and --home are for a repository with a plumb.yaml", str(Path.cwd()), model.CURE)
     if args.checkout and not application and not (args.checkout / JOB.split()[1]).is_file():
-        fault = "this is no checkout of Plumbline, and no repository with a plumb.yaml"
-        raise PlumbError(fault, str(args.checkout), model.CURE)
+        raise PlumbError(
+            "this is no checkout of Plumbline, and no repository with a plumb.yaml", str(args.checkout), model.CURE
+        )
     if application and args.profile != "quick":
-        message = "--profile is for campaigns of the suite: of an application all programs are measured"
-        raise PlumbError(message, "plumb ci", "leave it out")
+        raise PlumbError(
+            "--profile is for campaigns of the suite: of an application all programs are measured",
+            "plumb ci",
+            "leave it out",
+        )
     values = Values(
         tags=tuple(options.names_of(args.tags)),
         comment_tags=tuple(options.names_of(args.comment_tags)),

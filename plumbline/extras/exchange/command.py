@@ -54,8 +54,11 @@ def run_export(args: argparse.Namespace) -> int:
         figures = [figure for figure in figures if figure.row.is_valid]
         figures = rows.in_openmetrics(figures) if args.format == "openmetrics" else figures
         if not figures:
-            message = f"no valid figure to export among {counted(counts['figures'], 'figure')}"
-            raise PlumbError(message, f"plumb export --format {args.format}", f"{EVERY} holds every figure")
+            raise PlumbError(
+                f"no valid figure to export among {counted(counts['figures'], 'figure')}",
+                f"plumb export --format {args.format}",
+                f"{EVERY} holds every figure",
+            )
         total, counts["figures"] = counts["figures"], len(figures)
         counts.update(left=total - len(figures))
         counts["records"] = len({figure.row.id for figure in figures})

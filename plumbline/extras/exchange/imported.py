@@ -130,10 +130,9 @@ def _record(cells: dict[str, str], figures: list[Figure], site: str | None, wher
         measurements=[Measurement(figure.name, figure.value, figure.unit, figure.better, {}) for figure in figures],
         ranks=[],
     )  # fmt: skip
-    line = json.dumps([place, cells], sort_keys=True)
     return Record(
         schema=1,
-        id=hashlib.sha256(line.encode()).hexdigest()[:12],
+        id=hashlib.sha256(json.dumps([place, cells], sort_keys=True).encode()).hexdigest()[:12],
         provenance="imported",
         session=f"{file_of(place, partition, test)}-{moment}",
         campaign=None,

@@ -117,11 +117,14 @@ def _of_log(text: str, file: Path) -> Iterator[tuple[str, dict[str, str]]]:
         if not header or line.startswith(f"{header[0]}{separator}{header[1]}{separator}"):
             separator = max("|,;\t", key=line.count)
             header = line.split(separator)
-            missing = [" or ".join(known) for known in NEEDED.values() if not set(known) & set(header)]
-            missing += [] if any(name.endswith(VALUE) for name in header) else ["FIGURE_value"]
+            missing = [
+                *(" or ".join(known) for known in NEEDED.values() if not set(known) & set(header)),
+                *([] if any(name.endswith(VALUE) for name in header) else ["FIGURE_value"]),
+            ]
             if missing:
-                cure = "a log needs a header, as ReFrame's default format has it"
-                raise PlumbError(f"no column {', '.join(missing)}", where, cure)
+                raise PlumbError(
+                    f"no column {', '.join(missing)}", where, "a log needs a header, as ReFrame's default format has it"
+                )
             continue
         cells = line.split(separator)
         if len(cells) != len(header):
@@ -166,8 +169,9 @@ def _cells(case: Case) -> dict[str, str]:
         "num_cpus_per_task": _text(case.num_cpus_per_task),
         "spack_spec": _text(case.spack_spec),
     }
-    values = case.perfvalues.items()
-    figures = ((name.rpartition(":")[2], zip(MEMBERS, members, strict=False)) for name, members in values)
+    figures = (
+        (name.rpartition(":")[2], zip(MEMBERS, members, strict=False)) for name, members in case.perfvalues.items()
+    )
     return cells | {f"{name}_{part}": _text(member) for name, pairs in figures for part, member in pairs}
 
 
@@ -180,7 +184,6 @@ _DECODER = msgspec.json.Decoder(Session)
 
 def write(figures: Sequence[Exported], target: Path) -> None:
     """Replace ``target`` by a database of ``figures``."""
-    sessions = group((item.row.campaign or item.row.session, item) for item in figures)
     with (
         files.writing("the figures", target),
         files.replacing(target) as temporary,
@@ -188,7 +191,7 @@ def write(figures: Sequence[Exported], target: Path) -> None:
     ):
         database.executescript(_TABLES)
         database.execute("INSERT INTO metadata VALUES(?)", (SCHEMA,))
-        for name, members in sessions.items():
+        for name, members in group((item.row.campaign or item.row.session, item) for item in figures).items():
             report = _report(name, members)
             known = report["session_info"]
             session = (known["uuid"], known["time_start_unix"], known["time_end_unix"], json.dumps(report), "")

@@ -129,7 +129,10 @@ def as_openmetrics(figures: Iterable[Exported]) -> str:
             f"# TYPE {name} gauge",
             f"# UNIT {name} {unit}",
             f"# HELP {name} Median over the launches of a verified record, in {unit.replace('_', ' ')}.",
+            *(
+                f"{name}{{{labels}}} {value!r} {at:.3f}"
+                for labels, points in sorted(series.items())
+                for at, value in sorted(points.items())
+            ),
         ]
-        for labels, points in sorted(series.items()):
-            lines += [f"{name}{{{labels}}} {value!r} {at:.3f}" for at, value in sorted(points.items())]
     return "\n".join([*lines, "# EOF"]) + "\n"

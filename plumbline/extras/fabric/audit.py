@@ -59,7 +59,11 @@ def of_stacks(stacks: Sequence[Manifest], site: str, partition: Partition, over:
             try:
                 uses += audit(stack, site, partition, over, facts, place)
             except PlumbError as error:  # the other stacks are judged all the same
-                uses.append(unlaunched(stack.name, error))
+                why = Why("no launch", error.message, error.cure or "")
+                uses.append(Use(
+                    name=MESSAGES, seen="cannot be started", bad=True, effect=error.message, stack=stack.name,
+                    cure=error.cure or "plumb stack check", between="ranks", could="yes", why=(why,),
+                ))  # fmt: skip
     return uses
 
 
@@ -94,8 +98,8 @@ class Judge:
             return
         mapped = any(rank.shm_bytes or rank.sysv_bytes or rank.file_bytes for rank in self.ran.transports)
         shared = mapped and not self.ran.by_tcp
-        detour = ", ".join(self._by_tcp()) or "not mapped"
-        yield self._use(ways.SHARED, "yes", shared, self._figures() if shared else f"no: {detour}")
+        seen = self._figures() if shared else f"no: {', '.join(self._by_tcp()) or 'not mapped'}"
+        yield self._use(ways.SHARED, "yes", shared, seen)
         yield from self._single_copies(shared)
         yield self._huge_pages()
         yield from self._gpus()
@@ -107,9 +111,8 @@ class Judge:
         if not (present := sum(rank.present_bytes for rank in self.ran.transports)):
             return self._row(HUGE, could, "the kernel does not tell", None)
         huge = sum(rank.huge_bytes for rank in self.ran.transports)
-        is_offered = knobs.thp != "never" or bool(knobs.huge_pages)
         seen = f"{huge / 1e6:.0f} of {present / 1e6:.0f} MB of the ranks at MPI_Finalize"
-        return self._row(HUGE, could, seen, False if huge or not is_offered else None)
+        return self._row(HUGE, could, seen, None if not huge and (knobs.thp != "never" or knobs.huge_pages) else False)
 
     def _single_copies(self, shared: bool) -> Iterator[Use]:
         """A large message needs one of them; a device that somebody has put on the node is to be used."""
@@ -229,14 +232,6 @@ class Judge:
             effect="; ".join(f"{reason.cause}: {reason.seen}" for reason in reasons),
             cure="; ".join(dict.fromkeys(reason.cure for reason in reasons)),
         )  # fmt: skip
-
-
-def unlaunched(stack: str, error: PlumbError) -> Use:
-    """Of a stack whose ranks cannot be started."""
-    return Use(
-        name=MESSAGES, seen="cannot be started", bad=True, effect=error.message, cure=error.cure or "plumb stack check",
-        stack=stack, between="ranks", could="yes", why=(Why("no launch", error.message, error.cure or ""),),
-    )  # fmt: skip
 
 
 USES = Table[Use](

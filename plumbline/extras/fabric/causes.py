@@ -261,16 +261,17 @@ def _has(file: Path, mark: bytes) -> bool:
 
 def fabrics(node: Node) -> dict[str, str]:
     """Network of a fabric with an active port -> its ports: ``mlx5_0 port 1, 200 Gbit/s``."""
-    active = [(adapter, port) for adapter in node.hcas for port in adapter.ports if port.state == "ACTIVE"]
     ports = [
         (
             _network(adapter.name, port.link_layer),
             f"{adapter.name} port {port.port}" + (f", {port.rate_gbit:g} Gbit/s" if port.rate_gbit else ""),
         )
-        for adapter, port in active
+        for adapter in node.hcas
+        for port in adapter.ports
+        if port.state == "ACTIVE"
     ]
-    drivers = [(card.driver or "", card) for card in node.nics if card.state == "up"]
-    cards = [(ways.SLINGSHOT, card.name) for driver, card in drivers if driver.startswith("cxi")]
+    up = [card for card in node.nics if card.state == "up"]
+    cards = [(ways.SLINGSHOT, card.name) for card in up if (card.driver or "").startswith("cxi")]
     return {way: "; ".join(texts) for way, texts in group([*ports, *cards]).items()}
 
 

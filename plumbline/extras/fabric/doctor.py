@@ -19,6 +19,7 @@ from plumbline.extras.fabric import audit
 from plumbline.launch import process
 from plumbline.launch.environment import at_home, inherit
 from plumbline.measure import jobs
+from plumbline.schedulers.program import last_line
 from plumbline.site.nodes.findings import UNREADABLE, NodeFinding
 from plumbline.stacks import manifest
 from plumbline.stacks.manifest import Manifest
@@ -41,8 +42,7 @@ def examine_libraries() -> list[NodeFinding]:
     stacks = manifest.load_all()
     library_findings = examine_costs(stacks)
     try:
-        known = sites.load(sites.here())
-        partition = known.partitions[0]
+        known, partition = sites.chosen(None, None)
         if jobs.needed(partition):
             raise PlumbError(f"partition {partition.name} is reached by jobs: plumb stack check --run")
         used = audit.of_stacks(stacks, known.name, partition, over=1)
@@ -70,8 +70,7 @@ def examine_costs(stacks: Sequence[Manifest]) -> list[NodeFinding]:
 
 def check_stacks(args: argparse.Namespace, names: Sequence[str]) -> int:
     """Print the means that each stack uses; 1 if one misses something that the node has, else 0."""
-    known = sites.load(args.site or sites.here())
-    partition = sites.partition(known, args.partition or known.partitions[0].name)
+    known, partition = sites.chosen(args.site, args.partition)
     over = min(2, partition.nodes_offered) if args.nodes is None else args.nodes
     if over > 2:
         raise PlumbError(f"{over} nodes asked", "--nodes", "1, or 2: two ranks are started")
@@ -150,19 +149,20 @@ def _launch(stack: Manifest, keep: bool) -> tuple[int, float]:
         two = mpi.Layout(nodes=1, ranks_per_node=2)
         start = stack.launcher_on(None, around).command(two, bound=True, environment=around)
         variables = {name: value for name, value in around.items() if name not in start.removed} | start.environment
-        preload = ["env", f"LD_PRELOAD={paths.library('yields')}", f"PLUMB_YIELDS_DIR={folder / 'yields'}"]
-        preload += ["PLUMB_YIELDS_SPIN=1"] if keep else []
+        preload = [
+            *("env", f"LD_PRELOAD={paths.library('yields')}", f"PLUMB_YIELDS_DIR={folder / 'yields'}"),
+            *(["PLUMB_YIELDS_SPIN=1"] if keep else []),
+        ]
         bind = [str(paths.binder()), "--placement", "compact", "--threads", "1", "--output", "output", "--"]
         command = [*start.arguments, *bind, *preload, *stack.benchmarks[KERNEL].command, *ARGUMENTS]
         if (ended := process.run(command, at_home(variables, folder), folder, TIME_LIMIT_S)).status != "ok":
-            lines = process.printed(folder / "stderr").strip().splitlines() or [ended.status]
-            message = f"two ranks of {stack.name} cannot be started: {lines[-1]}"
-            raise PlumbError(message, KERNEL, "plumb stack check")
+            why = last_line(process.printed(folder / "stderr")) or ended.status
+            raise PlumbError(f"two ranks of {stack.name} cannot be started: {why}", KERNEL, "plumb stack check")
         counts = [int(file.read_text(encoding="utf-8")) for file in (folder / "yields").iterdir()]
         if len(counts) != 2:
             message = f"{len(counts)} of 2 ranks of {stack.name} counted their yields"
             raise PlumbError(message, str(paths.library("yields")), paths.setup())
         text = "".join(process.printed(file) for file in sorted((folder / "output").iterdir()))
     measurements = parsers.parse("kernel", text, {"kernel": KERNEL})
-    times = [item.value for item in measurements if item.metric == "time" and item.params.get("messages") == 1]
-    return max(counts), float(times[0])
+    times = (item.value for item in measurements if item.metric == "time" and item.params.get("messages") == 1)
+    return max(counts), float(next(times))

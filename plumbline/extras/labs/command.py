@@ -144,10 +144,9 @@ def _measure(lab: Lab, chosen_options: Sequence[str]) -> int:
         return 0
     from plumbline.measure.reframe import campaign, cases  # here: a list of labs needs no ReFrame
 
-    chosen = [*campaign.named(lab.pattern), *chosen_options, *lab.options]
     rounds = 1 if all(table.counted for table in lab.tables) else ROUNDS
-    if not any(option.startswith("launches=") for option in lab.options):
-        chosen += ["-S", "launches=1"]
+    launches = [] if any(option.startswith("launches=") for option in lab.options) else ["-S", "launches=1"]
+    chosen = [*campaign.named(lab.pattern), *chosen_options, *lab.options, *launches]
     print(f"{lab.name}: {lab.question}", flush=True)
     tests = campaign.Tests(
         cases.files(lab.pattern), LAB, chosen, part=outcome.CHOSEN, experiment=LAB, rounds=rounds,
@@ -167,11 +166,13 @@ def _done(lab: Lab, lacks: str, args: argparse.Namespace) -> tuple[Done, list[Da
     if not rows:
         query.require(replace(where, test=None))
     newest = rows[-1].id if rows else ""
-    outputs, findings = [], evidence.findings(lab, rows)
-    for entry in lab.prints:
-        left_out = (args.recorded and entry.measures) or (RECORD in entry.command and not newest)
-        outputs.append(evidence.not_run(entry) if left_out else evidence.run_printed(entry, newest))
-        findings += outputs[-1].findings
+    outputs = [
+        evidence.not_run(entry)
+        if (args.recorded and entry.measures) or (RECORD in entry.command and not newest)
+        else evidence.run_printed(entry, newest)
+        for entry in lab.prints
+    ]
+    findings = [*evidence.findings(lab, rows), *(finding for output in outputs for finding in output.findings)]
     return Done(lab, evidence.filled(lab, rows), outputs, findings, evidence.closing(lab, findings, lacks)), damages
 
 
@@ -232,15 +233,21 @@ OF_CAMPAIGN = Table[tuple[Lab, str]](
 def text(done: Done) -> str:
     """Question, tables, lesson, the finding of each comparison, and the closing line."""
     lab = done.lab
-    parts = [f"{lab.name}  {lab.title}\n{lab.document}", _wrapped(lab.question)]
-    parts += [f"$ {output.command}\n{output.text}" for output in done.outputs if output.text]
+    parts = [
+        f"{lab.name}  {lab.title}\n{lab.document}",
+        _wrapped(lab.question),
+        *(f"$ {output.command}\n{output.text}" for output in done.outputs if output.text),
+    ]
     for filled in done.tables:
         shown, rows = cells(filled)
         unit = _unit(filled)
         of = f", {unit}" if unit and unit != units.RATIO else ""
         parts.append("\n".join(filter(None, (f"{filled.table.title}{of}", shown.text(rows), ranking(filled)))))
-    parts += [_wrapped(lab.lesson), _wrapped(lab.elsewhere)]
-    parts += ["\n".join(map(finding_line, done.findings))] if len(done.findings) > 1 else []
+    parts += [
+        _wrapped(lab.lesson),
+        _wrapped(lab.elsewhere),
+        *(["\n".join(map(finding_line, done.findings))] if len(done.findings) > 1 else []),
+    ]
     return "\n\n".join(filter(None, [*parts, done.last]))
 
 
@@ -432,7 +439,9 @@ def _curve(filled: Filled, axis: str) -> Piece:
         for place, _, row in lines
     ]
     numbers = [float(column[0]) for column in places]
+    doubled = len(numbers) > 2 and all(0 < 2 * number <= following for number, following in itertools.pairwise(numbers))
     columns = [[pivot.cells.get((row, column)) for column in places] for _, pivot, row in lines]
+    values = [shown.value for column in columns for shown in column if shown]
     return blocks.chart(
         filled.table.title,
         f"Over {axis}{'; dashed: published' if filled.published else ''}.",
@@ -455,21 +464,11 @@ def _curve(filled: Filled, axis: str) -> Piece:
         beside=True,
         height=330,
         legend=True,
-        x={"name": axis, "min": "dataMin", "max": "dataMax", **_spacing(numbers)},
-        y={"name": unit, **_scale([shown.value for column in columns for shown in column if shown])},
+        x={"name": axis, "min": "dataMin", "max": "dataMax",
+           **({"type": "log", "logBase": 2} if doubled else {"type": "value"})},
+        y={"name": unit, "type": "log" if 0 < 20 * min(values) < max(values) else "value", "scale": False,
+           "boundaryGap": 0},
     )  # fmt: skip
-
-
-def _spacing(numbers: Sequence[float]) -> Block:
-    """The kind of axis for the numbers of the columns: logarithmic where each is at least twice the one before."""
-    doubled = all(0 < 2 * number <= following for number, following in itertools.pairwise(numbers))
-    return {"type": "log", "logBase": 2} if doubled and len(numbers) > 2 else {"type": "value"}
-
-
-def _scale(values: Sequence[float]) -> Block:
-    """The kind of axis: logarithmic where the largest value is more than twenty times the least, else from 0."""
-    is_wide = bool(values) and 0 < 20 * min(values) < max(values)
-    return {"type": "log" if is_wide else "value", "scale": False, "boundaryGap": 0}
 
 
 def of_campaign(usable: Sequence[AnyRecord], site_rows: Sequence[Row] = ()) -> Block:
@@ -499,5 +498,8 @@ def handout(done: Done) -> Block:
         for number, filled in enumerate(done.filled)
         for table, rows in [cells(filled, empty=True)]
     ]  # fmt: skip
-    first = section("solution", "Solution", done.last, look="sheet")
-    return {**whole, "head": [block("paragraph", done.lab.document)], "sections": [question, *empty, first, *solution]}
+    return {
+        **whole,
+        "head": [block("paragraph", done.lab.document)],
+        "sections": [question, *empty, section("solution", "Solution", done.last, look="sheet"), *solution],
+    }

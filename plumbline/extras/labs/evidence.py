@@ -11,7 +11,7 @@ import itertools
 import re
 import shlex
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -213,7 +213,7 @@ def _lacking(lesson: Lesson, valid: Sequence[AnyRecord]) -> list[str]:
     ]
 
 
-def _couples(lesson: Lesson, table: Table, rows: Sequence[AnyRecord]) -> list[Couple]:
+def _couples(lesson: Lesson, table: Table, rows: Sequence[AnyRecord]) -> Iterator[Couple]:
     items = _items(table, rows)
     first, second = (
         group(
@@ -225,13 +225,11 @@ def _couples(lesson: Lesson, table: Table, rows: Sequence[AnyRecord]) -> list[Co
     )
     shared = [rest for rest in first if rest in second]
     shown = {name for rest in shared for name, value in rest if len({dict(params).get(name) for params in shared}) > 1}
-    couples = []
     for rest in shared:
         unit = pivot.unit_of([*first[rest], *second[rest]])
         better, than = (cell([item.measured for item in side[rest] if item.measured], unit) for side in (first, second))
         of = " ".join(f"{name} {value}" if value.isdigit() else value for name, value in rest if name in shown)
-        couples.append(Couple(lesson, of, better, than, unit, first[rest][0].better, table.counted))
-    return couples
+        yield Couple(lesson, of, better, than, unit, first[rest][0].better, table.counted)
 
 
 def _nearest(point: Point, items: Sequence[Item]) -> Point:
@@ -254,12 +252,12 @@ def _difference(couple: Couple, tests: int, spread: float) -> Difference:
     has_ratio = than_cell.has_ratio and better_cell.has_ratio
     if couple.exact:
         more, less = couple.exact if higher else couple.exact[::-1]
-        p = float(more == less) if has_ratio else float(more <= less)
-        return Difference(more / less if has_ratio else None, None, p)
+        return Difference(
+            more / less if has_ratio else None, None, float(more == less) if has_ratio else float(more <= less)
+        )
     if not has_ratio:
         worse, better = (_values(side.sessions) * (1 if higher else -1) for side in (than_cell, better_cell))
-        p = 2 * unpaired.p_not_larger(better, worse) * FIRM / unpaired.ERROR
-        return Difference(None, None, min(1.0, p))
+        return Difference(None, None, min(1.0, 2 * unpaired.p_not_larger(better, worse) * FIRM / unpaired.ERROR))
     between = difference(than_cell, better_cell, couple.direction, tests, spread)
     ratio, low, high = between.ratio, between.low, between.high
     if not higher:
@@ -297,10 +295,12 @@ def _finding(couple: Couple, between: Difference, claimed: bool, enough: bool) -
         for side in (couple.better, couple.than)
     ]
     launches, disturbed = sum(side.launches for side in sides), sum(side.disturbed for side in sides)
-    reasons = [f"{values[0]} against {values[1]}"]
-    reasons += ["too few launches to say more"] if state == MISSING else []
-    reasons += [f"{units.digits(between.visible)} times would be seen"] if state == UNSEEN and between.visible else []
-    reasons += [f"{disturbed} of {units.counted(launches, 'launch')} disturbed"] if disturbed else []
+    reasons = [
+        f"{values[0]} against {values[1]}",
+        *(["too few launches to say more"] if state == MISSING else []),
+        *([f"{units.digits(between.visible)} times would be seen"] if state == UNSEEN and between.visible else []),
+        *([f"{disturbed} of {units.counted(launches, 'launch')} disturbed"] if disturbed else []),
+    ]
     return LessonFinding(
         couple.lesson.says + (f" ({couple.of})" if couple.of else ""),
         state,
@@ -323,10 +323,12 @@ def closing(lab: Lab, findings: Sequence[LessonFinding], lacks: str) -> str:
     if opposite or (holds and len(holds) < len(compared)):
         some = f"holds here in {len(holds)} of {len(compared)} comparisons"
         parts = [(some if holds else "does not hold here") + (", not in" if holds and opposite else "")]
-        parts = [f"{parts[0]}: {finding_line(opposite[0])}"] if opposite else parts
-        parts += [f"not decided: {unseen[0].subject} ({again} measures again)"] if unseen and not opposite else []
-        parts += [lacks or reason or "the others have no figures"] if missing and not opposite else []
-        parts += [lacks] if opposite else []
+        parts = [
+            *([f"{parts[0]}: {finding_line(opposite[0])}"] if opposite else parts),
+            *([f"not decided: {unseen[0].subject} ({again} measures again)"] if unseen and not opposite else []),
+            *([lacks or reason or "the others have no figures"] if missing and not opposite else []),
+            *([lacks] if opposite else []),
+        ]
     elif holds and len(holds) > 1:
         parts = [f"holds here in all {len(holds)} comparisons"]
     elif holds:
@@ -343,8 +345,10 @@ def closing(lab: Lab, findings: Sequence[LessonFinding], lacks: str) -> str:
     else:
         parts = []
     launches = sum(finding.count for finding in compared)
-    parts += ["all launches were disturbed"] if 0 < launches == sum(item.disturbed for item in compared) else []
-    parts += [f"true without measuring, in {units.counted(counted, 'line')}"] if counted else []
+    parts += [
+        *(["all launches were disturbed"] if 0 < launches == sum(item.disturbed for item in compared) else []),
+        *([f"true without measuring, in {units.counted(counted, 'line')}"] if counted else []),
+    ]
     return "; ".join(filter(None, parts))
 
 
@@ -384,12 +388,13 @@ def run_printed(printed: Printed, record: str = "") -> Output:
     Where it fails, its errors are part of the text, such as of a program that was ended, and their last line is
     the reason why an expected line is missing.
     """
-    program = paths.program("plumb")
     shown = [record if word == RECORD else word for word in printed.command]
     words = [
         str(paths.stacks() / word.removeprefix("stacks/")) if word.startswith("stacks/") else word for word in shown[1:]
     ]
-    done = subprocess.run([program, *words], cwd=paths.suite(), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [paths.program("plumb"), *words], cwd=paths.suite(), capture_output=True, text=True, check=False
+    )
     text, failure = done.stdout.rstrip("\n"), None
     if done.returncode:
         errors = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]

@@ -182,8 +182,15 @@ def named(name: str) -> Lab:
     if name.endswith(".yaml"):
         return _load(Path(name))
     by_name = {each.upper(): file for each, file in _files().items()}
-    otherwise = "plumb lab lists them, and 'plumb lab all' runs all"
-    return _load(pick(by_name, name.upper(), f"there is no lab '{name}'", "plumb lab", otherwise))
+    return _load(
+        pick(
+            by_name,
+            name.upper(),
+            f"there is no lab '{name}'",
+            "plumb lab",
+            "plumb lab lists them, and 'plumb lab all' runs all",
+        )
+    )
 
 
 @functools.cache
@@ -198,13 +205,14 @@ def _load(file: Path) -> Lab:
 def _faults(lab: Lab) -> Iterator[tuple[str, str]]:
     """The faults that no type can state: member and fault."""
     patterns = [
-        (f"tables[{number}].{member}", getattr(table, member))
-        for number, table in enumerate(lab.tables)
-        for member in ("tests", "figures")
+        *(
+            (f"tables[{number}].{member}", getattr(table, member))
+            for number, table in enumerate(lab.tables)
+            for member in ("tests", "figures")
+        ),
+        *((f"prints[{number}].shows", command.shows or "") for number, command in enumerate(lab.prints)),
+        *((f"prints[{number}].lines", line) for number, command in enumerate(lab.prints) for line in command.lines),
     ]
-    for number, command in enumerate(lab.prints):
-        patterns.append((f"prints[{number}].shows", command.shows or ""))
-        patterns += [(f"prints[{number}].lines", line) for line in command.lines]
     for member, pattern in patterns:
         try:
             re.compile(pattern)

@@ -18,7 +18,7 @@ from plumbline.base.errors import PlumbError, pick
 from plumbline.base.terminal import say
 from plumbline.base.units import counted, cpu_list, interval, percent, ratio
 from plumbline.commands import options
-from plumbline.commands.options import command, flag, goes_without, only_with, option
+from plumbline.commands.options import command, flag, goes_without, needs, only_with, option
 from plumbline.extras.neighbours import bench
 from plumbline.extras.neighbours.bench import KINDS, Distance, named, parts_of
 from plumbline.gate import commands, run, setup
@@ -31,7 +31,6 @@ from plumbline.measure import jobs
 from plumbline.measure.application import model
 from plumbline.measure.reframe.campaign import first_stack
 from plumbline.measure.session import circumstances, passing_folder
-from plumbline.parsers.application import FigureRule
 from plumbline.records import store
 from plumbline.show.columns import Column, Table
 from plumbline.statistics.paired import CAP, LOOKS
@@ -97,6 +96,7 @@ PARTS = Table[Distance]("Parts", [
         *options.OF_FIGURE,
         only_with("figure", "better", "--figure without a direction", "add --better lower or --better higher"),
         goes_without("topology", "words", "--topology is for plans", "add --dry-run, without a program"),
+        needs("words", "no program is named", f"{WHERE} -- ./program ARG …", unless="resume dry_run"),
     ],
 )  # fmt: skip
 def run_neighbours(args: argparse.Namespace) -> int:
@@ -134,15 +134,13 @@ def run_neighbours(args: argparse.Namespace) -> int:
 
 def _kinds(args: argparse.Namespace) -> Sequence[str]:
     """The neighbours that are wanted."""
-    kinds = dict.fromkeys(options.names_of(args.kinds) or KINDS)
-    table = dict.fromkeys(KINDS, "")
-    return [kind for kind in kinds if not pick(table, kind, f"there is no neighbour '{kind}'", f"{WHERE} --kinds")]
+    known = dict(zip(KINDS, KINDS, strict=True))
+    wanted = dict.fromkeys(options.names_of(args.kinds) or KINDS)
+    return [pick(known, kind, f"there is no neighbour '{kind}'", f"{WHERE} --kinds") for kind in wanted]
 
 
 def _begun(args: argparse.Namespace) -> Path:
     """The folder of a new measurement."""
-    if not args.words:
-        raise PlumbError("no program is named", WHERE, f"{WHERE} -- ./program ARG …")
     known, kinds = bench.distances(machine.load(), os.sched_getaffinity(0)), _kinds(args)
     ends = [named(distance, kind) for distance in known for kind in kinds]
     terms = Terms(seed=secrets.randbits(32) if args.seed is None else args.seed, measure_equal=True,
@@ -156,9 +154,9 @@ def _begun(args: argparse.Namespace) -> Path:
     if useless := next((each for each in ("application", "stack") if getattr(args, each)), None):
         raise PlumbError(f"--{useless} is for programs of plumb.yaml", WHERE, "leave it out")
     side = f"{commands.KIND}:{shlex.join(args.words)}"
-    printed = FigureRule(pattern=args.figure, unit=args.unit or "1", better=args.better or "lower")
-    rule = FigureRule(wall=True) if args.figure is None else printed
-    return commands.begin((side, side), terms, folder, rule, dict.fromkeys(ends, (side, side)))
+    return commands.begin(
+        (side, side), terms, folder, commands.figure_rule(args, WHERE), dict.fromkeys(ends, (side, side))
+    )
 
 
 def _begin_program(

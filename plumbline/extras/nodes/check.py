@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 from plumbline import site
-from plumbline.base import files, paths
+from plumbline.base import files, paths, terminal
 from plumbline.base.errors import PlumbError
+from plumbline.base.table import table
+from plumbline.base.units import human_bytes, percent
 from plumbline.commands.options import command, exclusive, flag, group, option
+from plumbline.host import proc
+from plumbline.host.collector import Reader
 from plumbline.schedulers import names
 
 #: Nagios takes 2 for a node that is bad: bad input is 3, unknown
 NAGIOS_UNKNOWN = 3
+#: folders that may be in memory
+FOLDERS = ("/dev/shm", "/tmp")  # noqa: S108 - which are only read
+#: lines of what holds memory that are shown, each of this many bytes at least
+SHOWN, LEAST = 20, 64 << 20
 
 
 @command(
@@ -62,27 +73,32 @@ def run_check(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     if args.held:
-        from plumbline.extras.nodes import held  # a measurement does not need it
-
         text = _class(args).read_text(encoding="utf-8", errors="replace")
         usual = re.search(r"^fact memory\.mib (\d+)$", text, re.MULTILINE)
-        return held.run(int(usual[1]) if usual else None, args.tolerance)
-    words = ["--class", str(_class(args)), "--seconds", f"{args.seconds:g}", "--form", args.form]
-    words += [f"--{name}" for name in ("plan", "last", "detach") if getattr(args, name)]
-    words += ["--beside-jobs"] if args.beside_jobs else []
+        return held(int(usual[1]) if usual else None, args.tolerance)
+    words = [
+        *("--class", str(_class(args))),
+        *("--seconds", f"{args.seconds:g}"),
+        *("--form", args.form),
+        *(f"--{name}" for name in ("plan", "last", "detach") if getattr(args, name)),
+        *(["--beside-jobs"] if args.beside_jobs else []),
+    ]
     if len(args.node) > 1:
         raise PlumbError(f"{len(args.node)} nodes are named", "--node", "one node is checked: this host")
     named = (("--state", args.state), ("--output", args.write), ("--measured", args.measured))
-    words += [word for option, value in named if value for word in (option, str(value))]
-    words += ["--node", names.host(args.node[0], "--node")] if args.node else []
+    words += [
+        *(word for option, value in named if value for word in (option, str(value))),
+        *(["--node", names.host(args.node[0], "--node")] if args.node else []),
+    ]
     try:
         status = subprocess.run([paths.checker(), *words], check=False).returncode
         return status if status >= 0 else 128 - status  # as a shell says that a signal ended it
     except FileNotFoundError:
         raise PlumbError("plumb-check is not built", str(paths.checker()), paths.setup()) from None
     except OSError as error:
-        reason = f"plumb-check cannot be started: {error.strerror}"
-        raise PlumbError(reason, str(paths.checker()), paths.setup()) from None
+        raise PlumbError(
+            f"plumb-check cannot be started: {error.strerror}", str(paths.checker()), paths.setup()
+        ) from None
 
 
 def _class(args: argparse.Namespace) -> Path:
@@ -93,3 +109,43 @@ def _class(args: argparse.Namespace) -> Path:
         return Path(args.class_file)
     known, part = site.chosen(args.site, args.partition)
     return checks.made_class(known.name, part)
+
+
+def held(usual_mib: int | None, tolerance: float, root: Path = Path("/")) -> int:
+    """Print what holds memory: processes, files in memory, huge pages and the kernel.
+
+    Returns 1 if less than the share of ``usual_mib``, the class's memory, is free, else 0.
+    """
+    read = Reader(root)
+    known = dict(re.findall(r"^(\w+): +(\d+)", read.content("proc/meminfo"), re.MULTILINE))
+    kib = {name: int(value) for name, value in known.items()}
+    total, free = usual_mib * 1024 if usual_mib else kib["MemTotal"], kib["MemAvailable"]
+    every = [*_holders(read), (kib.get("SUnreclaim", 0) << 10, "kernel", "slabs that cannot be reclaimed")]
+    pages = kib.get("HugePages_Total", 0), kib.get("HugePages_Free", 0)
+    name = f"{pages[0] - pages[1]} of {pages[0]} in use (vm.nr_hugepages)"
+    every.append((pages[0] * kib.get("Hugepagesize", 0) << 10, "huge pages", name))
+    # users choose the names of files and processes: none may command root's terminal
+    rows = [
+        (human_bytes(size), kind, terminal.on_a_line(name))
+        for size, kind, name in sorted(every, reverse=True)
+        if size >= LEAST
+    ]
+    print(table(("memory", "held by", ""), rows[:SHOWN], right=("memory",)) + "\n")
+    bad = free < (1 - tolerance) * total
+    share = f"{human_bytes(free << 10)} of {human_bytes(total << 10)} free, {percent(free / total)}"
+    print(f"memory: {'bad' if bad else 'fine'}: {share}, {percent(1 - tolerance)} are expected of an idle node")
+    return int(bad)
+
+
+def _holders(read: Reader) -> Iterator[tuple[int, str, str]]:
+    """Bytes, kind and name of processes and of files in memory; of what this user may not read, nothing."""
+    for process in proc.every(read.root / "proc"):
+        anonymous = re.search(r"^RssAnon:\s+(\d+)", read.text(f"proc/{process.pid}/status") or "", re.MULTILINE)
+        yield int(anonymous[1]) << 10 if anonymous else 0, "process", f"{process.pid} {process.name}"
+    in_memory = re.findall(r"^\S+ (\S+) (?:tmpfs|ramfs) ", read.text("proc/mounts") or "", re.MULTILINE)
+    for folder in set(FOLDERS) & set(in_memory):
+        for place, _, inside in os.walk(read.root / folder[1:]):
+            for file in (Path(place, name) for name in inside):
+                with contextlib.suppress(OSError):  # it is gone
+                    status = file.lstat()
+                    yield status.st_blocks * 512, "file", f"{file} of user {status.st_uid}"

@@ -76,8 +76,11 @@ def made_class(site_name: str, part: Partition) -> Path:
     file = class_file(site_name, part.name)
     if not file.is_file():
         nodes = 1 if schedulers.named(part.scheduler).is_one_host else len(part.hosts[:8]) or 8
-        cure = f"plumb calibrate --nodes {nodes} --site {site_name} --partition {part.name}, when nothing else runs"
-        raise PlumbError("there is no class of this partition", str(file), cure)
+        raise PlumbError(
+            "there is no class of this partition",
+            str(file),
+            f"plumb calibrate --nodes {nodes} --site {site_name} --partition {part.name}, when nothing else runs",
+        )
     return file
 
 
@@ -85,16 +88,16 @@ def require_budget(request: CheckRequest) -> None:
     """Raise :class:`PlumbError` where the partition has no class, or that has no such length of a check."""
     text = made_class(request.site.name, request.part).read_text(encoding="utf-8", errors="replace")
     if f"{request.seconds:g}" not in (known := re.findall(r"^budget (\S+)", text, re.MULTILINE)):
-        message = f"the class has no checks of {request.seconds:g} s"
         cure = f"--seconds {' or '.join(known)}" if known else "make it again by plumb calibrate --nodes"
-        raise PlumbError(message, str(request.file), cure)
+        raise PlumbError(f"the class has no checks of {request.seconds:g} s", str(request.file), cure)
 
 
 def plan_lines(request: CheckRequest) -> list[str]:
     """The plan of a node of the partition."""
     topology = site.folder(request.site.name) / request.part.topology
-    cores = binder.resolve("core", memory="local", topology=topology, machine=request.name)
-    return classes.plan_lines(request.name, cores)
+    return classes.plan_lines(
+        request.name, binder.resolve("core", memory="local", topology=topology, machine=request.name)
+    )
 
 
 def choose(part: Partition, count: int | None, named: Sequence[str]) -> list[str]:
@@ -122,10 +125,16 @@ def on_nodes(request: CheckRequest, folder: Path, command: Callable[[str | None]
     scheduler = schedulers.named(request.part.scheduler)
     if shared := scheduler.shares_nodes(request.part.access):
         raise PlumbError(shared, f"partition {request.part.name}", "a check needs the node for itself")
-    words = names.access(request.part.access)
     minutes = int(request.checks * request.seconds / 60) + 2
-    queue = scheduler.queue(None, request.part.access)
-    job = schedulers.Job("plumb-check", len(request.nodes), folder / ".job.log", words, request.nodes, queue, minutes)
+    job = schedulers.Job(
+        "plumb-check",
+        len(request.nodes),
+        folder / ".job.log",
+        names.access(request.part.access),
+        request.nodes,
+        scheduler.queue(None, request.part.access),
+        minutes,
+    )
     return scheduler.run_on_every_node(job, command, request.limit)
 
 
@@ -136,10 +145,15 @@ def collect(request: CheckRequest) -> list[Check]:
     folder = paths.build() / "health" / request.site.name / request.part.name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    files.write("the plan", folder / "plan.class", classes.plan_text(plan_lines(request), request.seconds))
-    words = [str(paths.checker().resolve()), "--class", str((folder / "plan.class").resolve())]
-    words += ["--collect", str(folder.resolve())]
-    words += ["--checks", str(request.checks), "--seconds", f"{request.seconds:g}"]
+    budget = f"budget {request.seconds:g} {classes.COLLECTED}"  # a class without limits
+    files.write("the plan", folder / "plan.class", "\n".join([*plan_lines(request), budget, "end", ""]))
+    words = [
+        str(paths.checker().resolve()),
+        *("--class", str((folder / "plan.class").resolve())),
+        *("--collect", str(folder.resolve())),
+        *("--checks", str(request.checks)),
+        *("--seconds", f"{request.seconds:g}"),
+    ]
     done = on_nodes(request, folder, lambda host: [*words, "--node", short(host)] if host else words)
     answers, kept = sorted(folder.glob("*.jsonl")), request.file.with_suffix(".jsonl")
     checks = model.read(answers)
@@ -191,9 +205,12 @@ def absorb(request: CheckRequest) -> list[Result]:
 
 def screen_words(request: CheckRequest, folder: Path, host: str | None) -> list[str]:
     """plumb-check in a job that has the node for itself, so that it need not ask for jobs."""
-    words = ["/bin/sh", str(HEALTH / "screen.sh"), str(folder), host or "-", str(paths.checker().resolve())]
-    words += ["--class", str(request.file.resolve()), "--seconds", f"{request.seconds:g}"]
-    return [*words, "--form", "json", "--beside-jobs"]
+    return [
+        *("/bin/sh", str(HEALTH / "screen.sh"), str(folder), host or "-", str(paths.checker().resolve())),
+        *("--class", str(request.file.resolve())),
+        *("--seconds", f"{request.seconds:g}"),
+        *("--form", "json", "--beside-jobs"),
+    ]
 
 
 def left_in(request: CheckRequest) -> Path:
@@ -259,8 +276,9 @@ def run(args: argparse.Namespace) -> int | None:
     if args.seconds < 1:
         raise PlumbError(f"--seconds is {args.seconds:g}", "plumb calibrate --nodes", "1 or more")
     if not 0 < args.rate < 0.5 or not 0 < args.tolerance < 10:
-        fault = f"rate {args.rate:g}, tolerance {args.tolerance:g}"
-        raise PlumbError(fault, "plumb calibrate", "give fractions above 0")
+        raise PlumbError(
+            f"rate {args.rate:g}, tolerance {args.tolerance:g}", "plumb calibrate", "give fractions above 0"
+        )
     chosen_site, part = site.chosen(args.site, args.partition)
     nodes = choose(part, args.nodes, [name for text in args.node for name in names.expand(text, "--node")])
     request = CheckRequest(chosen_site, part, nodes, args.checks, args.seconds, args.time_limit)
@@ -270,8 +288,14 @@ def run(args: argparse.Namespace) -> int | None:
             print(f"would measure {workload}, for {request.file}")
             return 0
         node_class = classes.make(collect(request), args.tolerance, args.rate)
-        health = schedulers.named(part.scheduler).health or None
-        text = classes.text(node_class, plan_lines(request), store.now(), args.tolerance, args.rate, health)
+        text = classes.text(
+            node_class,
+            plan_lines(request),
+            store.now(),
+            args.tolerance,
+            args.rate,
+            schedulers.named(part.scheduler).health or None,
+        )
         files.write("the class", request.file, text)
         _show(node_class)
         print(f"written: {request.file}")

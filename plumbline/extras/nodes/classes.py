@@ -68,15 +68,16 @@ def plan_lines(name: str, plan: Plan) -> list[str]:
     Neighbours are the cores of a NUMA node by twos, in the plan's order: each core is in one pair at most.
     """
     cores = [(rank.cpus[0], rank.mem.nodes[0] if rank.mem.nodes else 0) for rank in plan.ranks]
-    lines = ["plumb-class 1", f"name {name}", *(f"cpu {cpu} {numa}" for cpu, numa in cores)]
-    for cpus in group((numa, cpu) for cpu, numa in cores).values():
-        lines += [f"pair {first} {second}" for first, second in zip(cpus[::2], cpus[1::2], strict=False)]
-    return lines
-
-
-def plan_text(lines: Sequence[str], seconds: float) -> str:
-    """A class without limits, for checks of ``seconds`` by which one is made."""
-    return "\n".join([*lines, f"budget {seconds:g} {COLLECTED}", "end"]) + "\n"
+    return [
+        "plumb-class 1",
+        f"name {name}",
+        *(f"cpu {cpu} {numa}" for cpu, numa in cores),
+        *(
+            f"pair {first} {second}"
+            for cpus in group((numa, cpu) for cpu, numa in cores).values()
+            for first, second in zip(cpus[::2], cpus[1::2], strict=False)
+        ),
+    ]
 
 
 def make(checks: Sequence[Check], tolerance: float, rate: float = RATE) -> Class:
@@ -130,11 +131,16 @@ def make(checks: Sequence[Check], tolerance: float, rate: float = RATE) -> Class
 
 def text(node_class: Class, lines: Sequence[str], time: str, tolerance: float, rate: float, jobs: str | None) -> str:
     """The class file. ``lines``: those of :func:`plan_lines`; ``jobs``: the scheduler's name for the health script."""
-    content = [*lines, f"made {time}", f"rate {rate:g}", f"tolerance {tolerance:g}"]
-    content += [f"jobs {HEALTH} {jobs} jobs"] if jobs else []
-    content += [f"member {node}" for node in node_class.members]
-    content += [f"fact {name} {value}" for name, value in node_class.facts.items()]
-    content += [f"room {path} {room:g}" for path, room in ROOM.items()]
+    content = [
+        *lines,
+        f"made {time}",
+        f"rate {rate:g}",
+        f"tolerance {tolerance:g}",
+        *([f"jobs {HEALTH} {jobs} jobs"] if jobs else []),
+        *(f"member {node}" for node in node_class.members),
+        *(f"fact {name} {value}" for name, value in node_class.facts.items()),
+        *(f"room {path} {room:g}" for path, room in ROOM.items()),
+    ]
     for seconds, count in node_class.rounds.items():
         content.append(f"budget {seconds} {count}")
         for name, limit in node_class.limits[seconds].items():
@@ -153,15 +159,20 @@ def _alike(first: Mapping[str, str], second: Mapping[str, str]) -> bool:
 
 def _facts(of: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, str], dict[str, str]]:
     """The facts that most nodes have, and why each node that differs in one is refused."""
-    names = dict.fromkeys(name for facts in of.values() for name in facts)
-    usual = {name: Counter(facts.get(name, "") for facts in of.values()).most_common(1)[0] for name in names}
+    usual = {
+        name: Counter(facts.get(name, "") for facts in of.values()).most_common(1)[0]
+        for name in dict.fromkeys(name for facts in of.values() for name in facts)
+    }
     refused: dict[str, str] = {}
     for name, (value, count) in usual.items():
         if _same_size(name, [facts.get(name, "") for facts in of.values()]):
             continue
         if 2 * count <= len(of):
-            message = f"the nodes are not of one kind: {name} is '{value}' on {count} of {len(of)}"
-            raise PlumbError(message, "plumb calibrate --nodes", "name nodes of one kind by --node")
+            raise PlumbError(
+                f"the nodes are not of one kind: {name} is '{value}' on {count} of {len(of)}",
+                "plumb calibrate --nodes",
+                "name nodes of one kind by --node",
+            )
         for node, facts in of.items():
             if (here := facts.get(name, "")) != value:
                 refused.setdefault(node, f"{name} is '{here}', not '{value}'")
@@ -302,11 +313,8 @@ def limit(sample: Sample, rounds: int, error: float, doubt: float, tolerance: fl
     unsure = beyond(doubt)
     at_most = slowest + (float(noise.max()) if unsure is None else unsure)
     unsure = max(least, at_most) if member is None else min(member, max(least, at_most))
-    missing = 0
-    if margin is None:
-        missing = max(0, majority.needed(majority.share(counted, error), CONFIDENCE) - noise.size)
-    detectable = None
-    if member is not None:
-        # so many of the rounds of a slow node are beyond the limit that most of a check's are, nine times in ten
-        detectable = math.expm1(member - usual - float(np.quantile(noise, 1 - majority.share(counted, FOUND))))
-    return Limit(member, non_member, unsure, detectable, missing, counted)
+    lacking = majority.needed(majority.share(counted, error), CONFIDENCE) - noise.size if margin is None else 0
+    # so many of the rounds of a slow node are beyond the limit that most of a check's are, nine times in ten
+    slow = usual + float(np.quantile(noise, 1 - majority.share(counted, FOUND)))
+    detectable = None if member is None else math.expm1(member - slow)
+    return Limit(member, non_member, unsure, detectable, max(0, lacking), counted)

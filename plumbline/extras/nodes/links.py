@@ -296,14 +296,14 @@ def variant(site: str, partition: str, stack: str, nodes: int) -> Variant:
 
 def lines(links: Links, report: SearchReport, groups: int) -> list[str]:
     """The report of a search, a line for each finding."""
-    messages = [f"bad: node {node}: every group with it is slow" for node in report.nodes]
-    messages += [
-        f"bad: {'link' if len(nodes) == 2 else 'together only'} {BETWEEN.join(nodes)}" for nodes in report.together
-    ]
-    messages += [f"doubt: {BETWEEN.join(nodes)}: slow once, then fine" for nodes in report.passing]
-    messages += [
-        f"open: {counted(len(undecided), 'group')}: {reason}: {BETWEEN.join(undecided[0])}"
-        for reason, undecided in group((links.why_open(nodes), nodes) for nodes in report.open).items()
+    messages = [
+        *(f"bad: node {node}: every group with it is slow" for node in report.nodes),
+        *(f"bad: {'link' if len(nodes) == 2 else 'together only'} {BETWEEN.join(nodes)}" for nodes in report.together),
+        *(f"doubt: {BETWEEN.join(nodes)}: slow once, then fine" for nodes in report.passing),
+        *(
+            f"open: {counted(len(undecided), 'group')}: {reason}: {BETWEEN.join(undecided[0])}"
+            for reason, undecided in group((links.why_open(nodes), nodes) for nodes in report.open).items()
+        ),
     ]
     if links.left_over:
         few = f"fewer than {links.size} are left of the idle nodes"

@@ -90,17 +90,12 @@ class Result(Check, frozen=True, kw_only=True, rename={"of": "class"}):
     budget: Value
 
 
-def read(files: Iterable[Path]) -> list[Check]:
-    """The checks in ``files``, oldest first, each once; raises :class:`PlumbError` for a line that is none."""
-    return _read(files, Check)
-
-
 def history(file: Path) -> list[Result]:
     """The results in a history, as :func:`read` reads checks; none without the file.
 
     A last line without an end was cut off by a kill: :func:`append` writes it again.
     """
-    return _read([file], Result, cut=True) if file.exists() else []
+    return read([file], Result, cut=True) if file.exists() else []
 
 
 def append(file: Path, results: Iterable[Result]) -> None:
@@ -116,7 +111,11 @@ def append(file: Path, results: Iterable[Result]) -> None:
             os.fsync(stream.fileno())
 
 
-def _read(files: Iterable[Path], kind: type[Any], cut: bool = False) -> list[Any]:
+def read(files: Iterable[Path], kind: type[Any] = Check, cut: bool = False) -> list[Any]:
+    """The checks in ``files``, oldest first, each once; raises :class:`PlumbError` for a line that is none.
+
+    ``cut``: what follows the last line end of a file is left out.
+    """
     checks: dict[tuple[str, float], Any] = {}
     for file in files:
         try:

@@ -66,13 +66,17 @@ def run_screen(args: argparse.Namespace) -> int:
         if not history:
             raise PlumbError("nothing was checked", str(args.history), "name a history of plumb screen")
         terms = Terms(args.within, args.node_hours, args.seconds, history[-1].time)
-        known = names.expand(names.fold(result.node for result in history), "--history")
-        assessment = screening.assess(known, history, terms, args.tolerance)
+        assessment = screening.assess(
+            names.expand(names.fold(result.node for result in history), "--history"), history, terms, args.tolerance
+        )
         return 1 if _shown(args, str(args.history), assessment, history, Choice()) else 0
     chosen_site, part = site.chosen(args.site, args.partition)
     if args.time_limit is not None and args.time_limit <= args.seconds:
-        message = f"a job of {args.time_limit:g} s has no time for a check of {args.seconds:g} s"
-        raise PlumbError(message, "--time-limit", "give more, or leave it out")
+        raise PlumbError(
+            f"a job of {args.time_limit:g} s has no time for a check of {args.seconds:g} s",
+            "--time-limit",
+            "give more, or leave it out",
+        )
     limit = WAIT + args.seconds if args.time_limit is None else args.time_limit
     request = checks.CheckRequest(chosen_site, part, [], 1, args.seconds, limit)
     checks.require_budget(request)
@@ -124,8 +128,7 @@ def _linked(args: argparse.Namespace, request: CheckRequest, terms: Terms) -> Li
     if schedulers.named(request.part.scheduler).is_one_host or args.group < 2:
         raise PlumbError("links are between two nodes or more", "plumb screen --links", "leave it out")
     stack = manifest.first([args.stack] if args.stack else request.part.stacks, links.KERNEL)
-    where = request.site.name, request.part, stack
-    return links.Links(*where, args.group, terms, args.tolerance, request.limit, say)
+    return links.Links(request.site.name, request.part, stack, args.group, terms, args.tolerance, request.limit, say)
 
 
 def _shown(

@@ -87,8 +87,10 @@ def due(nodes: Iterable[str], history: Iterable[Result], terms: Terms) -> list[s
         return [result.state == "bad" for result in known.get(short(node), [])[-2:]] in ([True], [False, True])
 
     oldest = terms.now - DUE * DAY * terms.within
-    wanted = [node for node in nodes if once(node) or last(node) <= oldest]
-    return sorted(wanted, key=lambda node: (last(node) > 0, not once(node), last(node)))
+    return sorted(
+        [node for node in nodes if once(node) or last(node) <= oldest],
+        key=lambda node: (last(node) > 0, not once(node), last(node)),
+    )
 
 
 def choose(
@@ -243,8 +245,10 @@ def _places(known: Mapping[str, Mapping[str, float]], names: Sequence[str]) -> d
 def outlook(status: ScreenStatus, history: Sequence[Result], choice: Choice) -> list[str]:
     """The nodes left out and why, and when all nodes will be through."""
     reasons = group((why.split(":")[0], name) for name, why in choice.left_out.items())
-    most_first = sorted(reasons.items(), key=lambda item: -len(item[1]))
-    lines = [f"left out: {counted(len(names), 'node')}, {reason}: {some(names)}" for reason, names in most_first]
+    lines = [
+        f"left out: {counted(len(names), 'node')}, {reason}: {some(names)}"
+        for reason, names in sorted(reasons.items(), key=lambda item: -len(item[1]))
+    ]
     return [*lines, _through(status, history)]
 
 

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from plumbline import site
 from plumbline.base.errors import PlumbError
-from plumbline.base.schemas.site import Partition
 from plumbline.commands import options
 from plumbline.commands.options import command, flag, goes_without, only_with, option
 from plumbline.extras.profiles import maps, text
@@ -60,7 +59,7 @@ from plumbline.stacks import manifest
         metavar="MACHINE",
     ),
     option("--nodes", "nodes of a program, or of the machine of --on (default: 1)"),
-    option("--export", "export the profile for Hatchet or Thicket", choices=list(text.EXPORTS)),
+    option("--export", "export the profile for Hatchet or Thicket", choices=["caliper"]),
     options.as_json("print the profile as JSON"),
     usage="plumb profile PROGRAM [--stack NAME] [--json]\n"
     "       plumb profile PATTERN --stack NAME [--json]\n"
@@ -98,16 +97,19 @@ def run_profile(args: argparse.Namespace) -> int:
         cure = "plumb profile PATTERN --stack NAME, or --stack NAME --placement NAME -- PROGRAM"
         raise PlumbError("nothing to run, or no stack to run it on", "plumb profile", cure)
     known, partition = site.chosen(None, args.partition)
-    refuse_other_nodes(partition, args.stack)
+    jobs.refuse(partition, "plumb profile")
     good = True
     with passing_folder("profile") as folder:
         wanted = (
             _program(args, known.name, partition.name) if args.placement else _tests(args, application_file, folder)
         )
+        more = {"PLUMB_PROFILE_WAIT": "1"} if args.wait else {}
         for variant in wanted:
-            more = {"PLUMB_PROFILE_WAIT": "1"} if args.wait else {}
             (record,) = measure([replace(variant, environment={**variant.environment, **more})], folder)
-            good = _show(record, old, args.json) and good
+            profile = profile_files.of_record(record)
+            _print(record, profile, old, args.json)
+            good = _whole(record, profile) and good
+            _tell(f"profile: {profile_files.file_of(record.site, record.id)}")
     return 0 if good else 1
 
 
@@ -128,7 +130,7 @@ def _show_stored(args: argparse.Namespace, record: Record, old: Profile | None) 
     if args.export:
         if not profile.ranks:
             raise PlumbError("no rank left a profile", f"record {profile.record}", "see plumb profile --show")
-        print(text.EXPORTS[args.export](profile))
+        print(text.caliper(profile))
     elif args.on:
         rank_maps = maps.elsewhere(profile, args.on, args.nodes or 1, args.threads or 1)
         if args.json:
@@ -148,15 +150,6 @@ def _print(record: Record, profile: Profile, old: Profile | None, as_json: bool)
 
 def _print_json(profile: Profile, rank_maps: list[RankMap]) -> None:
     print(msgspec.json.format(msgspec.json.encode(maps.printed(profile, rank_maps)), indent=1).decode())
-
-
-def _show(record: Record, old: Profile | None, as_json: bool) -> bool:
-    """Print the profile of ``record``; whether it is whole and its launch verified."""
-    profile = profile_files.of_record(record)
-    _print(record, profile, old, as_json)
-    good = _whole(record, profile)
-    print(f"profile: {profile_files.file_of(record.site, record.id)}", file=sys.stderr)
-    return good
 
 
 def _whole(record: Record, profile: Profile) -> bool:
@@ -188,8 +181,7 @@ def _tell(line: str) -> None:
 def _program(args: argparse.Namespace, site_name: str, partition: str) -> list[Variant]:
     """A person's own program, which runs in the present folder."""
     name, *arguments = args.words
-    file = shutil.which(name)
-    if file is None:
+    if (file := shutil.which(name)) is None:
         raise PlumbError(f"there is no such program: {name}", "plumb profile", "give its path after --")
     absolute = str(Path(file).absolute())
     return [Variant.create(
@@ -202,8 +194,7 @@ def _program(args: argparse.Namespace, site_name: str, partition: str) -> list[V
 
 def measure(variants: Sequence[Variant], folder: Path) -> list[Record]:
     """The records of one launch of each of ``variants`` under the profile."""
-    wanted = [replace(variant, profiled=True, launches=1) for variant in variants]
-    return driver.run(wanted, folder, say=_tell)[1]
+    return driver.run([replace(variant, profiled=True, launches=1) for variant in variants], folder, say=_tell)[1]
 
 
 def again(record: Record, trusted: bool = False) -> Variant:
@@ -211,12 +202,5 @@ def again(record: Record, trusted: bool = False) -> Variant:
     if record.is_imported:
         raise PlumbError("an imported record", record.id, "profile it with the program that measured it")
     variant = variant_again(record, trusted)
-    refuse_other_nodes(site.partition(site.load(variant.site), variant.partition), variant.stack)
+    jobs.refuse(site.partition(site.load(variant.site), variant.partition), "plumb profile")
     return variant
-
-
-def refuse_other_nodes(partition: Partition, stack: str) -> None:
-    """Raise :class:`PlumbError` for a partition whose nodes are not this host."""
-    if jobs.needed(partition):
-        cure = f"run it inside a job: {stack} is started on this host"
-        raise PlumbError(f"partition {partition.name} is reached by jobs only", "plumb profile", cure)

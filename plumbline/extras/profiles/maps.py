@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -26,32 +25,23 @@ _OBJECTS = ("host", "package", "numa", "l3", "core")
 Matrix = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Messages:
-    """Messages between ranks as n x n matrices: element [i, j] is what rank i sent to rank j."""
-
-    count: Matrix
-    bytes: Matrix
-
-
-def messages(profile: Profile) -> Messages:
-    """The messages of all ranks that left a profile."""
+def messages(profile: Profile) -> Matrix:
+    """Messages and bytes of all ranks that left a profile: element [i, j] has both of what rank i sent to rank j."""
     size = max((rank.size for rank in profile.ranks), default=0)
-    sent = Messages(np.zeros((size, size), np.int64), np.zeros((size, size), np.int64))
+    sent = np.zeros((size, size, 2), np.int64)
     for rank in profile.ranks:
         for peer in rank.peers:
-            sent.count[rank.rank, peer.rank] = peer.sent_messages
-            sent.bytes[rank.rank, peer.rank] = peer.sent_bytes
+            sent[rank.rank, peer.rank] = peer.sent_messages, peer.sent_bytes
     return sent
 
 
-def rank_map(name: str, sent: Messages, places: Sequence[RankPlace], ranks: Sequence[int]) -> RankMap:
+def rank_map(name: str, sent: Matrix, places: Sequence[RankPlace], ranks: Sequence[int]) -> RankMap:
     """The map that has rank ``ranks[i]`` in ``places[i]``, with what it sends by class."""
     order = np.array(ranks)
     classes = {name: number for number, name in enumerate(profiles.CLASSES)}
     kinds = np.array([[classes[profiles.class_of(place, peer)] for peer in places] for place in places], np.int64)
-    ordered = [matrix[np.ix_(order, order)] for matrix in (sent.count, sent.bytes)]
-    totals = {inside: [int(matrix[kinds == number].sum()) for matrix in ordered] for inside, number in classes.items()}
+    ordered = sent[np.ix_(order, order)]
+    totals = {inside: ordered[kinds == number].sum(axis=0).tolist() for inside, number in classes.items()}
     traffic = [Traffic(inside=inside, messages=count, bytes=size) for inside, (count, size) in totals.items() if count]
     return RankMap(name=name, ranks=list(map(int, ranks)), traffic=traffic)
 
@@ -70,10 +60,10 @@ def here(profile: Profile) -> list[RankMap]:
     """
     sent = messages(profile)
     places = sorted(profile.places, key=lambda place: place.rank)
-    if [place.rank for place in places] != list(range(len(sent.bytes))) or not 1 < len(places) <= MOST_RANKS:
+    if [place.rank for place in places] != list(range(len(sent))) or not 1 < len(places) <= MOST_RANKS:
         return []
     now = rank_map("as it ran", sent, places, range(len(places)))
-    better = rank_map(SUGGESTED, sent, places, search(sent.bytes, places))
+    better = rank_map(SUGGESTED, sent, places, search(sent[..., 1], places))
     return [now, better] if distance(better) < distance(now) else []
 
 
@@ -124,8 +114,7 @@ def _object(places: Sequence[RankPlace], kind: str) -> Callable[[int], tuple[Any
 
 def _split(both: Matrix, members: list[int], sizes: list[int]) -> list[int]:
     """``members`` in the order of groups of ``sizes``: so that few bytes go between the groups."""
-    starts = [np.repeat(np.arange(len(sizes)), sizes), _grown(both, sizes)]
-    ended = [_exchanged(both, start.copy()) for start in starts]
+    ended = [_exchanged(both, start) for start in (np.repeat(np.arange(len(sizes)), sizes), _grown(both, sizes))]
     best = min(ended, key=lambda grouping: int(both[grouping[:, None] != grouping[None, :]].sum()))
     return [members[place] for place in np.argsort(best, kind="stable")]
 
@@ -166,7 +155,7 @@ def elsewhere(profile: Profile, topology: str, nodes: int, threads: int) -> list
     ``topology``: an hwloc XML file or synthetic description. Raises :class:`PlumbError` where the ranks do not fit.
     """
     sent = messages(profile)
-    count = len(sent.bytes)
+    count = len(sent)
     if not 1 < count <= MOST_RANKS:
         raise PlumbError(f"rank maps are compared for 2 to {MOST_RANKS} ranks, not {count}", "plumb profile --on")
     if nodes < 1 or count % nodes:
@@ -176,7 +165,7 @@ def elsewhere(profile: Profile, topology: str, nodes: int, threads: int) -> list
     plans = [binder.resolve(name, threads=threads, ranks=count // nodes, topology=topology) for name in names]
     dealt = [_places(planned, host, nodes) for planned in plans]
     maps = [rank_map(name, sent, places, range(count)) for name, places in zip(names, dealt, strict=True)]
-    return [*maps, rank_map(SUGGESTED, sent, dealt[0], search(sent.bytes, dealt[0]))]
+    return [*maps, rank_map(SUGGESTED, sent, dealt[0], search(sent[..., 1], dealt[0]))]
 
 
 def _places(planned: binder.Plan, host: machine.Machine, nodes: int) -> list[RankPlace]:

@@ -116,10 +116,12 @@ def text(profile: Profile, seen: Sequence[RankSeen] = ()) -> str:
         without_mpi = seen and not any(rank.mpi for rank in seen)
         return "\n\n".join(filter(None, ["no rank called MPI_Init" if without_mpi else "\n".join(lines), beyond(seen)]))
     sent = _text(traffic(profile)) or "no message from one rank to another: collective calls alone, or none"
-    blocks = [_banner(profile), _text(calls(profile)), _sizes(profile), _by_rank(profile), sent, _matrix(profile)]
     seats = maps.here(profile)
-    blocks += [map_table(seats) if seats else "", _ranks(profile)]
-    blocks += ["\n".join([*lines, _cost(profile)]), beyond(seen), _last(profile)]
+    blocks = [
+        *(_banner(profile), _text(calls(profile)), _sizes(profile), _by_rank(profile), sent, _matrix(profile)),
+        *(map_table(seats) if seats else "", _ranks(profile)),
+        *("\n".join([*lines, _cost(profile)]), beyond(seen), _last(profile)),
+    ]
     return "\n\n".join(filter(None, blocks))
 
 
@@ -432,9 +434,10 @@ def caliper(profile: Profile) -> str:
     What describes the launch is next to the rows, as Caliper's globals do; Thicket makes metadata of it.
     """
     totals = profiles.per_call(profile.ranks)
-    calls = [total.call for total in totals]
-    nodes: list[dict[str, Any]] = [{"label": profile.command[0].rpartition("/")[2], "column": "path"}]
-    nodes += [{"label": f"MPI_{call}", "column": "path", "parent": 0} for call in calls]
+    nodes = [
+        {"label": profile.command[0].rpartition("/")[2], "column": "path"},
+        *({"label": f"MPI_{total.call}", "column": "path", "parent": 0} for total in totals),
+    ]
     columns = ["Node order", "mpi.rank", "path", "sum#time.duration", "inclusive#sum#time.duration", "calls", "bytes"]
     rows: list[list[Any]] = []
     for rank in profile.ranks:
@@ -459,7 +462,3 @@ def caliper(profile: Profile) -> str:
         "mpi.world.size": profile.ranks[0].size,
     }
     return json.dumps(document)
-
-
-#: the forms of ``plumb profile --export``
-EXPORTS = {"caliper": caliper}

@@ -31,7 +31,7 @@ from plumbline.records.notes import Note
 from plumbline.show import pages as page_files
 from plumbline.show.pages import Shared
 from plumbline.show.report.data import compose, without_odd
-from plumbline.show.report.overview import others
+from plumbline.show.report.overview import other_measurements
 
 #: the folder of shared files, and the file with the inputs of each page
 ASSETS, STATE = "assets", "pages.json"
@@ -63,8 +63,9 @@ class Folder:
         old = self.known.get(path)
         if old is None or old["inputs"] != now or not (self.root / path).is_file():
             document, facts = make()
-            way = "../" * path.count("/") + f"{ASSETS}/"
-            files.write("a page", self.root / path, self.shared.render(document, way))
+            files.write(
+                "a page", self.root / path, self.shared.render(document, "../" * path.count("/") + f"{ASSETS}/")
+            )
             self.rendered += 1
             old = {"inputs": now, "facts": facts}
         self.pages[path] = old
@@ -125,8 +126,9 @@ def _known(file: Path) -> dict[str, dict[str, Any]]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        cure = "remove it: all pages are then made again"
-        raise PlumbError(f"damaged state of the pages: {error!r}", str(file), cure) from None
+        raise PlumbError(
+            f"damaged state of the pages: {error!r}", str(file), "remove it: all pages are then made again"
+        ) from None
 
 
 def _generator(shared: Shared) -> str:
@@ -196,11 +198,13 @@ class System:
             documents.tests(tests),
             documents.campaigns(campaigns),
             *([documents.campaigns(parts, *documents.PARTS)] if parts else []),
-            *([others(self.name, alone)] if alone else []),
+            *([other_measurements(self.name, alone)] if alone else []),
             *([documents.noted(noted)] if noted else []),
         ]
-        page = documents.system(self.name, facts, sections, campaigns, newest)
-        self.folder.show(f"{self.path}/index.html", {**page, "trail": [[TOP, "../../index.html"]]})
+        self.folder.show(
+            f"{self.path}/index.html",
+            {**documents.system(self.name, facts, sections, campaigns, newest), "trail": [[TOP, "../../index.html"]]},
+        )
         line = {"name": self.name, "href": f"{self.path}/index.html", "campaigns": len(campaigns), **facts}
         if newest:
             line["newest"] = {**newest, "href": newest["href"] and f"{self.path}/{newest['href']}"}
@@ -248,8 +252,8 @@ class System:
         lines = []
         for name, records in sorted(group((item[0].variant.test, item) for item in known).items()):
             path = f"tests/{slug(name)}.html"
-            inputs = [[total for _, total in records], documents.notes_json(noted)]
             rows = [row for row, _ in records]
+            inputs = [[total for _, total in records], documents.notes_json(noted)]
             facts = self._made(path, inputs, functools.partial(self._series, name, rows, noted))
             line = {"name": name, "href": None if facts is None else path, "records": len(rows), "time": rows[-1].time}
             summary = facts or {"series": 0, "worse": 0, "better": 0, "changes": [], "newest": None}
@@ -281,8 +285,8 @@ class System:
 def side_by_side(newest: dict[str, list[Known]], pages: Folder) -> dict[str, str]:
     """Make the page of the ``newest`` campaigns of systems in one table; returns its path and its summary line."""
     path = "compare.html"
-    sums = {name: [total for _, total in known] for name, known in newest.items()}
     rows = {name: [row for row, _ in known] for name, known in newest.items()}
+    sums = {name: [total for _, total in known] for name, known in newest.items()}
     return {"href": path, **pages.put(path, sums, lambda: documents.side_by_side(rows, [[TOP, "index.html"]]))}
 
 

@@ -15,8 +15,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.base.units import minute, second, signed, some
 from plumbline.host.draw import draw
 from plumbline.judge import agreement
-from plumbline.judge.compare import compare
-from plumbline.judge.sides import Side
+from plumbline.judge.compare import Side, compare
 from plumbline.records.figure import step_of
 from plumbline.records.model import FLEETING, Row
 from plumbline.records.notes import Note
@@ -140,8 +139,9 @@ def _drawings(name: str, partitions: set[str]) -> Iterator[Piece]:
         known = sorted(partitions)
     for partition in known:
         try:
-            topology = site.partition(site.load(name), partition).topology
-            drawn = draw(site.folder(name) / topology, name=f"{name}:{partition}")
+            drawn = draw(
+                site.folder(name) / site.partition(site.load(name), partition).topology, name=f"{name}:{partition}"
+            )
             shown = block("drawing", drawn, label=f"Topology of {partition}")
         except PlumbError as error:
             shown = block("paragraph", f"No drawing: {error.message}.")
@@ -150,9 +150,10 @@ def _drawings(name: str, partitions: set[str]) -> Iterator[Piece]:
 
 def side_by_side(newest: Mapping[str, Sequence[Row]], trail: list[list[str]]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The page of all systems in one table, and its summary line; ``newest``: the newest campaign's rows, by system."""
-    sides = [Side(name, (("site", name),)) for name in newest]
     every = [row for rows in newest.values() for row in rows]
-    comparison = compare(every, sides, doubtful=agreement.doubtful_of(every))
+    comparison = compare(
+        every, [Side(name, (("site", name),)) for name in newest], doubtful=agreement.doubtful_of(every)
+    )
     campaigns = ("newest campaign", tuple(f"{rows[0].campaign}, {rows[0].time[:10]}" for rows in newest.values()))
     shown = document(replace(comparison, circumstances=(campaigns, *comparison.circumstances)))
     return {**shown, "title": "Systems side by side", "trail": trail}, {"closing": closing(comparison)}
@@ -192,10 +193,11 @@ def system(
     name: str, known: dict[str, Any], sections: Sequence[Block], campaigns: Sequence[Any], last: dict[str, Any] | None
 ) -> dict[str, Any]:
     """The page of a system: ``sections`` below its ``known`` facts and the answer of its ``last`` campaign."""
-    newest = []
-    if last and last["answer"]:
-        answer = block("strong", last["answer"])
-        newest.append(block("paragraph", answer, " ", link("The newest campaign", last["href"]), "."))
+    newest = (
+        [block("paragraph", block("strong", last["answer"]), " ", link("The newest campaign", last["href"]), ".")]
+        if last and last["answer"]
+        else []
+    )
     rows = [
         ("processor", "; ".join(known["processors"]) or "unknown"),
         ("node" if len(known["nodes"]) == 1 else "nodes", some(known["nodes"])),
@@ -208,8 +210,12 @@ def system(
         block("tile", "changes for the worse", count=known["worse"], verdict=known["worse"] and MARKS["worse"]),
         block("tile", "for the better", count=known["better"], verdict=known["better"] and MARKS["better"]),
     ]
-    head = [facts("System", rows), *newest, block("tiles", *tiles)]
-    return {"title": f"{name}: Plumbline", "heading": name, "head": head, "sections": sections}
+    return {
+        "title": f"{name}: Plumbline",
+        "heading": name,
+        "head": [facts("System", rows), *newest, block("tiles", *tiles)],
+        "sections": sections,
+    }
 
 
 def changes(points: Sequence[dict[str, Any]]) -> Block:

@@ -197,8 +197,7 @@ def steps(
     counts: Sequence[int], kept: Mapping[int, float], accounts: Mapping[int, Account], weak: bool, kind: str
 ) -> list[Step]:
     """The steps between neighbours that both have an account; ``kept``: place -> efficiency over the place before."""
-    places = sorted(accounts)
     return [
         Step(counts[before], counts[after], kept[after], accounts[before], accounts[after], weak, kind)
-        for before, after in itertools.pairwise(places)
+        for before, after in itertools.pairwise(sorted(accounts))
     ]

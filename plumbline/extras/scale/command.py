@@ -19,10 +19,10 @@ from plumbline.commands import options
 from plumbline.commands.options import command, flag, goes_without, needs, option
 from plumbline.extras.scale import curve, measured, points, shown
 from plumbline.extras.scale.measured import SCALING, Scaling
+from plumbline.gate.commands import figure_rule
 from plumbline.gate.setup import GATE
 from plumbline.host import binder, machine
 from plumbline.measure.application import model
-from plumbline.measure.application.model import pattern_faults
 from plumbline.measure.session import circumstances
 from plumbline.parsers.application import FigureRule
 from plumbline.records import store
@@ -84,12 +84,12 @@ LACKING = 1
         goes_without("test", "words", "--test and a command", "name one of them"),
         goes_without("split", "weak counts placement", "--split has its own points", "leave the others out"),
         *options.OF_FIGURE,
+        needs("words", "no command is named", "plumb scale --counts 1,2 -- ./program ARG …",
+              unless="resume test baseline"),
     ],
 )  # fmt: skip
 def run_scale(args: argparse.Namespace) -> int:
     """Measure a curve, or go on with one; 1 if a point has no value. Two curves: the status of a gate."""
-    if not (args.resume or args.words or args.test or args.baseline):
-        raise PlumbError("no command is named", points.WHERE, "plumb scale --counts 1,2 -- ./program ARG …")
     if not 0 < args.efficiency <= 1:
         raise PlumbError(f"{args.efficiency:g} is no efficiency", f"{points.WHERE} --efficiency", "such as 0.7")
     if args.baseline or (args.resume and (args.resume / GATE.file).exists()):
@@ -107,13 +107,10 @@ def run_scale(args: argparse.Namespace) -> int:
 
 def _rule(args: argparse.Namespace) -> FigureRule:
     """How the figure of a command is read."""
-    if args.figure is None:
-        return FigureRule(wall=True)
-    for fault in pattern_faults(args.figure, number=True):
-        raise PlumbError(f"'{args.figure}': {fault}", f"{points.WHERE} --figure", "such as 'rate: (\\S+)'")
-    if not args.better:
+    rule = figure_rule(args, points.WHERE)
+    if args.figure is not None and not args.better:
         raise PlumbError("--figure without a direction", points.WHERE, "add --better lower or --better higher")
-    return FigureRule(pattern=args.figure, unit=args.unit or "1", better=args.better)
+    return rule
 
 
 def _folder(args: argparse.Namespace) -> Path:
@@ -141,7 +138,7 @@ def _measured(args: argparse.Namespace, folder: Path) -> tuple[int, str]:
         ".html": lambda: pages.render(shown.document(result)),
         ".json": lambda: shown.as_json(result),
         ".csv": lambda: shown.as_csv(result),
-        ".md": lambda: f"{shown.POINTS.markdown(result.rows)}\n",
+        ".md": lambda: f"{shown.points_table(result).markdown(result.rows)}\n",
         ".txt": lambda: f"{shown.text(result)}\n",
     })  # fmt: skip
     return LACKING if any(row.fault for row in result.rows) else 0, shown.as_json(result)
@@ -183,8 +180,9 @@ def _of_command(args: argparse.Namespace) -> Scaling:
     counts = _counts(spelled, kind) if args.split is None else points.splits(args.words, args.split)
     words = points.commands(args.words, kind, counts, options.names_of(args.values), args.weak, args.split or 0)
     if shutil.which(words[0][0]) is None:
-        cure = "build it, or give its path"
-        raise PlumbError(f"there is no program {words[0][0]} that can be started", points.WHERE, cure)
+        raise PlumbError(
+            f"there is no program {words[0][0]} that can be started", points.WHERE, "build it, or give its path"
+        )
     return _scaling(args, kind, counts, words, _rule(args), (options.system(args) or "") if args.partition else "")
 
 

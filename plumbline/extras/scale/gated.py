@@ -18,12 +18,12 @@ from plumbline.commands.gate import as_forms
 from plumbline.extras.scale import points
 from plumbline.gate import commands, run
 from plumbline.gate.live import EFFICIENCY, Stop
+from plumbline.gate.rules import of_options
 from plumbline.gate.setup import Terms
 from plumbline.host import machine
 from plumbline.judge import decide, statement
 from plumbline.judge.decide import Verdict
 from plumbline.parsers.application import FigureRule
-from plumbline.statistics.paired import PairedRule
 
 NOT_DECIDED = "not decided: {}, and {} of the candidate"
 
@@ -54,8 +54,7 @@ def begin(args: argparse.Namespace, rule: FigureRule) -> Path:
         raise PlumbError("a gate of curves has threads or ranks", points.WHERE, "write {ranks} in place of {nodes}")
     counts = points.numbers(args.counts or points.LADDER, machine.load(), kind)
     grown = [1.0 if args.weak and rule.wall else count / counts[0] for count in counts]
-    margins = {name: value for name in ("tolerance", "must_detect") if (value := getattr(args, name)) is not None}
-    terms = Terms(PairedRule(**margins), measure_equal=both[0] != both[1], grown=grown)
+    terms = Terms(of_options(args), measure_equal=both[0] != both[1], grown=grown)
     return commands.begin(both, terms, args.work, rule, sides(args, kind, counts))
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import os
 import random
 import shutil
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,9 +22,9 @@ from plumbline.base import files, group, paths, schemas, terminal, units
 from plumbline.base.errors import PlumbError
 from plumbline.base.schemas.site import Partition
 from plumbline.extras.scale import bends, curve
-from plumbline.extras.scale.clocks import Clocks
 from plumbline.extras.scale.curve import Curve
 from plumbline.gate.setup import HERE
+from plumbline.host.collector import Reader
 from plumbline.launch import conclusions, hosts, output, process
 from plumbline.measure import driver
 from plumbline.measure.session import Kind
@@ -34,6 +36,8 @@ from plumbline.records.variant import Variant
 FILE = "launches.json"
 #: a point is not measured again after so many launches without a value
 TRIES = 2
+#: seconds between two looks at the clocks
+EVERY_S = 0.25
 
 
 class Scaling(Struct, frozen=True, kw_only=True):
@@ -87,7 +91,8 @@ class Scaling(Struct, frozen=True, kw_only=True):
 class Measured(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A launch of a point: its ``value``, or the ``reason`` why it has none; CPU time and how it was spent.
 
-    ``ghz`` is the clock of its CPUs, 0 where it is not known; ``took_s`` is with all before and after the command.
+    ``beside`` are the program's other figures. ``ghz`` is the clock of its CPUs, 0 where it is not known; ``took_s`` is
+    with all before and after the command.
     """
 
     place: Annotated[int, Meta(ge=0)]
@@ -99,6 +104,7 @@ class Measured(Struct, frozen=True, kw_only=True, omit_defaults=True):
     waited_s: float = 0.0
     took_s: float = 0.0
     spent: dict[str, float] = {}
+    beside: dict[str, float] = {}
     ghz: float = 0.0
 
 
@@ -145,6 +151,14 @@ def accounts(launches: Sequence[Measured]) -> dict[int, bends.Account]:
     }
 
 
+def beside(launches: Sequence[Measured], place: int) -> dict[str, float]:
+    """The medians of the program's other figures at a point."""
+    values = group(
+        (name, value) for launch in launches if launch.place == place for name, value in launch.beside.items()
+    )
+    return {name: float(np.median(several)) for name, several in values.items()}
+
+
 def faults(scaling: Scaling, launches: Sequence[Measured]) -> dict[int, str]:
     """The points without a value, each with its last reason."""
     reasons = {launch.place: launch.reason for launch in launches if launch.reason}
@@ -155,7 +169,8 @@ def faults(scaling: Scaling, launches: Sequence[Measured]) -> dict[int, str]:
 def measure(folder: Path, scaling: Scaling, say: Callable[[str], None]) -> tuple[str, Scaling, list[Measured]]:
     """Measure rounds until every efficiency is known well enough; returns why it ended, and all launches."""
     launches = kept(folder, scaling)
-    bench = functools.cache(lambda: _Variants(scaling, folder) if scaling.variants else None)
+    terms = (scaling.variants, scaling.name, folder, scaling.seed, "launches that had finished are kept")
+    bench = functools.cache(lambda: driver.Launches(*terms))  # of commands there are none
     begin = time.monotonic() - sum(launch.took_s for launch in launches)
     checked = functools.cache(SCALING.load)  # once: raises where the circumstances are others now
     with SCALING.locked(folder), terminal.bar():
@@ -180,10 +195,10 @@ def measure(folder: Path, scaling: Scaling, say: Callable[[str], None]) -> tuple
             checked(folder)
             for place in left:
                 started = time.monotonic()
-                if variants := bench():
-                    launch = variants.measured(place, number)
-                    if scaling.rule != variants.rule:
-                        scaling = replace(scaling, rule=variants.rule)
+                if scaling.variants:
+                    launch, rule = _launch_variant(bench(), place, number, scaling.rule)
+                    if scaling.rule != rule:
+                        scaling = replace(scaling, rule=rule)
                         SCALING.save(folder, scaling)
                 else:
                     launch = _launch(scaling, place, number, folder / "launch")
@@ -209,6 +224,39 @@ def _line(scaling: Scaling, launch: Measured) -> str:
 def shown(scaling: Scaling, value: float) -> str:
     """A ``value`` with its unit, if it has one."""
     return " ".join(units.human(value, scaling.rule.unit)).removesuffix(" 1")
+
+
+class Clocks(threading.Thread):
+    """Looks at the clocks of ``cpus`` (default: those of this process) within its context; ``root`` is where /sys lies.
+
+    Efficiency is lost where more busy cores have a lower clock.
+    """
+
+    def __init__(self, root: Path = Path("/"), cpus: Iterable[int] = ()) -> None:
+        super().__init__(daemon=True)
+        self.read, self.cpus = Reader(root), set(cpus) or os.sched_getaffinity(0)
+        self.looks: list[dict[int, int]] = []
+        self.is_over = threading.Event()
+
+    def __enter__(self) -> Clocks:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.is_over.set()
+        self.join()
+
+    def run(self) -> None:
+        """Look until the context ends, or until no CPU tells its clock."""
+        while not self.is_over.wait(EVERY_S) and (look := self.read.clocks(self.cpus)):
+            self.looks.append(look)
+
+    def of(self, ranks: Sequence[RankSeen]) -> float:
+        """The clock in GHz of the CPUs of those of ``ranks`` that ran here, over all looks; 0 where it is not known."""
+        here = [rank for rank in ranks if rank.host == os.uname().nodename]
+        cpus = {cpu for rank in here for thread in rank.threads for cpu in thread.affinity}
+        clocks = [[look[cpu] for cpu in cpus & look.keys()] for look in self.looks]
+        return float(np.median([float(np.mean(each)) for each in clocks if each] or [0.0])) / 1e6
 
 
 def _launch(scaling: Scaling, place: int, number: int, folder: Path) -> Measured:
@@ -240,26 +288,20 @@ def _launch(scaling: Scaling, place: int, number: int, folder: Path) -> Measured
     return _accounted(place, number, value, seen.ranks, seen.waited_s, clocks)
 
 
-class _Variants(driver.Launches):
-    """Launches of a program's or a test's variants; ``rule`` has the unit and the direction of their figure."""
-
-    def __init__(self, scaling: Scaling, folder: Path) -> None:
-        super().__init__(scaling.variants, scaling.name, folder, scaling.seed, "launches that had finished are kept")
-        self.rule = scaling.rule
-
-    def measured(self, place: int, number: int) -> Measured:
-        """Start the variant of a point, and read its figure."""
-        with Clocks() as clocks:
-            seen = self.launch(place, number, number * len(self.jobs) + place)
-        figure = seen.find(self.jobs[place].variant.figures[0])
-        if not seen.verified or figure is None or figure.value <= 0:
-            reason = seen.reasons[0] if seen.reasons else f"its figure is {figure.value if figure else 'absent'}"
-            return Measured(place=place, round=number, reason=reason)
-        self.rule = FigureRule(unit=figure.unit, better=figure.better)
-        waited_s = seen.disturbance.figures.get("delay_fraction", 0.0) * max(
-            rank.usage["wall_s"] for rank in seen.ranks
-        )
-        return _accounted(place, number, figure.value, seen.ranks, waited_s, clocks)
+def _launch_variant(bench: driver.Launches, place: int, number: int, rule: FigureRule) -> tuple[Measured, FigureRule]:
+    """Start the variant of a point and read its figure; with its unit and direction, or ``rule`` where it has none."""
+    with Clocks() as clocks:
+        seen = bench.launch(place, number, number * len(bench.jobs) + place)
+    figure = seen.find(bench.jobs[place].variant.figures[0])
+    if not seen.verified or figure is None or figure.value <= 0:
+        reason = seen.reasons[0] if seen.reasons else f"its figure is {figure.value if figure else 'absent'}"
+        return Measured(place=place, round=number, reason=reason), rule
+    wall_s = max(rank.usage["wall_s"] for rank in seen.ranks)
+    waited_s = seen.disturbance.figures.get("delay_fraction", 0.0) * wall_s
+    launch = _accounted(place, number, figure.value, seen.ranks, waited_s, clocks)
+    others = ((each.name, seen.find(each)) for each in bench.jobs[place].variant.figures[1:])
+    beside = {name: measurement.value for name, measurement in others if measurement}
+    return replace(launch, beside=beside), FigureRule(unit=figure.unit, better=figure.better)
 
 
 def _accounted(

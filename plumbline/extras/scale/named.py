@@ -36,8 +36,11 @@ def base(program: str | None, test: str | None, file: Path | None, stack: str | 
     rest = {_rest(variant): variant for variant in reversed(listing.of(stack).values())}
     if len(rest) > 1:
         first, second, *_ = sorted(rest)
-        message = f"{len(rest)} variants that differ in more than cores, such as {first} and {second}"
-        raise PlumbError(message, "plumb scale", f"name one: --test '{rest[first].name.replace(' %', '%')}'")
+        raise PlumbError(
+            f"{len(rest)} variants that differ in more than cores, such as {first} and {second}",
+            "plumb scale",
+            f"name one: --test '{rest[first].name.replace(' %', '%')}'",
+        )
     return next(iter(rest.values()))
 
 
@@ -47,13 +50,15 @@ def _rest(variant: Variant) -> str:
 
 
 def points(variant: Variant, kind: str, counts: Sequence[int], placement: str, figure: str | None) -> list[Variant]:
-    """``variant`` on each of ``counts`` threads, ranks or nodes, with the ``figure`` that is compared (default: first).
+    """``variant`` on each of ``counts`` threads, ranks or nodes; ``figure`` (default: its first) is the curve's.
 
-    Raises :class:`PlumbError` for a figure that it has not.
+    A program keeps its other figures, which the table shows. Raises :class:`PlumbError` for a figure that it has not.
     """
     figures = {each.name: each for each in variant.figures if not each.optional}
     lacks = f"{variant.test} has no figure '{figure}'"
     wanted = pick(figures, figure or next(iter(figures)), lacks, "plumb scale --figure")
+
+    others = [each for name, each in figures.items() if name != wanted.name and variant.parser == "application"]
 
     def point(count: int) -> Variant:
         of_kind: dict[str, dict[str, Any]] = {
@@ -62,7 +67,13 @@ def points(variant: Variant, kind: str, counts: Sequence[int], placement: str, f
             "nodes": {"nodes": count},
         }
         name = f"{_rest(variant)} %{kind}={count}"
-        params = {**variant.params, kind: count}
-        return structs.replace(variant, name=name, params=params, launches=1, figures=[wanted], **of_kind[kind])
+        return structs.replace(
+            variant,
+            name=name,
+            params={**variant.params, kind: count},
+            launches=1,
+            figures=[wanted, *others],
+            **of_kind[kind],
+        )
 
     return [point(count) for count in counts]

@@ -53,8 +53,11 @@ def splits(words: Sequence[str], cores: int) -> list[int]:
     if not 2 <= cores <= 1_000_000:
         raise PlumbError(f"{cores} cores cannot be split", f"{WHERE} --split", "a number from 2 on")
     if lacks := [name for name in ("ranks", "threads") if name not in _placeholders(words)]:
-        cure = "mpirun -n {ranks} --map-by slot:PE={threads} -x OMP_NUM_THREADS={threads} ./program"
-        raise PlumbError(f"a split needs {{{lacks[0]}}} in the command", f"{WHERE} --split", cure)
+        raise PlumbError(
+            f"a split needs {{{lacks[0]}}} in the command",
+            f"{WHERE} --split",
+            "mpirun -n {ranks} --map-by slot:PE={threads} -x OMP_NUM_THREADS={threads} ./program",
+        )
     return [ranks for ranks in range(1, cores + 1) if cores % ranks == 0]
 
 
@@ -73,8 +76,9 @@ def numbers(spelling: str, machine: Machine, kind: str, nodes: int = 0) -> list[
     whole = {LADDER: ladder(machine) if kind != "nodes" else doubling(most), DOUBLING: doubling(most)}.get(spelling)
     words = [str(count) for count in whole] if whole else spelling.split(",")
     if wrong := [word for word in words if not re.fullmatch(r"[1-9]\d{0,6}", word.strip())]:
-        message = f"'{wrong[0]}' is no whole number above 0"
-        raise PlumbError(message, option, f"a list such as 1,2,4, or {LADDER}, or {DOUBLING}")
+        raise PlumbError(
+            f"'{wrong[0]}' is no whole number above 0", option, f"a list such as 1,2,4, or {LADDER}, or {DOUBLING}"
+        )
     counts = sorted(map(int, words))
     if twice := next((count for count, following in itertools.pairwise(counts) if count == following), None):
         raise PlumbError(f"{twice} stands there twice", option, "name each number once")
@@ -97,8 +101,11 @@ def commands(
     if any("{value}" in word for word in words) != bool(values):
         raise PlumbError("{value} in the command and --values go together", WHERE, "write both, or neither")
     if values and len(values) != len(counts):
-        message = f"{counted(len(values), 'value')} for {len(counts)} points ({', '.join(map(str, counts))})"
-        raise PlumbError(message, f"{WHERE} --values", "give one for each point")
+        raise PlumbError(
+            f"{counted(len(values), 'value')} for {len(counts)} points ({', '.join(map(str, counts))})",
+            f"{WHERE} --values",
+            "give one for each point",
+        )
     names = [{kind: count, "n": count, **({"threads": cores // count} if cores else {})} for count in counts]
     each = [
         [_filled(word, names[place], values[place] if values else None) for word in words]
@@ -107,10 +114,13 @@ def commands(
     same = next((pair for pair in itertools.combinations(range(len(each)), 2) if each[pair[0]] == each[pair[1]]), None)
     if same and (weak or kind != "threads"):
         both = f"{counts[same[0]]} and {counts[same[1]]} {kind}"
-        cure = (
-            f"write {{{kind}}} where its size is" if weak else f"write {{{kind}}} where its launcher takes their number"
+        raise PlumbError(
+            f"the command is the same with {both}",
+            " ".join(words),
+            f"write {{{kind}}} where its size is"
+            if weak
+            else f"write {{{kind}}} where its launcher takes their number",
         )
-        raise PlumbError(f"the command is the same with {both}", " ".join(words), cure)
     return each
 
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import json
 import math
 import shlex
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
-from plumbline.base import terminal, units
-from plumbline.base.table import sparkline
+from plumbline.base import table, terminal, units
 from plumbline.extras.scale import bends, curve, measured, points
 from plumbline.extras.scale.bends import Account
 from plumbline.extras.scale.curve import Curve, Interval
@@ -52,6 +50,7 @@ class Row:
     cpu: float | None = None
     ghz: float = 0.0
     common: Interval | None = None
+    beside: Mapping[str, float] = field(default_factory=dict)
     fault: str = ""
 
 
@@ -77,9 +76,12 @@ def result(scaling: Scaling, launches: Sequence[Measured], ended: str, bound: fl
         for place, count in enumerate(scaling.counts)
     ]
     rows = [
-        replace(row, fills=starts.get(row.count, ""), fault=faults.get(place, ""), threads=scaling.cores // row.count)
+        replace(
+            row, fills=starts.get(row.count, ""), fault=faults.get(place, ""), threads=scaling.cores // row.count,
+            beside=measured.beside(launches, place),
+        )
         for place, row in enumerate(rows)
-    ]
+    ]  # fmt: skip
     if not known.measured:
         return Result(scaling, known, rows, [], "no point has a value")
     alone = len(accounts) > 1 and all(each.spent["threads"] <= 1 and each.is_listed for each in accounts.values())
@@ -117,8 +119,7 @@ def _row(scaling: Scaling, known: Curve, accounts: Mapping[int, Account], place:
 
 
 def _remarks(scaling: Scaling, known: Curve, rows: Sequence[Row]) -> Iterator[str]:
-    first = scaling.counts[known.base]
-    if first != scaling.counts[0]:
+    if scaling.counts[known.base] != scaling.counts[0]:
         yield f"no value with {scaling.label(0)}: all is compared with {scaling.label(known.base)}"
     if above := [row.count for row in rows if row.efficiency and row.efficiency.low > 1]:
         yield f"{above[0]} {scaling.kind} do better than in proportion: caches, most likely"
@@ -208,6 +209,17 @@ POINTS = Table[Row](
 )
 
 
+def points_table(result: Result) -> Table[Row]:
+    """:data:`POINTS` with a column for each other figure of the program."""
+    names = dict.fromkeys(name for row in result.rows for name in row.beside)
+    more = [Column[Row](name, partial(_beside, name), "number", spare=5) for name in names]
+    return Table(POINTS.caption, [*POINTS.columns[:-1], *more, POINTS.columns[-1]])
+
+
+def _beside(name: str, row: Row) -> str:
+    return f"{row.beside[name]:.4g}" if name in row.beside else ""
+
+
 def text(result: Result) -> str:
     """Command, table, curve, reasons and the best numbers."""
     scaling = result.scaling
@@ -217,8 +229,8 @@ def text(result: Result) -> str:
     known = [row.efficiency.value for row in result.rows if row.efficiency]
     parts = [
         head,
-        POINTS.text(result.rows),
-        f"efficiency  {sparkline(known)}" if len(known) > 2 else "",
+        points_table(result).text(result.rows),
+        f"efficiency  {table.sparkline(known)}" if len(known) > 2 else "",
         "\n".join(map(_wrapped, result.lines)),
         result.last,
     ]
@@ -229,18 +241,19 @@ def _wrapped(line: str) -> str:
     return textwrap.fill(line, terminal.width() or WIDTH, subsequent_indent="  ", break_on_hyphens=False)
 
 
+def _three(each: Interval | None) -> list[float] | None:
+    return None if each is None else [each.value, each.low, each.high]
+
+
 def as_json(result: Result) -> str:
     """The points with intervals, the reasons and the best numbers."""
-
-    def three(each: Interval | None) -> list[float] | None:
-        return None if each is None else [each.value, each.low, each.high]
-
     rows = [
         {
             "n": row.count,
             **({"threads": row.threads} if row.threads else {}),
-            "speedup": three(row.speedup),
-            "efficiency": three(row.efficiency),
+            "speedup": _three(row.speedup),
+            "efficiency": _three(row.efficiency),
+            **({"figures": row.beside} if row.beside else {}),
             "fault": row.fault or None,
         }
         for row in result.rows
@@ -255,13 +268,10 @@ def as_json(result: Result) -> str:
 
 def as_csv(result: Result) -> str:
     """A line for each point."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(["n", *(f"{name}{end}" for name in ("speedup", "efficiency") for end in ("", "_low", "_high"))])
-    for row in result.rows:
-        cells = [[each.value, each.low, each.high] if each else [""] * 3 for each in (row.speedup, row.efficiency)]
-        writer.writerow([row.count, *(cell for each in cells for cell in each)])
-    return stream.getvalue()
+    names = [f"{name}{end}" for name in ("speedup", "efficiency") for end in ("", "_low", "_high")]
+    none = [""] * 3
+    rows = ([row.count, *(_three(row.speedup) or none), *(_three(row.efficiency) or none)] for row in result.rows)
+    return table.as_csv(["n", *names], rows)
 
 
 def document(result: Result) -> Block:
@@ -299,7 +309,7 @@ def document(result: Result) -> Block:
             block("paragraph", block("code", shlex.join(scaling.commands[-1]))),
         ],
         "sections": [
-            section("curve", "Curve", "", drawn and chart, POINTS.block(result.rows)),
+            section("curve", "Curve", "", drawn and chart, points_table(result).block(result.rows)),
             section("why", "Why it bends", "", block("bullets", *result.lines)),
         ],
     }

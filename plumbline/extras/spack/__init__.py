@@ -18,6 +18,7 @@ from pathlib import Path
 from plumbline.base import files, paths, terminal, units
 from plumbline.base.errors import PlumbError
 from plumbline.extras.spack import bootstrap, buildcache, environments, programs, sites
+from plumbline.extras.spack.bootstrap import fill as fill
 from plumbline.extras.spack.lock import Lock
 from plumbline.extras.spack.programs import Package
 from plumbline.extras.spack.runner import Spack
@@ -80,10 +81,10 @@ def fingerprint(name: str) -> str:
     return hashlib.sha256(made_of.encode() + locks).hexdigest()
 
 
-def _checked(name: str, fetch: bool) -> tuple[Spack, sites.Content] | None:
+def _checked(name: str, fetch: bool) -> tuple[Spack, Mapping[str, str], Mapping[str, str]] | None:
     """The Spack of environment ``name``, after a look for an edited lock and for changed binaries.
 
-    With it, Spack's facts of the packages of the lock.
+    With it, what :func:`sites.check_content` returns.
 
     Without ``fetch``, None on a machine that has no Spack yet: Spack compares a lock with its hashes.
     """
@@ -93,27 +94,27 @@ def _checked(name: str, fetch: bool) -> tuple[Spack, sites.Content] | None:
         return None
     spack = Spack(bootstrap.prepare(), environments.copy(name), label)
     spack.log.unlink(missing_ok=True)
-    content = sites.check_content(spack, name)
+    archives, absent = sites.check_content(spack, name)
     buildcache.check_unpacked()
-    return spack, content
+    return spack, archives, absent
 
 
-def _install(name: str, spack: Spack, content: sites.Content) -> None:
+def _install(name: str, spack: Spack, archives: Mapping[str, str], absent: Mapping[str, str]) -> None:
     """Let Spack install environment ``name``; write the manifest of a stack, or say where the programs are."""
     started, mark = time.monotonic(), _mark(name)
     if name not in names():
         mark.unlink(missing_ok=True)
-    packages = _built(name, spack, content.absent)
+    packages = _built(name, spack, absent)
     if name not in names():
         files.replace(mark, fingerprint(name) + "\n")
         roots = {root.hash for root in environments.read(name).roots}
-        installed = ", ".join(f"{item.name} {item.version}" for item in packages.values() if item.hash in roots)
+        installed = ", ".join(f"{each} {item.node.version}" for each, item in packages.items() if item.hash in roots)
         print(f"{spack.owner}: {installed}; programs in {environments.view(name)}/bin", flush=True)
         return
     print(f"{spack.owner}: STREAM", flush=True)
     # not a package of the lock: the size of its arrays would differ between machines that share the lock
     stream_build = stream.add(spack.owner, programs.stream_compiler(packages), bootstrap.wheel_options())
-    result = programs.compose(name, spack.owner, packages, content.archives, stream_build)
+    result = programs.compose(name, spack.owner, packages, archives, stream_build)
     manifest.complete(result, fingerprint(name))
     kernels.refresh(spack.owner)
     mpi, count = result.mpi, len(manifest.load(spack.owner).benchmarks)
@@ -155,13 +156,11 @@ def _built(name: str, spack: Spack, absent: Mapping[str, str]) -> dict[str, Pack
 
 def _packages(spack: Spack, document: Lock) -> dict[str, Package]:
     """The packages of the lock that are installed, by name: each behind those that it needs."""
-    listed = spack.run("find", "--no-groups", "--format", "{name}|{version}|{hash}|{prefix}")
     packages = {}
-    for line in listed.splitlines():
-        parts = line.strip().split("|")
-        if len(parts) == 4 and parts[2] in document.concrete_specs:
-            name, version, digest, prefix = parts
-            packages[name] = Package(name, version, digest, Path(prefix), document.concrete_specs[digest])
+    for line in spack.run("find", "--no-groups", "--format", "{hash}|{prefix}").splitlines():
+        digest, _, prefix = line.strip().partition("|")
+        if node := document.concrete_specs.get(digest):
+            packages[node.name] = Package(digest, Path(prefix), node)
     for root in document.roots:
         if root.hash not in {package.hash for package in packages.values()}:
             raise PlumbError(f"{root.spec} was not installed", str(spack.folder), f"see {spack.log}")
@@ -218,8 +217,3 @@ def adopt(folder: Path) -> tuple[list[Path], list[Source]] | None:
     return [view, *outside], [
         Source(name=node.name, version=node.version, hash=libraries.SPACK_HASH + digest) for digest, node in packages
     ]
-
-
-def fill(stacks: list[str], folder: Path) -> None:
-    """Put into ``folder`` what installs ``stacks`` without network."""
-    bootstrap.fill(stacks, folder)

@@ -18,13 +18,12 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import yaml
 
-from plumbline.base import files
+from plumbline.base import files, git
 from plumbline.base.errors import PlumbError
 from plumbline.extras.spack import buildcache, environments
 from plumbline.extras.spack.runner import Base, Spack
@@ -111,8 +110,7 @@ def _clone(part: str, pinned: environments.Repository, place: Path) -> None:
 
 def _git(place: Path, *arguments: str) -> str:
     """Standard output of git in a checkout; empty if git fails, which equals no commit."""
-    command = ["git", "-c", f"safe.directory={place}", "-C", str(place), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    return git.run("-c", f"safe.directory={place}", *arguments, at=place, accepted=range(256))
 
 
 def solver_mark(place: Path) -> str:
@@ -150,7 +148,6 @@ def _configure(base: Base) -> None:
     home, mirrors = environments.home(), buildcache.mirrors()
     for name, folder in buildcache.folders("PLUMB_SPACK_MIRROR", "mirror").items():
         mirrors[f"{name}-sources"] = {"url": f"file://{folder}", "binary": False, "source": True}
-    bootstrapping = {"enable": True, "root": str(home / "bootstrap"), "sources:": [], "trusted:": {}}
     config = {
         # room for a longer prefix where a buildcache is unpacked
         "install_tree": {"root": str(home / "store"), "padded_length": 128},
@@ -163,7 +160,9 @@ def _configure(base: Base) -> None:
     }
     scope = {
         "config": {"config": config},
-        "bootstrap": {"bootstrap": bootstrapping},
+        "bootstrap": {
+            "bootstrap": {"enable": True, "root": str(home / "bootstrap"), "sources:": [], "trusted:": {}},
+        },
         "mirrors": {f"mirrors{':' if buildcache.airgap() else ''}": mirrors},
         "repos": {"repos": {"builtin": str(base.packages / "repos" / "spack_repo" / "builtin")}},
     }

@@ -77,8 +77,11 @@ def check_unpacked() -> None:
     for name in sorted(there | {name for name in listed if (root / name).is_relative_to(part)}):
         if name not in there or files.sha256(root / name) != listed.get(name):
             fault = "is not what was put there" if name in there else "is missing"
-            message = f"the buildcache is damaged or was tampered with: {Path(name).name} {fault}"
-            raise PlumbError(message, str(root / name), "do not use it: unpack the archive again")
+            raise PlumbError(
+                f"the buildcache is damaged or was tampered with: {Path(name).name} {fault}",
+                str(root / name),
+                "do not use it: unpack the archive again",
+            )
 
 
 def push(spack: Spack, document: Lock, place: Path, *signed: str) -> int:

@@ -58,7 +58,7 @@ def _lock(args: argparse.Namespace) -> int:
     help="list the packages that differ between the locks of two Spack stacks",
 )
 def _diff(args: argparse.Namespace) -> int:
-    differences = between(*map(_read, args.stacks))
+    differences = [*between(*map(_read, args.stacks))]
     if args.json:
         options.print_lines([msgspec.to_builtins(item) for item in differences])
     elif differences:

@@ -150,7 +150,7 @@ def read(name: str) -> Lock:
     if absent := document.absent():
         raise PlumbError(f"the lock lacks {absent}", str(file), cure)
     pinned = versions().spack.commit
-    if (commit := document.spack.commit or pinned) != pinned:
+    if (commit := str(document.spack.get("commit") or pinned)) != pinned:
         raise PlumbError(f"the lock was made by Spack {commit[:12]}, not {pinned[:12]}", str(file), cure)
     return document
 

@@ -25,12 +25,6 @@ class Root(msgspec.Struct, frozen=True):
     spec: str
 
 
-class Tool(msgspec.Struct, frozen=True):
-    """The Spack that made the lock."""
-
-    commit: str | None = None
-
-
 class Edge(msgspec.Struct, frozen=True):
     """For what a package is needed: types of dependency, and the virtual packages that it stands for."""
 
@@ -103,11 +97,11 @@ class Node(msgspec.Struct, frozen=True):
 
 
 class Lock(msgspec.Struct, frozen=True):
-    """A lock; the keys of ``concrete_specs`` are hashes."""
+    """A lock; the keys of ``concrete_specs`` are hashes. ``spack``: the Spack that made it, such as its ``commit``."""
 
     roots: tuple[Root, ...]
     concrete_specs: dict[str, Node]
-    spack: Tool
+    spack: dict[str, Any]
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -158,25 +152,20 @@ class Difference(msgspec.Struct, frozen=True):
 
     def rows(self) -> list[tuple[str, str, str, str]]:
         """Package, attribute and the two values, of each attribute; ``-`` stands for what is not there."""
-        attributes = dict.fromkeys([*self.before, *self.after])
         return [
             (self.name, attribute, self.before.get(attribute, "-"), self.after.get(attribute, "-"))
-            for attribute in attributes
+            for attribute in dict.fromkeys([*self.before, *self.after])
         ]
 
 
-def between(before: Lock, after: Lock) -> list[Difference]:
+def between(before: Lock, after: Lock) -> Iterator[Difference]:
     """The packages that differ, by name; several of one name are compared in the order of their versions."""
-    differences = []
     for name in sorted({node.name for lock in (before, after) for node in lock.nodes}):
         sides = [_named(lock, name) for lock in (before, after)]
         shared = sides[0].keys() & sides[1].keys()
         alone = ([node for digest, node in side.items() if digest not in shared] for side in sides)
         pairs = [*((sides[0][digest], sides[1][digest]) for digest in sorted(shared)), *zip_longest(*alone)]
-        differences += [
-            difference for first, second in pairs if (difference := _compare(name, first, second, before, after))
-        ]
-    return differences
+        yield from filter(None, (_compare(name, first, second, before, after) for first, second in pairs))
 
 
 def _named(lock: Lock, name: str) -> dict[str, Node]:
@@ -212,11 +201,16 @@ def _needed(node: Node) -> set[str]:
 
 def _facts(node: Node, lock: Lock) -> dict[str, str]:
     """The attributes of a package, without the packages that it needs."""
-    facts = {"version": node.version, "repository": node.namespace}
-    facts |= {key: _text(value) for key, value in sorted(node.parameters.items())}
-    facts |= {"target": node.target, "system": node.arch.platform_os, "recipe": node.package_hash[:7]}
     compilers = (lock.concrete_specs.get(node.compiler(language) or "") for language in LANGUAGES)
-    facts["compiler"] = ", ".join(dict.fromkeys(compiler.name for compiler in compilers if compiler))
+    facts = {
+        "version": node.version,
+        "repository": node.namespace,
+        **{key: _text(value) for key, value in sorted(node.parameters.items())},
+        "target": node.target,
+        "system": node.arch.platform_os,
+        "recipe": node.package_hash[:7],
+        "compiler": ", ".join(dict.fromkeys(compiler.name for compiler in compilers if compiler)),
+    }
     if node.external:
         facts["prefix"] = node.external.path or "of its modules"
         facts |= {f"{key} compiler": program for key, program in sorted(node.external.attributes.compilers.items())}

@@ -23,17 +23,15 @@ BENCHMARKS = {"osu": "osu-micro-benchmarks", "imb": "intel-mpi-benchmarks"}
 
 @dataclass(frozen=True)
 class Package:
-    """An installed package: its element in the lock and where it lies."""
+    """An installed package: its hash, where it lies, and its element in the lock."""
 
-    name: str
-    version: str
     hash: str
     prefix: Path
     node: Node
 
     def built(self, compiler: Compiler) -> str:
         """How it was made, for the manifest."""
-        spec = f"{self.node.namespace}.{self.name}@{self.version}"
+        spec = f"{self.node.namespace}.{self.node.name}@{self.node.version}"
         made_by = f"{compiler.name} {compiler.version}, target {self.node.target}"
         return f"Spack DAG hash {self.hash}: {spec}, {made_by}"
 
@@ -52,14 +50,14 @@ def compose(
     """
     wanted = environments.known()[name]
     mpi = packages[str(wanted.package)]
-    family, base = FAMILIES[environments.MPIS[mpi.name]], _external_stack(mpi)
+    family, base = FAMILIES[environments.MPIS[mpi.node.name]], _external_stack(mpi)
     settings, others = wanted.variables(family)
     launcher = base.launcher if base else _launcher(family, mpi)
     stack = Manifest(
         schema=1,
         name=label,
         provider="spack",
-        mpi=Mpi(family=family.name, version=mpi.version, abi=family.abi),
+        mpi=Mpi(family=family.name, version=mpi.node.version, abi=family.abi),
         compiler=compiler(packages),
         launcher=launcher,
         prefix=base.prefix if base else str(Path(launcher.command).parents[1]),
@@ -70,8 +68,8 @@ def compose(
         sources=[
             *(
                 Source(
-                    name=item.name,
-                    version=item.version,
+                    name=item.node.name,
+                    version=item.node.version,
                     hash=f"{libraries.SPACK_HASH}{item.hash}",
                     archive=archives.get(item.hash),
                 )
@@ -90,17 +88,15 @@ def _benchmarks(stack: Manifest, packages: Mapping[str, Package]) -> dict[str, B
     """The programs of OSU and IMB; each must get the MPI library of the stack."""
     suites = {suite: packages[name] for suite, name in BENCHMARKS.items() if name in packages}
     library = libraries.of_family(stack, environments.site()).resolve()
-    search = adopt.Search(
-        [str(package.prefix) for package in suites.values()], {}, manifest.environment(stack, os.environ)
-    )
-    programs = search.programs(library)
+    places = [str(package.prefix) for package in suites.values()]
+    programs = adopt.Search(places, {}, manifest.environment(stack, os.environ)).programs(library)
     if absent := suites.keys() - {program.suite for program in programs.values()}:
         prefix = suites[min(absent)].prefix
         raise PlumbError(f"no benchmark of {min(absent).upper()} is installed", str(prefix), "install it with --force")
     return {
         ident: replace(
             program.entry(Path(program.program), suites[program.suite].built(stack.compiler)),
-            version=suites[program.suite].version,
+            version=suites[program.suite].node.version,
         )
         for ident, program in programs.items()
     }
@@ -131,8 +127,9 @@ def compiler(packages: Mapping[str, Package]) -> Compiler:
     digest = _built(packages).node.compiler("c")
     chosen = next(package for package in packages.values() if package.hash == digest)
     path = chosen.node.external and chosen.node.external.attributes.compilers.get("c")
-    default = chosen.prefix / "bin" / {"llvm": "clang", "intel-oneapi-compilers": "icx"}.get(chosen.name, chosen.name)
-    return Compiler(name=chosen.name, version=chosen.version, path=str(path or default))
+    name = chosen.node.name
+    default = chosen.prefix / "bin" / {"llvm": "clang", "intel-oneapi-compilers": "icx"}.get(name, name)
+    return Compiler(name=name, version=chosen.node.version, path=str(path or default))
 
 
 def stream_compiler(packages: Mapping[str, Package]) -> stream.Compiler:
@@ -151,5 +148,5 @@ def _launcher(family: Family, mpi: Package) -> Launcher:
     program = next((file for pattern in family.launcher_programs for file in sorted(mpi.prefix.glob(pattern))), None)
     if program is None:
         wanted = ", ".join(family.launcher_programs)
-        raise PlumbError(f"{family.name} {mpi.version} has no launcher", str(mpi.prefix), f"one of {wanted}")
-    return Launcher(family=family.launcher_kind(mpi.version), command=str(program))
+        raise PlumbError(f"{family.name} {mpi.node.version} has no launcher", str(mpi.prefix), f"one of {wanted}")
+    return Launcher(family=family.launcher_kind(mpi.node.version), command=str(program))

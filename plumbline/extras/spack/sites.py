@@ -6,7 +6,6 @@ import json
 import platform
 import shutil
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from archspec import cpu
@@ -74,27 +73,19 @@ def check_compilers(document: Lock, where: str, *, absent: bool = True) -> None:
             installed = stream.version_of(program)
             if installed != node.version and (installed or absent):
                 has = f"is {installed}" if installed else "is not there"
-                message = f"the lock is for {node.name} {node.version}, {program} {has}"
-                raise PlumbError(message, where, "correct packages.yaml of the site, then make the lock again")
+                raise PlumbError(
+                    f"the lock is for {node.name} {node.version}, {program} {has}",
+                    where,
+                    "correct packages.yaml of the site, then make the lock again",
+                )
 
 
-@dataclass(frozen=True)
-class Content:
-    """Facts of the packages of a lock, from Spack.
-
-    By hash: SHA-256 and URL of the sources of packages whose recipe is of another repository than Spack's, and the
-    prefix of externals that are not there.
-    """
-
-    archives: Mapping[str, str]
-    absent: Mapping[str, str]
-
-
-def check_content(spack: Spack, name: str) -> Content:
+def check_content(spack: Spack, name: str) -> tuple[dict[str, str], dict[str, str]]:
     """Raise :class:`PlumbError` if packages of the lock are not what their hashes stand for.
 
     The lock was edited, or one of our recipes was changed. Spack computes the hashes again (``spack-env/rehash.py``);
-    without that it uses the hashes in a lock as they are.
+    without that it uses the hashes in a lock as they are. Returns, by hash, SHA-256 and URL of the sources of packages
+    whose recipe is of another repository than Spack's, and the prefix of externals that are not there.
     """
     file = environments.lock(name)
     lines = spack.run("python", str(environments.folder() / "rehash.py"), str(file)).splitlines()
@@ -111,7 +102,7 @@ def check_content(spack: Spack, name: str) -> Content:
         raise PlumbError(message, str(file), cure)
     if recipes:
         raise PlumbError(f"the recipe of {recipes} is not that of the lock", str(file), cure)
-    return Content(facts["archive"], facts["absent"])
+    return facts["archive"], facts["absent"]
 
 
 def check_externals_there(document: Lock, wanted: Collection[str], absent: Mapping[str, str]) -> None:
@@ -149,11 +140,11 @@ def lock(name: str, *, check: bool = False) -> list[Difference]:
         text = (place / environments.LOCK).read_text(encoding="utf-8")
         fresh = decode(text)
         if without := sorted(fresh.without_wrapper()):  # the wrapper adds the target's flags: Spack cannot build it
-            message = (
-                f"{units.counted(len(without), 'package')} would be compiled without {WRAPPER}, {without[0]} first"
+            raise PlumbError(
+                f"{units.counted(len(without), 'package')} would be compiled without {WRAPPER}, {without[0]} first",
+                str(environments.site() / name / environments.DESCRIPTION),
+                "its compiler does not run here: make the lock where it does",
             )
-            cure = "its compiler does not run here: make the lock where it does"
-            raise PlumbError(message, str(environments.site() / name / environments.DESCRIPTION), cure)
         file = environments.lock(name)
         differing = _differences(file, fresh)
         if differing and not check:
@@ -175,4 +166,4 @@ def _differences(file: Path, fresh: Lock) -> list[Difference]:
     roots = [{root.spec for root in document.roots} for document in (old, fresh)]
     alone = [", ".join(sorted(first - second)) or "-" for first, second in (roots, reversed(roots))]
     changed = [Difference("roots", {"specs": alone[0]}, {"specs": alone[1]})] if roots[0] != roots[1] else []
-    return between(old, fresh) + changed
+    return [*between(old, fresh), *changed]

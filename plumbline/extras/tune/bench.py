@@ -95,8 +95,10 @@ class TuningBench:
         if configuration not in self._configured:
             folder = self.folder / "settings" / str(len(self._configured))
             folder.mkdir(parents=True, exist_ok=True)
-            settings = mpi.TABLE[self.request.family].settings_of(configuration, folder)
-            self._configured[configuration] = {setting.name: setting.value for setting in settings}
+            self._configured[configuration] = {
+                setting.name: setting.value
+                for setting in mpi.TABLE[self.request.family].settings_of(configuration, folder)
+            }
         return self._configured[configuration]
 
     def places(self) -> list[TuningPlace]:
@@ -174,8 +176,9 @@ class TuningBench:
             work = self.folder / "work"
             work.mkdir(exist_ok=True)
             self.say(f"{name}: {len(variants) * rounds} launches")
-            into = self.folder / "records"
-            file, records = driver.run(variants, work, self.request.seed, self.say, into=into, brief=brief)
+            file, records = driver.run(
+                variants, work, self.request.seed, self.say, into=self.folder / "records", brief=brief
+            )
             self.keep(name, file)
         else:
             records = store.whole(file, AGAIN)

@@ -6,7 +6,6 @@ import argparse
 import math
 import re
 import secrets
-import shutil
 from argparse import Namespace
 from collections.abc import Iterable
 from pathlib import Path
@@ -166,8 +165,11 @@ def _measured(args: argparse.Namespace, folder: Path) -> tuple[int, str]:
         bench = TuningBench(folder, TUNING.load(folder), say, args.minutes)
         say(f"folder {folder}: plumb tune --resume {folder} continues after an interruption")
         tuning = tune.screened(bench) if args.screen else tune.tuned(bench)
-    shown = [report.screen(tuning) if tuning.curves else "", report.race(tuning.raced)]
-    shown += map(report.confirmed, tuning.confirmed[-1:])
+    shown = [
+        report.screen(tuning) if tuning.curves else "",
+        report.race(tuning.raced),
+        *map(report.confirmed, tuning.confirmed[-1:]),
+    ]
     lines = [*(f"\n{part}" for part in shown if part), *tuning.notes, report.cost(bench, tuning)]
     say("\n".join(lines))
     document = report.document(bench, tuning, fingerprint_of(bench))
@@ -225,18 +227,19 @@ def plan(args: Namespace) -> str:
     nodes, placements = (program[1].nodes, program[1].placements) if program else (args.nodes, ("core",))
     places = len(args.placement or placements) * max(len(args.rank_counts), 1)
     knobs = race.chosen(race.wanted(manifests.load(args.stack).family.knobs, (), True, nodes), args.knob)
-    stages = {f"profile of {args.program}": 1} if args.program else {}
-    stages["screen"] = tune.SCREEN
-    _rungs(stages, "race", len(race.alone(knobs)) + len(race.pairs(knobs)) + 1)
-    if program:
-        values = sum(len(values) for _, values in process.TABLE.values()) + len(process.allocators())
-        _rungs(stages, "process", values + math.comb(len(process.TABLE), 2) + 1)
+    values = sum(len(values) for _, values in process.TABLE.values()) + len(process.allocators())
     algorithms = [knob for knob in knobs if race.is_algorithm(knob)]
     running = [knob for knob in algorithms if knob.when == "running"]
     bundles = race.bundles([knob for knob in algorithms if knob not in running], race.DEFAULT)
-    stages["algorithms"] = (len(running) + (len(bundles) + 2 if bundles else 0)) * tune.ALGORITHM_ROUNDS
-    if args.screen:
-        stages = {"screen": tune.SCREEN}
+    stages = {"screen": tune.SCREEN}
+    if not args.screen:
+        stages = {
+            **({f"profile of {args.program}": 1} if program else {}),
+            **stages,
+            **_rungs("race", len(race.alone(knobs)) + len(race.pairs(knobs)) + 1),
+            **(_rungs("process", values + math.comb(len(process.TABLE), 2) + 1) if program else {}),
+            "algorithms": (len(running) + (len(bundles) + 2 if bundles else 0)) * tune.ALGORITHM_ROUNDS,
+        }
     lines = [f"{name}: {counted(launches * places, 'launch')}" for name, launches in stages.items()]
     minutes = sum(stages.values()) * places * USUAL_LAUNCH_S / 60
     lines.append(f"about {minutes:.0f} min, if a launch takes {USUAL_LAUNCH_S:.0f} s")
@@ -246,11 +249,13 @@ def plan(args: Namespace) -> str:
     return "\n".join(lines)
 
 
-def _rungs(stages: dict[str, int], name: str, count: int) -> None:
-    """Add to ``stages`` how many launches a race of ``count`` candidates takes."""
+def _rungs(name: str, count: int) -> dict[str, int]:
+    """How many launches each rung of a race of ``count`` candidates takes."""
+    stages = {}
     for number, rounds in enumerate(race.ROUNDS, 1):
         stages[f"{name} {number}"] = (count + 1) * rounds
         count = max(race.LEAST, math.ceil(count / race.KEPT)) + math.comb(race.LEAST, 2)
+    return stages
 
 
 def _counts(args: Namespace) -> tuple[tuple[str, int, int], ...]:
@@ -287,8 +292,9 @@ def _program(args: Namespace, system: str, say: Say) -> tuple[Variant, ...]:
     file, (test, described) = model.here(args.application), program
     for name in args.placement or ():
         if name not in described.placements:
-            cure = suggest(name, described.placements)
-            raise PlumbError(f"{args.program} has no placement '{name}'", str(file), cure)
+            raise PlumbError(
+                f"{args.program} has no placement '{name}'", str(file), suggest(name, described.placements)
+            )
     with session.passing_folder("tune") as folder:
         variants = of_application(file, model.present_code(file), args.stack, test, system, folder, say).of(args.stack)
     return tuple(variant for variant in variants.values() if not args.placement or variant.placement in args.placement)
@@ -322,8 +328,11 @@ def brought(file: Path, stack: Manifest) -> tuple[Configuration, str]:
     if document.tuned is None:
         raise PlumbError("that tuning proved no settings", str(file), "see its `result`")
     if document.family != stack.family.name:
-        mismatch = f"settings of {document.family}, and stack {stack.name} is {stack.family.name}"
-        raise PlumbError(mismatch, str(file), "MPI libraries have no settings in common")
+        raise PlumbError(
+            f"settings of {document.family}, and stack {stack.name} is {stack.family.name}",
+            str(file),
+            "MPI libraries have no settings in common",
+        )
     _refuse_untried(document.tuned, stack.family.knobs, str(file))
     was, same = document.fingerprint, document.fingerprint.library == fingerprint(stack, 1, "core").library
     library = "with this MPI library" if same else f"with another build of the MPI library ({was.library[:12]})"
@@ -332,19 +341,28 @@ def brought(file: Path, stack: Manifest) -> tuple[Configuration, str]:
 
 def _refuse_untried(brought: Configuration, knobs: Iterable[Knob], where: str) -> None:
     known = {name for knob in knobs for name in (knob.name, *knob.at_least, *(need.name for need in knob.needs))}
-    settings = [(setting.name, setting.value, known) for setting in brought.settings]
-    settings += [(rule.collective, rule.algorithm, {*OPERATIONS, BARRIER}) for rule in brought.rules]
+    settings = [
+        *((setting.name, setting.value, known) for setting in brought.settings),
+        *((rule.collective, rule.algorithm, {*OPERATIONS, BARRIER}) for rule in brought.rules),
+    ]
     for name, value, names in settings:
         if name not in names or not _PLAIN.fullmatch(value):
-            cure = f"take it out of the file; to try it yourself: plumb gate --candidate setting:{name}=…"
-            raise PlumbError(f"not a setting that plumb tune tries: {name}={value}", where, cure)
+            raise PlumbError(
+                f"not a setting that plumb tune tries: {name}={value}",
+                where,
+                f"take it out of the file; to try it yourself: plumb gate --candidate setting:{name}=…",
+            )
 
 
 def fingerprint_of(bench: TuningBench) -> Fingerprint:
     """The fingerprint of ``bench``: that of its first placement, with all ranks that it has room for."""
     placement = bench.request.placements[0]
-    ranks = len(binder.resolve(placement, threads=1).ranks)
-    return fingerprint(manifests.load(bench.request.stack), ranks, placement, bench.request.nodes)
+    return fingerprint(
+        manifests.load(bench.request.stack),
+        len(binder.resolve(placement, threads=1).ranks),
+        placement,
+        bench.request.nodes,
+    )
 
 
 def emit(
@@ -363,26 +381,18 @@ def emit(
         raise PlumbError("the library's default is not a configuration to write", name, "there is nothing to do")
     folder = (directory or paths.stacks()) / (name + suffix(fingerprint.nodes))
     files.refuse_foreign(folder)
-    fresh = folder.with_name(f".{folder.name}.new")
-    with files.writing(f"stack {folder.name}", folder), locked(folder.name):
-        try:
-            files.make_anew(fresh)
-            # a setting that names a file of ``fresh`` names it in ``folder``
-            settings = tuple(
-                Setting(item.name, str(folder / Path(item.value).name)) if Path(item.value).parent == fresh else item
-                for item in stack.family.settings_of(configuration, fresh)
-            )
-            native = (file for file in fresh.iterdir() if file.name != files.MARK)
-            read = {str(folder / file.name): files.sha256(file) for file in native}
-            for file, text in stack.family.native_files(settings).items():
-                (fresh / file).write_text(text, encoding="utf-8")
-            tuned = Tuned(name, store.now(), session, fingerprint, configuration)
-            manifests.save(make(stack, {item.name: item.value for item in settings}, tuned, read), fresh)
-            with files.replaced(folder, fresh):
-                pass
-        except BaseException:
-            shutil.rmtree(fresh, ignore_errors=True)
-            raise
+    with files.writing(f"stack {folder.name}", folder), locked(folder.name), files.staged(folder) as fresh:
+        files.make_anew(fresh)
+        # a setting that names a file of ``fresh`` names it in ``folder``
+        settings = tuple(
+            Setting(item.name, str(folder / Path(item.value).name)) if Path(item.value).parent == fresh else item
+            for item in stack.family.settings_of(configuration, fresh)
+        )
+        read = {str(folder / file.name): files.sha256(file) for file in fresh.iterdir() if file.name != files.MARK}
+        for file, text in stack.family.native_files(settings).items():
+            (fresh / file).write_text(text, encoding="utf-8")
+        tuned = Tuned(name, store.now(), session, fingerprint, configuration)
+        manifests.save(make(stack, {item.name: item.value for item in settings}, tuned, read), fresh)
     return folder
 
 

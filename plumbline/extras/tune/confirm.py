@@ -138,8 +138,9 @@ def _judged(
         verdicts, session_name = _measure(bench, name, couples, len(keys))
     else:
         verdicts, session_name = decide.decide(read_pairs(file), RULE), file.stem
-    of_program = bool(bench.request.program)
-    confirmed = Confirmed(configuration, dict(zip(keys, verdicts, strict=True)), (session_name,), of_program)
+    confirmed = Confirmed(
+        configuration, dict(zip(keys, verdicts, strict=True)), (session_name,), bool(bench.request.program)
+    )
     if file is None and not confirmed.unproven:
         bench.keep(name, store.session_file(bench.request.site, session_name))
     return confirmed
@@ -156,8 +157,9 @@ def _measure(bench: TuningBench, name: str, couples: Couples, series: int) -> tu
         f"{name}: pairs of default and tuned, {request.minutes:g} min at most; a GAIN needs "
         f"{least} pairs of each of {counted(len(begun.couples), 'program')}"
     )
-    cure = "without them nothing is proven: --resume goes on"
-    stop = live.Stop(request.minutes, first_fail=True, least=least, cure=cure)
+    stop = live.Stop(
+        request.minutes, first_fail=True, least=least, cure="without them nothing is proven: --resume goes on"
+    )
     with (folder / "gate.out").open("a", encoding="utf-8") as log:
         outcome = run.resume(
             folder,

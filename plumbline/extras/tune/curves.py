@@ -58,8 +58,11 @@ class Row(NamedTuple):
         """The figure that a variant has for this row."""
         if not self.size:
             return WantedFigure(name=self.operation, metric=METRIC, where={"operation": self.operation})
-        where = {"operation": self.operation, "bytes": self.size, "in_place": "no"}
-        return WantedFigure(name=f"{self.operation}_{self.size}", metric=METRIC, where=where)
+        return WantedFigure(
+            name=f"{self.operation}_{self.size}",
+            metric=METRIC,
+            where={"operation": self.operation, "bytes": self.size, "in_place": "no"},
+        )
 
 
 #: the times of one launch in us
@@ -253,9 +256,16 @@ def kernel_launches(configuration: Configuration, sizes: Sequence[int]) -> list[
     All other operations are measured from a common start: earlier calls of their process may affect them.
     """
     ruled = list(dict.fromkeys(rule.collective for rule in configuration.rules))
-    others = [name for name in (*OPERATIONS, BARRIER) if name not in ruled]
     ways = PROTOCOLS if configuration.settings else (START,)
-    launches = [_kernel("all", others, ways, bool(configuration.settings), sizes)]
+    launches = [
+        _kernel(
+            "all",
+            [name for name in (*OPERATIONS, BARRIER) if name not in ruled],
+            ways,
+            bool(configuration.settings),
+            sizes,
+        )
+    ]
     return launches + [_kernel(name, [name], PROTOCOLS, name in IN_PLACE, dense(sizes)) for name in ruled]
 
 
@@ -273,8 +283,7 @@ def _kernel(
                     point = Point(way, Row(name, size))
                     figures[point] = WantedFigure(name=str(point), metric=METRIC, where=where)
     how = ["--protocol", "all" if len(protocols) > 1 else protocols[0], "--in-place", "both" if in_place else "no"]
-    program = kernel(operation, [*ARGUMENTS, *SECONDS], sizes, figures.values(), how)
-    return Launched(operation, program, tuple(figures))
+    return Launched(operation, kernel(operation, [*ARGUMENTS, *SECONDS], sizes, figures.values(), how), tuple(figures))
 
 
 def others(
@@ -295,8 +304,9 @@ def others(
             imb = _IMB[name]
             metric = "latency" if imb == "PingPong" else "time_avg"
             context = {"benchmark": imb} | ({} if name == BARRIER else {"last_bytes": LARGEST})
-            arguments = imb_arguments(imb, LARGEST, "2000,80")
-            launches.append(_program(IMB, name, "imb-mpi1", arguments, context, metric, factor))
+            launches.append(
+                _program(IMB, name, "imb-mpi1", imb_arguments(imb, LARGEST, "2000,80"), context, metric, factor)
+            )
     return launches
 
 

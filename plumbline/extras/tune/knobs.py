@@ -27,7 +27,6 @@ from plumbline.mpi.base import Family
 from plumbline.mpi.settings import Knob
 from plumbline.show.columns import Column, Table
 from plumbline.stacks import manifest
-from plumbline.stacks import manifest as manifests
 from plumbline.stacks.manifest import Manifest
 
 PROGRAM = "list_settings"
@@ -107,19 +106,23 @@ def inventory(stack: Manifest) -> Inventory:
         settings[name] = Known(
             name, setting.type, default_shown, now_shown, setting.running, allowed, setting.about, tuple(words)
         )
-    curated = tuple(knob for knob in family.knobs if knob.name in settings)
-    lacking = tuple(knob.name for knob in family.knobs if knob.name not in settings)
-    return Inventory(" ".join(default.library.splitlines()[0].partition(",")[0].split()), settings, curated, lacking)
+    return Inventory(
+        " ".join(default.library.splitlines()[0].partition(",")[0].split()),
+        settings,
+        tuple(knob for knob in family.knobs if knob.name in settings),
+        tuple(knob.name for knob in family.knobs if knob.name not in settings),
+    )
 
 
 def _ask(stack: Manifest) -> _Document:
     program = _program(stack)
-    variables = {**inherit(os.environ).kept, **manifests.environment(stack, os.environ)}
+    variables = {**inherit(os.environ).kept, **manifest.environment(stack, os.environ)}
     cure = "plumb stack check"
     try:
         with tempfile.TemporaryDirectory() as home:
-            env = at_home(variables, Path(home))
-            done = subprocess.run([program], env=env, capture_output=True, timeout=TIME_LIMIT_S, check=False)
+            done = subprocess.run(
+                [program], env=at_home(variables, Path(home)), capture_output=True, timeout=TIME_LIMIT_S, check=False
+            )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise PlumbError(f"the MPI library cannot be asked for its settings: {error}", str(program), cure) from None
     if done.returncode != 0:
@@ -133,12 +136,16 @@ def _ask(stack: Manifest) -> _Document:
 
 def _program(stack: Manifest) -> Path:
     """The program beside the kernels of the library's own ABI, which a tuned stack shares with its original."""
-    entries = stack.benchmarks.items()
-    folders = {Path(entry.file).parent for name, entry in entries if entry.suite == "kernels" and "-abi" not in name}
+    folders = {
+        Path(entry.file).parent
+        for name, entry in stack.benchmarks.items()
+        if entry.suite == "kernels" and "-abi" not in name
+    }
     if programs := [file for folder in folders if (file := folder.parent / "libexec" / PROGRAM).is_file()]:
         return programs[0]
-    cure = f"plumb stack install {stack.made_of}"
-    raise PlumbError(f"stack {stack.name} has no program {PROGRAM}", "its kernels", cure)
+    raise PlumbError(
+        f"stack {stack.name} has no program {PROGRAM}", "its kernels", f"plumb stack install {stack.made_of}"
+    )
 
 
 #: characters of a cell that may be long
@@ -206,32 +213,44 @@ def run_knobs(args: argparse.Namespace) -> int:
 
 
 def _curated(stack: str, listing: Inventory, family: Family) -> str:
-    lines = [KNOBS.text([(knob, listing.settings[knob.name]) for knob in listing.knobs])]
     notes = group((_note(knob), knob.name) for knob in listing.knobs)
-    lines.append("\n".join(f"{', '.join(names)}: {note}" for note, names in notes.items() if note))
-    if listing.lacking:
-        lines.append(f"left out, because this version lacks them: {', '.join(listing.lacking)}")
     variable = f"a setting's variable: {family.setting_variable('NAME')}; " if family.setting_prefix else ""
-    lines.append(f"{variable}everything that the library says about one: plumb knobs {stack} NAME")
+    lines = [
+        KNOBS.text([(knob, listing.settings[knob.name]) for knob in listing.knobs]),
+        "\n".join(f"{', '.join(names)}: {note}" for note, names in notes.items() if note),
+        f"left out, because this version lacks them: {', '.join(listing.lacking)}" if listing.lacking else "",
+        f"{variable}everything that the library says about one: plumb knobs {stack} NAME",
+    ]
     return "\n\n".join(line for line in lines if line)
 
 
 def _note(knob: Knob) -> str:
-    needs = [f"needs {need.name}={need.value}" for need in knob.needs]
-    needs += [f"needs {name} of its size" for name in knob.at_least]
+    needs = [
+        *(f"needs {need.name}={need.value}" for need in knob.needs),
+        *(f"needs {name} of its size" for name in knob.at_least),
+    ]
     return "; ".join([*needs, *([knob.note] if knob.note else [])])
 
 
 def _described(item: Known, listing: Inventory, family: Family) -> str:
-    lines = [item.name, f"  variable  {family.setting_variable(item.name)}", f"  type      {item.type}"]
-    lines += [f"  default   {item.default or '–'}", f"  now       {item.now or '–'}", f"  when      {_when(item)}"]
-    lines += [f"  values    {item.allowed}"] if item.allowed else []
-    for knob in (knob for knob in listing.knobs if knob.name == item.name):
-        lines.append(f"  curated   {knob.when}, {knob.scope}: {' '.join(knob.values)}")
-        lines += [f"            {_note(knob)}"] if _note(knob) else []
-    lines += [f"  memory    {cost}" for cost in _memory(item, listing, family)]
-    text = " ".join(item.about.replace("$", " ").split())
-    lines += textwrap.wrap(text, 100, initial_indent="  ", subsequent_indent="  ")
+    about = " ".join(item.about.replace("$", " ").split())
+    lines = [
+        item.name,
+        f"  variable  {family.setting_variable(item.name)}",
+        f"  type      {item.type}",
+        f"  default   {item.default or '–'}",
+        f"  now       {item.now or '–'}",
+        f"  when      {_when(item)}",
+        *([f"  values    {item.allowed}"] if item.allowed else []),
+        *(
+            f"  curated   {knob.when}, {knob.scope}: {' '.join(knob.values)}"
+            + (f"\n            {_note(knob)}" if _note(knob) else "")
+            for knob in listing.knobs
+            if knob.name == item.name
+        ),
+        *(f"  memory    {cost}" for cost in _memory(item, listing, family)),
+        *textwrap.wrap(about, 100, initial_indent="  ", subsequent_indent="  "),
+    ]
     return "\n".join(lines)
 
 

@@ -11,6 +11,7 @@ from ctypes.util import find_library
 
 from msgspec.structs import replace
 
+from plumbline.base import group
 from plumbline.base.errors import PlumbError
 from plumbline.host import binder
 from plumbline.launch.conclusions import FAULTS, IDLE, RANK_LOAD, SPINS, THREAD_LOAD, WAITS
@@ -54,11 +55,12 @@ def placements(program: Sequence[Variant]) -> tuple[str, ...]:
     """The other :data:`PLACEMENTS` under which all of ``program`` has as many ranks and threads, on other CPUs."""
     plans = [_plan(variant) for variant in program]
     others = {name: [_plan(replace(each, placement=name)) for each in program] for name in PLACEMENTS}
-    distinct: dict[str, str] = {}
-    for name, rival in others.items():
-        if [_shape(plan) for plan in rival] == [_shape(plan) for plan in plans] and None not in plans:
-            distinct.setdefault(_places(rival), name)
-    return tuple(name for places, name in distinct.items() if places != _places(plans))
+    alike = group(
+        (_places(rival), name)
+        for name, rival in others.items()
+        if [_shape(plan) for plan in rival] == [_shape(plan) for plan in plans] and None not in plans
+    )
+    return tuple(names[0] for places, names in alike.items() if places != _places(plans))
 
 
 def _shape(plan: binder.Plan | None) -> tuple[int, int] | None:

@@ -37,11 +37,13 @@ NO_DEFAULT = "no launch of the default to compare it with"
 
 def label(configuration: Configuration) -> str:
     """A configuration in one word of a variant's name."""
-    parts = [f"{setting.name}={setting.value.replace('glibc.malloc.', '')}" for setting in configuration.settings]
-    parts += [
-        f"{rule.collective}:{rule.algorithm}@{rule.from_bytes}-{rule.to_bytes or ''}"
-        f"{f'x{rule.ranks}' if rule.ranks else ''}"
-        for rule in configuration.rules
+    parts = [
+        *(f"{setting.name}={setting.value.replace('glibc.malloc.', '')}" for setting in configuration.settings),
+        *(
+            f"{rule.collective}:{rule.algorithm}@{rule.from_bytes}-{rule.to_bytes or ''}"
+            f"{f'x{rule.ranks}' if rule.ranks else ''}"
+            for rule in configuration.rules
+        ),
     ]
     return ",".join(parts) or "default"
 
@@ -109,13 +111,12 @@ def contest(knob: Knob, known: Known) -> Contest | None:
 def bundles(knobs: Iterable[Knob], base: Configuration) -> list[Configuration]:
     """``base`` with the first value of every algorithm, with the second of each that has one, and so on."""
     mine = [knob for knob in knobs if is_algorithm(knob)]
-    most = max((len(knob.values) for knob in mine), default=0)
     return [
         Configuration(
             (*base.settings, *(Setting(knob.name, knob.values[place]) for knob in mine if place < len(knob.values))),
             base.rules,
         )
-        for place in range(most)
+        for place in range(max((len(knob.values) for knob in mine), default=0))
     ]
 
 
@@ -281,9 +282,10 @@ def without(chosen: Sequence[Rule], slower: Iterable[Row], grid: Sequence[int], 
             confined += [] if any(row.operation == rule.collective for row in bad) else [rule]
             continue
         rows = [row for row in (Row(rule.collective, size) for size in grid) if holds(rule, row)]
-        for run, part in _runs(rule, rows, set(rows) - bad):
-            behind = rows[rows.index(run[-1]) + 1 :]
-            confined.append(msgspec.structs.replace(part, to_bytes=behind[0].size) if behind else part)
+        confined += [
+            msgspec.structs.replace(part, to_bytes=behind[0].size) if behind else part
+            for _, part, behind in _runs(rule, rows, set(rows) - bad)
+        ]
     return confined
 
 
@@ -310,19 +312,21 @@ def proven(chosen: Sequence[Rule], tame: Collection[Row], gaining: Iterable[Row]
             confined += [rule] if set(rows) <= set(tame) and good.intersection(rows) else []
             continue
         rows = [row for row in grid if holds(rule, row)]
-        for run, part in _runs(rule, rows, tame):
-            if good.intersection(run):
-                to_end = run[-1] == rows[-1] and rule.to_bytes is not None
-                confined.append(part if to_end else msgspec.structs.replace(part, to_bytes=run[-1].size + 1))
+        confined += [
+            msgspec.structs.replace(part, to_bytes=run[-1].size + 1) if behind or rule.to_bytes is None else part
+            for run, part, behind in _runs(rule, rows, tame)
+            if good.intersection(run)
+        ]
     return confined
 
 
-def _runs(rule: Rule, rows: Sequence[Row], good: Collection[Row]) -> Iterator[tuple[list[Row], Rule]]:
-    """Of the ``rows`` of a rule, each run of ``good`` ones, and the rule from where the run begins."""
+def _runs(rule: Rule, rows: Sequence[Row], good: Collection[Row]) -> Iterator[tuple[list[Row], Rule, Sequence[Row]]]:
+    """Of the ``rows`` of a rule, each run of ``good`` ones, the rule from where it begins, and the rows behind it."""
     for fits, grouped in groupby(rows, key=lambda row: row in good):
         run = list(grouped)
         if fits:
-            yield run, msgspec.structs.replace(rule, from_bytes=rule.from_bytes if run[0] == rows[0] else run[0].size)
+            begin = rule.from_bytes if run[0] == rows[0] else run[0].size
+            yield run, msgspec.structs.replace(rule, from_bytes=begin), rows[rows.index(run[-1]) + 1 :]
 
 
 def _together(knobs: Iterable[Knob]) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import partial
 
 import msgspec
@@ -139,17 +139,15 @@ def race(rungs: Iterable[Sequence[Score]]) -> str:
     return "\n".join(parts)
 
 
-def _infeasible(scores: Sequence[Score]) -> list[str]:
+def _infeasible(scores: Sequence[Score]) -> Iterator[str]:
     """A line for each, and none for those that have all settings of a smaller one."""
-    lines = []
     left = sorted(scores, key=lambda score: len(score.configuration.settings))
     while left:
         first, *left = left
         with_it = [score for score in left if {*first.configuration.settings} <= {*score.configuration.settings}]
         left = [score for score in left if score not in with_it]
         more = f" (and {counted(len(with_it), 'candidate')} with it)" if with_it else ""
-        lines.append(f"infeasible: {label(first.configuration)}{more}: {first.reason}")
-    return lines
+        yield f"infeasible: {label(first.configuration)}{more}: {first.reason}"
 
 
 def confirmed(result: Confirmed) -> str:
@@ -171,9 +169,11 @@ def _of_placement(result: Confirmed, placement: str, marked: Container[str]) -> 
     )
     others = Counter(verdict.state for point, verdict in points if point.row.operation not in marked)
     rows = [(operation, way, verdicts) for (operation, way), verdicts in lines.items()]
-    text = f"placement {placement}: no row is a GAIN or a FAIL"
-    if rows:
-        text = f"tuned / default, placement {placement}\n{PROTOCOLS.text(rows)}"
+    text = (
+        f"tuned / default, placement {placement}\n{PROTOCOLS.text(rows)}"
+        if rows
+        else f"placement {placement}: no row is a GAIN or a FAIL"
+    )
     counts = ", ".join(f"{count} {state}" for state, count in others.items())
     return f"{text}\nother operations: {counts}" if others else text
 

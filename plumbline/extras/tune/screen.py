@@ -110,8 +110,9 @@ def _shapes(curves: Sequence[Curve]) -> Iterator[CurveFinding]:
             less = [1 / step for step in steps[place]]
             yield from _seen("monotony", before, f"against {human_bytes(after.size)}, which is more", less, SLACK)
             twice = after.size / before.size
-            more = [step / twice for step in steps[place]]
-            yield from _seen("split", after, f"against {twice:.0f} x {before}", more, SLACK)
+            yield from _seen(
+                "split", after, f"against {twice:.0f} x {before}", [step / twice for step in steps[place]], SLACK
+            )
             beside = [steps[near] for near in (place - 1, place + 1) if 0 <= near < len(steps)]
             steeper = [
                 step / max(near[launch] for near in beside) for launch, step in enumerate(steps[place]) if beside

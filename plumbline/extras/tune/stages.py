@@ -31,8 +31,6 @@ ALGORITHM_ROUNDS = 3
 TRIES = 4
 #: the same of settings of the process, which must seem to save so much in the race
 PROCESS_TRIES, WORTH = 2, 0.01
-#: members of a tuning that the screen has
-SCREENED = ("curves", "findings", "disturbed", "ranks")
 
 
 @dataclass
@@ -63,8 +61,8 @@ class Tuning:
         return last if last and last.gains else self.process
 
 
-def screened(bench: TuningBench) -> Tuning:
-    """The curves of the default at each place, and their findings.
+def screened(bench: TuningBench, before: Tuning | None = None) -> Tuning:
+    """The tuning ``before`` with the curves of the default at each place, and their findings.
 
     Raises :class:`PlumbError` if a launch of the default cannot be used.
     """
@@ -81,15 +79,16 @@ def screened(bench: TuningBench) -> Tuning:
         place: {ranks[other]: each for other, each in measured.items() if other.placement == place.placement}
         for place in measured
     }
-    findings = {
-        place: screen.worst_first(
-            [*screen.findings(mine, ranks[place]), *screen.of_ranks(by_ranks[place], ranks[place])]
-        )
-        for place, mine in measured.items()
-    }
-    return Tuning(
+    return replace(
+        before or Tuning({}, {}),
+        idle="",
         curves={place: curves.median(mine) for place, mine in measured.items()},
-        findings=findings,
+        findings={
+            place: screen.worst_first(
+                [*screen.findings(mine, ranks[place]), *screen.of_ranks(by_ranks[place], ranks[place])]
+            )
+            for place, mine in measured.items()
+        },
         disturbed={
             place: (sum(launch.disturbed for launch in record.launches), len(record.launches))
             for place, record in placed.items()
@@ -107,8 +106,7 @@ def tuned(bench: TuningBench) -> Tuning:
         before = of_process(bench, share)
         if not calls_made or (before.confirmed and before.confirmed[-1].unproven):
             return before
-    measured = screened(bench)
-    tuning = replace(before, idle="", **{name: getattr(measured, name) for name in SCREENED})
+    tuning = screened(bench, before)
     suspects = list(dict.fromkeys(finding.row.moved_by for each in tuning.findings.values() for finding in each))
     if calls_made:
         tuning.weights = target.shares(calls_made, next(iter(tuning.curves.values())))
@@ -134,8 +132,7 @@ def tuned(bench: TuningBench) -> Tuning:
     with_rules = Configuration(base.settings, (*chosen, *_by_launches(bench, tuning, left, best)))
     if not _is_accepted(bench, tuning, with_rules, "algorithms by size are left out"):
         with_rules = base
-    wanted = [with_rules, *(score.configuration for score in finalists)]
-    _confirm(bench, tuning, knobs, wanted, stack.benchmarks)
+    _confirm(bench, tuning, knobs, [with_rules, *(score.configuration for score in finalists)], stack.benchmarks)
     return tuning
 
 
@@ -204,22 +201,25 @@ def _is_accepted(bench: TuningBench, tuning: Tuning, configuration: Configuratio
 Measured = Mapping[Configuration, Sequence[Record]]
 
 
-Stage = Callable[[str, Sequence[Configuration], int], list[list[Record]]]
-
-
-def _measured(stage: Stage, name: str, candidates: Sequence[Configuration], rounds: int) -> Measured:
+def _measured(
+    stage: Callable[[str, Sequence[Configuration], int], list[list[Record]]],
+    name: str,
+    candidates: Sequence[Configuration],
+    rounds: int,
+) -> Measured:
     """The records of the default and of ``candidates``, of each under all placements."""
     unique = list(dict.fromkeys([DEFAULT, *candidates]))
     return dict(zip(unique, stage(name, unique, rounds), strict=True))
 
 
-Read = Callable[[Record], list[Curve | None]]
-
-
-def _scores(measured: Measured, weights: Mapping[Row, float], read: Read | None = None) -> list[Score]:
+def _scores(
+    measured: Measured,
+    weights: Mapping[Row, float],
+    read: Callable[[Record], list[Curve | None]] | None = None,
+) -> list[Score]:
     """The scores of all that was measured but the default; ``read`` gives the curves of a record."""
-    # the launches under all placements, one after the other
     curves_of = read or curves.of_record
+    # the launches under all placements, one after the other
     launched = {
         each: [curve for record in records for curve in curves_of(record)] for each, records in measured.items()
     }
@@ -318,8 +318,9 @@ def _confirm(
         if result.of_program:
             continue
         slower = result.rows("FAIL")
-        grid = sorted({point.row.size for _, point in result.verdicts})
-        kept = tuple(race.without(candidate.rules, slower, grid, knobs))
+        kept = tuple(
+            race.without(candidate.rules, slower, sorted({point.row.size for _, point in result.verdicts}), knobs)
+        )
         blamed = {row.operation for row in slower} - {rule.collective for rule in candidate.rules}
         if blamed and not candidate.settings:
             kept = race.after(kept, blamed)
@@ -331,8 +332,11 @@ def _confirm(
 def _proven(result: Confirmed, tuning: Tuning, knobs: Sequence[Knob]) -> Confirmed:
     """``result`` without the rules, and sizes of rules, that are not proven: there the library's own choice stays."""
     configuration = result.configuration
-    measured = [point.row for _, point in result.verdicts]
-    kept = tuple(race.proven(configuration.rules, result.tame, result.gaining, measured, knobs))
+    kept = tuple(
+        race.proven(
+            configuration.rules, result.tame, result.gaining, [point.row for _, point in result.verdicts], knobs
+        )
+    )
     if not result.gains or result.of_program or kept == configuration.rules:
         return result
     tuning.notes.append(

@@ -25,7 +25,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.host import limits
 from plumbline.judge.references import match
 from plumbline.judge.references.match import Calibrated, Calibration, Document, Entry
-from plumbline.records.figure import Figure
+from plumbline.records.figure import Figure, step_of
 from plumbline.records.model import AnyRecord
 from plumbline.site import family
 from plumbline.site.write import yaml_editor
@@ -56,10 +56,10 @@ class Change:
 
 @dataclass
 class Calibrations:
-    """The result of a calibration: changes by file of the site, and numbers of refused records or groups, by reason."""
+    """The result of a calibration: changes by file of the site; how often a "record" or "figure" was refused."""
 
     changes: dict[str, list[Change]] = field(default_factory=dict)
-    refused: Counter[str] = field(default_factory=Counter)
+    refused: Counter[tuple[str, str]] = field(default_factory=Counter)
 
 
 def propose(records: Sequence[AnyRecord], site_name: str, min_sessions: int = 3) -> Calibrations:
@@ -74,7 +74,7 @@ def propose(records: Sequence[AnyRecord], site_name: str, min_sessions: int = 3)
         raise PlumbError("one session says nothing about the next", "plumb calibrate --min-sessions", "2 or more")
     present = match.References.load(site_name)
     refusals = [(record, refusal(record)) for record in records if record.site == site_name]
-    calibrations = Calibrations(refused=Counter(f"{reason} (records)" for _, reason in refusals if reason))
+    calibrations = Calibrations(refused=Counter(("record", reason) for _, reason in refusals if reason))
     usable = [(record, figure) for record, reason in refusals if not reason for figure in record.figures]
     groups = group(
         (msgspec.json.encode(match.subject(row, figure.name), order="sorted"), (row, figure)) for row, figure in usable
@@ -85,7 +85,7 @@ def propose(records: Sequence[AnyRecord], site_name: str, min_sessions: int = 3)
             try:
                 new = entry(groups[key], min_sessions)
             except PlumbError as error:
-                calibrations.refused[f"{error.message} (figures)"] += 1
+                calibrations.refused["figure", error.message] += 1
                 continue
             reference = present.resolve(groups[key][-1][0], new.figure)
             old = reference.entry if reference else None
@@ -117,8 +117,8 @@ def entry(figures: Sequence[tuple[AnyRecord, Figure]], min_sessions: int) -> Cal
     """The reference that a figure of some records gives: the median over sessions of the sessions' medians.
 
     Its bounds, fractions of it, are the prediction interval of the next session at :data:`CONFIDENCE` (Student's t; the
-    spread is from the median absolute deviation), but at least :data:`NARROWEST`. Raises :class:`PlumbError` for too
-    few sessions, and for bounds above :data:`WIDEST`.
+    spread is from the median absolute deviation) with a step of the printed values, but at least :data:`NARROWEST`.
+    Raises :class:`PlumbError` for too few sessions, and for bounds above :data:`WIDEST`.
     """
     newest, figure = figures[-1]
     same = [
@@ -135,7 +135,8 @@ def entry(figures: Sequence[tuple[AnyRecord, Figure]], min_sessions: int) -> Cal
     value = statistics.median(medians)
     spread = basic.FROM_DEVIATION * statistics.median([abs(item - value) for item in medians]) / value
     quantile = float(special.stdtrit(len(medians) - 1, (1 + CONFIDENCE) / 2) * math.sqrt(1 + 1 / len(medians)))
-    tolerance = max(NARROWEST, quantile * spread)
+    step = step_of((item, 1.0) for _, item in same) / value
+    tolerance = max(NARROWEST, quantile * spread + step)
     if tolerance > WIDEST:
         raise PlumbError(f"sessions too different for bounds of {WIDEST:.0%}")
     rounded = math.ceil(tolerance * 1000) / 1000
@@ -210,8 +211,7 @@ def merged(file: Path, name: str, wanted: Sequence[Calibrated]) -> str:
 
 def _entries(document: Any, file: Path) -> list[Entry]:
     """The entries of a document that ruamel read, whose texts and numbers are types of its own."""
-    plain = json.loads(json.dumps(document, default=str))
-    return schemas.convert("references", plain, Document, str(file)).references
+    return schemas.convert("references", json.loads(json.dumps(document, default=str)), Document, str(file)).references
 
 
 class _Representer(RoundTripRepresenter):

@@ -175,8 +175,11 @@ class References:
         wanted = subject(record, figure)
         matches = [match for match in self._by_key.get(wanted.key, []) if match.entry.overlaps(wanted)]
         if len(matches) > 1:
-            where = " and ".join(dict.fromkeys(match.file for match in matches))
-            raise PlumbError(f"{len(matches)} references match {wanted}", where, "remove all but one")
+            raise PlumbError(
+                f"{len(matches)} references match {wanted}",
+                " and ".join(dict.fromkeys(match.file for match in matches)),
+                "remove all but one",
+            )
         return matches[0] if matches else None
 
 

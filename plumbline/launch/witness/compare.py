@@ -6,7 +6,7 @@ On several nodes: which rank was to be on which host, and whether every host is 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -17,6 +17,7 @@ from plumbline.base.units import counted, cpu_list, numbered
 from plumbline.host.binder import Pages, Plan, PlannedRank
 from plumbline.launch.witness import processes
 from plumbline.launch.witness.model import Memory, RankWitness, Thread
+from plumbline.mpi import Layout
 
 #: What is bound: each thread to its CPU, as OpenMP's are; the ranks, whose threads stay on the CPUs of their rank; each
 #: thread to its CPU by the program ``itself``, which is started on all CPUs; or the ranks by the ``site``, without
@@ -53,8 +54,11 @@ def compare(
     reasons: list[str] = []
     for host, ranks in ranks_by_host.items():
         reasons += _compare_host(plan, [witness for witness in witnesses if witness.host == host], host, ranks, binds)
-    strangers = [witness for witness in witnesses if witness.host not in ranks_by_host]
-    return reasons + [f"{_name(witness)} left a witness, but no rank was to run there" for witness in strangers]
+    return reasons + [
+        f"{_name(witness)} left a witness, but no rank was to run there"
+        for witness in witnesses
+        if witness.host not in ranks_by_host
+    ]
 
 
 def _compare_host(plan: Plan, witnesses: list[RankWitness], host: str, ranks: int, binds: Binds) -> list[str]:
@@ -74,14 +78,18 @@ def _compare_host(plan: Plan, witnesses: list[RankWitness], host: str, ranks: in
             reasons.append(f"{name} left {len(rank_witnesses)} witnesses instead of one")
         elif rank_witnesses:
             reasons += _compare_rank(planned[local_rank], rank_witnesses[0], binds)
-    extras = [witness for local_rank in sorted(seen) for witness in seen[local_rank]]
-    return reasons + [f"{_name(extra)} left a witness, but only {ranks} ranks were to run there" for extra in extras]
+    return reasons + [
+        f"{_name(extra)} left a witness, but only {ranks} ranks were to run there"
+        for local_rank in sorted(seen)
+        for extra in seen[local_rank]
+    ]
 
 
 def local_rank_of(witness: RankWitness) -> int:
     """The rank on its node, by the launcher, else by the binder's plan, else its rank; 0 for one without a launcher."""
-    planned = witness.plan.local_rank if witness.plan else max(0, witness.rank)
-    return witness.local_rank if witness.local_rank >= 0 else planned
+    if witness.local_rank >= 0:
+        return witness.local_rank
+    return witness.plan.local_rank if witness.plan else max(0, witness.rank)
 
 
 def _name(witness: RankWitness) -> str:
@@ -254,56 +262,44 @@ def _compare_memory(planned: Pages, memory: Memory, name: str) -> list[str]:
     ]
 
 
-@dataclass(frozen=True)
-class Nodes:
-    """The nodes of a launch, and how its ranks are dealt to them.
+def compare_nodes(
+    plan: Plan,
+    witnesses: list[RankWitness],
+    layout: Layout,
+    home: str,
+    known: Sequence[str] = (),
+    *,
+    binds: Binds = "threads",
+) -> list[str]:
+    """Reasons why ``witnesses`` do not prove ``plan`` on each node of ``layout``; an empty list means verified.
 
-    Dealt ``round_robin``, rank r belongs on host r mod ``count``; else hosts hold ``ranks_per_node`` consecutive ranks
-    each. Which host is the first is the launcher's choice. ``home`` is the host that the plan was made on, ``known``
-    the hosts that were asked for, where somebody knows them: they give a missing host its name.
-    """
-
-    count: int
-    ranks_per_node: int
-    round_robin: bool
-    home: str
-    known: tuple[str, ...] = ()
-
-    def position(self, rank: int) -> int:
-        """Which of the nodes ``rank`` belongs on, counted from 0; -1 for a process that has no rank."""
-        if rank < 0:
-            return -1
-        return rank % self.count if self.round_robin else rank // self.ranks_per_node
-
-
-def compare_nodes(plan: Plan, witnesses: list[RankWitness], nodes: Nodes, *, binds: Binds = "threads") -> list[str]:
-    """Reasons why ``witnesses`` do not prove ``plan`` on each of ``nodes``; an empty list means verified.
-
-    ``binds`` is that of :func:`compare`.
+    Which host is the first is the launcher's choice. ``home`` is the host that the plan was made on, ``known`` the
+    hosts that were asked for, where somebody knows them: they give a missing host its name. ``binds`` is that of
+    :func:`compare`.
     """
     shorter = sorted({witness.host for witness in witnesses}, key=len)
     # without a domain and with one it is one host, which the shorter name stands for
     hosts = {name: next(stand_in for stand_in in shorter if same_host(stand_in, name)) for name in shorter}
-    if wrong := _wrong_map(witnesses, hosts, nodes):
+    if wrong := _wrong_map(witnesses, hosts, layout):
         return [wrong]
     reasons = []
-    if absent := set(range(nodes.count)) - {nodes.position(witness.rank) for witness in witnesses}:
-        names = [name for name in nodes.known if not any(same_host(name, host) for host in hosts.values())]
+    if absent := set(range(layout.nodes)) - {layout.node_of(witness.rank) for witness in witnesses}:
+        names = [name for name in known if not any(same_host(name, host) for host in hosts.values())]
         which = f" ({', '.join(names[:SHOWN])}{', …' if len(names) > SHOWN else ''})" if names else ""
-        ranks = (rank for rank in range(nodes.count * nodes.ranks_per_node) if nodes.position(rank) in absent)
+        ranks = (rank for rank in range(layout.ranks) if layout.node_of(rank) in absent)
         reasons.append(
-            f"{numbered('rank', ranks)}, all of {len(absent)} of {nodes.count} nodes{which}, left no witness: "
+            f"{numbered('rank', ranks)}, all of {len(absent)} of {layout.nodes} nodes{which}, left no witness: "
             "they were never started there or were killed, or the node died"
         )
     for host in sorted(set(hosts.values())):
         here = [witness for witness in witnesses if hosts[witness.host] == host]
-        if difference := None if same_host(host, nodes.home) else _other_plan(plan, here, binds):
+        if difference := None if same_host(host, home) else _other_plan(plan, here, binds):
             reasons.append(
-                f"node {host} is another machine than {nodes.home}, where the plan was made: there {plan.placement} is "
+                f"node {host} is another machine than {home}, where the plan was made: there {plan.placement} is "
                 f"{difference}; the nodes of a launch must be equal"
             )
         else:
-            reasons += compare(plan, here, {here[0].host: nodes.ranks_per_node}, binds=binds)
+            reasons += compare(plan, here, {here[0].host: layout.ranks_per_node}, binds=binds)
     return reasons
 
 
@@ -313,19 +309,19 @@ def same_host(first: str, second: str) -> bool:
     return short == long or long.startswith(f"{short}.")
 
 
-def _wrong_map(witnesses: list[RankWitness], hosts: dict[str, str], nodes: Nodes) -> str | None:
+def _wrong_map(witnesses: list[RankWitness], hosts: dict[str, str], layout: Layout) -> str | None:
     """The one line about a rank map that is not as planned. Hosts without any witness are another matter."""
     ranks_by_host = group((hosts[witness.host], witness.rank) for witness in witnesses)
-    positions = [position for ranks in ranks_by_host.values() for position in set(map(nodes.position, ranks))]
+    positions = [position for ranks in ranks_by_host.values() for position in set(map(layout.node_of, ranks))]
     distinct = len(positions) == len(set(positions)) == len(ranks_by_host)
-    if distinct and all(0 <= position < nodes.count for position in positions):
+    if distinct and all(0 <= position < layout.nodes for position in positions):
         return None
-    if nodes.ranks_per_node == 1:
-        planned = f"1 rank on each of {nodes.count} hosts"
-    elif nodes.round_robin:
-        planned = f"rank r on host r mod {nodes.count}"
+    if layout.ranks_per_node == 1:
+        planned = f"1 rank on each of {layout.nodes} hosts"
+    elif layout.round_robin:
+        planned = f"rank r on host r mod {layout.nodes}"
     else:
-        planned = f"{nodes.ranks_per_node} consecutive on each of {nodes.count} hosts"
+        planned = f"{layout.ranks_per_node} consecutive on each of {layout.nodes} hosts"
     shown = [f"{numbered('rank', ranks)} on {host}" for host, ranks in sorted(ranks_by_host.items())]
     more = f" and {len(shown) - SHOWN} more hosts" if len(shown) > SHOWN else ""
     return f"the rank map is not as planned ({planned}): {', '.join(shown[:SHOWN])}{more}"

@@ -209,13 +209,14 @@ def assess(
     used = sum(processes.cpu_s(process) for rank in here for process in processes.everyone(rank))
     meanwhile = Meanwhile() if partner else _between(before.look, after.look, used)
     if after.look.tasks and not partner:
-        figures |= {"housekeeping_s": _rounded(meanwhile.housekeeping_s), "others_s": _rounded(meanwhile.others_s)}
+        figures |= {"housekeeping_s": meanwhile.housekeeping_s, "others_s": meanwhile.others_s}
     seen = {after.host: meanwhile}
     for host in dict.fromkeys(witness.host for witness in witnesses):
         ranks = [witness for witness in witnesses if witness.host == host]
         causes += _assess_host(ranks, machine, figures, seen.get(host, Meanwhile()), partner)
     causes += _assess_driver(before, after, figures)
     causes += _assess_ranks(witnesses, figures, seen, may_sleep)
+    figures = {name: round(value, 6) for name, value in figures.items()}
     named = list(meanwhile.named)
     if (steal := figures.get("steal_fraction", 0.0)) > STEAL_FRACTION:  # the guest cannot name who else had its CPU
         named.append(f"the hypervisor {_percent(steal)} (steal)")
@@ -234,7 +235,7 @@ def _assess_host(
     if not (planned := {cpu for rank in ranks if rank.plan for cpu in rank.plan.cpus} & busy.keys()):
         return []
     resolution, named = TICKS_OFF_S / wall, numbered("CPU", planned)
-    figures["cpu_resolution"] = max(figures.get("cpu_resolution", 0.0), _rounded(resolution))
+    figures["cpu_resolution"] = max(figures.get("cpu_resolution", 0.0), resolution)
     steal = sum(stolen[cpu] for cpu in planned) / len(planned) / wall
     others = (sum(busy[cpu] for cpu in planned) - _ranks_cpu_s(ranks)) / len(planned) / wall
     text = f"the hypervisor took {_percent(steal)} of {named} (steal)"
@@ -253,7 +254,7 @@ def _assess_host(
         text = f"tasks waited for memory {_percent(stall)} of the time (memory pressure)"
         rows.append(("memory_pressure_fraction", stall, MEMORY_PRESSURE_FRACTION, text))
     for name, value, _, _ in rows:
-        figures[name] = max(figures.get(name, 0.0), _rounded(max(0.0, value)))
+        figures[name] = max(figures.get(name, 0.0), value)
     return [cause + where for _, value, limit, cause in rows if value > limit]
 
 
@@ -273,7 +274,7 @@ def _assess_driver(before: Snapshot, after: Snapshot, figures: dict[str, float])
     wall = after.time_s - before.time_s
     if before.pressure_us is not None and after.pressure_us is not None and wall > 0:
         # not a cause: the launcher's own processes wait for a CPU too, and a rank's wait is measured separately
-        figures["cpu_pressure_fraction"] = _rounded(max(0.0, (after.pressure_us - before.pressure_us) / 1e6 / wall))
+        figures["cpu_pressure_fraction"] = max(0.0, (after.pressure_us - before.pressure_us) / 1e6 / wall)
     if before.throttles is not None and after.throttles is not None:
         figures["thermal_throttles"] = throttles = max(0, after.throttles - before.throttles)
         if throttles > 0:
@@ -284,7 +285,7 @@ def _assess_driver(before: Snapshot, after: Snapshot, figures: dict[str, float])
         "load_before": before.load,
         "load": after.load,
     }
-    figures.update({name: _rounded(value) for name, value in both.items() if value is not None})
+    figures.update({name: value for name, value in both.items() if value is not None})
     return causes
 
 
@@ -294,7 +295,7 @@ def _assess_ranks(
     if not witnesses:
         return []
     causes = []
-    figures["delay_fraction"] = _rounded(max(map(_delay, witnesses)))
+    figures["delay_fraction"] = max(map(_delay, witnesses))
     late = [witness for witness in witnesses if _is_late(witness.window, meanwhile.get(witness.host, Meanwhile()))]
     for witness in sorted(late, key=_delay, reverse=True):
         if not _waited_for_its_own(witness, [peer for peer in witnesses if peer.host == witness.host]):
@@ -302,10 +303,9 @@ def _assess_ranks(
             break
     causes += _stopped([rank for rank in witnesses if rank.mpi or not may_sleep], figures)
     swapped = max(witnesses, key=lambda witness: witness.usage.major_faults)
-    faults = swapped.usage.major_faults
     figures["major_faults"] = sum(witness.usage.major_faults for witness in witnesses)
-    if faults > MAJOR_FAULTS:
-        causes.append(f"{_name(swapped)} waited {faults:.0f} times for pages from disk (major faults)")
+    if (faults := swapped.usage.major_faults) > MAJOR_FAULTS:
+        causes.append(f"{_name(swapped)} waited {faults} times for pages from disk (major faults)")
     return causes
 
 
@@ -327,7 +327,7 @@ def _stopped(witnesses: Sequence[RankWitness], figures: dict[str, float]) -> lis
     worst = max(ranks, key=lambda rank: _idle_s(rank) / rank.window.wall_s)
     idle, sleeps = _idle_s(worst), max(1, worst.window.sleeps or 0)
     fraction = idle / worst.window.wall_s
-    figures["idle_fraction"] = _rounded(fraction)
+    figures["idle_fraction"] = fraction
     text = f"{_name(worst)} was stopped {_percent(fraction)} of the time: {idle:.2f} s in {sleeps} pauses, neither "
     is_stop = fraction > IDLE[0] and idle > IDLE[1] and idle / sleeps > STOP_S
     return [text + "running nor waiting for its CPU"] if is_stop else []
@@ -372,7 +372,3 @@ def _name(witness: RankWitness) -> str:
 
 def _percent(fraction: float) -> str:
     return f"{100 * fraction:.1f} %"
-
-
-def _rounded(value: float) -> float:
-    return round(value, 6)

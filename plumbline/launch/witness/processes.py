@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 from msgspec import structs
 
-from plumbline.base import group, paths, schemas
+from plumbline.base import group, paths, programs, schemas
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import cpu_list
 from plumbline.host import proc
@@ -224,7 +224,7 @@ POLICIES = {0: "SCHED_OTHER", 1: "SCHED_FIFO", 2: "SCHED_RR", 3: "SCHED_BATCH", 
 def scheduling_here() -> Scheduling:
     """How the kernel schedules this process."""
     policy = os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK
-    personality = ctypes.CDLL(None).personality(ctypes.c_ulong(0xFFFFFFFF))  # which only asks
+    personality = programs.LIBC.personality(ctypes.c_ulong(0xFFFFFFFF))  # which only asks
     return Scheduling(policy=_policy(policy), nice=os.getpriority(os.PRIO_PROCESS, 0), personality=personality)
 
 

@@ -77,8 +77,8 @@ def build(file: Path, source: Source, stack: Manifest, say: Callable[[str], None
             around = environment(compiles) | dict(source.variables)
             write = abi.write_wrappers if standard else abi.write_fortran
             around["PATH"] = f"{write(compiles, place / 'bin')}:{around['PATH']}"
+            failing = f"the build of {source.label} fails with {compiles.name}"
             for line in checked_out.build:
-                failing = f"the build of {source.label} fails with {compiles.name}"
                 fetch.run_line(line, folder, around, failing, f"{file.name}, build", place / "build.log")
             left = BuiltFiles(str(place / "source"), str(folder), files.states(place / "source", folder))
             files.replace(place / MARK, msgspec.json.encode(left).decode())

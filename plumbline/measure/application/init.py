@@ -34,6 +34,7 @@ from plumbline.launch.witness import processes
 from plumbline.launch.witness.model import RankWitness
 from plumbline.measure.application.readings import Reading, checks, figures, readings, unknown
 from plumbline.parsers.application import CheckRule
+from plumbline.stacks import manifest
 
 RUNS = 3
 #: bytes of a file that is read; folders that are watched; files of a folder that are inputs one by one
@@ -73,7 +74,8 @@ def run(words: Sequence[str], folder: Path) -> Run:
                 around = processes.preloaded(surroundings.of_user(), Path(place))
                 done = subprocess.run(words, cwd=folder, env=around, stdin=stdin, stdout=subprocess.PIPE, check=False)
         except OSError as error:
-            raise PlumbError(f"cannot start {words[0]}: {error.strerror}", "--", "name a program or its path") from None
+            cure = manifest.that_has(words[0]) or "name a program or its path"
+            raise PlumbError(f"cannot start {words[0]}: {error.strerror}", "--", cure) from None
         wall_s = time.monotonic() - began
         seen = processes.observed(processes.documents_in(place)[0])
     text = done.stdout.decode(errors="replace")
@@ -171,8 +173,7 @@ def program(words: Sequence[str], ranks: Sequence[RankWitness], folder: Path) ->
 
 def circumstances(words: Sequence[str], at: int, ranks: Sequence[RankWitness]) -> dict[str, Any]:
     """The keys of the program at word ``at``: MPI, ranks, threads, what binds them, and variables of ``env``."""
-    launched = any(Path(word).name in mpi.WORDS for word in words[:at])
-    uses_mpi = any(rank.mpi for rank in ranks) if ranks else launched
+    uses_mpi = any(rank.mpi for rank in ranks) if ranks else any(Path(word).name in mpi.WORDS for word in words[:at])
     threads = max(map(_workers, ranks), default=1)
     openmp = any(re.search(r"lib(g|i)?omp\d*\.so", Path(each.path).name) for rank in ranks for each in rank.objects)
     variables = dict(word.split("=", 1) for word in words[:at] if re.fullmatch(r"[A-Za-z_]\w*=.*", word))
@@ -296,11 +297,7 @@ def draft(words: Sequence[str], runs: Sequence[Run], folder: Path) -> Draft:
     if lines and PACKAGES in lines[0][0]:
         read.append(PACKAGES)
         keys["environment"] = {**keys.get("environment", {}), "PYTHONPATH": PACKAGES}
-    entries = {
-        "inputs": read,
-        "copy": inputs(first.changed, folder),
-        "stdin": stdin,
-    }
+    entries = {"inputs": read, "copy": inputs(first.changed, folder), "stdin": stdin}
     keys |= {key: value for key, value in entries.items() if value}
     script = next((each for each in words[at + 1 :] if each.endswith(".py")), "") if _PYTHON.match(real.name) else ""
     proposed = figures(known) or [[each] for each in unknown(known)]

@@ -292,8 +292,8 @@ def code_of_commit(file: Path, name: str, variables: Variables = ()) -> Source:
     return Source(folder, repository, commit, variables=variables)
 
 
-def check_out(source: Source, target: Path) -> Path:
-    """Make a clean copy of the code in ``target``, which is not there yet; returns its folder that ``source`` names.
+def check_out(source: Source, target: Path) -> None:
+    """Make a clean copy of the code in ``target``, which is not there yet.
 
     Of a repository it has what is committed, submodules too, and nothing else. Raises :class:`PlumbError` if git
     refuses.
@@ -303,9 +303,8 @@ def check_out(source: Source, target: Path) -> Path:
             source.folder, target, symlinks=True,
             ignore=lambda place, names: [name for name in names if _is_built(Path(place, name))],
         )  # fmt: skip
-        return target
-    git.check_out(source.repository, str(source.commit), target)
-    return target / source.folder.relative_to(source.repository)
+    else:
+        git.check_out(source.repository, str(source.commit), target)
 
 
 def _is_built(path: Path) -> bool:
@@ -320,7 +319,10 @@ def _digest(folder: Path) -> str:
     for file in sorted(path for path in within if not _is_built(path)):
         size += file.stat().st_size
         if size > MOST_BYTES:
-            cure = f"git init there, or move {FILE} to a folder with what is measured alone"
-            raise PlumbError(f"the folder has more than {MOST_BYTES >> 30} GiB of files", str(folder), cure)
+            raise PlumbError(
+                f"the folder has more than {MOST_BYTES >> 30} GiB of files",
+                str(folder),
+                f"git init there, or move {FILE} to a folder with what is measured alone",
+            )
         digest.update(f"{file.relative_to(folder)}\0{files.sha256(file)}\0".encode())
     return digest.hexdigest()

@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import math
+import platform
 import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
@@ -181,7 +182,7 @@ def _of_lines(texts: Sequence[str]) -> Iterator[Reading]:
             series = [[tokens[at] for tokens in run] for run in numbers]
             before, after = line[: number.start()], line[number.end() :]
             grows = all(run == sorted(run, key=lambda token: float(plain_number(token) or 0)) for run in series)
-            label = " ".join(_NUMBER.sub(" ", before).split())
+            label = " ".join(re.sub(rf"\b{re.escape(platform.node())}\b", "", _NUMBER.sub(" ", before)).split())
             if label and grows:  # of several, such as those of each step, the last has all
                 joined = "" if after[:1].isspace() or not after else _literal(after.split()[0])
                 group = f"([-+.{',' * (',' in number[0])}0-9eEdD]+)" if joined else r"(\S+)"
@@ -196,12 +197,13 @@ def _literal(text: str) -> str:
 
 
 def _before(text: str) -> str:
-    """The expression of what stands before a number: any blanks, and other numbers in it."""
+    """The expression of what stands before a number: any blanks, and other numbers and another host's name in it."""
     blank = r"\s" if "\t" in text else " "
     parts = [re.sub(r"\s+", lambda _: f"{blank}+", _literal(part.strip())) for part in _NUMBER.split(text)]
     last = "+" if re.search(r"\w\s+\Z", text) else "*"
     begin = f"{blank}*" if text[:1].isspace() else ""
-    return begin + rf"{blank}*\S+{blank}*".join(parts) + (f"{blank}{last}" if parts[-1] else "")
+    whole = begin + rf"{blank}*\S+{blank}*".join(parts) + (f"{blank}{last}" if parts[-1] else "")
+    return re.sub(rf"(?<!\\)\b{re.escape(_literal(platform.node()))}\b", r"\\S+", whole)
 
 
 def _titles(before: str, count: int) -> list[str]:

@@ -26,7 +26,7 @@ from plumbline.base import files, group, paths, programs, surroundings, terminal
 from plumbline.base.errors import PlumbError
 from plumbline.base.schemas.site import Site
 from plumbline.host import proc
-from plumbline.launch import process, signals
+from plumbline.launch import process
 from plumbline.measure import jobs
 from plumbline.measure.application import build, model
 from plumbline.measure.application.model import Source
@@ -34,9 +34,10 @@ from plumbline.measure.reframe import cases, settings
 from plumbline.measure.reframe.cases import Case
 from plumbline.records import naming, outcome, query
 from plumbline.records.model import Row
-from plumbline.show import brief, show, summary
+from plumbline.show import brief, summary
+from plumbline.show import record as show
 from plumbline.show.report import answer
-from plumbline.show.report.findings import Campaign
+from plumbline.show.report.findings import AGAIN, Campaign
 from plumbline.site.nodes import choice
 from plumbline.stacks import abi
 from plumbline.stacks import manifest as manifests
@@ -113,16 +114,19 @@ def measure(tests: Tests, nodes: Sequence[str] = (), turn: str | None = None) ->
         theirs, options = _configurations(tests.options)
         environment = environment_of_reframe({**_nodes_chosen(here, nodes, turn), **tests.variables}, theirs)
         environment["RFM_STAGE_DIR"] = str(_make_stage(campaign))
-        command = [paths.program("reframe"), *cases.words(tests.files), "-r", "--nocolor", "-S", f"campaign={campaign}"]
         # where there is one host, one case after the other: ReFrame would end a case only after the next has run
-        if all(schedulers.named(part.scheduler).is_one_host for part in (here.partitions if here else [])):
-            command.append("--exec-policy=serial")
-        command += ["-S", f"experiment={tests.experiment}"] if tests.experiment else []
-        command += [f"--reruns={tests.rounds - 1}"] if tests.rounds > 1 else []
-        command += [*_nodes_now(here, options), *options]
+        one_host = all(schedulers.named(part.scheduler).is_one_host for part in (here.partitions if here else []))
+        command = [
+            *(paths.program("reframe"), *cases.words(tests.files), "-r", "--nocolor", "-S", f"campaign={campaign}"),
+            *(["--exec-policy=serial"] if one_host else []),
+            *(["-S", f"experiment={tests.experiment}"] if tests.experiment else []),
+            *([f"--reruns={tests.rounds - 1}"] if tests.rounds > 1 else []),
+            *_nodes_now(here, options),
+            *options,
+        ]
         print(f"campaign {campaign}: {' '.join(command)}", flush=True)
         # The end of a job or of a terminal is an interrupt too; a process in a shell's background ignores SIGINT.
-        for number in signals.handled():
+        for number in programs.interrupting():
             signal.signal(number, signal.default_int_handler)
         begin = time.monotonic()
         code, ended = _follow(command, environment, here.name if here else "", tests)
@@ -142,8 +146,11 @@ def _refuse_blank(here: Site | None) -> None:
     """Raise :class:`PlumbError` for a build folder whose name ReFrame, which starts job scripts itself, would split."""
     folder, parts = str(paths.build()), here.partitions if here else []
     if re.search(r"[\s'\"\\]", folder) and any(not schedulers.named(part.scheduler).has_jobs for part in parts):
-        fault = "the path of the build folder has a blank, a quote or a backslash, and ReFrame starts no script there"
-        raise PlumbError(fault, folder, "name another folder: --build, or PLUMB_BUILD")
+        raise PlumbError(
+            "the path of the build folder has a blank, a quote or a backslash, and ReFrame starts no script there",
+            folder,
+            "name another folder: --build, or PLUMB_BUILD",
+        )
 
 
 def _log() -> Path:
@@ -209,15 +216,23 @@ def environment_of_reframe(variables: Mapping[str, str], theirs: Sequence[str] =
     added = [file for file in os.environ.get("RFM_CONFIG_FILES", "").split(":") if file not in ours]
     configured = [str(settings.file()), *(str(Path(file).absolute()) for file in (*added, *theirs))]
     here = site.claiming(site.load_all())
-    system = {"RFM_SYSTEM": here.name} if here else {}
     for name, value in os.environ.items():
         known = surroundings.row(name)
         if known and known.programs == "refused" and value not in (activated.get(name), reframe_settings.get(name)):
-            fault = f"{name} is set, and ReFrame would not get it: its tests, settings and folders are Plumbline's"
-            raise PlumbError(fault, f"{name}={value}", f"unset {name}, or use reframe itself after . ./activate")
-    options = {site.OPTIONS: "\n".join(site.options())}
-    reframe_settings["RFM_CONFIG_FILES"] = ":".join(configured)
-    return {**system, **os.environ, **paths.variables(), **options, **reframe_settings, **variables}
+            raise PlumbError(
+                f"{name} is set, and ReFrame would not get it: its tests, settings and folders are Plumbline's",
+                f"{name}={value}",
+                f"unset {name}, or use reframe itself after . ./activate",
+            )
+    return {
+        **({"RFM_SYSTEM": here.name} if here else {}),
+        **os.environ,
+        **paths.variables(),
+        site.OPTIONS: "\n".join(site.options()),
+        **reframe_settings,
+        "RFM_CONFIG_FILES": ":".join(configured),
+        **variables,
+    }
 
 
 def _follow(command: list[str], environment: dict[str, str], here: str, tests: Tests) -> tuple[int, list[Case]]:
@@ -349,7 +364,7 @@ def _report(campaign: str, profile: str, code: int, ended: list[Case], seconds: 
     known = Campaign([(record, place) for place, record in enumerate(query.of_rows(mine)[0])])
     took = units.human_seconds(seconds)
     end = [f"{summary.closing(mine)}; {sum(skips.values())} skipped, {len(failed)} failed, in {took}"]
-    if mine and profile in outcome.PROFILES and not part:
+    if mine and profile in outcome.WHOLE and not part:
         end.append(f"Is this machine fine? {answer.sentence(known)}")
     elif known.disturbance:
         end.append(f"{known.disturbance}: the figures say little")
@@ -406,7 +421,7 @@ def _next(mine: Sequence[Row], failed: Sequence[Case], disturbed: bool) -> str |
             f"all that ReFrame says of it, which has no job with words of its own: grep -A 20 'FAILURE INFO' {_log()}"
         )
     if disturbed:
-        return "plumb campaign when nothing else runs; plumb doctor says what disturbs"
+        return AGAIN
     if any(row.verdict == "unreferenced" for row in mine):
         return "two more campaigns; then plumb calibrate makes references of all three"
     return None
@@ -445,8 +460,7 @@ def prepared(
     listing = folder / f"reframe.{state.key}.json"
     files.replace(listing, msgspec.json.encode(runnable).decode())
     variables = {build.VARIABLE: str(listing), build.PATTERN: test or ""}
-    test_file = Path(__file__).with_name("applications.py")
-    return Tests([test_file], runnable.code.name, [], variables, unbuilt=unbuilt)
+    return Tests([Path(__file__).with_name("applications.py")], runnable.code.name, [], variables, unbuilt=unbuilt)
 
 
 def offered_stacks(file: Path | None) -> list[str]:

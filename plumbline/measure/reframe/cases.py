@@ -98,8 +98,7 @@ def explained(cases: Iterable[Case], output: str) -> list[Case]:
     failures = {
         re.sub(r" /[0-9a-f]+ @", " @", label): (f"it failed in ReFrame's phase {phase}", stage)
         for label, phase, stage in _FAILED.findall(output)
-    }
-    failures |= {
+    } | {
         f"{name} @{partition}+{stack}": (_reason(text), stage)
         for name, partition, stack, stage, text in _FAILURE.findall(output)
     }

@@ -89,12 +89,9 @@ def equal_arms(described: Iterable[dict[str, Any]], topologies: Sequence[str]) -
 
 def _equal(left: dict[Any, dict[str, Any]], right: dict[Any, dict[str, Any]], topologies: Sequence[str]) -> bool:
     """Whether the plans of two arms, variants by their other parameters, are equal wherever both have one."""
-    compared = False
-    for first, second in itertools.chain.from_iterable(_plans(left, right, topology) for topology in topologies):
-        if first and second and first != second:
-            return False
-        compared = compared or bool(first and second)
-    return compared
+    plans = itertools.chain.from_iterable(_plans(left, right, topology) for topology in topologies)
+    same = (first == second for first, second in plans if first and second)
+    return next(same, False) and all(same)
 
 
 def _plans(

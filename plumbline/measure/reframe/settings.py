@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from plumbline import mpi, schedulers, site
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError, pick, suggest
 from plumbline.base.schemas.site import Partition, Site
+from plumbline.records import outcome
 from plumbline.site.nodes import choice
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks.manifest import Manifest
@@ -39,9 +41,17 @@ def configuration() -> dict[str, Any]:
     """
     stacks = {manifest.name: manifest for manifest in manifests.load_all()}
     sites = site.load_all()
-    for site_facts in filter(site.is_here, sites):
-        _require_stacks(site_facts, stacks)
+    for site_facts in filter(site.is_here, sites):  # an unknown name is a typo
+        for part in site_facts.partitions:
+            if missing := [name for name in part.stacks if name not in stacks]:
+                raise PlumbError(
+                    f"site {site_facts.name}, partition {part.name}: stack {missing[0]} is not installed",
+                    str(site.folder(site_facts.name) / site.FILE),
+                    f"plumb stack install {missing[0]}, or take it out of the list",
+                )
     offered = {name for site_facts in sites for part in site_facts.partitions for name in part.stacks}
+    paths.reframe().mkdir(parents=True, exist_ok=True)
+    _remove_early_log()
     return {
         "systems": [
             {
@@ -54,9 +64,7 @@ def configuration() -> dict[str, Any]:
             for site_facts in sites
         ],
         "environments": [*map(_environment, stacks.values()), *map(_elsewhere, sorted(offered - stacks.keys()))],
-        "modes": [
-            {"name": name, "options": [f"-t {name}", f"-S profile={name}"]} for name in ("quick", "full", "scaling")
-        ],
+        "modes": [{"name": name, "options": [f"-t {name}", f"-S profile={name}"]} for name in outcome.PROFILES],
         "general": [
             {
                 "check_search_path": [str(paths.suite() / "reframe-tests")],
@@ -67,19 +75,21 @@ def configuration() -> dict[str, Any]:
             }
         ],
         "storage": [{"sqlite_db_file": str(paths.reframe() / "reports/results.db")}],
-        "logging": [_logging()],
+        # of output and performance log ReFrame's defaults hold, or another configuration
+        "logging": [
+            {
+                "handlers": [
+                    {
+                        "type": "file",
+                        "name": str(paths.reframe() / "reframe.log"),
+                        "level": "debug2",
+                        "format": "[%(asctime)s] %(levelname)s: %(check_info)s: %(message)s",
+                        "append": False,
+                    }
+                ]
+            }
+        ],
     }
-
-
-def _require_stacks(site_facts: Site, stacks: dict[str, Manifest]) -> None:
-    """The stacks of this host's own site must be installed; an unknown name is a typo."""
-    for part in site_facts.partitions:
-        if missing := [name for name in part.stacks if name not in stacks]:
-            raise PlumbError(
-                f"site {site_facts.name}, partition {part.name}: stack {missing[0]} is not installed",
-                str(paths.sites() / site_facts.name / "site.yaml"),
-                f"plumb stack install {missing[0]}, or take it out of the list",
-            )
 
 
 def _partition(site_facts: Site, part: Partition) -> dict[str, Any]:
@@ -91,7 +101,7 @@ def _partition(site_facts: Site, part: Partition) -> dict[str, Any]:
         "scheduler": scheduler.reframe_backend(),
         "launcher": "local",  # plumb launch starts the ranks itself
         "environs": [environment_name(stack) for stack in (*part.stacks, *filter(None, also))],
-        "max_jobs": scheduler.reframe_jobs,
+        "max_jobs": 8 if scheduler.has_jobs else 1,  # those on the same node would disturb one another
         "prepare_cmds": [*scheduler.script_begins, *part.prepare],
         "extras": {EXTRAS: _facts(site_facts, part)},
     }
@@ -179,8 +189,7 @@ def extend(
     offered = {name for part in matched for name in part.get("environs", [])} & {item["name"] for item in defined}
     targets = [f"{system}:{part['name']}" for part in matched]
     for name, stack in environments.items():
-        if name not in offered:
-            raise PlumbError(f"system {system} has no environment '{name}'", "environments", suggest(name, offered))
+        pick(dict.fromkeys(offered), name, f"system {system} has no environment '{name}'", "environments")
         ours = _environment(manifests.load(stack))
         for entry in [item for item in defined if item["name"] == name]:
             kept = entry.get("modules", [])
@@ -197,15 +206,9 @@ def extend(
     return extended
 
 
-def _logging() -> dict[str, Any]:
-    """ReFrame's log; its output and its performance log are ReFrame's defaults, or those of another configuration."""
-    folder = paths.reframe()
-    folder.mkdir(parents=True, exist_ok=True)
-    log = {
-        "type": "file",
-        "name": str(folder / "reframe.log"),
-        "level": "debug2",
-        "format": "[%(asctime)s] %(levelname)s: %(check_info)s: %(message)s",
-        "append": False,
-    }
-    return {"handlers": [log]}
+def _remove_early_log() -> None:
+    """ReFrame begins a log in TMPDIR before it reads this configuration, and leaves it there."""
+    begun = sys.modules.get("reframe.core.logging")
+    for file in map(Path, begun.log_files() if begun and begun._logger else ()):
+        if file.name.startswith("rfm-"):
+            file.unlink(missing_ok=True)

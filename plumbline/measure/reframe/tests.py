@@ -22,11 +22,10 @@ from plumbline.launch.prepare import APPLICATION
 from plumbline.measure.reframe.settings import EXTRAS, FEATURE
 from plumbline.measure.reframe.stage import RecordShown, WaitingTest, first_case
 from plumbline.records.model import document
+from plumbline.records.outcome import PROFILES
 from plumbline.records.variant import ApplicationState, Variant, WantedFigure
 from plumbline.site.nodes import choice
 
-#: launches of one variant by profile
-LAUNCHES = {"quick": 3, "full": 5, "scaling": 5}
 #: plumb as a word of a job script
 PLUMB = shlex.quote(paths.suite_program("plumb"))
 #: the Python of the suite, which ReFrame may not run in
@@ -96,7 +95,7 @@ class PlumbTest(RecordShown, WaitingTest):
     quick_placements = variable(tuple, value=("core",), loggable=False)
     #: operations that belong to the quick campaign; none: all of the test's
     quick_operations = variable(tuple, value=(), loggable=False)
-    #: ``quick``, ``full`` or ``scaling`` (``-S profile=full``): launches of a variant, and whether of every stack
+    #: one of ``PROFILES`` (``-S profile=full``): launches of a variant, and whether of every stack
     profile = variable(str, value="quick", loggable=False)
     #: launches of the variant (``-S launches=N``); 0: the profile's
     launches = variable(int, value=0)
@@ -127,8 +126,7 @@ class PlumbTest(RecordShown, WaitingTest):
     def setvar(cls, name: str, value: Any) -> bool:
         """Called by ReFrame for ``-S NAME=VALUE``; it would ignore ``threads``, which is not a variable of a test."""
         metaclass: Any = type(cls)
-        is_known: bool = metaclass.setvar(cls, "threads_asked" if name == "threads" else name, value)
-        return is_known
+        return bool(metaclass.setvar(cls, "threads_asked" if name == "threads" else name, value))
 
     @run_after("init")
     def take_threads(self) -> None:
@@ -148,40 +146,44 @@ class PlumbTest(RecordShown, WaitingTest):
     @run_after("setup")
     def choose_launches(self) -> None:
         """Set the number of launches: the profile's, unless the command line gives one."""
-        if self.profile not in LAUNCHES:
-            raise _refused(f"unknown profile '{self.profile}'", "-S profile", f"one of {', '.join(LAUNCHES)}")
-        self.launches = self.launches or LAUNCHES[self.profile]
+        if self.profile not in PROFILES:
+            raise _refused(f"unknown profile '{self.profile}'", "-S profile", f"one of {', '.join(PROFILES)}")
+        self.launches = self.launches or PROFILES[self.profile]
 
     @run_after("setup")
     def keep_threads(self) -> None:
         """Of a test with the parameter ``threads``, skip the variants with another number than that asked for."""
         requested, parameter = self.threads_asked, type(self).param_space.params.get("threads")
-        if not requested:
+        if not (requested and parameter):
             return
-        if parameter and requested not in parameter.values:
+        if requested not in parameter.values:
             known = ", ".join(str(count) for count in parameter.values)
             raise _refused(
                 f"{type(self).__name__} has no variant of {requested} threads", "-S threads", f"one of {known}"
             )
-        self.skip_if(bool(parameter) and self.threads != requested, f"-S threads={requested}")
+        self.skip_if(self.threads != requested, f"-S threads={requested}")
 
     @run_after("setup")
     def require_benchmark(self) -> None:
         """Skip what this site or this stack cannot run, with the reason."""
-        unknown = (
-            f"no site has facts of partition {self.current_partition.name}: plumb site init, plumbline.reframe.extend"
+        self.skip_if(
+            EXTRAS not in self.current_partition.extras,
+            f"no site has facts of partition {self.current_partition.name}: plumb site init, plumbline.reframe.extend",
         )
-        self.skip_if(EXTRAS not in self.current_partition.extras, unknown)
-        archived = self.facts["archived"] and not self.is_dry_run()
-        self.skip_if(archived, f"site {self.facts['site']} is archived: --dry-run makes its job scripts")
+        self.skip_if(
+            self.facts["archived"] and not self.is_dry_run(),
+            f"site {self.facts['site']} is archived: --dry-run makes its job scripts",
+        )
         stack, offered = (self.stack_facts[name] for name in ("stack", "benchmarks"))
         if offered is None:  # a stack of another site: what it has is not known here, and a dry run need not know
             self.skip_if(not self.is_dry_run(), f"stack {stack} is not installed in this checkout")
         else:
             missing = self.benchmark != APPLICATION and self.benchmark not in offered
             self.skip_if(missing, f"stack {stack} has no {self.benchmark}")
-        without = self.on_devices and offered is not None and self.accelerator is None
-        self.skip_if(without, f"stack {stack} has no accelerator: its MPI library is not known to take GPU memory")
+            self.skip_if(
+                self.on_devices and self.accelerator is None,
+                f"stack {stack} has no accelerator: its MPI library is not known to take GPU memory",
+            )
         self.suit_stack()
 
     def suit_stack(self) -> None:
@@ -240,10 +242,9 @@ class PlumbTest(RecordShown, WaitingTest):
     @run_after("setup")
     def require_references(self) -> None:
         """Fail before measuring if the family has no reference file, because nothing says what is expected."""
-        if self.benchmark == APPLICATION:  # nobody but its people could write one, and plumb calibrate makes it
+        if self.benchmark == APPLICATION or self.is_dry_run():  # of an application plumb calibrate makes one
             return
-        missing = site.references_missing(self.facts["site"], type(self).__name__)
-        if missing and not self.is_dry_run():
+        if missing := site.references_missing(self.facts["site"], type(self).__name__):
             raise PerformanceError(missing)
 
     @run_after("setup")
@@ -321,14 +322,12 @@ class PlumbTest(RecordShown, WaitingTest):
     @property
     def facts(self) -> dict[str, Any]:
         """The facts of the partition."""
-        facts: dict[str, Any] = self.current_partition.extras[EXTRAS]
-        return facts
+        return dict(self.current_partition.extras[EXTRAS])
 
     @property
     def stack_facts(self) -> dict[str, Any]:
         """The facts of the environment's stack."""
-        facts: dict[str, Any] = self.current_environ.extras[EXTRAS]
-        return facts
+        return dict(self.current_environ.extras[EXTRAS])
 
     def optional(self, name: str) -> Any:
         """The test's value of ``name``, or None if it has none."""

@@ -31,9 +31,9 @@ BESIDE = (
 
 def render(data: dict[str, Any]) -> str:
     """The page that shows ``data``; its title is ``data["title"]``. The same ``data`` gives the same text."""
-    library, script, style = _script_text(_library()), _script_text(_page_script()), _style()
-    parts = {"style": style, "library": library, "script": script}
-    return _page("inside", parts, data, policy([library, script], style), "application/json", embed(data))
+    parts = _parts()
+    scripts = [_script_text(parts[use]) for use in ("library", "script")]
+    return _page("inside", parts, data, policy(scripts, parts["style"]), "application/json", embed(data))
 
 
 @dataclass(frozen=True)
@@ -52,18 +52,25 @@ class Shared:
         ``way`` is the relative path from the page to their folder. The data is compressed, which makes a page of a
         campaign about eight times smaller.
         """
-        parts = {name: html.escape(way + file) for name, file in self.names.items()}
         packed = base64.b64encode(gzip.compress(_json(data).encode(), mtime=0)).decode()
-        return _page("beside", parts, data, BESIDE, "application/gzip", packed)
+        return _page(
+            "beside",
+            {name: html.escape(way + file) for name, file in self.names.items()},
+            data,
+            BESIDE,
+            "application/gzip",
+            packed,
+        )
 
 
 def shared() -> Shared:
     """The files that pages need beside them."""
-    texts = {"style": (_style(), "css"), "library": (_library(), "js"), "script": (_page_script(), "js")}
+    texts = _parts()
     names = {
-        use: f"{use}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.{kind}" for use, (text, kind) in texts.items()
+        use: f"{use}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.{'css' if use == 'style' else 'js'}"
+        for use, text in texts.items()
     }
-    return Shared(names, {names[use]: text for use, (text, _) in texts.items()})
+    return Shared(names, {names[use]: text for use, text in texts.items()})
 
 
 def _page(form: str, parts: dict[str, str], data: dict[str, Any], rules: str, kind: str, embedded: str) -> str:
@@ -79,18 +86,14 @@ def _page(form: str, parts: dict[str, str], data: dict[str, Any], rules: str, ki
     return _fill((ASSETS / "page.html").read_text(encoding="utf-8"), whole)
 
 
-def _library() -> str:
-    return LIBRARY.read_text(encoding="utf-8")
-
-
-def _page_script() -> str:
-    """The scripts of a page as a single text: they share a scope that is theirs alone, and wait for the data."""
+def _parts() -> dict[str, str]:
+    """Style, chart library and script of pages: the scripts share a scope that is theirs alone, and wait for data."""
     scripts = "\n".join((ASSETS / "js" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
-    return f"(async () => {{\n'use strict';\n{scripts}}})();\n"
-
-
-def _style() -> str:
-    return (ASSETS / "style.css").read_text(encoding="utf-8")
+    return {
+        "style": (ASSETS / "style.css").read_text(encoding="utf-8"),
+        "library": LIBRARY.read_text(encoding="utf-8"),
+        "script": f"(async () => {{\n'use strict';\n{scripts}}})();\n",
+    }
 
 
 def policy(scripts: list[str], style: str) -> str:

@@ -137,8 +137,7 @@ def lanes(labels: Sequence[str]) -> Block:
 def scale(values: Sequence[float], unit: str, low: float | None = None) -> Block:
     """The ends of the scale of colours of ``values``: from the least one, or from ``low``."""
     ends = [min(values) if low is None else low, max(values)]
-    text = [f"{units.digits(ends[1])} {unit}", units.digits(ends[0]) if ends[0] else "0"]
-    return {"ends": ends, "text": text}
+    return {"ends": ends, "text": [f"{units.digits(ends[1])} {unit}", units.digits(ends[0]) if ends[0] else "0"]}
 
 
 def colour(number: int) -> str:
@@ -153,6 +152,9 @@ def palette(names: Iterable[str]) -> dict[str, str]:
 
 def line(number: int, **parts: Any) -> dict[str, Any]:
     """The look of a line with mark and dash of that number."""
-    dash = {"type": DASHES[number % len(DASHES)], "width": 1.6}
-    shown = {"symbol": MARKS[number % len(MARKS)], "lineStyle": dash, "emphasis": {"focus": "series"}}
+    shown = {
+        "symbol": MARKS[number % len(MARKS)],
+        "lineStyle": {"type": DASHES[number % len(DASHES)], "width": 1.6},
+        "emphasis": {"focus": "series"},
+    }
     return {"type": "line", **shown, **parts}

@@ -101,7 +101,6 @@ def devices(records: Sequence[Record]) -> Block:
 
 def _drawn(rows: list[tuple[str, ...]], known: Devices, hosts: set[str]) -> list[Piece]:
     on, labels = ", ".join(sorted(hosts)), [device.label for device in known.devices]
-    ways = [(label, *words) for label, words in zip(labels, known.ways, strict=True)]
     return [
         block("heading", on),
         table(
@@ -111,7 +110,11 @@ def _drawn(rows: list[tuple[str, ...]], known: Devices, hosts: set[str]) -> list
         ),
         len(rows) > 1
         and [
-            table(f"Ways between devices of {on}", ["", *labels], ways),
+            table(
+                f"Ways between devices of {on}",
+                ["", *labels],
+                [(label, *words) for label, words in zip(labels, known.ways, strict=True)],
+            ),
             block("bullets", *(f"{word}: {meaning}" for word, meaning in meanings(known))),
         ],
     ]

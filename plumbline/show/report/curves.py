@@ -140,8 +140,11 @@ def _toggled(pictures: dict[str, list[dict[str, Any]]]) -> Block:
     marks: list[tuple[str, Piece]] = [
         (name, block("icon", look=f"mark mark-{place % len(blocks.MARKS)}")) for place, name in enumerate(placements)
     ]
-    charts = [_picture(key, plotted, placements) for key, plotted in pictures.items()]
-    return block("toggled", *charts, groups=[("Stack", stacks), ("Placement", marks)])
+    return block(
+        "toggled",
+        *(_picture(key, plotted, placements) for key, plotted in pictures.items()),
+        groups=[("Stack", stacks), ("Placement", marks)],
+    )
 
 
 def _picture(key: str, plotted: Sequence[dict[str, Any]], placements: Sequence[str]) -> Block:

@@ -26,9 +26,8 @@ from plumbline.show.report.collectives import collectives
 from plumbline.show.report.curves import messages
 from plumbline.show.report.entry import PARTS, Shared, entry, severity
 from plumbline.show.report.findings import Campaign, findings, stacks
-from plumbline.show.report.launches import launches
-from plumbline.show.report.overview import head, left_out, others, overview
-from plumbline.show.report.placements import placements
+from plumbline.show.report.launches import launches, placements
+from plumbline.show.report.overview import head, left_out, other_measurements, overview
 from plumbline.show.report.stream import stream
 
 Item = TypeVar("Item", bound=AnyRecord)
@@ -39,31 +38,25 @@ MAX_RECORDS = 1000
 SECTIONS: Extension[[Sequence[Record], Sequence[Row]], Block] = Extension("report.sections")
 
 
-@dataclass(frozen=True)
-class Scope:
-    """The subject of a page, and its missing parts.
-
-    ``outcome`` comes from :mod:`plumbline.records.outcome`; ``damages`` name lines of the results that could not be
-    read; ``left_out`` counts records of the campaign beyond the room of a page, ``left_out_invalid`` those of them that
-    are not valid; ``notes`` are those of the site, ``others`` its records that were measured for something else.
-    """
-
-    site: str
-    campaign: str | None = None
-    outcome: dict[str, Any] | None = None
-    damages: Sequence[str] = ()
-    left_out: int = 0
-    left_out_invalid: int = 0
-    notes: Sequence[Note] = ()
-    others: Sequence[Row] = ()
-
-
 def document(
-    scope: Scope, records: Sequence[Record], past: Sequence[Row] | None = None, rows: Sequence[Row] = ()
+    site: str,
+    records: Sequence[Record],
+    past: Sequence[Row] | None = None,
+    rows: Sequence[Row] = (),
+    *,
+    campaign: str | None = None,
+    ended: dict[str, Any] | None = None,
+    older: tuple[int, int] = (0, 0),
+    damages: Sequence[str] = (),
+    notes: Sequence[Note] = (),
+    others: Sequence[Row] = (),
 ) -> dict[str, Any]:
     """Everything a page shows: ``records`` in full, ``past`` (rows, oldest first) as history, sections of extras.
 
-    Those are made from the records and from ``rows``, those of the campaign and the past.
+    Those are made from the records and from ``rows``, those of the campaign and the past. ``ended`` comes from
+    :mod:`plumbline.records.outcome`; ``older`` counts records of the campaign beyond the room of a page, and those of
+    them that are not valid; ``damages`` name lines of the results that could not be read; ``notes`` are those of the
+    site, ``others`` its records that were measured for something else.
 
     Numbers are those of the records; one that is not finite becomes a word.
     """
@@ -72,12 +65,12 @@ def document(
     entries = [entry(record, shared) for record in records]
     numbered = [(record, number) for number, record in enumerate(records)]
     usable = [(record, number) for record, number in numbered if record.is_valid]
-    campaign = Campaign(numbered)
-    trends = None if past is None else history.history(past, scope.notes)
+    measured = Campaign(numbered)
+    trends = None if past is None else history.history(past, notes)
     sections = [
-        stacks(campaign),
-        overview(scope.site, numbered),
-        left_out(numbered, scope.outcome, (scope.left_out, scope.left_out_invalid), scope.damages),
+        stacks(measured),
+        overview(site, numbered),
+        left_out(numbered, ended, older, damages),
         placements(usable),
         stream(usable),
         messages(usable),
@@ -87,23 +80,23 @@ def document(
         *SECTIONS([record for record, _ in usable], rows),
         work(usable),
         launches(usable),
-        *([] if trends is None else [history.section(trends, campaign.numbers, "is of another campaign: plumb show")]),
-        *([others(scope.site, scope.others)] if scope.others else []),
+        *([] if trends is None else [history.section(trends, measured.numbers, "is of another campaign: plumb show")]),
+        *([other_measurements(site, others)] if others else []),
         devices(records),
         circumstances({kind: shared.items(kind) for kind in PARTS}),
     ]
     is_own = bool(records) and all(record.variant.application for record in records)  # no test of the suite is missing
     shown = {
-        "title": f"Plumbline report: {scope.site} {scope.campaign or ''}".strip(),
+        "title": f"Plumbline report: {site} {campaign or ''}".strip(),
         "heading": "Plumbline report",
-        "head": head(scope.site, scope.campaign, records, scope.outcome, shared.items("suite")),
+        "head": head(site, campaign, records, ended, shared.items("suite")),
         "history": len(trends["series"]) if trends else 0,
-        "answer": sentence(campaign),
+        "answer": sentence(measured),
         "entries": entries,
         "shared": shared.items(""),
         "sections": [
-            answer(campaign),
-            findings(campaign),
+            answer(measured),
+            findings(measured),
             *sorted(
                 (section for section in sections if not (is_own and section.get("empty"))),
                 key=lambda section: bool(section.get("empty")),
@@ -158,21 +151,20 @@ def compose(
 
     def page_of(some: Sequence[AnyRecord], odd: Sequence[Damage]) -> dict[str, Any]:
         there = {item.id for item in some}
-        scope = Scope(
+        every = {row.id: row for row in (*(past or ()), *others, *chosen)}
+        return document(
             site,
-            campaign,
-            ended,
+            [record for record in records if record.id in there],
+            None if past is None else [row for row in past if row.id in there],
+            sorted(every.values(), key=lambda row: row.time),
+            campaign=campaign,
+            ended=ended,
+            older=(len(left_out), sum(not row.is_valid for row in left_out)),
             # without the path of this machine before the results folder
             damages=[f"{item.file.name}:{item.line}: {item.reason}" for item in (*distinct_damages, *odd)],
-            left_out=len(left_out),
-            left_out_invalid=sum(not row.is_valid for row in left_out),
             notes=notes,
             others=others,
         )
-        followed = None if past is None else [row for row in past if row.id in there]
-        whole = [record for record in records if record.id in there]
-        every = {row.id: row for row in (*(past or ()), *others, *chosen)}
-        return document(scope, whole, followed, sorted(every.values(), key=lambda row: row.time))
 
     items: list[AnyRecord] = [*(past or ()), *records]
     whole_page, odd = without_odd(page_of, list({item.id: item for item in items}.values()))

@@ -48,7 +48,6 @@ def entry(record: Record, shared: Shared) -> dict[str, Any]:
         shared.keep(item, kind)
     launches, started = parts.launches(record)
     verdict, placed = record.final_verdict, naming.placement(record.placement)
-    none = block("paragraph", "None: a record that is not verified has no figures.")
     tails = [
         block("folded", block("output", launch.output_tail), title=f"End of the output of launch {launch.order}")
         for launch in record.launches
@@ -65,7 +64,12 @@ def entry(record: Record, shared: Shared) -> dict[str, Any]:
                 block("strong", "Not valid" if record.is_verified else "Not verified"),
                 block("bullets", *record.faults),
             ),
-            _part("Figures", parts.FIGURES.block(parts.figures(record)) if record.figures else none),
+            _part(
+                "Figures",
+                parts.FIGURES.block(parts.figures(record))
+                if record.figures
+                else block("paragraph", "None: a record that is not verified has no figures."),
+            ),
             _part("Launches", bool(record.figures) and _picture(record), launches.block(started), *tails),
             _part("Placement", *_placement(record, placed, shared)),
             _part("Repeat it", *_repeat(record)),
@@ -142,8 +146,11 @@ def _cpus(record: Record) -> Block | None:
         online = [range(cpu, cpu + 1) for cpu in sorted(planned)]
     if not 0 < sum(part.stop - part.start for part in online) <= MOST_CPUS:
         return None
-    about = "small: CPU; large: rank.thread, ∗ any rank, · unused"
-    return block("cpus", about, cpus=[(cpu, planned.get(cpu, "")) for part in online for cpu in part])
+    return block(
+        "cpus",
+        "small: CPU; large: rank.thread, ∗ any rank, · unused",
+        cpus=[(cpu, planned.get(cpu, "")) for part in online for cpu in part],
+    )
 
 
 def _repeat(record: Record) -> list[Piece]:

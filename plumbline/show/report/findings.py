@@ -15,9 +15,8 @@ from typing import NamedTuple
 from plumbline.base import group, units
 from plumbline.judge import agreement, hybrid
 from plumbline.judge.agreement import Claim
-from plumbline.judge.compare import Cell, Comparison, Line, compare
+from plumbline.judge.compare import Cell, Comparison, Line, Side, compare
 from plumbline.judge.expectations import Expectation, Fault, called, disturber, expectations, faults
-from plumbline.judge.sides import Side
 from plumbline.records.launch import kind as kind_of
 from plumbline.records.model import Record
 from plumbline.show.compare import figures
@@ -32,6 +31,8 @@ NOTABLE = 1.25
 SHORT = "likely cause"
 #: how a remark begins by which a kernel says that its warm-up ended before its calls took the same time
 UNSTEADY = "not steady"
+#: the next step where most launches were disturbed
+AGAIN = "plumb campaign when nothing else runs; plumb doctor says what disturbs"
 
 
 class CampaignFinding(NamedTuple):
@@ -217,7 +218,8 @@ def disturbed(campaign: Campaign) -> Iterator[CampaignFinding]:
         return
     kinds = Counter(kind for launch in hit for kind in {kind_of(cause) for cause in launch.disturbance.causes})
     causes = ", ".join(f"{kind} ({count})" for kind, count in kinds.most_common(3))
-    yield CampaignFinding(f"{len(hit)} of {units.counted(len(launches), 'launch')} were disturbed: {causes}", None)
+    text = f"{len(hit)} of {units.counted(len(launches), 'launch')} were disturbed: {causes}"
+    yield CampaignFinding(f"{text}; next: {AGAIN}" if campaign.disturbance else text, None)
 
 
 def shortfalls(campaign: Campaign) -> Iterator[CampaignFinding]:

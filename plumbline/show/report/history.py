@@ -116,7 +116,6 @@ def section(trends: dict[str, Any], targets: Mapping[str, Piece], lost: str) -> 
     """The section of the ``trends`` of :func:`history`; a point opens the target of its record, else shows ``lost``."""
     series, single = trends["series"], trends["single"]
     table, cells = SERIES.of("page", series)
-    charts = [_chart(trend, trends["notes"], targets, lost) for trend in series]
     words = [
         single and f"{single} series of one point {'is' if single == 1 else 'are'} not shown.",
         trends["left_out"] and f"{trends['left_out']} more series are left out: plumb history shows them.",
@@ -138,7 +137,9 @@ def section(trends: dict[str, Any], targets: Mapping[str, Piece], lost: str) -> 
             "is": "picker",
             "caption": table.caption,
             "columns": table.heads(),
-            "options": list(zip(cells, charts, strict=True)),
+            "options": list(
+                zip(cells, [_chart(trend, trends["notes"], targets, lost) for trend in series], strict=True)
+            ),
             "first": SHOWN,
             "placeholder": "test, stack, figure …",
         },
@@ -153,7 +154,6 @@ def _chart(trend: Trend, notes: Sequence[Sequence[str]], targets: Mapping[str, P
     times, values, records = series.times, series.values, series.index
     factor, unit = units.scale(max(values), series.unit or "")
     changes = {alarm["index"]: alarm for alarm in trend.judged.alarms}
-    ends = [0, *map(records.index, changes), len(values)]
     marks = [(place, text) for time, text in notes if (place := sum(at < time for at in times)) and place < len(times)]
     table = Table[tuple[str, float, str]](
         series.name,
@@ -180,7 +180,7 @@ def _chart(trend: Trend, notes: Sequence[Sequence[str]], targets: Mapping[str, P
         y={"name": f"{figure}, {unit}"},
         levels=[
             [[at, statistics.median(values[begin:end]) / factor] for at in (begin, end - 1)]
-            for begin, end in pairwise(ends)
+            for begin, end in pairwise([0, *map(records.index, changes), len(values)])
         ],
         marks=[
             *(

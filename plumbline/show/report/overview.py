@@ -128,7 +128,7 @@ def _row(record: Record, lines: Sequence[tuple[Sequence[Piece], Sequence[Any]]],
     }
 
 
-def others(site: str, rows: Sequence[Row]) -> Block:
+def other_measurements(site: str, rows: Sequence[Row]) -> Block:
     """What else ``rows``, those beside the campaign that is shown, were measured for: the newest ones."""
     groups = group((row.campaign or row.session, row) for row in rows)
     newest = sorted(groups.items(), key=lambda item: item[1][0].time, reverse=True)[:MOST_OTHERS]

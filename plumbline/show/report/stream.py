@@ -63,11 +63,18 @@ def _matrices(kernel: str, cells: Sequence[Drawn]) -> list[Piece]:
     """One table per stack and number of threads, all in one scale of colours, from nothing: noise must not fill it."""
     high = max(point.figure.value for point in cells)
     factor, unit = units.scale(high, cells[0].figure.unit)
-    groups = group(((_thread_count(point) or 0, point.stack), point) for point in cells)
     return [
         block("heading", f"{kernel} by threads, CPU node and memory node, {unit}"),
         block("scale", "0 ", f" {units.digits(high / factor)} {unit}"),
-        block("matrices", *(_matrix(members, factor, high) for _, members in sorted(groups.items()))),
+        block(
+            "matrices",
+            *(
+                _matrix(members, factor, high)
+                for _, members in sorted(
+                    group(((_thread_count(point) or 0, point.stack), point) for point in cells).items()
+                )
+            ),
+        ),
     ]
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from plumbline import schedulers
 from plumbline.base.errors import PlumbError, pick
 from plumbline.base.schemas.site import Partition, Site
-from plumbline.schedulers import Node, Scheduler, names
+from plumbline.schedulers import Node, names
 
 #: for every partition that jobs are pinned in: ``PLUMB_PIN_JOBS=cpu=node7,gpu=node9``
 PIN_JOBS = "PLUMB_PIN_JOBS"
@@ -46,8 +46,9 @@ def explicit(site: Site, assignments: list[str]) -> dict[str, str]:
         if not equals:
             name, node = next(iter(parts)), item
             if len(parts) > 1:
-                cure = f"write PARTITION={item}: {', '.join(parts)}"
-                raise PlumbError(f"'{item}' names no partition", "--node", cure)
+                raise PlumbError(
+                    f"'{item}' names no partition", "--node", f"write PARTITION={item}: {', '.join(parts)}"
+                )
         usable = _usable(pick(parts, name, f"no partition '{name}'", f"site {site.name}"))
         if node not in usable:
             raise PlumbError(f"{node} cannot be used", f"partition {name}", f"these can: {names.fold(usable)}")
@@ -79,16 +80,18 @@ def turn(site: Site, position: str) -> dict[str, str]:
 
 def require(part: Partition, cure: str) -> None:
     """Raise :class:`PlumbError` where no job can be put on a chosen node."""
-    scheduler = schedulers.named(part.scheduler)
-    if not scheduler.can_pin:
-        fault = f"jobs of {scheduler.name} cannot be put on a node that is named"
+    if not schedulers.named(part.scheduler).can_pin:
+        fault = f"jobs of {part.scheduler} cannot be put on a node that is named"
         raise PlumbError(fault, f"partition {part.name}", cure)
 
 
-def of_partition(part: Partition) -> list[Node]:
-    """The nodes of a partition, by name, as its scheduler has them; raises :class:`PlumbError` where it has none."""
-    scheduler = schedulers.named(part.scheduler)
-    return schedulers.nodes(scheduler, scheduler.queue(None, part.access), part.hosts, part.access)
+def of_partition(part: Partition, options: Sequence[str] = ()) -> list[Node]:
+    """The nodes of a partition, by name, as its scheduler has them for jobs with further ``options``.
+
+    Raises :class:`PlumbError` where it has none.
+    """
+    scheduler, access = schedulers.named(part.scheduler), [*part.access, *options]
+    return schedulers.nodes(scheduler, scheduler.queue(None, access), part.hosts, access)
 
 
 def _usable(part: Partition) -> list[str]:
@@ -120,10 +123,9 @@ def survey(site: Site, options: Sequence[str] = ()) -> tuple[dict[str, int], lis
     counts: dict[str, int] = {}
     lines = []
     for part in site.partitions:
-        scheduler = schedulers.named(part.scheduler)
-        if scheduler.is_one_host:
+        if schedulers.named(part.scheduler).is_one_host:
             continue
-        nodes = _settled(scheduler, part.hosts, [*part.access, *options])
+        nodes = _settled(part, options)
         broken = [node for node in nodes if not node.usable]
         lines += [f"{node.name} is {node.state}{f': {node.reason}' if node.reason else ''}" for node in broken]
         if (good := len(nodes) - len(broken)) < part.nodes_offered:
@@ -132,12 +134,11 @@ def survey(site: Site, options: Sequence[str] = ()) -> tuple[dict[str, int], lis
     return counts, lines
 
 
-def _settled(scheduler: Scheduler, hosts: Sequence[str], access: Sequence[str]) -> list[Node]:
+def _settled(part: Partition, options: Sequence[str]) -> list[Node]:
     times, pause = PATIENCE
-    queue = scheduler.queue(None, access)
-    nodes = schedulers.nodes(scheduler, queue, hosts, access)
+    nodes = of_partition(part, options)
     while times and any(node.state.rstrip("*") == "unknown" for node in nodes):
         times -= 1
         time.sleep(pause)
-        nodes = schedulers.nodes(scheduler, queue, hosts, access)
+        nodes = of_partition(part, options)
     return nodes

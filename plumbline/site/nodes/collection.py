@@ -5,6 +5,7 @@ Sound files are read, damaged ones are named.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import secrets
 import socket
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline import schedulers
-from plumbline.base import files, paths, schemas
+from plumbline.base import csv_input, files, paths, schemas
 from plumbline.base.errors import PlumbError
 from plumbline.host import collector
 from plumbline.schedulers import names
@@ -25,6 +26,7 @@ from plumbline.site.nodes.model import Node
 #: the note of the collection (nodes asked, times), beside the answers
 JOB = ".job.json"
 CURE = "plumb nodes facts collects them"
+AGAIN = "collect the facts again"
 #: minutes that the job asks the scheduler for: the collector takes seconds
 MINUTES = 5
 
@@ -51,17 +53,17 @@ class FactsRequest:
 
     def job(self) -> schedulers.Job:
         """The scheduler's job for it."""
-        log = self.output / ".job.log"
-        access = names.access(self.access)
+        log, access = self.output / ".job.log", names.access(self.access)
         return schedulers.Job("plumb-facts", self.size(), log, access, self.nodes, self.queue, MINUTES)
 
     def program(self, host: str | None = None) -> list[str]:
         """The collector as a command; for ``host``, if the node calls itself otherwise."""
-        words = [self.python, "-I", str(Path(collector.__file__).resolve()), "--output", str(self.output), "--job"]
-        words.append(self.collection)
-        if paths.binder().exists():
-            words += ["--topology-program", str(paths.binder().resolve())]
-        return [*words, "--host", host] if host else words
+        return [
+            *(self.python, "-I", str(Path(collector.__file__).resolve())),
+            *("--output", str(self.output), "--job", self.collection),
+            *(["--topology-program", str(paths.binder().resolve())] if paths.binder().exists() else []),
+            *(["--host", host] if host else []),
+        ]
 
 
 def collect(request: FactsRequest) -> Done:
@@ -72,21 +74,17 @@ def collect(request: FactsRequest) -> Done:
     """
     for name in request.nodes:
         names.host(name, "--node")
-    try:
+    with files.writing("the facts", request.output):
         request.output.mkdir(parents=True, exist_ok=True, mode=0o750)
-    except OSError as error:
-        raise PlumbError(f"cannot make the folder: {error.strerror}", str(request.output), "name another") from None
     began = time.time()
     done = schedulers.named(request.scheduler).run_on_every_node(request.job(), request.program, request.limit)
     note = {
         "job": request.collection, "scheduler": request.scheduler, "queue": request.queue, "asked": list(request.nodes),
         "size": request.size(), "began": began, "ended": time.time(),
     }  # fmt: skip
-    try:
+    with files.writing("the facts", request.output):
         files.replace(request.output / JOB, json.dumps(note, indent=1) + "\n")
         (request.output / JOB).chmod(0o640)
-    except OSError as error:
-        raise PlumbError(f"cannot write: {error.strerror}", str(request.output), "free space") from None
     return done
 
 
@@ -126,16 +124,15 @@ def folder(place: Path) -> Facts:
             node = schemas.convert("node", schemas.parse_json(file.read_text(encoding="utf-8")), Node, str(file))
         except (OSError, ValueError) as error:
             facts.damaged[file.name] = f"not readable as JSON: {error}"
-            continue
         except PlumbError as error:
             facts.damaged[file.name] = error.message
-            continue
-        if node.host != file.stem:
-            facts.damaged[file.name] = f"holds facts of {node.host}"
-        elif facts.job and node.job is not None and node.job != facts.job["job"]:
-            facts.silent[file.stem] = "no answer; its file is of an earlier collection"
         else:
-            facts.nodes[node.host] = node
+            if node.host != file.stem:
+                facts.damaged[file.name] = f"holds facts of {node.host}"
+            elif facts.job and node.job is not None and node.job != facts.job["job"]:
+                facts.silent[file.stem] = "no answer; its file is of an earlier collection"
+            else:
+                facts.nodes[node.host] = node
     if not facts.nodes:
         why = "; ".join(f"{name}: {reason}" for name, reason in sorted(facts.damaged.items())[:3])
         raise PlumbError(f"no facts of any node{f' ({why})' if why else ''}", str(place), CURE)
@@ -154,28 +151,17 @@ def folder(place: Path) -> Facts:
 def topology(facts: Facts, host: str) -> str | None:
     """hwloc XML of a node that answered; None if it has none. Raises :class:`PlumbError` if it cannot be read."""
     file = facts.folder / f"{host}.xml"
-    try:
-        text = file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise PlumbError(f"cannot read the topology: {error}", str(file), "collect the facts again") from None
+    text = csv_input.text(file, "topology", AGAIN) if file.exists() else ""
     return text if "<topology" in text else None
 
 
 def _job(file: Path) -> dict[str, Any]:
-    try:
-        text = file.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    if not file.exists():
         return {}
-    except OSError as error:
-        raise PlumbError(f"cannot read: {error.strerror}", str(file), "correct its permissions") from None
-    try:
+    text = csv_input.text(file, "note of the collection", AGAIN)
+    with contextlib.suppress(ValueError):
         job = schemas.parse_json(text)
-        sound = isinstance(job, dict) and {"job", "asked", "size", "began", "ended"} <= set(job)
-        sound = sound and all(names.HOST.fullmatch(str(name)) for name in job["asked"])
-    except ValueError:
-        sound = False
-    if not sound:
-        raise PlumbError("not the note of a collection", str(file), "collect the facts again")
-    return dict(job)
+        is_note = isinstance(job, dict) and {"job", "asked", "size", "began", "ended"} <= job.keys()
+        if is_note and all(names.HOST.fullmatch(str(name)) for name in job["asked"]):
+            return dict(job)
+    raise PlumbError("not the note of a collection", str(file), AGAIN)

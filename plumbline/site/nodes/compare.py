@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,8 @@ class Comparison:
 
 def compare(facts: Facts) -> Comparison:
     """Group the nodes that are alike and name the differences of the others; nodes without an answer come first."""
-    prints = fingerprints(facts.nodes)
+    sizes = _memory_classes(node.memory_bytes for node in facts.nodes.values())
+    prints = {name: _fingerprint(node, sizes) for name, node in facts.nodes.items()}
     members = group((tuple(fingerprint.values()), name) for name, fingerprint in prints.items())
     groups = sorted(map(sorted, members.values()), key=lambda alike: (-len(alike), alike))
     norm = prints[groups[0][0]]
@@ -91,16 +92,15 @@ def compare(facts: Facts) -> Comparison:
         if here != norm[quantity]
         for name in alike
     )
-    differences = _absent(facts)
+    differences = [*_absent(facts)]
     for (quantity, here), others in sorted(apart.items(), key=lambda item: (len(item[1]), item[1], item[0])):
         usual = norm[quantity]
         differences.append(Difference(sorted(others), quantity, here, usual, counts[quantity][usual]))
     times = {name: node.time for name, node in facts.nodes.items()}
     differences += clocks(times, facts.job)
     spread = max(times.values()) - min(times.values())
-    answered = len(facts.nodes)
-    requested = answered + len(facts.damaged) + len(facts.silent) + facts.unnamed()
-    return Comparison(groups, norm, differences, spread, answered, requested)
+    requested = len(facts.nodes) + len(facts.damaged) + len(facts.silent) + facts.unnamed()
+    return Comparison(groups, norm, differences, spread, len(facts.nodes), requested)
 
 
 def against(facts: Facts, scheduler: str) -> tuple[list[Difference], list[str]]:
@@ -118,8 +118,10 @@ def against(facts: Facts, scheduler: str) -> tuple[list[Difference], list[str]]:
         gpus = len([gpu for gpu in node.gpus if gpu.pci_class in COMPUTE])
         has = Believed(node.packages, node.cores, node.threads, node.memory_bytes, gpus)
         # the system needs some memory; PBS counts cores or hardware threads, as its site does
-        fits: dict[str, Container[int | None]] = {"memory": range(int(0.9 * (has.memory or 0)), (has.memory or 0) + 1)}
-        fits |= {"threads": (has.threads, has.cores)} if thought.cores is None else {}
+        fits: dict[str, Container[int | None]] = {
+            "memory": range(int(0.9 * (has.memory or 0)), (has.memory or 0) + 1),
+            **({"threads": (has.threads, has.cores)} if thought.cores is None else {}),
+        }
         for quantity, here, usual in zip(Believed._fields, has, thought, strict=True):
             if here is not None and usual is not None and usual not in fits.get(quantity, (here,)):
                 unit, word = (2**30, " GiB") if quantity == "memory" else (1, "")
@@ -129,13 +131,8 @@ def against(facts: Facts, scheduler: str) -> tuple[list[Difference], list[str]]:
     return [Difference(every, *words) for words, every in apart.items()], lines
 
 
-def fingerprints(nodes: Mapping[str, Node]) -> dict[str, Fingerprint]:
-    """The properties that are equal on like nodes, as words for people; every node has the same keys in one order."""
-    sizes = _memory_classes([node.memory_bytes for node in nodes.values()])
-    return {name: _fingerprint(node, sizes) for name, node in nodes.items()}
-
-
 def _fingerprint(node: Node, sizes: dict[int, int]) -> Fingerprint:
+    """The properties that are equal on like nodes, as words for people; every node has the same keys in one order."""
     knobs, size = node.knobs, node.memory_bytes
     return {
         "CPU": _said(node.cpu.model),
@@ -159,14 +156,13 @@ def _fingerprint(node: Node, sizes: dict[int, int]) -> Fingerprint:
     }
 
 
-def clocks(times: Mapping[str, float], job: Mapping[str, Any]) -> list[Difference]:
+def clocks(times: Mapping[str, float], job: Mapping[str, Any]) -> Iterator[Difference]:
     """Nodes whose clock is off by more than :data:`CLOCK`.
 
     ``times`` are the time stamps by node, in seconds since 1970. One outside the time in which the starting host saw
     the job is certainly off. Within it, a node counts as off if it is far from the median of at least three; that
     includes a late start, so the spread is reported; where the nodes are asked one after the other it says nothing.
     """
-    differences = []
     at_once = not (job.get("scheduler") and schedulers.named(str(job["scheduler"])).one_by_one)
     middle = statistics.median(times.values())
     spread = max(times.values()) - min(times.values())
@@ -174,20 +170,19 @@ def clocks(times: Mapping[str, float], job: Mapping[str, Any]) -> list[Differenc
         if job and not job["began"] - CLOCK <= when <= job["ended"] + CLOCK:
             off = when - job["ended"] if when > job["ended"] else when - job["began"]
             here = f"at least {abs(off):.1f} s {'ahead of' if off > 0 else 'behind'} the host that started the job"
-            differences.append(Difference([name], "clock", here))
+            yield Difference([name], "clock", here)
         elif at_once and len(times) >= 3 and abs(when - middle) > CLOCK:
             here = f"{abs(when - middle):.1f} s {'ahead of' if when > middle else 'behind'} the median"
-            here += f" (or started then: starts of the job spread over {spread:.1f} s)"
-            differences.append(Difference([name], "clock", here))
-    return differences
+            late = f"(or started then: starts of the job spread over {spread:.1f} s)"
+            yield Difference([name], "clock", f"{here} {late}")
 
 
 def summary(facts: Facts, comparison: Comparison) -> str:
     """One line about the nodes of a partition, for ``site.yaml``."""
     norm, like = comparison.norm, len(comparison.groups[0])
     nodes, numa = f"{like} like node{'s' * (like != 1)}", len(facts.nodes[comparison.groups[0][0]].numa)
-    text = f"{nodes}: {norm['CPU']}, packages/cores/threads {norm['packages/cores/threads']}"
-    text += f", NUMA nodes {numa}, memory {norm['memory']}"
+    places = f"packages/cores/threads {norm['packages/cores/threads']}, NUMA nodes {numa}"
+    text = f"{nodes}: {norm['CPU']}, {places}, memory {norm['memory']}"
     others = [name for group in comparison.groups[1:] for name in group]
     return f"{text}; {names.fold(others)} differ{'s' * (len(others) == 1)}" if others else text
 
@@ -219,16 +214,15 @@ def captured(folder: Path) -> Captured:
     raise PlumbError(message, str(folder), f"{paths.setup()}, then again")
 
 
-def _absent(facts: Facts) -> list[Difference]:
+def _absent(facts: Facts) -> Iterator[Difference]:
     silent = group((why, name) for name, why in facts.silent.items())
-    differences = [Difference(nodes, "", why) for why, nodes in sorted(silent.items())]
+    yield from (Difference(nodes, "", why) for why, nodes in sorted(silent.items()))
     for file, why in sorted(facts.damaged.items()):
         name = file.rsplit(".", 1)[0]
         # a damaged file may have any name; only a host name can be folded
-        differences.append(Difference([name if names.HOST.fullmatch(name) else "?"], "", f"{file!r}: {why[:200]}"))
+        yield Difference([name if names.HOST.fullmatch(name) else "?"], "", f"{file!r}: {why[:200]}")
     if unnamed := facts.unnamed():
-        differences.append(Difference(["?"], "", f"{unnamed} of the nodes that were asked for did not answer"))
-    return differences
+        yield Difference(["?"], "", f"{unnamed} of the nodes that were asked for did not answer")
 
 
 def _memory_classes(sizes: Iterable[int | None]) -> dict[int, int]:

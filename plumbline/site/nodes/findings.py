@@ -124,10 +124,9 @@ TOOLS = {
 
 def examine(host: dict[str, Any], which: Callable[[str], str | None] = shutil.which) -> list[NodeFinding]:
     """All findings from the provenance ``host``, worst first."""
-    findings = _settings(host, os.cpu_count() or 1)
-    findings += [_tool(name, lost, which) for name, lost in TOOLS.items()]
-    findings += [_own(paths.binder()), _own(paths.library("witness"))]
-    return by_badness(findings)
+    tools = [_tool(name, lost, which) for name, lost in TOOLS.items()]
+    ours = [_own(paths.binder()), _own(paths.library("witness"))]
+    return by_badness([*_settings(host, os.cpu_count() or 1), *tools, *ours])
 
 
 def by_badness(findings: list[NodeFinding]) -> list[NodeFinding]:

@@ -1,6 +1,7 @@
 """Locks on files, ended with the process that holds one; folders that only their maker removes."""
 
 import contextlib
+import errno
 import itertools
 import os
 import shutil
@@ -9,6 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -202,3 +204,13 @@ def test_a_copy_has_times_and_modes_and_no_link_into_what_it_is_of(tmp_path):
     os.mkfifo(source / "fifo")
     with pytest.raises(OSError, match="not a regular file"):
         files.copy(source, tmp_path / "other")
+
+
+def test_a_full_disk_is_named_by_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """write(2) and fsync(2) name no file."""
+    (tmp_path / "kept").write_text("old")
+    full = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr(files, "sync", Mock(side_effect=full))
+    with pytest.raises(OSError, match="kept"):
+        files.replace(tmp_path / "kept", "new")
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("kept", "old")]

@@ -63,8 +63,8 @@ def test_answers_and_memory_before_and_after_compaction(results, monkeypatch):
         assert bench_store.outliers() == f"{classes} classes of {values} values, 0 damaged"
         # one session of each variant is too few
         refused = {
-            "fewer than 3 sessions (figures)": classes - 2 * disturbed,
-            "most launches disturbed (records)": disturbed,
+            ("figure", "fewer than 3 sessions"): classes - 2 * disturbed,
+            ("record", "most launches disturbed"): disturbed,
         }
         assert bench_store.calibrate() == f"0 references, refused {refused}, 0 damaged"
         assert max(listed["mebibytes"], gate["mebibytes"]) < 500

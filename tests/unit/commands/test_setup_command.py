@@ -36,6 +36,12 @@ def test_it_installs_stacks_and_makes_a_site_that_offers_them(host: list[str], c
     assert lines == ["tools", "compiler", "mpich", "openmpi", "site local", "next"]
 
 
+def test_a_name_that_is_no_stack_is_refused_before_another_is_installed(host, capsys) -> None:
+    assert cli.main(["setup", "--no-ceilings", "--stack", "mpich", "--stack", "mpic"]) == 2
+    assert "no wheel stack is called 'mpic' (plumb stack install): did you mean 'mpich'?" in capsys.readouterr().err
+    assert host == []
+
+
 def test_all_stacks_from_wheels_by_default_and_nothing_twice(host: list[str], capsys: pytest.CaptureFixture) -> None:
     names = stacks.provider("wheel").names()
     for _ in range(2):

@@ -9,7 +9,7 @@ from plumbline.base import git, paths
 from plumbline.base.errors import PlumbError
 from plumbline.gate import sides
 from plumbline.records.model import convert
-from plumbline.show import show
+from plumbline.show import record as show
 from plumbline.site.nodes import findings
 
 

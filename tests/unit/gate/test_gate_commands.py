@@ -100,6 +100,8 @@ def test_it_goes_on_and_a_program_that_was_built_anew_does_not(gate, tmp_path):
     status, _, shown = gate(*both("./old 200", "./new 180"), *FIGURE, "--minutes", "0.0001")
     assert status == 3
     assert "goes on" in shown
+    assert f"to go on: plumb gate --resume {tmp_path / 'work'}\n\ngate: INVALID" in shown
+    assert "a folder is no session file (work): plumb gate --resume work continues" in gate("work")[2]
     assert gate("--resume", "work")[0] == 1
     (tmp_path / "new").write_text(PROGRAM + "\n")
     assert "the benchmark of new on command is another one now" in gate("--resume", "work")[2]

@@ -13,7 +13,9 @@ import samples
 import stack_manifest
 from fake_bench import FakeBench
 
+from plumbline.base import programs
 from plumbline.base.errors import PlumbError
+from plumbline.base.programs import Interrupted
 from plumbline.base.verdicts import worst
 from plumbline.commands import cli
 from plumbline.extras.search.why import command as why
@@ -21,8 +23,6 @@ from plumbline.gate import live, progress, rules, run, setup, sides
 from plumbline.gate import variants as gate_variants
 from plumbline.judge import decide, disturbed
 from plumbline.judge.pairs import measured, pairs_of_records, read_pairs
-from plumbline.launch import signals
-from plumbline.launch.signals import Interrupted
 from plumbline.measure import driver, jobs, session
 from plumbline.records import model, store
 from plumbline.statistics.paired import CAP, LOOKS, PairedRule
@@ -488,7 +488,7 @@ def test_without_a_fail_all_is_decided(gate):
 
 
 def test_a_signal_between_launches_is_an_interruption():
-    with signals.interruptible(), pytest.raises(Interrupted):
+    with programs.interruptible(), pytest.raises(Interrupted):
         signal.raise_signal(signal.SIGTERM)
 
 
@@ -496,7 +496,7 @@ def test_signals_wait_while_files_are_written():
     seen = []
 
     def write():
-        with signals.interruptible(), signals.held_back():
+        with programs.interruptible(), programs.held_back():
             signal.raise_signal(signal.SIGINT)
             seen.append("written")
 

@@ -24,7 +24,7 @@ def constant(baseline, candidate, step, better="lower"):
     return one(pairs_of("s", [baseline] * 90, [candidate] * 90, better, (step, step)))
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 0.0, -1.0, None, "x"])
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 0.0, -1.0, None])
 @pytest.mark.parametrize("place", [0, 50, 89])
 @pytest.mark.parametrize("side", ["baseline", "candidate"])
 def test_one_bad_value_anywhere_is_invalid(bad, place, side):

@@ -15,7 +15,7 @@ from samples import launch, record
 from plumbline.base import paths
 from plumbline.host import devices, energy, nvml, provenance
 from plumbline.records.model import convert
-from plumbline.show import show
+from plumbline.show import record as show
 from plumbline.show.report import data
 
 A, B, C, D = "0000:03:00.0", "0000:04:00.0", "0000:83:00.0", "0001:c1:00.0"
@@ -58,7 +58,7 @@ def test_they_stand_in_this_hosts_matrix(library: pytest.MonkeyPatch) -> None:
     drawn = " ".join("\n".join(devices.draw(found, {}, 100)).split())
     assert "NV# # NVLinks;" in drawn
     host = {**record()["host"], "hostname": "node1", "devices": json.loads(text) | {"ways": found.ways}}
-    page = pieces.section(data.document(data.Scope("local"), [convert(record(host=host))]), "devices")
+    page = pieces.section(data.document("local", [convert(record(host=host))]), "devices")
     assert "NV#: # NVLinks" in pieces.blocks(page, "bullets")[0]["pieces"]
 
 
@@ -90,7 +90,7 @@ def test_a_library_that_fails_is_said_once(library: pytest.MonkeyPatch, fault: s
     assert host["gpu_energy"].startswith("not read: NVML: ")
     assert host["gpu_energy"].endswith(said)
     items = [convert(record(host=host, id=f"{number:012x}")) for number in range(2)]
-    (missing,) = pieces.blocks(pieces.section(data.document(data.Scope("local"), items), "work"), "bullets")
+    (missing,) = pieces.blocks(pieces.section(data.document("local", items), "work"), "bullets")
     assert list(missing["pieces"]).count(f"joules of GPUs {host['gpu_energy']}") == 1
 
 

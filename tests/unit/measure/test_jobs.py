@@ -142,7 +142,9 @@ def test_a_job_that_cannot_be_cancelled_is_named(tmp_path, scheduler, monkeypatc
     monkeypatch.setattr(jobs, "_wait", interrupt)
     with pytest.raises(KeyboardInterrupt):
         jobs.run(job(tmp_path), say)
-    assert told[-1] == "job 4711 could not be cancelled: scancel: error: Access denied: scancel 4711"
+    assert told[-1] == (
+        "job 4711 could not be cancelled: scancel failed: scancel: error: Access denied (exit status 1): scancel 4711"
+    )
 
 
 @pytest.mark.parametrize("given", ["-A bench", "--account=bench"])

@@ -174,11 +174,6 @@ def test_a_step_of_srun_gets_all_cpus_of_its_job():
     assert {"SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_EXPORT_ENV"} <= set(found.removed)
 
 
-def test_unknown_kind():
-    with pytest.raises(PlumbError, match="unknown launcher family 'aprun'"):
-        line("aprun", ONE)
-
-
 @pytest.mark.parametrize(
     ("family", "version", "kind"),
     [

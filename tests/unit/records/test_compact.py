@@ -71,7 +71,7 @@ def test_every_record_survives_bit_for_bit(results, capsys):
     assert query.find("last") == before[0][-1]
     found = compact.lines(results / "local" / "compact" / "2026-01.0001.jsonl.gz", {"odd.jsonl"})
     assert [(number, line) for _, number, line in found] == lines
-    assert capsys.readouterr().out.splitlines()[-1] == "site local: 7 sessions compacted, 7 of their files removed"
+    assert capsys.readouterr().out.splitlines()[-1] == "site local: 7 sessions compacted, 7 files removed"
     assert run() == 0
     assert capsys.readouterr().out == "nothing to compact\n"
 
@@ -86,7 +86,7 @@ def test_only_what_is_old_and_whole_is_compacted(results, capsys):
     before = everything()
     assert run("--until", "2026-02-01", "--remove-sessions") == 1
     answer = capsys.readouterr()
-    assert "1 sessions compacted, 1 of their files removed, 1 left alone: damaged, 1 left alone: empty" in answer.out
+    assert "1 session compacted, 1 file removed, 1 left alone: damaged, 1 left alone: empty" in answer.out
     assert "1 left alone: not before 2026-02-01, 1 left alone: running" in answer.out
     assert f"damaged record: {broken}:3" in answer.err
     assert sorted(file.stem for file in results.rglob("*.jsonl")) == ["s1", "s2", "s3", "s4"]

@@ -14,7 +14,7 @@ from plumbline.show.report import data
 @pytest.fixture(scope="module")
 def page():
     records = [convert(item) for item in reports.campaign()[:2]]
-    document = data.document(data.Scope("local", reports.CAMPAIGN, None, ()), records, [], ())
+    document = data.document("local", records, [], (), campaign=reports.CAMPAIGN)
     return json.loads(json.dumps(document))
 
 

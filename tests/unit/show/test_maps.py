@@ -6,7 +6,7 @@ import pytest
 from samples import launch, record, variant
 
 from plumbline.records.model import Record, convert
-from plumbline.show import show
+from plumbline.show import record as show
 from plumbline.show.record import map_remarks
 from plumbline.show.report.findings import Campaign, maps_of_ranks
 

@@ -13,7 +13,7 @@ from plumbline.base import paths
 from plumbline.host import devices
 from plumbline.records.model import Record, convert
 from plumbline.show import efficiency as spent
-from plumbline.show import show
+from plumbline.show import record as show
 from plumbline.show.report import data
 
 IDLE = {"power_w": 55.0, "host": "node1", "measured": "2026-01-01T00:00:00.000Z"}
@@ -31,7 +31,7 @@ def measured(*joules: float | None, work: dict[str, Any] | None = None, **change
 
 
 def page(*records: Record) -> dict[str, Any]:
-    return data.document(data.Scope("local"), records)
+    return data.document("local", records)
 
 
 def test_joules_are_divided_by_the_work_of_the_same_launch() -> None:

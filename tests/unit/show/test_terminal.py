@@ -98,6 +98,22 @@ def test_verdicts_and_headings_have_colours(screen):
     assert painted("plumb: no\nplumb show\n") == "\x1b[31mplumb\x1b[0m: no\nplumb show\n"
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A slow wave looks like a step: --confirm measures", "A slow wave looks like a step:\n--confirm measures"),
+        ("next: plumb gate --resume a-folder --minutes 10", "next:\nplumb gate --resume a-folder --minutes 10"),
+        ("figure  value     unit  what it may be compared with", None),
+        ('{"text": "a document for programs is not folded"}', None),
+    ],
+)
+def test_a_sentence_breaks_between_words_and_what_may_be_copied_does_not(screen, monkeypatch, text, expected):
+    stream = screen(34)
+    monkeypatch.setattr(sys, "stdout", terminal.Screen(stream, False))
+    print(text)
+    assert stream.getvalue() == f"{expected or text}\n"
+
+
 @pytest.mark.parametrize("text", ['{"verdict": "FAIL"}\n', '[{"verdict": "FAIL"}]\n', "no verdict\n"])
 def test_json_has_no_colours(screen, text):
     screen(80)

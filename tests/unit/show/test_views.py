@@ -8,7 +8,8 @@ from samples import launch, record
 from plumbline.base import units
 from plumbline.base.table import sparkline
 from plumbline.records.model import convert
-from plumbline.show import diff, show, summary
+from plumbline.show import diff, summary
+from plumbline.show import record as show
 
 
 def test_summary_has_a_line_per_record_with_figure_unit_and_limit():
@@ -115,9 +116,13 @@ def test_diff_finds_circumstances_and_ignores_ids_and_load():
     assert diff.differences(convert(record()), convert(other)) == []
     other["host"]["governor"] = "powersave"
     other["stack"]["mpi"]["version"] = "5.0.8"
+    other["variant"] |= {"slow_on_purpose": True, "threads": None, "arguments": ["--size", "a b"]}
     assert diff.differences(convert(record()), convert(other)) == [
         ("stack.mpi.version", "5.0.11", "5.0.8"),
+        ("variant.arguments", "none", "--size 'a b'"),
+        ("variant.threads", "2", "–"),
         ("host.governor", "performance", "powersave"),
+        ("variant.slow_on_purpose", "absent", "yes"),
     ]
     assert "1.000" in diff.text(convert(record()), convert(other))
 

@@ -167,14 +167,14 @@ def test_what_is_not_known_of_the_memory_is_asked_for(sites, monkeypatch):
         (
             "scheduler: local",
             "schedular: local",
-            r"unknown key 'partitions\[0\]\.schedular' .*did you mean 'scheduler'\?",
+            r"partitions\[0\]\.schedular: there is no such key: did you mean 'scheduler'\?",
         ),
-        ("description:", "descripton:", r"unknown key 'descripton' .*did you mean 'description'\?"),
+        ("description:", "descripton:", r"descripton: there is no such key: did you mean 'description'\?"),
         ("scheduler: local", "scheduler: local\n    zebra: 1", r"zebra.*known: name, description, scheduler"),
         (
             "scheduler: local",
             "scheduler: local\n    facts: {memory_mt: 3200}",
-            r"facts\.memory_mt' .*did you mean 'memory_mts'",
+            r"facts\.memory_mt: there is no such key: did you mean 'memory_mts'",
         ),
         (
             "scheduler: local",
@@ -301,7 +301,7 @@ def test_list_and_check(local, capsys):
     assert plumb_site("check") == 0
     out = capsys.readouterr().out
     assert "local:default  local  mpich, openmpi" in out
-    assert "local: 1 partitions, 0 with ceilings, 0 references" in out
+    assert "local: 1 partition, 0 with ceilings, 0 references" in out
 
 
 def test_no_topology_tool_is_one_line(monkeypatch, tmp_path):

@@ -77,6 +77,19 @@ def test_it_is_chosen_once_for_a_processor(started: list[str], monkeypatch: pyte
     assert started == 2 * ["blas", "mkl"]
 
 
+def test_a_choice_that_fails_leaves_the_one_that_stacks_load(
+    started: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rates(monkeypatch, openblas=3 * [1.0], mkl=3 * [2.0])
+    folder = blas.prefix()
+    before = sorted(folder.rglob("*"))
+    monkeypatch.setattr(stream.Compiler, "native", lambda self: "znver10")
+    rates(monkeypatch, openblas=[], mkl=[])
+    with pytest.raises(PlumbError, match="no BLAS can multiply here"):
+        blas.prefix()
+    assert sorted(folder.rglob("*")) == before
+
+
 def test_one_that_cannot_be_had_is_left_out_with_its_reason(
     started: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

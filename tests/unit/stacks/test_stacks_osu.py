@@ -3,6 +3,7 @@
 import functools
 import http.server
 import json
+import os
 import tarfile
 import threading
 
@@ -151,13 +152,17 @@ def test_without_the_archive_one_line_says_so_and_no_stack_asks_again(stack, ser
     assert not osu.kept().exists()
 
 
-def test_places_that_failed_are_asked_again_after_a_day(stack, served, monkeypatch):
+@pytest.mark.parametrize("clock", ["a day later", "wrong when they failed"])
+def test_places_that_failed_are_asked_again(stack, served, monkeypatch, clock):
     file, _ = served
     hidden = file.rename(file.with_name("hidden"))
     osu.refresh(stack("mpich"))
     hidden.rename(file)
     assert osu.stale("mpich") is None
-    monkeypatch.setattr(osu, "AGAIN_S", 0.0)
+    if clock == "a day later":
+        monkeypatch.setattr(osu, "AGAIN_S", 0.0)
+    else:
+        os.utime(osu.kept().with_name("failed"), (1e10, 1e10))
     osu.refresh("mpich")
     assert versions("mpich")["osu_latency"] == osu.VERSION
 

@@ -2,13 +2,13 @@
 
 import argparse
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 import schema_files
 import yaml
 from msgspec.structs import replace
+from own_code import git
 
 from plumbline import stacks
 from plumbline.base import paths
@@ -31,11 +31,6 @@ cp notes "$PREFIX/etc/openmpi-mca-params.conf"
 cp "$PREFIX/bin/mpirun" "$PREFIX/bin/osu_latency"
 """
 ENTRY = {"mpi": {"family": "openmpi", "version": "5.0"}, "build": [BUILD]}
-
-
-def git(folder: Path, *words: str) -> str:
-    command = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b", *words]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from msgspec import structs
 
 from plumbline.base import git, paths
 from plumbline.base.errors import PlumbError
+from plumbline.base.programs import Interrupted
 from plumbline.base.schemas.site import Partition
 from plumbline.base.table import escaped
 from plumbline.base.terminal import say
@@ -33,8 +34,8 @@ from plumbline.extras.search.bisect.search import (
     Comparison,
     Step,
 )
+from plumbline.gate.rules import of_options
 from plumbline.judge.statement import nonempty
-from plumbline.launch.signals import Interrupted
 from plumbline.measure import jobs, session
 from plumbline.measure.application import model
 from plumbline.measure.reframe.campaign import first_stack
@@ -43,7 +44,7 @@ from plumbline.show.columns import Column, Table
 from plumbline.show.pages import blocks, render
 from plumbline.show.pages.blocks import Block, block, section
 from plumbline.stacks import source
-from plumbline.statistics.paired import CAP, LOOKS, PairedRule
+from plumbline.statistics.paired import CAP, LOOKS
 
 #: options of a new bisection, as argparse calls them; --resume takes the others
 BEGINNING = (
@@ -151,10 +152,7 @@ def _begun(args: argparse.Namespace) -> Path:
 
 
 def _request(args: argparse.Namespace) -> BisectionRequest:
-    rule = PairedRule(
-        TOLERANCE if args.tolerance is None else args.tolerance,
-        MUST_DETECT if args.must_detect is None else args.must_detect,
-    )
+    rule = of_options(args, tolerance=TOLERANCE, must_detect=MUST_DETECT)
     application_file = model.named_or_here(args.application)
     stack = args.stack or first_stack(application_file, say)
     library = source.library(stack)
@@ -184,8 +182,11 @@ def _commit(name: str, repository: Path | None) -> str:
     """The commit that ``name`` stands for; ``repository`` None: of this suite."""
     commit = git.commit(name, repository)
     if commit is None and repository is None and not git.is_checkout():
-        cure = "run it in a repository with a plumb.yaml, or in a checkout"
-        raise PlumbError(f"'{name}': commits of the suite need a checkout of it", "plumb bisect", cure)
+        raise PlumbError(
+            f"'{name}': commits of the suite need a checkout of it",
+            "plumb bisect",
+            "run it in a repository with a plumb.yaml, or in a checkout",
+        )
     if commit is None:
         raise PlumbError(f"'{name}' is not a commit", str(repository or paths.root()), "git log has them")
     return commit

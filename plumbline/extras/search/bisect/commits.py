@@ -111,8 +111,11 @@ def require_range(commits: Commits, good: str, bad: str, labels: tuple[str, str]
         raise PlumbError(f"{labels[1]} is older than {labels[0]}", where, f"plumb bisect {shlex.join(labels[::-1])}")
     if not commits.is_after(bad, good):
         base = commits.base(good, bad)
-        cure = f"their common history ends at {base[:12]}: name that as the good one" if base else "name another"
-        raise PlumbError(f"{labels[0]} is not in the history of {labels[1]}", where, cure)
+        raise PlumbError(
+            f"{labels[0]} is not in the history of {labels[1]}",
+            where,
+            f"their common history ends at {base[:12]}: name that as the good one" if base else "name another",
+        )
     if not commits.between(good, bad):
         raise PlumbError(
             f"no commit between {labels[0]} and {labels[1]} changes {', '.join(commits.paths)}", where, "name others"

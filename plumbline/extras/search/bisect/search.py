@@ -19,11 +19,10 @@ from plumbline.base.units import Better, percent, significant, some
 from plumbline.extras.search.bisect.commits import Commits, Term
 from plumbline.judge.decide import SAME
 from plumbline.judge.statement import nonempty, rounded
+from plumbline.measure.session import Say
 from plumbline.statistics import Ints, paired
 from plumbline.statistics.paired import Errors, PairedRule
 
-#: shows a line
-Say = Callable[[str], None]
 #: commits of a range that may stay undecided before it is given up: the noise that hides one hides its neighbours too
 MOST_UNDECIDED = 3
 #: margins of the whole: the tolerated slowdown, and the one to detect. A step of 3 % is found at 3 % noise
@@ -68,14 +67,6 @@ class Comparison(Struct, frozen=True, kw_only=True, omit_defaults=True):
     unusable: tuple[str, ...] = ()
     folder: str = ""
     in_doubt: bool = False
-
-    @classmethod
-    def of_same(cls, baseline: str, candidate: str, rule: PairedRule) -> Comparison:
-        """That of two commits with the same program, which was not measured."""
-        return cls(
-            baseline=baseline, candidate=candidate, tolerance=rule.tolerance, must_detect=rule.must_detect,
-            state="PASS", ratio=1.0, interval=(1.0, 1.0), detectable=0.0, reason=SAME,
-        )  # fmt: skip
 
     @property
     def rule(self) -> PairedRule:
@@ -391,8 +382,11 @@ class Search:
         self, baseline: str, candidate: str, rule: PairedRule, *, again: bool = False, screen: bool = False
     ) -> Comparison:
         first, second = (self.program(commit) for commit in (baseline, candidate))
-        if first == second:
-            comparison = Comparison.of_same(baseline, candidate, rule)
+        if first == second:  # the same program: nothing is measured
+            comparison = Comparison(
+                baseline=baseline, candidate=candidate, tolerance=rule.tolerance, must_detect=rule.must_detect,
+                state="PASS", ratio=1.0, interval=(1.0, 1.0), detectable=0.0, reason=SAME,
+            )  # fmt: skip
         else:
             comparison = self.compare(first, second, rule, again=again, screen=screen)
             comparison = msgspec.structs.replace(comparison, baseline=baseline, candidate=candidate)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
+from plumbline.base.programs import Interrupted
 from plumbline.base.schemas.site import Partition
 from plumbline.base.terminal import say
 from plumbline.commands import options
@@ -25,9 +26,8 @@ from plumbline.extras.search.why import run as searches
 from plumbline.extras.search.why.answer import STATUS, Answer, page
 from plumbline.extras.search.why.model import WHY, Ends
 from plumbline.gate import setup, sides
-from plumbline.gate.rules import MARGINS
+from plumbline.gate.rules import of_options
 from plumbline.gate.sides import KERNELS
-from plumbline.launch.signals import Interrupted
 from plumbline.measure.application import model as applications
 from plumbline.measure.session import Say
 from plumbline.records import store
@@ -78,7 +78,7 @@ def run_why(args: argparse.Namespace) -> int:
     if args.dry_run:
         with options.progress(args.json):
             ends, _ = _ends(args)
-            print(f"{_differences(ends)}\n\n{searches.plan(ends, _rule(args))}")
+            print(_plan(ends, of_options(args, gain=True)))
         return 0
     return options.in_session(args, WHY, _begun, _place, _measured, ("minutes", "output"))
 
@@ -86,10 +86,6 @@ def run_why(args: argparse.Namespace) -> int:
 def _place(folder: Path) -> tuple[Partition, int]:
     ends = WHY.peek(folder).ends
     return searches.partition_of(ends), ends.first.nodes
-
-
-def _rule(args: argparse.Namespace) -> PairedRule:
-    return PairedRule(**{name: getattr(args, name) for name in MARGINS if getattr(args, name) is not None}, gain=True)
 
 
 def _ends(args: argparse.Namespace) -> tuple[Ends, str | None]:
@@ -104,12 +100,15 @@ def _ends(args: argparse.Namespace) -> tuple[Ends, str | None]:
             *both, args.root, say, application_file, args.trust
         ), args.figure or found_ends.figure_of(*both)
     if args.root:
-        cure = "leave it out, or name two records: what their hosts differ in is known"
-        raise PlumbError("sides do not say how the host is set", "plumb why --root", cure)
+        raise PlumbError(
+            "sides do not say how the host is set",
+            "plumb why --root",
+            "leave it out, or name two records: what their hosts differ in is known",
+        )
     stack = sides.base_stack((args.first, args.second), args.stack, application_file, say)
     both_sides = [
-        sides.resolve(role, name, stack, application_file)
-        for role, name in (("baseline", args.first), ("candidate", args.second))
+        sides.resolve(role, name, stack, application_file, f"plumb why {letter}")
+        for role, letter, name in (("baseline", "A", args.first), ("candidate", "B", args.second))
     ]
     request = setup.GateRequest(
         (both_sides[0], both_sides[1]),
@@ -128,8 +127,9 @@ def _begun(args: argparse.Namespace) -> Path:
     ends, figure = _ends(args)
     folder = (args.work or paths.build() / "why" / store.new_session()).resolve()
     seed = secrets.randbits(32) if args.seed is None else args.seed
-    searches.begin(folder, ends, _rule(args), seed, figure, args.order or "turns")
-    say(f"{_differences(ends)}\n\n{searches.plan(ends, _rule(args))}")
+    rule = of_options(args, gain=True)
+    searches.begin(folder, ends, rule, seed, figure, args.order or "turns")
+    say(_plan(ends, rule))
     say(f"folder {folder}: plumb why --resume {folder} continues after an interruption\n")
     return Path(folder)
 
@@ -146,13 +146,13 @@ DIFFERENCES = Table[tuple[str, str, str, str]](
 )
 
 
-def _differences(ends: Ends) -> str:
-    """The table of differences."""
+def _plan(ends: Ends, rule: PairedRule) -> str:
+    """The table of differences, and what it takes to tell which of them count."""
     rows = [
         (difference.label, _value(difference.before), _value(difference.after), "here") for difference in ends.factors
     ]
     rows += [(difference.key, difference.before, difference.after, difference.why) for difference in ends.fixed]
-    return DIFFERENCES.text(rows)
+    return f"{DIFFERENCES.text(rows)}\n\n{searches.plan(ends, rule)}"
 
 
 def _value(text: str | None) -> str:

@@ -56,9 +56,12 @@ def records_of(first: str, second: str, application: Path | None) -> tuple[Recor
         return None
     if not all(_is_commit(name, application) for name in names):
         return query.find(first), query.find(second)
-    if all(map(_is_record, names)):
-        cure = f"write commit:{first} commit:{second}, or more digits of the ids"
-        raise PlumbError(f"'{first}' and '{second}' are records and commits", COMMAND, cure)
+    if all(query.named(name)[0] for name in names):
+        raise PlumbError(
+            f"'{first}' and '{second}' are records and commits",
+            COMMAND,
+            f"write commit:{first} commit:{second}, or more digits of the ids",
+        )
     return None
 
 
@@ -68,10 +71,6 @@ def _is_commit(name: str, application: Path | None) -> bool:
             git.commit(name, applications.code_folder(application) if application else None)
         )
     return False
-
-
-def _is_record(name: str) -> bool:
-    return bool(query.named(name)[0])
 
 
 def newest_fail(name: str | None) -> tuple[Record, Record, str]:
@@ -84,8 +83,11 @@ def newest_fail(name: str | None) -> tuple[Record, Record, str]:
             if failed := [verdict for verdict in verdicts if verdict.state == "FAIL" and verdict.ratio]:
                 worst = max(failed, key=lambda verdict: max(verdict.ratio or 1, 1 / (verdict.ratio or 1)))
                 return baseline, candidate, worst.subject.rpartition(": ")[2]
-    cure = "name two records, or two sides: plumb why stack:A stack:B --test NAME"
-    raise PlumbError("no gate ended with FAIL here", f"the results of {here}", cure)
+    raise PlumbError(
+        "no gate ended with FAIL here",
+        f"the results of {here}",
+        "name two records, or two sides: plumb why stack:A stack:B --test NAME",
+    )
 
 
 def _couples(file: Path) -> list[tuple[Record, Record]]:
@@ -122,8 +124,9 @@ def of_records(
     fixed = [difference for difference in model.fixed(first, second) if difference.key not in settable_keys]
     labels = tuple(f"record {record.id} of {record.time[:16]}" for record in both)
     ids = tuple(record.id for record in both)
-    again = functools.partial(_again, application)
-    return _between((labels[0], labels[1]), variants, ran, say, again, settable, fixed, ids)
+    return _between(
+        (labels[0], labels[1]), variants, ran, say, functools.partial(_again, application), settable, fixed, ids
+    )
 
 
 def _refuse(both: tuple[Record, Record]) -> None:
@@ -133,14 +136,19 @@ def _refuse(both: tuple[Record, Record]) -> None:
             raise PlumbError(f"record {record.id} is {kind}: it cannot be measured again", COMMAND, "name another")
     here, (first, second) = site.here(), both
     if {first.site, second.site} != {here}:
-        fault = f"the records are of {first.site} and {second.site}, this host belongs to {here}"
-        raise PlumbError(fault, COMMAND, "measure where the records were made")
+        raise PlumbError(
+            f"the records are of {first.site} and {second.site}, this host belongs to {here}",
+            COMMAND,
+            "measure where the records were made",
+        )
     if first.id == second.id:
         raise PlumbError("both are the same record", COMMAND, "name two")
     if model.key_of(first.variant) != model.key_of(second.variant):
-        fault = f"'{first.variant.name}' and '{second.variant.name}' do not measure the same"
-        cure = "name records of one test, partition and number of nodes, whose figures have the same meaning"
-        raise PlumbError(fault, COMMAND, cure)
+        raise PlumbError(
+            f"'{first.variant.name}' and '{second.variant.name}' do not measure the same",
+            COMMAND,
+            "name records of one test, partition and number of nodes, whose figures have the same meaning",
+        )
 
 
 def _is_own(variant: Variant) -> bool:
@@ -160,9 +168,11 @@ def _ran(record: Record) -> Parts:
     commit = record.suite.commit
     if record.benchmark.suite == KERNELS and base_name and commit and not record.suite.dirty and git.commit(commit):
         return Parts(base_name, commit)
-    fault = f"the programs of record {record.id} are not installed any more: stack {record.stack.name}"
-    cure = "install that state of it, or name two sides that are: plumb why stack:A stack:B --test NAME"
-    raise PlumbError(fault, COMMAND, cure)
+    raise PlumbError(
+        f"the programs of record {record.id} are not installed any more: stack {record.stack.name}",
+        COMMAND,
+        "install that state of it, or name two sides that are: plumb why stack:A stack:B --test NAME",
+    )
 
 
 def _repeated(record: Record, ran: Parts, names: Collection[str], trusted: bool) -> Variant:
@@ -191,8 +201,11 @@ def of_sides(request: setup.GateRequest, say: Say) -> Ends:
         couples, _ = setup.couple(offered[0], offered[1], request.common)
         if len(couples) > 1:
             names = ", ".join(couple[0].name for couple in couples[:4])
-            fault = f"{len(couples)} tests: {names}{', …' if len(couples) > 4 else ''}"
-            raise PlumbError(fault, COMMAND, "choose one: --test with more of its name, parameters included")
+            raise PlumbError(
+                f"{len(couples)} tests: {names}{', …' if len(couples) > 4 else ''}",
+                COMMAND,
+                "choose one: --test with more of its name, parameters included",
+            )
         first, second = couples[0]
 
         def make(first: Variant, parts: Parts) -> Variant | None:
@@ -206,8 +219,7 @@ def of_sides(request: setup.GateRequest, say: Say) -> Ends:
             )
             return setup.offers([mixed], request, folder, say)[0].changed(differing).get(first.name)
 
-        ran = [side.parts for side in both]
-        return _between((both[0].spelling, both[1].spelling), [first, second], ran, say, make)
+        return _between((both[0].spelling, both[1].spelling), [first, second], [side.parts for side in both], say, make)
 
 
 def _between(
@@ -232,8 +244,11 @@ def _between(
     if not varied:
         shown = ", ".join(f"{difference.key} {difference.before} → {difference.after}" for difference in fixed[:6])
         roots = ", ".join(difference.key for difference in fixed if difference.why == "root only")
-        cure = f"they differ in {shown or 'nothing'}{f'; with --root: {roots}' if roots else ''}"
-        raise PlumbError("the ends do not differ in anything that can be set here", COMMAND, cure)
+        raise PlumbError(
+            "the ends do not differ in anything that can be set here",
+            COMMAND,
+            f"they differ in {shown or 'nothing'}{f'; with --root: {roots}' if roots else ''}",
+        )
     return Ends(labels, first, second, varied, between, [*packages, *fixed], ids)
 
 

@@ -67,8 +67,8 @@ AfterRound = Callable[[int, dict[str, FigureState], int], None]
 class Rounds:
     """The launches so far: by configuration and number of the round.
 
-    ``better`` is chosen such that B is worse than A. ``broken`` are the configurations that failed: none is tried
-    again.
+    ``better`` is chosen such that B is worse than A; ``rule`` asks for gains too. ``broken`` are the configurations
+    that failed: none is tried again.
     """
 
     launcher: Launcher
@@ -79,11 +79,6 @@ class Rounds:
     seen: dict[int, dict[int, Seen]] = field(default_factory=dict)
     broken: set[int] = field(default_factory=set)
     number: int = 0
-    launches: int = 0
-
-    def __post_init__(self) -> None:
-        """Effects in both directions are asked for."""
-        self.rule = replace(self.rule, gain=True)
 
     def usable(self, contrast: Contrast) -> bool:
         """Whether none of its configurations failed."""
@@ -154,7 +149,6 @@ class Rounds:
             else:
                 self.seen.setdefault(configuration, {})[self.number] = seen
         self.number += 1
-        self.launches += len(order)
         return len(order)
 
     def judge(self, contrasts: dict[str, Contrast]) -> dict[str, Verdict]:
@@ -210,14 +204,13 @@ class Attribution:
     """The result of a search: the ``whole`` difference, and each factor or group.
 
     ``alone`` are factors whose effects in A and in B differ, and that no group was found for. ``design`` says how the
-    factors were varied. ``broken`` are configurations that failed. ``stopped``: time was up before all was decided.
+    factors were varied. ``stopped``: time was up before all was decided.
     """
 
     whole: Verdict | None
     named: list[Named]
     design: str
     alone: tuple[int, ...] = ()
-    broken: frozenset[int] = frozenset()
     stopped: bool = False
 
 
@@ -346,7 +339,6 @@ class Search:
             named,
             self._design,
             self._without_group,
-            frozenset(self.rounds.broken),
             stopped,
         )
 

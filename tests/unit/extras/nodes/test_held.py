@@ -3,7 +3,7 @@
 import pytest
 
 from plumbline.commands import cli
-from plumbline.extras.nodes import held
+from plumbline.extras.nodes import check
 
 MEMINFO = "MemTotal: 10000000 kB\nMemAvailable: 4000000 kB\nSUnreclaim: 1000 kB\nHugePages_Total: 512\n"
 MEMINFO += "HugePages_Free: 500\nHugepagesize: 2048 kB\n"
@@ -26,8 +26,8 @@ def root(tmp_path):
 
 
 def test_what_holds_memory_is_named(root, capsys, monkeypatch):
-    monkeypatch.setattr(held, "LEAST", 1)
-    assert held.run(10_000_000 // 1024, 0.05, root) == 1
+    monkeypatch.setattr(check, "LEAST", 1)
+    assert check.held(10_000_000 // 1024, 0.05, root) == 1
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines[2:4] == ["1.9 GiB process 7 a b", "1 GiB huge pages 12 of 512 in use (vm.nr_hugepages)"]
     assert any(" file " in line and "dev/shm/sub/left [31m of user" in line for line in lines)
@@ -36,7 +36,7 @@ def test_what_holds_memory_is_named(root, capsys, monkeypatch):
 
 
 def test_a_node_that_has_its_memory_is_fine(root, capsys):
-    assert held.run(4_000_000 // 1024, 0.05, root) == 0
+    assert check.held(4_000_000 // 1024, 0.05, root) == 0
     assert "memory: fine: 3.8 GiB" in capsys.readouterr().out
 
 

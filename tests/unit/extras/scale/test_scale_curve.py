@@ -13,7 +13,7 @@ import pytest
 from msgspec import structs
 
 from plumbline.base.errors import PlumbError
-from plumbline.extras.scale import bends, clocks, curve, gated, measured, shown
+from plumbline.extras.scale import bends, curve, gated, measured, shown
 from plumbline.extras.scale.bends import Account, Step
 from plumbline.extras.scale.curve import Curve
 from plumbline.extras.scale.measured import Scaling
@@ -166,7 +166,7 @@ def test_clocks_are_those_of_the_cpus_of_the_launch(tmp_path: Path) -> None:
         (folder / "scaling_cur_freq").write_text(khz)
     thread = ThreadSeen(name="p", affinity=[0, 1], last_cpu=0)
     rank = RankSeen(host=os.uname().nodename, rank=0, local_rank=0, threads=[thread], memory={}, usage={})
-    with clocks.Clocks(tmp_path, range(4)) as looks:
+    with measured.Clocks(tmp_path, range(4)) as looks:
         assert looks.of([rank]) == 0.0
         while not looks.looks:
             time.sleep(0.01)

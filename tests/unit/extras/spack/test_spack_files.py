@@ -55,7 +55,7 @@ def test_every_environment_has_a_whole_lock(name):
     document = environments.read(name)
     assert {root.spec for root in document.roots} == set(environments.known()[name].specs)
     assert spack_site.foreign_paths(environments.lock(name)) == []
-    assert document.spack.commit == environments.versions().spack.commit
+    assert document.spack["commit"] == environments.versions().spack.commit
 
 
 @pytest.mark.parametrize("name", NAMES)

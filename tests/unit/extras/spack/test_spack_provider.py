@@ -540,8 +540,8 @@ def test_settings_of_a_tuned_external_are_carried(root, state, monkeypatch):
 )
 def test_the_accelerator_is_what_osus_programs_were_built_for(tmp_path, parameters, found):
     node = Node("osu-micro-benchmarks", "7.5", Architecture("debian12", "x86_64_v3"), parameters=parameters)
-    package = programs.Package(node.name, node.version, "abc", tmp_path, node)
-    assert programs._accelerator({package.name: package}) == found
+    package = programs.Package("abc", tmp_path, node)
+    assert programs._accelerator({node.name: package}) == found
 
 
 @pytest.fixture

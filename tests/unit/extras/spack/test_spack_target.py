@@ -93,9 +93,9 @@ def test_the_committed_locks_are_for_one_compiler():
 def test_another_compiler_than_gcc_is_named(tmp_path):
     arch = Architecture("debian12", "x86_64_v3")
     needed = (Dependency("llvm", "l", Edge(virtuals=("c",))),)
-    llvm = Package("llvm", "19.1.0", "l", tmp_path, Node("llvm", "19.1.0", arch))
+    llvm = Package("l", tmp_path, Node("llvm", "19.1.0", arch))
     node = Node("osu-micro-benchmarks", "1.0", arch, dependencies=needed)
-    osu = Package(node.name, node.version, "k", tmp_path, node)
+    osu = Package("k", tmp_path, node)
     found = programs.compiler({"llvm": llvm, "osu-micro-benchmarks": osu})
     assert found == Compiler(name="llvm", version="19.1.0", path=str(tmp_path / "bin" / "clang"))
 
@@ -119,6 +119,6 @@ def test_a_compiler_elsewhere_is_linked_with_its_own_openmp(tmp_path):
     attributes = Attributes(compilers={"c": program})
     llvm = Node("llvm", "14.0.6", arch, external=External(extra_attributes=attributes))
     osu = Node("osu-micro-benchmarks", "1.0", arch, dependencies=(Dependency("llvm", "l", Edge(("c",))),))
-    packages = {node.name: Package(node.name, node.version, node.name[0], tmp_path, node) for node in (llvm, osu)}
+    packages = {node.name: Package(node.name[0], tmp_path, node) for node in (llvm, osu)}
     found = programs.stream_compiler(packages)
     assert (found.path, found.name, found.links) == (program, "llvm", (f"-Wl,-rpath,{tmp_path / 'lib'}",))

@@ -24,10 +24,10 @@ from plumbline.measure import ceilings as measuring
 from plumbline.measure import jobs
 from plumbline.records.figure import Ceiling as RecordedCeiling
 from plumbline.records.model import convert, document
-from plumbline.show import show, summary
+from plumbline.show import record as show
+from plumbline.show import summary
 from plumbline.show.report import findings
 from plumbline.show.report.entry import Shared, entry
-from plumbline.site import ceilings_file as file_of
 
 DATA = __file__.rpartition("/unit/")[0] + "/data"
 TOPOLOGIES = f"{DATA}/topologies"
@@ -311,10 +311,13 @@ class TestExperiments:
         monkeypatch.setattr(measuring, "_exists", lambda placement: placement in ("pair:l3", "pair:xsocket"))
         found = list(measuring.experiments(host))
         memory = [item for item in found if item.gives[0].list == measuring.MEMORY_LIST]
-        assert [(item.place.placement, item.place.cores, item.place.numa_node) for item in memory] == [
-            ("compact", 1, None), ("node", 20, None), ("numa:0", 10, 0), ("numa:1", 10, 1),
+        assert [(item.place.placement, *item.place.members.values()) for item in memory] == [
+            ("compact", 1), ("node", 20), ("numa:0", 10, 0), ("numa:1", 10, 1),
         ]  # fmt: skip
-        assert [item.place.pair for item in found if item.program == "handover"] == ["pair:l3", "pair:xsocket"]
+        assert [item.place.members["pair"] for item in found if item.program == "handover"] == [
+            "pair:l3",
+            "pair:xsocket",
+        ]
 
     def test_arrays_are_beyond_the_caches_and_sweeps_inside_theirs(self, monkeypatch, host):
         monkeypatch.setattr(measuring, "_exists", lambda _: False)
@@ -328,18 +331,18 @@ class TestExperiments:
                 assert 3 * 8 * elements > 3.9 * host.last_level_cache_bytes
             else:
                 arrays = 2 if "copy" in words else 1
-                around = host.cores[0].cpus[:1] if item.place.cores == 1 else host.cpus
+                around = host.cores[0].cpus[:1] if item.place.members["cores"] == 1 else host.cpus
                 assert 8 * elements * arrays <= ceilings.cache_bytes(host, around)[level]
 
     def test_one_core_is_measured_once(self, monkeypatch):
         monkeypatch.setattr(measuring, "_exists", lambda _: False)
         lone = machine.load("package:1 [numa(memory=1073741824)] l3:1(size=4194304) core:1 pu:1")
-        assert {item.place.cores for item in measuring.experiments(lone)} == {1}
+        assert {item.place.members.get("cores") for item in measuring.experiments(lone)} == {1}
 
 
 def experiment(program="membw", **given):
     gives = [measuring.Gives(**{"list": measuring.COPY_LIST, "metric": "triad", **given})]
-    return measuring.Experiment(program, ("--size", "512"), measuring.ExperimentPlace("compact", cores=1), gives)
+    return measuring.Experiment(program, ("--size", "512"), measuring.ExperimentPlace("compact", {"cores": 1}), gives)
 
 
 def copied():
@@ -384,20 +387,20 @@ def sites(tmp_path, monkeypatch):
 
 class TestFile:
     def test_what_is_written_is_read(self, sites):
-        file_of.save("ulysses", measured())
-        assert file_of.read("ulysses") == [measured()]
-        assert "memory_bandwidth_MB_per_s:" in file_of.ceilings_file("ulysses").read_text()
+        ceilings.save("ulysses", measured())
+        assert ceilings.read("ulysses") == [measured()]
+        assert "memory_bandwidth_MB_per_s:" in ceilings.ceilings_file("ulysses").read_text()
 
     def test_only_the_partition_that_was_measured_is_replaced(self, sites):
         for name, seconds in (("a", 1.0), ("b", 2.0), ("a", 3.0)):
-            file_of.save("ulysses", measured(partition=name, seconds=seconds))
-        assert [(item.partition, item.seconds) for item in file_of.read("ulysses")] == [("a", 3.0), ("b", 2.0)]
+            ceilings.save("ulysses", measured(partition=name, seconds=seconds))
+        assert [(item.partition, item.seconds) for item in ceilings.read("ulysses")] == [("a", 3.0), ("b", 2.0)]
 
     def test_another_machine_has_none(self, sites):
-        file_of.save("ulysses", measured())
-        assert file_of.ceilings_of("ulysses", "default", "a machine") == measured()
-        assert file_of.ceilings_of("ulysses", "default", "another machine") is None
-        assert file_of.ceilings_of("ulysses", "other", "a machine") is None
+        ceilings.save("ulysses", measured())
+        assert ceilings.ceilings_of("ulysses", "default", "a machine") == measured()
+        assert ceilings.ceilings_of("ulysses", "default", "another machine") is None
+        assert ceilings.ceilings_of("ulysses", "other", "a machine") is None
 
     @pytest.mark.parametrize(
         ("old", "new", "said"),
@@ -408,28 +411,28 @@ class TestFile:
         ],
     )
     def test_a_damaged_file_is_one_line_with_its_cure(self, sites, old, new, said):
-        file = file_of.save("ulysses", measured())
+        file = ceilings.save("ulysses", measured())
         file.write_text(file.read_text().replace(old, new, 1))
         with pytest.raises(PlumbError, match=f"{said}.*: remove it: plumb site measure") as caught:
-            file_of.read("ulysses")
+            ceilings.read("ulysses")
         assert str(file) in str(caught.value)
         file.unlink()  # the cure
-        assert file_of.save("ulysses", measured()) == file
+        assert ceilings.save("ulysses", measured()) == file
         assert sorted(found.name for found in file.parent.iterdir()) == [
             "ceilings.yaml", "references", "site.yaml", "topology",
         ]  # fmt: skip
 
     def test_a_file_that_was_measured_is_readable(self, sites):
-        shutil.copy(f"{DATA}/ceilings.yaml", file_of.ceilings_file("ulysses"))
-        (found,) = file_of.read("ulysses")
+        shutil.copy(f"{DATA}/ceilings.yaml", ceilings.ceilings_file("ulysses"))
+        (found,) = ceilings.read("ulysses")
         assert [one.cores for one in found.memory_bandwidth_MB_per_s] == [1, 2]
 
     def test_a_file_of_the_first_version_counts_as_not_measured(self, sites):
-        file = file_of.save("ulysses", measured())
+        file = ceilings.save("ulysses", measured())
         file.write_text(file.read_text().replace("schema: 2", "schema: 1").replace("median:", "best:"))
-        assert file_of.read("ulysses") == []
-        file_of.save("ulysses", measured())
-        assert file_of.read("ulysses") == [measured()]
+        assert ceilings.read("ulysses") == []
+        ceilings.save("ulysses", measured())
+        assert ceilings.read("ulysses") == [measured()]
 
 
 class TestApplication:
@@ -488,11 +491,11 @@ class TestCommand:
 
     def test_if_needed_measures_another_machine_only(self, part, sites, capsys):
         topology = sites / "ulysses" / "topology" / "default.xml"
-        file_of.save("ulysses", measured(machine=ceilings.words(machine.load(topology))))
+        ceilings.save("ulysses", measured(machine=ceilings.words(machine.load(topology))))
         assert self.plumb("--if-needed") == 0
         assert part == []
         assert "are up to date" in capsys.readouterr().out
-        file_of.save("ulysses", measured())
+        ceilings.save("ulysses", measured())
         assert self.plumb("--if-needed") == 0
         assert len(part) == 1
 

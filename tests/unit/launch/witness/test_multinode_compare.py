@@ -9,14 +9,16 @@ from plans import typed
 from test_witness_compare import PLAN, seen
 from witnesses import of_documents
 
-from plumbline.launch.witness.compare import Nodes, same_host
 from plumbline.launch.witness.compare import compare_nodes as of_structs
+from plumbline.launch.witness.compare import same_host
+from plumbline.mpi import Layout
 
 ONE = {**PLAN, "placement": "pair:node", "ranks": PLAN["ranks"][:1]}
 
 
-def compare_nodes(plan: dict, witnesses: list, *others) -> list[str]:
-    return of_documents(of_structs)(typed(plan), witnesses, Nodes(*others))
+def compare_nodes(plan: dict, witnesses: list, nodes: int, per_node: int, round_robin: bool, *hosts) -> list[str]:
+    layout = Layout(nodes, per_node, round_robin=round_robin)
+    return of_documents(of_structs)(typed(plan), witnesses, layout, *hosts)
 
 
 def ranks(hosts: list[str], plan: dict = PLAN) -> list[dict]:

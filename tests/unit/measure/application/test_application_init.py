@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+import stack_manifest
 
 from plumbline.commands import cli
 from plumbline.measure.application import init, model
@@ -71,14 +72,19 @@ def test_a_command_becomes_a_plumb_yaml_outside_of_its_code(code, tmp_path, caps
     ("words", "message"),
     [
         (["./absent"], "cannot start ./absent"),
+        (["mpirum"], "cannot start mpirum: No such file or directory (--): an installed stack has it: PATH=HERE/bin:$"),
         ([sys.executable, "-c", "raise SystemExit(3)"], "the command ended with exit status 3"),
         ([sys.executable, "-c", "print('ERROR: no grid'); raise SystemExit(3)"], "exit status 3: ERROR: no grid"),
     ],
 )
 def test_a_command_that_does_not_run_leaves_nothing(words, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "stacks"))
+    stack_manifest.save({**stack_manifest.LEAST, "prefix": str(tmp_path)})
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "mpirum").touch()
     assert cli.main(["application", "init", "--", *words]) == 2
-    assert message in capsys.readouterr().err
+    assert message.replace("HERE", str(tmp_path)) in capsys.readouterr().err
     assert not (tmp_path / "plumb.yaml").exists()
 
 

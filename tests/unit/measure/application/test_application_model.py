@@ -6,7 +6,6 @@ import dataclasses
 import json
 import re
 import runpy
-import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,18 +17,19 @@ import samples
 import stack_manifest
 import yaml
 from msgspec.structs import replace
+from own_code import git
 
 from plumbline.base import paths, schemas
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli, measure
-from plumbline.judge import sides
+from plumbline.judge import compare
 from plumbline.launch.prepare import entry_of
 from plumbline.measure.application import build, model
 from plumbline.measure.reframe import campaign
 from plumbline.parsers.application import CheckRule, FigureRule
 from plumbline.records import model as model_of_records
 from plumbline.records.variant import ApplicationState
-from plumbline.show import show
+from plumbline.show import record as show
 from plumbline.stacks import abi, manifest
 from plumbline.stacks.manifest import Manifest
 
@@ -38,11 +38,6 @@ GOOD = {
     "build": ["echo built with $MARK > heat", "chmod +x heat"],
     "programs": {"heat": {"command": "./heat 10", "figures": {"rate": {"pattern": "([0-9]+)", "unit": "MLUP/s"}}}},
 }
-
-
-def git(folder: Path, *words: str) -> str:
-    command = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b", *words]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def changed(path: str, value: Any) -> dict[str, Any]:
@@ -463,7 +458,7 @@ def test_the_commit_of_a_record_is_that_of_the_application():
     state = ApplicationState(name="heat", program="heat", commit="abc" + "0" * 37)
     ours = model_of_records.convert(samples.record())
     theirs = replace(ours, variant=replace(ours.variant, application=state))
-    has = sides.KINDS["commit"].has
+    has = compare.KINDS["commit"].has
     assert [has(theirs, "abc"), has(ours, "abc")] == [True, False]
     assert has(ours, ours.suite.commit)
     assert not has(theirs, ours.suite.commit)
@@ -568,4 +563,5 @@ def test_builds_in_the_folder_of_the_code_are_no_part_of_it(tmp_path, monkeypatc
     target.parent.mkdir(parents=True)
     (target.parent / "log").write_text("built")
     assert model.present_code(file).identity == before.identity
-    assert sorted(path.name for path in model.check_out(before, target).iterdir()) == ["plumb.yaml"]
+    model.check_out(before, target)
+    assert sorted(path.name for path in target.iterdir()) == ["plumb.yaml"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from plumbline.measure.application import readings
@@ -36,6 +38,13 @@ def proposals(form: str, *, file: str | None = None) -> list[list[readings.Readi
 def test_the_likely_figure_comes_first(form, figure):
     best = proposals(form)[0][0]
     assert (best.rule["pattern"], best.unit, best.better) == figure
+
+
+def test_the_name_of_this_host_is_any_word(monkeypatch):
+    monkeypatch.setattr(readings.platform, "node", lambda: "n-1.hpc")
+    (reading,) = proposals("2 ranks on n-1.hpc, solve time {t} s\n")[0]
+    assert re.search(reading.rule["pattern"], "4 ranks on gpu7, solve time 1.5 s")[1] == "1.5"
+    assert reading.name == "ranks_on_solve_time"
 
 
 def test_a_figure_of_each_step_is_the_last():

@@ -2,7 +2,10 @@
 
 import ast
 import json
+import os
+import re
 import shutil
+import subprocess
 
 import pytest
 import stack_manifest
@@ -12,6 +15,7 @@ from plumbline import mpi, schedulers, site
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.measure.reframe import settings
+from plumbline.records import outcome
 from plumbline.reframe import extend
 from plumbline.stacks import manifest
 
@@ -56,6 +60,17 @@ def test_another_site_may_offer_what_is_not_installed(here):
     assert environment["extras"] == {"plumb": stack}
 
 
+def test_the_log_that_reframe_begins_among_the_temporary_files_is_not_left_there(here, tmp_path):
+    """It begins one before it reads the configuration, and no signal may leave it."""
+    here.write_text(SITE.replace("[nonesuch]", "[]"))
+    shutil.copyfile(paths.suite() / "site-configs" / "settings.py", tmp_path / "settings.py")
+    (tmp_path / "temporary").mkdir()
+    command = [paths.program("reframe"), "-C", str(tmp_path / "settings.py"), "--show-config=systems/0/name"]
+    environment = {**os.environ, "PYTHONPATH": str(paths.root()), "TMPDIR": str(tmp_path / "temporary")}
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
 def test_site_and_inventory_offer_the_schedulers_of_the_table():
     asked = yaml.safe_load((paths.root() / "playbooks/roles/plumb_inventory/meta/argument_specs.yml").read_text())
     options = asked["argument_specs"]["main"]["options"]["plumb_inventory_partitions"]["options"]
@@ -67,6 +82,11 @@ def test_site_and_inventory_offer_the_schedulers_of_the_table():
         said = checked(f"{name}_mpi", {"nonesuch": "x"})
         assert said == f"MPI family 'nonesuch' is unknown: known: {', '.join(mpi.TABLE)}"
         assert checked(f"{name}_mpi", dict.fromkeys(mpi.TABLE, "x")) == ""
+
+
+def test_playbooks_offer_the_profiles_of_the_table():
+    text = (paths.root() / "playbooks/roles/plumb_campaign/meta/argument_specs.yml").read_text()
+    assert re.findall(r"choices: \[(quick.*)\]", text) == 2 * [", ".join(outcome.PROFILES)]
 
 
 def checked(key, value, scheduler="local"):

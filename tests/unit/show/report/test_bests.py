@@ -13,7 +13,7 @@ from plumbline.judge import hybrid
 from plumbline.records.model import convert
 from plumbline.show.compare import NOTHING
 from plumbline.show.compare import hybrids_text as text
-from plumbline.show.report.data import Scope, document
+from plumbline.show.report.data import document
 from plumbline.statistics import unpaired
 
 
@@ -128,7 +128,7 @@ def test_the_newest_record_of_a_variant_counts_and_an_invalid_one_never():
 
 def test_the_report_has_the_verdict():
     items = [measured("pure", "core", 1, MIDDLE), measured("vector", "node", 8, FAST)]
-    found = document(Scope(site="local"), items)
+    found = document("local", items)
     shown = pieces.section(found, "hybrids")
     (row,) = pieces.rows(shown)
     hybrid, pure = (found["entries"][one["entry"]]["id"] for one in pieces.blocks(shown, "link"))
@@ -140,7 +140,7 @@ def test_the_report_has_the_verdict():
         if "the best hybrid code (vector node 1x8 local) is 1.181 [" in pieces.text(item)
     ]
     assert found["entries"][finding["entry"]]["id"] == items[1].id
-    assert "Not measured" in pieces.text(pieces.section(document(Scope(site="local"), items[:1]), "hybrids"))
+    assert "Not measured" in pieces.text(pieces.section(document("local", items[:1]), "hybrids"))
 
 
 def of_program(threads, values, commit="a" * 40):

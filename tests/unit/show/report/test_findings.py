@@ -227,6 +227,8 @@ def test_disturbed_launches_are_counted_by_cause():
     launches = [launch(0, 1e4, **hit), launch(1, 1e4)]
     (text,) = said(findings.disturbed, made(launches=launches, variant=variant(launches=2)))
     assert text == "1 of 2 launches were disturbed: other processes on the planned CPUs (1)"
+    (text,) = said(findings.disturbed, made(launches=launches[:1], variant=variant(launches=1)))
+    assert text.endswith("; next: plumb campaign when nothing else runs; plumb doctor says what disturbs")
     assert said(findings.disturbed, made()) == []
 
 

@@ -9,7 +9,7 @@ from samples import launch, record, variant
 
 from plumbline.records.model import Record, convert
 from plumbline.show.record import ROWS
-from plumbline.show.report.placements import BOUND, placements
+from plumbline.show.report.launches import BOUND, placements
 
 
 def placed(

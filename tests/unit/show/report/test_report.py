@@ -56,8 +56,8 @@ class Page(HTMLParser):
 
 
 def document(records, past=(), outcome=None, damages=()):
-    scope = data.Scope("local", reports.CAMPAIGN, outcome, damages)
-    return data.document(scope, [convert(item) for item in records], [convert(item).row() for item in past])
+    records, rows = [convert(item) for item in records], [convert(item).row() for item in past]
+    return data.document("local", records, rows, campaign=reports.CAMPAIGN, ended=outcome, damages=damages)
 
 
 @pytest.fixture(scope="module")
@@ -280,7 +280,7 @@ def test_an_unescaped_embedding_would_be_seen():
 
 
 def test_the_title_is_escaped():
-    seen = Page(pages.render(data.document(data.Scope("</title><b>", "<i>"), [convert(record())])))
+    seen = Page(pages.render(data.document("</title><b>", [convert(record())], campaign="<i>")))
     assert seen.texts["title"] == ["Plumbline report: </title><b> <i>"]
 
 
@@ -465,17 +465,17 @@ def test_the_newest_profile_of_each_test_and_stack(tmp_path, monkeypatch):
 
 def test_experiments_that_the_records_repeat_are_there_with_what_they_say():
     records = [barrier(267.0, "spin_cycles", placement="pair:l3")]
-    shown = pieces.section(data.document(data.Scope(site="local"), records), "labs")
+    shown = pieces.section(data.document("local", records), "labs")
     (row,) = pieces.rows(shown)
     assert row[0].startswith("R7 ")
     assert row[1] == "not measured here yet: plumb lab R7"
     assert row[2] == "plumb lab R7 --recorded"
-    assert "Not measured" in pieces.text(pieces.section(data.document(data.Scope(site="local"), []), "labs"))
+    assert "Not measured" in pieces.text(pieces.section(data.document("local", []), "labs"))
 
 
 def test_a_lab_is_in_the_report_of_a_campaign_that_does_not_repeat_it():
     row = convert(barrier(267.0, "spin_cycles", placement="pair:l3")).row()
     for experiment, shown in (("lab", True), ("gate", False), (None, False)):
         rows = [msgspec.structs.replace(row, experiment=experiment)]
-        text = pieces.text(pieces.section(data.document(data.Scope(site="local"), [], None, rows), "labs"))
+        text = pieces.text(pieces.section(data.document("local", [], None, rows), "labs"))
         assert ("R7 " in text) == shown

@@ -37,6 +37,11 @@ def test_a_step_is_found_with_few_gates(history, place):
     assert (str(place - 1), str(place)) in judge.asked
 
 
+def test_a_commit_that_makes_it_a_hundred_times_slower_is_found(history):
+    found = Judge(history, stepped(16, {7: 100.0})).search("0", "16")
+    assert named(history, found) == [(["7"], "FAIL")]
+
+
 def test_what_is_left_beside_the_culprit_is_told_where_it_is_little(history):
     found = Judge(history, stepped(16, {5: 1.1, 12: 1.005})).search("0", "16")
     assert named(history, found) == [(["5"], "FAIL")]

@@ -9,6 +9,7 @@ import stack_manifest
 from plumbline import site
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
+from plumbline.commands import cli
 from plumbline.extras.search.why import ends
 from plumbline.extras.search.why import model as why_model
 from plumbline.extras.search.why.model import Ends, Factor
@@ -310,3 +311,9 @@ def test_libraries_of_stacks_without_packages_that_cannot_be_varied_are_named():
         ("library libfabric.so.1", "/openmpi/libfabric.so.1", "absent"),
         ("library libfabric.so.2", "absent", "/other/libfabric.so.2"),
     ]
+
+
+@pytest.mark.parametrize(("sides", "wrong"), [(("opnmpi", "other"), "A"), (("openmpi", "othr"), "B")])
+def test_the_side_that_nobody_knows_is_named_as_it_was_given(sides, wrong, capsys):
+    assert cli.main(["why", *sides, "--test", "x", "--dry-run"]) == 3
+    assert f"is neither an installed stack nor a commit (plumb why {wrong})" in capsys.readouterr().err

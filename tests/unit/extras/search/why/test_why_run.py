@@ -15,13 +15,13 @@ import stack_manifest
 
 from plumbline import site
 from plumbline.base.errors import PlumbError
+from plumbline.base.programs import Interrupted
 from plumbline.commands import cli
 from plumbline.extras.search.why import ends, run
 from plumbline.extras.search.why.answer import Answer, page
 from plumbline.extras.search.why.model import WHY
 from plumbline.gate import confirm, duet
 from plumbline.host import change
-from plumbline.launch.signals import Interrupted
 from plumbline.measure import driver, jobs, session
 from plumbline.records import model, query, store
 from plumbline.records.launch import Launch

@@ -7,10 +7,10 @@ from argparse import Namespace
 import pytest
 
 from plumbline.base.errors import PlumbError
+from plumbline.base.programs import Interrupted
 from plumbline.commands.options import Command
 from plumbline.extras.search.bisect import command as bisect
 from plumbline.extras.search.why.command import cause_search
-from plumbline.launch.signals import Interrupted
 
 COMMAND = "plumb bisect 1 2 --test 'a b(%|$)'"
 
