@@ -55,7 +55,8 @@ void library_forget(void) {
 void library_write(struct json *out, bool forked) {
     static char path[PATH_MAX];
     bool initialised = !forked && library_initialised();
-    /* a tool that is linked or preloaded has MPI_Initialized too, only the library has the function it calls */
+    /* a tool that is linked or preloaded has MPI_Initialized too, only the library has the function it calls
+     */
     const char *file = initialised ? mpi_file(next_function("PMPI_Initialized")) : NULL;
     json_bool(out, "mpi", initialised);
     if (file != NULL && realpath(file, path) != NULL)

@@ -98,7 +98,6 @@ def read_nodes(text: str) -> list[Node]:
         usable = state in USABLE
         why = "; ".join(part for part in ("offline" if state.endswith("*") else "", reason) if part)
         for name in names.expand(folded, "flux resource status") if folded else ():
-
             if name not in nodes or nodes[name].usable:  # a line by which it cannot be used has priority
                 nodes[name] = Node(name, state, usable, "" if usable else why)
     return list(nodes.values())
