@@ -18,13 +18,17 @@ _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 class Believed(NamedTuple):
-    """A node: its packages, cores, hardware threads, bytes of memory and GPUs; None: the scheduler does not say."""
+    """A node: its packages, cores, hardware threads, bytes of memory and GPUs; None: the scheduler does not say.
+
+    ``gpu_cores``: ``known`` if jobs get cores near their GPUs, else ``unknown``.
+    """
 
     packages: int | None = None
     cores: int | None = None
     threads: int | None = None
     memory: int | None = None
     gpus: int | None = None
+    gpu_cores: str | None = None
 
 
 def read_slurm(text: str) -> dict[str, Believed]:
@@ -33,9 +37,11 @@ def read_slurm(text: str) -> dict[str, Believed]:
     for line in filter(str.strip, text.splitlines()):
         known = dict(re.findall(r"(\w+)=(\S+)", line))
         sockets, cores, memory = (int(known.get(key, 0)) for key in ("Sockets", "CoresPerSocket", "RealMemory"))
-        gpus = [int(count) for count in re.findall(r"\bgpu(?::[^:,(]+)?:(\d+)", known.get("Gres", ""))]
+        gpus = re.findall(r"\bgpu(?::[^:,(]+)?:(\d+)(\(S:)?", known.get("Gres", ""))
         threads = sockets * cores * int(known.get("ThreadsPerCore", 1))
-        node = Believed(sockets, sockets * cores, threads, memory << 20, sum(gpus))
+        near = ("known" if all(sockets for _, sockets in gpus) else "unknown") if gpus else None
+        count = sum(int(number) for number, _ in gpus)
+        node = Believed(sockets, sockets * cores, threads, memory << 20, count, near)
         nodes[names.host(known.get("NodeName", ""), "scontrol show node")] = node
     return nodes
 
@@ -62,6 +68,8 @@ def read_flux(text: str) -> dict[str, Believed]:
     return nodes
 
 
+#: what Slurm lacks where it does not know the cores near a GPU
+GRES = "gres.conf: AutoDetect=nvml (AMD: rsmi), or Cores= of each GPU"
 #: scheduler, as site.yaml names it -> how it is asked, how its answer is read, and the line that corrects it
 DIALECTS: Mapping[str, tuple[list[str], Callable[[str], dict[str, Believed]], str]] = {
     "slurm": (

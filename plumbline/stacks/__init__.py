@@ -72,12 +72,17 @@ def label(kind: str, name: str, **options: str) -> str:
 
 
 def origin(spec: str) -> tuple[str, str]:
-    """Provider and name of ``[PROVIDER:]NAME``, or of the name of an installed stack: ``spack-openmpi``."""
+    """Provider and name of ``[PROVIDER:]NAME``, or of the name of an installed stack: ``spack-openmpi``.
+
+    Raises :class:`PlumbError` if there is no such provider.
+    """
     for kind in PROVIDERS if ":" not in spec else ():
         for name in provider(kind).names():
             if label(kind, name) == spec:
                 return kind, name
-    return split(spec)
+    kind, name = split(spec)
+    provider(kind)
+    return kind, name
 
 
 def check(wanted: Iterable[tuple[str, str]], force: bool = False, **options: str) -> None:

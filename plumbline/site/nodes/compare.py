@@ -106,7 +106,8 @@ def compare(facts: Facts) -> Comparison:
 def against(facts: Facts, scheduler: str) -> tuple[list[Difference], list[str]]:
     """The differences of the nodes from what ``scheduler`` believes of them (``usual``), and lines that correct it.
 
-    Less memory than there is, by up to a tenth, is no difference.
+    Less memory than there is, by up to a tenth, is no difference, nor are sockets that are NUMA nodes or shared caches
+    (``numa_node_as_socket``, ``l3cache_as_socket`` of Slurm).
     """
     known = {name.partition(".")[0]: node for name, node in believed.nodes(scheduler).items()}
     apart: dict[tuple[str, str, str], list[str]] = {}
@@ -116,18 +117,24 @@ def against(facts: Facts, scheduler: str) -> tuple[list[Difference], list[str]]:
             apart.setdefault(("", f"unknown to {scheduler}", ""), []).append(name)
             continue
         gpus = len([gpu for gpu in node.gpus if gpu.pci_class in COMPUTE])
-        has = Believed(node.packages, node.cores, node.threads, node.memory_bytes, gpus)
+        numa_nodes = len([numa for numa in node.numa if numa.cpus])
+        is_cut = thought.packages and thought.packages % max(numa_nodes, node.packages or 1) == 0
+        packages = thought.packages if is_cut else node.packages
+        near = "known" if numa_nodes > 1 and any(gpu.numa is not None and gpu.numa >= 0 for gpu in node.gpus) else None
+        has = Believed(packages, node.cores, node.threads, node.memory_bytes, gpus, near)
         # the system needs some memory; PBS counts cores or hardware threads, as its site does
-        fits: dict[str, Container[int | None]] = {
+        fits: dict[str, Container[int | str | None]] = {
             "memory": range(int(0.9 * (has.memory or 0)), (has.memory or 0) + 1),
             **({"threads": (has.threads, has.cores)} if thought.cores is None else {}),
         }
         for quantity, here, usual in zip(Believed._fields, has, thought, strict=True):
             if here is not None and usual is not None and usual not in fits.get(quantity, (here,)):
-                unit, word = (2**30, " GiB") if quantity == "memory" else (1, "")
-                apart.setdefault((quantity, f"{here / unit:.4g}{word}", f"{usual / unit:.4g}{word}"), []).append(name)
-                wrong.setdefault(has, []).append(name)
+                words = [f"{value / 2**30:.4g} GiB" if quantity == "memory" else str(value) for value in (here, usual)]
+                apart.setdefault((quantity, words[0], words[1]), []).append(name)
+                if quantity != "gpu_cores":
+                    wrong.setdefault(has, []).append(name)
     lines = [believed.correction(scheduler, dict.fromkeys(every), has) for has, every in wrong.items()]
+    lines += [believed.GRES] * any(quantity == "gpu_cores" for quantity, *_ in apart)
     return [Difference(every, *words) for words, every in apart.items()], lines
 
 

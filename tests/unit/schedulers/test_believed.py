@@ -14,7 +14,7 @@ SLURM = (
 PBS = """{"nodes": {"n1": {"Mom": "n1", "resources_available": {"host": "n1", "mem": "131072kb", "ncpus": 96,
 "ngpus": 4}}, "n2": {"Mom": "n2"}}}"""
 ANSWERS = {
-    "slurm": (SLURM, {"n1": Believed(2, 96, 192, 515000 << 20, 4), "n2": Believed(2, 8, 8, 1 << 20, 0)}),
+    "slurm": (SLURM, {"n1": Believed(2, 96, 192, 515000 << 20, 4, "known"), "n2": Believed(2, 8, 8, 1 << 20, 0)}),
     "pbs": (PBS, {"n1": Believed(threads=96, memory=131072 << 10, gpus=4), "n2": Believed()}),
     "flux": ("n[1-2]|2|96|8\n|0|0|0\n", dict.fromkeys(("n1", "n2"), Believed(cores=48, gpus=4))),
 }

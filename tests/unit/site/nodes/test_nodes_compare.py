@@ -1,7 +1,5 @@
 """Which nodes differ, and in what; reading folders with damaged files."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -22,16 +20,13 @@ def lines(folder):
     return [item.line() for item in compare.compare(collection.folder(folder)).differences]
 
 
-def test_like_nodes(tmp_path, capsys):
-    assert cli.main(["nodes", "compare", str(many(tmp_path, 3))]) == 0
+@pytest.mark.parametrize("count", [1, 3])
+def test_like_nodes(tmp_path, capsys, count):
+    assert cli.main(["nodes", "compare", str(many(tmp_path, count))]) == 0
     out = capsys.readouterr().out
-    assert out.splitlines()[-1] == "3 of 3 nodes answered; they are equal"
-    assert "largest group: 3 like nodes: AMD EPYC 9654, packages/cores/threads 2/4/8, NUMA nodes 2" in out
-
-
-def test_one_node(tmp_path, capsys):
-    assert cli.main(["nodes", "compare", str(many(tmp_path, 1))]) == 0
-    assert "1 of 1 nodes answered; they are equal" in capsys.readouterr().out
+    assert out.splitlines()[-1] == f"{count} of {count} nodes answered; they are equal"
+    group = "largest group: 3 like nodes: AMD EPYC 9654, packages/cores/threads 2/4/8, NUMA nodes 2"
+    assert count == 1 or group in out
 
 
 @pytest.mark.parametrize(
@@ -81,12 +76,18 @@ def test_numa_distances_count(tmp_path):
     assert "NUMA 2 (0:0-1,4-5 1:2-3,6-7; distances 10 21/32 10)" in found
 
 
-def test_a_little_more_memory_is_the_same(tmp_path):
-    assert lines(many(tmp_path, 3, node("node9", memory_bytes=int((252 << 30) * 1.004)))) == []
-
-
-def test_virtual_interfaces_do_not_count(tmp_path):
-    assert lines(many(tmp_path, 3, node("node9", nics=node("x")["nics"][:1]))) == []
+@pytest.mark.parametrize(
+    ("other", "asked", "expected"),
+    [
+        (node("node9", memory_bytes=int((252 << 30) * 1.004)), {}, []),  # a little more memory is the same
+        (node("node9", nics=node("x")["nics"][:1]), {}, []),  # virtual interfaces
+        (node("node9.example"), {"asked": ["node1", "node2", "node3", "node9"]}, []),  # a full and a short name
+        (node("node9"), {"asked": [], "size": 6}, ["?: 2 of the nodes that were asked for did not answer"]),
+        (node("node9", job="older"), {}, ["node9: no answer; its file is of an earlier collection"]),
+    ],
+)
+def test_what_is_no_difference_and_what_is_no_answer(tmp_path, other, asked, expected):
+    assert lines(many(tmp_path, 3, other, **asked)) == expected
 
 
 def test_nodes_without_an_answer_come_first(tmp_path, capsys):
@@ -95,21 +96,6 @@ def test_nodes_without_an_answer_come_first(tmp_path, capsys):
     out = capsys.readouterr().out.splitlines()
     assert out[2].split() == ["node[5-6]", "no", "answer"]
     assert out[-1].startswith("3 of 6 nodes differ: node[5-6]: no answer; node4: SMT off, 3 others have on")
-
-
-def test_full_and_short_names_are_the_same_node(tmp_path):
-    many(tmp_path, 1, node("node2.example"), asked=["node1", "node2"])
-    assert not collection.folder(tmp_path).silent
-
-
-def test_count_without_names(tmp_path):
-    many(tmp_path, 3, asked=[], size=5)
-    assert lines(tmp_path) == ["?: 2 of the nodes that were asked for did not answer"]
-
-
-def test_file_of_an_earlier_collection_is_no_answer(tmp_path):
-    many(tmp_path, 3, node("node4", job="older"))
-    assert lines(tmp_path) == ["node4: no answer; its file is of an earlier collection"]
 
 
 def test_damaged_files_are_named_and_the_rest_is_read(tmp_path, capsys):
@@ -211,3 +197,26 @@ def test_a_scheduler_that_believes_in_other_nodes(tmp_path, capsys, monkeypatch)
     for name in ("node3", "node4"):
         (tmp_path / f"{name}.json").unlink()
     assert cli.main(["nodes", "compare", str(tmp_path), "--scheduler", "slurm"]) == 0
+
+
+GPU = {"address": "0000:41:00.0", "class": "0302", "vendor": "10de", "device": "2336"}
+
+
+@pytest.mark.parametrize(
+    ("sockets", "gres", "numa", "lines"),
+    [
+        ("Sockets=2 CoresPerSocket=2", "gpu:h200:1(S:0)", 0, []),
+        ("Sockets=4 CoresPerSocket=1", "gpu:h200:1(S:0)", 0, []),  # l3cache_as_socket, or numa_node_as_socket
+        ("Sockets=1 CoresPerSocket=4", "gpu:h200:1(S:0)", 0, ["node1: packages 2"]),
+        ("Sockets=2 CoresPerSocket=2", "gpu:h200:1", 0, ["node1: gpu_cores known", believed.GRES]),
+        ("Sockets=2 CoresPerSocket=2", "gpu:h200:1", None, []),
+        ("Sockets=2 CoresPerSocket=2", "(null)", 0, ["node1: gpus 1"]),
+    ],
+)
+def test_sockets_that_are_parts_and_gpus_without_cores(tmp_path, monkeypatch, sockets, gres, numa, lines):
+    write(tmp_path, node("node1", gpus=[{**GPU, "numa": numa}]))
+    text = f"NodeName=node1 {sockets} ThreadsPerCore=2 RealMemory=250000 Gres={gres}"
+    monkeypatch.setattr(believed, "answer", lambda *_: text)
+    differences, cures = compare.against(collection.folder(tmp_path), "slurm")
+    shown = [each.line().partition(",")[0] for each in differences]
+    assert shown + [cure for cure in cures if cure == believed.GRES] == lines
