@@ -3,6 +3,10 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
+# make -j: nothing runs beside what measures, or changes .venv
+ifeq ($(MAKELEVEL),0)
+.NOTPARALLEL:
+endif
 
 PYTHON ?= python3
 STACK ?=
@@ -22,6 +26,7 @@ ANSIBLE := $(BIN)/python -I plumbline/base/surroundings.py $(BIN)/ansible-playbo
 PLAYBOOK := $(ANSIBLE) playbooks/onboard.yml
 COMPILE := uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-emit-index-url \
 	--no-annotate --no-header
+RATES := simulate disturbed_alike duet outliers unpaired check screening why tune bisection accept first caution scaling advice
 LOCKS := $(basename $(wildcard plumbline/stacks/wheels/*.in))
 
 .PHONY: help venv setup campaign check test attacks rates scale gates disturbed ptx testbed testbed-down long faults bare lint docs pictures lock wheel wheels clean distclean
@@ -80,22 +85,8 @@ attacks: .venv/.stamp-dev ## 10,000 damaged inputs for each parser, reader and c
 	@PLUMB_ATTACKS=$(INPUTS) PLUMB_ATTACKS_SEED=$(SEED) $(PYTEST) $(EACH) tests/attacks
 
 rates: .venv/.stamp-dev ## error rates of the gate, history, the finder of slow nodes, comparisons, plumb check, screen, why, tune, bisect, accept, of first campaigns, of rules for disturbed machines and of scaling curves, on simulated series; an error if one is worse than promised
-	@$(BIN)/python tests/rates/simulate.py --full
-	@$(BIN)/python tests/rates/disturbed_alike.py --full
-	@$(BIN)/python tests/rates/duet.py --full
+	@for name in $(RATES); do $(BIN)/python tests/rates/$$name.py --full; done
 	@$(BIN)/python tests/rates/changes.py --series 500
-	@$(BIN)/python tests/rates/outliers.py --full
-	@$(BIN)/python tests/rates/unpaired.py --full
-	@$(BIN)/python tests/rates/check.py --full
-	@$(BIN)/python tests/rates/screening.py --full
-	@$(BIN)/python tests/rates/why.py --full
-	@$(BIN)/python tests/rates/tune.py --full
-	@$(BIN)/python tests/rates/bisection.py --full
-	@$(BIN)/python tests/rates/accept.py --full
-	@$(BIN)/python tests/rates/first.py --full
-	@$(BIN)/python tests/rates/caution.py --full
-	@$(BIN)/python tests/rates/scaling.py --full
-	@$(BIN)/python tests/rates/advice.py --full
 
 disturbed: .venv/.stamp-dev setup ## how many launches are flagged as disturbed, on this host as it is and beside a competitor (SHARES=0,2,5: percent of a CPU)
 	@$(BIN)/python tests/rates/disturbed.py $(if $(SHARES),--shares $(SHARES))

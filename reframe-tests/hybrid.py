@@ -55,7 +55,7 @@ class pingpong_threads(KernelTest):
         """Of the modes that the level allows; of several thread counts the best one is shown."""
         spread(self)
         if self.placement == "compact" and max((len(item.cores) for item in machines()), default=0) >= 4:
-            self.threads = 2
+            self.threads = self.threads_asked or 2
         small = {"operation": "pingpong", "bytes": SMALL_BYTES, "messages": 16}
         self.arguments, self.figures = ["--bytes", str(SMALL_BYTES)], []
         if self.operation == "ordered":

@@ -91,11 +91,8 @@ class imb_collective(ImbTest):
         [
             *("Bcast", "Allreduce", "Reduce", "Allgather", "Alltoall"),
             *("Allgatherv", "Alltoallv", "Gather", "Gatherv", "Scatter", "Scatterv"),
-            *(
-                "Reduce_scatter",
-                "Reduce_scatter_block",
-                "Reduce_local",
-            ),  # the last is the library's sum, without messages
+            # the last is the library's sum, without messages
+            *("Reduce_scatter", "Reduce_scatter_block", "Reduce_local"),
         ],
         type=str,
     )

@@ -33,25 +33,30 @@ class OsuTest(PlumbTest):
         return of_program(super().variant(), versions.get(self.benchmark, ""))
 
 
+class TransferTest(OsuTest):
+    """Time of 8 bytes and of 4 MiB, or the best bandwidth, which of both ways is their sum."""
+
+    last_bytes = 1 << 22
+
+    @run_after("init")
+    def choose_figures(self):
+        """What the operation's name says that it measures."""
+        self.context = {**self.context, "directions": 2 if "bibw" in self.operation else 1}
+        times = [("time_8B", "latency", {"bytes": 8}), ("time_4MiB", "latency", {"bytes": 1 << 22})]
+        self.figures = times if "latency" in self.operation else [("bandwidth", "bandwidth", {})]
+
+
 @rfm.simple_test
-class osu_pair(OsuTest):
+class osu_pair(TransferTest):
     """Two ranks by their distance: latency, bandwidth one way and both ways (experiments R6, U2, U3, D7)."""
 
     operation = parameter(["latency", "bw", "bibw"], type=str)
     placement = parameter(PAIRS, type=str)
     quick_placements = QUICK_PAIRS
-    last_bytes = 1 << 22
-
-    @run_after("init")
-    def choose_figures(self):
-        """Time of 8 bytes and of 4 MiB, or the best bandwidth."""
-        self.context = {**self.context, "directions": 2 if self.operation == "bibw" else 1}
-        times = [("time_8B", "latency", {"bytes": 8}), ("time_4MiB", "latency", {"bytes": 1 << 22})]
-        self.figures = times if self.operation == "latency" else [("bandwidth", "bandwidth", {})]
 
 
 @rfm.simple_test
-class osu_device(OsuTest):
+class osu_device(TransferTest):
     """Two ranks, each with a GPU, or both with the same: messages from and to GPU and host (experiment D7).
 
     ``H H`` on the same cores is what messages take that stay on the host. A C suite built for the GPUs is needed.
@@ -64,15 +69,11 @@ class osu_device(OsuTest):
     ranks_per_node = 2
     threads = 1
     quick_placements = ()
-    last_bytes = 1 << 22
 
     @run_after("init")
-    def choose_figures(self):
-        """Figures as in :class:`osu_pair`; the parser compares the buffers of the output with those asked for."""
-        directions = 2 if self.operation == "bibw" else 1
-        self.context = {**self.context, "buffers": self.buffers, "directions": directions}
-        times = [("time_8B", "latency", {"bytes": 8}), ("time_4MiB", "latency", {"bytes": 1 << 22})]
-        self.figures = times if self.operation == "latency" else [("bandwidth", "bandwidth", {})]
+    def name_buffers(self):
+        """The parser compares the buffers of the output with those asked for."""
+        self.context = {**self.context, "buffers": self.buffers}
 
     def suit_stack(self):
         """Buffers are those of the GPUs that the programs were built for."""
@@ -159,24 +160,16 @@ class osu_barrier(OsuTest):
 
 
 @rfm.simple_test
-class osu_persistent(OsuTest):
+class osu_persistent(TransferTest):
     """Two ranks that start one persistent request again and again (experiment R6; a program of the C suite)."""
 
     operation = parameter(["latency_persistent", "bw_persistent", "bibw_persistent"], type=str)
     placement = parameter(PAIRS, type=str)
     quick_placements = ()
-    last_bytes = 1 << 22
-
-    @run_after("init")
-    def choose_figures(self):
-        """Figures as in :class:`osu_pair`, to be compared with them."""
-        self.context = {**self.context, "directions": 2 if self.operation == "bibw_persistent" else 1}
-        times = [("time_8B", "latency", {"bytes": 8}), ("time_4MiB", "latency", {"bytes": 1 << 22})]
-        self.figures = times if self.operation == "latency_persistent" else [("bandwidth", "bandwidth", {})]
 
 
 @rfm.simple_test
-class osu_one_sided(OsuTest):
+class osu_one_sided(TransferTest):
     """One-sided transfers and atomic operations of two ranks by their distance (experiment R6; of the C suite)."""
 
     operation = parameter(
@@ -184,14 +177,6 @@ class osu_one_sided(OsuTest):
     )
     placement = parameter(PAIRS, type=str)
     quick_placements = ()
-    last_bytes = 1 << 22
-
-    @run_after("init")
-    def choose_figures(self):
-        """Time of 8 bytes and of 4 MiB, or the best bandwidth."""
-        self.context = {**self.context, "directions": 2 if self.operation == "put_bibw" else 1}
-        times = [("time_8B", "latency", {"bytes": 8}), ("time_4MiB", "latency", {"bytes": 1 << 22})]
-        self.figures = times if self.operation.endswith("latency") else [("bandwidth", "bandwidth", {})]
 
 
 @rfm.simple_test

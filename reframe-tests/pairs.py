@@ -75,8 +75,6 @@ class SaturationTest(KernelTest):
     quick_placements = ()
     node_count = parameter([1, *node_counts()], type=int)
     figures = [(name, name, {"bytes": 1 << 20}) for name in ("best", "one", "needed")]
-    #: between nodes only, and where they have an even number of ranks
-    optional_figures = ("overlap",)
     #: over a slow network a window of all ranks takes seconds
     launch_time_limit = 300.0
 
@@ -87,8 +85,9 @@ class saturation_ranks(SaturationTest):
 
     placement = "core"
     threads = 1
-
     figures = [*SaturationTest.figures, ("overlap", "overlap", {"bytes": 1 << 20})]
+    #: between nodes only, and where they have an even number of ranks
+    optional_figures = ("overlap",)
 
 
 @rfm.simple_test

@@ -25,6 +25,7 @@ if git rev-parse --quiet --verify HEAD >/dev/null; then
 fi
 trap give_back EXIT
 if [ -d "$site" ]; then
+    rm -rf -- "$aside.new"
     cp -a -- "$site" "$aside.new"
     mv -- "$aside.new" "$aside"
     rm -rf -- "$site"
