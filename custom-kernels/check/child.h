@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <sys/types.h>
+#include <time.h>
 
 /* Measure `planned` rounds, of GPUs too if `gpus`, until `deadline` (of the monotonic clock, in seconds).
  * After each round beside other work `look` is called; where it returns false, measuring ends. */
@@ -23,7 +24,7 @@ struct measured {
 void child_measure(struct measured *measured, const struct class *class, bool gpus, int planned,
                    double deadline, bool (*look)(void *context), void *context);
 
-/* The monotonic clock in seconds. */
-double clock_s(void);
+/* A clock in seconds. */
+double clock_s(clockid_t clock);
 
 #endif

@@ -18,19 +18,9 @@ static _Noreturn void bad(const struct place *place, const char *what) {
     fail("%s, line %d: %s: make the class again by plumb calibrate --nodes", place->path, place->line, what);
 }
 
-/* Room for one more element behind `count` of `size` bytes: the array grows by doubling. */
-static void *room_for(void *array, size_t count, size_t size) {
-    if (count & (count - 1)) /* not a power of two: there is room */
-        return array;
-    void *more = realloc(array, (count ? 2 * count : 1) * size);
-    if (!more)
-        fail("out of memory");
-    return more;
-}
-
 #define ADD(array, count, element)                                                                           \
     do {                                                                                                     \
-        (array) = room_for((array), (count), sizeof *(array));                                               \
+        (array) = grow((array), (count), sizeof *(array));                                                   \
         (array)[(count)++] = (element);                                                                      \
     } while (0)
 

@@ -12,20 +12,9 @@ static int size;
 static pthread_barrier_t gate;
 static void (*work)(struct worker *);
 
-static bool allowed(int cpu, const struct cpus *cpus) {
-    return cpu < MOST_CPUS && CPU_ISSET_S((size_t)cpu, sizeof *cpus, cpus->set);
-}
-
-static void bind_to(struct worker *worker) {
-    struct cpus one;
-    CPU_ZERO_S(sizeof one, one.set);
-    CPU_SET_S((size_t)worker->cpu, sizeof one, one.set);
-    worker->bound = sched_setaffinity(0, sizeof one, one.set) == 0;
-}
-
 static void *live(void *argument) {
     struct worker *worker = argument;
-    bind_to(worker);
+    worker->bound = cpu_bind(worker->cpu);
     for (;;) {
         pthread_barrier_wait(&gate);
         work(worker);
@@ -39,7 +28,7 @@ int crew_start(const struct class *class) {
     struct cpus cpus;
     cpus_allowed(&cpus);
     for (size_t index = 0; index < class->core_count; index++)
-        if (!allowed(class->cores[index].cpu, &cpus))
+        if (!cpus_have(&cpus, class->cores[index].cpu))
             return class->cores[index].cpu;
     size = (int)class->core_count;
     workers = allocate_apart((size_t)size, sizeof *workers);

@@ -9,6 +9,7 @@
 #include "figures.h"
 #include "first_touch.h"
 #include "gpu_triad.ptx.h"
+#include "hardware.h"
 #include "procfile.h"
 #include "samples.h"
 #include "timer.h"
@@ -52,19 +53,19 @@ static int count, rounds;
 /* Host memory near the GPU: run where its link is. Where that cannot be, the memory lies where it may. */
 static void go_near(const char *address) {
     char path[128], list[4096];
-    cpu_set_t near;
-    CPU_ZERO(&near);
+    struct cpus near;
+    CPU_ZERO_S(sizeof near, near.set);
     snprintf(path, sizeof path, "/sys/bus/pci/devices/%.20s/local_cpulist", address);
     if (!read_text(path, list, sizeof list))
         return;
     for (char *rest = list, *part; (part = strsep(&rest, ",\n")) && *part;) {
         int first, last;
         int got = sscanf(part, "%d-%d", &first, &last);
-        for (int cpu = first; got > 0 && cpu <= (got == 2 ? last : first) && cpu < CPU_SETSIZE; cpu++)
-            CPU_SET(cpu, &near);
+        for (int cpu = first; got > 0 && cpu <= (got == 2 ? last : first) && cpu < MOST_CPUS; cpu++)
+            CPU_SET_S((size_t)cpu, sizeof near, near.set);
     }
-    if (CPU_COUNT(&near) > 0)
-        (void)sched_setaffinity(0, sizeof near, &near);
+    if (CPU_COUNT_S(sizeof near, near.set) > 0)
+        (void)sched_setaffinity(0, sizeof near, near.set);
 }
 
 static void copy_in(struct device *device) {

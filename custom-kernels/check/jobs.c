@@ -1,5 +1,6 @@
 #include "jobs.h"
 
+#include "child.h"
 #include "fail.h"
 #include "gpus.h"
 
@@ -9,14 +10,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-
-static double now_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* The script beside this program, or the one that is installed. */
 static const char *script(void) {
@@ -42,7 +36,7 @@ static pid_t start(const char *path, const char *scheduler, const char *node, in
 static bool read_until(int input, double deadline, char *answer, size_t size) {
     size_t used = 0;
     for (;;) {
-        double left = deadline - now_s();
+        double left = deadline - clock_s(CLOCK_MONOTONIC);
         struct pollfd wanted = {input, POLLIN, 0};
         if (left <= 0.0 || poll(&wanted, 1, (int)(left * 1e3) + 1) == 0)
             return false;
@@ -69,7 +63,7 @@ enum jobs jobs_ask(const struct class *class, const char *node, double seconds, 
     if (pipe2(ends, O_CLOEXEC) != 0)
         fail("no pipe: %s", strerror(errno));
     const char *path = script();
-    double deadline = now_s() + seconds;
+    double deadline = clock_s(CLOCK_MONOTONIC) + seconds;
     pid_t child = start(path, class->scheduler, node, ends[1]);
     close(ends[1]);
     bool ended = child > 0 && read_until(ends[0], deadline, answer, sizeof answer);

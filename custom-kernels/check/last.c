@@ -1,5 +1,6 @@
 #include "last.h"
 
+#include "child.h"
 #include "fail.h"
 
 #include <errno.h>
@@ -9,7 +10,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Stands in a kept form where the age belongs; no text of a form has control characters of its own. */
@@ -34,6 +34,7 @@ static bool write_all(int file, const char *content) {
 
 const char *file_replace(const char *path, const char *content) {
     char *other = text("%s.%d", path, (int)getpid());
+    unlink(other); /* what a process of the same number left when it was killed */
     int file = open(other, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
     bool done = file >= 0 && write_all(file, content) && fsync(file) == 0;
     int fault = errno;
@@ -95,9 +96,7 @@ char *last_text(const char *folder, enum form form, int *status) {
     char *content = read_whole(text("%s/last", folder));
     if (!content || sscanf(content, HEAD " %lf %d", &when, &state) != 2 || state < FINE || state > FOUND)
         return NULL;
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    double age = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - when;
+    double age = clock_s(CLOCK_REALTIME) - when;
     char *part = part_of(content, form), *found = text("%s", "");
     if (!part || !(age >= -CLOCKS_S))
         return NULL;

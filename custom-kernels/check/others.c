@@ -1,5 +1,6 @@
 #include "others.h"
 
+#include "child.h"
 #include "fail.h"
 #include "gpus.h"
 #include "procfile.h"
@@ -9,18 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { MOST_PIDS = 1 << 22, LEAST_TICKS = 10 }; /* Linux has no larger pids */
 
 static double busy, own, began, looked;
-
-static double clock_s(clockid_t clock) {
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* CPU seconds of all: user, nice, system, interrupts and what the hypervisor took; not idle and iowait. */
 static double all_busy(void) {

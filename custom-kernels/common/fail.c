@@ -53,6 +53,15 @@ void *allocate_apart(size_t count, size_t size) {
     return memset(memory, 0, count * size);
 }
 
+void *grow(void *array, size_t count, size_t size) {
+    if (count & (count - 1)) /* not a power of two: there is room */
+        return array;
+    void *larger = realloc(array, (count ? 2 * count : 1) * size);
+    if (!larger)
+        fail("out of memory");
+    return larger;
+}
+
 char *text(const char *format, ...) {
     char *result = NULL;
     va_list arguments;

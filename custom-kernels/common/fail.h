@@ -25,6 +25,9 @@ void *allocate(size_t count, size_t size);
 /* Like allocate, but aligned to 128 bytes, which is two cache lines: prefetchers load lines in pairs. */
 void *allocate_apart(size_t count, size_t size);
 
+/* Room for one more element of `size` bytes behind the `count` of an array that grows by doubling. */
+void *grow(void *array, size_t count, size_t size);
+
 /* A new string from a printf format. The caller frees it. */
 char *text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -6,10 +6,10 @@
  * its share to the other. cache: changes places of its share in random order. messages: 16 KiB through a
  * socket of the kernel. */
 #include "fail.h"
+#include "hardware.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -54,17 +54,14 @@ static void pass(const int ends[2], char *message) {
 }
 
 static void *work(void *cpu) {
-    cpu_set_t only;
-    CPU_ZERO(&only);
-    CPU_SET(*(size_t *)cpu, &only);
-    int ends[2], fault = pthread_setaffinity_np(pthread_self(), sizeof only, &only);
-    if (fault != 0)
-        fail("CPU %zu: %s", *(size_t *)cpu, strerror(fault));
+    int ends[2];
+    if (!cpu_bind(*(int *)cpu))
+        fail("CPU %d: %s", *(int *)cpu, strerror(errno));
     if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0)
         fail("messages: %s", strerror(errno));
     char *field = allocate_apart(share, 1);
     memset(field, 1, share);
-    uint64_t state = *(size_t *)cpu + 1;
+    uint64_t state = (uint64_t)*(int *)cpu + 1;
     pthread_barrier_wait(&touched);
     while (!ended)
         switch (kind) {
@@ -93,17 +90,18 @@ int main(int count, char **words) {
             kind = each;
     if (kind == KINDS)
         fail("plumb-neighbour sleeper|compute|memory|cache|messages BYTES");
-    cpu_set_t allowed;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+    static int cpus[MOST_CPUS];
+    static pthread_t ids[MOST_CPUS];
+    struct cpus allowed;
+    if (!cpus_allowed(&allowed))
         fail("CPUs: %s", strerror(errno));
-    size_t threads = (size_t)CPU_COUNT(&allowed), cpus[CPU_SETSIZE];
+    size_t threads = (size_t)cpus_count(&allowed);
     /* whole blocks in both halves, and room for a message */
     share = ((size_t)strtoull(words[2], NULL, 10) / threads / (2 * STEPS) + 1) * 2 * STEPS;
     sigaction(SIGTERM, &(struct sigaction){.sa_handler = end, .sa_flags = SA_RESTART}, NULL);
     pthread_barrier_init(&touched, NULL, (unsigned)threads + 1);
-    pthread_t ids[CPU_SETSIZE];
-    for (size_t cpu = 0, number = 0; cpu < CPU_SETSIZE; cpu++)
-        if (CPU_ISSET(cpu, &allowed)) {
+    for (int cpu = 0, number = 0; cpu < MOST_CPUS; cpu++)
+        if (cpus_have(&allowed, cpu)) {
             cpus[number] = cpu;
             int fault = pthread_create(&ids[number], NULL, work, &cpus[number]);
             if (fault != 0)

@@ -464,7 +464,11 @@ static void start(void) {
     measure_cost();
     struct sigaction action = {.sa_handler = write_and_end, .sa_flags = SA_ONSTACK};
     sigemptyset(&action.sa_mask);
-    sigaction(SIGTERM, &action, &before_us);
+    /* past the witness, which hides its handler */
+    any_function real = next_function("sigaction");
+    ((int (*)(int, const struct sigaction *, struct sigaction *))real)(SIGTERM, NULL, &before_us);
+    if (before_us.sa_handler != SIG_IGN)
+        sigaction(SIGTERM, &action, NULL);
     clock_gettime(CLOCK_MONOTONIC, &began);
     began_ticks = ticks_now();
     keep_at = began_ticks + (uint64_t)(KEEP_FIRST_NS * (double)(began_ticks - before_ticks) /

@@ -20,8 +20,18 @@ static struct pending {
 } table[PLACES];
 static unsigned held;
 
-static __thread uint64_t keys[TOGETHER];
-static __thread _Alignas(8) char statuses[TOGETHER * STATUS_BYTES];
+/* Of a thread that waits. Not among the variables that every thread has: these are part of its stack, which
+ * may be as small as the system allows. */
+static __thread struct room {
+    uint64_t keys[TOGETHER];
+    _Alignas(8) char statuses[TOGETHER * STATUS_BYTES];
+} *room;
+
+static bool has_room(void) {
+    if (room == NULL)
+        room = preload_room(sizeof *room);
+    return room != NULL;
+}
 
 static unsigned home_of(uint64_t key) {
     return (unsigned)((key * 0x9E3779B97F4A7C15u) >> 50);
@@ -105,6 +115,7 @@ static void completed(uint64_t key, const void *status, uint64_t now, bool count
 int status_readable(struct arguments *arguments, int position) {
     static int **one, **all; /* what the library exports */
     uint64_t *status = &arguments->at[position];
+    bool ignored = *status < 4096; /* MPI_STATUS_IGNORE is 0 or 1 */
     if (arguments->form == FORTRAN_FORM) {
         if (one == NULL)
             one = mpi_variable("MPI_F_STATUS_IGNORE");
@@ -112,11 +123,12 @@ int status_readable(struct arguments *arguments, int position) {
             all = mpi_variable("MPI_F_STATUSES_IGNORE");
         if (one == NULL || all == NULL)
             return -1;
-        if (*status == WORD(*one) || *status == WORD(*all))
-            *status = WORD(statuses);
-    } else if (*status < 4096) { /* MPI_STATUS_IGNORE is 0 or 1 */
-        *status = WORD(statuses);
+        ignored = *status == WORD(*one) || *status == WORD(*all);
     }
+    if (ignored && !has_room())
+        return -1;
+    if (ignored)
+        *status = WORD(room->statuses);
     return position;
 }
 
@@ -141,12 +153,12 @@ static const struct waits {
 struct waiting waiting_before(enum call_id call, struct arguments *arguments) {
     const struct waits *how = &waits[call];
     long long number = how->number == NO ? 1 : integer_at(arguments, how->number);
-    if (number < 0 || number > TOGETHER) {
+    if (number < 0 || number > TOGETHER || !has_room()) {
         requests_lost += number > 0 ? number : 0;
         return (struct waiting){0, -1};
     }
     for (long long index = 0; index < number; index++)
-        keys[index] = handle_behind(arguments, how->requests, (size_t)index, "Request");
+        room->keys[index] = handle_behind(arguments, how->requests, (size_t)index, "Request");
     return (struct waiting){(size_t)number, status_readable(arguments, calls[call].arguments - 1)};
 }
 
@@ -164,6 +176,6 @@ void waiting_after(enum call_id call, const struct arguments *arguments, const s
         long long which =
             how->which != NO ? integer_behind(arguments, how->which, (size_t)index) - first : index;
         if (which >= 0 && which < (long long)waiting->count)
-            completed(keys[which], status == NULL ? NULL : status + index * abi.status, now, counts);
+            completed(room->keys[which], status == NULL ? NULL : status + index * abi.status, now, counts);
     }
 }

@@ -85,7 +85,14 @@ int cpus_count(const struct cpus *cpus) {
     return CPU_COUNT_S(sizeof *cpus, cpus->set);
 }
 
-static bool has(const struct cpus *cpus, int cpu) {
+bool cpu_bind(int cpu) {
+    struct cpus one;
+    CPU_ZERO_S(sizeof one, one.set);
+    CPU_SET_S((size_t)cpu, sizeof one, one.set);
+    return sched_setaffinity(0, sizeof one, one.set) == 0;
+}
+
+bool cpus_have(const struct cpus *cpus, int cpu) {
     return cpu < MOST_CPUS && CPU_ISSET_S((size_t)cpu, sizeof *cpus, cpus->set);
 }
 
@@ -99,10 +106,10 @@ char *affinity_text(void) {
     cpus_allowed(&cpus);
     const char *comma = "";
     for (int cpu = 0; cpu < MOST_CPUS; cpu++) {
-        if (!has(&cpus, cpu))
+        if (!cpus_have(&cpus, cpu))
             continue;
         int first = cpu;
-        while (has(&cpus, cpu + 1))
+        while (cpus_have(&cpus, cpu + 1))
             cpu++;
         fprintf(out, cpu > first ? "%s%d-%d" : "%s%d", comma, first, cpu);
         comma = ",";

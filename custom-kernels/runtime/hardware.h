@@ -28,6 +28,10 @@ bool cpus_allowed(struct cpus *cpus);
 bool cpus_of_threads(int threads, struct cpus *cpus);
 
 int cpus_count(const struct cpus *cpus);
+bool cpus_have(const struct cpus *cpus, int cpu);
+
+/* Bind the calling thread to one CPU; false with errno if the kernel refuses. */
+bool cpu_bind(int cpu);
 
 /* The same CPUs as text such as "0-3,8". Free it. */
 char *affinity_text(void);

@@ -12,16 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for one element more at the end of an array that grows. */
-static void *grow(void *array, int count, size_t size) {
-    if (count & (count - 1))
-        return array;
-    void *larger = realloc(array, (size_t)(count ? 2 * count : 1) * size);
-    if (!larger)
-        fail("out of memory");
-    return larger;
-}
-
 static char *formatted(const char *format, va_list arguments) {
     char line[1024];
     vsnprintf(line, sizeof line, format, arguments);
@@ -41,7 +31,7 @@ void result_model(struct result *result, const char *format, ...) {
 }
 
 static void new_note(struct result *result, char *text, bool remark) {
-    result->notes = grow(result->notes, result->note_count, sizeof *result->notes);
+    result->notes = grow(result->notes, (size_t)result->note_count, sizeof *result->notes);
     result->notes[result->note_count++] = (struct note){text, remark};
 }
 
@@ -60,7 +50,7 @@ void result_remark(struct result *result, const char *format, ...) {
 }
 
 struct row *result_row(struct result *result) {
-    result->rows = grow(result->rows, result->row_count, sizeof *result->rows);
+    result->rows = grow(result->rows, (size_t)result->row_count, sizeof *result->rows);
     struct row *row = allocate(1, sizeof *row);
     result->rows[result->row_count++] = row;
     return row;
@@ -95,7 +85,7 @@ void row_limit(struct row *row, double limit) {
 }
 
 void result_check(struct result *result, bool passed, const char *what, double error, double tolerance) {
-    result->checks = grow(result->checks, result->check_count, sizeof *result->checks);
+    result->checks = grow(result->checks, (size_t)result->check_count, sizeof *result->checks);
     result->checks[result->check_count++] =
         (struct check){text("%s", what), passed && !isnan(error), error, tolerance};
 }

@@ -9,6 +9,7 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -29,6 +30,8 @@ typedef int (*munmap_function)(void *, size_t);
 typedef void *(*mremap_function)(void *, size_t, size_t, int, ...);
 typedef int (*bind_function)(pid_t, size_t, const cpu_set_t *);
 typedef int (*bind_thread_function)(pthread_t, size_t, const cpu_set_t *);
+typedef void (*exit_function)(int);
+typedef int (*action_function)(int, const struct sigaction *, struct sigaction *);
 typedef void *(*routine)(void *);
 typedef int (*create_function)(pthread_t *, const pthread_attr_t *, routine, void *);
 
@@ -58,6 +61,7 @@ EXPORT void *plumb_mremap(void *address, size_t old_length, size_t new_length, i
 EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, routine begin, void *argument);
 EXPORT int sched_setaffinity(pid_t thread, size_t size, const cpu_set_t *cpus);
 EXPORT int pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *cpus);
+EXPORT int sigaction(int number, const struct sigaction *action, struct sigaction *before);
 EXPORT _Noreturn void _exit(int status);
 EXPORT _Noreturn void _Exit(int status);
 EXPORT ssize_t process_vm_readv(pid_t process, const struct iovec *local, unsigned long locals,
@@ -73,6 +77,8 @@ static _Atomic any_function real_munmap;
 static _Atomic any_function real_mremap;
 static _Atomic any_function real_bind;
 static _Atomic any_function real_bind_thread;
+static _Atomic any_function real_action;
+static _Atomic any_function real_exit;
 static __thread bool resolving;
 
 static any_function find(_Atomic any_function *slot, const char *name) {
@@ -91,6 +97,8 @@ bool hooks_resolve(void) {
     find(&real_mmap, "mmap");
     find(&real_munmap, "munmap");
     find(&real_mremap, "mremap");
+    find(&real_action, "sigaction");
+    find(&real_exit, "_exit");
     const void *allocator = object_of(find(&real_free, "free"));
     /* An allocator that has its own free but not malloc_usable_size cannot be asked for sizes. */
     return allocator != NULL && allocator == object_of(find(&real_usable, "malloc_usable_size"));
@@ -215,9 +223,22 @@ int pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *cpus)
     return status;
 }
 
-/* exit() ends by a call of its own, not by these. */
+/* A program that asks for the handlers of waiting.c learns of the default: Python could not restore others.
+ */
+int sigaction(int number, const struct sigaction *action, struct sigaction *before) {
+    any_function real = find(&real_action, "sigaction");
+    int status = real != NULL ? ((action_function)real)(number, action, before) : -1;
+    if (status == 0 && before != NULL && waiting_answers(before))
+        memset(before, 0, sizeof *before);
+    return status;
+}
+
+/* exit() ends by a call of its own, not by these. Tools such as Darshan write their own files in _exit. */
 void _exit(int status) {
     witness_exit(status);
+    any_function real = find(&real_exit, "_exit");
+    if (real != NULL)
+        ((exit_function)real)(status);
     for (;;)
         syscall(SYS_exit_group, status);
 }

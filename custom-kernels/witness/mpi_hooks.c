@@ -1,7 +1,8 @@
 /* MPI_Init, MPI_Init_thread and MPI_Finalize, for C and Fortran: between them the figures are made.
  *
- * Open MPI's Fortran functions call PMPI_Init and its kind directly, those of MPICH may call MPI_Init: where
- * both are seen, the last to return begins the window and the first to be called ends it. */
+ * Open MPI's Fortran functions call PMPI_Init and its kind directly, those of MPICH may call MPI_Init, and a
+ * tool that is linked into the program has MPI_Init in place of ours and calls PMPI_Init: where several are
+ * seen, the last to return begins the window and the first to be called ends it. */
 #include <stddef.h>
 
 #include "witness.h"
@@ -15,6 +16,9 @@ typedef void (*fortran_thread_function)(const int *, int *, int *);
 EXPORT int MPI_Init(int *count, char ***words);
 EXPORT int MPI_Init_thread(int *count, char ***words, int required, int *provided);
 EXPORT int MPI_Finalize(void);
+EXPORT int PMPI_Init(int *count, char ***words);
+EXPORT int PMPI_Init_thread(int *count, char ***words, int required, int *provided);
+EXPORT int PMPI_Finalize(void);
 EXPORT void mpi_init_(int *error);
 EXPORT void mpi_init_f08_(int *error);
 EXPORT void mpi_init_thread_(const int *required, int *provided, int *error);
@@ -43,24 +47,48 @@ static void ends(void) {
     settings_read();
 }
 
-int MPI_Init(int *count, char ***words) {
-    any_function real = library_function("MPI_Init");
+static int init_c(const char *name, int *count, char ***words) {
+    any_function real = library_function(name);
     int status = real == NULL ? 1 : ((init_function)real)(count, words);
     began(status);
     return status;
 }
 
-int MPI_Init_thread(int *count, char ***words, int required, int *provided) {
-    any_function real = library_function("MPI_Init_thread");
+static int init_thread_c(const char *name, int *count, char ***words, int required, int *provided) {
+    any_function real = library_function(name);
     int status = real == NULL ? 1 : ((init_thread_function)real)(count, words, required, provided);
     began(status);
     return status;
 }
 
-int MPI_Finalize(void) {
-    any_function real = library_function("MPI_Finalize");
+static int finalize_c(const char *name) {
+    any_function real = library_function(name);
     ends();
     return real == NULL ? 1 : ((finalize_function)real)();
+}
+
+int MPI_Init(int *count, char ***words) {
+    return init_c("MPI_Init", count, words);
+}
+
+int PMPI_Init(int *count, char ***words) {
+    return init_c("PMPI_Init", count, words);
+}
+
+int MPI_Init_thread(int *count, char ***words, int required, int *provided) {
+    return init_thread_c("MPI_Init_thread", count, words, required, provided);
+}
+
+int PMPI_Init_thread(int *count, char ***words, int required, int *provided) {
+    return init_thread_c("PMPI_Init_thread", count, words, required, provided);
+}
+
+int MPI_Finalize(void) {
+    return finalize_c("MPI_Finalize");
+}
+
+int PMPI_Finalize(void) {
+    return finalize_c("PMPI_Finalize");
 }
 
 /* The module mpi_f08 lets a program leave the argument of errors out. */

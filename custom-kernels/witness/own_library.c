@@ -2,6 +2,7 @@
  * built for another library than that of its launcher runs as many worlds of one rank each. */
 #include <errno.h>
 #include <limits.h>
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,29 +13,40 @@ typedef int (*flag_function)(int *);
 typedef int (*size_function)(void *comm, int *size);
 
 static int world;
+static bool called; /* a function of MPI was, and found */
 
 any_function library_function(const char *name) {
     char profiling[40] = {name[0] == 'M' ? 'P' : 'p'};
     any_function real = next_function(name);
     if (real == NULL)
         real = next_function(strncat(profiling, name, sizeof profiling - 2));
+    called = called || real != NULL;
     if (real == NULL)
         preload_complain("a function of MPI that the program calls was not found: %s", name);
     return real;
 }
 
+static int is_of_mpi(struct dl_phdr_info *object, size_t size, void *unused) {
+    (void)size, (void)unused;
+    return strcasestr(object->dlpi_name, "mpi") != NULL;
+}
+
+/* dlsym(3) allocates where it finds nothing: not in a program without MPI, which may end in a handler of a
+ * signal that interrupted malloc. */
 static bool answers_yes(const char *name) {
-    any_function function = next_function(name);
+    bool there = called || dl_iterate_phdr(is_of_mpi, NULL) != 0;
+    any_function function = there ? next_function(name) : NULL;
     int flag = 0;
     return function != NULL && ((flag_function)function)(&flag) == 0 && flag != 0;
 }
 
+/* PMPI: a tool that is linked or preloaded has MPI_Initialized too, and may count its calls. */
 bool library_initialised(void) {
-    return answers_yes("MPI_Initialized");
+    return answers_yes("PMPI_Initialized");
 }
 
 bool library_running(void) {
-    return library_initialised() && !answers_yes("MPI_Finalized");
+    return library_initialised() && !answers_yes("PMPI_Finalized");
 }
 
 /* A handle of 4 bytes is passed in the same register as one of 8. */
@@ -55,8 +67,6 @@ void library_forget(void) {
 void library_write(struct json *out, bool forked) {
     static char path[PATH_MAX];
     bool initialised = !forked && library_initialised();
-    /* a tool that is linked or preloaded has MPI_Initialized too, only the library has the function it calls
-     */
     const char *file = initialised ? mpi_file(next_function("PMPI_Initialized")) : NULL;
     json_bool(out, "mpi", initialised);
     if (file != NULL && realpath(file, path) != NULL)

@@ -4,6 +4,7 @@
  * There is no mpi.h here: one library serves every ABI. Handles of the tools interface are pointers in all of
  * them; a datatype is a pointer or an int, and is only handed back to the library that gave it. */
 #include <limits.h>
+#include <locale.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,20 +57,21 @@ static struct setting {
 static size_t found;
 static bool was_read;
 
+/* PMPI: a tool that is linked or preloaded counts the calls of the others. */
 static bool resolve(void) {
     const struct {
         const char *name;
         void *slot;
     } wanted[] = {
-        {"MPI_T_init_thread", &mpi.init},         {"MPI_T_finalize", &mpi.finalize},
-        {"MPI_T_cvar_get_num", &mpi.number},      {"MPI_T_cvar_get_index", &mpi.index},
-        {"MPI_T_cvar_get_info", &mpi.info},       {"MPI_T_cvar_handle_alloc", &mpi.allocate},
-        {"MPI_T_cvar_handle_free", &mpi.release}, {"MPI_T_cvar_read", &mpi.read},
-        {"MPI_Type_get_name", &mpi.type_name},    {"MPI_Type_size", &mpi.type_size},
-        {"MPI_T_enum_get_info", &mpi.enum_info},  {"MPI_T_enum_get_item", &mpi.enum_item},
+        {"PMPI_T_init_thread", &mpi.init},         {"PMPI_T_finalize", &mpi.finalize},
+        {"PMPI_T_cvar_get_num", &mpi.number},      {"PMPI_T_cvar_get_index", &mpi.index},
+        {"PMPI_T_cvar_get_info", &mpi.info},       {"PMPI_T_cvar_handle_alloc", &mpi.allocate},
+        {"PMPI_T_cvar_handle_free", &mpi.release}, {"PMPI_T_cvar_read", &mpi.read},
+        {"PMPI_Type_get_name", &mpi.type_name},    {"PMPI_Type_size", &mpi.type_size},
+        {"PMPI_T_enum_get_info", &mpi.enum_info},  {"PMPI_T_enum_get_item", &mpi.enum_item},
     };
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        any_function function = library_function(wanted[i].name);
+        any_function function = next_function(wanted[i].name);
         if (function == NULL)
             return false;
         memcpy(wanted[i].slot, &function, sizeof function);
@@ -129,7 +131,9 @@ static void show(uintptr_t datatype, const void *bytes, char *text) {
     if (strcmp(type, "MPI_DOUBLE") == 0) {
         double value;
         memcpy(&value, bytes, sizeof value);
+        locale_t before = uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0)); /* no decimal comma */
         snprintf(text, TEXT_BYTES, "%.17g", value);
+        uselocale(before);
         return;
     }
     bool is_signed = strstr(type, "UNSIGNED") == NULL && strstr(type, "BOOL") == NULL;
@@ -176,7 +180,7 @@ static void find_mapped(const char *name, char *text) {
 }
 
 static void read_setting(const char *name) {
-    static char bytes[TEXT_BYTES];
+    static char bytes[TEXT_BYTES * sizeof(long long)];
     struct setting *setting = &settings[found];
     void *handle = NULL;
     int count = 0;
@@ -189,7 +193,7 @@ static void read_setting(const char *name) {
         mpi.allocate(index, NULL, &handle, &count) != 0)
         return;
     memset(bytes, 0, sizeof bytes);
-    if ((size_t)count < sizeof bytes && mpi.read(handle, bytes) == 0) {
+    if ((size_t)count < TEXT_BYTES && mpi.read(handle, bytes) == 0) {
         snprintf(setting->name, sizeof setting->name, "%s", name);
         show(datatype, bytes, setting->value);
         find_mapped(name, setting->value);

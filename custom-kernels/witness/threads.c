@@ -15,10 +15,10 @@
 #include "witness.h"
 
 #define LARGEST_MASK_BYTES ((size_t)1 << 17) /* a million CPUs */
-#define MASK_BYTES 8192                      /* of 65536 CPUs: on more, excursions are not seen */
-#define SPARE_THREADS 64                     /* may start between counting and listing */
-#define ENDED_THREADS 1024                   /* of different bindings */
-#define WORKED_US 10000                      /* of CPU time, of a thread whose waits are worth the call */
+#define MASK_BYTES 1024    /* of 8192 CPUs, because stacks may be small: on more, excursions are not seen */
+#define SPARE_THREADS 64   /* may start between counting and listing */
+#define ENDED_THREADS 1024 /* of different bindings */
+#define WORKED_US 10000    /* of CPU time, of a thread whose waits are worth the call */
 
 struct thread {
     pid_t tid;
@@ -72,7 +72,7 @@ static size_t find_mask_bytes(void) {
 /* "se.nr_migrations   :   3" in /proc/self/task/TID/sched. */
 static long read_migrations(const char *tid) {
     char path[64];
-    char text[4096];
+    char text[2048]; /* it is in the first lines */
     snprintf(path, sizeof path, "/proc/self/task/%.16s/sched", tid);
     char *found = read_text(path, text, sizeof text) ? strstr(text, "nr_migrations") : NULL;
     char *colon = found == NULL ? NULL : strchr(found, ':');
@@ -119,8 +119,9 @@ static void find_home(const char *plan) {
 
 bool threads_leaves(const void *cpus, size_t size) {
     const unsigned char *mask = cpus;
-    for (size_t i = 0; home != NULL && mask != NULL && i < size; i++)
-        if ((mask[i] & ~(i < mask_bytes ? home[i] : 0)) != 0)
+    /* no more than the kernel reads: programs name sizes that are larger than their masks */
+    for (size_t i = 0; home != NULL && mask != NULL && i < size && i < start_mask_used; i++)
+        if ((mask[i] & ~home[i]) != 0)
             return true;
     return false;
 }

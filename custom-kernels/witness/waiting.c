@@ -165,6 +165,10 @@ static void answer_and_end(int number) {
     raise(number);
 }
 
+bool waiting_answers(const struct sigaction *action) {
+    return action->sa_sigaction == answer || action->sa_handler == answer_and_end;
+}
+
 static void answer_on_termination(void) {
     struct sigaction present, action = {.sa_handler = answer_and_end, .sa_flags = SA_RESETHAND | SA_ONSTACK};
     sigemptyset(&action.sa_mask);

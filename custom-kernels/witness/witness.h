@@ -229,5 +229,8 @@ void transports_write(struct json *out);
 /* From now on this process, but none that it forks, answers WITNESS_ASK and SIGTERM in
  * DIRECTORY/HOST.PID.waiting. */
 void waiting_start(void);
+struct sigaction;
+/* Is this how it answers? */
+bool waiting_answers(const struct sigaction *action);
 
 #endif

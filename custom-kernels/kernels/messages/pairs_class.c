@@ -1,27 +1,26 @@
 #include "pairs_class.h"
 
 #include "fail.h"
+#include "hardware.h"
 #include "program.h"
 
 #include <mpi.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 /* The CPU of this process, if all that it may run on are hardware threads of one core. */
 static bool own_cpu(const struct cpu_list *threads, struct cpu *own) {
-    cpu_set_t *mask = CPU_ALLOC(CPU_SETSIZE * 8);
-    size_t bytes = CPU_ALLOC_SIZE(CPU_SETSIZE * 8), found = 0;
-    bool one_core = mask && sched_getaffinity(0, bytes, mask) == 0;
+    struct cpus allowed;
+    bool one_core = cpus_allowed(&allowed);
+    size_t found = 0;
     for (size_t index = 0; one_core && index < threads->count; index++) {
         const struct cpu *cpu = &threads->cpu[index];
-        if (!CPU_ISSET_S(cpu->os, bytes, mask))
+        if (!cpus_have(&allowed, (int)cpu->os))
             continue;
         one_core = found == 0 || cpu->object[LEVEL_CORE] == own->object[LEVEL_CORE];
         *own = found == 0 ? *cpu : *own;
         found++;
     }
-    CPU_FREE(mask);
     return one_core && found > 0;
 }
 
